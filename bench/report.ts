@@ -1,0 +1,55 @@
+// How every benchmark speaks: a title, rows with count and percentiles, each beside its baseline from the same run.
+
+export interface BenchRow {
+  readonly what: string;
+  /** What this row is compared with: the index of another row in the same report. */
+  readonly against?: number;
+  readonly unit: string;
+  /** The samples; for a single figure, one. */
+  readonly samples: readonly number[];
+  /** Figures such as throughput are better when larger. */
+  readonly larger?: 'better';
+}
+
+export interface BenchReport {
+  readonly title: string;
+  readonly rows: readonly BenchRow[];
+  /** Promises, each with whether this run kept it. */
+  readonly targets?: readonly { readonly claim: string; readonly kept: boolean }[];
+  readonly notes?: readonly string[];
+}
+
+export function percentile(samples: readonly number[], share: number): number {
+  const sorted = [...samples].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+export function renderReport(report: BenchReport): string {
+  const lines = [
+    '',
+    `## ${report.title}`,
+    '',
+    '| what | count | p50 | p95 | p99 | unit | ratio at p50 |',
+    '|---|---:|---:|---:|---:|---|---:|',
+  ];
+  for (const row of report.rows) {
+    const base = row.against === undefined ? undefined : report.rows[row.against];
+    const cells = [0.5, 0.95, 0.99].map((share) => (row.samples.length > 1 || share === 0.5 ? round(percentile(row.samples, share)) : ''));
+    lines.push(`| ${row.what} | ${row.samples.length} | ${cells.join(' | ')} | ${row.unit} | ${base ? ratio(row, base) : ''} |`);
+  }
+  for (const { claim, kept } of report.targets ?? []) lines.push('', `${kept ? 'kept' : 'MISSED'}: ${claim}`);
+  for (const note of report.notes ?? []) lines.push('', note);
+  return `${lines.join('\n')}\n`;
+}
+
+function ratio(row: BenchRow, base: BenchRow): string {
+  const [mine, theirs] = [percentile(row.samples, 0.5), percentile(base.samples, 0.5)];
+  const better = row.larger ? mine / theirs : theirs / mine;
+  return `${round(better)} × better`;
+}
+
+function round(value: number): string {
+  if (!Number.isFinite(value)) return '-';
+  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 1 ? 2 : 3;
+  return value.toLocaleString('en', { maximumFractionDigits: digits });
+}

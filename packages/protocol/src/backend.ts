@@ -1,0 +1,34 @@
+// Backends on the wire: LLM servers that join, drain and leave while rollouts run.
+
+import { z } from 'zod';
+import { backendId } from './ids.ts';
+
+/** `vllm` speaks /inference/v1/generate, and /v1/completions where a server answers that it has no such route. */
+export const dialects = ['vllm', 'vllm-completions'] as const;
+export type Dialect = (typeof dialects)[number];
+
+export const backendStates = ['up', 'draining'] as const;
+export type BackendState = (typeof backendStates)[number];
+
+export const joinRequest = z.strictObject({
+  id: backendId.optional().describe('Made from the address where it is absent; joining twice with one id changes the record.'),
+  url: z.url({ protocol: /^https?$/ }).describe('The base address, without /v1 or /inference.'),
+  dialect: z.enum(dialects).default('vllm'),
+  model: z.string().min(1).optional().describe('Sent as `model` in every request.'),
+  api_key: z.string().min(1).optional().describe('Sent as a bearer token; never shown again.'),
+  policy_version: z.int().min(0).default(0).describe('Which weights it serves.'),
+});
+export type JoinRequest = z.infer<typeof joinRequest>;
+
+export const backendView = z.object({
+  id: backendId,
+  url: z.string(),
+  dialect: z.enum(dialects),
+  model: z.string().nullable(),
+  policy_version: z.int(),
+  state: z.enum(backendStates),
+  in_flight: z.int().describe('Rollouts that run on it now, over all workers.'),
+});
+export type BackendView = z.infer<typeof backendView>;
+
+export const backendList = z.object({ backends: z.array(backendView) });

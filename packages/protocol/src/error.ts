@@ -1,0 +1,107 @@
+// The error table: every code that crosses a wall, with who is to blame, whether trying again can help, and its HTTP status.
+// A code that is not in this table cannot be thrown, recorded or answered.
+
+import { z } from 'zod';
+
+export const blames = ['caller', 'policy', 'task', 'sandbox', 'backend', 'verifier', 'service'] as const;
+export type Blame = (typeof blames)[number];
+
+interface ErrorRow {
+  readonly blame: Blame;
+  readonly retryable: boolean;
+  readonly status: number;
+}
+
+export const errorTable = {
+  // Answers to a request.
+  'bad-request': { blame: 'caller', retryable: false, status: 400 },
+  'unknown-scenario': { blame: 'caller', retryable: false, status: 400 },
+  'task-invalid': { blame: 'caller', retryable: false, status: 400 },
+  unauthorized: { blame: 'caller', retryable: false, status: 401 },
+  'not-found': { blame: 'caller', retryable: false, status: 404 },
+  'not-acceptable': { blame: 'caller', retryable: false, status: 406 },
+  conflict: { blame: 'caller', retryable: false, status: 409 },
+  'body-too-large': { blame: 'caller', retryable: false, status: 413 },
+  'unsupported-media-type': { blame: 'caller', retryable: false, status: 415 },
+  'too-busy': { blame: 'service', retryable: true, status: 429 },
+  'not-running': { blame: 'service', retryable: true, status: 503 },
+  'wait-timeout': { blame: 'service', retryable: true, status: 504 },
+  internal: { blame: 'service', retryable: true, status: 500 },
+  // Ends of a rollout.
+  cancelled: { blame: 'caller', retryable: false, status: 409 },
+  'sandbox-start-failed': { blame: 'sandbox', retryable: true, status: 500 },
+  'sandbox-died': { blame: 'sandbox', retryable: true, status: 500 },
+  'sandbox-refused': { blame: 'task', retryable: false, status: 400 },
+  'init-failed': { blame: 'task', retryable: false, status: 500 },
+  'init-timeout': { blame: 'task', retryable: false, status: 500 },
+  'run-failed': { blame: 'task', retryable: false, status: 500 },
+  'backend-failed': { blame: 'backend', retryable: true, status: 502 },
+  'backend-refused': { blame: 'backend', retryable: false, status: 502 },
+  'backend-bad-reply': { blame: 'backend', retryable: true, status: 502 },
+  'evaluate-failed': { blame: 'verifier', retryable: false, status: 500 },
+  'evaluate-timeout': { blame: 'verifier', retryable: false, status: 500 },
+  'artifact-too-large': { blame: 'policy', retryable: false, status: 500 },
+  'worker-lost': { blame: 'service', retryable: true, status: 500 },
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof errorTable;
+
+export const errorCodes = Object.keys(errorTable) as [ErrorCode, ...ErrorCode[]];
+
+/** The one error class of Millrace. Anything else that is thrown is attributed where it crosses a boundary. */
+export class RolloutError extends Error {
+  readonly code: ErrorCode;
+  readonly details: Record<string, unknown> | undefined;
+
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; details?: Record<string, unknown> } = {}) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause });
+    this.name = 'RolloutError';
+    this.code = code;
+    this.details = options.details;
+  }
+
+  get blame(): Blame {
+    return errorTable[this.code].blame;
+  }
+
+  get retryable(): boolean {
+    return errorTable[this.code].retryable;
+  }
+
+  get status(): number {
+    return errorTable[this.code].status;
+  }
+}
+
+/** What every error answer of the HTTP API looks like. */
+export const errorBody = z.object({
+  error: z.object({
+    code: z.enum(errorCodes),
+    message: z.string(),
+    blame: z.enum(blames),
+    retryable: z.boolean(),
+    details: z.record(z.string(), z.unknown()).optional(),
+  }),
+});
+export type ErrorBody = z.infer<typeof errorBody>;
+
+export function toErrorBody(error: RolloutError): ErrorBody {
+  const { code, message, blame, retryable, details } = error;
+  return { error: { code, message, blame, retryable, ...(details === undefined ? {} : { details }) } };
+}
+
+/**
+ * Wraps a call across a boundary: a RolloutError passes as it is, anything else becomes `code`, with its message kept.
+ */
+export async function blame<T>(code: ErrorCode, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw toRolloutError(error, code);
+  }
+}
+
+export function toRolloutError(error: unknown, code: ErrorCode): RolloutError {
+  if (error instanceof RolloutError) return error;
+  return new RolloutError(code, error instanceof Error ? error.message : String(error), { cause: error });
+}

@@ -1,0 +1,37 @@
+// Events: what happened, in order, with ids that a reader can resume from. Metrics, the live view and waiting callers all
+// read this one log.
+
+import { z } from 'zod';
+import { backendId, groupId, rolloutId, workerId } from './ids.ts';
+
+/**
+ * - rollout-queue: it became claimable; `data.reason` is submit, retry, loss or release
+ * - rollout-move: it went from one stage to the next; `data` has from, to and attempt
+ * - rollout-cancel: a caller asked a running one to stop
+ * - rollout-end: `data` has state, reward, stop_reason, code, blame and the timings
+ */
+export const eventKinds = [
+  'rollout-queue',
+  'rollout-move',
+  'rollout-cancel',
+  'rollout-end',
+  'turn-end',
+  'backend-join',
+  'backend-drain',
+  'backend-leave',
+  'worker-start',
+  'worker-end',
+] as const;
+export type EventKind = (typeof eventKinds)[number];
+
+export const event = z.object({
+  id: z.int(),
+  at: z.iso.datetime(),
+  kind: z.enum(eventKinds),
+  rollout_id: rolloutId.optional(),
+  group: groupId.optional(),
+  worker_id: workerId.optional(),
+  backend_id: backendId.optional(),
+  data: z.record(z.string(), z.unknown()),
+});
+export type Event = z.infer<typeof event>;

@@ -1,0 +1,20 @@
+// Ids are branded strings, so that a rollout's id cannot stand where a backend's is wanted.
+// Callers may choose them; what a caller may write is one pattern, safe in a path, a file name and a log line.
+
+import { z } from 'zod';
+
+export const idPattern = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
+
+const idText = z.string().regex(idPattern, 'must be 1 to 128 characters of A-Z a-z 0-9 . _ : -, and begin with a letter or a digit');
+
+export const rolloutId = idText.brand<'RolloutId'>();
+export const groupId = idText.brand<'GroupId'>();
+export const backendId = idText.brand<'BackendId'>();
+export const workerId = idText.brand<'WorkerId'>();
+export const sandboxId = idText.brand<'SandboxId'>();
+
+export type RolloutId = z.infer<typeof rolloutId>;
+export type GroupId = z.infer<typeof groupId>;
+export type BackendId = z.infer<typeof backendId>;
+export type WorkerId = z.infer<typeof workerId>;
+export type SandboxId = z.infer<typeof sandboxId>;

@@ -1,0 +1,153 @@
+// A rollout on the wire: what is submitted, the states it may be in, and what is answered about it.
+// The legal moves between states are the table `moves`, and `canMove` is the one function that reads it.
+
+import { z } from 'zod';
+import { blames, errorCodes } from './error.ts';
+import { backendId, groupId, rolloutId, workerId } from './ids.ts';
+
+export const rolloutStates = ['queued', 'init', 'ready', 'run', 'evaluate', 'done', 'failed', 'cancelled'] as const;
+export type RolloutState = (typeof rolloutStates)[number];
+
+/** `queued` is reachable from every live state: a retry, a lost worker and a hand-back all begin again. */
+export const moves: Record<RolloutState, readonly RolloutState[]> = {
+  queued: ['init', 'failed', 'cancelled'],
+  init: ['ready', 'queued', 'failed', 'cancelled'],
+  ready: ['run', 'queued', 'failed', 'cancelled'],
+  run: ['evaluate', 'queued', 'failed', 'cancelled'],
+  evaluate: ['done', 'queued', 'failed', 'cancelled'],
+  done: [],
+  failed: [],
+  cancelled: [],
+};
+
+export function canMove(from: RolloutState, to: RolloutState): boolean {
+  return moves[from].includes(to);
+}
+
+export function isTerminal(state: RolloutState): boolean {
+  return moves[state].length === 0;
+}
+
+export const stages = ['init', 'run', 'evaluate'] as const;
+export type StageName = (typeof stages)[number];
+
+/** Why the agent stopped. A rollout with a stop reason was run to an end and is evaluated. */
+export const stopReasons = [
+  'completed',
+  'tool_stopped',
+  'max_turns',
+  'max_tokens',
+  'context_overflow',
+  'parse_error',
+  'rollout_timeout',
+] as const;
+export type StopReason = (typeof stopReasons)[number];
+
+export const sampling = z
+  .strictObject({
+    temperature: z.number().min(0).max(10).default(1).describe('Softmax temperature; 0 is greedy.'),
+    top_p: z.number().gt(0).max(1).default(1),
+    top_k: z.int().min(0).default(0).describe('0 switches it off.'),
+    min_p: z.number().min(0).max(1).default(0),
+    repetition_penalty: z.number().gt(0).max(10).default(1),
+    presence_penalty: z.number().min(-2).max(2).default(0),
+    frequency_penalty: z.number().min(-2).max(2).default(0),
+    max_tokens: z.int().min(1).max(1_000_000).default(4096).describe('Most tokens sampled in one turn.'),
+    seed: z.int().min(0).optional(),
+  })
+  .describe('How tokens are sampled. Every field is always sent to the backend.');
+export type Sampling = z.infer<typeof sampling>;
+
+const seconds = (fallback: number) => z.number().gt(0).max(86_400).default(fallback);
+
+export const limits = z
+  .strictObject({
+    max_turns: z.int().min(1).max(10_000).default(50),
+    max_context_tokens: z.int().min(16).max(10_000_000).default(32_768).describe('Prompt, sampled and tool tokens together.'),
+    init_timeout_s: seconds(300),
+    run_timeout_s: seconds(1800),
+    evaluate_timeout_s: seconds(600),
+    tool_timeout_s: seconds(60),
+    max_retries: z.int().min(0).max(100).default(2).describe('How often a failure that is marked retryable is tried again.'),
+  })
+  .describe('Clocks charge only the time spent inside a stage, never waiting for a slot, a backend or new weights.');
+export type Limits = z.infer<typeof limits>;
+
+export const submission = z.strictObject({
+  id: rolloutId.optional().describe("The caller's id makes the submission idempotent; one is made where it is absent."),
+  scenario: z.string().min(1).max(128),
+  task: z.record(z.string(), z.unknown()).describe('Data only; checked by the scenario.'),
+  group: groupId.optional(),
+  sampling: sampling.prefault({}),
+  limits: limits.prefault({}),
+  metadata: z.record(z.string(), z.unknown()).optional().describe('Handed back as it came.'),
+});
+export type Submission = z.infer<typeof submission>;
+
+export const submitRequest = z.strictObject({ rollouts: z.array(submission).min(1).max(10_000) });
+export const submitReply = z.object({
+  rollouts: z.array(z.object({ id: rolloutId, state: z.enum(rolloutStates), created: z.boolean() })),
+});
+export type SubmitReply = z.infer<typeof submitReply>;
+
+export const failure = z.object({
+  code: z.enum(errorCodes),
+  message: z.string(),
+  blame: z.enum(blames),
+  retryable: z.boolean(),
+  stage: z.enum(stages).nullable(),
+  attempt: z.int(),
+});
+export type Failure = z.infer<typeof failure>;
+
+export const timings = z.object({
+  queued_ms: z.number(),
+  init_ms: z.number(),
+  ready_ms: z.number(),
+  run_ms: z.number(),
+  evaluate_wait_ms: z.number(),
+  evaluate_ms: z.number(),
+  model_ms: z.number(),
+  tool_ms: z.number(),
+});
+export type Timings = z.infer<typeof timings>;
+
+export const tokenCounts = z.object({ prompt: z.int(), sampled: z.int(), observation: z.int() });
+
+export const policySpan = z.object({ first: z.int(), last: z.int() });
+
+/** What one attempt left behind; committed together with its trajectory and the state that announces it. */
+export const rolloutResult = z.object({
+  reward: z.number().nullable().describe('A number only if a verifier gave one.'),
+  score: z.record(z.string(), z.unknown()).describe('What the verifier said beside the reward.'),
+  stop_reason: z.enum(stopReasons).nullable(),
+  turns: z.int(),
+  tokens: tokenCounts,
+  malformed_calls: z.int(),
+  policy_versions: policySpan.nullable(),
+  backends: z.array(backendId),
+  timings,
+});
+export type RolloutResult = z.infer<typeof rolloutResult>;
+
+export const rolloutView = z.object({
+  id: rolloutId,
+  scenario: z.string(),
+  group: groupId.nullable(),
+  state: z.enum(rolloutStates),
+  attempt: z.int().describe('How often a worker took it up.'),
+  retries: z.int().describe('How often a retryable failure sent it back.'),
+  losses: z.int().describe('How often its worker died.'),
+  worker: workerId.nullable(),
+  reward: z.number().nullable(),
+  result: rolloutResult.nullable(),
+  failure: failure.nullable(),
+  failures: z.array(failure).describe('The failures of earlier attempts.'),
+  created_at: z.iso.datetime(),
+  ended_at: z.iso.datetime().nullable(),
+  metadata: z.record(z.string(), z.unknown()).nullable(),
+});
+export type RolloutView = z.infer<typeof rolloutView>;
+
+export const rolloutList = z.object({ rollouts: z.array(rolloutView), next: z.string().nullable() });
+export type RolloutList = z.infer<typeof rolloutList>;

@@ -1,0 +1,32 @@
+// The backend contract: continue these token ids. An adapter for each dialect keeps it; the pool chooses among them.
+
+import type { BackendId, FinishReason, Sampling } from '@millrace/protocol';
+
+export interface GenerateRequest {
+  /** The context as it goes on the wire: the ids in decimal, comma-separated, without brackets. Only ever appended to. */
+  readonly promptJson: Buffer;
+  readonly promptTokens: number;
+  readonly sampling: Sampling;
+  /** At most this many tokens: the smaller of the turn's limit and what the context still holds. */
+  readonly maxTokens: number;
+  readonly stopTokenIds: readonly number[];
+  /** One per rollout, so that outer routers keep it on one server. */
+  readonly sessionId: string;
+  readonly requestId: string;
+  readonly signal: AbortSignal;
+}
+
+/** `tokenIds` and `logprobs` have the same length; an adapter refuses a reply in which they do not align. */
+export interface Generation {
+  readonly tokenIds: Int32Array;
+  readonly logprobs: Float32Array;
+  readonly finishReason: FinishReason;
+  readonly cachedTokens?: number;
+}
+
+export interface Backend {
+  readonly id: BackendId;
+  readonly policyVersion: number;
+  /** Throws `backend-failed` (try again, here or elsewhere), `backend-refused` (the request itself is wrong) or `backend-bad-reply`. */
+  generate(request: GenerateRequest): Promise<Generation>;
+}
