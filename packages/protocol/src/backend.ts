@@ -19,6 +19,8 @@ export const joinRequest = z.strictObject({
   policy_version: z.int().min(0).default(0).describe('Which weights it serves.'),
 });
 export type JoinRequest = z.infer<typeof joinRequest>;
+/** A join as a caller writes it: what has a default may be left out. */
+export type JoinInput = z.input<typeof joinRequest>;
 
 export const backendView = z.object({
   id: backendId,

@@ -10,8 +10,8 @@ export const maxBodyBytes = 64 << 20;
 /** The first frame, sent by the executor when it is ready. */
 export const readyFrame = z.object({ event: z.literal('ready'), pid: z.int(), protocol: z.literal(1) });
 
+/** The request's body is the command. */
 export interface ShellRunParams {
-  readonly command: string;
   readonly timeout_ms: number;
   readonly cap_bytes: number;
 }
@@ -70,6 +70,7 @@ export interface FileWriteParams {
 }
 export const fileWriteReply = z.object({});
 
+/** A cancel has no reply of its own: the call that it stops replies. */
 export type ExecutorCall =
   | { readonly id: number; readonly method: 'shell.run'; readonly params: ShellRunParams }
   | { readonly id: number; readonly method: 'exec'; readonly params: ExecParams }

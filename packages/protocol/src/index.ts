@@ -8,6 +8,7 @@ export {
   backendView,
   type Dialect,
   dialects,
+  type JoinInput,
   type JoinRequest,
   joinRequest,
 } from './backend.ts';
@@ -57,6 +58,25 @@ export {
   workerId,
 } from './ids.ts';
 export {
+  type CriticalError,
+  criticalErrors,
+  llmServerRequest,
+  type ProcessReply,
+  type ProcessRequest,
+  type ProrlMessage,
+  type ProrlStatus,
+  processReply,
+  processRequest,
+  prorlCancelRequest,
+  prorlErrorBody,
+  prorlMessage,
+  prorlReply,
+  prorlStatus,
+} from './prorl.ts';
+export {
+  type CancelOutcome,
+  cancelOutcomes,
+  cancelReply,
   canMove,
   type Failure,
   failure,
@@ -77,6 +97,7 @@ export {
   type StageName,
   type StopReason,
   type Submission,
+  type SubmissionInput,
   type SubmitReply,
   sampling,
   stages,
@@ -88,6 +109,17 @@ export {
   timings,
   tokenCounts,
 } from './rollout.ts';
+export {
+  healthReply,
+  leaveReply,
+  longestWaitSeconds,
+  mostListed,
+  type Route,
+  type RouteName,
+  type RouteReply,
+  routes,
+  toPath,
+} from './routes.ts';
 export {
   type FinishReason,
   finishReasons,

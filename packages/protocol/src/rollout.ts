@@ -83,12 +83,19 @@ export const submission = z.strictObject({
   metadata: z.record(z.string(), z.unknown()).optional().describe('Handed back as it came.'),
 });
 export type Submission = z.infer<typeof submission>;
+/** A submission as a caller writes it: what has a default may be left out. */
+export type SubmissionInput = z.input<typeof submission>;
 
 export const submitRequest = z.strictObject({ rollouts: z.array(submission).min(1).max(10_000) });
 export const submitReply = z.object({
   rollouts: z.array(z.object({ id: rolloutId, state: z.enum(rolloutStates), created: z.boolean() })),
 });
 export type SubmitReply = z.infer<typeof submitReply>;
+
+/** `cancelled`: it is over now. `asked`: a worker holds it and has been told. `ended`: it was over before. */
+export const cancelOutcomes = ['cancelled', 'asked', 'ended'] as const;
+export type CancelOutcome = (typeof cancelOutcomes)[number];
+export const cancelReply = z.object({ id: rolloutId, cancel: z.enum(cancelOutcomes) });
 
 export const failure = z.object({
   code: z.enum(errorCodes),

@@ -1,0 +1,37 @@
+// What other packages may use of the server, name by name.
+
+export { type Clock, sleep, systemClock } from './base/clock.ts';
+export { Deadline, Expired } from './base/deadline.ts';
+export { type Log, openLog, silentLog } from './base/log.ts';
+export { openLoopLag } from './base/loop-lag.ts';
+export { Slots } from './base/slots.ts';
+export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
+export type { Backend, BackendRecord, GenerateRequest, Generation } from './inference/backend.ts';
+export { BackendPool, type Lease } from './inference/pool.ts';
+export { Session } from './inference/session.ts';
+export { openVllmBackend } from './inference/vllm.ts';
+export { Stage } from './pipeline/stage.ts';
+export { type BubblewrapOptions, openBubblewrapDriver } from './sandbox/bubblewrap.ts';
+export { type BubblewrapProbe, probeBubblewrap } from './sandbox/bubblewrap-probe.ts';
+export type { ExecOptions, ExecResult, Sandbox, SandboxDriver, SandboxSpec, ShellResult } from './sandbox/sandbox.ts';
+export type { AgentEnd, CollectContext, EvaluateContext, InitContext, Opening, Scenario, Score } from './scenario/scenario.ts';
+export { openServer, openWorker, type RunningServer, type RunningWorker } from './service.ts';
+export { EventTail } from './store/event-tail.ts';
+export { networkFileSystemOf } from './store/network-file-system.ts';
+export { openSqliteStore } from './store/sqlite.ts';
+export type {
+  Claim,
+  ClaimedRollout,
+  Ending,
+  ListFilter,
+  NewEvent,
+  NewRollout,
+  RolloutRecord,
+  Store,
+  SubmitOutcome,
+  WorkerRecord,
+} from './store/store.ts';
+export { Supervisor } from './supervisor.ts';
+export { type Conversation, openConversation } from './trajectory/conversation.ts';
+export { Ledger } from './trajectory/ledger.ts';
+export { openTokenizer, type Tokenizer } from './trajectory/tokenizer.ts';

@@ -1,6 +1,17 @@
 // The backend contract: continue these token ids. An adapter for each dialect keeps it; the pool chooses among them.
 
-import type { BackendId, FinishReason, Sampling } from '@millrace/protocol';
+import type { BackendId, BackendState, Dialect, FinishReason, Sampling } from '@millrace/protocol';
+
+/** A backend as the store keeps it and the pool is told of it. */
+export interface BackendRecord {
+  readonly id: BackendId;
+  readonly url: string;
+  readonly dialect: Dialect;
+  readonly model?: string;
+  readonly apiKey?: string;
+  readonly policyVersion: number;
+  readonly state: BackendState;
+}
 
 export interface GenerateRequest {
   /** The context as it goes on the wire: the ids in decimal, comma-separated, without brackets. Only ever appended to. */

@@ -4,7 +4,7 @@
 import type { SandboxId, ShellRunReply } from '@millrace/protocol';
 
 export interface SandboxSpec {
-  /** Variables for the shell and for every program, beside PATH, HOME, LANG and TERM. */
+  /** Variables for the shell and for every program, beside PATH, HOME, LANG, TERM and PAGER. */
   readonly env?: Readonly<Record<string, string>>;
 }
 

@@ -3,8 +3,6 @@
 
 import type {
   BackendId,
-  BackendState,
-  Dialect,
   Event,
   EventKind,
   Failure,
@@ -17,6 +15,7 @@ import type {
   WorkerId,
   WorkerReport,
 } from '@millrace/protocol';
+import type { BackendRecord } from '../inference/backend.ts';
 
 /** A submission that has its id. `digest` tells a repeated submission from another one under the same id. */
 export interface NewRollout {
@@ -50,6 +49,8 @@ export interface Claim {
 
 export interface ClaimedRollout extends Claim {
   readonly submission: Submission;
+  /** Failures already tried again. */
+  readonly retries: number;
   readonly createdAtMs: number;
   /** When it last became queued; what it waited since is queue time. */
   readonly queuedAtMs: number;
@@ -64,16 +65,6 @@ export type Ending =
   | { readonly state: 'done'; readonly result: RolloutResult; readonly trajectory: Trajectory }
   | { readonly state: 'failed'; readonly failure: Failure; readonly result?: RolloutResult; readonly trajectory?: Trajectory }
   | { readonly state: 'cancelled'; readonly result?: RolloutResult; readonly trajectory?: Trajectory };
-
-export interface BackendRecord {
-  readonly id: BackendId;
-  readonly url: string;
-  readonly dialect: Dialect;
-  readonly model?: string;
-  readonly apiKey?: string;
-  readonly policyVersion: number;
-  readonly state: BackendState;
-}
 
 export interface NewEvent {
   readonly kind: EventKind;

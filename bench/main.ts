@@ -1,0 +1,41 @@
+// `npm run bench [-- name …] [--write]`: runs the benchmarks and prints each beside its baseline; --write keeps the report in
+// docs/benchmarks.md. Exits with 1 when a target was missed.
+
+import { writeFile } from 'node:fs/promises';
+import { availableParallelism, cpus, totalmem } from 'node:os';
+import { parseArgs } from 'node:util';
+import { type BenchReport, renderReport } from './report.ts';
+
+const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
+  shell: async () => (await import('./shell.ts')).runShellBench(),
+  store: async () => (await import('./store.ts')).runStoreBench(),
+  'turn-cost': async () => (await import('./turn-cost.ts')).runTurnCostBench(),
+  overlap: async () => (await import('./overlap.ts')).runOverlapBench(),
+  'service-cost': async () => (await import('./service-cost.ts')).runServiceCostBench(),
+  capacity: async () => (await import('./capacity.ts')).runCapacityBench(),
+};
+
+const { values, positionals } = parseArgs({ options: { write: { type: 'boolean', default: false } }, allowPositionals: true });
+const unknown = positionals.filter((name) => !Object.hasOwn(benches, name));
+if (unknown.length > 0) {
+  console.error(`no benchmark is named ${unknown.join(', ')}; there are: ${Object.keys(benches).join(', ')}`);
+  process.exit(2);
+}
+
+const machine = `${availableParallelism()} cores (${cpus()[0]?.model ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;
+const sections = [
+  `# Benchmarks\n\nWritten by \`npm run bench -- --write\` on ${machine}. Each row stands beside its baseline from the same run.\n`,
+];
+console.log(sections[0]);
+for (const [name, run] of Object.entries(benches)) {
+  if (positionals.length > 0 && !positionals.includes(name)) continue;
+  console.error(`running ${name} …`);
+  const report = await run();
+  const section = renderReport(report);
+  console.log(section);
+  sections.push(section);
+  if (report.targets?.some(({ kept }) => !kept)) process.exitCode = 1;
+}
+if (values.write) await writeFile(new URL('../docs/benchmarks.md', import.meta.url), sections.join(''));
+// Sockets that wait for their peers' last word must not hold up the end.
+process.exit();

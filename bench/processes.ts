@@ -1,0 +1,15 @@
+// Readings off /proc, for costs of processes that are not ours.
+
+import { readFileSync } from 'node:fs';
+
+/** CPU time so far, user and system, in milliseconds (in steps of 10). */
+export function readCpuMs(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+/** Memory that would come back if the process ended, and its share of what it shares. */
+export function readPssMiB(pid: number): number {
+  const pss = /^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'));
+  return Number(pss?.[1] ?? Number.NaN) / 1024;
+}

@@ -1,0 +1,29 @@
+// The nearest of the known words to a mistyped one, if any is near enough to be meant.
+
+export function chooseNearest(word: string, known: readonly string[]): string | undefined {
+  const ranked = known.map((name) => ({ name, distance: toDistance(word, name) })).sort((a, b) => a.distance - b.distance);
+  const best = ranked[0];
+  if (best === undefined) return undefined;
+  const near = best.distance <= Math.max(1, Math.floor(Math.max(word.length, best.name.length) / 3));
+  return near || (word.length > 1 && best.name.startsWith(word))
+    ? best.name
+    : known.find((name) => word.length > 1 && name.startsWith(word));
+}
+
+/** Edits from one to the other, where two neighbours swapped are one edit. */
+function toDistance(a: string, b: string): number {
+  let [before, above]: [number[], number[]] = [[], Array.from({ length: b.length + 1 }, (_, column) => column)];
+  for (let row = 1; row <= a.length; row++) {
+    const line = [row];
+    for (let column = 1; column <= b.length; column++) {
+      const same = a[row - 1] === b[column - 1] ? 0 : 1;
+      const at = (cells: number[], index: number) => cells[index] ?? 0;
+      let least = Math.min(at(above, column) + 1, at(line, column - 1) + 1, at(above, column - 1) + same);
+      const swapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      if (swapped) least = Math.min(least, at(before, column - 2) + 1);
+      line.push(least);
+    }
+    [before, above] = [above, line];
+  }
+  return above[b.length] ?? 0;
+}

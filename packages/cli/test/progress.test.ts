@@ -1,0 +1,61 @@
+// The progress line at every width, and what it says of what is left.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openProgress, type Progress, renderPlainProgress, renderProgress, renderSummary } from '../src/progress.ts';
+import { openTally } from '../src/tally.ts';
+import { openPaint, width } from '../src/text.ts';
+import { openIo } from './fake-io.ts';
+
+const half: Progress = { total: 10_000, accepted: 10_000, done: 4990, failed: 10, cancelled: 0, elapsedMs: 60_000, perSecond: 50 };
+const plain = openPaint(false);
+
+test('the line fits every width and never wraps', () => {
+  for (let columns = 12; columns < 200; columns++) {
+    assert.ok(width(renderProgress(half, { columns, paint: plain })) < columns, `at ${columns} columns`);
+  }
+});
+
+test('counts, share, rate, time left and failures are there', () => {
+  assert.equal(
+    renderProgress(half, { columns: 80, paint: plain }),
+    '▕█████████████·············▏  5,000/10,000   50%  50.0/s  ETA 1m 40s  10 failed',
+  );
+  assert.equal(renderPlainProgress(half), ' 5,000/10,000   50%  50.0/s  ETA 1m 40s  10 failed  after 1m 00s');
+});
+
+test('without a rate no time is promised', () => {
+  const start = { ...half, done: 0, failed: 0, accepted: 1000, perSecond: undefined };
+  assert.match(renderPlainProgress(start), /0\/10,000 {4}0% {2}-\/s {2}ETA - {2}1,000 accepted/);
+  assert.match(renderSummary({ ...start, elapsedMs: 0 }, { sum: 0, count: 0 }), /^0 rollouts in 0 ms \(0\/s\)/);
+});
+
+test('the rate is of the last seconds, not of the whole', () => {
+  let now = 0;
+  const tally = openTally(
+    100,
+    () => 100,
+    () => now,
+  );
+  const view = { state: 'done', reward: null, failure: null } as unknown as Parameters<typeof tally.add>[0];
+  for (let n = 0; n < 30; n++) tally.add(view);
+  now = 100_000;
+  assert.equal(tally.read().perSecond, undefined);
+  for (let n = 0; n < 15; n++) tally.add(view);
+  assert.equal(tally.read().perSecond, 1);
+  assert.equal(tally.left(), 55);
+});
+
+test('on a terminal the bar is redrawn in place and gone at the end', () => {
+  const io = openIo({ terminal: true });
+  const progress = openProgress(io, () => half);
+  progress.say('a word');
+  progress.close();
+  assert.ok(
+    io
+      .err()
+      .split('\r')
+      .every((part) => !part.slice(0, -1).includes('\n') || part.includes('a word')),
+  );
+  assert.ok(io.err().endsWith('\r\x1b[K'));
+});

@@ -1,0 +1,117 @@
+// One trajectory on the screen: from the service and from a file, with and without tokens.
+
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { backendId, type Segment, type Trajectory } from '@millrace/protocol';
+import { FakeService } from '../../client/test/fake-service.ts';
+import { millrace, openIo } from './fake-io.ts';
+
+const numbers = (ids: number[], logprobs: number[] = []) => ({ tokenIds: Int32Array.from(ids), logprobs: Float32Array.from(logprobs) });
+
+const segments: Segment[] = [
+  { kind: 'prompt', turn: 0, text: 'ask', messages: [{ role: 'user', content: 'How many files?' }], ...numbers([1, 2, 3]) },
+  {
+    kind: 'sampled',
+    turn: 1,
+    text: 'I look.',
+    messages: [{ role: 'assistant', content: 'I look.', tool_calls: [{ id: 'c1', name: 'bash', arguments: { command: 'ls\nwc -l' } }] }],
+    finish_reason: 'stop',
+    backend: backendId.parse('b1'),
+    policy_versions: { first: 3, last: 4 },
+    ...numbers([10, 11], [-0.25, -1.5]),
+  },
+  {
+    kind: 'observation',
+    turn: 1,
+    text: '',
+    messages: [{ role: 'tool', content: 'a\x1b[2J\n1', tool_call_id: 'c1', name: 'bash' }],
+    ...numbers([20]),
+  },
+  { kind: 'sampled', turn: 2, text: 'One.', messages: [], ...numbers([30], [-0.01]) },
+];
+const trajectory: Trajectory = { rolloutId: 'r1', attempt: 1, model: 'qwen', tools: [], segments };
+const timings = {
+  queued_ms: 1000,
+  init_ms: 20,
+  ready_ms: 0,
+  run_ms: 2500,
+  evaluate_wait_ms: 0,
+  evaluate_ms: 30,
+  model_ms: 2000,
+  tool_ms: 400,
+};
+const result = {
+  reward: 0.5,
+  score: { passed: 1 },
+  stop_reason: 'completed',
+  turns: 2,
+  tokens: { prompt: 3, sampled: 3, observation: 1 },
+  malformed_calls: 1,
+  policy_versions: { first: 3, last: 4 },
+  backends: ['b1'],
+  timings,
+};
+
+async function show(argv: readonly string[], prepare: (service: FakeService) => void = () => {}) {
+  await using service = await FakeService.open();
+  service.trajectories.set('r1', trajectory);
+  service.end('r1', { reward: 0.5, result, retries: 1 });
+  prepare(service);
+  return await millrace(['show', ...argv, '--url', service.url], openIo());
+}
+
+test('every turn is there with who spoke, what was called, and what sampled it', async () => {
+  const { code, out } = await show(['r1']);
+  assert.equal(code, 0);
+  for (const wanted of [
+    /^rollout r1$/m,
+    /^ {2}state {5}done, stopped by completed$/m,
+    /^ {2}reward {4}0\.5$/m,
+    /^ {2}time {6}waited 1\.0 s, init 20 ms, run 2\.5 s \(model 2\.0 s, tools 400 ms\),\s+evaluate 30 ms$/m,
+    /^── prompt ─+ 3 tokens from 0$/m,
+    /^── turn 1 · sampled ─+ 2 tokens from 3 · finish stop · policy 3–4 · on b1$/m,
+    /^ {2}→ bash\n {4}command: ls\n {13}wc -l$/m,
+    /^tool bash\n {2}a␛\[2J\n {2}1$/m,
+    /^── turn 2 · sampled ─+ 1 tokens from 6\n {2}One\.$/m,
+  ]) {
+    assert.match(out, wanted);
+  }
+});
+
+test('tokens are shown by their ids, with logprobs on request', async () => {
+  assert.match((await show(['r1', '--tokens'])).out, /token ids\n {2}\|10\|11\|\n/);
+  assert.match((await show(['r1', '--logprobs'])).out, /token ids\n {2}\|10:-0\.25\|11:-1\.50\|\n/);
+});
+
+test('a failed rollout without a trajectory shows its failure and blame', async () => {
+  const failure = { code: 'sandbox-died', message: 'no space left', blame: 'sandbox', retryable: true, stage: 'run', attempt: 1 };
+  const { code, out } = await show(['r2'], (service) => service.end('r2', { state: 'failed', reward: null, failure }));
+  assert.equal(code, 0);
+  assert.match(out, /failure {3}sandbox-died\n {2}blame {5}sandbox in run\n {12}no space left\n\nIt has no trajectory\.\n/);
+});
+
+test('an id that is not there answers 1 with its name', async () => {
+  const { code, err } = await show(['nobody']);
+  assert.deepEqual([code, err], [1, 'millrace: no rollout nobody\n']);
+});
+
+test('what submit wrote is shown from its file as it is from the service', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'show-'));
+  try {
+    const file = join(folder, 'results.jsonl');
+    const { out: json } = await show(['r1', '--json']);
+    await writeFile(file, `{"id":"r10"}\n${json}`);
+    const fromService = await show(['r1', '--logprobs']);
+    const fromFile = await millrace(['show', 'r1', '--logprobs', '--file', file], openIo());
+    assert.equal(fromFile.out, fromService.out);
+    const missing = await millrace(['show', 'r2', '--file', file], openIo());
+    assert.deepEqual([missing.code, missing.err], [1, `millrace: no rollout r2 in ${file}\n`]);
+    await writeFile(file, 'r1 nonsense\n');
+    assert.equal((await millrace(['show', 'r1', '--file', file], openIo())).code, 2);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});

@@ -1,0 +1,95 @@
+// Rollouts as they end, many at once over one connection: the event log says which ended, and each is read once.
+// What the log cannot tell (it ended before, or while the log was away) is found by asking for it.
+
+import { isTerminal, RolloutError, type RolloutId, type RolloutView } from '@millrace/protocol';
+import { readEvents } from './events.ts';
+import { openQueue } from './queue.ts';
+import type { Transport } from './transport.ts';
+
+export interface Reader {
+  readonly transport: Transport;
+  get(id: RolloutId, options?: { readonly signal?: AbortSignal }): Promise<RolloutView>;
+}
+
+export interface Results extends AsyncIterable<RolloutView> {
+  /** Takes ids out, which are then not waited for. */
+  forget(ids: Iterable<RolloutId>): void;
+  /** Asks for these now, for whoever knows that they may have ended already. */
+  check(ids: readonly RolloutId[]): void;
+  /** Makes the iteration throw. */
+  fail(error: unknown): void;
+}
+
+export interface ResultsOptions {
+  /** An event id from before any of them could have ended. */
+  readonly after: number;
+  readonly signal?: AbortSignal;
+  /** True for one whose submission may still be on its way; any other that the service does not know is thrown as not-found. */
+  readonly mayBeMissing?: (id: RolloutId) => boolean;
+}
+
+const readsAtOnce = 16;
+
+/** Yields each of `ids` once, in the order of ending; ends when all have. Iterate it once. */
+export function followResults(reader: Reader, ids: Iterable<RolloutId>, options: ResultsOptions): Results {
+  const pending = new Set(ids);
+  const stop = new AbortController();
+  const signal = options.signal === undefined ? stop.signal : AbortSignal.any([stop.signal, options.signal]);
+  const reads = openQueue<Promise<RolloutView | undefined>>(readsAtOnce);
+
+  /** A rollout that has not arrived, or not ended, stays pending. */
+  async function read(id: RolloutId): Promise<RolloutView | undefined> {
+    if (!pending.has(id)) return undefined;
+    const view = await reader.get(id, { signal }).catch((error: unknown) => {
+      if (isNotFound(error) && options.mayBeMissing?.(id) === true) return undefined;
+      throw error;
+    });
+    return view !== undefined && isTerminal(view.state) ? view : undefined;
+  }
+
+  async function readInOrder(some: Iterable<RolloutId>): Promise<void> {
+    for (const id of some) await reads.push(guarded(read(id)));
+  }
+
+  async function follow(): Promise<void> {
+    const onResume = () => void readInOrder([...pending]).catch(reads.fail);
+    for await (const event of readEvents(reader.transport, { after: options.after, signal, onResume })) {
+      const id = event.rollout_id;
+      if (event.kind === 'rollout-end' && id !== undefined && pending.has(id)) await reads.push(guarded(read(id)));
+    }
+  }
+
+  async function* iterate(): AsyncGenerator<RolloutView> {
+    const following = follow().catch(reads.fail);
+    try {
+      while (pending.size > 0) {
+        const view = await await reads.take();
+        if (view !== undefined && pending.delete(view.id)) yield view;
+      }
+    } finally {
+      stop.abort();
+      reads.fail(stop.signal.reason);
+      await following;
+    }
+  }
+
+  return {
+    forget(some) {
+      for (const id of some) pending.delete(id);
+      void reads.push(Promise.resolve(undefined)).catch(() => {}); // wakes the iteration; after its end nobody need wake
+    },
+    check: (some) => void readInOrder(some).catch(reads.fail),
+    fail: reads.fail,
+    [Symbol.asyncIterator]: iterate,
+  };
+}
+
+export function isNotFound(error: unknown): boolean {
+  return error instanceof RolloutError && error.code === 'not-found';
+}
+
+/** A read that fails before its turn comes must not count as a rejection that nobody handles. */
+function guarded<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {}); // thrown again where it is taken
+  return promise;
+}

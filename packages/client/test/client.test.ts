@@ -1,0 +1,304 @@
+// The client against a service in memory over real HTTP: restarts, refusals, full queues and broken streams.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { RolloutError, type RolloutView, type Trajectory } from '@millrace/protocol';
+import { type Client, openClient } from '../src/client.ts';
+import { FakeService, send } from './fake-service.ts';
+
+async function withBoth(work: (service: FakeService, client: Client) => Promise<void>): Promise<void> {
+  await using service = await FakeService.open();
+  await using client = openClient({ url: service.url, timeoutMs: 5000 });
+  await work(service, client);
+}
+
+const task = (id?: string) => ({ scenario: 'math', task: {}, ...(id === undefined ? {} : { id }) });
+
+async function take<T>(source: AsyncIterable<T>, count: number): Promise<T[]> {
+  const taken: T[] = [];
+  for await (const item of source) if (taken.push(item) === count) break;
+  return taken;
+}
+
+test('a submission goes out in pieces of at most 1000, with an id made for each', () =>
+  withBoth(async (service, client) => {
+    const accepted = await client.submit(Array.from({ length: 2500 }, () => task()));
+    assert.equal(accepted.length, 2500);
+    assert.equal(new Set(accepted.map((one) => one.id)).size, 2500);
+    assert.deepEqual(service.requests, ['POST /v1/rollouts', 'POST /v1/rollouts', 'POST /v1/rollouts']);
+  }));
+
+test('a connection that breaks after the service accepted is answered by sending the same ids again', () =>
+  withBoth(async (service, client) => {
+    service.onSubmit = () => {
+      service.onSubmit = () => {};
+      service.breakConnections();
+    };
+    const [accepted] = await client.submit([task()]);
+    assert.equal(accepted?.created, false);
+    assert.equal(service.rollouts.size, 1);
+  }));
+
+test('a full queue is waited out in smaller pieces', () =>
+  withBoth(async (service, client) => {
+    const sizes: number[] = [];
+    service.fault = (_request, response, body) => {
+      const size = JSON.parse(body).rollouts.length;
+      sizes.push(size);
+      if (size <= 4) return false;
+      const error = { code: 'too-busy', message: 'full', blame: 'service', retryable: true };
+      send(response, 429, { error }, { 'retry-after': '0.01' });
+      return true;
+    };
+    const accepted = await client.submit(Array.from({ length: 10 }, (_, n) => task(`r${n}`)));
+    assert.deepEqual(
+      accepted.map((one) => one.id),
+      Array.from({ length: 10 }, (_, n) => `r${n}`),
+    );
+    assert.equal(sizes[0], 10);
+    assert.equal(service.rollouts.size, 10);
+  }));
+
+test('a refusal is thrown with the code, message and details of the service', () =>
+  withBoth(async (service, client) => {
+    service.fault = (_request, response) => {
+      const error = { code: 'task-invalid', message: 'task.answer is missing', blame: 'caller', retryable: false, details: { line: 3 } };
+      send(response, 400, { error });
+      return true;
+    };
+    await assert.rejects(client.submit([task()]), (error: RolloutError) => {
+      assert.ok(error instanceof RolloutError);
+      assert.deepEqual([error.code, error.message, error.details], ['task-invalid', 'task.answer is missing', { line: 3 }]);
+      return true;
+    });
+  }));
+
+test('a service that was never there is named at once, not waited for', async () => {
+  const service = await FakeService.open();
+  const { url } = service;
+  await service.stop();
+  await using client = openClient({ url, timeoutMs: 60_000 });
+  await assert.rejects(client.get('x'), {
+    code: 'internal',
+    message: new RegExp(`no answer from GET ${url}/v1/rollouts/x: .*ECONNREFUSED`),
+  });
+});
+
+test('an answer that is not ours names the address, the status and what was seen', () =>
+  withBoth(async (service, client) => {
+    service.fault = (_request, response) => response.writeHead(404).end('<h1>nginx</h1>') !== undefined;
+    await assert.rejects(client.status(), { code: 'internal', message: /GET http:.*\/v1\/status answered 404: <h1>nginx<\/h1>/ });
+    service.fault = (_request, response) => response.end('{"rollouts":') !== undefined;
+    await assert.rejects(client.status(), { code: 'internal', message: /cannot read/ });
+  }));
+
+test('an address that is none is refused when the client is opened', () => {
+  assert.throws(() => openClient({ url: 'localhost:80' }), { code: 'bad-request' });
+});
+
+test('the key travels as a bearer token', async () => {
+  await using service = await FakeService.open();
+  await using client = openClient({ url: service.url, key: 'secret' });
+  let seen: string | undefined;
+  service.fault = (request) => {
+    seen = request.headers.authorization;
+    return false;
+  };
+  await client.status();
+  assert.equal(seen, 'Bearer secret');
+});
+
+test('waiting survives a restart of the service', () =>
+  withBoth(async (service, client) => {
+    service.add('r1');
+    const { port } = service;
+    const waited = client.wait('r1');
+    while (!service.requests.some((line) => line.includes('wait='))) await new Promise(setImmediate);
+    await service.stop();
+    await service.start(port);
+    service.end('r1', { reward: 0.5 });
+    assert.equal((await waited).reward, 0.5);
+  }));
+
+test('a service that stays away is given up after the time told', async () => {
+  const service = await FakeService.open();
+  await using client = openClient({ url: service.url, timeoutMs: 150 });
+  service.add('r1');
+  await client.get('r1');
+  await service.stop();
+  await assert.rejects(client.wait('r1'), { code: 'internal', message: /no answer from GET/ });
+});
+
+test('a list goes through all its pages', () =>
+  withBoth(async (service, client) => {
+    for (const id of ['a', 'b', 'c', 'd', 'e']) service.add(id);
+    const seen: string[] = [];
+    for await (const view of client.list({ state: 'queued' })) seen.push(view.id);
+    assert.deepEqual(seen, ['a', 'b', 'c', 'd', 'e']);
+    assert.match(service.requests[0] ?? '', /state=queued/);
+  }));
+
+test('a trajectory comes back bit for bit', () =>
+  withBoth(async (service, client) => {
+    const segments = [
+      { kind: 'sampled' as const, turn: 1, text: 'hi', messages: [], tokenIds: Int32Array.of(7, 8), logprobs: Float32Array.of(-0.1, -2.5) },
+    ];
+    const trajectory: Trajectory = { rolloutId: 'r1', attempt: 1, model: 'm', tools: [], segments };
+    service.trajectories.set('r1', trajectory);
+    assert.deepEqual(await client.trajectory('r1'), trajectory);
+    await assert.rejects(client.trajectory('r2'), { code: 'not-found' });
+  }));
+
+test('events go on after a break where they stopped, each once', () =>
+  withBoth(async (service, client) => {
+    const { port } = service;
+    for (let n = 0; n < 3; n++) service.tell({ kind: 'turn-end', rollout_id: `r${n}` });
+    const events = client.events({ after: 1 })[Symbol.asyncIterator]();
+    const ids = [(await events.next()).value?.id, (await events.next()).value?.id];
+    await service.stop();
+    service.tell({ kind: 'turn-end' });
+    await service.start(port);
+    ids.push((await events.next()).value?.id);
+    service.tell({ kind: 'a-kind-of-the-future' });
+    service.tell({ kind: 'turn-end' });
+    ids.push((await events.next()).value?.id);
+    assert.deepEqual(ids, [2, 3, 4, 6]);
+    await events.return?.(undefined);
+  }));
+
+test('reading events stops when its signal aborts', () =>
+  withBoth(async (service, client) => {
+    const stop = new AbortController();
+    const reading = take(client.events({ signal: stop.signal }), 1);
+    while (service.streams.size === 0) await new Promise(setImmediate);
+    stop.abort();
+    await assert.rejects(reading, { name: 'AbortError' });
+  }));
+
+test('results come in the order of ending, one read for each', () =>
+  withBoth(async (service, client) => {
+    for (const id of ['a', 'b', 'c']) service.add(id);
+    const results = take(client.results(['a', 'b', 'c'], { after: 0 }), 9);
+    service.end('c');
+    service.end('a');
+    service.end('b');
+    assert.deepEqual(
+      (await results).map((view) => view.id),
+      ['c', 'a', 'b'],
+    );
+    assert.equal(service.requests.filter((line) => line.startsWith('GET /v1/rollouts/')).length, 3);
+  }));
+
+test('results that end together while the reader is slow all come', () =>
+  withBoth(async (service, client) => {
+    const ids = Array.from({ length: 40 }, (_, n) => `r${n}`);
+    for (const id of ids) service.end(id);
+    const seen: string[] = [];
+    for await (const view of client.results(ids, { after: 0 })) {
+      seen.push(view.id);
+      await client.status();
+    }
+    assert.deepEqual(seen, ids);
+  }));
+
+test('results find what ended before they were asked for, and what ended while the log was away', () =>
+  withBoth(async (service, client) => {
+    service.end('a', {}, { quietly: true });
+    service.add('b');
+    const { port } = service;
+    const results = client.results(['a', 'b'])[Symbol.asyncIterator]();
+    assert.equal((await results.next()).value?.id, 'a');
+    const next = results.next();
+    while (service.streams.size === 0) await new Promise(setImmediate);
+    await service.stop();
+    service.end('b', {}, { quietly: true });
+    await service.start(port);
+    assert.equal((await next).value?.id, 'b');
+    assert.equal((await results.next()).done, true);
+  }));
+
+test('results of a rollout that the service does not know throw not-found', () =>
+  withBoth(async (_service, client) => {
+    await assert.rejects(take(client.results(['nobody']), 1), { code: 'not-found' });
+  }));
+
+test('a run yields results while later pieces are still waiting for the queue', () =>
+  withBoth(async (service, client) => {
+    let room = 2;
+    service.fault = (request, response, body) => {
+      if (request.method !== 'POST') return false;
+      const size = JSON.parse(body).rollouts.length;
+      if (size <= room) {
+        room -= size;
+        return false;
+      }
+      send(response, 429, {}, { 'retry-after': '0.005' });
+      return true;
+    };
+    service.onSubmit = (ids) => {
+      for (const id of ids) service.end(id);
+    };
+    const seen: RolloutView[] = [];
+    for await (const view of await client.run(Array.from({ length: 8 }, (_, n) => task(`r${n}`)))) {
+      seen.push(view);
+      room += 1;
+    }
+    assert.equal(seen.length, 8);
+  }));
+
+test('a run that is submitted again yields what had already ended', () =>
+  withBoth(async (service, client) => {
+    service.end('old', { reward: 0.25 });
+    const [view] = await take(await client.run([task('old')]), 2);
+    assert.equal(view?.reward, 0.25);
+  }));
+
+test('a run whose submission is refused throws that refusal', () =>
+  withBoth(async (service, client) => {
+    service.fault = (request, response) => {
+      if (request.method !== 'POST') return false;
+      send(response, 400, { error: { code: 'unknown-scenario', message: 'no such scenario', blame: 'caller', retryable: false } });
+      return true;
+    };
+    await assert.rejects(take(await client.run([task()]), 1), { code: 'unknown-scenario' });
+  }));
+
+test('cancelling a run ends the iteration: unsent ones are dropped, lost ones forgotten, running ones cancelled', () =>
+  withBoth(async (service, client) => {
+    const accepted = new Promise<void>((resolve) => {
+      service.fault = (request, response) => {
+        if (request.method !== 'POST') return false;
+        // The second piece is swallowed: sent, never answered, never accepted.
+        if (service.rollouts.size > 0) return true;
+        service.onSubmit = () => setImmediate(resolve);
+        return response.writableEnded;
+      };
+    });
+    const run = await client.run(Array.from({ length: 1021 }, (_, n) => task(`r${n}`)));
+    const collected = take(run, 9999);
+    await accepted;
+    service.end('r0');
+    while (!service.requests.some((line) => line === 'GET /v1/rollouts/r0')) await new Promise(setImmediate);
+    assert.ok((await run.cancel()) >= 999);
+    const states = (await collected).map((view) => view.state);
+    assert.deepEqual([states.length, states.filter((state) => state === 'cancelled').length], [1000, 999]);
+    assert.equal(run.accepted, 1000);
+  }));
+
+test('leaving an iteration early closes its event stream', () =>
+  withBoth(async (service, client) => {
+    for (const id of ['a', 'b']) service.add(id);
+    service.end('a');
+    await take(client.results(['a', 'b'], { after: 0 }), 1);
+    for (const stream of service.streams) await once(stream, 'close');
+    assert.equal(service.streams.size, 0);
+  }));
+
+test('a call on a closed client fails at once', async () => {
+  await using service = await FakeService.open();
+  const client = openClient({ url: service.url });
+  await client.status();
+  await client[Symbol.asyncDispose]();
+  await assert.rejects(client.status(), { code: 'internal', message: /destroyed/ });
+});

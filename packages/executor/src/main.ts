@@ -1,0 +1,110 @@
+// The executor: the first process inside a sandbox. It connects out to its worker, answers the worker's calls one frame each, and
+// exits when the connection closes; being process 1 of its namespace, it takes everything in the sandbox with it.
+// Arguments: the folder shared with the worker (socket, env.json), the folder for its own files, the home directory.
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import type { ExecutorCall } from '@millrace/protocol';
+import { CallError } from './call-error.ts';
+import { runProgram } from './exec.ts';
+import { readSandboxFile, writeSandboxFile } from './files.ts';
+import { encodeFrame, openFrameReader } from './frames.ts';
+import { ShellSession } from './shell-session.ts';
+
+interface Answer {
+  readonly result: unknown;
+  readonly body?: Buffer;
+}
+
+/**
+ * The kernel spares process 1 what is sent from inside, but a process with threads not always: a signal with its default action
+ * kills when it comes while the main thread blocks it. A handler closes that gap; faults of our own (SIGSEGV and its like) stay fatal.
+ */
+const survived = [
+  'SIGHUP',
+  'SIGINT',
+  'SIGQUIT',
+  'SIGTERM',
+  'SIGUSR1',
+  'SIGUSR2',
+  'SIGALRM',
+  'SIGVTALRM',
+  'SIGPROF',
+  'SIGIO',
+  'SIGPWR',
+] as const;
+
+/** When memory runs out, the kernel takes a sandbox before it takes a worker. */
+const oomScore = '500';
+
+function main([linkFolder = '', ownFolder = '', home = '']: readonly string[]): void {
+  for (const signal of survived) process.on(signal, () => {});
+  writeFileSync('/proc/self/oom_score_adj', oomScore);
+  const env = parseEnv(readFileSync(join(linkFolder, 'env.json'), 'utf8'));
+  const cancels = new Map<number, AbortController>();
+  // The worker is trusted; its own limits hold for what it sends.
+  const readFrames = openFrameReader({ headBytes: 2 ** 31, bodyBytes: 2 ** 31 });
+  const socket = connect(join(linkFolder, 'socket'), () => {
+    socket.write(encodeFrame({ event: 'ready', pid: process.pid, protocol: 1 }));
+    const shell = new ShellSession({ home, env, commandFile: join(ownFolder, 'command') });
+    socket.on('data', (chunk) => {
+      for (const { head, body } of readFrames(chunk)) answer(parseCall(head), body, shell);
+    });
+  });
+  socket.on('error', (error) => console.error(error.message)); // 'close' follows
+  socket.on('close', () => process.exit(0));
+
+  async function answer(call: ExecutorCall, body: Buffer, shell: ShellSession): Promise<void> {
+    if (call.method === 'cancel') return cancels.get(call.params.call)?.abort();
+    const cancel = new AbortController();
+    cancels.set(call.id, cancel);
+    try {
+      const { result, body: output } = await runCall(call, body, { shell, home, env, signal: cancel.signal });
+      socket.write(encodeFrame({ id: call.id, result }, output));
+    } catch (error) {
+      const kind = error instanceof CallError ? error.kind : 'bad-call';
+      socket.write(encodeFrame({ id: call.id, error: { kind, message: error instanceof Error ? error.message : String(error) } }));
+    } finally {
+      cancels.delete(call.id);
+    }
+  }
+}
+
+interface CallContext {
+  readonly shell: ShellSession;
+  readonly home: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+}
+
+async function runCall(call: Exclude<ExecutorCall, { method: 'cancel' }>, body: Buffer, context: CallContext): Promise<Answer> {
+  switch (call.method) {
+    case 'shell.run': {
+      const options = { timeoutMs: call.params.timeout_ms, capBytes: call.params.cap_bytes, signal: context.signal };
+      const { reply, output } = await context.shell.run(body, options);
+      return { result: reply, body: Buffer.from(output) };
+    }
+    case 'exec': {
+      const { reply, body: output } = await runProgram(call.params, body, context);
+      return { result: reply, body: output };
+    }
+    case 'file.read': {
+      const content = await readSandboxFile(call.params, context.home);
+      return { result: { size: content.length }, body: content };
+    }
+    case 'file.write':
+      await writeSandboxFile(call.params, body, context.home);
+      return { result: {} };
+  }
+}
+
+function parseCall(head: unknown): ExecutorCall {
+  return head as ExecutorCall;
+}
+
+function parseEnv(text: string): Record<string, string> {
+  return JSON.parse(text) as Record<string, string>;
+}
+
+if (import.meta.main) main(process.argv.slice(2));

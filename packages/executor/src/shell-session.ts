@@ -1,0 +1,102 @@
+// The persistent shell: one command at a time, state kept from command to command. Whatever a command does to the shell, the
+// next command finds a working one, in the last working directory that still exists.
+
+import { accessSync, constants } from 'node:fs';
+import type { ShellRunReply } from '@millrace/protocol';
+import { type Bash, type CommandEnd, openBash } from './bash.ts';
+import { typedEcho } from './end-marker.ts';
+import { type KeptOutput, openOutputCap } from './output.ts';
+import { renderOutput } from './render.ts';
+import { openStopper } from './stop.ts';
+
+export interface ShellOptions {
+  readonly home: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly commandFile: string;
+}
+
+export interface RunOptions {
+  readonly timeoutMs: number;
+  readonly capBytes: number;
+  readonly signal: AbortSignal;
+}
+
+export interface ShellRun {
+  readonly reply: ShellRunReply;
+  readonly output: string;
+}
+
+/** How much of what background processes write between two commands is kept for the second. */
+const lateCap = 8192;
+
+export class ShellSession {
+  readonly #options: ShellOptions;
+  #bash: Promise<Bash>;
+  #turn: Promise<unknown> = Promise.resolve();
+  #cwd: string;
+  #late: Buffer = Buffer.alloc(0);
+
+  constructor(options: ShellOptions) {
+    this.#options = options;
+    this.#cwd = options.home;
+    this.#bash = this.#open();
+  }
+
+  /** Calls made while a command runs wait for it; their time begins when they do. */
+  run(command: Buffer, options: RunOptions): Promise<ShellRun> {
+    const run = this.#turn.then(() => this.#run(command, options));
+    this.#turn = run.catch(() => {}); // the caller of that run hears of it
+    return run;
+  }
+
+  #open(): Promise<Bash> {
+    const { env, home, commandFile } = this.#options;
+    const late = (chunk: Buffer) => {
+      this.#late = Buffer.concat([this.#late, chunk]).subarray(-lateCap);
+    };
+    if (!isUsable(this.#cwd)) this.#cwd = home;
+    return openBash({ cwd: this.#cwd, env, commandFile }, late);
+  }
+
+  async #ready(): Promise<Bash> {
+    const bash = await this.#bash;
+    if (!bash.hasEnded()) return bash;
+    this.#late = Buffer.from('[the shell was killed between two commands; this is a new one]\n');
+    this.#bash = this.#open();
+    return this.#bash;
+  }
+
+  async #run(command: Buffer, options: RunOptions): Promise<ShellRun> {
+    const startMs = performance.now();
+    const output = openOutputCap(options.capBytes);
+    const bash = await this.#ready();
+    if (options.signal.aborted) return toRun(output.end(), { end: 'cancelled', exit_code: null, cwd: this.#cwd, ms: 0 });
+    output.push(this.#late);
+    this.#late = Buffer.alloc(0);
+    const stopper = openStopper(bash, options);
+    const end = await bash.run(command, output.push).finally(stopper.close);
+    if (end.alive) this.#cwd = bash.cwd() ?? this.#cwd;
+    else this.#bash = this.#open();
+    const reply = { end: toEnd(end, stopper.reason()), exit_code: end.exitCode, cwd: this.#cwd, ms: performance.now() - startMs };
+    return toRun(output.end(), reply);
+  }
+}
+
+function isUsable(directory: string): boolean {
+  try {
+    accessSync(directory, constants.X_OK);
+    return true;
+  } catch {
+    return false; // deleted or closed: the shell begins at home
+  }
+}
+
+function toEnd(end: CommandEnd, reason: 'timeout' | 'cancelled' | undefined): ShellRunReply['end'] {
+  if (reason === 'cancelled') return 'cancelled';
+  if (end.alive) return reason ?? 'exited';
+  return reason === 'timeout' ? 'shell-killed' : 'shell-exited';
+}
+
+function toRun(kept: KeptOutput, reply: Omit<ShellRunReply, 'total_bytes' | 'cut_bytes'>): ShellRun {
+  return { reply: { ...reply, total_bytes: kept.totalBytes, cut_bytes: kept.cutBytes }, output: renderOutput(kept).replace(typedEcho, '') };
+}

@@ -1,0 +1,85 @@
+// One trajectory and one rollout that use every field; the golden files are these on the wire.
+
+import { type RolloutView, rolloutId, rolloutView, type Trajectory } from '@millrace/protocol';
+
+export function makeTrajectory(): Trajectory {
+  const call = { id: 'call-1', name: 'bash', arguments: { command: 'ls "ä" ☃' } };
+  const none = new Float32Array();
+  return {
+    rolloutId: rolloutId.parse('r-1'),
+    attempt: 2,
+    model: 'tiny',
+    tools: [{ name: 'bash', description: 'Runs a command.', parameters: { type: 'object', properties: { command: { type: 'string' } } } }],
+    segments: [
+      {
+        kind: 'prompt',
+        turn: 0,
+        text: 'count the files',
+        messages: [{ role: 'user', content: 'count the files' }],
+        tokenIds: Int32Array.of(151_644, 872, 198),
+        logprobs: none,
+      },
+      {
+        kind: 'sampled',
+        turn: 1,
+        text: 'let me look',
+        messages: [{ role: 'assistant', content: 'let me look', tool_calls: [call] }],
+        finish_reason: 'length',
+        policy_versions: { first: 3, last: 4 },
+        retries: 1,
+        tokenIds: Int32Array.of(1, 2_147_483_647),
+        logprobs: Float32Array.of(-0.1, -1.5),
+      },
+      { kind: 'inserted', turn: 1, text: '<|im_end|>', messages: [], tokenIds: Int32Array.of(151_645), logprobs: none },
+      {
+        kind: 'observation',
+        turn: 1,
+        text: '3',
+        messages: [{ role: 'tool', content: '3', tool_call_id: 'call-1', name: 'bash' }],
+        tokenIds: Int32Array.of(18, 0),
+        logprobs: none,
+      },
+      { kind: 'sampled', turn: 2, text: '', messages: [], finish_reason: 'stop', tokenIds: new Int32Array(), logprobs: none },
+    ],
+  };
+}
+
+export function makeRolloutView(): RolloutView {
+  const failure = { code: 'sandbox-died', message: 'it is gone', blame: 'sandbox', retryable: true, stage: 'run', attempt: 1 };
+  return rolloutView.parse({
+    id: 'r-1',
+    scenario: 'math',
+    group: 'g-1',
+    state: 'done',
+    attempt: 2,
+    retries: 1,
+    losses: 0,
+    worker: 'w-1',
+    reward: 0.5,
+    result: {
+      reward: 0.5,
+      score: { given: '42' },
+      stop_reason: 'completed',
+      turns: 2,
+      tokens: { prompt: 3, sampled: 2, observation: 3 },
+      malformed_calls: 0,
+      policy_versions: { first: 3, last: 4 },
+      backends: ['10.0.0.1:8000'],
+      timings: {
+        queued_ms: 12.5,
+        init_ms: 100,
+        ready_ms: 0,
+        run_ms: 2000,
+        evaluate_wait_ms: 1,
+        evaluate_ms: 50,
+        model_ms: 1800,
+        tool_ms: 150,
+      },
+    },
+    failure: null,
+    failures: [failure],
+    created_at: '2026-01-02T03:04:05.678Z',
+    ended_at: '2026-01-02T03:04:08.000Z',
+    metadata: { step: 7 },
+  });
+}

@@ -1,0 +1,76 @@
+// A trajectory's JSON and binary forms, and the golden files that other languages read.
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { fromBinary, rolloutView, type Trajectory, toBinary, toTrajectoryView, trajectoryView } from '@millrace/protocol';
+import { makeRolloutView, makeTrajectory } from './examples.ts';
+
+async function readGolden(name: string): Promise<unknown> {
+  return JSON.parse(await readFile(new URL(`golden/${name}`, import.meta.url), 'utf8'));
+}
+
+test('the JSON form is the golden file, and fits its schema without loss', async () => {
+  const golden = await readGolden('trajectory.json');
+  assert.deepEqual(toTrajectoryView(makeTrajectory()), golden);
+  assert.deepEqual(trajectoryView.parse(golden), golden);
+});
+
+test('the binary form of the golden trajectory is the golden bytes', async () => {
+  const bytes = await readFile(new URL('golden/trajectory.mrt', import.meta.url));
+  assert.ok(toBinary(makeTrajectory()).equals(bytes));
+});
+
+test('a rollout on the wire is the golden file, and fits its schema without loss', async () => {
+  const golden = await readGolden('rollout.json');
+  assert.deepEqual(makeRolloutView(), golden);
+  assert.deepEqual(rolloutView.parse(golden), golden);
+});
+
+test('the binary form comes back bit for bit, also out of a pool with an odd offset', () => {
+  const trajectory = makeTrajectory();
+  const bytes = toBinary(trajectory);
+  for (const shift of [0, 1, 2, 3]) {
+    const pooled = Buffer.concat([Buffer.alloc(shift), bytes]).subarray(shift);
+    assert.deepEqual(fromBinary(pooled), trajectory);
+  }
+  const odd = { ...trajectory, segments: [withLogprobs(Float32Array.of(Number.NaN, Number.NEGATIVE_INFINITY, -0, 1e-45))] };
+  assert.deepEqual(fromBinary(toBinary(odd)), odd);
+  assert.deepEqual(fromBinary(toBinary({ ...trajectory, segments: [], tools: [] })).segments, []);
+});
+
+test('ids out of a larger array are written as they are, not with their neighbours', () => {
+  const all = Int32Array.of(1, 2, 3, 4);
+  const [prompt] = makeTrajectory().segments;
+  assert.ok(prompt);
+  const back = fromBinary(toBinary({ ...makeTrajectory(), segments: [{ ...prompt, tokenIds: all.subarray(1, 3) }] }));
+  assert.deepEqual(back.segments[0]?.tokenIds, Int32Array.of(2, 3));
+});
+
+test('bytes that are not a whole trajectory are refused', () => {
+  const bytes = toBinary(makeTrajectory());
+  for (let end = 0; end < bytes.length; end += 1) assert.throws(() => fromBinary(bytes.subarray(0, end)), `cut at ${end}`);
+  assert.throws(() => fromBinary(Buffer.concat([bytes, Buffer.alloc(4)])), /bytes of numbers/);
+  assert.throws(() => fromBinary(Buffer.from('{"rollout_id":"a"}')), /not MRT1/);
+  const wrong = Buffer.from(bytes);
+  wrong.writeUInt32LE(0xffff_ffff, 4);
+  assert.throws(() => fromBinary(wrong));
+});
+
+test('only what the policy sampled has mask 1', () => {
+  const view = toTrajectoryView(makeTrajectory());
+  assert.deepEqual(
+    view.segments.map(({ kind, mask }) => [kind, mask]),
+    [
+      ['prompt', 0],
+      ['sampled', 1],
+      ['inserted', 0],
+      ['observation', 0],
+      ['sampled', 1],
+    ],
+  );
+});
+
+function withLogprobs(logprobs: Float32Array): Trajectory['segments'][number] {
+  return { kind: 'sampled', turn: 1, text: '', messages: [], tokenIds: new Int32Array(logprobs.length), logprobs };
+}

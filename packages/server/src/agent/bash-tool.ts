@@ -1,0 +1,58 @@
+// The bash tool: one command in the sandbox's persistent shell, and in words what became of it.
+
+import { z } from 'zod';
+import type { ShellResult } from '../sandbox/sandbox.ts';
+import type { Tool } from './tool.ts';
+
+/** Most bytes of output that one command hands to the model. */
+const capBytes = 32 * 1024;
+
+const bashArguments = z.object({ command: z.string(), timeout_s: z.number().gt(0).optional() });
+
+export const bashTool: Tool = {
+  spec: {
+    name: 'bash',
+    description:
+      'Run a command in a persistent bash shell. Variables, functions and the working directory stay from call to call. Standard input is empty.',
+    parameters: {
+      type: 'object',
+      properties: {
+        command: { type: 'string', description: 'What to run; may have many lines.' },
+        timeout_s: { type: 'number', description: 'Seconds until it is interrupted; never more than the rollout allows.' },
+      },
+      required: ['command'],
+    },
+  },
+  async run(args, { sandbox, timeoutMs, signal }) {
+    if (!sandbox) return { kind: 'answer', text: 'bash: this task has no machine to run commands on' };
+    const parsed = bashArguments.safeParse(args);
+    if (!parsed.success) return { kind: 'answer', text: `bash: ${z.prettifyError(parsed.error)}` };
+    const { command, timeout_s } = parsed.data;
+    const limitMs = Math.min(timeoutMs, timeout_s === undefined ? timeoutMs : timeout_s * 1000);
+    return { kind: 'answer', text: renderShellResult(await sandbox.runShell(command, { timeoutMs: limitMs, capBytes, signal }), limitMs) };
+  },
+};
+
+/** The output, then a bracketed line for everything that is not plain success. */
+export function renderShellResult(result: ShellResult, limitMs: number): string {
+  const note = noteOf(result, limitMs);
+  const output = result.output.replace(/\n$/, '');
+  if (!note) return output === '' ? '[no output]' : output;
+  return output === '' ? note : `${output}\n${note}`;
+}
+
+function noteOf(result: ShellResult, limitMs: number): string | undefined {
+  const limit = `${limitMs / 1000} s`;
+  switch (result.end) {
+    case 'exited':
+      return result.exitCode === 0 ? undefined : `[exit code ${result.exitCode ?? 'unknown'}]`;
+    case 'timeout':
+      return `[not done after ${limit}: interrupted with Ctrl-C]`;
+    case 'shell-killed':
+      return `[not done after ${limit}, and it ignored Ctrl-C: killed together with the shell; a new shell was started, its variables are gone]`;
+    case 'shell-exited':
+      return `[the shell ended${result.exitCode === undefined ? '' : ` with exit code ${result.exitCode}`}; a new shell was started, its variables are gone]`;
+    case 'cancelled':
+      return '[cancelled]';
+  }
+}

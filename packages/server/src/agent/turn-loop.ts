@@ -1,0 +1,159 @@
+// The turn loop: sample, parse, act, append, until the agent stops. What the model sees next is always what it saw before,
+// plus what it sampled, plus the new messages; the ledger joins them and nothing is rendered twice.
+
+import type { Limits, Message, Sampling, StopReason, ToolCall } from '@millrace/protocol';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { Expired } from '../base/deadline.ts';
+import type { Session } from '../inference/session.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import type { Conversation } from '../trajectory/conversation.ts';
+import { parseHermes } from '../trajectory/hermes.ts';
+import type { Tool } from './tool.ts';
+
+/** What the agent has done so far; kept by the caller, so that it is there whatever ends the loop. */
+export interface AgentTally {
+  turns: number;
+  malformedCalls: number;
+  modelMs: number;
+  toolMs: number;
+}
+
+export interface TurnReport {
+  readonly turn: number;
+  readonly sampledTokens: number;
+  readonly contextTokens: number;
+  readonly modelMs: number;
+  readonly toolMs: number;
+  readonly calls: readonly string[];
+}
+
+export interface AgentOptions {
+  readonly messages: readonly Message[];
+  readonly tools: readonly Tool[];
+  readonly session: Session;
+  readonly conversation: Conversation;
+  readonly sandbox?: Sandbox;
+  readonly sampling: Sampling;
+  readonly limits: Limits;
+  readonly tally: AgentTally;
+  readonly signal: AbortSignal;
+  readonly clock?: Clock;
+  onTurn?(report: TurnReport): void;
+}
+
+export interface AgentStop {
+  readonly stopReason: StopReason;
+  readonly answer: string;
+}
+
+/** So many turns in a row without one call that can be read, and the agent is stopped. */
+const maxMalformedTurns = 3;
+
+/** Runs to the agent's end. When the signal's reason is an expired deadline that is an end too; any other abort is thrown. */
+export async function runTurns(options: AgentOptions): Promise<AgentStop> {
+  const { session, conversation, messages, tools, signal } = options;
+  const opening = conversation.openingIds(
+    messages,
+    tools.map((tool) => tool.spec),
+  );
+  session.ledger.appendPrompt(opening);
+  const progress = { lastText: '', malformedTurns: 0 };
+  try {
+    for (;;) {
+      const stop = await runTurn(options, progress);
+      if (stop) return stop;
+    }
+  } catch (error) {
+    if (!(signal.reason instanceof Expired)) throw error;
+    return { stopReason: 'rollout_timeout', answer: progress.lastText };
+  }
+}
+
+interface Progress {
+  lastText: string;
+  malformedTurns: number;
+}
+
+async function runTurn(options: AgentOptions, progress: Progress): Promise<AgentStop | undefined> {
+  const { tally, limits, clock = systemClock } = options;
+  const { ledger } = options.session;
+  const stop = (stopReason: StopReason, answer = progress.lastText) => ({ stopReason, answer });
+  if (tally.turns >= limits.max_turns) return stop('max_turns');
+  if (ledger.length >= limits.max_context_tokens) return stop('context_overflow');
+
+  const startedAt = clock.monotonic();
+  const sampled = await sampleTurn(options);
+  const modelMs = clock.monotonic() - startedAt;
+  tally.modelMs += modelMs;
+  progress.lastText = sampled.content;
+
+  const actedAt = clock.monotonic();
+  const acted = await act(options, sampled.calls);
+  const toolMs = clock.monotonic() - actedAt;
+  tally.toolMs += toolMs;
+  const calls = sampled.calls.map((call) => call.name);
+  options.onTurn?.({ turn: tally.turns, sampledTokens: sampled.tokens, contextTokens: ledger.length, modelMs, toolMs, calls });
+
+  if (acted.finish !== undefined) return stop('tool_stopped', acted.finish);
+  progress.malformedTurns = sampled.malformed.length > 0 && sampled.calls.length === 0 ? progress.malformedTurns + 1 : 0;
+  if (progress.malformedTurns >= maxMalformedTurns) return stop('parse_error');
+  const answers = [...acted.answers, ...sampled.malformed.map(answerMalformed)];
+  if (answers.length > 0) return appendAnswers(options, answers) ? undefined : stop('context_overflow');
+  if (sampled.cut) return stop(ledger.length >= limits.max_context_tokens ? 'context_overflow' : 'max_tokens');
+  return stop('completed');
+}
+
+/** Samples one turn and puts it into the ledger, with what it says beside it. */
+async function sampleTurn({ session, conversation, sampling, limits, tally, signal }: AgentOptions) {
+  const { ledger } = session;
+  const maxTokens = Math.min(sampling.max_tokens, limits.max_context_tokens - ledger.length);
+  const generation = await session.sample({ sampling, maxTokens, stopTokenIds: conversation.stopTokenIds, signal });
+  tally.turns += 1;
+  const text = conversation.decodeTurn(generation.tokenIds);
+  const { content, calls, malformed } = parseHermes(text);
+  tally.malformedCalls += malformed.length;
+  const said: Message = { role: 'assistant', content, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
+  ledger.appendSampled({ ...generation, text, messages: [said] });
+  return { content, calls, malformed, tokens: generation.tokenIds.length, cut: generation.finishReason === 'length' };
+}
+
+/** Runs the calls in order; `finish` ends it, and what was asked after it is not done. */
+async function act(options: AgentOptions, calls: readonly ToolCall[]): Promise<{ answers: Message[]; finish?: string }> {
+  const answers: Message[] = [];
+  for (const call of calls) {
+    const tool = options.tools.find((candidate) => candidate.spec.name === call.name);
+    if (!tool) {
+      answers.push(answerCall(call, `there is no tool ${JSON.stringify(call.name)}; ${describeTools(options.tools)}`));
+      continue;
+    }
+    const { sandbox, limits, signal } = options;
+    const answer = await tool.run(call.arguments, { timeoutMs: limits.tool_timeout_s * 1000, signal, ...(sandbox ? { sandbox } : {}) });
+    if (answer.kind === 'finish') return { answers, finish: answer.answer };
+    answers.push(answerCall(call, answer.text));
+  }
+  return { answers };
+}
+
+/** False when they do not fit into what is left of the context: then nothing is appended. */
+function appendAnswers({ session, conversation, limits }: AgentOptions, answers: readonly Message[]): boolean {
+  const { ledger } = session;
+  const { endOfTurn } = conversation;
+  const isOwed = ledger.segments.at(-1)?.tokenIds.at(-1) !== endOfTurn.id;
+  const delta = conversation.deltaIds(answers);
+  if (ledger.length + (isOwed ? endOfTurn.tokenIds.length : 0) + delta.tokenIds.length >= limits.max_context_tokens) return false;
+  if (isOwed) ledger.appendInserted(endOfTurn);
+  ledger.appendObservation(delta);
+  return true;
+}
+
+function answerCall(call: ToolCall, content: string): Message {
+  return { role: 'tool', content, tool_call_id: call.id, name: call.name };
+}
+
+function answerMalformed(problem: string): Message {
+  return { role: 'tool', content: `That call could not be read: ${problem}` };
+}
+
+function describeTools(tools: readonly Tool[]): string {
+  return tools.length === 0 ? 'this task has none' : `there are: ${tools.map((tool) => tool.spec.name).join(', ')}`;
+}

@@ -1,0 +1,68 @@
+// A deadline that charges only what it is told to: time spent in `uncharged` waits does not count.
+
+import { type Clock, systemClock } from './clock.ts';
+
+/** The reason with which a deadline's signal aborts. */
+export class Expired extends Error {
+  constructor(what: string, ms: number) {
+    super(`${what} took longer than its ${ms / 1000} s`);
+    this.name = 'Expired';
+  }
+}
+
+export class Deadline implements Disposable {
+  readonly #clock: Clock;
+  readonly #controller = new AbortController();
+  readonly #what: string;
+  readonly #ms: number;
+  #chargedMs = 0;
+  #startedAt: number;
+  #waits = 0;
+  #stop: () => void;
+
+  constructor(what: string, ms: number, clock: Clock = systemClock) {
+    this.#clock = clock;
+    this.#what = what;
+    this.#ms = ms;
+    this.#startedAt = clock.monotonic();
+    this.#stop = this.#arm();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** What has been charged so far. */
+  get chargedMs(): number {
+    return this.#chargedMs + (this.#waits > 0 ? 0 : this.#clock.monotonic() - this.#startedAt);
+  }
+
+  /** The clock stands still while `wait` is pending; waits may overlap. */
+  async uncharged<T>(wait: () => Promise<T>): Promise<T> {
+    if (this.#waits++ === 0) this.#pause();
+    try {
+      return await wait();
+    } finally {
+      if (--this.#waits === 0) this.#resume();
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#stop();
+  }
+
+  #pause(): void {
+    this.#stop();
+    this.#chargedMs += this.#clock.monotonic() - this.#startedAt;
+  }
+
+  #resume(): void {
+    this.#startedAt = this.#clock.monotonic();
+    if (!this.signal.aborted) this.#stop = this.#arm();
+  }
+
+  #arm(): () => void {
+    const leftMs = Math.max(0, this.#ms - this.#chargedMs);
+    return this.#clock.after(leftMs, () => this.#controller.abort(new Expired(this.#what, this.#ms)));
+  }
+}

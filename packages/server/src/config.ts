@@ -1,0 +1,62 @@
+// The whole configuration: one schema per floor, joined here. Every field has a default and one sentence, from which
+// docs/configuration.md and --help are made.
+
+import { readFileSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { httpConfig } from './http/config.ts';
+import { pipelineConfig } from './pipeline/pipeline-config.ts';
+
+export const serviceConfig = z.strictObject({
+  data: z
+    .string()
+    .min(1)
+    .default('.millrace')
+    .describe('The folder of the store; on a disk of this machine, not on a network file system.'),
+  run: z
+    .string()
+    .min(1)
+    .default(() => join(tmpdir(), `millrace-${userInfo().uid}`))
+    .describe('The folder of the running sandboxes; a short path on a disk of this machine.'),
+  tokenizer: z.string().optional().describe("The folder with the model's tokenizer.json and tokenizer_config.json."),
+  scenarios: z.array(z.string()).default([]).describe('Modules that export a `scenario` of your own.'),
+  workers: z.int().min(0).optional().describe('Worker processes that `millrace serve` starts; by default one per core, at most 8.'),
+  retention: z
+    .strictObject({
+      endedHours: z.number().gt(0).default(168).describe('Ended rollouts and their trajectories are kept so long.'),
+      eventsHours: z.number().gt(0).default(24).describe('The event log is kept so long.'),
+    })
+    .prefault({}),
+  http: httpConfig.prefault({}),
+  pipeline: pipelineConfig.prefault({}),
+});
+
+export type ServiceConfig = z.infer<typeof serviceConfig>;
+
+/** Reads a JSON file, lays `overrides` (dotted names) over it, and checks the whole. Throws an Error that names file and field. */
+export function readConfig(path: string | undefined, overrides: Readonly<Record<string, unknown>> = {}): ServiceConfig {
+  const raw: unknown = path === undefined ? {} : parseFile(path);
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) throw new Error(`${path} does not hold a JSON object`);
+  for (const [name, value] of Object.entries(overrides)) if (value !== undefined) lay(raw, name.split('.'), value);
+  const parsed = serviceConfig.safeParse(raw);
+  if (!parsed.success) throw new Error(`the configuration${path ? ` in ${path}` : ''} is wrong:\n${z.prettifyError(parsed.error)}`);
+  return parsed.data;
+}
+
+function parseFile(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new Error(`the configuration ${path} could not be read: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function lay(target: object, [head, ...rest]: readonly string[], value: unknown): void {
+  if (head === undefined) return;
+  if (rest.length === 0) return void Reflect.set(target, head, value);
+  const inner: unknown = Reflect.get(target, head);
+  const next = typeof inner === 'object' && inner !== null ? inner : {};
+  Reflect.set(target, head, next);
+  lay(next, rest, value);
+}

@@ -1,0 +1,57 @@
+// Callers that wait for a rollout's end, by its id. An event wakes them; nobody polls, and whoever hangs up is forgotten.
+
+import type { Event, RolloutId } from '@millrace/protocol';
+import type { Clock } from '../base/clock.ts';
+
+export interface Watch extends Disposable {
+  /** Resolves at the rollout's end, after `ms`, when the signal aborts or when the service drains, whichever is first. */
+  until(options: { readonly ms?: number; readonly signal: AbortSignal }): Promise<void>;
+}
+
+export class EndWaiters {
+  readonly #clock: Clock;
+  readonly #byId = new Map<string, Set<() => void>>();
+  #closed = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  /** Ends that come after this call are seen by `until`, so the state is to be read between the two. */
+  watch(id: RolloutId): Watch {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiting = this.#byId.get(id) ?? new Set();
+    this.#byId.set(id, waiting.add(resolve));
+    if (this.#closed) resolve();
+    return {
+      until: async ({ ms, signal }) => {
+        if (signal.aborted) return;
+        const stopTimer = ms === undefined ? undefined : this.#clock.after(ms, resolve);
+        signal.addEventListener('abort', () => resolve(), { once: true });
+        await promise;
+        stopTimer?.();
+      },
+      [Symbol.dispose]: () => {
+        waiting.delete(resolve);
+        if (waiting.size === 0 && this.#byId.get(id) === waiting) this.#byId.delete(id);
+      },
+    };
+  }
+
+  push(events: readonly Event[]): void {
+    for (const event of events) {
+      if (event.kind !== 'rollout-end' || event.rollout_id === undefined) continue;
+      for (const wake of this.#byId.get(event.rollout_id) ?? []) wake();
+    }
+  }
+
+  /** Wakes everyone, and lets nobody wait from here on. */
+  close(): void {
+    this.#closed = true;
+    for (const waiting of this.#byId.values()) for (const wake of waiting) wake();
+  }
+}

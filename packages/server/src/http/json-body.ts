@@ -1,0 +1,62 @@
+// Reads request bodies: JSON in valid UTF-8 without the keys that poison prototypes, parsed once. What is not is refused,
+// with the place where reading stopped.
+
+import { RolloutError } from '@millrace/protocol';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+
+/** An empty body is no body, whatever its content type says. */
+export function acceptJson(app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser('error', 'error');
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request: FastifyRequest, body: Buffer, done) => {
+    if (body.length === 0) return done(null, undefined);
+    const text = tryDecode(body);
+    if (text === undefined) return done(new RolloutError('bad-request', 'the body is not valid UTF-8'));
+    // The default parser answers through its callback before it returns.
+    void parse(request, text, (error, value) => (error === null ? done(null, value) : done(toJsonError(text))));
+  });
+}
+
+function tryDecode(body: Buffer): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(body);
+  } catch {
+    return undefined;
+  }
+}
+
+function toJsonError(text: string): RolloutError {
+  const fault = tryParse(text);
+  if (fault === undefined)
+    return new RolloutError('bad-request', 'the body has a key that is never accepted: __proto__, or prototype in constructor');
+  const position = Number(/at position (\d+)/.exec(fault)?.[1] ?? findFault(text));
+  const place = /at position/.test(fault) ? '' : ` at position ${position}`;
+  return new RolloutError('bad-request', `the body is not valid JSON: ${fault}${place}`, { details: { position } });
+}
+
+function tryParse(text: string): string | undefined {
+  try {
+    JSON.parse(text);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message.replace(/, (\.\.\.)?".*is not valid JSON$/s, '') : String(error);
+  }
+}
+
+const longestSearched = 1 << 18;
+
+/**
+ * V8 names no position for an unexpected token. A start of the text that ends before the fault only lacks its end, so the
+ * longest such start is found by halving; in a long text only its first part is searched.
+ */
+function findFault(text: string): number {
+  let low = 0;
+  let high = Math.min(text.length, longestSearched);
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    const fault = tryParse(text.slice(0, middle));
+    if (fault?.startsWith('Unexpected token') === true) high = middle - 1;
+    else low = middle;
+  }
+  return low;
+}

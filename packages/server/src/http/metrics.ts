@@ -1,0 +1,118 @@
+// Metrics in the Prometheus format: counters and histograms from the event log as it goes by, gauges from the status.
+
+import { type Event, errorCodes, rolloutStates, type ServiceStatus, timings } from '@millrace/protocol';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { z } from 'zod';
+
+export interface Metrics {
+  push(events: readonly Event[]): void;
+  request(labels: { readonly method: string; readonly route: string; readonly status: number }, ms: number): void;
+  render(status: ServiceStatus): Promise<string>;
+}
+
+export function openMetrics(): Metrics {
+  const registry = new Registry();
+  const events = openEventMetrics(registry);
+  const gauges = openGauges(registry);
+  const requests = new Histogram({
+    name: 'millrace_http_request_seconds',
+    help: 'Time to answer a request; requests that wait for an end are under a route of their own.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30],
+    registers: [registry],
+  });
+  return {
+    push: (batch) => batch.forEach(events),
+    request: (labels, ms) => requests.observe(labels, ms / 1000),
+    render(status) {
+      gauges(status);
+      return registry.metrics();
+    },
+  };
+}
+
+/** Lenient: an event that lacks a field is counted without it. */
+const endData = z.object({
+  state: z.enum(rolloutStates).catch('failed'),
+  code: z.enum(errorCodes).optional().catch(undefined),
+  blame: z.string().optional().catch(undefined),
+  reward: z.number().optional().catch(undefined),
+  timings: timings.partial().optional().catch(undefined),
+});
+const turnData = z.object({ sampled_tokens: z.number().catch(0) });
+
+function openEventMetrics(registry: Registry): (event: Event) => void {
+  const registers = [registry];
+  const ended = new Counter({
+    name: 'millrace_rollouts_ended_total',
+    help: 'Rollouts that ended.',
+    labelNames: ['state', 'blame', 'code'],
+    registers,
+  });
+  const requeued = new Counter({
+    name: 'millrace_rollouts_queued_total',
+    help: 'Times a rollout became queued.',
+    labelNames: ['reason'],
+    registers,
+  });
+  const turns = new Counter({ name: 'millrace_turns_total', help: 'Turns sampled.', registers });
+  const tokens = new Counter({ name: 'millrace_sampled_tokens_total', help: 'Tokens sampled.', registers });
+  const rewards = new Histogram({
+    name: 'millrace_reward',
+    help: 'Rewards given by verifiers.',
+    buckets: [-1, -0.5, 0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1],
+    registers,
+  });
+  const stages = new Histogram({
+    name: 'millrace_stage_seconds',
+    help: 'Time that an ended rollout spent in each part of its life.',
+    labelNames: ['stage'],
+    buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800],
+    registers,
+  });
+  for (const reason of ['submit', 'retry', 'loss', 'release']) requeued.inc({ reason }, 0);
+
+  function countEnd(data: z.infer<typeof endData>): void {
+    ended.inc({ state: data.state, blame: data.blame ?? '', code: data.code ?? '' });
+    if (data.reward !== undefined) rewards.observe(data.reward);
+    for (const [name, ms] of Object.entries(data.timings ?? {}))
+      if (ms !== undefined) stages.observe({ stage: name.replace(/_ms$/, '') }, ms / 1000);
+  }
+
+  return ({ kind, data }) => {
+    if (kind === 'rollout-end') countEnd(endData.parse(data));
+    else if (kind === 'rollout-queue') requeued.inc({ reason: String(data.reason) });
+    else if (kind === 'turn-end') {
+      turns.inc();
+      tokens.inc(turnData.parse(data).sampled_tokens);
+    }
+  };
+}
+
+function openGauges(registry: Registry): (status: ServiceStatus) => void {
+  const gauge = (name: string, help: string, ...labelNames: string[]) =>
+    new Gauge({ name: `millrace_${name}`, help, labelNames, registers: [registry] });
+  const rollouts = gauge('rollouts', 'Rollouts by state; those in queued are the depth of the queue.', 'state');
+  const workers = gauge('workers', 'Workers by whether their lease holds.', 'alive');
+  const stages = gauge('stage_rollouts', 'What works and waits in each stage, over all live workers.', 'stage', 'what');
+  const inFlight = gauge('backend_in_flight', 'Rollouts that run on each backend.', 'backend');
+  const lag = gauge('loop_lag_seconds', 'Event loop lag of the server.', 'quantile');
+  const memory = gauge('resident_bytes', 'Resident memory of the server.');
+  return (status) => {
+    const alive = status.workers.filter((worker) => worker.alive);
+    for (const [state, count] of Object.entries(status.rollouts)) rollouts.set({ state }, count);
+    workers.set({ alive: 'true' }, alive.length);
+    workers.set({ alive: 'false' }, status.workers.length - alive.length);
+    stages.reset();
+    for (const { report } of alive) {
+      for (const [stage, { active, waiting }] of Object.entries(report?.stages ?? {})) {
+        stages.inc({ stage, what: 'active' }, active);
+        stages.inc({ stage, what: 'waiting' }, waiting);
+      }
+    }
+    inFlight.reset();
+    for (const backend of status.backends) inFlight.set({ backend: backend.id }, backend.in_flight);
+    for (const [quantile, ms] of Object.entries(status.loop_lag_ms)) lag.set({ quantile }, ms / 1000);
+    memory.set(status.rss_bytes);
+  };
+}

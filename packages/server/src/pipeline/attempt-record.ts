@@ -1,0 +1,103 @@
+// What one attempt has gathered so far: its machine, ledger, timings and score. Made at the claim, so that every way out,
+// also a bad one, finds what there is to keep.
+
+import {
+  type Failure,
+  RolloutError,
+  type RolloutResult,
+  type StageName,
+  type Timings,
+  type Trajectory,
+  toRolloutError,
+} from '@millrace/protocol';
+import type { AgentStop, AgentTally } from '../agent/turn-loop.ts';
+import type { Clock } from '../base/clock.ts';
+import { Expired } from '../base/deadline.ts';
+import type { Session } from '../inference/session.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import type { Opening, Scenario, Score } from '../scenario/scenario.ts';
+import type { ClaimedRollout } from '../store/store.ts';
+import { Machine } from './machine.ts';
+
+/** Who is to blame for a plain error or a spent deadline, by the stage in which it came up. */
+const stageErrors = {
+  init: { failed: 'init-failed', expired: 'init-timeout' },
+  run: { failed: 'run-failed', expired: 'run-failed' },
+  evaluate: { failed: 'evaluate-failed', expired: 'evaluate-timeout' },
+} as const;
+
+/** What init hands to the stages after it. */
+export interface Prepared {
+  readonly scenario: Scenario;
+  readonly task: unknown;
+  readonly opening: Opening;
+  readonly sandbox?: Sandbox;
+}
+
+export class AttemptRecord {
+  readonly claimed: ClaimedRollout;
+  readonly machine = new Machine();
+  readonly tally: AgentTally = { turns: 0, malformedCalls: 0, modelMs: 0, toolMs: 0 };
+  readonly timings: Timings;
+  stage: StageName | undefined;
+  session: Session | undefined;
+  model = '';
+  tools: Trajectory['tools'] = [];
+  stop: AgentStop | undefined;
+  score: Score | undefined;
+
+  constructor(claimed: ClaimedRollout, clock: Clock) {
+    this.claimed = claimed;
+    this.timings = {
+      queued_ms: Math.max(0, clock.now() - claimed.queuedAtMs),
+      init_ms: 0,
+      ready_ms: 0,
+      run_ms: 0,
+      evaluate_wait_ms: 0,
+      evaluate_ms: 0,
+      model_ms: 0,
+      tool_ms: 0,
+    };
+  }
+
+  result(): RolloutResult {
+    const segments = this.session?.ledger.segments ?? [];
+    const sampled = segments.filter((segment) => segment.kind === 'sampled');
+    const versions = sampled.flatMap(({ policy_versions }) => (policy_versions ? [policy_versions.first, policy_versions.last] : []));
+    return {
+      reward: this.score?.reward ?? null,
+      score: { ...this.score?.details },
+      stop_reason: this.stop?.stopReason ?? null,
+      turns: this.tally.turns,
+      tokens: this.session?.ledger.counts ?? { prompt: 0, sampled: 0, observation: 0 },
+      malformed_calls: this.tally.malformedCalls,
+      policy_versions: versions.length > 0 ? { first: Math.min(...versions), last: Math.max(...versions) } : null,
+      backends: [...new Set(sampled.flatMap(({ backend }) => (backend ? [backend] : [])))],
+      timings: { ...this.timings, model_ms: this.tally.modelMs, tool_ms: this.tally.toolMs },
+    };
+  }
+
+  trajectory(): Trajectory {
+    const { id, attempt } = this.claimed;
+    return { rolloutId: id, attempt, model: this.model, tools: this.tools, segments: this.session?.ledger.segments ?? [] };
+  }
+
+  /** What is kept of an attempt that did not reach its end. */
+  partial(): { result: RolloutResult; trajectory?: Trajectory } {
+    const result = this.result();
+    return this.session && this.session.ledger.length > 0 ? { result, trajectory: this.trajectory() } : { result };
+  }
+
+  failureOf(reason: unknown): Failure {
+    const error = this.#errorOf(reason);
+    const { code, message, blame, retryable } = error;
+    return { code, message, blame, retryable, stage: this.stage ?? null, attempt: this.claimed.attempt };
+  }
+
+  #errorOf(reason: unknown): RolloutError {
+    if (!this.stage) return toRolloutError(reason, 'internal');
+    const codes = stageErrors[this.stage];
+    if (reason instanceof Expired) return new RolloutError(codes.expired, reason.message, { cause: reason });
+    return toRolloutError(reason, codes.failed);
+  }
+}

@@ -1,0 +1,138 @@
+// What happens inside each stage: a sandbox is prepared, the agent runs in it, and what it left is judged in another one.
+// Clocks run only here, so waiting in line is never charged.
+
+import { blame, RolloutError } from '@millrace/protocol';
+import { chooseTools } from '../agent/tools.ts';
+import { runTurns, type TurnReport } from '../agent/turn-loop.ts';
+import type { Clock } from '../base/clock.ts';
+import { Deadline } from '../base/deadline.ts';
+import { raceSignal } from '../base/race.ts';
+import type { BackendPool } from '../inference/pool.ts';
+import { Session } from '../inference/session.ts';
+import type { Sandbox, SandboxDriver } from '../sandbox/sandbox.ts';
+import type { Scenarios } from '../scenario/load.ts';
+import type { InitContext } from '../scenario/scenario.ts';
+import type { Conversation } from '../trajectory/conversation.ts';
+import { Ledger } from '../trajectory/ledger.ts';
+import type { AttemptRecord, Prepared } from './attempt-record.ts';
+
+export interface StageDeps {
+  readonly scenarios: Scenarios;
+  readonly driver: SandboxDriver;
+  readonly pool: BackendPool;
+  readonly conversation: Conversation;
+  /** What the trajectory says of the model: the name of its tokenizer's folder. */
+  readonly model: string;
+  readonly clock: Clock;
+  onTurn(record: AttemptRecord, report: TurnReport): void;
+}
+
+export async function initAttempt(deps: StageDeps, record: AttemptRecord, signal: AbortSignal): Promise<Prepared> {
+  const { submission } = record.claimed;
+  using deadline = new Deadline('init', submission.limits.init_timeout_s * 1000, deps.clock);
+  const within = AbortSignal.any([signal, deadline.signal]);
+  try {
+    return await raceSignal(prepare(deps, record, within), within);
+  } finally {
+    record.timings.init_ms += deadline.chargedMs;
+  }
+}
+
+async function prepare(deps: StageDeps, record: AttemptRecord, signal: AbortSignal): Promise<Prepared> {
+  const { limits, scenario: name, task: data } = record.claimed.submission;
+  const scenario = deps.scenarios.get(name);
+  if (!scenario)
+    throw new RolloutError('unknown-scenario', `this worker has no scenario ${name}; it has ${deps.scenarios.names().join(', ')}`);
+  const task = scenario.task.parse(data);
+  const spec = scenario.sandbox?.(task);
+  const sandbox = spec && (await record.machine.open(() => deps.driver.open(spec, { signal })));
+  const opening = await blame('init-failed', () => scenario.init(new InitView(name, { task, limits, signal }, sandbox)));
+  return { scenario, task, opening, ...(sandbox ? { sandbox } : {}) };
+}
+
+export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepared: Prepared & { signal: AbortSignal }): Promise<void> {
+  const { submission, id } = record.claimed;
+  const { opening, sandbox, signal } = prepared;
+  const { limits, sampling } = submission;
+  using deadline = new Deadline('run', limits.run_timeout_s * 1000, deps.clock);
+  const tools = chooseTools(opening.tools);
+  record.tools = tools.map((tool) => tool.spec);
+  record.model = deps.model;
+  using session = new Session({ pool: deps.pool, ledger: new Ledger(), sessionId: id, uncharged: (wait) => deadline.uncharged(wait) });
+  record.session = session;
+  try {
+    record.stop = await runTurns({
+      messages: opening.messages,
+      tools,
+      session,
+      conversation: deps.conversation,
+      sampling,
+      limits,
+      tally: record.tally,
+      signal: AbortSignal.any([signal, deadline.signal, ...(sandbox ? [sandbox.died] : [])]),
+      clock: deps.clock,
+      ...(sandbox ? { sandbox } : {}),
+      onTurn: (report) => deps.onTurn(record, report),
+    });
+  } finally {
+    record.timings.run_ms += deadline.chargedMs;
+  }
+}
+
+/** The agent's time may be up; what it left is still taken out, on the verifier's clock. */
+export async function collectAttempt(
+  deps: StageDeps,
+  record: AttemptRecord,
+  prepared: Prepared & { signal: AbortSignal },
+): Promise<Buffer> {
+  const { scenario, task, sandbox, signal } = prepared;
+  const { limits } = record.claimed.submission;
+  const { stop: end } = record;
+  if (!sandbox || !end || !scenario.collect) return Buffer.alloc(0);
+  using deadline = new Deadline('collecting what is to be judged', limits.evaluate_timeout_s * 1000, deps.clock);
+  const within = AbortSignal.any([signal, deadline.signal, sandbox.died]);
+  return await raceSignal(scenario.collect({ task, limits, signal: within, sandbox, end }), within);
+}
+
+export async function evaluateAttempt(
+  deps: StageDeps,
+  record: AttemptRecord,
+  prepared: Prepared & { signal: AbortSignal; artifact: Buffer },
+): Promise<void> {
+  const { scenario, task, artifact } = prepared;
+  const { limits } = record.claimed.submission;
+  const { stop: end, machine } = record;
+  if (!end) throw new RolloutError('internal', 'evaluate began before run had ended');
+  using deadline = new Deadline('evaluate', limits.evaluate_timeout_s * 1000, deps.clock);
+  const signal = AbortSignal.any([prepared.signal, deadline.signal]);
+  const openSandbox = () => machine.open(() => deps.driver.open(scenario.sandbox?.(task) ?? {}, { signal }));
+  try {
+    const score = await raceSignal(scenario.evaluate({ task, limits, signal, end, artifact, openSandbox }), signal);
+    if (!Number.isFinite(score.reward)) throw new Error(`scenario ${scenario.name} gave ${score.reward} as the reward`);
+    record.score = score;
+  } finally {
+    record.timings.evaluate_ms += deadline.chargedMs;
+  }
+}
+
+/** A scenario that asked for no machine and reaches for one is told so. */
+class InitView implements InitContext<unknown> {
+  readonly task: unknown;
+  readonly limits: InitContext<unknown>['limits'];
+  readonly signal: AbortSignal;
+  readonly #name: string;
+  readonly #sandbox: Sandbox | undefined;
+
+  constructor(name: string, context: Omit<InitContext<unknown>, 'sandbox'>, sandbox: Sandbox | undefined) {
+    this.#name = name;
+    this.task = context.task;
+    this.limits = context.limits;
+    this.signal = context.signal;
+    this.#sandbox = sandbox;
+  }
+
+  get sandbox(): Sandbox {
+    if (!this.#sandbox) throw new RolloutError('init-failed', `scenario ${this.#name} uses a sandbox but does not ask for one`);
+    return this.#sandbox;
+  }
+}

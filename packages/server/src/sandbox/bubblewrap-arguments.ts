@@ -1,0 +1,75 @@
+// What a bubblewrap sandbox can see, as bwrap's arguments: the machine's programs read-only, nothing of its users, no network, and
+// three places of its own. What is not listed here does not exist inside.
+
+import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
+
+export const home = '/workspace';
+
+/** Node under another name: an agent that kills its own node processes does not mean the executor. */
+const program = '/opt/millrace/bin/executor';
+const programFiles = '/opt/millrace/lib';
+const linkFolder = '/run/millrace/link';
+const ownFolder = '/run/millrace/own';
+
+/** Beside the spec's own. Pagers would wait for a key that nobody presses. */
+export const baseEnv: Readonly<Record<string, string>> = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  HOME: home,
+  LANG: 'C.UTF-8',
+  TERM: 'dumb',
+  PAGER: 'cat',
+  GIT_PAGER: 'cat',
+};
+
+/** What is the same for every sandbox of a driver. */
+export interface SandboxHost {
+  readonly nodePath: string;
+  /** The executor's files, and a folder with passwd, group and hosts. */
+  readonly executorFiles: string;
+  readonly etcFiles: string;
+  /** Arguments for /usr and /etc, from `readHostArguments`. */
+  readonly system: readonly string[];
+}
+
+export function renderArguments(host: SandboxHost, folder: string): string[] {
+  return [
+    ...['--unshare-all', '--unshare-user', '--uid', '1000', '--gid', '1000', '--cap-drop', 'ALL', '--hostname', 'sandbox'],
+    // As process 1, the executor cannot be killed from inside.
+    ...['--die-with-parent', '--new-session', '--as-pid-1', '--info-fd', '3'],
+    ...host.system,
+    ...['passwd', 'group', 'hosts'].flatMap((name) => ['--ro-bind', `${host.etcFiles}/${name}`, `/etc/${name}`]),
+    ...['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--tmpfs', ownFolder],
+    ...['--ro-bind', host.nodePath, program, '--ro-bind', host.executorFiles, programFiles],
+    ...['--ro-bind', `${folder}/link`, linkFolder, '--bind', `${folder}/workspace`, home, '--chdir', home],
+    ...['--', program, ...nodeFlags, `${programFiles}/main.js`, linkFolder, ownFolder, home],
+  ];
+}
+
+/** SIGUSR1 would open a debugger. The others save threads and memory. */
+const nodeFlags = ['--disable-sigusr1', '--disable-wasm-trap-handler', '--v8-pool-size=0', '--max-semi-space-size=1'];
+
+/** Of /etc, only what programs need to run: no accounts, no keys, no configuration that could hold a password. */
+const etcNames =
+  /^(alternatives|ca-certificates|debian_version|fonts|java-.*|ld\.so\.(cache|conf|conf\.d)|localtime|magic|mime\.types|nsswitch\.conf|os-release|perl|protocols|python.*|services|terminfo|timezone)$/;
+
+export function readHostArguments(): string[] {
+  const roots = readdirSync('/').filter((name) => /^(bin|sbin|lib|lib32|lib64|libx32)$/.test(name));
+  return [
+    ...['--ro-bind', '/usr', '/usr'],
+    ...roots.flatMap((name) => renderRoot(`/${name}`)),
+    ...readdirSync('/etc')
+      .filter((name) => etcNames.test(name))
+      .flatMap((name) => ['--ro-bind', `/etc/${name}`, `/etc/${name}`]),
+    ...['--ro-bind-try', '/etc/ssl/certs', '/etc/ssl/certs', '--ro-bind-try', '/etc/ssl/openssl.cnf', '/etc/ssl/openssl.cnf'],
+  ];
+}
+
+function renderRoot(path: string): string[] {
+  return lstatSync(path).isSymbolicLink() ? ['--symlink', readlinkSync(path), path] : ['--ro-bind', path, path];
+}
+
+export const etcContent: Readonly<Record<string, string>> = {
+  passwd: `root:x:0:0:root:/root:/bin/sh\nagent:x:1000:1000:agent:${home}:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n`,
+  group: 'root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n',
+  hosts: '127.0.0.1 localhost sandbox\n::1 localhost\n',
+};

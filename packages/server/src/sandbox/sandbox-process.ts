@@ -1,0 +1,75 @@
+// The process that holds a sandbox: started, watched and ended here. Ending the first process inside ends all of them, and the
+// process is over only when none of them is left.
+
+import { spawn } from 'node:child_process';
+import type { Stream } from 'node:stream';
+import { z } from 'zod';
+import { systemClock } from '../base/clock.ts';
+
+export interface SandboxProcess {
+  /** The first process inside, as this machine numbers it; absent when it ended before there was one. */
+  readonly inside: Promise<number | undefined>;
+  /** How it ended and what it last said on standard error; never rejects. */
+  readonly ended: Promise<string>;
+  /** Idempotent; resolves when everything inside is dead. */
+  kill(): Promise<void>;
+}
+
+const keptErrorBytes = 4096;
+const killGraceMs = 2_000;
+const infoReply = z.object({ 'child-pid': z.int().min(2) });
+
+/** The program writes its child's pid as JSON to file descriptor 3, as bwrap's --info-fd does. */
+export function startSandboxProcess(file: string, args: readonly string[]): SandboxProcess {
+  const child = spawn(file, args, { env: {}, stdio: ['ignore', 'ignore', 'pipe', 'pipe'] });
+  const stderr = keepTail(child.stderr);
+  const infoStream = child.stdio[3];
+  const info = keepTail(infoStream);
+  const inside = new Promise<number | undefined>((resolve) => infoStream?.once('close', () => resolve(parseChild(info()))));
+  let over = false;
+  const ended = new Promise<string>((resolve) => {
+    const end = (how: string) => {
+      over = true;
+      resolve([how, stderr().trim()].filter(Boolean).join(': '));
+    };
+    child.once('error', (error) => end(error.message));
+    child.once('close', (code, signal) => end(signal ? `ended by ${signal}` : `exit ${code}`));
+  });
+  return {
+    inside,
+    ended,
+    async kill() {
+      if (over) return;
+      const cancel = systemClock.after(killGraceMs, () => child.kill('SIGKILL'));
+      // Not the holder: without it, a first process that waits for its word would wait for ever. And through the first process,
+      // the holder's end tells that all are dead.
+      const pid = await inside;
+      if (pid !== undefined && !over) sendKill(pid);
+      await ended;
+      cancel();
+    },
+  };
+}
+
+function parseChild(text: string): number | undefined {
+  try {
+    return infoReply.parse(JSON.parse(text))['child-pid'];
+  } catch {
+    return undefined; // it ended before it could say
+  }
+}
+
+function sendKill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {} // it has ended by itself
+}
+
+function keepTail(stream: Stream | null | undefined): () => string {
+  let kept: Buffer = Buffer.alloc(0);
+  stream?.on('data', (chunk: Buffer) => {
+    kept = Buffer.concat([kept, chunk]).subarray(-keptErrorBytes);
+  });
+  stream?.on('error', () => {}); // the process has ended, and that is told by its own event
+  return () => kept.toString('utf8');
+}

@@ -1,0 +1,111 @@
+// The shell scenario, the smallest general one: a set-up script, an instruction, and a check script.
+// The check runs in a fresh machine that holds the agent's /workspace and nothing else of the agent's.
+
+import { RolloutError } from '@millrace/protocol';
+import { z } from 'zod';
+import type { ExecResult, Sandbox } from '../sandbox/sandbox.ts';
+import type { Scenario } from './scenario.ts';
+
+const workspace = '/workspace';
+const maxArtifactBytes = 32 << 20;
+
+const shellTask = z.strictObject({
+  instruction: z.string().min(1),
+  setup: z.string().default('').describe('A bash script, run in /workspace before the agent.'),
+  check: z
+    .string()
+    .min(1)
+    .describe(
+      'A bash script, run in /workspace after the agent: exit code 0 is reward 1, another is 0; a number written to $REWARD_FILE is the reward.',
+    ),
+  env: z.record(z.string(), z.string()).default({}),
+});
+
+type ShellTask = z.infer<typeof shellTask>;
+
+export const shellScenario: Scenario<ShellTask> = {
+  name: 'shell',
+  task: shellTask,
+  sandbox: (task) => ({ env: task.env }),
+
+  async init({ task, sandbox, limits, signal }) {
+    if (task.setup !== '') {
+      const result = await runScript(sandbox, task.setup, { timeoutMs: limits.init_timeout_s * 1000, signal });
+      if (result.exitCode !== 0) throw new RolloutError('init-failed', `the set-up script ${describeEnd(result)}`);
+    }
+    return {
+      messages: [
+        { role: 'system', content: `You work in a Linux shell, in ${workspace}. Use the bash tool; call finish when you are done.` },
+        { role: 'user', content: task.instruction },
+      ],
+      tools: ['bash', 'finish'],
+    };
+  },
+
+  async collect({ sandbox, signal }) {
+    const options = { timeoutMs: 60_000, capBytes: maxArtifactBytes, signal };
+    const packed = await sandbox.exec(['tar', '--create', '--file=-', '--directory', workspace, '.'], options);
+    if (packed.cutBytes > 0) throw new RolloutError('artifact-too-large', `${workspace} holds more than ${maxArtifactBytes >> 20} MiB`);
+    if (packed.exitCode !== 0) throw new RolloutError('run-failed', `${workspace} could not be taken out: tar ${describeEnd(packed)}`);
+    return packed.stdout;
+  },
+
+  async evaluate({ task, end, artifact, openSandbox, limits, signal }) {
+    const sandbox = await openSandbox();
+    const unpack = ['tar', '--extract', '--file=-', '--directory', workspace, '--no-same-owner'];
+    const unpacked = await sandbox.exec(unpack, { stdin: artifact, timeoutMs: 60_000, signal });
+    if (unpacked.exitCode !== 0)
+      throw new RolloutError('evaluate-failed', `the agent's files could not be unpacked: tar ${describeEnd(unpacked)}`);
+    const env = { ANSWER: end.answer, REWARD_FILE: '/tmp/reward' };
+    const result = await runScript(sandbox, task.check, { env, timeoutMs: limits.evaluate_timeout_s * 1000, signal });
+    return { reward: await readReward(sandbox, result, signal), details: { exit_code: result.exitCode ?? -1, output: tailOf(result) } };
+  },
+};
+
+interface ScriptOptions {
+  readonly env?: Record<string, string>;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** The script goes in through standard input's neighbour, a file outside the workspace, so that it can read standard input and is not part of what is judged. */
+async function runScript(sandbox: Sandbox, script: string, options: ScriptOptions): Promise<ExecResult> {
+  await sandbox.writeFile('/tmp/millrace-script', script, { mode: 0o700, signal: options.signal });
+  return sandbox.exec(['bash', '/tmp/millrace-script'], { cwd: workspace, ...options });
+}
+
+/** A check that could not run is a failed verifier, never a reward of 0. */
+async function readReward(sandbox: Sandbox, result: ExecResult, signal: AbortSignal): Promise<number> {
+  const { exitCode } = result;
+  if (exitCode === undefined || result.timedOut || exitCode >= 126)
+    throw new RolloutError('evaluate-failed', `the check script ${describeEnd(result)}`);
+  const written = await readRewardFile(sandbox, signal);
+  if (written === undefined) return exitCode === 0 ? 1 : 0;
+  const reward = Number(written);
+  if (written === '' || !Number.isFinite(reward))
+    throw new RolloutError('evaluate-failed', `the check script wrote ${JSON.stringify(written)} as the reward`);
+  return reward;
+}
+
+async function readRewardFile(sandbox: Sandbox, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    return (await sandbox.readFile('/tmp/reward', { maxBytes: 1024, signal })).toString('utf8').trim();
+  } catch (error) {
+    if (error instanceof RolloutError && error.code === 'not-found') return undefined;
+    throw error;
+  }
+}
+
+function describeEnd(result: ExecResult): string {
+  const how = result.timedOut
+    ? 'ran out of time'
+    : result.exitCode === undefined
+      ? `was ended by ${result.signal}`
+      : `ended with exit code ${result.exitCode}`;
+  const said = tailOf(result);
+  return said === '' ? how : `${how}: ${said}`;
+}
+
+function tailOf(result: ExecResult): string {
+  return Buffer.concat([result.stdout, result.stderr]).subarray(-2000).toString('utf8').trim();
+}

@@ -1,0 +1,104 @@
+// The one place where things are made and wired: a server, or a worker, from a configuration. Closing one closes what it made.
+
+import { mkdir } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
+import { sleep, systemClock } from './base/clock.ts';
+import { openLog } from './base/log.ts';
+import { openLoopLag } from './base/loop-lag.ts';
+import type { ServiceConfig } from './config.ts';
+import { openApp } from './http/app.ts';
+import { checkListen } from './http/auth.ts';
+import { BackendPool } from './inference/pool.ts';
+import { Worker } from './pipeline/worker.ts';
+import { openBubblewrapDriver } from './sandbox/bubblewrap.ts';
+import { loadScenarios } from './scenario/load.ts';
+import { EventTail } from './store/event-tail.ts';
+import { openSqliteStore } from './store/sqlite.ts';
+import type { Store } from './store/store.ts';
+import { openConversation } from './trajectory/conversation.ts';
+
+export interface RunningServer extends AsyncDisposable {
+  /** Where it listens, with the port that it really got. */
+  readonly url: string;
+  readonly store: Store;
+  /** Takes nothing in any more; reads go on until it is closed. */
+  drain(): void;
+}
+
+export async function openServer(config: ServiceConfig): Promise<RunningServer> {
+  checkListen(config.http);
+  const log = openLog({ base: { process: 'server', pid: process.pid } });
+  await using stack = new AsyncDisposableStack();
+  const store = stack.use(await openStore(config));
+  const tail = stack.use(new EventTail({ store, after: await store.lastEventId() }));
+  const loopLag = stack.use(openLoopLag());
+  const scenarios = await loadScenarios(config.scenarios);
+  const app = await openApp({ store, tail, scenarios, config: config.http, log, clock: systemClock, loopLag });
+  stack.defer(() => app.close());
+  const chores = new AbortController();
+  const keeping = keepHouse(store, config, chores.signal);
+  stack.defer(async () => {
+    chores.abort();
+    await keeping;
+  });
+  const url = await app.listen({ host: config.http.host, port: config.http.port });
+  log.info('server-start', { url });
+  const owned = stack.move();
+  return { url, store, drain: () => app.drain(), [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose]() };
+}
+
+/** What nobody asks for and must be done all the same: old rows go, and rollouts of dead workers go back. */
+async function keepHouse(store: Store, { retention, pipeline }: ServiceConfig, signal: AbortSignal): Promise<void> {
+  const hourMs = 3_600_000;
+  for (let round = 0; !signal.aborted; round += 1) {
+    try {
+      await store.expire(pipeline);
+      if (round % 600 === 0) await store.retain({ endedMs: retention.endedHours * hourMs, eventsMs: retention.eventsHours * hourMs });
+    } catch (error) {
+      openLog().error('housekeeping-failed', { error: String(error) });
+    }
+    await sleep(1000, { signal }).catch(() => {}); // Closing ends the pause.
+  }
+}
+
+export interface RunningWorker extends AsyncDisposable {
+  readonly worker: Worker;
+}
+
+export async function openWorker(config: ServiceConfig): Promise<RunningWorker> {
+  if (config.tokenizer === undefined)
+    throw new Error('a worker needs --tokenizer: the folder with tokenizer.json and tokenizer_config.json');
+  const log = openLog({ base: { process: 'worker', pid: process.pid } });
+  await using stack = new AsyncDisposableStack();
+  const store = stack.use(await openStore(config));
+  const loopLag = stack.use(openLoopLag());
+  const driver = await openBubblewrapDriver({ runDir: config.run, log });
+  const swept = await driver.sweep();
+  if (swept > 0) log.warn('sandboxes-swept', { count: swept });
+  const conversation = await openConversation(config.tokenizer);
+  const pool = stack.use(new BackendPool({ log }));
+  const scenarios = await loadScenarios(config.scenarios);
+  const worker = stack.use(
+    new Worker({
+      store,
+      driver,
+      scenarios,
+      pool,
+      conversation,
+      model: basename(resolve(config.tokenizer)),
+      config: config.pipeline,
+      clock: systemClock,
+      log,
+      loopLag,
+    }),
+  );
+  await worker.start();
+  log.info('worker-start', { workerId: worker.id });
+  const owned = stack.move();
+  return { worker, [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose]() };
+}
+
+async function openStore(config: ServiceConfig): Promise<Store> {
+  await mkdir(config.data, { recursive: true, mode: 0o700 });
+  return await openSqliteStore({ path: join(config.data, 'millrace.db') });
+}

@@ -1,0 +1,57 @@
+// The backends that joined. Their keys are stored, and never told in an event.
+
+import type { BackendId, BackendState, Dialect } from '@millrace/protocol';
+import type { BackendRecord } from '../inference/backend.ts';
+import { appendEvent } from './sqlite-events.ts';
+import type { Session } from './sqlite-session.ts';
+
+export function joinBackend(session: Session, backend: BackendRecord): void {
+  const { id, url, dialect, model, apiKey, policyVersion, state } = backend;
+  const sql = `INSERT INTO backends (id, url, dialect, model, api_key, policy_version, state) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET url = excluded.url, dialect = excluded.dialect, model = excluded.model,
+    api_key = excluded.api_key, policy_version = excluded.policy_version, state = excluded.state`;
+  session.run(sql, id, url, dialect, model ?? null, apiKey ?? null, policyVersion, state);
+  const data = { url, dialect, model: model ?? null, policy_version: policyVersion, state };
+  appendEvent(session, { kind: 'backend-join', backendId: id, data });
+}
+
+export function drainBackend(session: Session, id: BackendId): boolean {
+  const row = session.one<{ state: BackendState }>('SELECT state FROM backends WHERE id = ?', id);
+  if (row && row.state !== 'draining') {
+    session.run("UPDATE backends SET state = 'draining' WHERE id = ?", id);
+    appendEvent(session, { kind: 'backend-drain', backendId: id, data: {} });
+  }
+  return row !== undefined;
+}
+
+export function leaveBackend(session: Session, id: BackendId): boolean {
+  const known = session.run('DELETE FROM backends WHERE id = ?', id) > 0;
+  if (known) appendEvent(session, { kind: 'backend-leave', backendId: id, data: {} });
+  return known;
+}
+
+export function clearBackends(session: Session): number {
+  return backends(session).filter(({ id }) => leaveBackend(session, id)).length;
+}
+
+interface BackendRow {
+  readonly id: BackendId;
+  readonly url: string;
+  readonly dialect: Dialect;
+  readonly model: string | null;
+  readonly api_key: string | null;
+  readonly policy_version: number;
+  readonly state: BackendState;
+}
+
+export function backends(session: Session): BackendRecord[] {
+  return session.all<BackendRow>('SELECT * FROM backends ORDER BY id').map((row) => ({
+    id: row.id,
+    url: row.url,
+    dialect: row.dialect,
+    ...(row.model === null ? {} : { model: row.model }),
+    ...(row.api_key === null ? {} : { apiKey: row.api_key }),
+    policyVersion: row.policy_version,
+    state: row.state,
+  }));
+}

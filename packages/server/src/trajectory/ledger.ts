@@ -1,0 +1,161 @@
+// The token ledger: the only place where token ids are joined. What it holds is, at every moment, exactly what the model saw
+// and sampled; nothing in it is ever changed or taken back, so each prompt begins with the whole of the one before.
+
+import type { BackendId, FinishReason, Message, Segment } from '@millrace/protocol';
+import { RolloutError } from '@millrace/protocol';
+
+export interface Rendered {
+  readonly tokenIds: ArrayLike<number>;
+  readonly text: string;
+  readonly messages: readonly Message[];
+}
+
+export interface Sampled extends Rendered {
+  /** One for each id. */
+  readonly logprobs: ArrayLike<number>;
+  readonly finishReason: FinishReason;
+  readonly backend: BackendId;
+  readonly policyVersions: { readonly first: number; readonly last: number };
+  readonly retries: number;
+}
+
+const maxTokenId = 0x7fff_ffff;
+const bytesPerId = 11; // ten digits and a comma
+const noLogprobs = new Float32Array(0);
+
+export class Ledger {
+  readonly #segments: Segment[] = [];
+  readonly #counts = { prompt: 0, sampled: 0, observation: 0 };
+  #turn = 0;
+  #json = Buffer.allocUnsafeSlow(4096);
+  #jsonLength = 0;
+
+  /** All ids together. */
+  get length(): number {
+    return this.#counts.prompt + this.#counts.sampled + this.#counts.observation;
+  }
+
+  /** The turn of the newest segment: how often the policy was sampled. */
+  get turn(): number {
+    return this.#turn;
+  }
+
+  get segments(): readonly Segment[] {
+    return this.#segments;
+  }
+
+  /** Inserted ids count as observation: neither was sampled. */
+  get counts(): { readonly prompt: number; readonly sampled: number; readonly observation: number } {
+    return { ...this.#counts };
+  }
+
+  /** All ids in decimal, comma separated. What was handed out stays as it is: later ids are written behind its end. */
+  get promptJson(): Buffer {
+    return this.#json.subarray(0, this.#jsonLength);
+  }
+
+  appendPrompt(opening: Rendered): void {
+    if (this.#segments.length > 0) throw refuse('a prompt was appended to a ledger that has begun');
+    if (opening.tokenIds.length === 0) throw refuse('an empty prompt');
+    const tokenIds = this.#join(opening.tokenIds);
+    this.#counts.prompt += tokenIds.length;
+    this.#push('prompt', opening, { tokenIds, logprobs: noLogprobs });
+  }
+
+  appendSampled(sampled: Sampled): void {
+    this.#requirePrompt();
+    const logprobs = toLogprobs(sampled);
+    const tokenIds = this.#join(sampled.tokenIds);
+    this.#turn += 1;
+    this.#counts.sampled += tokenIds.length;
+    const { first, last } = sampled.policyVersions;
+    this.#push('sampled', sampled, {
+      tokenIds,
+      logprobs,
+      finish_reason: sampled.finishReason,
+      backend: sampled.backend,
+      policy_versions: { first, last },
+      retries: sampled.retries,
+    });
+  }
+
+  /** Tool results and the template's text around them. */
+  appendObservation(observation: Rendered): void {
+    this.#appendUnsampled('observation', observation);
+  }
+
+  /** An end-of-turn that the policy owed when it was cut off. */
+  appendInserted(inserted: { readonly tokenIds: ArrayLike<number>; readonly text: string }): void {
+    this.#appendUnsampled('inserted', { ...inserted, messages: [] });
+  }
+
+  #appendUnsampled(kind: 'observation' | 'inserted', rendered: Rendered): void {
+    this.#requirePrompt();
+    const tokenIds = this.#join(rendered.tokenIds);
+    this.#counts.observation += tokenIds.length;
+    this.#push(kind, rendered, { tokenIds, logprobs: noLogprobs });
+  }
+
+  #push(kind: Segment['kind'], { text, messages }: Rendered, rest: Omit<Segment, 'kind' | 'turn' | 'text' | 'messages'>): void {
+    this.#segments.push({ kind, turn: this.#turn, text, messages: [...messages], ...rest });
+  }
+
+  #requirePrompt(): void {
+    if (this.#segments.length === 0) throw refuse('the first segment is not a prompt');
+  }
+
+  /** Checks all ids before it writes the first, so that a refusal leaves the ledger as it was. */
+  #join(ids: ArrayLike<number>): Int32Array {
+    const tokenIds = toTokenIds(ids);
+    this.#reserve(tokenIds.length * bytesPerId);
+    let at = this.#jsonLength;
+    for (const id of tokenIds) {
+      if (at > 0) this.#json[at++] = 0x2c;
+      at = writeDecimal(this.#json, at, id);
+    }
+    this.#jsonLength = at;
+    return tokenIds;
+  }
+
+  #reserve(bytes: number): void {
+    const wanted = this.#jsonLength + bytes;
+    if (wanted <= this.#json.length) return;
+    const grown = Buffer.allocUnsafeSlow(Math.max(wanted, 2 * this.#json.length));
+    this.#json.copy(grown, 0, 0, this.#jsonLength);
+    this.#json = grown;
+  }
+}
+
+function writeDecimal(buffer: Buffer, at: number, id: number): number {
+  let end = at + 1;
+  for (let power = 10; power <= id; power *= 10) end += 1;
+  let rest = id;
+  for (let digit = end - 1; digit >= at; digit--) {
+    buffer[digit] = 0x30 + (rest % 10);
+    rest = Math.trunc(rest / 10);
+  }
+  return end;
+}
+
+function toTokenIds(ids: ArrayLike<number>): Int32Array {
+  const tokenIds = new Int32Array(ids.length);
+  for (let i = 0; i < ids.length; i++) {
+    const id = ids[i];
+    if (id === undefined || !Number.isInteger(id) || id < 0 || id > maxTokenId)
+      throw refuse(`token id ${id} at ${i} is not an int32 from 0`);
+    tokenIds[i] = id;
+  }
+  return tokenIds;
+}
+
+function toLogprobs({ tokenIds, logprobs }: Sampled): Float32Array {
+  if (logprobs.length !== tokenIds.length) throw refuse(`${logprobs.length} logprobs for ${tokenIds.length} sampled ids`);
+  const floats = Float32Array.from(logprobs);
+  const bad = floats.findIndex((value) => !Number.isFinite(value));
+  if (bad >= 0) throw refuse(`logprob ${logprobs[bad]} at ${bad} is not a number`);
+  return floats;
+}
+
+function refuse(what: string): RolloutError {
+  return new RolloutError('internal', `the token ledger refuses ${what}`);
+}

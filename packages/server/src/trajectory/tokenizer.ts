@@ -1,0 +1,148 @@
+// Text to token ids and back, from a model's own tokenizer.json. The control tokens of the vocabulary (turn marks, tool tags)
+// are recognised only in text that is trusted; in all other text their spelling stays text.
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
+import { z } from 'zod';
+
+/** A stretch of text; only a trusted one may name control tokens. */
+export interface TextPart {
+  readonly text: string;
+  readonly trusted: boolean;
+}
+
+export interface Tokenizer {
+  /** Control tokens in the text are recognised. No token is added before or after it. */
+  encode(text: string): Int32Array;
+  /** No control token comes out of it, whatever the text says. */
+  encodePlain(text: string): Int32Array;
+  /**
+   * The ids of all parts as one text: tokens merge across the borders of parts, and where no untrusted part spells a control
+   * token, they are the ids that `encode` gives for the joined text.
+   */
+  encodeParts(parts: readonly TextPart[]): Int32Array;
+  /** Control tokens as their text. Ids that are not in the vocabulary have no text. */
+  decode(tokenIds: ArrayLike<number>): string;
+  /** The id of one whole token by its text. */
+  idOf(tokenText: string): number | undefined;
+  /** Every id that ends a turn, the chat template's own first. */
+  readonly eosIds: readonly number[];
+}
+
+const tokenText = z.union([z.string(), z.object({ content: z.string() }).transform(({ content }) => content)]);
+const addedToken = z.looseObject({
+  id: z.int(),
+  content: z.string().min(1),
+  lstrip: z.boolean().default(false),
+  rstrip: z.boolean().default(false),
+});
+type AddedToken = z.infer<typeof addedToken>;
+
+const tokenizerFile = z.looseObject({ added_tokens: z.array(addedToken).default([]) });
+const configFile = z.looseObject({ eos_token: tokenText.nullish() });
+const generationFile = z.looseObject({ eos_token_id: z.union([z.int(), z.array(z.int())]).nullish() });
+
+/** Reads tokenizer.json, tokenizer_config.json and, where there is one, generation_config.json. Throws an Error that names the folder. */
+export async function openTokenizer(folder: string): Promise<Tokenizer> {
+  try {
+    const [file, config, generation] = await Promise.all([
+      readJson(folder, 'tokenizer.json').then((json) => tokenizerFile.parse(json)),
+      readJson(folder, 'tokenizer_config.json').then((json) => configFile.parse(json)),
+      readJson(folder, 'generation_config.json').then(
+        (json) => generationFile.parse(json),
+        () => ({ eos_token_id: undefined }), // many folders have none, and nothing else is read from it
+      ),
+    ]);
+    const eos = config.eos_token ? file.added_tokens.find(({ content }) => content === config.eos_token)?.id : undefined;
+    const eosIds = new Set([eos ?? [], generation.eos_token_id ?? []].flat());
+    return new AddedTokenTokenizer({ file, config, eosIds: [...eosIds] });
+  } catch (error) {
+    throw new Error(`no usable tokenizer in ${folder}: ${error instanceof Error ? error.message : error}`, { cause: error });
+  }
+}
+
+async function readJson(folder: string, name: string): Promise<unknown> {
+  return JSON.parse(await readFile(join(folder, name), 'utf8'));
+}
+
+interface Files {
+  readonly file: z.infer<typeof tokenizerFile>;
+  readonly config: z.infer<typeof configFile>;
+  readonly eosIds: readonly number[];
+}
+
+class AddedTokenTokenizer implements Tokenizer {
+  readonly eosIds: readonly number[];
+  readonly #whole: HuggingFaceTokenizer;
+  readonly #plain: HuggingFaceTokenizer;
+  readonly #control: ReadonlyMap<string, AddedToken>;
+  readonly #controlPattern: RegExp;
+
+  constructor({ file, config, eosIds }: Files) {
+    this.eosIds = eosIds;
+    this.#whole = new HuggingFaceTokenizer(file, config);
+    // Runs of spaces are added tokens in some vocabularies; they steer nothing, so plain text keeps them.
+    const blank = file.added_tokens.filter(({ content }) => content.trim() === '');
+    this.#plain = new HuggingFaceTokenizer({ ...file, added_tokens: blank, model: { type: 'BPE', vocab: {}, merges: [] } }, config);
+    this.#plain.model = this.#whole.model;
+    const control = file.added_tokens.filter(({ content }) => content.trim() !== '');
+    this.#control = new Map(control.map((token) => [token.content, token]));
+    this.#controlPattern = toPattern([...this.#control.keys()]);
+  }
+
+  encode(text: string): Int32Array {
+    return encodeWith(this.#whole, text);
+  }
+
+  encodePlain(text: string): Int32Array {
+    return encodeWith(this.#plain, text);
+  }
+
+  encodeParts(parts: readonly TextPart[]): Int32Array {
+    const ids: number[] = [];
+    let pending = '';
+    let trimNext = false;
+    const flush = (trimEnd: boolean) => {
+      const stretch = trimNext ? pending.trimStart() : pending;
+      for (const id of this.encodePlain(trimEnd ? stretch.trimEnd() : stretch)) ids.push(id);
+      pending = '';
+    };
+    for (const { text, trusted } of parts) {
+      for (const piece of trusted ? text.split(this.#controlPattern) : [text]) {
+        const token = trusted ? this.#control.get(piece) : undefined;
+        if (token) {
+          flush(token.lstrip);
+          ids.push(token.id);
+          trimNext = token.rstrip;
+        } else {
+          pending += piece;
+        }
+      }
+    }
+    flush(false);
+    return Int32Array.from(ids);
+  }
+
+  decode(tokenIds: ArrayLike<number>): string {
+    const known = Array.from(tokenIds).filter((id) => this.#whole.id_to_token(id) !== undefined);
+    if (known.length === 0) return '';
+    return this.#whole.decode(known, { skip_special_tokens: false, clean_up_tokenization_spaces: false });
+  }
+
+  idOf(text: string): number | undefined {
+    return this.#whole.token_to_id(text);
+  }
+}
+
+function encodeWith(tokenizer: HuggingFaceTokenizer, text: string): Int32Array {
+  if (text === '') return new Int32Array(0);
+  return Int32Array.from(tokenizer.encode(text, { add_special_tokens: false }).ids);
+}
+
+/** Splits at control tokens and keeps them; the longest wins where several begin at one place. */
+function toPattern(contents: readonly string[]): RegExp {
+  if (contents.length === 0) return /(?!)/;
+  const longestFirst = [...contents].sort((a, b) => b.length - a.length);
+  return new RegExp(`(${longestFirst.map((content) => RegExp.escape(content)).join('|')})`);
+}

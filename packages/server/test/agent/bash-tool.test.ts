@@ -1,0 +1,30 @@
+// Claims about what the model reads after a command.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { renderShellResult } from '../../src/agent/bash-tool.ts';
+import type { ShellResult } from '../../src/sandbox/sandbox.ts';
+
+const result = (fields: Partial<ShellResult>): ShellResult => ({
+  end: 'exited',
+  exitCode: 0,
+  output: '',
+  totalBytes: 0,
+  cutBytes: 0,
+  ms: 1,
+  ...fields,
+});
+
+const rendered: [string, ShellResult, string][] = [
+  ['plain output stands alone, without its last newline', result({ output: 'a\nb\n' }), 'a\nb'],
+  ['silence is said', result({}), '[no output]'],
+  ['a bad exit code is said', result({ exitCode: 2, output: 'oops\n' }), 'oops\n[exit code 2]'],
+  ['a timeout is said', result({ end: 'timeout', output: 'x' }), 'x\n[not done after 5 s: interrupted with Ctrl-C]'],
+  [
+    'an ended shell is said',
+    result({ end: 'shell-exited', exitCode: 3 }),
+    '[the shell ended with exit code 3; a new shell was started, its variables are gone]',
+  ],
+];
+
+for (const [claim, shell, text] of rendered) test(claim, () => assert.equal(renderShellResult(shell, 5000), text));

@@ -1,0 +1,55 @@
+// Claims about deadlines.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FakeClock } from '@millrace/testkit';
+import { Deadline, Expired } from '../../src/base/deadline.ts';
+
+test('a deadline aborts with Expired when its time is charged', () => {
+  const clock = new FakeClock();
+  using deadline = new Deadline('run', 1000, clock);
+  clock.advance(999);
+  assert.equal(deadline.signal.aborted, false);
+  clock.advance(1);
+  assert.ok(deadline.signal.reason instanceof Expired);
+  assert.match(deadline.signal.reason.message, /run took longer than its 1 s/);
+});
+
+test('an uncharged wait costs nothing, however long it is', async () => {
+  const clock = new FakeClock();
+  using deadline = new Deadline('run', 1000, clock);
+  clock.advance(400);
+  const wait = Promise.withResolvers<string>();
+  const waited = deadline.uncharged(() => wait.promise);
+  clock.advance(1_000_000);
+  wait.resolve('backend');
+  assert.equal(await waited, 'backend');
+  assert.equal(deadline.chargedMs, 400);
+  clock.advance(599);
+  assert.equal(deadline.signal.aborted, false);
+  clock.advance(1);
+  assert.equal(deadline.signal.aborted, true);
+});
+
+test('overlapping waits are uncharged until the last one ends', async () => {
+  const clock = new FakeClock();
+  using deadline = new Deadline('run', 1000, clock);
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const waits = [deadline.uncharged(() => first.promise), deadline.uncharged(() => second.promise)];
+  first.resolve();
+  await waits[0];
+  clock.advance(5000);
+  assert.equal(deadline.chargedMs, 0);
+  second.resolve();
+  await waits[1];
+  clock.advance(10);
+  assert.equal(deadline.chargedMs, 10);
+});
+
+test('a disposed deadline never aborts', () => {
+  const clock = new FakeClock();
+  const deadline = new Deadline('run', 1000, clock);
+  deadline[Symbol.dispose]();
+  clock.advance(10_000);
+  assert.equal(deadline.signal.aborted, false);
+});

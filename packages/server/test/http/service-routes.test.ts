@@ -1,0 +1,102 @@
+// Backends, status, readiness and metrics.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { errorOf, makeFailure, makeResult, openFloor, shareFloor } from './floor.ts';
+
+const sharedFloor = shareFloor();
+
+const url = 'http://10.0.0.1:8000';
+
+test('a backend joins, is listed without its key, drains and leaves', async () => {
+  const floor = sharedFloor();
+  await floor.worker.report({ backends: { '10.0.0.1:8000': 3 } });
+  const joined = await floor.call('POST', '/v1/backends', { url: `${url}/`, api_key: 'secret', policy_version: 4 });
+  const view = { id: '10.0.0.1:8000', url, dialect: 'vllm', model: null, policy_version: 4, state: 'up', in_flight: 3 };
+  assert.deepEqual(joined.body, view);
+  assert.deepEqual((await floor.call('GET', '/v1/backends')).body, { backends: [view] });
+  assert.equal((await floor.call('POST', `/v1/backends/${view.id}/drain`)).body.state, 'draining');
+  assert.deepEqual((await floor.call('DELETE', `/v1/backends/${view.id}`)).body, { id: view.id });
+  for (const [method, path] of [
+    ['DELETE', view.id],
+    ['POST', `${view.id}/drain`],
+  ] as const) {
+    assert.equal(errorOf(await floor.call(method, `/v1/backends/${path}`)).code, 'not-found');
+  }
+});
+
+test('two addresses never share an id, and an address that is none is refused', async () => {
+  const floor = sharedFloor();
+  const id = async (address: string) => (await floor.call('POST', '/v1/backends', { url: address })).body.id;
+  const addresses = [
+    url,
+    'https://10.0.0.1:8000',
+    `${url}/a`,
+    `${url}/b`,
+    'http://[::1]:8000',
+    'http://[::2]:8000',
+    `http://${'x'.repeat(200)}.org`,
+  ];
+  assert.equal(new Set(await Promise.all(addresses.map(id))).size, addresses.length);
+  for (const bad of ['ftp://x', 'nonsense', '', 7])
+    assert.match(errorOf(await floor.call('POST', '/v1/backends', { url: bad })).message, /^url: /);
+});
+
+test('readiness says what is missing', async () => {
+  await using floor = await openFloor();
+  const before = await floor.call('GET', '/readyz');
+  assert.equal(before.status, 503);
+  assert.deepEqual(errorOf(before).details?.missing, ['no live worker']);
+  await floor.worker.register();
+  assert.equal((await floor.call('GET', '/readyz')).status, 200);
+});
+
+test('status and metrics read the store once a second, however many ask', async () => {
+  let counts = 0;
+  await using floor = await openFloor({
+    wrap: (store) =>
+      new Proxy(store, {
+        get(target, name) {
+          if (name === 'counts') counts += 1;
+          return Reflect.get(target, name);
+        },
+      }),
+  });
+  const start = performance.now();
+  await Promise.all(Array.from({ length: 200 }, (_, index) => floor.call('GET', ['/v1/status', '/metrics'][index % 2] ?? '')));
+  assert.ok(counts <= 1 + (performance.now() - start) / 1000, `${counts} reads`);
+});
+
+test('metrics count ends, retries, turns, tokens, rewards and stages from the event log', async () => {
+  await using floor = await openFloor();
+  await floor.worker.register();
+  const good = await floor.submit();
+  const bad = await floor.submit();
+  await floor.worker.succeed(good, 0.5);
+  await floor.store.retry(await floor.worker.claim(), makeFailure(), { delayMs: 0 });
+  await floor.store.appendEvents([
+    { kind: 'turn-end', data: { sampled_tokens: 12 } },
+    { kind: 'turn-end', data: { sampled_tokens: 30 } },
+  ]);
+  await floor.worker.finish(await floor.worker.claim(), { state: 'failed', failure: makeFailure(), result: makeResult({ reward: null }) });
+  for (const id of [good, bad]) await floor.call('GET', `/v1/rollouts/${id}?wait=30`);
+  const { body } = await floor.call('GET', '/metrics');
+  for (const line of [
+    'millrace_rollouts_ended_total{state="done",blame="",code=""} 1',
+    'millrace_rollouts_ended_total{state="failed",blame="sandbox",code="sandbox-died"} 1',
+    'millrace_rollouts_queued_total{reason="retry"} 1',
+    'millrace_rollouts_queued_total{reason="loss"} 0',
+    'millrace_turns_total 2',
+    'millrace_sampled_tokens_total 42',
+    'millrace_reward_bucket{le="0.4"} 0',
+    'millrace_reward_bucket{le="0.5"} 1',
+    'millrace_reward_count 1',
+    'millrace_stage_seconds_sum{stage="evaluate"} 6',
+    'millrace_stage_seconds_count{stage="queued"} 2',
+    'millrace_rollouts{state="done"} 1',
+    'millrace_workers{alive="true"} 1',
+    'millrace_loop_lag_seconds{quantile="p99"} 0.001',
+  ])
+    assert.ok(body.includes(`${line}\n`), line);
+  assert.match(body, /millrace_http_request_seconds_count\{method="GET",route="\/v1\/rollouts\/:id\?wait",status="200"\} 2/);
+});

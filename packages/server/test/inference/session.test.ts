@@ -1,0 +1,166 @@
+// A session's sampling survives what backends do: it goes on from the same ids, elsewhere where it can, and says what it cost.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { backendId, RolloutError, sampling } from '@millrace/protocol';
+import { FakeBackend, type FakeBackendOptions, fakeLogprob, openFakeTokens, scriptedFaults } from '@millrace/testkit';
+import type { BackendRecord } from '../../src/inference/backend.ts';
+import { BackendPool } from '../../src/inference/pool.ts';
+import { Session } from '../../src/inference/session.ts';
+import { Ledger } from '../../src/trajectory/ledger.ts';
+
+const tokens = await openFakeTokens();
+const never = new AbortController().signal;
+
+async function openFake(options: Partial<FakeBackendOptions> = {}): Promise<FakeBackend> {
+  const fake = new FakeBackend({ policy: ({ turn }) => ({ text: `turn ${turn}` }), ...options }, tokens);
+  await fake.listen();
+  return fake;
+}
+
+function toRecord(id: string, { url }: FakeBackend, changes: Partial<BackendRecord> = {}): BackendRecord {
+  return { id: backendId.parse(id), url, dialect: 'vllm', policyVersion: 0, state: 'up', ...changes };
+}
+
+function begin(pool: BackendPool, uncharged?: <T>(wait: () => Promise<T>) => Promise<T>): Session {
+  const ledger = new Ledger();
+  ledger.appendPrompt({ tokenIds: tokens.encode('<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n'), text: '', messages: [] });
+  return new Session({ ledger, pool, sessionId: 'rollout-1', delayMs: 1, ...(uncharged ? { uncharged } : {}) });
+}
+
+function sample(session: Session, signal: AbortSignal = never) {
+  return session.sample({ sampling: sampling.parse({}), maxTokens: 50, stopTokenIds: [tokens.endOfTurnId], signal });
+}
+
+test('a rollout stays on its backend for its life', async () => {
+  await using a = await openFake();
+  await using b = await openFake();
+  await using pool = new BackendPool();
+  pool.update([toRecord('a', a), toRecord('b', b)]);
+  {
+    using session = begin(pool);
+    for (let turn = 0; turn < 4; turn++) assert.equal((await sample(session)).backend, 'a');
+    using second = begin(pool);
+    assert.equal((await sample(second)).backend, 'b');
+    assert.deepEqual(pool.inFlight(), { a: 1, b: 1 });
+  }
+  assert.deepEqual(pool.inFlight(), { a: 0, b: 0 });
+});
+
+test('a failed call is made again elsewhere from the same ids, and counted', async () => {
+  await using a = await openFake({ faults: scriptedFaults(['http-500']) });
+  await using b = await openFake({ faults: scriptedFaults(['misaligned']) });
+  await using pool = new BackendPool();
+  pool.update([toRecord('a', a), toRecord('b', b)]);
+  using session = begin(pool);
+  const turn = await sample(session);
+  assert.equal(turn.retries, 2);
+  assert.equal(turn.backend, 'a');
+  assert.deepEqual(a.requests[1]?.promptIds, b.requests[0]?.promptIds);
+  assert.deepEqual(a.requests[0]?.promptIds, a.requests[1]?.promptIds);
+  assert.notEqual(a.requests[0]?.headers['x-request-id'], a.requests[1]?.headers['x-request-id']);
+  for (const [i, id] of turn.tokenIds.entries()) assert.equal(turn.logprobs[i], fakeLogprob(session.ledger.length + i, id));
+});
+
+test('a generation that the server aborted is sampled anew', async () => {
+  await using fake = await openFake({ faults: scriptedFaults(['abort']) });
+  await using pool = new BackendPool();
+  pool.update([toRecord('a', fake)]);
+  using session = begin(pool);
+  const turn = await sample(session);
+  assert.equal(turn.finishReason, 'stop');
+  assert.equal(turn.retries, 1);
+});
+
+test('when every try fails the last error is thrown, and the ledger is as it was', async () => {
+  await using fake = await openFake({ faults: () => 'reset' });
+  await using pool = new BackendPool();
+  pool.update([toRecord('a', fake)]);
+  using session = begin(pool);
+  const before = session.ledger.promptJson.toString();
+  await assert.rejects(sample(session), (error) => error instanceof RolloutError && error.code === 'backend-failed');
+  assert.equal(fake.generations, 4);
+  assert.equal(session.ledger.promptJson.toString(), before);
+});
+
+test('a refused request is not tried again', async () => {
+  await using fake = await openFake({ faults: () => 'http-400' });
+  await using pool = new BackendPool();
+  pool.update([toRecord('a', fake)]);
+  using session = begin(pool);
+  await assert.rejects(sample(session), (error) => error instanceof RolloutError && error.code === 'backend-refused');
+  assert.equal(fake.generations, 1);
+});
+
+test('waiting for a backend is uncharged, sampling is not', async () => {
+  await using fake = await openFake();
+  await using pool = new BackendPool();
+  let waits = 0;
+  const waiting = Promise.withResolvers<void>();
+  using session = begin(pool, async (wait) => {
+    waits += 1;
+    waiting.resolve();
+    return await wait();
+  });
+  const turn = sample(session);
+  await waiting.promise;
+  pool.update([toRecord('a', fake)]);
+  assert.equal((await turn).backend, 'a');
+  await sample(session);
+  assert.equal(waits, 1);
+});
+
+test('a rollout moves on when its backend has left between turns', async () => {
+  await using a = await openFake();
+  await using b = await openFake();
+  await using pool = new BackendPool();
+  pool.update([toRecord('a', a), toRecord('b', b)]);
+  using session = begin(pool);
+  assert.equal((await sample(session)).backend, 'a');
+  pool.update([toRecord('b', b)]);
+  const moved = await sample(session);
+  assert.equal(moved.backend, 'b');
+  assert.equal(moved.retries, 0);
+  assert.deepEqual(pool.inFlight(), { b: 1 });
+});
+
+test('a turn says which weights were there when it began and when it ended', async () => {
+  await using fake = await openFake({ faults: scriptedFaults([{ lateMs: 20 }]) });
+  await using pool = new BackendPool();
+  pool.update([toRecord('a', fake, { policyVersion: 1 })]);
+  using session = begin(pool);
+  fake.events.once('request', () => pool.update([toRecord('a', fake, { policyVersion: 2 })]));
+  assert.deepEqual((await sample(session)).policyVersions, { first: 1, last: 2 });
+  assert.deepEqual((await sample(session)).policyVersions, { first: 2, last: 2 });
+});
+
+test('an abort while the backend hangs ends the turn at once, and the server sees it', async () => {
+  await using fake = await openFake({ faults: () => 'hang' });
+  await using pool = new BackendPool();
+  pool.update([toRecord('a', fake)]);
+  using session = begin(pool);
+  const controller = new AbortController();
+  const gone = once(fake.events, 'abort');
+  fake.events.once('request', () => controller.abort(new Error('cancelled')));
+  await assert.rejects(sample(session, controller.signal), /cancelled/);
+  await gone;
+  assert.equal(fake.generations, 1);
+});
+
+test('a hundred rollouts over three backends, one of which dies, all get their turns', async () => {
+  await using a = await openFake();
+  await using b = await openFake();
+  const c = await openFake({ latencyMs: 5 });
+  await using pool = new BackendPool();
+  pool.update([toRecord('a', a), toRecord('b', b), toRecord('c', c)]);
+  const sessions = Array.from({ length: 100 }, () => begin(pool));
+  const first = Promise.all(sessions.map((session) => sample(session)));
+  await once(c.events, 'request');
+  await c[Symbol.asyncDispose]();
+  const turns = [...(await first), ...(await Promise.all(sessions.map((session) => sample(session))))];
+  assert.equal(turns.filter(({ finishReason }) => finishReason === 'stop').length, 200);
+  assert.equal(turns.slice(100).filter(({ backend }) => backend === 'c').length, 0);
+  for (const session of sessions) session[Symbol.dispose]();
+  assert.deepEqual(pool.inFlight(), { a: 0, b: 0, c: 0 });
+});

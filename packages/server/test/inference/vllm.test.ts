@@ -1,0 +1,70 @@
+// vLLM's adapters keep the backend contract in both dialects, and find out by themselves which route a server has.
+
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { backendId, RolloutError, sampling } from '@millrace/protocol';
+import { defineBackendSuite, openFakeBackend, openFakeTokens } from '@millrace/testkit';
+import { Agent } from 'undici';
+import type { BackendRecord, GenerateRequest } from '../../src/inference/backend.ts';
+import { openVllmBackend } from '../../src/inference/vllm.ts';
+import { generateRoute } from '../../src/inference/vllm-wire.ts';
+
+const dispatcher = new Agent();
+after(() => dispatcher.destroy());
+const tokens = await openFakeTokens();
+
+for (const dialect of ['vllm', 'vllm-completions'] as const) {
+  defineBackendSuite(dialect, { dialect, open: (record) => openVllmBackend(record, { dispatcher }) });
+}
+
+function makeRecord(url: string): BackendRecord {
+  return { id: backendId.parse('b1'), url, dialect: 'vllm', policyVersion: 0, state: 'up' };
+}
+
+function makeRequest(changes: Partial<GenerateRequest> = {}): GenerateRequest {
+  const signal = new AbortController().signal;
+  const base = { promptJson: Buffer.from('1,2,3'), promptTokens: 3, sampling: sampling.parse({}), maxTokens: 4096, stopTokenIds: [] };
+  return { ...base, sessionId: 's', requestId: 'r', signal, ...changes };
+}
+
+test('a server without the generate route is asked for completions, and only once in vain', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, withoutGenerate: true });
+  const backend = openVllmBackend(makeRecord(fake.url), { dispatcher });
+  for (let i = 0; i < 3; i++) assert.equal((await backend.generate(makeRequest())).finishReason, 'stop');
+  assert.deepEqual(
+    fake.requests.map(({ route }) => route),
+    ['completions', 'completions', 'completions'],
+  );
+  assert.equal(fake.misses, 1);
+});
+
+test('a 404 on both routes is backend-refused', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
+  const lost = openVllmBackend(makeRecord(`${fake.url}/nowhere`), { dispatcher });
+  await assert.rejects(lost.generate(makeRequest()), (error) => error instanceof RolloutError && error.code === 'backend-refused');
+  assert.equal(fake.misses, 2);
+});
+
+test('a context that is too long for the server is backend-refused, and told apart by its details', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, maxModelLen: 100 });
+  const backend = openVllmBackend(makeRecord(fake.url), { dispatcher });
+  await assert.rejects(backend.generate(makeRequest()), (error) => {
+    return error instanceof RolloutError && error.code === 'backend-refused' && error.details?.reason === 'context-length';
+  });
+});
+
+test('a reply of 4,096 tokens is parsed in a few milliseconds', () => {
+  const entry = { token: 'token_id:12345', logprob: -0.123456789, bytes: null };
+  const content = Array.from({ length: 4096 }, () => ({ ...entry, top_logprobs: [entry] }));
+  const token_ids = content.map((_, i) => 100_000 + i);
+  const text = JSON.stringify({
+    choices: [{ index: 0, token_ids, logprobs: { content }, finish_reason: 'stop' }],
+    usage: { prompt_tokens: 3 },
+  });
+  const times = Array.from({ length: 15 }, () => {
+    const startedAt = performance.now();
+    assert.equal(generateRoute.parse(text, makeRequest()).tokenIds.length, 4096);
+    return performance.now() - startedAt;
+  });
+  assert.ok(Math.min(...times) < 10, `${Math.min(...times)} ms`);
+});

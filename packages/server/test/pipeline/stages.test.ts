@@ -1,0 +1,142 @@
+// Claims about stages that do not hold each other up, and about stopping what is in them.
+
+import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
+import { describe, test } from 'node:test';
+import type { RolloutState, SubmissionInput } from '@millrace/protocol';
+import { processesInSandboxesOf } from '@millrace/testkit';
+import { z } from 'zod';
+import { probeBubblewrap } from '../../src/sandbox/bubblewrap-probe.ts';
+import type { Scenario } from '../../src/scenario/scenario.ts';
+import { bash, says, shell, toRecord, WorkerBed } from './worker-bed.ts';
+
+const probe = await probeBubblewrap();
+const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
+
+/** A scenario without a machine whose init and evaluate end when the test says so, deaf to their signals. */
+function makeGated(closed: 'init' | 'evaluate') {
+  const gate = Promise.withResolvers<void>();
+  const scenario: Scenario = {
+    name: 'gated',
+    task: z.unknown(),
+    async init() {
+      if (closed === 'init') await gate.promise;
+      return { messages: [{ role: 'user', content: 'go' }], tools: ['finish'] };
+    },
+    async evaluate() {
+      if (closed === 'evaluate') await gate.promise;
+      return { reward: 1 };
+    },
+  };
+  return { scenario, open: () => gate.resolve() };
+}
+
+const gated = (id: string) => ({ id, scenario: 'gated', task: {} });
+const plain = (id: string) => ({ id, scenario: 'math', task: { question: '1+1?', answer: '2' } });
+
+describe('stages', { skip }, () => {
+  test('a slow evaluate never slows init or run', async () => {
+    const { scenario, open } = makeGated('evaluate');
+    await using bed = await WorkerBed.open({
+      scenarios: [scenario],
+      pipeline: { initSlots: 1, readySlots: 1, runSlots: 1, evaluateSlots: 1 },
+    });
+    await bed.startWorker();
+    const ids = await bed.submitAll(gated('slow-1'), gated('slow-2'), gated('slow-3'), gated('slow-4'));
+    await Promise.all(ids.map((id) => bed.reach(id, 'evaluate')));
+    open();
+    const states = await Promise.all(ids.map(async (id) => (await bed.ended(id)).state));
+    assert.deepEqual(states, ['done', 'done', 'done', 'done']);
+  });
+
+  test('an init slot is never held while waiting for a run slot, and the ready buffer bounds what is prepared', async () => {
+    await using bed = await WorkerBed.open({
+      policy: says('\\boxed{2}'),
+      withoutBackend: true,
+      pipeline: { initSlots: 1, readySlots: 2, runSlots: 1 },
+    });
+    const worker = await bed.startWorker();
+    const ids = await bed.submitAll(plain('held-1'), plain('held-2'), plain('held-3'), plain('held-4'), plain('held-5'));
+    // One waits in run for a backend, two are prepared, and nothing more is taken.
+    await Promise.all([bed.reach(ids[0], 'run'), bed.reach(ids[1], 'ready'), bed.reach(ids[2], 'ready')]);
+    const { stages } = worker.report();
+    assert.deepEqual([stages.init.active, stages.ready.active, stages.run.active], [0, 2, 1]);
+    assert.equal((await bed.store.counts()).queued, 2);
+    await bed.store.joinBackend(toRecord(bed.backend.url));
+    for (const id of ids) assert.equal((await bed.ended(id)).state, 'done');
+  });
+
+  const cancelled: [string, RolloutState, () => Promise<{ bed: WorkerBed; input: SubmissionInput }>][] = [
+    [
+      'init, in a scenario that does not listen',
+      'init',
+      async () => ({ bed: await WorkerBed.open({ scenarios: [makeGated('init').scenario] }), input: gated('c') }),
+    ],
+    ['init, while a script runs', 'init', async () => ({ bed: await WorkerBed.open(), input: shell('c', { setup: 'sleep 60' }) })],
+    ['run, while it waits for a backend', 'run', async () => ({ bed: await WorkerBed.open({ withoutBackend: true }), input: shell('c') })],
+    ['run, while the model speaks', 'run', async () => ({ bed: await WorkerBed.open({ latencyMs: 60_000 }), input: shell('c') })],
+    [
+      'run, while a command runs',
+      'run',
+      async () => ({ bed: await WorkerBed.open({ policy: says(bash('trap "" INT TERM; sleep 60')) }), input: shell('c') }),
+    ],
+    [
+      'evaluate, in a scenario that does not listen',
+      'evaluate',
+      async () => ({ bed: await WorkerBed.open({ scenarios: [makeGated('evaluate').scenario] }), input: gated('c') }),
+    ],
+    ['evaluate, while a check runs', 'evaluate', async () => ({ bed: await WorkerBed.open(), input: shell('c', { check: 'sleep 60' }) })],
+  ];
+
+  for (const [where, state, open] of cancelled) {
+    test(`cancelling takes effect within a second in ${where}`, async () => {
+      const { bed, input } = await open();
+      await using _bed = bed;
+      await bed.startWorker();
+      const id = await bed.submit(input);
+      await bed.reach(id, state);
+      const askedAt = performance.now();
+      assert.equal(await bed.store.cancel(id, { tombstoneMs: 1000 }), 'asked');
+      const record = await bed.ended(id);
+      const tookMs = performance.now() - askedAt;
+      assert.equal(record.state, 'cancelled');
+      assert.equal(record.result?.reward, null);
+      assert.ok(tookMs < 1000, `it took ${Math.round(tookMs)} ms`);
+      assert.deepEqual(await processesInSandboxesOf(bed.runDir), []);
+      assert.deepEqual(
+        (await readdir(bed.runDir)).filter((name) => name.startsWith('sb-')),
+        [],
+      );
+    });
+  }
+
+  test('a worker that closes hands back what it holds, uncharged, and another one finishes it', async () => {
+    await using bed = await WorkerBed.open({ withoutBackend: true });
+    const first = await bed.startWorker();
+    const id = await bed.submit(shell('handed'));
+    await bed.reach(id, 'run');
+    await first[Symbol.asyncDispose]();
+    const back = await bed.reach(id, 'queued');
+    assert.deepEqual([back.retries, back.losses], [0, 0]);
+    assert.deepEqual(await processesInSandboxesOf(bed.runDir), []);
+    await bed.store.joinBackend(toRecord(bed.backend.url));
+    await bed.startWorker();
+    const record = await bed.ended(id);
+    assert.deepEqual([record.state, record.attempt], ['done', 2]);
+  });
+
+  test('a worker that was only slow is fenced out: it drops what it held and goes on under a new id', async () => {
+    await using bed = await WorkerBed.open({ policy: says('\\boxed{2}'), withoutBackend: true });
+    const worker = await bed.startWorker();
+    const id = await bed.submit(plain('fenced'));
+    await bed.reach(id, 'run');
+    const before = worker.id;
+    await bed.store.dropWorker(before, { maxLosses: 10 });
+    await bed.store.joinBackend(toRecord(bed.backend.url));
+    const record = await bed.ended(id);
+    assert.deepEqual([record.state, record.losses], ['done', 1]);
+    assert.notEqual(record.worker, before);
+    const ends = (await bed.store.events(0, { limit: 1000 })).events.filter(({ kind }) => kind === 'rollout-end');
+    assert.equal(ends.length, 1);
+  });
+});

@@ -1,0 +1,165 @@
+// A worker to test with: a real store, real sandboxes and a fake backend behind the real protocol, all in this process.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type RolloutId, type RolloutState, rolloutId, type SubmissionInput, submission } from '@millrace/protocol';
+import {
+  type FakeBackend,
+  type FakeTokens,
+  openFakeBackend,
+  openFakeTokens,
+  type Policy,
+  qwen3Folder,
+  renderCall,
+} from '@millrace/testkit';
+import { systemClock } from '../../src/base/clock.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { openLoopLag } from '../../src/base/loop-lag.ts';
+import type { BackendRecord } from '../../src/inference/backend.ts';
+import { BackendPool } from '../../src/inference/pool.ts';
+import { pipelineConfig } from '../../src/pipeline/pipeline-config.ts';
+import { Worker } from '../../src/pipeline/worker.ts';
+import { openBubblewrapDriver } from '../../src/sandbox/bubblewrap.ts';
+import type { SandboxDriver } from '../../src/sandbox/sandbox.ts';
+import { loadScenarios } from '../../src/scenario/load.ts';
+import type { Scenario } from '../../src/scenario/scenario.ts';
+import { EventTail } from '../../src/store/event-tail.ts';
+import { openSqliteStore } from '../../src/store/sqlite.ts';
+import type { RolloutRecord, Store } from '../../src/store/store.ts';
+import { type Conversation, openConversation } from '../../src/trajectory/conversation.ts';
+
+export const bash = (command: string) => renderCall('bash', { command });
+export const finish = (answer = '') => renderCall('finish', { answer });
+
+/** Says these turns, then the last one again. */
+export const says =
+  (...turns: readonly string[]): Policy =>
+  ({ turn }) => ({ text: turns[Math.min(turn, turns.length - 1)] ?? '' });
+
+/** A submission of the shell scenario that succeeds unless told otherwise. */
+export const shell = (id: string, task: Record<string, unknown> = {}, more: Record<string, unknown> = {}) => ({
+  id,
+  scenario: 'shell',
+  task: { instruction: 'do it', check: 'true', ...task },
+  ...more,
+});
+
+// Both take most of a second to read, so all beds of a file share them.
+let conversation: Promise<Conversation> | undefined;
+let tokens: Promise<FakeTokens> | undefined;
+
+export interface BedOptions {
+  readonly policy?: Policy;
+  readonly pipeline?: Record<string, unknown>;
+  readonly scenarios?: readonly Scenario[];
+  readonly latencyMs?: number;
+  /** The sandboxes' driver, as made from the real one. */
+  readonly driver?: (real: SandboxDriver) => SandboxDriver;
+  readonly withoutBackend?: true;
+}
+
+export class WorkerBed implements AsyncDisposable {
+  readonly store: Store;
+  readonly backend: FakeBackend;
+  readonly runDir: string;
+  readonly #stack: AsyncDisposableStack;
+  readonly #tail: EventTail;
+  readonly #openWorker: () => Promise<Worker>;
+
+  private constructor(fields: {
+    store: Store;
+    backend: FakeBackend;
+    runDir: string;
+    stack: AsyncDisposableStack;
+    tail: EventTail;
+    openWorker: () => Promise<Worker>;
+  }) {
+    this.store = fields.store;
+    this.backend = fields.backend;
+    this.runDir = fields.runDir;
+    this.#stack = fields.stack;
+    this.#tail = fields.tail;
+    this.#openWorker = fields.openWorker;
+  }
+
+  static async open(options: BedOptions = {}): Promise<WorkerBed> {
+    const stack = new AsyncDisposableStack();
+    const folder = await mkdtemp(join(tmpdir(), 'mr-'));
+    stack.defer(() => rm(folder, { recursive: true, force: true }));
+    const store = stack.use(await openSqliteStore({ path: join(folder, 'millrace.db') }));
+    tokens ??= openFakeTokens();
+    const { policy = says(finish()), latencyMs = 0 } = options;
+    const backend = stack.use(await openFakeBackend({ policy, latencyMs, tokens: await tokens }));
+    if (!options.withoutBackend) await store.joinBackend(toRecord(backend.url));
+    const tail = stack.use(new EventTail({ store, after: 0 }));
+    const runDir = join(folder, 'run');
+    const real = await openBubblewrapDriver({ runDir });
+    const driver = options.driver?.(real) ?? real;
+    conversation ??= openConversation(qwen3Folder());
+    const shared = { store, driver, conversation: await conversation, model: 'qwen3', clock: systemClock, log: silentLog };
+    const config = pipelineConfig.parse({ handBackMs: 0, retryDelayMs: 0, ...options.pipeline });
+    const builtIn = await loadScenarios([]);
+    const scenarios = {
+      get: (name: string) => options.scenarios?.find((own) => own.name === name) ?? builtIn.get(name),
+      names: () => builtIn.names(),
+    };
+    const openWorker = async () => {
+      const worker = new Worker({ ...shared, config, scenarios, pool: stack.use(new BackendPool()), loopLag: stack.use(openLoopLag()) });
+      await worker.start();
+      return worker;
+    };
+    return new WorkerBed({ store, backend, runDir, stack, tail, openWorker });
+  }
+
+  /** A worker that the test closes itself, or that goes with the bed. */
+  async startWorker(): Promise<Worker> {
+    return this.#stack.use(await this.#openWorker());
+  }
+
+  async submit(input: SubmissionInput): Promise<RolloutId> {
+    const [id] = await this.submitAll(input);
+    return id;
+  }
+
+  async submitAll<Inputs extends readonly SubmissionInput[]>(...inputs: Inputs): Promise<{ [Index in keyof Inputs]: RolloutId }> {
+    const rollouts = inputs.map((input) => ({
+      id: rolloutId.parse(input.id),
+      submission: submission.parse(input),
+      digest: JSON.stringify(input),
+    }));
+    await this.store.submit(rollouts, { maxQueued: 100_000 });
+    return rollouts.map(({ id }) => id) as { [Index in keyof Inputs]: RolloutId };
+  }
+
+  /** Resolves when the rollout is in this state; a state that comes and goes may be missed only if it was over before the call. */
+  async reach(id: RolloutId, ...states: readonly RolloutState[]): Promise<RolloutRecord> {
+    const changed = { resolve: () => {} };
+    const stop = this.#tail.subscribe(() => changed.resolve());
+    try {
+      for (;;) {
+        const next = new Promise<void>((resolve) => Object.assign(changed, { resolve }));
+        const record = await this.store.get(id);
+        if (record && states.includes(record.state)) return record;
+        if (record && ['done', 'failed', 'cancelled'].includes(record.state)) {
+          throw new Error(`${id} ended as ${record.state} ${JSON.stringify(record.failure)}, not ${states.join(' or ')}`);
+        }
+        await next;
+      }
+    } finally {
+      stop();
+    }
+  }
+
+  ended(id: RolloutId): Promise<RolloutRecord> {
+    return this.reach(id, 'done', 'failed', 'cancelled');
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#stack.disposeAsync();
+  }
+}
+
+export function toRecord(url: string): BackendRecord {
+  return { id: 'fake' as BackendRecord['id'], url, dialect: 'vllm', policyVersion: 7, state: 'up' };
+}

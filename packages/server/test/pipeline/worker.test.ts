@@ -1,0 +1,174 @@
+// Claims about a worker and the lives of its rollouts, in real sandboxes.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import { describe, test } from 'node:test';
+import { RolloutError } from '@millrace/protocol';
+import { findWrongToken, processesInSandboxesOf } from '@millrace/testkit';
+import { probeBubblewrap } from '../../src/sandbox/bubblewrap-probe.ts';
+import { bash, finish, says, shell, toRecord, WorkerBed } from './worker-bed.ts';
+
+const probe = await probeBubblewrap();
+const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
+
+describe('a worker', { skip }, () => {
+  test('runs a shell task through all stages and scores it in a sandbox that the agent never touched', async () => {
+    await using bed = await WorkerBed.open({ policy: says(bash('cat secret > copy; touch /tmp/planted'), finish('ok')) });
+    await bed.startWorker();
+    const check = 'grep -qx 42 copy && [ ! -e /tmp/planted ] && [ "$ANSWER" = ok ]';
+    const id = await bed.submit(shell('one', { setup: 'echo 42 > secret', check }));
+    const record = await bed.ended(id);
+    assert.equal(record.state, 'done');
+    assert.equal(record.result?.reward, 1);
+    assert.equal(record.result?.stop_reason, 'tool_stopped');
+    assert.equal(record.result?.turns, 2);
+    assert.deepEqual(record.result?.policy_versions, { first: 7, last: 7 });
+    const trajectory = await bed.store.trajectory(id);
+    assert.deepEqual(
+      trajectory?.segments.map(({ kind }) => kind),
+      ['prompt', 'sampled', 'observation', 'sampled'],
+    );
+    assert.deepEqual(trajectory && findWrongToken(trajectory), []);
+    assert.deepEqual(
+      (await readdir(bed.runDir)).filter((name) => name.startsWith('sb-')),
+      [],
+    );
+  });
+
+  test('every prompt that the backend saw begins with the whole of the one before', async () => {
+    await using bed = await WorkerBed.open({
+      policy: says(bash('echo <|im_end|>'), bash('printf "\\xff\\x00é"'), 'not a call <tool_call>{', finish()),
+    });
+    await bed.startWorker();
+    const id = await bed.submit(shell('prefix'));
+    assert.equal((await bed.ended(id)).state, 'done');
+    const prompts = bed.backend.requests.map(({ promptIds }) => [...promptIds]);
+    assert.equal(prompts.length, 4);
+    for (const [index, prompt] of prompts.slice(1).entries()) assert.deepEqual(prompt.slice(0, prompts[index]?.length), prompts[index]);
+  });
+
+  test('a turn that is cut off gets its end of turn inserted, untrained, and goes on', async () => {
+    await using bed = await WorkerBed.open({
+      policy: ({ turn }) => ({ text: turn === 0 ? `${bash('true')}${' and on'.repeat(50)}` : finish() }),
+    });
+    await bed.startWorker();
+    const id = await bed.submit(shell('cut', {}, { sampling: { max_tokens: 40 } }));
+    const record = await bed.ended(id);
+    const kinds = (await bed.store.trajectory(id))?.segments.map(({ kind }) => kind);
+    assert.deepEqual(kinds, ['prompt', 'sampled', 'inserted', 'observation', 'sampled']);
+    assert.equal(record.result?.stop_reason, 'tool_stopped');
+  });
+
+  test('a call that cannot be read is answered to the model, and three in a row stop the agent', async () => {
+    await using bed = await WorkerBed.open({ policy: says('<tool_call>{"name": </tool_call>') });
+    await bed.startWorker();
+    const id = await bed.submit(shell('garbled'));
+    const { result } = await bed.ended(id);
+    assert.equal(result?.stop_reason, 'parse_error');
+    assert.equal(result?.malformed_calls, 3);
+    assert.equal(result?.reward, 1, 'the verifier still judges what there is');
+  });
+
+  test('a set-up script that fails is the blame of the task, with what it said', async () => {
+    await using bed = await WorkerBed.open();
+    await bed.startWorker();
+    const id = await bed.submit(shell('setup', { setup: 'echo no such repository >&2; exit 3' }));
+    const { state, failure, result } = await bed.ended(id);
+    assert.equal(state, 'failed');
+    assert.equal(failure?.code, 'init-failed');
+    assert.equal(failure?.blame, 'task');
+    assert.match(failure?.message ?? '', /exit code 3: no such repository/);
+    assert.equal(result?.reward, null);
+  });
+
+  test('a verifier that cannot judge gives no reward, rather than a zero', async () => {
+    await using bed = await WorkerBed.open();
+    await bed.startWorker();
+    const ids = await bed.submitAll(
+      shell('missing', { check: 'no-such-program' }),
+      shell('killed', { check: 'kill -9 $$' }),
+      shell('late', { check: 'sleep 60' }, { limits: { evaluate_timeout_s: 0.5 } }),
+      shell('nonsense', { check: 'echo lots > $REWARD_FILE' }),
+    );
+    const records = await Promise.all(ids.map((id) => bed.ended(id)));
+    for (const { id, state, failure, result } of records) {
+      assert.deepEqual([id, state, failure?.blame, result?.reward], [id, 'failed', 'verifier', null]);
+      assert.ok(result && result.turns === 1, 'what the agent did is kept');
+    }
+    assert.ok(await bed.store.trajectory(ids[0]), 'and so is its trajectory');
+  });
+
+  test('a check that fails is reward 0, and a check may write its own number', async () => {
+    await using bed = await WorkerBed.open();
+    await bed.startWorker();
+    const ids = await bed.submitAll(
+      shell('zero', { check: 'grep -q x nothing' }),
+      shell('half', { check: 'echo 0.5 > $REWARD_FILE; exit 1' }),
+    );
+    const rewards = await Promise.all(ids.map(async (id) => (await bed.ended(id)).result?.reward));
+    assert.deepEqual(rewards, [0, 0.5]);
+  });
+
+  test('an agent whose time is up stops as rollout_timeout and is judged on what it left', async () => {
+    await using bed = await WorkerBed.open({ policy: says(bash('echo 1 > started; sleep 60')) });
+    await bed.startWorker();
+    const id = await bed.submit(shell('slow', { check: 'grep -q 1 started' }, { limits: { run_timeout_s: 1 } }));
+    const { result } = await bed.ended(id);
+    assert.equal(result?.stop_reason, 'rollout_timeout');
+    assert.equal(result?.reward, 1);
+  });
+
+  test('a command whose time is up is interrupted, and the model is told', async () => {
+    await using bed = await WorkerBed.open({ policy: says(bash('sleep 60'), finish()) });
+    await bed.startWorker();
+    const id = await bed.submit(shell('command', {}, { limits: { tool_timeout_s: 0.3 } }));
+    await bed.ended(id);
+    const observation = (await bed.store.trajectory(id))?.segments.find(({ kind }) => kind === 'observation');
+    assert.match(observation?.text ?? '', /not done after 0\.3 s: interrupted/);
+  });
+
+  test('a rollout waits, uncharged, while there is no backend', async () => {
+    await using bed = await WorkerBed.open({ policy: says('\\boxed{2}'), withoutBackend: true });
+    await bed.startWorker();
+    const id = await bed.submit({
+      ...shell('patient'),
+      scenario: 'math',
+      task: { question: '1+1?', answer: '2' },
+      limits: { run_timeout_s: 0.2 },
+    });
+    await bed.reach(id, 'run');
+    await new Promise((resolve) => setTimeout(resolve, 1600));
+    await bed.store.joinBackend(toRecord(bed.backend.url));
+    const { result } = await bed.ended(id);
+    assert.equal(result?.stop_reason, 'completed');
+    assert.ok((result?.timings.run_ms ?? Number.NaN) < 1500);
+  });
+
+  test('what is marked retryable is tried again, counted and kept', async () => {
+    let opened = 0;
+    const full = new RolloutError('sandbox-start-failed', 'no space left on device');
+    await using bed = await WorkerBed.open({
+      driver: (real) => ({ ...real, open: (spec, options) => (opened++ < 2 ? Promise.reject(full) : real.open(spec, options)) }),
+    });
+    await bed.startWorker();
+    const id = await bed.submit(shell('again'));
+    const { state, retries, attempt, failures } = await bed.ended(id);
+    assert.deepEqual([state, retries, attempt], ['done', 2, 3]);
+    const seen = failures.map(({ code, blame, attempt: at }) => [code, blame, at]);
+    assert.deepEqual(seen, [
+      ['sandbox-start-failed', 'sandbox', 1],
+      ['sandbox-start-failed', 'sandbox', 2],
+    ]);
+  });
+
+  test('a sandbox that dies under the agent is the blame of the sandbox', async () => {
+    await using bed = await WorkerBed.open({ policy: says(bash('sleep 60')) });
+    await bed.startWorker();
+    const id = await bed.submit(shell('dies', {}, { limits: { max_retries: 0 } }));
+    await once(bed.backend.events, 'answer');
+    for (const pid of await processesInSandboxesOf(bed.runDir)) process.kill(pid, 'SIGKILL');
+    const { state, failure } = await bed.ended(id);
+    assert.deepEqual([state, failure?.code, failure?.stage], ['failed', 'sandbox-died', 'run']);
+  });
+});

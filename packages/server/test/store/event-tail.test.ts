@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Event, EventKind } from '@millrace/protocol';
+import { FakeClock } from '@millrace/testkit';
+import { silentLog } from '../../src/base/log.ts';
+import { EventTail } from '../../src/store/event-tail.ts';
+import type { Store } from '../../src/store/store.ts';
+
+test('a tail hands over what is new on a hint, in order and once, in as many reads as it takes', async () => {
+  const log = makeLog();
+  log.append(3);
+  await using tail = new EventTail({ store: log.store, after: 1, limit: 2, clock: new FakeClock() });
+  const heard = listen(tail);
+  await heard.until(3);
+  log.append(5);
+  log.hint();
+  log.hint();
+  await heard.until(8);
+  assert.deepEqual(heard.ids, [2, 3, 4, 5, 6, 7, 8]);
+});
+
+test('a tail finds what no hint told of within a second', async () => {
+  const clock = new FakeClock();
+  const log = makeLog();
+  await using tail = new EventTail({ store: log.store, after: 0, clock });
+  const heard = listen(tail);
+  await log.read;
+  log.append(1);
+  clock.advance(1_000);
+  await heard.until(1);
+});
+
+test('a hint that comes while the log is read is not lost', async () => {
+  const log = makeLog();
+  await using tail = new EventTail({ store: log.store, after: 0, clock: new FakeClock() });
+  const heard = listen(tail);
+  log.append(1);
+  log.hint();
+  await heard.until(1);
+});
+
+test('a listener that throws is logged and stops neither the others nor the tail', async () => {
+  const log = makeLog();
+  const errors: string[] = [];
+  await using tail = new EventTail({
+    store: log.store,
+    after: 0,
+    clock: new FakeClock(),
+    log: { ...silentLog, error: (event) => errors.push(event) },
+  });
+  tail.subscribe(() => {
+    throw new Error('mine');
+  });
+  const heard = listen(tail);
+  for (const id of [1, 2]) {
+    log.append(1);
+    log.hint();
+    await heard.until(id);
+  }
+  assert.deepEqual(errors, ['event-listener-failed', 'event-listener-failed']);
+});
+
+test('a read that fails is logged, and the next one goes on from the same place', async () => {
+  const log = makeLog();
+  const errors: string[] = [];
+  log.failOnce = true;
+  await using tail = new EventTail({
+    store: log.store,
+    after: 0,
+    clock: new FakeClock(),
+    log: { ...silentLog, error: (event) => errors.push(event) },
+  });
+  const heard = listen(tail);
+  await log.read;
+  log.append(1);
+  log.hint();
+  await heard.until(1);
+  assert.deepEqual(errors, ['event-tail-read-failed']);
+});
+
+test('a listener that left, and a closed tail, hear nothing', async () => {
+  const log = makeLog();
+  const tail = new EventTail({ store: log.store, after: 0, clock: new FakeClock(), kinds: ['turn-end'] });
+  const [left, stayed] = [listen(tail), listen(tail)];
+  left.stop();
+  log.append(1);
+  log.hint();
+  await stayed.until(1);
+  await tail[Symbol.asyncDispose]();
+  await tail[Symbol.asyncDispose]();
+  log.append(1);
+  log.hint();
+  assert.deepEqual([left.ids, stayed.ids, log.hintListeners], [[], [1], 0]);
+});
+
+function listen(tail: EventTail) {
+  const ids: number[] = [];
+  let check = () => {};
+  const stop = tail.subscribe((events) => {
+    ids.push(...events.map(({ id }) => id));
+    check();
+  });
+  return {
+    ids,
+    stop,
+    until: (id: number) =>
+      new Promise<void>((resolve) => {
+        check = () => ids.at(-1) === id && resolve();
+        check();
+      }),
+  };
+}
+
+/** The log part of a store, in memory. `read` resolves after the first read. */
+function makeLog() {
+  const events: Event[] = [];
+  const listeners = new Set<() => void>();
+  const read = Promise.withResolvers<void>();
+  const log = {
+    failOnce: false,
+    read: read.promise,
+    append(count: number) {
+      for (let n = 0; n < count; n++) events.push({ id: events.length + 1, at: '2020-01-01T00:00:00Z', kind: 'turn-end', data: {} });
+    },
+    hint() {
+      for (const listener of listeners) listener();
+    },
+    get hintListeners() {
+      return listeners.size;
+    },
+    store: {
+      async events(after: number, options: { limit: number; kinds?: readonly EventKind[] }) {
+        await Promise.resolve();
+        queueMicrotask(read.resolve);
+        if (log.failOnce) {
+          log.failOnce = false;
+          throw new Error('disk on fire');
+        }
+        const page = events.filter(({ id }) => id > after).slice(0, options.limit);
+        return { events: page, last: page.at(-1)?.id ?? after };
+      },
+      onHint(listener: () => void) {
+        listeners.add(listener);
+        return () => void listeners.delete(listener);
+      },
+    } as unknown as Store,
+  };
+  return log;
+}

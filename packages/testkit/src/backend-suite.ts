@@ -1,0 +1,147 @@
+// The contract suite of backend adapters: every dialect must keep it, each fault must come out as the code that the contract
+// names, and nothing that a broken server says may become part of a trajectory.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { describe, test } from 'node:test';
+import { backendId, type ErrorCode, RolloutError, sampling } from '@millrace/protocol';
+import type { Backend, BackendRecord, GenerateRequest } from '@millrace/server';
+import { FakeBackend, type FakeBackendOptions } from './fake-backend.ts';
+import { type Fault, scriptedFaults } from './fake-backend-faults.ts';
+import { openFakeTokens } from './fake-backend-tokens.ts';
+import { fakeLogprob } from './fake-logprob.ts';
+
+const promptIds = [151644, 872, 198, 9707, 151645, 198, 151644, 77091, 198];
+const spoken = 'The answer is 42.';
+
+const faultCodes: readonly (readonly [Fault, ErrorCode])[] = [
+  ['http-500', 'backend-failed'],
+  ['http-429', 'backend-failed'],
+  ['http-400', 'backend-refused'],
+  ['context-length', 'backend-refused'],
+  ['reset', 'backend-failed'],
+  ['cut', 'backend-failed'],
+  ['garbage', 'backend-failed'],
+  ['endless', 'backend-bad-reply'],
+  ['no-choices', 'backend-bad-reply'],
+  ['misaligned', 'backend-bad-reply'],
+  ['no-logprobs', 'backend-bad-reply'],
+  ['floor-logprobs', 'backend-bad-reply'],
+  ['bad-ids', 'backend-bad-reply'],
+  ['too-many', 'backend-bad-reply'],
+  ['wrong-prompt', 'backend-bad-reply'],
+];
+
+export interface BackendSuiteOptions {
+  readonly dialect: BackendRecord['dialect'];
+  open(record: BackendRecord): Backend;
+}
+
+export function defineBackendSuite(name: string, { dialect, open }: BackendSuiteOptions): void {
+  const tokens = openFakeTokens();
+
+  async function openBed(options: Partial<FakeBackendOptions> = {}): Promise<{ fake: FakeBackend; backend: Backend } & AsyncDisposable> {
+    const fake = new FakeBackend({ policy: () => ({ text: spoken }), ...options }, await tokens);
+    await fake.listen();
+    const backend = open({
+      id: backendId.parse('b1'),
+      url: `${fake.url}/`,
+      dialect,
+      model: 'fake',
+      apiKey: 'secret',
+      policyVersion: 3,
+      state: 'up',
+    });
+    return { fake, backend, [Symbol.asyncDispose]: () => fake[Symbol.asyncDispose]() };
+  }
+
+  describe(`a backend: ${name}`, () => {
+    test('the ids and logprobs come back as the server sampled them', async () => {
+      await using bed = await openBed();
+      const generation = await bed.backend.generate(makeRequest());
+      const { encode, endOfTurnId } = await tokens;
+      assert.deepEqual(generation.tokenIds, Int32Array.from([...encode(spoken), endOfTurnId]));
+      assert.deepEqual(
+        generation.logprobs,
+        generation.tokenIds.reduce(
+          (all, id, i) => all.fill(fakeLogprob(promptIds.length + i, id), i),
+          new Float32Array(generation.tokenIds.length),
+        ),
+      );
+      assert.equal(generation.finishReason, 'stop');
+      assert.equal(bed.backend.policyVersion, 3);
+    });
+
+    test('the server sees exactly the ids that were sent, and every sampling field', async () => {
+      await using bed = await openBed({ apiKey: 'secret' });
+      await bed.backend.generate(makeRequest({ sampling: sampling.parse({ temperature: 0.5, seed: 7 }), maxTokens: 33 }));
+      const [seen] = bed.fake.requests;
+      assert.deepEqual(seen?.promptIds, Int32Array.from(promptIds));
+      const fields = ['temperature', 'top_p', 'top_k', 'min_p', 'repetition_penalty', 'presence_penalty', 'frequency_penalty', 'seed'];
+      for (const field of [...fields, 'max_tokens', 'stop_token_ids', 'logprobs']) assert.ok(field in (seen?.sampling ?? {}), field);
+      assert.equal(seen?.sampling.temperature, 0.5);
+      assert.equal(seen?.sampling.seed, 7);
+      assert.equal(seen?.maxTokens, 33);
+      assert.deepEqual(seen?.sampling.stop_token_ids, [151645]);
+      assert.equal(seen?.headers['x-session-id'], 'rollout-1');
+      assert.equal(seen?.headers['x-request-id'], 'request-1');
+      assert.equal(seen?.headers.authorization, 'Bearer secret');
+    });
+
+    test('a turn that is cut at the limit says so', async () => {
+      await using bed = await openBed();
+      const generation = await bed.backend.generate(makeRequest({ maxTokens: 3 }));
+      assert.equal(generation.tokenIds.length, 3);
+      assert.equal(generation.finishReason, 'length');
+    });
+
+    for (const [fault, code] of faultCodes) {
+      test(`${String(fault)} is ${code}, and the next request is served`, async () => {
+        await using bed = await openBed({ faults: scriptedFaults([fault]) });
+        await assert.rejects(bed.backend.generate(makeRequest()), (error) => error instanceof RolloutError && error.code === code);
+        assert.equal((await bed.backend.generate(makeRequest())).finishReason, 'stop');
+      });
+    }
+
+    test('a server that cannot be reached is backend-failed', async () => {
+      const bed = await openBed();
+      await bed[Symbol.asyncDispose]();
+      await assert.rejects(
+        bed.backend.generate(makeRequest()),
+        (error) => error instanceof RolloutError && error.code === 'backend-failed',
+      );
+    });
+
+    test('an abort ends the call with its reason, and the server sees the caller go', async () => {
+      await using bed = await openBed({ faults: scriptedFaults(['hang']) });
+      const controller = new AbortController();
+      const gone = once(bed.fake.events, 'abort');
+      bed.fake.events.once('request', () => controller.abort(new Error('enough')));
+      await assert.rejects(bed.backend.generate(makeRequest({ signal: controller.signal })), /enough/);
+      await gone;
+      await assert.rejects(bed.backend.generate(makeRequest({ signal: controller.signal })), /enough/);
+    });
+
+    test('many calls at once each get their own answer', async () => {
+      await using bed = await openBed({ policy: ({ promptIds: ids }) => ({ tokenIds: ids.subarray(-1) }) });
+      const calls = Array.from({ length: 50 }, (_, i) =>
+        bed.backend.generate(makeRequest({ promptJson: Buffer.from(`1,2,${i}`), promptTokens: 3 })),
+      );
+      for (const [i, generation] of (await Promise.all(calls)).entries()) assert.equal(generation.tokenIds[0], i);
+    });
+  });
+}
+
+function makeRequest(changes: Partial<GenerateRequest> = {}): GenerateRequest {
+  return {
+    promptJson: Buffer.from(promptIds.join()),
+    promptTokens: promptIds.length,
+    sampling: sampling.parse({}),
+    maxTokens: 100,
+    stopTokenIds: [151645],
+    sessionId: 'rollout-1',
+    requestId: 'request-1',
+    signal: new AbortController().signal,
+    ...changes,
+  };
+}

@@ -1,0 +1,14 @@
+// What the parts of the sandbox suite share: the sandbox under test and a short way to run a command in its shell.
+
+import type { Sandbox, SandboxDriver, ShellResult } from '@millrace/server';
+
+export const timeoutMs = 10_000;
+
+export interface SuiteContext {
+  sandbox(): Sandbox;
+  driver(): SandboxDriver;
+  run(
+    command: string,
+    options?: { readonly timeoutMs?: number; readonly capBytes?: number; readonly signal?: AbortSignal },
+  ): Promise<ShellResult>;
+}

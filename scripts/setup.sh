@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Makes a fresh clone ready to run: npm packages (with them Node.js 24) and the few system packages. Does nothing where
+# everything is there, and never fails for a system package: what is missing is named with the line that gets it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+install_npm_packages() {
+  local stamp=node_modules/.millrace-setup hash
+  hash=$(sha256sum package-lock.json)
+  [[ -f $stamp && $(<"$stamp") == "$hash" ]] && return
+  # An install by hand counts, when it is newer than the lock file.
+  if [[ -f $stamp || ! node_modules/.package-lock.json -nt package-lock.json ]]; then
+    say 'installing npm packages (npm ci)'
+    npm ci --no-audit --no-fund --loglevel=error >&2
+  fi
+  printf '%s' "$hash" >"$stamp"
+}
+
+missing_system_packages() {
+  command -v bash >/dev/null || echo bash
+  command -v bwrap >/dev/null || echo bubblewrap
+  if [[ ${npm_lifecycle_event:-} == bench ]]; then command -v tmux >/dev/null || echo tmux; fi
+}
+
+install_system_packages() {
+  local packages log
+  mapfile -t packages < <(missing_system_packages)
+  [[ ${#packages[@]} -eq 0 ]] && return
+  if [[ $EUID -ne 0 ]] || ! command -v apt-get >/dev/null; then
+    say "missing: ${packages[*]}. Get them with: sudo apt-get install -y ${packages[*]}"
+    return
+  fi
+  say "installing ${packages[*]} (apt-get)"
+  log=$(mktemp)
+  if ! { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"; } >"$log" 2>&1 </dev/null; then
+    tail -n 5 "$log" >&2
+    say "could not install ${packages[*]}; going on without"
+  fi
+  rm -f "$log"
+}
+
+install_npm_packages
+install_system_packages
+[[ -x node_modules/.bin/node ]] || say "there is no pinned Node.js for $(uname -sm); using $(command -v node || echo none)"

@@ -1,0 +1,196 @@
+// The rules of the house that a compiler does not keep: floors, packages, sizes, first sentences, names, time and catches.
+// Each failure names the file and the rule.
+
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
+import { test } from 'node:test';
+
+const root = join(import.meta.dirname, '..');
+
+interface Source {
+  readonly path: string;
+  readonly text: string;
+  readonly lines: readonly string[];
+  /** The text with comments blanked out, and lines where they were. */
+  readonly code: string;
+}
+
+const sources = readSources(['packages/*/src/**/*.ts', 'bench/**/*.ts', 'examples/**/*.ts', 'scripts/**/*.ts']).filter(
+  ({ path }) => !path.includes('.test.'),
+);
+const tests = readSources(['packages/*/test/**/*.ts', 'test/**/*.ts', 'bench/**/*.test.ts', 'examples/**/*.test.ts']);
+const serverSources = sources.filter(({ path }) => path.startsWith('packages/server/src/'));
+
+const floors = ['base', 'trajectory', 'inference', 'sandbox', 'store', 'agent', 'scenario', 'pipeline', 'sampling', 'cluster', 'http'];
+
+/** What each package may import of the others. */
+const packageImports: Readonly<Record<string, readonly string[]>> = {
+  protocol: [],
+  executor: ['protocol'],
+  server: ['protocol', 'executor'],
+  client: ['protocol'],
+  cli: ['protocol', 'client', 'server'],
+  dashboard: ['protocol'],
+  testkit: ['protocol', 'server', 'client'],
+};
+
+/** Files of the server that may touch timers or the date beside base/clock.ts, each with its reason. */
+const timeExceptions: Readonly<Record<string, string>> = {
+  'packages/server/src/base/clock.ts': 'it is the clock',
+};
+
+test('the floors of the server import only floors below them, and none through index.ts', () => {
+  refuse(
+    serverSources.flatMap((source) =>
+      importsOf(source)
+        .filter((name) => name.startsWith('.'))
+        .flatMap((name) => {
+          const target = relative('packages/server/src', join(dirname(source.path), name));
+          const [from, to] = [floorOf(relative('packages/server/src', source.path)), floorOf(target)];
+          if (target.startsWith('..')) return [`${source.path}: leaves its package by ${name}`];
+          if (basename(name) === 'index.ts') return [`${source.path}: imports through index.ts`];
+          return rank(from) < rank(to) ? [`${source.path}: ${from} is below ${to}, and must not import ${name}`] : [];
+        }),
+    ),
+  );
+});
+
+test('every folder of the server is a known floor', () => {
+  const folders = new Set(serverSources.map(({ path }) => floorOf(relative('packages/server/src', path))));
+  refuse(
+    [...folders]
+      .filter((floor) => floor !== 'the root' && !floors.includes(floor))
+      .map((floor) => `packages/server/src/${floor}: not a floor in this test's list`),
+  );
+});
+
+test('packages import only the packages that they may', () => {
+  refuse(
+    sources.flatMap((source) => {
+      const [, from = ''] = /^packages\/([^/]+)\//.exec(source.path) ?? [];
+      const allowed = packageImports[from];
+      if (allowed === undefined) return from === '' ? [] : [`${source.path}: package ${from} is not in this test's list`];
+      const wanted = importsOf(source).flatMap((name) => /^@millrace\/([^/]+)/.exec(name)?.[1] ?? []);
+      const outside = importsOf(source).filter(
+        (name) => name.startsWith('.') && !join(dirname(source.path), name).startsWith(`packages/${from}/`),
+      );
+      return [
+        ...wanted.filter((name) => !allowed.includes(name)).map((name) => `${source.path}: ${from} must not import ${name}`),
+        ...outside.map((name) => `${source.path}: leaves its package by ${name}`),
+      ];
+    }),
+  );
+});
+
+test('the executor, which runs where agents do, takes only types from the protocol', () => {
+  refuse(
+    sources
+      .filter(({ path }) => path.startsWith('packages/executor/'))
+      .filter(({ code }) => [...code.matchAll(/^(import|export) (?!type )[^;]*?from '@millrace\/protocol'/gm)].length > 0)
+      .map(({ path }) => `${path}: imports more than types from @millrace/protocol`),
+  );
+});
+
+test('no source file has more than 300 lines', () => {
+  refuse(sources.filter(({ lines }) => lines.length > 300).map(({ path, lines }) => `${path}: ${lines.length} lines`));
+});
+
+test('every file begins by saying in a sentence what it is', () => {
+  refuse([...sources, ...tests].filter(({ text }) => !opensWithSentence(text)).map(({ path }) => `${path}: no opening sentence`));
+});
+
+test('nothing is exported by default or by star', () => {
+  refuse(
+    [...sources, ...tests].flatMap(({ path, code }) => [
+      ...(/^export \*/m.test(code) ? [`${path}: export *`] : []),
+      ...(/^export default/m.test(code) ? [`${path}: export default`] : []),
+    ]),
+  );
+});
+
+test('no file has a name that says nothing', () => {
+  const empty = /^(utils?|helpers?|common|misc|manager|types|shared|lib)\.ts$/;
+  refuse([...sources, ...tests].filter(({ path }) => empty.test(basename(path))).map(({ path }) => `${path}: the name says nothing`));
+  const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.test)?\.ts$/;
+  refuse([...sources, ...tests].filter(({ path }) => !kebab.test(basename(path))).map(({ path }) => `${path}: not kebab-case`));
+});
+
+test('only the clock of the server touches timers and the date', () => {
+  const touches =
+    /\b(setTimeout|setInterval|Date\.now)\s*\(|\bnew Date\(\s*\)|\bDate\(\s*\)|\b(setTimeout|setInterval)\b.*from 'node:timers|scheduler\.wait/;
+  refuse(
+    serverSources
+      .filter(({ path }) => timeExceptions[path] === undefined)
+      .flatMap(({ path, code }) =>
+        code.split('\n').flatMap((line, index) => (touches.test(line) ? [`${path}:${index + 1}: ${line.trim()}`] : [])),
+      ),
+  );
+});
+
+test('an empty catch says why', () => {
+  refuse(
+    sources.flatMap(({ path, text, lines }) =>
+      [...text.matchAll(/catch\s*(\([^)]*\))?\s*\{\s*\}|\.catch\(\(\)\s*=>\s*\{\s*\}\)/g)].flatMap((match) => {
+        const line = text.slice(0, match.index + match[0].length).split('\n').length;
+        const reason = [lines[line - 1], lines[line - 2]].some((near) => near?.includes('//'));
+        return reason ? [] : [`${path}:${line}: an empty catch without a reason`];
+      }),
+    ),
+  );
+});
+
+test('no function has more than 60 lines', () => {
+  // A contract suite is one function that lists its tests.
+  const counted = sources.filter(({ path }) => !/^packages\/testkit\/src\/[a-z-]*suite[a-z-]*\.ts$/.test(path));
+  refuse(counted.flatMap((source) => longFunctions(source, 60)));
+});
+
+function readSources(patterns: readonly string[]): Source[] {
+  const paths = globSync([...patterns], { cwd: root, exclude: (name) => name === 'node_modules' });
+  return paths.sort().flatMap((path) => {
+    const text = readFileSync(join(root, path), 'utf8');
+    return text === '' ? [] : [{ path, text, lines: text.trimEnd().split('\n'), code: withoutComments(text) }];
+  });
+}
+
+function refuse(broken: readonly string[]): void {
+  assert.equal(broken.length, 0, `\n  ${broken.join('\n  ')}\n`);
+}
+
+function importsOf({ code }: Source): string[] {
+  const statements = code.matchAll(/^\s*(?:import|export)\b[^;'"`]*?from '([^']+)'|^\s*import '([^']+)'|\bimport\('([^']+)'\)/gm);
+  return [...statements].map((match) => match[1] ?? match[2] ?? match[3] ?? '');
+}
+
+function floorOf(path: string): string {
+  return path.includes('/') ? path.slice(0, path.indexOf('/')) : 'the root';
+}
+
+function rank(floor: string): number {
+  const index = floors.indexOf(floor);
+  return index < 0 ? floors.length : index;
+}
+
+function opensWithSentence(text: string): boolean {
+  const opening = text.replace(/^#!.*\n/, '');
+  const comment = /^((?:\/\/[^\n]*\n)+)/.exec(opening)?.[1] ?? /^\/\*([\s\S]*?)\*\//.exec(opening)?.[1];
+  return comment !== undefined && /[A-Za-z][^.]*\.(\s|$)/.test(comment);
+}
+
+function withoutComments(text: string): string {
+  return text.replace(/\/\*[\s\S]*?\*\//g, (comment) => comment.replace(/[^\n]/g, ' ')).replace(/(^|[\s;{}(,])\/\/[^\n]*/g, '$1');
+}
+
+/** Formatted code closes a function by a brace under the line that opened it. */
+function longFunctions({ path, code }: Source, most: number): string[] {
+  const lines = code.split('\n');
+  const opens =
+    /^(\s*)(?:(?:export )?(?:async )?function\b.*|.*=> \{|(?:static |async |get |set |\*|#|override )*[\w$#[\].]+\(.*\)(?:: [^=]+)? \{|\).*\{)$/;
+  return lines.flatMap((line, index) => {
+    const [, indent] = opens.exec(line) ?? [];
+    if (indent === undefined || !line.endsWith('{') || /^\s*(if|for|while|switch|else|do|try|catch)\b/.test(line)) return [];
+    const length = lines.slice(index + 1).findIndex((later) => later.startsWith(`${indent}}`)) + 2;
+    return length > most ? [`${path}:${index + 1}: a function of ${length} lines`] : [];
+  });
+}
