@@ -82,7 +82,7 @@ export async function runChaos({ kills, rollouts, onProgress = () => {} }: Chaos
       wrong: trajectories.flatMap(findWrongToken),
       attempts: views.reduce((total, view) => total + view.attempt, 0),
       sampledTokens: views.reduce((total, view) => total + (view.result?.tokens.sampled ?? 0), 0),
-      leftSandboxes: (await readdir(runDir)).filter((name) => name.startsWith('s-')).length,
+      leftSandboxes: (await readdir(runDir)).filter((name) => name.startsWith('sb-')).length,
       leftProcesses: (await processesInSandboxesOf(runDir)).length,
     };
   } finally {

@@ -45,8 +45,8 @@ export function renderArguments(host: SandboxHost, folder: string): string[] {
   ];
 }
 
-/** SIGUSR1 would open a debugger. The others save threads and memory. */
-const nodeFlags = ['--disable-sigusr1', '--disable-wasm-trap-handler', '--v8-pool-size=0', '--max-semi-space-size=1'];
+/** SIGUSR1 would open a debugger; and an executor compiles too little to be worth three threads for it. */
+const nodeFlags = ['--disable-sigusr1', '--v8-pool-size=0'];
 
 /** Of /etc, only what programs need to run: no accounts, no keys, no configuration that could hold a password. */
 const etcNames =

@@ -101,7 +101,7 @@ test('ten thousand rollouts are accepted in one call, and claiming stays quick b
   const submitMs = performance.now() - start;
   for (let n = 0; n < 20; n++) await bed.store.claim(worker, 1);
   const claimMs = (performance.now() - start - submitMs) / 20;
-  // Ten times what is measured on two idle cores, so that only a broken plan fails here.
+  // Loose bounds, for a busy machine: they catch a collapse, not a slower plan.
   assert.ok(submitMs < 3_000, `submit took ${submitMs} ms`);
   assert.ok(claimMs < 30, `a claim took ${claimMs} ms`);
 });
