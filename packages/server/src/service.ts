@@ -73,8 +73,6 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
   const store = stack.use(await openStore(config));
   const loopLag = stack.use(openLoopLag());
   const driver = await openBubblewrapDriver({ runDir: config.run, log });
-  const swept = await driver.sweep();
-  if (swept > 0) log.warn('sandboxes-swept', { count: swept });
   const conversation = await openConversation(config.tokenizer);
   const pool = stack.use(new BackendPool({ log }));
   const scenarios = await loadScenarios(config.scenarios);

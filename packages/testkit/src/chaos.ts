@@ -1,9 +1,9 @@
 // The crash test: rollouts run in real sandboxes while the server and its workers are killed with SIGKILL again and again.
 // Afterwards the books are checked: every rollout ended once, with the tokens that the backend sent, and nothing is left behind.
 
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Event, SubmissionInput, Trajectory } from '@millrace/protocol';
+import type { Event, RolloutView, SubmissionInput, Trajectory } from '@millrace/protocol';
 import { openFakeBackend } from './fake-backend.ts';
 import { fakeLogprob } from './fake-logprob.ts';
 import { scriptedPolicy } from './policy.ts';
@@ -28,6 +28,7 @@ export interface ChaosReport {
   readonly attempts: number;
   readonly sampledTokens: number;
   readonly leftSandboxes: number;
+  /** Processes inside sandboxes, and workers that outlived their service. */
   readonly leftProcesses: number;
 }
 
@@ -53,94 +54,90 @@ function makeSubmission(index: number): SubmissionInput {
   return { id: `chaos-${index}`, scenario: 'shell', task };
 }
 
-export async function runChaos({ kills, rollouts, onProgress = () => {} }: ChaosOptions): Promise<ChaosReport> {
+export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const { rollouts, onProgress = () => {} } = options;
   await using backend = await openFakeBackend({ policy, latencyMs: 20 });
   const pipeline = { leaseMs: 3000, maxLosses: 1_000_000, initSlots: 4, readySlots: 8, runSlots: 16, handBackMs: 2000 };
-  const service = await TestService.open({ workers: 2, tokenizer: qwen3Folder(), pipeline });
-  const { client, runDir } = service;
-  let stopped = false;
+  await using service = await TestService.open({ workers: 2, tokenizer: qwen3Folder(), pipeline });
+  const { client } = service;
   try {
     await client.backends.join({ url: backend.url });
-    const { last_event_id: after } = await client.status();
     const submissions = Array.from({ length: rollouts }, (_, index) => makeSubmission(index));
-    await client.submit(submissions);
-    const killed = await killInALoop(service, kills, onProgress);
-    const ids = submissions.flatMap(({ id }) => (id === undefined ? [] : [id]));
+    const ids = (await client.submit(submissions)).map(({ id }) => id);
+    const kills = await killInALoop(service, options);
     const views = await Array.fromAsync(client.results(ids));
     onProgress(`${views.length} rollouts have ended; checking the books`);
-    const events = await readEnds(service, after);
-    const trajectories = await Array.fromAsync(ids, (id) => client.trajectory(id));
-    await service.stop();
-    stopped = true;
-    return {
-      kills: killed,
-      done: views.filter((view) => view.state === 'done' && view.reward === 1).length,
-      lost: views
-        .filter((view) => view.state !== 'done' || view.reward !== 1)
-        .map((view) => `${view.id}: ${view.state} ${JSON.stringify(view.failure)}`),
-      doubled: ids.filter((id) => events.filter((event) => event.rollout_id === id).length !== 1),
-      wrong: trajectories.flatMap(findWrongToken),
-      attempts: views.reduce((total, view) => total + view.attempt, 0),
-      sampledTokens: views.reduce((total, view) => total + (view.result?.tokens.sampled ?? 0), 0),
-      leftSandboxes: (await readdir(runDir)).filter((name) => name.startsWith('sb-')).length,
-      leftProcesses: (await processesInSandboxesOf(runDir)).length,
-    };
-  } finally {
-    if (!stopped) onProgress(await service.log());
-    await service[Symbol.asyncDispose]();
+    return { kills, ...(await checkBooks(service, views)) };
+  } catch (error) {
+    onProgress(await service.log());
+    throw error;
   }
 }
 
-/** Kills one process after another, each time after some rollouts have ended; a killed server is started again. */
-async function killInALoop(
-  service: TestService,
-  kills: number,
-  onProgress: (line: string) => void,
-): Promise<{ server: number; worker: number }> {
+/** Reads everything that the service says, stops it, and looks at what is left. */
+async function checkBooks(service: TestService, views: readonly RolloutView[]): Promise<Omit<ChaosReport, 'kills'>> {
+  const { client, runDir } = service;
+  const isDone = ({ state, reward }: RolloutView) => state === 'done' && reward === 1;
+  const ends = Map.groupBy(await readEnds(service), ({ rollout_id }) => rollout_id);
+  const trajectories = await Array.fromAsync(views.filter(isDone), ({ id }) => client.trajectory(id));
+  const workers = (await client.status()).workers.map(({ pid }) => pid);
+  await service.stop();
+  return {
+    done: views.filter(isDone).length,
+    lost: views.filter((view) => !isDone(view)).map(({ id, state, failure }) => `${id}: ${state} ${JSON.stringify(failure)}`),
+    doubled: views.map(({ id }) => id).filter((id) => ends.get(id)?.length !== 1),
+    wrong: trajectories.flatMap(findWrongToken),
+    attempts: views.reduce((total, { attempt }) => total + attempt, 0),
+    sampledTokens: views.reduce((total, { result }) => total + (result?.tokens.sampled ?? 0), 0),
+    leftSandboxes: (await readdir(runDir)).filter((name) => name.startsWith('sb-')).length,
+    leftProcesses: (await processesInSandboxesOf(runDir)).length + (await countWorkers(workers)),
+  };
+}
+
+/** A pid may have been given away since: only a process that runs a worker counts. */
+async function countWorkers(pids: readonly number[]): Promise<number> {
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''))); // gone, as it should be
+  return lines.filter((line) => line.includes('worker-main')).length;
+}
+
+/** Kills one process after another, each while it has rollouts under way; a killed server is started again. */
+async function killInALoop(service: TestService, { kills, rollouts, onProgress = () => {} }: ChaosOptions): Promise<ChaosReport['kills']> {
   const killed = { server: 0, worker: 0 };
+  const dead = new Set<number>();
   for (let round = 0; round < kills; round += 1) {
-    const { rollouts, victim } = await waitForProgress(service, round);
-    await pause(Math.random() * 200); // so that the kill hits at any moment of a rollout
+    const { counts, victim } = await waitForVictim(service, dead, rollouts);
+    await pause(Math.random() * 300); // so that the kill hits at any moment of a rollout
     if (round % 4 === 3) {
       await service.kill();
       await service.start();
       killed.server += 1;
     } else {
-      tryKill(victim);
+      dead.add(victim);
+      process.kill(victim, 'SIGKILL');
       killed.worker += 1;
     }
-    onProgress(
-      `kill ${round + 1} of ${kills}: ${rollouts.done} done, ${rollouts.init + rollouts.run + rollouts.evaluate} under way, ${rollouts.queued} queued`,
-    );
+    const { done, queued, init, ready, run, evaluate } = counts;
+    onProgress(`kill ${round + 1} of ${kills}: ${done} done, ${init + ready + run + evaluate} under way, ${queued} queued`);
   }
   return killed;
 }
 
 /** Until a worker lives that has rollouts under way; kills that hit nothing prove nothing. */
-async function waitForProgress(service: TestService, round: number) {
+async function waitForVictim(service: TestService, dead: ReadonlySet<number>, all: number) {
   for (;;) {
-    const { workers, rollouts } = await service.client.status();
-    const busy = workers.filter(
-      ({ alive, report }) => alive && report !== null && report.stages.run.active + report.stages.init.active > 0,
-    );
-    const victim = busy[round % Math.max(1, busy.length)];
-    if (victim) return { rollouts, victim: victim.pid };
-    if (rollouts.queued + rollouts.init + rollouts.ready + rollouts.run + rollouts.evaluate === 0)
-      throw new Error('all rollouts ended before the kills did');
-    await pause(100);
+    const { workers, rollouts: counts } = await service.client.status();
+    const isBusy = ({ alive, report }: (typeof workers)[number]) => alive && report !== null && report.stages.run.active > 0;
+    const [victim] = workers.filter((worker) => isBusy(worker) && !dead.has(worker.pid));
+    if (victim && (await countWorkers([victim.pid])) === 1) return { counts, victim: victim.pid };
+    if (counts.done + counts.failed >= all) throw new Error('all rollouts ended before the kills did');
+    await pause(50);
   }
 }
 
-function tryKill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {} // It was killed in an earlier round and is not yet known to be dead.
-}
-
-async function readEnds(service: TestService, after: number): Promise<Event[]> {
+async function readEnds(service: TestService): Promise<Event[]> {
   const { last_event_id: last } = await service.client.status();
   const ends: Event[] = [];
-  for await (const event of service.client.events({ after })) {
+  for await (const event of service.client.events({ after: 0 })) {
     if (event.kind === 'rollout-end') ends.push(event);
     if (event.id >= last) break;
   }

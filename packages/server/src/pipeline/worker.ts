@@ -20,6 +20,8 @@ interface Held {
 
 /** How long a worker waits for news before it looks by itself. */
 const pollMs = 1000;
+/** What killed workers of this machine left behind is looked for so often. */
+const sweepMs = 30_000;
 /** Turns are told to the log in bunches. */
 const turnBunchMs = 100;
 
@@ -84,6 +86,7 @@ export class Worker implements AsyncDisposable {
       this.#repeat('claim', () => this.#claim(), this.#closing.signal),
       this.#repeat('renew', () => this.#renew(), this.#stopping.signal),
       this.#repeat('turns', () => this.#tellTurns(), this.#stopping.signal),
+      this.#repeat('sweep', () => this.#sweep(), this.#stopping.signal),
     );
   }
 
@@ -182,6 +185,12 @@ export class Worker implements AsyncDisposable {
     const events = this.#turnEvents.splice(0);
     if (events.length > 0) await this.#deps.store.appendEvents(events);
     await this.#pause(turnBunchMs);
+  }
+
+  async #sweep(): Promise<void> {
+    const swept = await this.#deps.driver.sweep();
+    if (swept > 0) this.#deps.log.warn('sandboxes-swept', { count: swept });
+    await this.#pause(sweepMs);
   }
 
   #hear(events: readonly Event[]): void {

@@ -1,3 +1,5 @@
+// Claims about the one reader of the event log in a process.
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Event, EventKind } from '@millrace/protocol';

@@ -1,3 +1,5 @@
+// Claims about telling a network file system from a disk of this machine.
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { networkFileSystemOf } from '../../src/store/network-file-system.ts';
