@@ -5,11 +5,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { promisify } from 'node:util';
-import { zstdCompress } from 'node:zlib';
 import { toBinary, type WorkerId, workerId } from '@millrace/protocol';
 import { makeResult, makeRollout, makeTrajectory } from '@millrace/testkit';
-import { openSqliteStore } from '../packages/server/src/store/sqlite.ts';
+import { compress, openSqliteStore } from '../packages/server/src/store/sqlite.ts';
 import { writes } from '../packages/server/src/store/sqlite-operations.ts';
 import { makeTables } from '../packages/server/src/store/sqlite-schema.ts';
 import { openConnection, type Session } from '../packages/server/src/store/sqlite-session.ts';
@@ -85,7 +83,6 @@ async function runNaive(path: string): Promise<Measured> {
     body: JSON.stringify(submission),
   }));
   transact((session) => writes.submit(session, { rollouts: stored, maxQueued: rollouts }));
-  const compress = promisify(zstdCompress);
   const measured = await measure({
     claim: async () => transact((session) => writes.claim(session, { worker, limit: 1 }))[0],
     move: async (claim, to) => transact((session) => writes.move(session, { claim, to })),
