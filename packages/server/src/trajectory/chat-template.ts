@@ -31,8 +31,8 @@ export function openChatTemplate(tokenizerConfig: unknown, name = 'the chat temp
   if (!parsed.success) throw new Error(`${name} cannot be used: ${z.prettifyError(parsed.error)}`);
   const { chat_template: source, bos_token, eos_token: endOfTurn } = parsed.data;
   const template = new Template(chooseSource(source, name));
-  const render = (messages: readonly Message[], tools: readonly ToolSpec[]) =>
-    renderParts(messages, (guarded) =>
+  const renderShape = (messages: readonly Message[], tools: readonly ToolSpec[]) =>
+    renderSkeleton(messages, (guarded) =>
       template.render({
         messages: guarded.map(toTemplateMessage),
         ...(tools.length > 0 ? { tools: tools.map((tool) => ({ type: 'function', function: tool })) } : {}),
@@ -41,10 +41,34 @@ export function openChatTemplate(tokenizerConfig: unknown, name = 'the chat temp
         eos_token: endOfTurn,
       }),
     );
-  const renderDelta = (past: Past, newMessages: readonly Message[]) =>
-    cutDelta(render([...past.messages, ...newMessages], past.tools), { endOfTurn, answer: past.answer });
-  proveContinuable(renderDelta, name);
-  return { endOfTurn, renderOpening: render, renderDelta: (newMessages) => renderDelta(shortPast, newMessages) };
+  const renderDeltaShape = ({ messages, tools, answer }: Past, newMessages: readonly Message[]) =>
+    cutDelta(renderShape([...messages, ...newMessages], tools), { endOfTurn, answer });
+  const fillDelta = (past: Past, newMessages: readonly Message[], skeleton: Skeleton) =>
+    fill(skeleton, untrustedTexts([...past.messages, ...newMessages]));
+  proveContinuable((past, newMessages) => fillDelta(past, newMessages, renderDeltaShape(past, newMessages)), name);
+  const remembered = rememberShapes((newMessages) => renderDeltaShape(shortPast, newMessages));
+  return {
+    endOfTurn,
+    renderOpening: (messages, tools) => fill(renderShape(messages, tools), untrustedTexts(messages)),
+    renderDelta: (newMessages) => fillDelta(shortPast, newMessages, remembered(newMessages)),
+  };
+}
+
+const mostShapes = 256;
+
+/** The template never sees what users and tools wrote, so it need be run only once for each shape of new messages. */
+function rememberShapes(render: (newMessages: readonly Message[]) => Skeleton): (newMessages: readonly Message[]) => Skeleton {
+  const shapes = new Map<string, Skeleton>();
+  return (newMessages) => {
+    const shape = JSON.stringify(newMessages.map((message) => (isUntrusted(message) ? toShape(message) : message)));
+    const skeleton = shapes.get(shape) ?? render(newMessages);
+    if (shapes.size < mostShapes) shapes.set(shape, skeleton);
+    return skeleton;
+  };
+}
+
+function toShape({ content: _content, name, ...rest }: Message): Record<string, unknown> {
+  return { ...rest, named: name !== undefined };
 }
 
 function chooseSource(source: z.infer<typeof templateConfig>['chat_template'], name: string): string {
@@ -60,26 +84,41 @@ function toTemplateMessage({ tool_calls, ...rest }: Message): Record<string, unk
   return { ...rest, tool_calls: calls };
 }
 
-/**
- * Renders with a placeholder for each text that the caller's side did not write, then puts the texts back as parts of their
- * own. The space around a placeholder shows where the template trims, and the text is trimmed likewise.
- */
-function renderParts(messages: readonly Message[], render: (guarded: readonly Message[]) => string): TextPart[] {
+/** The template's own text around places for what users and tools wrote; the same for all messages of one shape. */
+type Skeleton = readonly (
+  | { readonly text: string }
+  | { readonly place: number; readonly trimsStart: boolean; readonly trimsEnd: boolean }
+)[];
+
+/** The space around a placeholder shows where the template trims; the text that comes there is trimmed likewise. */
+function renderSkeleton(messages: readonly Message[], render: (guarded: readonly Message[]) => string): Skeleton {
   let mark = '\u{e000}';
-  while (JSON.stringify(messages).includes(mark)) mark += '\u{e000}';
-  const texts: string[] = [];
-  const guard = (text: string) => `\u2003${mark}${texts.push(text) - 1}\u{e001}\u2003`;
+  while (messages.some((message) => !isUntrusted(message) && JSON.stringify(message).includes(mark))) mark += '\u{e000}';
+  let places = 0;
+  const guard = () => `\u2003${mark}${places++}\u{e001}\u2003`;
   const guarded = messages.map((message) => {
     if (!isUntrusted(message)) return message;
-    const { content, name } = message;
-    return { ...message, content: guard(content), ...(name === undefined ? {} : { name: guard(name) }) };
+    return { ...message, content: guard(), ...(message.name === undefined ? {} : { name: guard() }) };
   });
   const pieces = render(guarded).split(new RegExp(`(\u2003?${mark}[0-9]+\u{e001}\u2003?)`, 'u'));
-  return pieces.flatMap((piece, i): TextPart[] => {
-    if (i % 2 === 0) return piece === '' ? [] : [{ text: piece, trusted: true }];
-    const text = texts[Number.parseInt(piece.replace(/^\D+/u, ''), 10)] ?? '';
-    const begun = piece.startsWith('\u2003') ? text : text.trimStart();
-    return [{ text: piece.endsWith('\u2003') ? begun : begun.trimEnd(), trusted: false }];
+  return pieces.map((piece, index) => {
+    if (index % 2 === 0) return { text: piece };
+    const place = Number.parseInt(piece.replace(/^\D+/u, ''), 10);
+    return { place, trimsStart: !piece.startsWith('\u2003'), trimsEnd: !piece.endsWith('\u2003') };
+  });
+}
+
+/** In the order in which `renderSkeleton` makes places for them. */
+function untrustedTexts(messages: readonly Message[]): string[] {
+  return messages.filter(isUntrusted).flatMap(({ content, name }) => (name === undefined ? [content] : [content, name]));
+}
+
+function fill(skeleton: Skeleton, texts: readonly string[]): TextPart[] {
+  return skeleton.flatMap((piece): TextPart[] => {
+    if ('text' in piece) return piece.text === '' ? [] : [{ text: piece.text, trusted: true }];
+    const text = texts[piece.place] ?? '';
+    const begun = piece.trimsStart ? text.trimStart() : text;
+    return [{ text: piece.trimsEnd ? begun.trimEnd() : begun, trusted: false }];
   });
 }
 
@@ -95,13 +134,13 @@ interface Past {
   readonly answer: string;
 }
 
-function cutDelta(parts: readonly TextPart[], { endOfTurn, answer }: { endOfTurn: string; answer: string }): TextPart[] {
-  const at = parts.findIndex((part) => part.trusted && part.text.includes(answer));
-  const text = parts[at]?.text ?? '';
+function cutDelta(skeleton: Skeleton, { endOfTurn, answer }: { endOfTurn: string; answer: string }): Skeleton {
+  const at = skeleton.findIndex((piece) => 'text' in piece && piece.text.includes(answer));
+  const piece = skeleton[at];
+  const text = piece && 'text' in piece ? piece.text : '';
   const end = text.indexOf(endOfTurn, text.indexOf(answer));
   if (at < 0 || end < 0) throw new Error(`an assistant's turn is not ended with ${endOfTurn}`);
-  const rest = text.slice(end + endOfTurn.length);
-  return [...(rest === '' ? [] : [{ text: rest, trusted: true }]), ...parts.slice(at + 1)];
+  return [{ text: text.slice(end + endOfTurn.length) }, ...skeleton.slice(at + 1)];
 }
 
 const shortPast: Past = {
