@@ -10,24 +10,29 @@ import { type BenchReport, percentile } from './report.ts';
 const queued = 10_000;
 const running = 500;
 const workers = 2;
-const seconds = 20;
+const seconds = 30;
+/** The workers tell their lag over windows of some ten seconds; the first ones, of the start, do not count. */
+const settleMs = 12_000;
+/** Rollouts of different lengths, so that they do not end all at once. */
+const turns = { fewest: 25, most: 75 };
 const scenarios = [fileURLToPath(new URL('./turns-scenario.ts', import.meta.url))];
 
 export async function runCapacityBench(): Promise<BenchReport> {
-  await using backend = await openFakeBackendProcess({ policy: 'fixed', turns: 400, tokensPerTurn: 32, latencyMs: 200 });
+  await using backend = await openFakeBackendProcess({ policy: 'fixed', turns: turns.most, tokensPerTurn: 64, latencyMs: 200 });
   const pipeline = { runSlots: running / workers, readySlots: 32, initSlots: 32 };
   await using service = await TestService.open({ workers, tokenizer: qwen3Folder(), scenarios, pipeline });
   const { client } = service;
   await client.backends.join({ url: backend.url });
-  const submitted = Array.from({ length: queued + running }, () => ({
+  const submitted = Array.from({ length: queued + running }, (_, index) => ({
     scenario: 'turns',
     task: {},
-    limits: { max_turns: 400, max_context_tokens: 200_000 },
+    limits: { max_turns: turns.fewest + ((index * 7) % (turns.most - turns.fewest)) },
   }));
   const startedAt = performance.now();
   await client.submit(submitted);
   const submitMs = performance.now() - startedAt;
   while ((await client.status()).rollouts.run < running) await pause(100);
+  await pause(settleMs);
 
   const lags: { server: number[]; worker: number[] } = { server: [], worker: [] };
   const turnsAtStart = await countTurns(service);
@@ -47,8 +52,8 @@ export async function runCapacityBench(): Promise<BenchReport> {
   return {
     title: `${queued.toLocaleString('en')} queued and ${running} running rollouts, 200 ms a turn`,
     rows: [
-      { what: 'server: event loop lag, p99 of each second', unit: 'ms', samples: lags.server },
-      { what: 'workers: event loop lag, p99 of each second', unit: 'ms', samples: lags.worker },
+      { what: 'server: event loop lag, p99 of ten seconds', unit: 'ms', samples: lags.server },
+      { what: 'workers: event loop lag, p99 of ten seconds', unit: 'ms', samples: lags.worker },
       { what: 'turns per second', unit: 'turns/s', samples: [turnRate], larger: 'better' },
       { what: 'turns per second that the backend alone allows', unit: 'turns/s', samples: [running / 0.2], larger: 'better' },
       { what: `accepting ${submitted.length.toLocaleString('en')} rollouts`, unit: 'ms', samples: [submitMs] },
@@ -57,8 +62,8 @@ export async function runCapacityBench(): Promise<BenchReport> {
     ],
     targets: [
       {
-        claim: `${running} ran and at least ${queued - 500} waited all the time (fewest: ${fewestRunning} and ${fewestQueued})`,
-        kept: fewestRunning >= running * 0.98 && fewestQueued >= queued - 500,
+        claim: `${running} ran and at least ${queued / 2} waited all the time (fewest: ${fewestRunning} and ${fewestQueued})`,
+        kept: fewestRunning >= running * 0.98 && fewestQueued >= queued / 2,
       },
       {
         claim: `event loop lag p99 < 50 ms in server and workers`,

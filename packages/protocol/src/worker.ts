@@ -14,7 +14,7 @@ export const workerReport = z.object({
   backends: z.record(z.string(), z.int()).describe('Rollouts in flight on each backend.'),
   turns: z.int().describe('Since the worker started.'),
   sampled_tokens: z.int(),
-  loop_lag_ms: z.object({ p50: z.number(), p99: z.number(), max: z.number() }).describe('Since the last report.'),
+  loop_lag_ms: z.object({ p50: z.number(), p99: z.number(), max: z.number() }).describe('Over some ten seconds.'),
   rss_bytes: z.int(),
 });
 export type WorkerReport = z.infer<typeof workerReport>;

@@ -5,6 +5,7 @@ import { basename, join, resolve } from 'node:path';
 import { sleep, systemClock } from './base/clock.ts';
 import { openLog } from './base/log.ts';
 import { openLoopLag } from './base/loop-lag.ts';
+import { Pace } from './base/pace.ts';
 import type { ServiceConfig } from './config.ts';
 import { openApp } from './http/app.ts';
 import { checkListen } from './http/auth.ts';
@@ -74,7 +75,8 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
   const loopLag = stack.use(openLoopLag());
   const driver = await openBubblewrapDriver({ runDir: config.run, log });
   const conversation = await openConversation(config.tokenizer);
-  const pool = stack.use(new BackendPool({ log }));
+  const pace = new Pace();
+  const pool = stack.use(new BackendPool({ log, pace }));
   const scenarios = await loadScenarios(config.scenarios);
   const worker = stack.use(
     new Worker({
@@ -86,6 +88,7 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
       model: basename(resolve(config.tokenizer)),
       config: config.pipeline,
       clock: systemClock,
+      pace,
       log,
       loopLag,
     }),

@@ -4,6 +4,7 @@
 import type { Limits, Message, Sampling, StopReason, ToolCall } from '@millrace/protocol';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { Expired } from '../base/deadline.ts';
+import type { Pace } from '../base/pace.ts';
 import type { Session } from '../inference/session.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
@@ -38,6 +39,8 @@ export interface AgentOptions {
   readonly tally: AgentTally;
   readonly signal: AbortSignal;
   readonly clock?: Clock;
+  /** Taken before anything is tokenised: many come at once. */
+  readonly pace?: Pace;
   onTurn?(report: TurnReport): void;
 }
 
@@ -51,7 +54,8 @@ const maxMalformedTurns = 3;
 
 /** Runs to the agent's end. When the signal's reason is an expired deadline that is an end too; any other abort is thrown. */
 export async function runTurns(options: AgentOptions): Promise<AgentStop> {
-  const { session, conversation, messages, tools, signal } = options;
+  const { session, conversation, messages, tools, signal, pace } = options;
+  await pace?.turn();
   const opening = conversation.openingIds(
     messages,
     tools.map((tool) => tool.spec),
@@ -98,7 +102,7 @@ async function runTurn(options: AgentOptions, progress: Progress): Promise<Agent
   progress.malformedTurns = sampled.malformed.length > 0 && sampled.calls.length === 0 ? progress.malformedTurns + 1 : 0;
   if (progress.malformedTurns >= maxMalformedTurns) return stop('parse_error');
   const answers = [...acted.answers, ...sampled.malformed.map(answerMalformed)];
-  if (answers.length > 0) return appendAnswers(options, answers) ? undefined : stop('context_overflow');
+  if (answers.length > 0) return (await appendAnswers(options, answers)) ? undefined : stop('context_overflow');
   if (sampled.cut) return stop(ledger.length >= limits.max_context_tokens ? 'context_overflow' : 'max_tokens');
   return stop('completed');
 }
@@ -135,7 +139,8 @@ async function act(options: AgentOptions, calls: readonly ToolCall[]): Promise<{
 }
 
 /** False when they do not fit into what is left of the context: then nothing is appended. */
-function appendAnswers({ session, conversation, limits }: AgentOptions, answers: readonly Message[]): boolean {
+async function appendAnswers({ session, conversation, limits, pace }: AgentOptions, answers: readonly Message[]): Promise<boolean> {
+  await pace?.turn();
   const { ledger } = session;
   const { endOfTurn } = conversation;
   const isOwed = ledger.segments.at(-1)?.tokenIds.at(-1) !== endOfTurn.id;

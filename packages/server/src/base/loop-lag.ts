@@ -1,6 +1,7 @@
-// How late the event loop runs, as percentiles since the last look: the number that shows whether a process keeps up.
+// How late the event loop runs, as percentiles over some ten seconds: the number that shows whether a process keeps up.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { systemClock } from './clock.ts';
 
 export interface LagReport {
   readonly p50: number;
@@ -9,20 +10,26 @@ export interface LagReport {
 }
 
 export interface LoopLag extends Disposable {
-  /** Milliseconds beyond the timer's own resolution, since the last call. */
+  /** Milliseconds beyond the timer's own resolution. */
   read(): LagReport;
 }
 
 const resolutionMs = 10;
+/** Long enough for a hundredth of the readings to be more than one of them. */
+const windowMs = 10_000;
 
 export function openLoopLag(): LoopLag {
   const histogram = monitorEventLoopDelay({ resolution: resolutionMs });
   histogram.enable();
+  let startedAt = systemClock.monotonic();
   const late = (nanoseconds: number) => (Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / 1e6 - resolutionMs) : 0);
   return {
     read() {
       const report = { p50: late(histogram.percentile(50)), p99: late(histogram.percentile(99)), max: late(histogram.max) };
-      histogram.reset();
+      if (systemClock.monotonic() - startedAt > windowMs) {
+        histogram.reset();
+        startedAt = systemClock.monotonic();
+      }
       return report;
     },
     [Symbol.dispose]: () => void histogram.disable(),

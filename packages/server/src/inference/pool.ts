@@ -5,6 +5,7 @@ import type { BackendId } from '@millrace/protocol';
 import { RolloutError } from '@millrace/protocol';
 import { Agent } from 'undici';
 import { type Log, silentLog } from '../base/log.ts';
+import type { Pace } from '../base/pace.ts';
 import { raceSignal } from '../base/race.ts';
 import type { Backend, BackendRecord } from './backend.ts';
 import { chooseBackend } from './routing.ts';
@@ -19,6 +20,7 @@ export interface Lease extends Disposable {
 
 export interface PoolOptions {
   readonly log?: Log;
+  readonly pace?: Pace;
   /** How a record becomes a backend; vLLM over the pool's own connections where it is absent. */
   readonly open?: (record: BackendRecord) => Backend;
 }
@@ -37,8 +39,8 @@ export class BackendPool implements AsyncDisposable {
   readonly #closed = new AbortController();
   #someUp = Promise.withResolvers<void>();
 
-  constructor({ log = silentLog, open }: PoolOptions = {}) {
-    this.#open = open ?? ((record) => openVllmBackend(record, { dispatcher: this.#agent, log }));
+  constructor({ log = silentLog, pace, open }: PoolOptions = {}) {
+    this.#open = open ?? ((record) => openVllmBackend(record, { dispatcher: this.#agent, log, ...(pace ? { pace } : {}) }));
   }
 
   /** The records are all there are: others leave. Those that stay keep their rollouts and connections. */

@@ -3,6 +3,7 @@
 import { RolloutError } from '@millrace/protocol';
 import type { Dispatcher } from 'undici';
 import { type Log, silentLog } from '../base/log.ts';
+import type { Pace } from '../base/pace.ts';
 import type { Backend, BackendRecord, GenerateRequest, Generation } from './backend.ts';
 import { post, type Reply } from './http-post.ts';
 import { completionsRoute, generateRoute, maxReplyBytes, type Route } from './vllm-wire.ts';
@@ -11,15 +12,17 @@ export interface VllmOptions {
   /** Holds the connections; whoever made it closes it. */
   readonly dispatcher?: Dispatcher;
   readonly log?: Log;
+  /** Taken before a reply is read: many come at once. */
+  readonly pace?: Pace;
 }
 
-export function openVllmBackend(record: BackendRecord, { dispatcher, log = silentLog }: VllmOptions = {}): Backend {
+export function openVllmBackend(record: BackendRecord, { dispatcher, log = silentLog, pace }: VllmOptions = {}): Backend {
   const base = record.url.replace(/\/+$/, '');
   let hasGenerate = record.dialect === 'vllm';
 
-  const send = (route: Route, request: GenerateRequest): Promise<Reply> => {
+  const send = async (route: Route, request: GenerateRequest): Promise<Reply> => {
     const { head, tail } = route.around(request, record.model);
-    return post({
+    const reply = await post({
       url: `${base}${route.path}`,
       headers: toHeaders(record, request),
       body: [Buffer.from(head), request.promptJson, Buffer.from(tail)],
@@ -27,6 +30,8 @@ export function openVllmBackend(record: BackendRecord, { dispatcher, log = silen
       signal: request.signal,
       ...(dispatcher ? { dispatcher } : {}),
     });
+    await pace?.turn();
+    return reply;
   };
 
   return {

@@ -6,6 +6,7 @@ import { chooseTools } from '../agent/tools.ts';
 import { runTurns, type TurnReport } from '../agent/turn-loop.ts';
 import type { Clock } from '../base/clock.ts';
 import { Deadline } from '../base/deadline.ts';
+import type { Pace } from '../base/pace.ts';
 import { raceSignal } from '../base/race.ts';
 import type { BackendPool } from '../inference/pool.ts';
 import { Session } from '../inference/session.ts';
@@ -24,6 +25,7 @@ export interface StageDeps {
   /** What the trajectory says of the model: the name of its tokenizer's folder. */
   readonly model: string;
   readonly clock: Clock;
+  readonly pace: Pace;
   onTurn(record: AttemptRecord, report: TurnReport): void;
 }
 
@@ -71,6 +73,7 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
       tally: record.tally,
       signal: AbortSignal.any([signal, deadline.signal, ...(sandbox ? [sandbox.died] : [])]),
       clock: deps.clock,
+      pace: deps.pace,
       ...(sandbox ? { sandbox } : {}),
       onTurn: (report) => deps.onTurn(record, report),
     });

@@ -72,12 +72,17 @@ interface Files {
   readonly eosIds: readonly number[];
 }
 
+const longestRemembered = 16;
+const mostRemembered = 1024;
+
 class AddedTokenTokenizer implements Tokenizer {
   readonly eosIds: readonly number[];
   readonly #whole: HuggingFaceTokenizer;
   readonly #plain: HuggingFaceTokenizer;
   readonly #control: ReadonlyMap<string, AddedToken>;
   readonly #controlPattern: RegExp;
+  /** The template's own stretches between control tokens, which come again in every turn. */
+  readonly #remembered = new Map<string, Int32Array>();
 
   constructor({ file, config, eosIds }: Files) {
     this.eosIds = eosIds;
@@ -99,13 +104,20 @@ class AddedTokenTokenizer implements Tokenizer {
     return encodeWith(this.#plain, text);
   }
 
+  #encodeStretch(text: string): Int32Array {
+    if (text.length > longestRemembered) return this.encodePlain(text);
+    const ids = this.#remembered.get(text) ?? this.encodePlain(text);
+    if (this.#remembered.size < mostRemembered) this.#remembered.set(text, ids);
+    return ids;
+  }
+
   encodeParts(parts: readonly TextPart[]): Int32Array {
     const ids: number[] = [];
     let pending = '';
     let trimNext = false;
     const flush = (trimEnd: boolean) => {
       const stretch = trimNext ? pending.trimStart() : pending;
-      for (const id of this.encodePlain(trimEnd ? stretch.trimEnd() : stretch)) ids.push(id);
+      for (const id of this.#encodeStretch(trimEnd ? stretch.trimEnd() : stretch)) ids.push(id);
       pending = '';
     };
     for (const { text, trusted } of parts) {

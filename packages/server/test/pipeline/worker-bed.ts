@@ -16,6 +16,7 @@ import {
 import { systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { openLoopLag } from '../../src/base/loop-lag.ts';
+import { Pace } from '../../src/base/pace.ts';
 import type { BackendRecord } from '../../src/inference/backend.ts';
 import { BackendPool } from '../../src/inference/pool.ts';
 import { pipelineConfig } from '../../src/pipeline/pipeline-config.ts';
@@ -97,7 +98,15 @@ export class WorkerBed implements AsyncDisposable {
     const real = await openBubblewrapDriver({ runDir });
     const driver = options.driver?.(real) ?? real;
     conversation ??= openConversation(qwen3Folder());
-    const shared = { store, driver, conversation: await conversation, model: 'qwen3', clock: systemClock, log: silentLog };
+    const shared = {
+      store,
+      driver,
+      conversation: await conversation,
+      model: 'qwen3',
+      clock: systemClock,
+      pace: new Pace(),
+      log: silentLog,
+    };
     const config = pipelineConfig.parse({ handBackMs: 0, retryDelayMs: 0, ...options.pipeline });
     const builtIn = await loadScenarios([]);
     const scenarios = {
