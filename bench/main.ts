@@ -12,7 +12,8 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   'turn-cost': async () => (await import('./turn-cost.ts')).runTurnCostBench(),
   overlap: async () => (await import('./overlap.ts')).runOverlapBench(),
   'service-cost': async () => (await import('./service-cost.ts')).runServiceCostBench(),
-  capacity: async () => (await import('./capacity.ts')).runCapacityBench(),
+  capacity: async () => (await import('./capacity.ts')).runCapacityBench('plain'),
+  'capacity-sandboxes': async () => (await import('./capacity.ts')).runCapacityBench('sandboxes'),
 };
 
 const { values, positionals } = parseArgs({ options: { write: { type: 'boolean', default: false } }, allowPositionals: true });
