@@ -141,14 +141,14 @@ function renderWorkers(status: ServiceStatus, columns: number, paint: Paint): Li
       cut(id, 28),
       String(pid),
       alive ? 'alive' : 'gone',
-      report === null ? '-' : toCount(report.sandboxes),
+      report === null ? '-' : toCount(report.held),
       report === null ? '-' : toDuration(report.loop_lag_ms.p99),
       report === null ? '-' : toBytes(report.rss_bytes),
       host,
     ],
     colour: alive ? undefined : ('dim' as const),
   }));
-  const heads = ['Workers', 'pid', 'lease', 'sandboxes', 'lag p99', 'memory', 'host'];
+  const heads = ['Workers', 'pid', 'lease', 'rollouts', 'lag p99', 'memory', 'host'];
   return renderColumns(heads, rows, { columns, paint, right: [1, 3, 4, 5], none: 'none: nothing will be taken up' });
 }
 

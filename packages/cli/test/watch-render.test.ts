@@ -15,7 +15,7 @@ function makeWorker(id: string, turns: number) {
   const stages = { init: stage(2, 1, 4), ready: stage(3, 0, 8), run: stage(16, 5, 16), evaluate: stage(0, 0, 4) };
   const report = {
     stages,
-    sandboxes: 21,
+    held: 21,
     backends: {},
     turns,
     sampled_tokens: turns * 100,

@@ -10,7 +10,7 @@ export type StageReport = z.infer<typeof stageReport>;
 
 export const workerReport = z.object({
   stages: z.object({ init: stageReport, ready: stageReport, run: stageReport, evaluate: stageReport }),
-  sandboxes: z.int(),
+  held: z.int().describe('Rollouts that it holds, in whichever stage.'),
   backends: z.record(z.string(), z.int()).describe('Rollouts in flight on each backend.'),
   turns: z.int().describe('Since the worker started.'),
   sampled_tokens: z.int(),

@@ -122,7 +122,7 @@ export function makeReport(turns: number): WorkerReport {
   const stage = { active: 1, waiting: 2, slots: 3 };
   return {
     stages: { init: stage, ready: stage, run: stage, evaluate: stage },
-    sandboxes: 1,
+    held: 1,
     backends: { a: 1 },
     turns,
     sampled_tokens: 0,

@@ -224,7 +224,7 @@ export class Worker implements AsyncDisposable {
     const ready = { active: run.report.waiting, waiting: 0, slots: this.#places.count };
     return {
       stages: { init: init.report, ready, run: run.report, evaluate: evaluate.report },
-      sandboxes: this.#held.size,
+      held: this.#held.size,
       backends: this.#deps.pool.inFlight(),
       turns: this.#turns,
       sampled_tokens: this.#sampledTokens,

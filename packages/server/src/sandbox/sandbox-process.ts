@@ -2,6 +2,7 @@
 // process is over only when none of them is left.
 
 import { spawn } from 'node:child_process';
+import { setPriority } from 'node:os';
 import type { Stream } from 'node:stream';
 import { z } from 'zod';
 import { systemClock } from '../base/clock.ts';
@@ -15,6 +16,8 @@ export interface SandboxProcess {
   kill(): Promise<void>;
 }
 
+/** Workers come first: what agents do, and the start of many sandboxes, must not make a worker late. */
+const niceness = 10;
 const keptErrorBytes = 4096;
 const killGraceMs = 2_000;
 const infoReply = z.object({ 'child-pid': z.int().min(2) });
@@ -22,6 +25,7 @@ const infoReply = z.object({ 'child-pid': z.int().min(2) });
 /** The program writes its child's pid as JSON to file descriptor 3, as bwrap's --info-fd does. */
 export function startSandboxProcess(file: string, args: readonly string[]): SandboxProcess {
   const child = spawn(file, args, { env: {}, stdio: ['ignore', 'ignore', 'pipe', 'pipe'] });
+  if (child.pid !== undefined) setPriority(child.pid, niceness);
   const stderr = keepTail(child.stderr);
   const infoStream = child.stdio[3];
   const info = keepTail(infoStream);

@@ -174,7 +174,7 @@ const idleStage = { active: 0, waiting: 0, slots: 4 };
 
 const emptyReport: WorkerReport = {
   stages: { init: idleStage, ready: idleStage, run: idleStage, evaluate: idleStage },
-  sandboxes: 0,
+  held: 0,
   backends: {},
   turns: 0,
   sampled_tokens: 0,
