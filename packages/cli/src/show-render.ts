@@ -1,5 +1,5 @@
 // One trajectory for people: a header, then every segment with who spoke, what was said and sampled, and its tokens on
-// request. Token boundaries are shown by ids: the text of a single token is not known here, and none is guessed.
+// request. Token boundaries are shown by ids, or by the text of each token where the model's tokenizer is at hand.
 
 import type { Message, RolloutView, Segment, ToolCall, Trajectory } from '@millrace/protocol';
 import { openPaint, type Paint, padEnd, toCount, toDuration, toVisible, width, wrap } from './text.ts';
@@ -9,6 +9,8 @@ export interface ShowOptions {
   readonly color: boolean;
   readonly tokens: boolean;
   readonly logprobs: boolean;
+  /** The text of one token; ids are shown where it is absent. */
+  readonly tokenText?: (id: number) => string;
 }
 
 export function renderShow(view: RolloutView, trajectory: Trajectory | undefined, options: ShowOptions): string {
@@ -127,10 +129,19 @@ function renderCall(call: ToolCall, { paint, columns }: Style): string[] {
 function renderTokens(segment: Segment, options: ShowOptions, style: Style): string[] {
   const cells = Array.from(segment.tokenIds, (id, index) => {
     const logprob = segment.logprobs[index];
-    return options.logprobs && logprob !== undefined ? `${id}:${logprob.toFixed(2)}` : String(id);
+    const token = options.tokenText ? toVisibleToken(options.tokenText(id)) : String(id);
+    return options.logprobs && logprob !== undefined ? `${token}:${logprob.toFixed(2)}` : token;
   });
   if (cells.length === 0) return [];
-  return [style.paint('dim', '  token ids'), ...(options.color ? packPainted(cells, style) : packMarked(cells, style))];
+  return [
+    style.paint('dim', options.tokenText ? '  tokens' : '  token ids'),
+    ...(options.color ? packPainted(cells, style) : packMarked(cells, style)),
+  ];
+}
+
+/** White space is part of a token, so it is shown. */
+function toVisibleToken(text: string): string {
+  return toVisible(text.replaceAll('\n', '⏎').replaceAll('\t', '⇥').replaceAll(' ', '·'));
 }
 
 /** Neighbours are told apart by every other one being inverse. */
@@ -153,12 +164,12 @@ function packCells(cells: readonly string[], columns: number, around: number): C
   const lines: Cell[][] = [];
   let used = Number.POSITIVE_INFINITY;
   for (const [index, text] of cells.entries()) {
-    if (used + text.length + around > columns) {
+    if (used + width(text) + around > columns) {
       lines.push([]);
       used = 0;
     }
     lines.at(-1)?.push({ text, odd: index % 2 === 1 });
-    used += text.length + around;
+    used += width(text) + around;
   }
   return lines;
 }

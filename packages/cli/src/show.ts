@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { openClient } from '@millrace/client';
 import { RolloutError, type RolloutView, rolloutView, type Trajectory, toTrajectoryView, trajectoryView } from '@millrace/protocol';
+import { openTokenizer } from '@millrace/server';
 import { type Arguments, type Command, type Io, serviceOptions, toServiceAddress, UsageError } from './command.ts';
 import { renderShow } from './show-render.ts';
 import { wantsColor } from './text.ts';
@@ -15,11 +16,17 @@ export const showCommand: Command = {
   options: {
     tokens: { type: 'boolean', describe: 'Shows the token ids of every segment, with their boundaries.' },
     logprobs: { type: 'boolean', describe: 'Shows the logprob beside each sampled token id; means --tokens.' },
+    tokenizer: { type: 'string', value: 'FOLDER', describe: "Shows each token's text by the tokenizer in this folder; means --tokens." },
     file: { type: 'string', value: 'FILE', describe: 'Reads from what `submit --trajectories` wrote instead of the service.' },
     json: { type: 'boolean', describe: 'Writes the rollout with its trajectory as one JSON line.' },
     ...serviceOptions,
   },
-  examples: ['millrace show r-1234', 'millrace show r-1234 --tokens --logprobs', 'millrace show r-1234 --file results.jsonl | less -R'],
+  examples: [
+    'millrace show r-1234',
+    'millrace show r-1234 --tokens --logprobs',
+    'millrace show r-1234 --tokenizer models/qwen3',
+    'millrace show r-1234 --file results.jsonl | less -R',
+  ],
   run: runShow,
 };
 
@@ -40,7 +47,15 @@ async function runShow(args: Arguments, io: Io): Promise<number> {
   }
   const logprobs = args.flag('logprobs');
   const columns = Math.max(40, Math.min(io.stdout.columns ?? 100, 120));
-  const look = { columns, color: wantsColor(io.stdout, io.env), tokens: logprobs || args.flag('tokens'), logprobs };
+  const folder = args.text('tokenizer');
+  const tokenizer = folder === undefined ? undefined : await openTokenizer(folder);
+  const look = {
+    columns,
+    color: wantsColor(io.stdout, io.env),
+    tokens: logprobs || tokenizer !== undefined || args.flag('tokens'),
+    logprobs,
+    ...(tokenizer ? { tokenText: (id: number) => tokenizer.decode([id]) } : {}),
+  };
   io.stdout.write(renderShow(shown.view, shown.trajectory, look));
   return 0;
 }

@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { backendId, type Segment, type Trajectory } from '@millrace/protocol';
+import { openTokenizer } from '@millrace/server';
+import { qwen3Folder } from '@millrace/testkit';
 import { FakeService } from '../../client/test/fake-service.ts';
 import { millrace, openIo } from './fake-io.ts';
 
@@ -114,4 +116,12 @@ test('what submit wrote is shown from its file as it is from the service', async
   } finally {
     await rm(folder, { recursive: true });
   }
+});
+
+test('with a tokenizer, each token is shown by its text, white space and all', async () => {
+  const ids = (await openTokenizer(qwen3Folder())).encode('hello  world\n');
+  const spoken: Segment = { kind: 'prompt', turn: 0, text: 'hello  world\n', messages: [], ...numbers([...ids]) };
+  const prepare = (service: FakeService) => void service.trajectories.set('r1', { ...trajectory, segments: [spoken] });
+  const { out } = await show(['r1', '--tokenizer', qwen3Folder()], prepare);
+  assert.match(out, /tokens\n {2}\|hello\|·\|·world\|⏎\|/);
 });
