@@ -6,6 +6,7 @@ export { type Log, openLog, silentLog } from './base/log.ts';
 export { openLoopLag } from './base/loop-lag.ts';
 export { Slots } from './base/slots.ts';
 export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
+export { renderConfigDoc } from './config-doc.ts';
 export type { Backend, BackendRecord, GenerateRequest, Generation } from './inference/backend.ts';
 export { BackendPool, type Lease } from './inference/pool.ts';
 export { Session } from './inference/session.ts';
