@@ -48,6 +48,10 @@ export class TestService implements AsyncDisposable {
     return this.#client;
   }
 
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
   get pid(): number {
     const pid = this.#child?.pid;
     if (pid === undefined) throw new Error('the service does not run');

@@ -103,9 +103,9 @@ export class Worker implements AsyncDisposable {
     this.#wakeUp();
     await this.#loops[0];
     const all = Promise.all([...this.#held.values()].map((held) => held.ended));
-    await Promise.race([all, sleep(config.handBackMs, { clock })]);
-    this.#dropAll(new HandBack());
+    const stopWaiting = clock.after(config.handBackMs, () => this.#dropAll(new HandBack()));
     await all;
+    stopWaiting();
     this.#stopping.abort();
     await Promise.all(this.#loops);
     await this.#tellTurns();
@@ -114,13 +114,10 @@ export class Worker implements AsyncDisposable {
 
   #nextId(): WorkerId {
     this.#lives += 1;
-    return workerId.parse(
-      `${
-        hostname()
-          .replace(/[^A-Za-z0-9.-]/g, '-')
-          .slice(0, 80) || 'host'
-      }:${process.pid}:${Math.trunc(this.#deps.clock.now())}:${this.#lives}`,
-    );
+    const host = hostname()
+      .replace(/[^A-Za-z0-9.-]/g, '-')
+      .slice(0, 80);
+    return workerId.parse(`w-${host}:${process.pid}:${Math.trunc(this.#deps.clock.now())}:${this.#lives}`);
   }
 
   #wakeUp(): void {
