@@ -148,6 +148,28 @@ describe('the service', { skip }, () => {
     assert.deepEqual(pids.filter(isAlive), []);
   });
 
+  test('a worker that is stopped past its lease and goes on later is fenced out: every rollout ends once', async () => {
+    await using backend = await openFakeBackend({ policy, tokens, latencyMs: 50 });
+    await using service = await TestService.open({ workers: 2, tokenizer, pipeline: { leaseMs: 1000, runSlots: 4, initSlots: 2 } });
+    const { client } = service;
+    await client.backends.join({ url: backend.url });
+    const ids = Array.from({ length: 24 }, (_, index) => `p-${index}`);
+    await client.submit(ids.map(sleepy));
+    const victim = await busyWorker(service);
+    process.kill(victim, 'SIGSTOP');
+    const views = await Array.fromAsync(client.results(ids));
+    const { last_event_id: after } = await client.status();
+    process.kill(victim, 'SIGCONT');
+    for await (const event of client.events({ after })) if (event.kind === 'worker-start') break;
+    assert.deepEqual(
+      views.filter(({ state }) => state !== 'done'),
+      [],
+    );
+    assert.ok(views.some(({ losses }) => losses > 0));
+    assert.match(await service.log(), /"event":"worker-fenced"/);
+    for (const { id } of views) assert.deepEqual(findWrongToken(await client.trajectory(id)), []);
+  });
+
   test('an address that others can reach is refused without a key', () => {
     const { status, stderr } = spawnSync(process.execPath, [main, 'serve', '--host', '0.0.0.0', '--workers', '0', '--data', '/nowhere'], {
       encoding: 'utf8',
@@ -156,3 +178,11 @@ describe('the service', { skip }, () => {
     assert.match(stderr, /0\.0\.0\.0.*key/s);
   });
 });
+
+async function busyWorker({ client }: TestService): Promise<number> {
+  for (;;) {
+    const busy = (await client.status()).workers.find(({ alive, report }) => alive && report !== null && report.stages.run.active > 0);
+    if (busy) return busy.pid;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
