@@ -7,6 +7,8 @@ import type { Store, WorkerRecord } from '../store/store.ts';
 import { toBackendView, toTime } from './views.ts';
 
 const freshMs = 1000;
+/** Workers that ended longer ago are no longer worth showing. */
+const shownMs = 600_000;
 
 export interface StatusReader {
   read(): Promise<ServiceStatus>;
@@ -41,10 +43,11 @@ async function readStatus({ store, clock, loopLag }: Parameters<typeof openStatu
     store.backends(),
     store.lastEventId(),
   ]);
+  const shown = workers.filter((worker) => worker.leaseUntilMs > clock.now() - shownMs);
   const alive = workers.filter((worker) => isAlive(worker, clock));
   return {
     rollouts,
-    workers: workers.map((worker) => ({
+    workers: shown.map((worker) => ({
       id: worker.id,
       host: worker.host,
       pid: worker.pid,
