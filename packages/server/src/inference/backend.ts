@@ -1,6 +1,6 @@
 // The backend contract: continue these token ids. An adapter for each dialect keeps it; the pool chooses among them.
 
-import type { BackendId, BackendState, Dialect, FinishReason, Sampling } from '@millrace/protocol';
+import type { BackendId, BackendState, Dialect, FinishReason, LogprobsMode, Sampling } from '@millrace/protocol';
 
 /** A backend as the store keeps it and the pool is told of it. */
 export interface BackendRecord {
@@ -10,6 +10,8 @@ export interface BackendRecord {
   readonly model?: string;
   readonly apiKey?: string;
   readonly policyVersion: number;
+  /** As its operator says; absent where nobody said. */
+  readonly logprobsMode?: LogprobsMode;
   readonly state: BackendState;
 }
 
@@ -33,11 +35,15 @@ export interface Generation {
   readonly logprobs: Float32Array;
   readonly finishReason: FinishReason;
   readonly cachedTokens?: number;
+  /** Which weights sampled it, where the server itself says so; it is believed over the record. */
+  readonly policyVersions?: { readonly first: number; readonly last: number };
 }
 
 export interface Backend {
   readonly id: BackendId;
   readonly policyVersion: number;
+  /** What the logprobs are of. */
+  readonly logprobs: LogprobsMode;
   /** Throws `backend-failed` (try again, here or elsewhere), `backend-refused` (the request itself is wrong) or `backend-bad-reply`. */
   generate(request: GenerateRequest): Promise<Generation>;
 }

@@ -3,7 +3,7 @@
 
 import { Readable } from 'node:stream';
 import { RolloutError } from '@millrace/protocol';
-import { type Dispatcher, request } from 'undici';
+import { type Dispatcher, errors, request } from 'undici';
 
 export interface Post {
   readonly url: string;
@@ -11,6 +11,8 @@ export interface Post {
   readonly body: readonly Buffer[];
   readonly maxReplyBytes: number;
   readonly signal: AbortSignal;
+  /** After so long without a byte from the server the call has failed. A generation that is not streamed is silent until it ends. */
+  readonly stallMs?: number;
   readonly dispatcher?: Dispatcher;
 }
 
@@ -19,7 +21,7 @@ export interface Reply {
   readonly text: string;
 }
 
-export async function post({ url, headers, body, maxReplyBytes, signal, dispatcher }: Post): Promise<Reply> {
+export async function post({ url, headers, body, maxReplyBytes, signal, stallMs = 0, dispatcher }: Post): Promise<Reply> {
   try {
     const reply = await request(url, {
       method: 'POST',
@@ -27,16 +29,16 @@ export async function post({ url, headers, body, maxReplyBytes, signal, dispatch
       // Not joined: the context is in `body` as it is in the ledger, and copying it would cost every turn its whole length.
       body: Readable.from(body, { objectMode: false, highWaterMark: byteLength(body) }),
       signal,
-      // A long generation is silent until it ends; the signal is its deadline.
-      headersTimeout: 0,
-      bodyTimeout: 0,
+      headersTimeout: stallMs,
+      bodyTimeout: stallMs,
       ...(dispatcher ? { dispatcher } : {}),
     });
     return { status: reply.statusCode, text: await readBounded(reply.body, maxReplyBytes) };
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof RolloutError) throw error;
-    throw new RolloutError('backend-failed', `POST ${url}: ${describe(error)}`, { cause: error });
+    const what = isStall(error) ? `nothing came for ${stallMs / 1000} s` : describe(error);
+    throw new RolloutError('backend-failed', `POST ${url}: ${what}`, { cause: error });
   }
 }
 
@@ -54,6 +56,10 @@ async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promi
 
 function byteLength(buffers: readonly Buffer[]): number {
   return buffers.reduce((total, buffer) => total + buffer.length, 0);
+}
+
+function isStall(error: unknown): boolean {
+  return error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError;
 }
 
 function describe(error: unknown): string {
