@@ -15,6 +15,7 @@ export const llamacppCompletion: FakeDialect = {
     const asked = sampling.n_predict === -1 ? undefined : sampling.n_predict;
     const maxTokens = parseMaxTokens('n_predict', asked);
     if (typeof maxTokens === 'string') return maxTokens;
+    if (Number(sampling.repeat_last_n) < 0) return "Field 'repeat_last_n': Value must be between 0 <= value <= 2147483647, but got -1";
     return { route: 'llamacpp', promptIds, maxTokens, sampling, options: {}, headers };
   },
   reply({ sampling }, output, server) {

@@ -1,5 +1,5 @@
 // llama.cpp's /completion on the wire. Its list of probabilities may be shorter than its list of tokens, so the two are held
-// against each other id by id, and a token without a logprob refuses the whole reply.
+// against each other id by id, and a token without a logprob refuses the whole reply. It is never streamed: the stream leaves the same tokens out.
 
 import type { FinishReason } from '@millrace/protocol';
 import { z } from 'zod';
@@ -43,7 +43,7 @@ export const llamacppRoute: Route = {
  * The samplers that the request asks for and no others, in llama.cpp's own order. What its command line may have switched on
  * is switched off by name.
  */
-function samplingParams({ sampling, maxTokens }: GenerateRequest): Record<string, unknown> {
+function samplingParams({ sampling, promptTokens, maxTokens }: GenerateRequest): Record<string, unknown> {
   const { temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty, seed } = sampling;
   const wanted = {
     penalties: repetition_penalty !== 1 || presence_penalty !== 0 || frequency_penalty !== 0,
@@ -60,7 +60,8 @@ function samplingParams({ sampling, maxTokens }: GenerateRequest): Record<string
     top_p,
     min_p,
     repeat_penalty: repetition_penalty,
-    repeat_last_n: -1,
+    // All of it, as elsewhere; newer servers refuse the -1 that says so.
+    repeat_last_n: promptTokens + maxTokens,
     presence_penalty,
     frequency_penalty,
     seed: seed ?? -1,

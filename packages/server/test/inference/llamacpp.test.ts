@@ -1,9 +1,11 @@
 // What is llama.cpp's own: probabilities that may be missing, a context that may be shifted, samplers that must be named.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { backendId, RolloutError, sampling } from '@millrace/protocol';
 import { openFakeBackend, openFakeTokens } from '@millrace/testkit';
+import { z } from 'zod';
 import type { GenerateRequest } from '../../src/inference/backend.ts';
 import { openLlamacppBackend } from '../../src/inference/llamacpp.ts';
 import { llamacppRoute } from '../../src/inference/llamacpp-wire.ts';
@@ -74,4 +76,36 @@ test('only the samplers that are asked for are named, and temperature always is'
     [['temperature'], ['penalties', 'top_k', 'min_p', 'temperature']],
   );
   assert.deepEqual([fake.requests[0]?.sampling.seed, fake.requests[0]?.sampling.stop], [-1, []]);
+});
+
+// Recorded from llama-server 0.7.0 (build 11669) with a random model.
+const recorded = z
+  .record(z.string(), z.object({ prompt_tokens: z.int(), max_tokens: z.int(), reply: z.record(z.string(), z.unknown()) }))
+  .parse(JSON.parse(readFileSync(new URL('./golden/llamacpp.json', import.meta.url), 'utf8')));
+
+function parseRecorded(name: string) {
+  const { prompt_tokens, max_tokens, reply } = recorded[name] ?? assert.fail(`no record of ${name}`);
+  const request = makeRequest({ promptTokens: prompt_tokens, maxTokens: max_tokens, stopTokenIds: [151645] });
+  return llamacppRoute.parse(JSON.stringify(reply), request);
+}
+
+test('what a real llama-server answered is read, and refused where it must be', () => {
+  const whole = parseRecorded('whole');
+  assert.deepEqual([whole.tokenIds.length, whole.finishReason], [4, 'length']);
+  assert.ok(whole.logprobs.every((logprob) => logprob < -9 && logprob > -15));
+  const eos = parseRecorded('eos');
+  assert.deepEqual([[...eos.tokenIds], eos.finishReason], [[151645], 'stop']);
+  const full = parseRecorded('full');
+  assert.deepEqual([full.tokenIds.length, full.finishReason], [3, 'length']);
+  assert.throws(() => parseRecorded('shifted'), /without --context-shift/);
+  assert.throws(() => parseRecorded('inside'), /no logprob for token \d+ at \d \(3 of 4/);
+});
+
+test('the fake llama.cpp writes the fields that a real one writes', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
+  const { head, tail } = llamacppRoute.around(makeRequest(), undefined);
+  const reply = z
+    .record(z.string(), z.unknown())
+    .parse(await (await fetch(`${fake.url}/completion`, { method: 'POST', body: `${head}1,2,3${tail}` })).json());
+  assert.deepEqual(Object.keys(reply).sort(), Object.keys(recorded.whole?.reply ?? {}).sort());
 });
