@@ -148,6 +148,46 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
       });
     }
 
+    test('tokens are told as they come where the server streams exactly, each once, and the end is the same', async () => {
+      await using bed = await openBed();
+      const whole = await bed.backend.generate(makeRequest());
+      const told: { ids: number[]; logprobs: number[] } = { ids: [], logprobs: [] };
+      let calls = 0;
+      const onTokens = (ids: Int32Array, logprobs: Float32Array) => {
+        calls += 1;
+        told.ids.push(...ids);
+        told.logprobs.push(...logprobs);
+      };
+      const streamed = await bed.backend.generate(makeRequest({ onTokens }));
+      assert.deepEqual([streamed.tokenIds, streamed.logprobs], [whole.tokenIds, whole.logprobs]);
+      assert.equal(streamed.finishReason, 'stop');
+      if (dialect === 'llamacpp') return assert.equal(calls, 0);
+      assert.ok(calls > 1);
+      assert.deepEqual([told.ids, told.logprobs], [[...whole.tokenIds], [...whole.logprobs]]);
+    });
+
+    test('a cut ends the call with what came, as an abort, and the server sees the caller go', async () => {
+      await using bed = await openBed({ faults: scriptedFaults(['stuck']) });
+      const cut = new AbortController();
+      const gone = once(bed.fake.events, 'abort');
+      if (dialect === 'llamacpp') bed.fake.events.once('request', () => cut.abort());
+      const partial = await bed.backend.generate(makeRequest({ onTokens: () => cut.abort(), cut: cut.signal }));
+      await gone;
+      const whole = await bed.backend.generate(makeRequest());
+      assert.equal(partial.finishReason, 'abort');
+      assert.equal(partial.tokenIds.length, dialect === 'llamacpp' ? 0 : 3);
+      assert.deepEqual(partial.tokenIds, whole.tokenIds.slice(0, partial.tokenIds.length));
+      assert.deepEqual(partial.logprobs, whole.logprobs.slice(0, partial.tokenIds.length));
+    });
+
+    for (const [fault, code] of faultCodes) {
+      test(`${String(fault)} is ${code} in a stream too`, async () => {
+        await using bed = await openBed({ faults: scriptedFaults([fault]) });
+        const call = bed.backend.generate(makeRequest({ onTokens: () => {} }));
+        await assert.rejects(call, (error) => error instanceof RolloutError && error.code === code);
+      });
+    }
+
     test('an abort ends the call with its reason, and the server sees the caller go', async () => {
       await using bed = await openBed({ faults: scriptedFaults(['hang']) });
       const controller = new AbortController();

@@ -1,7 +1,7 @@
 // How a fault spoils an answer on its way out, where it is not the output itself that is spoilt: the connection, or the whole reply.
 
 import type { ServerResponse } from 'node:http';
-import type { FaultKind } from './fake-backend-faults.ts';
+import type { Fault, FaultKind } from './fake-backend-faults.ts';
 import type { FakeDialect, Json } from './fake-backend-wire.ts';
 
 /** Writes the reply with the fault in it. `hang` writes nothing. */
@@ -45,6 +45,14 @@ export function writeSpoiled(response: ServerResponse, reply: Json, { fault, dia
     default:
       writeJson(response, 200, reply);
   }
+}
+
+/** Writes the events; `stuck` stops after the first. */
+export function writeEvents(response: ServerResponse, events: readonly Json[], fault: Fault | undefined): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
+  const lines = events.map((event) => `data: ${JSON.stringify(event)}\n\n`);
+  if (fault === 'stuck') response.write(lines[0]);
+  else response.end(`${lines.join('')}data: [DONE]\n\n`);
 }
 
 export function writeJson(response: ServerResponse, status: number, json: unknown): void {

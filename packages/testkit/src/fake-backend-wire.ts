@@ -52,6 +52,8 @@ export interface FakeDialect {
   /** A string says why the body is refused. */
   parse(body: Json, headers: IncomingHttpHeaders): FakeRequest | string;
   reply(request: FakeRequest, output: FakeOutput, server: FakeServer): Json;
+  /** The replies of a stream, where the caller asked for one. */
+  events?(request: FakeRequest, output: FakeOutput, server: FakeServer): Json[] | undefined;
   /** The reply with its main part missing. */
   withoutOutput(reply: Json): Json;
   error(status: number, message: string): Json;
@@ -60,6 +62,19 @@ export interface FakeDialect {
 export function toOutput({ promptIds }: FakeRequest, { tokenIds, finishReason, text }: FakeAnswer): FakeOutput {
   const logprobs = Array.from(tokenIds, (id, i) => fakeLogprob(promptIds.length + i, id));
   return { tokenIds: Array.from(tokenIds), logprobs, promptTokens: promptIds.length, finishReason, text };
+}
+
+/** How many tokens each event of a stream brings at most. */
+const tokensPerEvent = 3;
+
+/** The output in parts; only the last is told how it ended. */
+export function splitOutput(output: FakeOutput, { isCumulative }: { isCumulative: boolean }): (FakeOutput & { isLast: boolean })[] {
+  const { tokenIds, logprobs } = output;
+  const count = Math.max(1, Math.ceil(tokenIds.length / tokensPerEvent));
+  return Array.from({ length: count }, (_, i) => {
+    const [begin, end] = [isCumulative ? 0 : i * tokensPerEvent, (i + 1) * tokensPerEvent];
+    return { ...output, tokenIds: tokenIds.slice(begin, end), logprobs: logprobs?.slice(begin, end), isLast: i === count - 1 };
+  });
 }
 
 export const outputFaults = [

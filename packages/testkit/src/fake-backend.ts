@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Fault, Faults } from './fake-backend-faults.ts';
-import { writeJson, writeSpoiled } from './fake-backend-spoil.ts';
+import { writeEvents, writeJson, writeSpoiled } from './fake-backend-spoil.ts';
 import { type FakeTokens, findAssistantStarts, openFakeTokens } from './fake-backend-tokens.ts';
 import { type FakeAnswer, type FakeDialect, type FakeRequest, isRecord, outputFaults, spoilOutput, toOutput } from './fake-backend-wire.ts';
 import { llamacppCompletion } from './fake-llamacpp.ts';
@@ -171,9 +171,7 @@ export class FakeBackend implements AsyncDisposable {
       const fault = this.#faults?.(index);
       if (!(await this.#wait(response, { index, answer, request, fault }))) return void this.events.emit('abort', request);
       this.#sampledTokens += answer.tokenIds.length;
-      const reply = this.#render(dialect, request, { answer, fault, index });
-      if (typeof fault === 'string') writeSpoiled(response, reply, { fault, dialect });
-      else writeJson(response, 200, reply);
+      this.#write(response, dialect, { request, answer, fault, index });
       const isSilent = fault === 'hang' || fault === 'stuck';
       if (isSilent && !response.closed) await once(response, 'close');
       this.events.emit(isSilent ? 'abort' : 'answer', request);
@@ -182,18 +180,24 @@ export class FakeBackend implements AsyncDisposable {
     }
   }
 
-  #render(
+  #write(
+    response: ServerResponse,
     dialect: FakeDialect,
-    request: FakeRequest,
-    { answer, fault, index }: { answer: FakeAnswer; fault: Fault | undefined; index: number },
-  ): Record<string, unknown> {
+    { request, answer, fault, index }: { request: FakeRequest; answer: FakeAnswer; fault: Fault | undefined; index: number },
+  ): void {
     const { model = 'fake' } = this.#options;
     const { decode } = this.#tokens;
     const outputFault = outputFaults.find((kind) => kind === fault);
     const whole = toOutput(request, answer);
     const output = outputFault ? spoilOutput(whole, outputFault) : whole;
     const endsInside = (tokenIds: readonly unknown[]) => decode(tokenIds.map(Number)).endsWith('\ufffd');
-    return dialect.reply(request, output, { model, index, weightVersion: this.#weightVersion, endsInside });
+    const server = { model, index, weightVersion: this.#weightVersion, endsInside };
+    const events = dialect.events?.(request, output, server);
+    const isStreamed = typeof fault !== 'string' || outputFault !== undefined || fault === 'stuck';
+    const reply = dialect.reply(request, output, server);
+    if (events && isStreamed) writeEvents(response, events, fault);
+    else if (typeof fault === 'string') writeSpoiled(response, reply, { fault, dialect });
+    else writeJson(response, 200, reply);
   }
 
   /** False when the caller has gone before the time is up. */

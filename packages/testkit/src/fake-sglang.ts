@@ -1,6 +1,6 @@
 // SGLang as the fake backend plays it: /generate, with logprobs only on demand and 128 tokens for whoever does not say how many.
 
-import { type FakeDialect, type FakeOutput, isRecord, type Json, parseIds, parseMaxTokens } from './fake-backend-wire.ts';
+import { type FakeDialect, type FakeOutput, isRecord, type Json, parseIds, parseMaxTokens, splitOutput } from './fake-backend-wire.ts';
 
 export const sglangGenerate: FakeDialect = {
   path: '/generate',
@@ -37,6 +37,14 @@ export const sglangGenerate: FakeDialect = {
         e2e_latency: 0.01,
       },
     };
+  },
+  /** Each event brings all that there is so far. */
+  events(request, output, server) {
+    if (request.options.stream !== true) return undefined;
+    return splitOutput(output, { isCumulative: true }).map(({ isLast, ...part }) => {
+      const reply = sglangGenerate.reply(request, part, server);
+      return isLast || !isRecord(reply.meta_info) ? reply : { ...reply, meta_info: { ...reply.meta_info, finish_reason: null } };
+    });
   },
   withoutOutput: ({ text, output_ids }) => ({ text, output_ids }),
   error: (_status, message) => ({ error: { message } }),

@@ -1,6 +1,15 @@
 // vLLM as the fake backend plays it: its two token routes, field by field.
 
-import { type FakeDialect, type FakeOutput, type FakeRequest, isRecord, type Json, parseIds, parseMaxTokens } from './fake-backend-wire.ts';
+import {
+  type FakeDialect,
+  type FakeOutput,
+  type FakeRequest,
+  isRecord,
+  type Json,
+  parseIds,
+  parseMaxTokens,
+  splitOutput,
+} from './fake-backend-wire.ts';
 
 export const vllmGenerate: FakeDialect = {
   path: '/inference/v1/generate',
@@ -13,6 +22,11 @@ export const vllmGenerate: FakeDialect = {
     const given = request.headers['x-request-id'] ?? `fake-${index}`;
     const choices = [toGenerateChoice(request, output)];
     return { request_id: `generate-tokens-${given}`, ...toCommon(output, model), choices, prompt_logprobs: null };
+  },
+  events(request, output, { index }) {
+    if (request.options.stream !== true) return undefined;
+    const request_id = `generate-tokens-${request.headers['x-request-id'] ?? `fake-${index}`}`;
+    return toEvents(request.options, output, (part) => [toGenerateChoice(request, part)]).map((event) => ({ request_id, ...event }));
   },
   withoutOutput: (reply) => ({ ...reply, choices: [] }),
   error: toVllmError,
@@ -30,6 +44,11 @@ export const vllmCompletions: FakeDialect = {
     const given = request.headers['x-request-id'] ?? `fake-${index}`;
     const choices = [toCompletionsChoice(request, output)];
     return { id: `cmpl-${given}`, object: 'text_completion', ...toCommon(output, model), choices };
+  },
+  events(request, output, { model, index }) {
+    if (request.sampling.stream !== true) return undefined;
+    const common = { id: `cmpl-fake-${index}`, object: 'text_completion', created: 1_700_000_000, model };
+    return toEvents(request.sampling, output, (part) => [toCompletionsChoice(request, part)]).map((event) => ({ ...common, ...event }));
   },
   withoutOutput: (reply) => ({ ...reply, choices: [] }),
   error: toVllmError,
@@ -49,6 +68,15 @@ function parseParts(
   if (typeof maxTokens === 'string') return maxTokens;
   if (parts.sampling.n !== undefined && parts.sampling.n !== 1) return 'the fake backend gives one choice only';
   return { route, promptIds: ids, maxTokens, ...parts };
+}
+
+/** Each event brings what is new; the usage comes last, by itself, for those who ask. */
+function toEvents(asked: Readonly<Json>, output: FakeOutput, toChoices: (part: FakeOutput) => Json[]): Json[] {
+  const events: Json[] = splitOutput(output, { isCumulative: false }).map(({ isLast, ...part }) => ({
+    choices: toChoices(part).map((choice) => ({ ...choice, finish_reason: isLast ? choice.finish_reason : null })),
+  }));
+  const withUsage = isRecord(asked.stream_options) && asked.stream_options.include_usage === true;
+  return withUsage ? [...events, { choices: [], usage: toCommon(output, '').usage }] : events;
 }
 
 function toCommon({ promptTokens, tokenIds }: FakeOutput, model: string): Json {

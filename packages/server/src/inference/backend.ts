@@ -27,6 +27,10 @@ export interface GenerateRequest {
   readonly sessionId: string;
   readonly requestId: string;
   readonly signal: AbortSignal;
+  /** Told of the tokens as they come, where the server can stream them exactly; each token once, in order. */
+  readonly onTokens?: (tokenIds: Int32Array, logprobs: Float32Array) => void;
+  /** Ends the generation with what has come so far, as `abort`: nothing, unless it was streamed. */
+  readonly cut?: AbortSignal;
 }
 
 /** `tokenIds` and `logprobs` have the same length; an adapter refuses a reply in which they do not align. */

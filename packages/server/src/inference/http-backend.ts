@@ -7,7 +7,7 @@ import type { Pace } from '../base/pace.ts';
 import type { BackendRecord, GenerateRequest, Generation } from './backend.ts';
 import { post, type Reply } from './http-post.ts';
 import { findLogprobsDoubt, logprobsOf } from './logprobs.ts';
-import type { Route } from './wire.ts';
+import { type Route, watchStream } from './wire.ts';
 
 export interface HttpBackendOptions {
   /** Holds the connections; whoever made it closes it. */
@@ -19,7 +19,10 @@ export interface HttpBackendOptions {
   readonly stallMs?: number;
 }
 
-export type Send = (route: Route, request: GenerateRequest) => Promise<Reply>;
+export type Send = (route: Route, request: GenerateRequest) => Promise<Answer>;
+
+/** A reply, or what became of it where it was streamed or cut off. */
+export type Answer = Reply & { readonly generation?: Generation };
 
 /** Warns once for each way in which this backend's logprobs do not fit a request. */
 export function openSend(record: BackendRecord, { dispatcher, log = silentLog, pace, stallMs }: HttpBackendOptions): Send {
@@ -32,21 +35,33 @@ export function openSend(record: BackendRecord, { dispatcher, log = silentLog, p
       log.warn('backend-logprobs-doubtful', { backend: record.id, logprobs: logprobsOf(record), doubt });
     }
     const { head, tail } = route.around(request, record.model);
-    const reply = await post({
+    const stream = request.onTokens ? route.openStream?.(request) : undefined;
+    const call = {
       url: `${base}${route.path}`,
       headers: toHeaders(record, request),
       body: [Buffer.from(head), request.promptJson, Buffer.from(tail)],
       maxReplyBytes: maxReplyBytes(request),
-      signal: request.signal,
+      signal: request.cut ? AbortSignal.any([request.signal, request.cut]) : request.signal,
       ...(dispatcher ? { dispatcher } : {}),
       ...(stallMs === undefined ? {} : { stallMs }),
-    });
-    await pace?.turn();
-    return reply;
+      ...(stream ? { onEvent: watchStream(stream, request) } : {}),
+    };
+    try {
+      const reply = await post(call);
+      await pace?.turn();
+      return stream && reply.isStream ? { ...reply, generation: stream.end(false) } : reply;
+    } catch (error) {
+      request.signal.throwIfAborted();
+      if (!request.cut?.aborted) throw error;
+      return { status: 200, text: '', generation: stream?.end(true) ?? nothing };
+    }
   };
 }
 
-export function readGeneration(route: Route, { status, text }: Reply, request: GenerateRequest): Generation {
+const nothing: Generation = { tokenIds: new Int32Array(0), logprobs: new Float32Array(0), finishReason: 'abort' };
+
+export function readGeneration(route: Route, { status, text, generation }: Answer, request: GenerateRequest): Generation {
+  if (generation) return generation;
   if (status === 200) return route.parse(text, request);
   const message = `${route.path} answered ${status}: ${text.slice(0, 500)}`;
   if (status === 408 || status === 429 || status >= 500) throw new RolloutError('backend-failed', message);

@@ -14,14 +14,18 @@ export interface Post {
   /** After so long without a byte from the server the call has failed. A generation that is not streamed is silent until it ends. */
   readonly stallMs?: number;
   readonly dispatcher?: Dispatcher;
+  /** Gets the data of each server-sent event of an answer that is a stream of them. */
+  readonly onEvent?: (data: string) => void;
 }
 
 export interface Reply {
   readonly status: number;
   readonly text: string;
+  /** It came as events, and has no text. */
+  readonly isStream?: boolean;
 }
 
-export async function post({ url, headers, body, maxReplyBytes, signal, stallMs = 0, dispatcher }: Post): Promise<Reply> {
+export async function post({ url, headers, body, maxReplyBytes, signal, stallMs = 0, dispatcher, onEvent }: Post): Promise<Reply> {
   try {
     const reply = await request(url, {
       method: 'POST',
@@ -33,7 +37,10 @@ export async function post({ url, headers, body, maxReplyBytes, signal, stallMs 
       bodyTimeout: stallMs,
       ...(dispatcher ? { dispatcher } : {}),
     });
-    return { status: reply.statusCode, text: await readBounded(reply.body, maxReplyBytes) };
+    const isStream = reply.statusCode === 200 && `${reply.headers['content-type']}`.startsWith('text/event-stream');
+    if (!isStream || !onEvent) return { status: reply.statusCode, text: await readBounded(reply.body, maxReplyBytes) };
+    for await (const data of readEvents(reply.body, maxReplyBytes)) onEvent(data);
+    return { status: reply.statusCode, text: '', isStream };
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof RolloutError) throw error;
@@ -52,6 +59,21 @@ async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promi
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, bytes).toString('utf8');
+}
+
+/** The data of each event up to `[DONE]`. Every server here writes one line of data for each. */
+async function* readEvents(body: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<string> {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const chunk of body) {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
+      const line = rest.toString('utf8', 0, end).trim();
+      rest = rest.subarray(end + 1);
+      if (line === 'data: [DONE]') return;
+      if (line.startsWith('data: ')) yield line.slice(6);
+    }
+    if (rest.length > maxBytes) throw new RolloutError('backend-bad-reply', `an event is longer than ${maxBytes} bytes`);
+  }
 }
 
 function byteLength(buffers: readonly Buffer[]): number {

@@ -2,7 +2,7 @@
 
 import type { FinishReason } from '@millrace/protocol';
 import { z } from 'zod';
-import type { GenerateRequest } from './backend.ts';
+import type { GenerateRequest, Generation } from './backend.ts';
 import { array, parseReply, type Route, refuse, toGeneration } from './wire.ts';
 
 export const sglangRoute: Route = {
@@ -14,30 +14,76 @@ export const sglangRoute: Route = {
       logprob_start_len: -1,
       top_logprobs_num: 0,
       return_text_in_logprobs: false,
-      stream: false,
+      stream: request.onTokens !== undefined,
     };
     return { head: `{"rid":${JSON.stringify(request.requestId)},"input_ids":[`, tail: `],${JSON.stringify(options).slice(1)}` };
   },
-  parse(text, request) {
-    const { output_ids, meta_info: meta } = parseReply(sglangReply, text);
-    const pairs = meta.output_token_logprobs ?? [];
-    const tokenIds = pairs.map((pair) => (Array.isArray(pair) ? pair[1] : undefined));
-    if (output_ids) checkIds(tokenIds, output_ids);
-    const finishReason = toFinishReason(meta.finish_reason?.type);
-    const version = toVersion(meta.weight_version);
+  parse: (text, request) => toWhole(readPart(text), request),
+  /** Each event brings all that there is so far, unless the server was started to send what is new. */
+  openStream(request) {
+    let part: Part | undefined;
+    let first: number | undefined;
     return {
-      ...toGeneration(request, {
-        tokenIds,
-        logprobs: pairs.map((pair) => (Array.isArray(pair) ? pair[0] : undefined)),
-        finishReason,
-        // What was aborted before its prefill has no tokens, and says that its prompt had none either.
-        promptTokens: finishReason === 'abort' && pairs.length === 0 ? undefined : meta.prompt_tokens,
-        cachedTokens: meta.cached_tokens,
-      }),
-      ...(version === undefined ? {} : { policyVersions: { first: version, last: version } }),
+      get tokenIds() {
+        return part?.tokenIds ?? [];
+      },
+      get logprobs() {
+        return part?.logprobs ?? [];
+      },
+      take(text) {
+        const next = readPart(text);
+        part = part ? joinParts(part, next) : next;
+        first ??= next.version;
+      },
+      end(isCut) {
+        const generation = toWhole(part ?? noPart, request, isCut);
+        const last = generation.policyVersions?.last;
+        return first === undefined || last === undefined ? generation : { ...generation, policyVersions: { first, last } };
+      },
     };
   },
 };
+
+interface Part {
+  readonly tokenIds: readonly unknown[];
+  readonly logprobs: readonly unknown[];
+  readonly finish?: string | undefined;
+  readonly version?: number | undefined;
+  readonly meta: z.infer<typeof sglangReply>['meta_info'];
+}
+
+const noPart: Part = { tokenIds: [], logprobs: [], meta: {} };
+
+function readPart(text: string): Part {
+  const { output_ids, meta_info: meta } = parseReply(sglangReply, text);
+  const pairs = meta.output_token_logprobs ?? [];
+  const tokenIds = pairs.map((pair) => (Array.isArray(pair) ? pair[1] : undefined));
+  const logprobs = pairs.map((pair) => (Array.isArray(pair) ? pair[0] : undefined));
+  if (output_ids) checkIds(tokenIds, output_ids);
+  return { tokenIds, logprobs, finish: meta.finish_reason?.type, version: toVersion(meta.weight_version), meta };
+}
+
+/** The count of all tokens so far tells whether an event holds them all or only the new ones. */
+function joinParts(before: Part, next: Part): Part {
+  const total = next.meta.completion_tokens;
+  if (total === next.tokenIds.length) return next;
+  const tokenIds = [...before.tokenIds, ...next.tokenIds];
+  if (total !== tokenIds.length) throw refuse(`a stream with ${tokenIds.length} tokens where it counts ${total}`);
+  return { ...next, tokenIds, logprobs: [...before.logprobs, ...next.logprobs] };
+}
+
+function toWhole({ tokenIds, logprobs, finish, version, meta }: Part, request: GenerateRequest, isCut = false): Generation {
+  const finishReason = isCut ? 'abort' : toFinishReason(finish);
+  const generation = toGeneration(request, {
+    tokenIds,
+    logprobs,
+    finishReason,
+    // What was aborted before its prefill has no tokens, and says that its prompt had none either.
+    promptTokens: finishReason === 'abort' && tokenIds.length === 0 ? undefined : meta.prompt_tokens,
+    cachedTokens: meta.cached_tokens,
+  });
+  return version === undefined ? generation : { ...generation, policyVersions: { first: version, last: version } };
+}
 
 /** SGLang takes what is not sent from the model's generation config, so every field is always sent. */
 function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
@@ -63,6 +109,7 @@ const sglangReply = z.looseObject({
   meta_info: z.looseObject({
     finish_reason: z.looseObject({ type: z.string() }).nullish(),
     prompt_tokens: z.int().nullish(),
+    completion_tokens: z.int().nullish(),
     cached_tokens: z.int().nullish(),
     weight_version: z.unknown().optional(),
     output_token_logprobs: array.nullish(),

@@ -19,8 +19,10 @@ export function openSglangBackend(record: BackendRecord, options: HttpBackendOpt
       if (!policyVersions) return generation;
       const { last } = policyVersions;
       told = last;
-      // The reply tells the weights at its end. Those at its start were at least the ones of the last reply before it.
-      return { ...generation, policyVersions: { first: Math.min(before ?? last, last), last } };
+      // A reply tells the weights at its end, a stream also those at its start. The ones at the start of a reply were at
+      // least those of the last reply before it.
+      const first = request.onTokens ? policyVersions.first : (before ?? last);
+      return { ...generation, policyVersions: { first: Math.min(first, last), last } };
     },
   };
 }

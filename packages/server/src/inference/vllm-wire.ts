@@ -2,8 +2,8 @@
 
 import type { FinishReason } from '@millrace/protocol';
 import { z } from 'zod';
-import type { GenerateRequest } from './backend.ts';
-import { array, parseReply, type Route, refuse, toGeneration } from './wire.ts';
+import type { GenerateRequest, Generation } from './backend.ts';
+import { array, parseReply, type RawTokens, type Route, refuse, type TokenStream, toGeneration } from './wire.ts';
 
 export const generateRoute: Route = {
   path: '/inference/v1/generate',
@@ -12,39 +12,27 @@ export const generateRoute: Route = {
     const params = { ...samplingParams(request), detokenize: false };
     return {
       head: `${openObject({ request_id: requestId, model })}"token_ids":[`,
-      tail: `],"sampling_params":${JSON.stringify(params)},"stream":false}`,
+      tail: `],"sampling_params":${JSON.stringify(params)},${JSON.stringify(streamParams(request)).slice(1)}`,
     };
   },
-  parse(text, request) {
-    const { choices, usage } = parseReply(generateReply, text);
-    const { token_ids, logprobs, finish_reason } = onlyChoice(choices);
-    return toGeneration(request, {
-      tokenIds: token_ids,
-      logprobs: (logprobs?.content ?? []).map(chatLogprob),
-      finishReason: toFinishReason(finish_reason),
-      ...toCounts(usage),
-    });
-  },
+  parse: (text, request) => toWhole(readGenerate(text), request),
+  openStream: (request) => openDeltas(readGenerate, request),
 };
 
 /** The ids are read from the logprobs' names: `return_token_ids` would give them too, and send the whole prompt back with them. */
 export const completionsRoute: Route = {
   path: '/v1/completions',
   around(request, model) {
-    const params = { ...samplingParams(request), return_tokens_as_token_ids: true, stream: false };
+    const params = { ...samplingParams(request), return_tokens_as_token_ids: true, ...streamParams(request) };
     return { head: `${openObject({ request_id: request.requestId, model })}"prompt":[`, tail: `],${JSON.stringify(params).slice(1)}` };
   },
-  parse(text, request) {
-    const { choices, usage } = parseReply(completionsReply, text);
-    const { logprobs, finish_reason } = onlyChoice(choices);
-    return toGeneration(request, {
-      tokenIds: (logprobs?.tokens ?? []).map(fromTokenName),
-      logprobs: logprobs?.token_logprobs ?? [],
-      finishReason: toFinishReason(finish_reason),
-      ...toCounts(usage),
-    });
-  },
+  parse: (text, request) => toWhole(readCompletions(text), request),
+  openStream: (request) => openDeltas(readCompletions, request),
 };
+
+function streamParams({ onTokens }: GenerateRequest): Record<string, unknown> {
+  return onTokens ? { stream: true, stream_options: { include_usage: true } } : { stream: false };
+}
 
 /** Servers have defaults of their own (16 tokens, the model's generation config), so every field is always sent. */
 function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
@@ -82,10 +70,54 @@ const completionsReply = z.looseObject({
   usage: usageReply.nullish(),
 });
 
-function onlyChoice<T>(choices: readonly T[]): T {
+/** A whole reply, or one event of a stream, whose last has no choice but the usage. */
+interface Part {
+  readonly choices: readonly Pick<RawTokens, 'tokenIds' | 'logprobs'>[];
+  readonly finish?: string | null | undefined;
+  readonly usage?: Usage | null | undefined;
+}
+
+function readGenerate(text: string): Part {
+  const { choices, usage } = parseReply(generateReply, text);
+  const read = choices.map(({ token_ids, logprobs }) => ({ tokenIds: token_ids, logprobs: (logprobs?.content ?? []).map(chatLogprob) }));
+  return { choices: read, finish: choices[0]?.finish_reason, usage };
+}
+
+function readCompletions(text: string): Part {
+  const { choices, usage } = parseReply(completionsReply, text);
+  const read = choices.map(({ logprobs }) => ({
+    tokenIds: (logprobs?.tokens ?? []).map(fromTokenName),
+    logprobs: logprobs?.token_logprobs ?? [],
+  }));
+  return { choices: read, finish: choices[0]?.finish_reason, usage };
+}
+
+function toWhole({ choices, finish, usage }: Part, request: GenerateRequest): Generation {
   const [first] = choices;
   if (first === undefined || choices.length > 1) throw refuse(`${choices.length} choices where one was asked for`);
-  return first;
+  return toGeneration(request, { ...first, finishReason: toFinishReason(finish), ...toCounts(usage) });
+}
+
+/** Each event brings what is new. */
+function openDeltas(read: (text: string) => Part, request: GenerateRequest): TokenStream {
+  const tokenIds: unknown[] = [];
+  const logprobs: unknown[] = [];
+  let finish: Part['finish'];
+  let usage: Part['usage'];
+  return {
+    tokenIds,
+    logprobs,
+    take(text) {
+      const part = read(text);
+      if (part.choices.length > 1) throw refuse(`${part.choices.length} choices where one was asked for`);
+      tokenIds.push(...(part.choices[0]?.tokenIds ?? []));
+      logprobs.push(...(part.choices[0]?.logprobs ?? []));
+      finish = part.finish ?? finish;
+      usage = part.usage ?? usage;
+    },
+    end: (isCut) =>
+      toGeneration(request, { tokenIds, logprobs, finishReason: isCut ? 'abort' : toFinishReason(finish), ...toCounts(usage) }),
+  };
 }
 
 /** The entry names its token as `token_id:<id>` or by its text; the logprob is all that is taken. */

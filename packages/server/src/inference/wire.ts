@@ -7,9 +7,21 @@ import type { GenerateRequest, Generation } from './backend.ts';
 
 export interface Route {
   readonly path: string;
-  /** The JSON around the prompt's ids. */
+  /** The JSON around the prompt's ids. A request with `onTokens` asks for a stream, where the route has one. */
   around(request: GenerateRequest, model: string | undefined): { readonly head: string; readonly tail: string };
   parse(text: string, request: GenerateRequest): Generation;
+  /** Absent where the server's stream is not exact. */
+  openStream?(request: GenerateRequest): TokenStream;
+}
+
+/** A reply that comes in parts, each the data of one event. */
+export interface TokenStream {
+  take(text: string): void;
+  /** All that has come. */
+  readonly tokenIds: readonly unknown[];
+  readonly logprobs: readonly unknown[];
+  /** As the server ended it, or, where it was cut off, as aborted. */
+  end(isCut: boolean): Generation;
 }
 
 // Arrays of tokens are checked by hand: a schema run on each of thousands of entries would cost more than all else in a turn.
@@ -51,6 +63,26 @@ export function toGeneration({ promptTokens, maxTokens }: GenerateRequest, raw: 
     logprobs[i] = toLogprob(raw.logprobs[i]);
   }
   return { tokenIds, logprobs, finishReason, ...(typeof cachedTokens === 'number' ? { cachedTokens } : {}) };
+}
+
+/** Tells `onTokens` what each event brings, and refuses more than was asked for as soon as it comes. */
+export function watchStream(stream: TokenStream, request: GenerateRequest): (data: string) => void {
+  let told = 0;
+  return (data) => {
+    stream.take(data);
+    const tokenIds = stream.tokenIds.slice(told);
+    if (tokenIds.length === 0) return;
+    const part = toGeneration(
+      { ...request, maxTokens: request.maxTokens - told },
+      {
+        tokenIds,
+        logprobs: stream.logprobs.slice(told),
+        finishReason: 'abort',
+      },
+    );
+    told += tokenIds.length;
+    request.onTokens?.(part.tokenIds, part.logprobs);
+  };
 }
 
 function toTokenId(value: unknown): number {

@@ -71,6 +71,34 @@ test('a reply that tells new weights began at the earliest with those of the rep
   assert.deepEqual((await backend.generate(makeRequest())).policyVersions, { first: 5, last: 5 });
 });
 
+test('a stream may bring all so far or only what is new, and its count tells which', () => {
+  const event = (ids: number[], total: number, type?: string) =>
+    JSON.stringify({
+      output_ids: ids,
+      meta_info: {
+        finish_reason: type ? { type } : null,
+        prompt_tokens: 3,
+        completion_tokens: total,
+        weight_version: String(total),
+        output_token_logprobs: ids.map((id) => [-id, id, null]),
+      },
+    });
+  for (const parts of [
+    [event([5], 1), event([5, 6], 2), event([5, 6, 9], 3, 'stop')],
+    [event([5], 1), event([6], 2), event([9], 3, 'stop')],
+  ]) {
+    const stream = sglangRoute.openStream?.(makeRequest()) ?? assert.fail('no stream');
+    for (const part of parts) stream.take(part);
+    const { tokenIds, logprobs, policyVersions } = stream.end(false);
+    assert.deepEqual([[...tokenIds], [...logprobs], policyVersions], [[5, 6, 9], [-5, -6, -9], { first: 1, last: 3 }]);
+  }
+  const stream = sglangRoute.openStream?.(makeRequest()) ?? assert.fail('no stream');
+  stream.take(event([5], 1));
+  assert.throws(() => stream.take(event([6], 4)), /2 tokens where it counts 4/);
+  assert.throws(() => stream.end(false), /finish reason/);
+  assert.equal(stream.end(true).finishReason, 'abort');
+});
+
 test('the conventions that keep ids whole are always sent, and no top_k is -1', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
   const backend = openSglangBackend({ id: backendId.parse('b1'), url: fake.url, dialect: 'sglang', policyVersion: 0, state: 'up' });
