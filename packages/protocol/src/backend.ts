@@ -3,9 +3,18 @@
 import { z } from 'zod';
 import { backendId } from './ids.ts';
 
-/** `vllm` speaks /inference/v1/generate, and /v1/completions where a server answers that it has no such route. */
-export const dialects = ['vllm', 'vllm-completions'] as const;
+/**
+ * - vllm: /inference/v1/generate, and /v1/completions where a server answers that it has no such route
+ * - vllm-completions: /v1/completions
+ * - sglang: /generate
+ * - llamacpp: /completion
+ */
+export const dialects = ['vllm', 'vllm-completions', 'sglang', 'llamacpp'] as const;
 export type Dialect = (typeof dialects)[number];
+
+/** `processed` logprobs are of the distribution that was sampled from; `raw` ones are from before temperature and penalties. */
+export const logprobsModes = ['raw', 'processed', 'unknown'] as const;
+export type LogprobsMode = (typeof logprobsModes)[number];
 
 export const backendStates = ['up', 'draining'] as const;
 export type BackendState = (typeof backendStates)[number];
@@ -17,6 +26,10 @@ export const joinRequest = z.strictObject({
   model: z.string().min(1).optional().describe('Sent as `model` in every request.'),
   api_key: z.string().min(1).optional().describe('Sent as a bearer token; never shown again.'),
   policy_version: z.int().min(0).default(0).describe('Which weights it serves.'),
+  logprobs_mode: z
+    .enum(logprobsModes)
+    .default('unknown')
+    .describe('What its logprobs are of, as it was started (`--logprobs-mode` of vLLM): no server tells it over HTTP.'),
 });
 export type JoinRequest = z.infer<typeof joinRequest>;
 /** A join as a caller writes it: what has a default may be left out. */
@@ -28,6 +41,7 @@ export const backendView = z.object({
   dialect: z.enum(dialects),
   model: z.string().nullable(),
   policy_version: z.int(),
+  logprobs_mode: z.enum(logprobsModes).describe("As joined, or what the dialect's servers do where they always do the same."),
   state: z.enum(backendStates),
   in_flight: z.int().describe('Rollouts that run on it now, over all workers.'),
 });

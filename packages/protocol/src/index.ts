@@ -11,6 +11,8 @@ export {
   type JoinInput,
   type JoinRequest,
   joinRequest,
+  type LogprobsMode,
+  logprobsModes,
 } from './backend.ts';
 export {
   type Blame,

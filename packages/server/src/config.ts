@@ -6,6 +6,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { httpConfig } from './http/config.ts';
+import { inferenceConfig } from './inference/inference-config.ts';
 import { pipelineConfig } from './pipeline/pipeline-config.ts';
 
 export const serviceConfig = z.strictObject({
@@ -29,6 +30,7 @@ export const serviceConfig = z.strictObject({
     })
     .prefault({}),
   http: httpConfig.prefault({}),
+  inference: inferenceConfig.prefault({}),
   pipeline: pipelineConfig.prefault({}),
 });
 

@@ -76,7 +76,7 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
   const driver = await openBubblewrapDriver({ runDir: config.run, log });
   const conversation = await openConversation(config.tokenizer);
   const pace = new Pace();
-  const pool = stack.use(new BackendPool({ log, pace }));
+  const pool = stack.use(new BackendPool({ log, pace, ...config.inference }));
   const scenarios = await loadScenarios(config.scenarios);
   const worker = stack.use(
     new Worker({

@@ -1,10 +1,12 @@
 // What can go wrong with a backend, by name, and when: by a script or by chance, from a seed so that it can be seen again.
 
+import { outputFaults } from './fake-backend-wire.ts';
+
 /**
  * - http-500, http-429, http-400, context-length: an error answer
- * - reset: the connection breaks before the answer; cut: in the middle of it; hang: nothing ever comes
+ * - reset: the connection breaks before the answer; cut: in the middle of it; hang: nothing ever comes; stuck: its beginning, and then nothing
  * - garbage: not JSON; endless: a reply far too long; no-choices: an empty list
- * - misaligned: one logprob less than ids; no-logprobs: none; floor-logprobs: -9999; bad-ids: not integers
+ * - misaligned: one logprob less than ids; no-logprobs: none; floor-logprobs: -9999; logits: above 0; bad-ids: not integers
  * - too-many: more tokens than asked for; wrong-prompt: it says that it saw another prompt
  * - abort: the server gave up; lateMs: a good answer, this much later
  */
@@ -16,16 +18,11 @@ export const faultKinds = [
   'reset',
   'cut',
   'hang',
+  'stuck',
   'garbage',
   'endless',
   'no-choices',
-  'misaligned',
-  'no-logprobs',
-  'floor-logprobs',
-  'bad-ids',
-  'too-many',
-  'wrong-prompt',
-  'abort',
+  ...outputFaults,
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
 export type Fault = FaultKind | { readonly lateMs: number };

@@ -1,17 +1,22 @@
-// The fake backend's side of vLLM's wire: requests as vLLM reads them, replies with the fields that vLLM writes.
+// What the fake backend's dialects share: a request as it was understood, an output before it is written down, and the faults
+// that are in the output itself, so that each dialect writes them in its own words.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { fakeLogprob } from './fake-logprob.ts';
 
-export type FakeRoute = 'generate' | 'completions';
+/** vLLM's two, SGLang's and llama.cpp's. */
+export type FakeRoute = 'generate' | 'completions' | 'sglang' | 'llamacpp';
+export type Json = Record<string, unknown>;
 
 export interface FakeRequest {
   readonly route: FakeRoute;
   readonly promptIds: Int32Array;
   /** Absent where the caller sent none. */
   readonly maxTokens: number | undefined;
-  /** As sent: `sampling_params` of generate, all but the prompt of completions. */
-  readonly sampling: Readonly<Record<string, unknown>>;
+  /** As sent: `sampling_params` where the dialect has them, else all but the prompt. */
+  readonly sampling: Readonly<Json>;
+  /** All but the prompt and the sampling. */
+  readonly options: Readonly<Json>;
   readonly headers: IncomingHttpHeaders;
 }
 
@@ -21,96 +26,105 @@ export interface FakeAnswer {
   readonly text: string;
 }
 
-/** A string says why the body is refused. */
-export function parseFakeRequest(route: FakeRoute, body: string, headers: IncomingHttpHeaders): FakeRequest | string {
-  let json: unknown;
-  try {
-    json = JSON.parse(body);
-  } catch {
-    return 'the body is not JSON';
-  }
-  if (!isRecord(json)) return 'the body is not an object';
-  const { token_ids, prompt, sampling_params, ...rest } = json;
-  const ids = route === 'generate' ? token_ids : prompt;
-  if (!Array.isArray(ids) || ids.length === 0) return `${route === 'generate' ? 'token_ids' : 'prompt'} must be a list of at least one id`;
-  if (!ids.every((id) => Number.isInteger(id) && id >= 0)) return 'token ids must be integers from 0';
-  const sampling = route === 'generate' ? sampling_params : rest;
-  if (!isRecord(sampling)) return 'sampling_params must be an object';
-  const maxTokens = sampling.max_tokens ?? undefined;
-  if (maxTokens !== undefined && (typeof maxTokens !== 'number' || !Number.isInteger(maxTokens) || maxTokens < 1)) {
-    return `max_tokens must be at least 1, got ${JSON.stringify(maxTokens)}.`;
-  }
-  if (sampling.n !== undefined && sampling.n !== 1) return 'the fake backend gives one choice only';
-  return { route, promptIds: Int32Array.from(ids), maxTokens, sampling, headers };
+/** An answer on its way out; a fault may have made nonsense of it. */
+export interface FakeOutput {
+  readonly tokenIds: readonly unknown[];
+  /** Absent where the server has none to give. */
+  readonly logprobs: readonly unknown[] | undefined;
+  readonly promptTokens: number;
+  readonly finishReason: 'stop' | 'length' | 'abort';
+  readonly text: string;
 }
 
-export function toReply(
-  request: FakeRequest,
-  answer: FakeAnswer,
-  { model, index }: { model: string; index: number },
-): Record<string, unknown> {
-  const given = request.headers['x-request-id'] ?? `fake-${index}`;
-  const prompt = request.promptIds.length;
-  const completion = answer.tokenIds.length;
-  const common = {
-    created: 1_700_000_000,
-    model,
-    usage: { prompt_tokens: prompt, total_tokens: prompt + completion, completion_tokens: completion, prompt_tokens_details: null },
-    kv_transfer_params: null,
-  };
-  if (request.route === 'generate') {
-    return { request_id: `generate-tokens-${given}`, ...common, choices: [toGenerateChoice(request, answer)], prompt_logprobs: null };
-  }
-  return { id: `cmpl-${given}`, object: 'text_completion', ...common, choices: [toCompletionsChoice(request, answer)] };
+export interface FakeServer {
+  readonly model: string;
+  /** Counts the generations. */
+  readonly index: number;
+  readonly weightVersion: string;
+  /** Whether a text of these tokens ends inside a character. */
+  endsInside(tokenIds: readonly unknown[]): boolean;
 }
 
-function toGenerateChoice({ promptIds, sampling }: FakeRequest, { tokenIds, finishReason }: FakeAnswer): Record<string, unknown> {
-  const content = Array.from(tokenIds, (id, i) => {
-    const entry = { token: `token_id:${id}`, logprob: fakeLogprob(promptIds.length + i, id), bytes: null };
-    return { ...entry, top_logprobs: [entry] };
-  });
-  return {
-    index: 0,
-    logprobs: isAbsent(sampling.logprobs) ? null : { content },
-    finish_reason: finishReason,
-    token_ids: Array.from(tokenIds),
-    routed_experts: null,
-    sampling_mask: null,
-  };
+export interface FakeDialect {
+  readonly path: string;
+  /** What a caller gets who does not say how many tokens; absent for all that there is room for. */
+  readonly defaultMaxTokens?: number;
+  /** A string says why the body is refused. */
+  parse(body: Json, headers: IncomingHttpHeaders): FakeRequest | string;
+  reply(request: FakeRequest, output: FakeOutput, server: FakeServer): Json;
+  /** The replies of a stream, where the caller asked for one. */
+  events?(request: FakeRequest, output: FakeOutput, server: FakeServer): Json[] | undefined;
+  /** The reply with its main part missing. */
+  withoutOutput(reply: Json): Json;
+  error(status: number, message: string): Json;
 }
 
-function toCompletionsChoice({ promptIds, sampling }: FakeRequest, { tokenIds, finishReason, text }: FakeAnswer): Record<string, unknown> {
+export function toOutput({ promptIds }: FakeRequest, { tokenIds, finishReason, text }: FakeAnswer): FakeOutput {
   const logprobs = Array.from(tokenIds, (id, i) => fakeLogprob(promptIds.length + i, id));
-  const tokens = Array.from(tokenIds, (id) => `token_id:${id}`);
-  const withIds = sampling.return_token_ids === true;
-  return {
-    index: 0,
-    text,
-    logprobs: isAbsent(sampling.logprobs)
-      ? null
-      : {
-          text_offset: tokens.map(() => 0),
-          token_logprobs: logprobs,
-          tokens,
-          top_logprobs: tokens.map((token, i) => ({ [token]: logprobs[i] })),
-        },
-    finish_reason: finishReason,
-    stop_reason: null,
-    token_ids: withIds ? Array.from(tokenIds) : null,
-    prompt_logprobs: null,
-    prompt_token_ids: withIds ? Array.from(promptIds) : null,
-  };
+  return { tokenIds: Array.from(tokenIds), logprobs, promptTokens: promptIds.length, finishReason, text };
 }
 
-export function toErrorReply(status: number, message: string): Record<string, unknown> {
-  const type = status === 404 ? 'NotFoundError' : status < 500 ? 'BadRequestError' : 'InternalServerError';
-  return { error: { message, type, param: null, code: status } };
+/** How many tokens each event of a stream brings at most. */
+const tokensPerEvent = 3;
+
+/** The output in parts; only the last is told how it ended. */
+export function splitOutput(output: FakeOutput, { isCumulative }: { isCumulative: boolean }): (FakeOutput & { isLast: boolean })[] {
+  const { tokenIds, logprobs } = output;
+  const count = Math.max(1, Math.ceil(tokenIds.length / tokensPerEvent));
+  return Array.from({ length: count }, (_, i) => {
+    const [begin, end] = [isCumulative ? 0 : i * tokensPerEvent, (i + 1) * tokensPerEvent];
+    return { ...output, tokenIds: tokenIds.slice(begin, end), logprobs: logprobs?.slice(begin, end), isLast: i === count - 1 };
+  });
 }
 
-function isAbsent(value: unknown): boolean {
-  return value === undefined || value === null;
+export const outputFaults = [
+  'misaligned',
+  'no-logprobs',
+  'floor-logprobs',
+  'logits',
+  'bad-ids',
+  'too-many',
+  'wrong-prompt',
+  'abort',
+] as const;
+export type OutputFault = (typeof outputFaults)[number];
+
+export function spoilOutput(output: FakeOutput, fault: OutputFault): FakeOutput {
+  const { tokenIds, logprobs = [] } = output;
+  switch (fault) {
+    case 'misaligned':
+      return { ...output, logprobs: logprobs.slice(0, -1) };
+    case 'no-logprobs':
+      return { ...output, logprobs: undefined };
+    case 'floor-logprobs':
+      return { ...output, logprobs: [-9999, ...logprobs.slice(1)] };
+    case 'logits':
+      return { ...output, logprobs: [12.5, ...logprobs.slice(1)] };
+    case 'bad-ids':
+      return { ...output, tokenIds: ['12', ...tokenIds.slice(1)] };
+    case 'too-many':
+      return { ...output, tokenIds: [...tokenIds, ...Array(1000).fill(1)], logprobs: [...logprobs, ...Array(1000).fill(-1)] };
+    case 'wrong-prompt':
+      return { ...output, promptTokens: output.promptTokens + 1 };
+    case 'abort':
+      return { ...output, finishReason: 'abort' };
+  }
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+/** The ids of a prompt; a string says why they are refused. */
+export function parseIds(name: string, ids: unknown): Int32Array | string {
+  if (!Array.isArray(ids) || ids.length === 0) return `${name} must be a list of at least one id`;
+  if (!ids.every((id) => Number.isInteger(id) && id >= 0)) return 'token ids must be integers from 0';
+  return Int32Array.from(ids);
+}
+
+/** Absent where none was sent; a string says why it is refused. */
+export function parseMaxTokens(name: string, value: unknown): number | undefined | string {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1) return value;
+  return `${name} must be at least 1, got ${JSON.stringify(value)}.`;
+}
+
+export function isRecord(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,4 @@
-// A fake backend: an HTTP server that speaks vLLM's token API, with a policy in place of a model, and latency and faults on
+// A fake backend: an HTTP server that speaks the token APIs of vLLM, SGLang and llama.cpp, with a policy in place of a model, and latency and faults on
 // order. What it answers depends only on the prompt, so every token that a service got from it can be checked.
 
 import { EventEmitter, once } from 'node:events';
@@ -7,9 +7,12 @@ import type { AddressInfo } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Fault, Faults } from './fake-backend-faults.ts';
-import { writeJson, writeSpoiled } from './fake-backend-spoil.ts';
+import { writeEvents, writeJson, writeSpoiled } from './fake-backend-spoil.ts';
 import { type FakeTokens, findAssistantStarts, openFakeTokens } from './fake-backend-tokens.ts';
-import { type FakeAnswer, type FakeRequest, type FakeRoute, parseFakeRequest, toErrorReply, toReply } from './fake-backend-wire.ts';
+import { type FakeAnswer, type FakeDialect, type FakeRequest, isRecord, outputFaults, spoilOutput, toOutput } from './fake-backend-wire.ts';
+import { llamacppCompletion } from './fake-llamacpp.ts';
+import { sglangGenerate } from './fake-sglang.ts';
+import { toVllmError, vllmCompletions, vllmGenerate } from './fake-vllm.ts';
 import type { Policy, PolicyInput } from './policy.ts';
 
 export type Latency =
@@ -26,11 +29,15 @@ export interface FakeBackendOptions {
   readonly model?: string;
   readonly maxModelLen?: number;
   readonly apiKey?: string;
+  /** What SGLang tells in every reply. */
+  readonly weightVersion?: string;
   /** Older servers have no /inference/v1/generate. */
   readonly withoutGenerate?: boolean;
   /** How many of the newest requests are kept. */
   readonly keep?: number;
 }
+
+const dialects = [vllmGenerate, vllmCompletions, sglangGenerate, llamacppCompletion];
 
 export class FakeBackend implements AsyncDisposable {
   /** The newest requests, oldest first. */
@@ -41,10 +48,11 @@ export class FakeBackend implements AsyncDisposable {
   readonly #tokens: FakeTokens;
   readonly #server = createServer((request, response) => {
     // A policy that throws is an engine that broke.
-    this.#serve(request, response).catch((error) => writeJson(response, 500, toErrorReply(500, String(error))));
+    this.#serve(request, response).catch((error) => writeJson(response, 500, toVllmError(500, String(error))));
   });
   #latency: Latency;
   #faults: Faults | undefined;
+  #weightVersion: string;
   #generations = 0;
   #misses = 0;
   #running = 0;
@@ -55,6 +63,7 @@ export class FakeBackend implements AsyncDisposable {
     this.#tokens = tokens;
     this.#latency = options.latencyMs ?? 0;
     this.#faults = options.faults;
+    this.#weightVersion = options.weightVersion ?? 'default';
     this.#server.keepAliveTimeout = 60_000;
   }
 
@@ -81,6 +90,10 @@ export class FakeBackend implements AsyncDisposable {
     this.#latency = latencyMs;
   }
 
+  setWeightVersion(version: string): void {
+    this.#weightVersion = version;
+  }
+
   /** Counts from the next generation on. */
   setFaults(faults: Faults | undefined): void {
     const base = this.#generations;
@@ -103,15 +116,12 @@ export class FakeBackend implements AsyncDisposable {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { model = 'fake', apiKey, maxModelLen = 131_072 } = this.#options;
     const path = request.url?.split('?')[0];
-    if (apiKey !== undefined && path?.includes('/v1') && request.headers.authorization !== `Bearer ${apiKey}`) {
+    const dialect = request.method === 'POST' ? dialects.find((candidate) => candidate.path === path) : undefined;
+    if (apiKey !== undefined && (dialect || path?.includes('/v1')) && request.headers.authorization !== `Bearer ${apiKey}`) {
       return writeJson(response, 401, { error: 'Unauthorized' });
     }
+    if (dialect && !(dialect === vllmGenerate && this.#options.withoutGenerate)) return await this.#generate(dialect, request, response);
     switch (`${request.method} ${path}`) {
-      case 'POST /inference/v1/generate':
-        if (this.#options.withoutGenerate) return this.#miss(response);
-        return await this.#generate('generate', request, response);
-      case 'POST /v1/completions':
-        return await this.#generate('completions', request, response);
       case 'POST /tokenize':
         return await this.#tokenize(request, response);
       case 'GET /health':
@@ -139,16 +149,17 @@ export class FakeBackend implements AsyncDisposable {
     writeJson(response, 404, { detail: 'Not Found' });
   }
 
-  async #generate(route: FakeRoute, incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #generate(dialect: FakeDialect, incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readText(incoming).catch(() => undefined);
     if (body === undefined) return; // the caller went away while it was sending
-    const request = parseFakeRequest(route, body, incoming.headers);
-    if (typeof request === 'string') return writeJson(response, 400, toErrorReply(400, request));
-    const { model = 'fake', maxModelLen = 131_072, keep = 256 } = this.#options;
+    const json = parseJson(body);
+    const request = isRecord(json) ? dialect.parse(json, incoming.headers) : 'the body is not a JSON object';
+    if (typeof request === 'string') return writeJson(response, 400, dialect.error(400, request));
+    const { maxModelLen = 131_072, keep = 256 } = this.#options;
     const room = maxModelLen - request.promptIds.length;
     if (room < (request.maxTokens ?? 1)) {
       const message = `This model's maximum context length is ${maxModelLen} tokens. However, you requested ${request.maxTokens} output tokens and your prompt contains ${request.promptIds.length} input tokens.`;
-      return writeJson(response, 400, toErrorReply(400, message));
+      return writeJson(response, 400, dialect.error(400, message));
     }
     const index = this.#generations++;
     this.requests.push(request);
@@ -156,18 +167,37 @@ export class FakeBackend implements AsyncDisposable {
     this.#running += 1;
     this.events.emit('request', request);
     try {
-      const answer = this.#answer(request, route === 'completions' ? 16 : room);
+      const answer = this.#answer(request, dialect.defaultMaxTokens ?? room);
       const fault = this.#faults?.(index);
       if (!(await this.#wait(response, { index, answer, request, fault }))) return void this.events.emit('abort', request);
-      const reply = toReply(request, answer, { model, index });
       this.#sampledTokens += answer.tokenIds.length;
-      if (typeof fault === 'string') writeSpoiled(response, reply, fault);
-      else writeJson(response, 200, reply);
-      if (fault === 'hang' && !response.closed) await once(response, 'close');
-      this.events.emit(fault === 'hang' ? 'abort' : 'answer', request);
+      this.#write(response, dialect, { request, answer, fault, index });
+      const isSilent = fault === 'hang' || fault === 'stuck';
+      if (isSilent && !response.closed) await once(response, 'close');
+      this.events.emit(isSilent ? 'abort' : 'answer', request);
     } finally {
       this.#running -= 1;
     }
+  }
+
+  #write(
+    response: ServerResponse,
+    dialect: FakeDialect,
+    { request, answer, fault, index }: { request: FakeRequest; answer: FakeAnswer; fault: Fault | undefined; index: number },
+  ): void {
+    const { model = 'fake' } = this.#options;
+    const { decode } = this.#tokens;
+    const outputFault = outputFaults.find((kind) => kind === fault);
+    const whole = toOutput(request, answer);
+    const output = outputFault ? spoilOutput(whole, outputFault) : whole;
+    const endsInside = (tokenIds: readonly unknown[]) => decode(tokenIds.map(Number)).endsWith('\ufffd');
+    const server = { model, index, weightVersion: this.#weightVersion, endsInside };
+    const events = dialect.events?.(request, output, server);
+    const isStreamed = typeof fault !== 'string' || outputFault !== undefined || fault === 'stuck';
+    const reply = dialect.reply(request, output, server);
+    if (events && isStreamed) writeEvents(response, events, fault);
+    else if (typeof fault === 'string') writeSpoiled(response, reply, { fault, dialect });
+    else writeJson(response, 200, reply);
   }
 
   /** False when the caller has gone before the time is up. */
@@ -211,7 +241,7 @@ export class FakeBackend implements AsyncDisposable {
     const { maxModelLen = 131_072 } = this.#options;
     const json: unknown = await readText(incoming).then(JSON.parse, () => undefined);
     const prompt = typeof json === 'object' && json !== null && 'prompt' in json ? json.prompt : undefined;
-    if (typeof prompt !== 'string') return writeJson(response, 400, toErrorReply(400, 'the fake backend tokenizes a prompt only'));
+    if (typeof prompt !== 'string') return writeJson(response, 400, toVllmError(400, 'the fake backend tokenizes a prompt only'));
     const tokens = Array.from(this.#tokens.encode(prompt));
     writeJson(response, 200, { count: tokens.length, max_model_len: maxModelLen, tokens, token_strs: null });
   }
@@ -226,6 +256,14 @@ export class FakeBackend implements AsyncDisposable {
       ['counter', 'request_success_total', this.#generations - this.#running],
     ];
     return rows.map(([kind, name, value]) => `# TYPE vllm:${name} ${kind}\nvllm:${name}{model_name="${model}"} ${value}\n`).join('');
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // what is not JSON is no object either
   }
 }
 

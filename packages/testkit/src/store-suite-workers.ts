@@ -117,7 +117,7 @@ export function defineWorkerTests(openBed: OpenBed): void {
 
   test('backends join, change, drain and leave, and their keys are never told', async () => {
     await using bed = await openTimedBed(openBed);
-    const [a, b] = [makeBackend('a'), makeBackend('b', { apiKey: 'secret', model: 'm' })];
+    const [a, b] = [makeBackend('a'), makeBackend('b', { apiKey: 'secret', model: 'm', logprobsMode: 'raw' })];
     await bed.store.joinBackend(b);
     await bed.store.joinBackend(a);
     assert.deepEqual(await (await bed.another()).backends(), [a, b]);

@@ -47,6 +47,13 @@ export class Deadline implements Disposable {
     }
   }
 
+  /** Takes back what was charged for time that turned out not to be the charged one's own. Too late once it has expired. */
+  refund(ms: number): void {
+    if (this.#waits === 0) this.#pause();
+    this.#chargedMs -= ms;
+    if (this.#waits === 0) this.#resume();
+  }
+
   [Symbol.dispose](): void {
     this.#stop();
   }

@@ -8,13 +8,15 @@ export interface RetryOptions {
   readonly attempts: number;
   /** The pause after the first failure; it doubles after each further one. */
   readonly delayMs: number;
+  /** Wraps each pause. */
+  readonly uncharged?: <T>(wait: () => Promise<T>) => Promise<T>;
   readonly signal?: AbortSignal;
   readonly clock?: Clock;
 }
 
 /** `work` is told how many calls failed before it. Throws what the last call threw, or the signal's reason. */
 export async function retry<T>(work: (failures: number) => Promise<T>, options: RetryOptions): Promise<T> {
-  const { attempts, delayMs, signal, clock = systemClock } = options;
+  const { attempts, delayMs, signal, clock = systemClock, uncharged = (wait) => wait() } = options;
   for (let failures = 0; ; failures++) {
     signal?.throwIfAborted();
     try {
@@ -23,6 +25,6 @@ export async function retry<T>(work: (failures: number) => Promise<T>, options: 
       signal?.throwIfAborted();
       if (failures + 1 >= attempts || !(error instanceof RolloutError && error.retryable)) throw error;
     }
-    await sleep(delayMs * 2 ** failures, { clock, ...(signal ? { signal } : {}) });
+    await uncharged(() => sleep(delayMs * 2 ** failures, { clock, ...(signal ? { signal } : {}) }));
   }
 }

@@ -36,6 +36,7 @@ export function toBackendRecord(join: JoinRequest): BackendRecord {
     state: 'up',
     ...(join.model === undefined ? {} : { model: join.model }),
     ...(join.api_key === undefined ? {} : { apiKey: join.api_key }),
+    ...(join.logprobs_mode === 'unknown' ? {} : { logprobsMode: join.logprobs_mode }),
   };
 }
 

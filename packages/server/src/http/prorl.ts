@@ -162,7 +162,7 @@ function mountControl(app: FastifyInstance, front: Front, context: Context): voi
 
 async function addServer(address: string, { store }: Context): Promise<string> {
   const join = await check(
-    joinRequest.pick({ url: true, dialect: true, policy_version: true }),
+    joinRequest.pick({ url: true, dialect: true, policy_version: true, logprobs_mode: true }),
     { url: toBackendUrl(address) },
     { at: ['address'] },
   );

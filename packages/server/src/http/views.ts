@@ -1,6 +1,7 @@
 // What the store keeps, as the wire shows it.
 
 import type { BackendView, RolloutView } from '@millrace/protocol';
+import { logprobsOf } from '../inference/logprobs.ts';
 import type { RolloutRecord, Store, WorkerRecord } from '../store/store.ts';
 
 export type BackendRecord = Parameters<Store['joinBackend']>[0];
@@ -30,7 +31,8 @@ export function toRolloutView(record: RolloutRecord): RolloutView {
 export function toBackendView(backend: BackendRecord, workers: readonly WorkerRecord[]): BackendView {
   const { id, url, dialect, model, policyVersion, state } = backend;
   const inFlight = workers.reduce((total, { report }) => total + (report?.backends[id] ?? 0), 0);
-  return { id, url, dialect, model: model ?? null, policy_version: policyVersion, state, in_flight: inFlight };
+  const logprobs_mode = logprobsOf(backend);
+  return { id, url, dialect, model: model ?? null, policy_version: policyVersion, logprobs_mode, state, in_flight: inFlight };
 }
 
 export function toTime(ms: number): string {

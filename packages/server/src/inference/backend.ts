@@ -1,6 +1,6 @@
 // The backend contract: continue these token ids. An adapter for each dialect keeps it; the pool chooses among them.
 
-import type { BackendId, BackendState, Dialect, FinishReason, Sampling } from '@millrace/protocol';
+import type { BackendId, BackendState, Dialect, FinishReason, LogprobsMode, Sampling } from '@millrace/protocol';
 
 /** A backend as the store keeps it and the pool is told of it. */
 export interface BackendRecord {
@@ -10,6 +10,8 @@ export interface BackendRecord {
   readonly model?: string;
   readonly apiKey?: string;
   readonly policyVersion: number;
+  /** As its operator says; absent where nobody said. */
+  readonly logprobsMode?: LogprobsMode;
   readonly state: BackendState;
 }
 
@@ -25,6 +27,10 @@ export interface GenerateRequest {
   readonly sessionId: string;
   readonly requestId: string;
   readonly signal: AbortSignal;
+  /** Told of the tokens as they come, where the server can stream them exactly; each token once, in order. */
+  readonly onTokens?: (tokenIds: Int32Array, logprobs: Float32Array) => void;
+  /** Ends the generation with what has come so far, as `abort`: nothing, unless it was streamed. */
+  readonly cut?: AbortSignal;
 }
 
 /** `tokenIds` and `logprobs` have the same length; an adapter refuses a reply in which they do not align. */
@@ -33,11 +39,15 @@ export interface Generation {
   readonly logprobs: Float32Array;
   readonly finishReason: FinishReason;
   readonly cachedTokens?: number;
+  /** Which weights sampled it, where the server itself says so; it is believed over the record. */
+  readonly policyVersions?: { readonly first: number; readonly last: number };
 }
 
 export interface Backend {
   readonly id: BackendId;
   readonly policyVersion: number;
+  /** What the logprobs are of. */
+  readonly logprobs: LogprobsMode;
   /** Throws `backend-failed` (try again, here or elsewhere), `backend-refused` (the request itself is wrong) or `backend-bad-reply`. */
   generate(request: GenerateRequest): Promise<Generation>;
 }

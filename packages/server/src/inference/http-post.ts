@@ -3,7 +3,7 @@
 
 import { Readable } from 'node:stream';
 import { RolloutError } from '@millrace/protocol';
-import { type Dispatcher, request } from 'undici';
+import { type Dispatcher, errors, request } from 'undici';
 
 export interface Post {
   readonly url: string;
@@ -11,15 +11,21 @@ export interface Post {
   readonly body: readonly Buffer[];
   readonly maxReplyBytes: number;
   readonly signal: AbortSignal;
+  /** After so long without a byte from the server the call has failed. A generation that is not streamed is silent until it ends. */
+  readonly stallMs?: number;
   readonly dispatcher?: Dispatcher;
+  /** Gets the data of each server-sent event of an answer that is a stream of them. */
+  readonly onEvent?: (data: string) => void;
 }
 
 export interface Reply {
   readonly status: number;
   readonly text: string;
+  /** It came as events, and has no text. */
+  readonly isStream?: boolean;
 }
 
-export async function post({ url, headers, body, maxReplyBytes, signal, dispatcher }: Post): Promise<Reply> {
+export async function post({ url, headers, body, maxReplyBytes, signal, stallMs = 0, dispatcher, onEvent }: Post): Promise<Reply> {
   try {
     const reply = await request(url, {
       method: 'POST',
@@ -27,16 +33,19 @@ export async function post({ url, headers, body, maxReplyBytes, signal, dispatch
       // Not joined: the context is in `body` as it is in the ledger, and copying it would cost every turn its whole length.
       body: Readable.from(body, { objectMode: false, highWaterMark: byteLength(body) }),
       signal,
-      // A long generation is silent until it ends; the signal is its deadline.
-      headersTimeout: 0,
-      bodyTimeout: 0,
+      headersTimeout: stallMs,
+      bodyTimeout: stallMs,
       ...(dispatcher ? { dispatcher } : {}),
     });
-    return { status: reply.statusCode, text: await readBounded(reply.body, maxReplyBytes) };
+    const isStream = reply.statusCode === 200 && `${reply.headers['content-type']}`.startsWith('text/event-stream');
+    if (!isStream || !onEvent) return { status: reply.statusCode, text: await readBounded(reply.body, maxReplyBytes) };
+    for await (const data of readEvents(reply.body, maxReplyBytes)) onEvent(data);
+    return { status: reply.statusCode, text: '', isStream };
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof RolloutError) throw error;
-    throw new RolloutError('backend-failed', `POST ${url}: ${describe(error)}`, { cause: error });
+    const what = isStall(error) ? `nothing came for ${stallMs / 1000} s` : describe(error);
+    throw new RolloutError('backend-failed', `POST ${url}: ${what}`, { cause: error });
   }
 }
 
@@ -52,8 +61,27 @@ async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promi
   return Buffer.concat(chunks, bytes).toString('utf8');
 }
 
+/** The data of each event up to `[DONE]`. Every server here writes one line of data for each. */
+async function* readEvents(body: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<string> {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const chunk of body) {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
+      const line = rest.toString('utf8', 0, end).trim();
+      rest = rest.subarray(end + 1);
+      if (line === 'data: [DONE]') return;
+      if (line.startsWith('data: ')) yield line.slice(6);
+    }
+    if (rest.length > maxBytes) throw new RolloutError('backend-bad-reply', `an event is longer than ${maxBytes} bytes`);
+  }
+}
+
 function byteLength(buffers: readonly Buffer[]): number {
   return buffers.reduce((total, buffer) => total + buffer.length, 0);
+}
+
+function isStall(error: unknown): boolean {
+  return error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError;
 }
 
 function describe(error: unknown): string {

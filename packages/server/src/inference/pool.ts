@@ -4,12 +4,12 @@
 import type { BackendId } from '@millrace/protocol';
 import { RolloutError } from '@millrace/protocol';
 import { Agent } from 'undici';
-import { type Log, silentLog } from '../base/log.ts';
+import type { Log } from '../base/log.ts';
 import type { Pace } from '../base/pace.ts';
 import { raceSignal } from '../base/race.ts';
 import type { Backend, BackendRecord } from './backend.ts';
+import { openBackend } from './open-backend.ts';
 import { chooseBackend } from './routing.ts';
-import { openVllmBackend } from './vllm.ts';
 
 /** A rollout's place on a backend. Disposing gives it back; twice is once. */
 export interface Lease extends Disposable {
@@ -21,7 +21,9 @@ export interface Lease extends Disposable {
 export interface PoolOptions {
   readonly log?: Log;
   readonly pace?: Pace;
-  /** How a record becomes a backend; vLLM over the pool's own connections where it is absent. */
+  /** A backend from which nothing at all came for so long has failed its call. */
+  readonly stallMs?: number;
+  /** How a record becomes a backend; by its dialect, over the pool's own connections, where it is absent. */
   readonly open?: (record: BackendRecord) => Backend;
 }
 
@@ -39,8 +41,8 @@ export class BackendPool implements AsyncDisposable {
   readonly #closed = new AbortController();
   #someUp = Promise.withResolvers<void>();
 
-  constructor({ log = silentLog, pace, open }: PoolOptions = {}) {
-    this.#open = open ?? ((record) => openVllmBackend(record, { dispatcher: this.#agent, log, ...(pace ? { pace } : {}) }));
+  constructor({ open, ...options }: PoolOptions = {}) {
+    this.#open = open ?? ((record) => openBackend(record, { dispatcher: this.#agent, ...options }));
   }
 
   /** The records are all there are: others leave. Those that stay keep their rollouts and connections. */
@@ -119,6 +121,7 @@ function isSame(a: BackendRecord, b: BackendRecord): boolean {
     a.model === b.model &&
     a.apiKey === b.apiKey &&
     a.policyVersion === b.policyVersion &&
+    a.logprobsMode === b.logprobsMode &&
     a.state === b.state
   );
 }

@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { type BackendId, RolloutError, type Sampling } from '@millrace/protocol';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { retry } from '../base/retry.ts';
 import type { Ledger } from '../trajectory/ledger.ts';
 import type { Backend, Generation } from './backend.ts';
@@ -14,8 +14,10 @@ export interface SessionOptions {
   readonly pool: BackendPool;
   /** The same for every call, so that outer routers keep the rollout on one server. */
   readonly sessionId: string;
-  /** Wraps each wait for a backend to exist, which no clock may charge. */
+  /** Wraps each wait for a backend to exist and each pause after a failed call, which no clock may charge. */
   readonly uncharged?: <T>(wait: () => Promise<T>) => Promise<T>;
+  /** Gives back what a failed call took: the agent pays only for those that were answered. */
+  readonly refund?: (ms: number) => void;
   readonly clock?: Clock;
   /** Calls per turn at most, and the pause after the first that fails. */
   readonly attempts?: number;
@@ -37,6 +39,11 @@ export interface SampledTurn extends Generation {
   readonly retries: number;
 }
 
+interface Held {
+  readonly lease: Lease;
+  readonly backend: Backend;
+}
+
 export class Session implements Disposable {
   readonly ledger: Ledger;
   readonly #options: SessionOptions;
@@ -49,9 +56,9 @@ export class Session implements Disposable {
 
   /** Continues the ledger's ids, which it does not change. Throws what the last try threw, or the signal's reason. */
   async sample(options: SampleOptions): Promise<SampledTurn> {
-    const { attempts = 4, delayMs = 250, clock } = this.#options;
+    const { attempts = 4, delayMs = 250, clock = systemClock, uncharged = (wait) => wait() } = this.#options;
     const { signal } = options;
-    return await retry((failures) => this.#try(options, failures), { attempts, delayMs, signal, ...(clock ? { clock } : {}) });
+    return await retry((failures) => this.#try(options, failures), { attempts, delayMs, signal, clock, uncharged });
   }
 
   /** Gives the backend back. */
@@ -60,8 +67,20 @@ export class Session implements Disposable {
     this.#lease = undefined;
   }
 
-  async #try({ sampling, maxTokens, stopTokenIds, signal }: SampleOptions, failures: number): Promise<SampledTurn> {
-    const { lease, backend } = await this.#hold(signal, failures > 0);
+  async #try(options: SampleOptions, failures: number): Promise<SampledTurn> {
+    const held = await this.#hold(options.signal, failures > 0);
+    const { clock = systemClock, refund } = this.#options;
+    const startedAt = clock.monotonic();
+    try {
+      return await this.#call(held, options, failures);
+    } catch (error) {
+      if (!options.signal.aborted) refund?.(clock.monotonic() - startedAt);
+      throw error;
+    }
+  }
+
+  async #call({ lease, backend }: Held, options: SampleOptions, failures: number): Promise<SampledTurn> {
+    const { sampling, maxTokens, stopTokenIds, signal } = options;
     const { sessionId } = this.#options;
     const first = backend.policyVersion;
     const generation = await backend.generate({
@@ -77,11 +96,11 @@ export class Session implements Disposable {
     // The server gave up on the request, as at a weight swap: what it had so far is no turn of the policy.
     if (generation.finishReason === 'abort') throw new RolloutError('backend-failed', `${backend.id} aborted the generation`);
     const last = lease.backend?.policyVersion ?? first;
-    return { ...generation, backend: backend.id, policyVersions: { first, last }, retries: failures };
+    return { policyVersions: { first, last }, ...generation, backend: backend.id, retries: failures };
   }
 
   /** The backend of the turn before, unless it has failed or left. */
-  async #hold(signal: AbortSignal, failed: boolean): Promise<{ readonly lease: Lease; readonly backend: Backend }> {
+  async #hold(signal: AbortSignal, failed: boolean): Promise<Held> {
     const { pool, uncharged = (wait) => wait() } = this.#options;
     for (;;) {
       const { backend } = this.#lease ?? {};

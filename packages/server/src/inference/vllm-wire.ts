@@ -1,16 +1,9 @@
-// vLLM's two token routes on the wire: what is sent before and after the prompt's ids, and what a reply must be to be believed.
-// A reply whose ids, logprobs and counts do not fit together exactly is refused as `backend-bad-reply`.
+// vLLM's two token routes on the wire: what is sent before and after the prompt's ids, and what is read from a reply.
 
-import { type FinishReason, RolloutError } from '@millrace/protocol';
+import type { FinishReason } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
-
-export interface Route {
-  readonly path: string;
-  /** The JSON around the prompt's ids. */
-  around(request: GenerateRequest, model: string | undefined): { readonly head: string; readonly tail: string };
-  parse(text: string, request: GenerateRequest): Generation;
-}
+import { array, parseReply, type RawTokens, type Route, refuse, type TokenStream, toGeneration } from './wire.ts';
 
 export const generateRoute: Route = {
   path: '/inference/v1/generate',
@@ -19,37 +12,26 @@ export const generateRoute: Route = {
     const params = { ...samplingParams(request), detokenize: false };
     return {
       head: `${openObject({ request_id: requestId, model })}"token_ids":[`,
-      tail: `],"sampling_params":${JSON.stringify(params)},"stream":false}`,
+      tail: `],"sampling_params":${JSON.stringify(params)},${JSON.stringify(streamParams(request)).slice(1)}`,
     };
   },
-  parse(text, request) {
-    const reply = parseReply(generateReply, text);
-    const { token_ids, logprobs, finish_reason } = onlyChoice(reply.choices);
-    return toGeneration(request, {
-      tokenIds: token_ids,
-      logprobs: (logprobs?.content ?? []).map(chatLogprob),
-      finish_reason,
-      usage: reply.usage,
-    });
-  },
+  parse: (text, request) => toWhole(readGenerate(text), request),
+  openStream: (request) => openDeltas(readGenerate, request),
 };
 
+/** The ids are read from the logprobs' names: `return_token_ids` would give them too, and send the whole prompt back with them. */
 export const completionsRoute: Route = {
   path: '/v1/completions',
   around(request, model) {
-    const params = { ...samplingParams(request), return_token_ids: true, stream: false };
+    const params = { ...samplingParams(request), return_tokens_as_token_ids: true, ...streamParams(request) };
     return { head: `${openObject({ request_id: request.requestId, model })}"prompt":[`, tail: `],${JSON.stringify(params).slice(1)}` };
   },
-  parse(text, request) {
-    const reply = parseReply(completionsReply, text);
-    const { token_ids, logprobs, finish_reason } = onlyChoice(reply.choices);
-    return toGeneration(request, { tokenIds: token_ids, logprobs: logprobs?.token_logprobs ?? [], finish_reason, usage: reply.usage });
-  },
+  parse: (text, request) => toWhole(readCompletions(text), request),
+  openStream: (request) => openDeltas(readCompletions, request),
 };
 
-/** A generous bound: what the longest honest reply to this request could take. Completions echo the prompt's ids. */
-export function maxReplyBytes({ promptTokens, maxTokens }: GenerateRequest): number {
-  return (1 << 20) + 16 * promptTokens + 1024 * maxTokens;
+function streamParams({ onTokens }: GenerateRequest): Record<string, unknown> {
+  return onTokens ? { stream: true, stream_options: { include_usage: true } } : { stream: false };
 }
 
 /** Servers have defaults of their own (16 tokens, the model's generation config), so every field is always sent. */
@@ -73,38 +55,69 @@ function openObject(fields: Record<string, string | undefined>): string {
   return json === '{}' ? json.slice(0, -1) : `${json.slice(0, -1)},`;
 }
 
-// The arrays are checked by hand below: a schema run on each of thousands of entries would cost more than all else in a turn.
-const array = z.custom<readonly unknown[]>(Array.isArray, 'not an array');
-const usage = z.looseObject({
+const usageReply = z.looseObject({
   prompt_tokens: z.int().nullish(),
   prompt_tokens_details: z.looseObject({ cached_tokens: z.int().nullish() }).nullish(),
 });
-const choice = z.looseObject({ token_ids: array, finish_reason: z.string().nullish() });
+type Usage = z.infer<typeof usageReply>;
+const choice = z.looseObject({ finish_reason: z.string().nullish() });
 const generateReply = z.looseObject({
-  choices: z.array(choice.extend({ logprobs: z.looseObject({ content: array.nullish() }).nullish() })),
-  usage: usage.nullish(),
+  choices: z.array(choice.extend({ token_ids: array, logprobs: z.looseObject({ content: array.nullish() }).nullish() })),
+  usage: usageReply.nullish(),
 });
 const completionsReply = z.looseObject({
-  choices: z.array(choice.extend({ logprobs: z.looseObject({ token_logprobs: array.nullish() }).nullish() })),
-  usage: usage.nullish(),
+  choices: z.array(choice.extend({ logprobs: z.looseObject({ tokens: array.nullish(), token_logprobs: array.nullish() }).nullish() })),
+  usage: usageReply.nullish(),
 });
 
-function parseReply<T>(schema: z.ZodType<T>, text: string): T {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch (error) {
-    throw new RolloutError('backend-failed', `the reply is not JSON: ${text.slice(0, 200)}`, { cause: error });
-  }
-  const parsed = schema.safeParse(json);
-  if (!parsed.success) throw refuse(z.prettifyError(parsed.error));
-  return parsed.data;
+/** A whole reply, or one event of a stream, whose last has no choice but the usage. */
+interface Part {
+  readonly choices: readonly Pick<RawTokens, 'tokenIds' | 'logprobs'>[];
+  readonly finish?: string | null | undefined;
+  readonly usage?: Usage | null | undefined;
 }
 
-function onlyChoice<T>(choices: readonly T[]): T {
+function readGenerate(text: string): Part {
+  const { choices, usage } = parseReply(generateReply, text);
+  const read = choices.map(({ token_ids, logprobs }) => ({ tokenIds: token_ids, logprobs: (logprobs?.content ?? []).map(chatLogprob) }));
+  return { choices: read, finish: choices[0]?.finish_reason, usage };
+}
+
+function readCompletions(text: string): Part {
+  const { choices, usage } = parseReply(completionsReply, text);
+  const read = choices.map(({ logprobs }) => ({
+    tokenIds: (logprobs?.tokens ?? []).map(fromTokenName),
+    logprobs: logprobs?.token_logprobs ?? [],
+  }));
+  return { choices: read, finish: choices[0]?.finish_reason, usage };
+}
+
+function toWhole({ choices, finish, usage }: Part, request: GenerateRequest): Generation {
   const [first] = choices;
   if (first === undefined || choices.length > 1) throw refuse(`${choices.length} choices where one was asked for`);
-  return first;
+  return toGeneration(request, { ...first, finishReason: toFinishReason(finish), ...toCounts(usage) });
+}
+
+/** Each event brings what is new. */
+function openDeltas(read: (text: string) => Part, request: GenerateRequest): TokenStream {
+  const tokenIds: unknown[] = [];
+  const logprobs: unknown[] = [];
+  let finish: Part['finish'];
+  let usage: Part['usage'];
+  return {
+    tokenIds,
+    logprobs,
+    take(text) {
+      const part = read(text);
+      if (part.choices.length > 1) throw refuse(`${part.choices.length} choices where one was asked for`);
+      tokenIds.push(...(part.choices[0]?.tokenIds ?? []));
+      logprobs.push(...(part.choices[0]?.logprobs ?? []));
+      finish = part.finish ?? finish;
+      usage = part.usage ?? usage;
+    },
+    end: (isCut) =>
+      toGeneration(request, { tokenIds, logprobs, finishReason: isCut ? 'abort' : toFinishReason(finish), ...toCounts(usage) }),
+  };
 }
 
 /** The entry names its token as `token_id:<id>` or by its text; the logprob is all that is taken. */
@@ -112,40 +125,13 @@ function chatLogprob(entry: unknown): unknown {
   return typeof entry === 'object' && entry !== null && 'logprob' in entry ? entry.logprob : undefined;
 }
 
-interface RawGeneration {
-  readonly tokenIds: readonly unknown[];
-  readonly logprobs: readonly unknown[];
-  readonly finish_reason?: string | null | undefined;
-  readonly usage?: z.infer<typeof usage> | null | undefined;
+/** `token_id:<id>`; what is named otherwise stays as it is, and is refused. */
+function fromTokenName(name: unknown): unknown {
+  return typeof name === 'string' && /^token_id:\d+$/.test(name) ? Number(name.slice(9)) : name;
 }
 
-function toGeneration({ promptTokens, maxTokens }: GenerateRequest, raw: RawGeneration): Generation {
-  const finishReason = toFinishReason(raw.finish_reason);
-  const { length } = raw.tokenIds;
-  if (length > maxTokens) throw refuse(`${length} tokens where at most ${maxTokens} were asked for`);
-  if (length === 0 && finishReason !== 'abort') throw refuse('no tokens');
-  if (raw.logprobs.length !== length) throw refuse(`${raw.logprobs.length} logprobs for ${length} tokens`);
-  const seen = raw.usage?.prompt_tokens;
-  if (typeof seen === 'number' && seen !== promptTokens) throw refuse(`a prompt of ${seen} tokens, not the ${promptTokens} that were sent`);
-  const tokenIds = new Int32Array(length);
-  const logprobs = new Float32Array(length);
-  for (let i = 0; i < length; i++) {
-    tokenIds[i] = toTokenId(raw.tokenIds[i]);
-    logprobs[i] = toLogprob(raw.logprobs[i]);
-  }
-  const cached = raw.usage?.prompt_tokens_details?.cached_tokens;
-  return { tokenIds, logprobs, finishReason, ...(typeof cached === 'number' ? { cachedTokens: cached } : {}) };
-}
-
-function toTokenId(value: unknown): number {
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0x7fff_ffff) return value;
-  throw refuse(`${JSON.stringify(value)} as a token id`);
-}
-
-/** vLLM writes -9999 where it has no logprob. */
-function toLogprob(value: unknown): number {
-  if (typeof value === 'number' && Number.isFinite(value) && value > -9999) return value;
-  throw refuse(`${JSON.stringify(value)} as a logprob`);
+function toCounts(usage: Usage | null | undefined) {
+  return { promptTokens: usage?.prompt_tokens, cachedTokens: usage?.prompt_tokens_details?.cached_tokens };
 }
 
 function toFinishReason(reason: string | null | undefined): FinishReason {
@@ -159,8 +145,4 @@ function toFinishReason(reason: string | null | undefined): FinishReason {
     default:
       throw refuse(`${JSON.stringify(reason)} as the finish reason`);
   }
-}
-
-function refuse(what: string): RolloutError {
-  return new RolloutError('backend-bad-reply', `the backend answered with ${what}`);
 }

@@ -60,7 +60,14 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   const tools = chooseTools(opening.tools);
   record.tools = tools.map((tool) => tool.spec);
   record.model = deps.model;
-  using session = new Session({ pool: deps.pool, ledger: new Ledger(), sessionId: id, uncharged: (wait) => deadline.uncharged(wait) });
+  using session = new Session({
+    pool: deps.pool,
+    ledger: new Ledger(),
+    sessionId: id,
+    clock: deps.clock,
+    uncharged: (wait) => deadline.uncharged(wait),
+    refund: (ms) => deadline.refund(ms),
+  });
   record.session = session;
   try {
     record.stop = await runTurns({

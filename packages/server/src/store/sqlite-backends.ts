@@ -1,16 +1,17 @@
 // The backends that joined. Their keys are stored, and never told in an event.
 
-import type { BackendId, BackendState, Dialect } from '@millrace/protocol';
+import type { BackendId, BackendState, Dialect, LogprobsMode } from '@millrace/protocol';
 import type { BackendRecord } from '../inference/backend.ts';
 import { appendEvent } from './sqlite-events.ts';
 import type { Session } from './sqlite-session.ts';
 
 export function joinBackend(session: Session, backend: BackendRecord): void {
-  const { id, url, dialect, model, apiKey, policyVersion, state } = backend;
-  const sql = `INSERT INTO backends (id, url, dialect, model, api_key, policy_version, state) VALUES (?, ?, ?, ?, ?, ?, ?)
+  const { id, url, dialect, model, apiKey, policyVersion, logprobsMode, state } = backend;
+  const sql = `INSERT INTO backends (id, url, dialect, model, api_key, policy_version, logprobs_mode, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET url = excluded.url, dialect = excluded.dialect, model = excluded.model,
-    api_key = excluded.api_key, policy_version = excluded.policy_version, state = excluded.state`;
-  session.run(sql, id, url, dialect, model ?? null, apiKey ?? null, policyVersion, state);
+    api_key = excluded.api_key, policy_version = excluded.policy_version, logprobs_mode = excluded.logprobs_mode,
+    state = excluded.state`;
+  session.run(sql, id, url, dialect, model ?? null, apiKey ?? null, policyVersion, logprobsMode ?? null, state);
   const data = { url, dialect, model: model ?? null, policy_version: policyVersion, state };
   appendEvent(session, { kind: 'backend-join', backendId: id, data });
 }
@@ -41,6 +42,7 @@ interface BackendRow {
   readonly model: string | null;
   readonly api_key: string | null;
   readonly policy_version: number;
+  readonly logprobs_mode: LogprobsMode | null;
   readonly state: BackendState;
 }
 
@@ -52,6 +54,7 @@ export function backends(session: Session): BackendRecord[] {
     ...(row.model === null ? {} : { model: row.model }),
     ...(row.api_key === null ? {} : { apiKey: row.api_key }),
     policyVersion: row.policy_version,
+    ...(row.logprobs_mode === null ? {} : { logprobsMode: row.logprobs_mode }),
     state: row.state,
   }));
 }

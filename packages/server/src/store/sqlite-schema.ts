@@ -4,7 +4,7 @@
 import { RolloutError } from '@millrace/protocol';
 import type { Session } from './sqlite-session.ts';
 
-const version = 1;
+const version = 2;
 
 // `worker` is there exactly while a worker holds the rollout. AUTOINCREMENT, so that no id or cursor is ever given twice,
 // also after retention.
@@ -53,6 +53,7 @@ CREATE TABLE backends (
   model TEXT,
   api_key TEXT,
   policy_version INTEGER NOT NULL,
+  logprobs_mode TEXT,
   state TEXT NOT NULL
 ) STRICT;
 CREATE TABLE events (

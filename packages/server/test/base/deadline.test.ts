@@ -53,3 +53,18 @@ test('a disposed deadline never aborts', () => {
   clock.advance(10_000);
   assert.equal(deadline.signal.aborted, false);
 });
+
+test('what is refunded may be spent again, inside a wait and outside of one', async () => {
+  const clock = new FakeClock();
+  using deadline = new Deadline('run', 1000, clock);
+  clock.advance(900);
+  deadline.refund(800);
+  assert.equal(deadline.chargedMs, 100);
+  clock.advance(899);
+  assert.equal(deadline.signal.aborted, false);
+  await deadline.uncharged(async () => deadline.refund(500));
+  clock.advance(500);
+  assert.equal(deadline.signal.aborted, false);
+  clock.advance(1);
+  assert.equal(deadline.signal.aborted, true);
+});

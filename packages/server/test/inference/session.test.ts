@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { backendId, RolloutError, sampling } from '@millrace/protocol';
-import { FakeBackend, type FakeBackendOptions, fakeLogprob, openFakeTokens, scriptedFaults } from '@millrace/testkit';
+import { FakeBackend, type FakeBackendOptions, FakeClock, fakeLogprob, openFakeTokens, scriptedFaults } from '@millrace/testkit';
+import { Deadline } from '../../src/base/deadline.ts';
 import type { BackendRecord } from '../../src/inference/backend.ts';
 import { BackendPool } from '../../src/inference/pool.ts';
 import { Session } from '../../src/inference/session.ts';
@@ -163,4 +164,55 @@ test('a hundred rollouts over three backends, one of which dies, all get their t
   assert.equal(turns.slice(100).filter(({ backend }) => backend === 'c').length, 0);
   for (const session of sessions) session[Symbol.dispose]();
   assert.deepEqual(pool.inFlight(), { a: 0, b: 0, c: 0 });
+});
+
+test('failed calls and the pauses after them are not charged, the answered one is', async () => {
+  const clock = new FakeClock();
+  using deadline = new Deadline('run', 10_000, clock);
+  await using fake = await openFake({ faults: scriptedFaults(['http-500', 'hang']) });
+  await using pool = new BackendPool({ stallMs: 50 });
+  pool.update([toRecord('a', fake)]);
+  const ledger = new Ledger();
+  ledger.appendPrompt({ tokenIds: tokens.encode('hi'), text: '', messages: [] });
+  // Each call takes 1 s of the agent's clock, and each wait lets far more pass.
+  const uncharged = <T>(wait: () => Promise<T>) =>
+    deadline.uncharged(() => {
+      const waited = wait();
+      clock.advance(200_000);
+      return waited;
+    });
+  using session = new Session({ ledger, pool, sessionId: 'r', delayMs: 60_000, clock, uncharged, refund: (ms) => deadline.refund(ms) });
+  fake.events.on('request', () => clock.advance(1000));
+  const { retries } = await sample(session);
+  assert.equal(retries, 2);
+  assert.equal(deadline.chargedMs, 1000);
+});
+
+test('a backend that hangs costs a retry on another one, not the rollout', async () => {
+  await using a = await openFake({ faults: () => 'hang' });
+  await using b = await openFake();
+  await using pool = new BackendPool({ stallMs: 50 });
+  pool.update([toRecord('a', a), toRecord('b', b)]);
+  using session = begin(pool);
+  const { backend, retries } = await sample(session);
+  assert.deepEqual([backend, retries], ['b', 1]);
+});
+
+test('a rollout may move between servers of different dialects, and gets the same tokens', async () => {
+  await using a = await openFake({ faults: scriptedFaults([undefined, 'reset', 'reset']) });
+  await using pool = new BackendPool();
+  pool.update([toRecord('a', a, { dialect: 'llamacpp' }), toRecord('b', a, { dialect: 'sglang' }), toRecord('c', a, { dialect: 'vllm' })]);
+  using session = begin(pool);
+  const turns = [await sample(session), await sample(session)];
+  assert.deepEqual(turns[0]?.tokenIds, turns[1]?.tokenIds);
+  assert.deepEqual(turns[0]?.logprobs, turns[1]?.logprobs);
+  assert.equal(new Set(a.requests.map(({ route }) => route)).size, 2);
+});
+
+test('weights that a server names itself are those of the turn', async () => {
+  await using fake = await openFake({ weightVersion: '12' });
+  await using pool = new BackendPool();
+  pool.update([toRecord('a', fake, { dialect: 'sglang', policyVersion: 3 })]);
+  using session = begin(pool);
+  assert.deepEqual((await sample(session)).policyVersions, { first: 12, last: 12 });
 });

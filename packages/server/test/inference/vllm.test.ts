@@ -1,21 +1,17 @@
-// vLLM's adapters keep the backend contract in both dialects, and find out by themselves which route a server has.
+// vLLM's adapter finds out by itself which route a server has, and takes ids from where they cost least.
 
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { backendId, RolloutError, sampling } from '@millrace/protocol';
-import { defineBackendSuite, openFakeBackend, openFakeTokens } from '@millrace/testkit';
+import { openFakeBackend, openFakeTokens } from '@millrace/testkit';
 import { Agent } from 'undici';
 import type { BackendRecord, GenerateRequest } from '../../src/inference/backend.ts';
 import { openVllmBackend } from '../../src/inference/vllm.ts';
-import { generateRoute } from '../../src/inference/vllm-wire.ts';
+import { completionsRoute, generateRoute } from '../../src/inference/vllm-wire.ts';
 
 const dispatcher = new Agent();
 after(() => dispatcher.destroy());
 const tokens = await openFakeTokens();
-
-for (const dialect of ['vllm', 'vllm-completions'] as const) {
-  defineBackendSuite(dialect, { dialect, open: (record) => openVllmBackend(record, { dispatcher }) });
-}
 
 function makeRecord(url: string): BackendRecord {
   return { id: backendId.parse('b1'), url, dialect: 'vllm', policyVersion: 0, state: 'up' };
@@ -45,12 +41,18 @@ test('a 404 on both routes is backend-refused', async () => {
   assert.equal(fake.misses, 2);
 });
 
-test('a context that is too long for the server is backend-refused, and told apart by its details', async () => {
-  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, maxModelLen: 100 });
-  const backend = openVllmBackend(makeRecord(fake.url), { dispatcher });
-  await assert.rejects(backend.generate(makeRequest()), (error) => {
-    return error instanceof RolloutError && error.code === 'backend-refused' && error.details?.reason === 'context-length';
-  });
+test('a completion brings no prompt back', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
+  const backend = openVllmBackend({ ...makeRecord(fake.url), dialect: 'vllm-completions' }, { dispatcher });
+  await backend.generate(makeRequest());
+  assert.equal(fake.requests[0]?.sampling.return_tokens_as_token_ids, true);
+  assert.equal(fake.requests[0]?.sampling.return_token_ids, undefined);
+});
+
+test('a completion whose tokens are named by their text is refused', () => {
+  const logprobs = { tokens: ['token_id:5', 'yes'], token_logprobs: [-1, -2] };
+  const text = JSON.stringify({ choices: [{ logprobs, finish_reason: 'stop' }] });
+  assert.throws(() => completionsRoute.parse(text, makeRequest()), /"yes" as a token id/);
 });
 
 test('a reply of 4,096 tokens is parsed in a few milliseconds', () => {

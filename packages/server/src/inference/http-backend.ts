@@ -1,0 +1,86 @@
+// What all adapters share: a request sent along a route with its routing headers, and an answer told apart by its status.
+
+import { RolloutError } from '@millrace/protocol';
+import type { Dispatcher } from 'undici';
+import { type Log, silentLog } from '../base/log.ts';
+import type { Pace } from '../base/pace.ts';
+import type { BackendRecord, GenerateRequest, Generation } from './backend.ts';
+import { post, type Reply } from './http-post.ts';
+import { findLogprobsDoubt, logprobsOf } from './logprobs.ts';
+import { type Route, watchStream } from './wire.ts';
+
+export interface HttpBackendOptions {
+  /** Holds the connections; whoever made it closes it. */
+  readonly dispatcher?: Dispatcher;
+  readonly log?: Log;
+  /** Taken before a reply is read: many come at once. */
+  readonly pace?: Pace;
+  /** A server from which nothing at all came for so long has failed. */
+  readonly stallMs?: number;
+}
+
+export type Send = (route: Route, request: GenerateRequest) => Promise<Answer>;
+
+/** A reply, or what became of it where it was streamed or cut off. */
+export type Answer = Reply & { readonly generation?: Generation };
+
+/** Warns once for each way in which this backend's logprobs do not fit a request. */
+export function openSend(record: BackendRecord, { dispatcher, log = silentLog, pace, stallMs }: HttpBackendOptions): Send {
+  const base = record.url.replace(/\/+$/, '');
+  const told = new Set<string>();
+  return async (route, request) => {
+    const doubt = findLogprobsDoubt(record, request.sampling);
+    if (doubt !== undefined && !told.has(doubt)) {
+      told.add(doubt);
+      log.warn('backend-logprobs-doubtful', { backend: record.id, logprobs: logprobsOf(record), doubt });
+    }
+    const { head, tail } = route.around(request, record.model);
+    const stream = request.onTokens ? route.openStream?.(request) : undefined;
+    const call = {
+      url: `${base}${route.path}`,
+      headers: toHeaders(record, request),
+      body: [Buffer.from(head), request.promptJson, Buffer.from(tail)],
+      maxReplyBytes: maxReplyBytes(request),
+      signal: request.cut ? AbortSignal.any([request.signal, request.cut]) : request.signal,
+      ...(dispatcher ? { dispatcher } : {}),
+      ...(stallMs === undefined ? {} : { stallMs }),
+      ...(stream ? { onEvent: watchStream(stream, request) } : {}),
+    };
+    try {
+      const reply = await post(call);
+      await pace?.turn();
+      return stream && reply.isStream ? { ...reply, generation: stream.end(false) } : reply;
+    } catch (error) {
+      request.signal.throwIfAborted();
+      if (!request.cut?.aborted) throw error;
+      return { status: 200, text: '', generation: stream?.end(true) ?? nothing };
+    }
+  };
+}
+
+const nothing: Generation = { tokenIds: new Int32Array(0), logprobs: new Float32Array(0), finishReason: 'abort' };
+
+export function readGeneration(route: Route, { status, text, generation }: Answer, request: GenerateRequest): Generation {
+  if (generation) return generation;
+  if (status === 200) return route.parse(text, request);
+  const message = `${route.path} answered ${status}: ${text.slice(0, 500)}`;
+  if (status === 408 || status === 429 || status >= 500) throw new RolloutError('backend-failed', message);
+  // The server's context is smaller than the rollout's limit: no retry helps, and the details let a caller tell it apart.
+  const details = /context (length|size)|max_model_len/i.test(text) ? { details: { reason: 'context-length' } } : {};
+  throw new RolloutError('backend-refused', message, details);
+}
+
+/** A generous bound: what the longest honest reply to this request could take. Some servers echo the prompt as text. */
+function maxReplyBytes({ promptTokens, maxTokens }: GenerateRequest): number {
+  return (1 << 20) + 64 * promptTokens + 1024 * maxTokens;
+}
+
+/** The session goes out under every name that a router in front of the servers may look for. */
+function toHeaders({ apiKey }: BackendRecord, { sessionId, requestId }: GenerateRequest): Record<string, string> {
+  return {
+    'x-session-id': sessionId,
+    'x-smg-routing-key': sessionId,
+    'x-request-id': requestId,
+    ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+  };
+}

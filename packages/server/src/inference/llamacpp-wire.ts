@@ -1,0 +1,129 @@
+// llama.cpp's /completion on the wire. Its list of probabilities may be shorter than its list of tokens, so the two are held
+// against each other id by id, and a token without a logprob refuses the whole reply. It is never streamed: the stream leaves the same tokens out.
+
+import type { FinishReason } from '@millrace/protocol';
+import { z } from 'zod';
+import type { GenerateRequest, Generation } from './backend.ts';
+import { array, parseReply, type Route, refuse, toGeneration } from './wire.ts';
+
+export const llamacppRoute: Route = {
+  path: '/completion',
+  around(request, model) {
+    const params = {
+      ...samplingParams(request),
+      ...(model === undefined ? {} : { model }),
+      n_probs: 1,
+      post_sampling_probs: false,
+      return_tokens: true,
+      cache_prompt: true,
+      // Without it every reply carries the whole prompt, as text.
+      response_fields: Object.keys(llamacppReply.shape),
+      stream: false,
+    };
+    return { head: '{"prompt":[', tail: `],${JSON.stringify(params).slice(1)}` };
+  },
+  parse(text, request) {
+    const reply = parseReply(llamacppReply, text);
+    const { tokens, tokens_evaluated, tokens_cached, truncated } = reply;
+    // A context that was shifted holds less than all that went in; one that is merely full says `truncated` too.
+    if (truncated && typeof tokens_cached === 'number' && tokens_cached < request.promptTokens + tokens.length - 1)
+      throw refuse('tokens sampled from a shifted context; start llama-server without --context-shift');
+    const generation = toGeneration(request, {
+      tokenIds: tokens,
+      logprobs: alignLogprobs(tokens, reply.completion_probabilities ?? []),
+      finishReason: toFinishReason(reply.stop_type),
+      promptTokens: tokens_evaluated,
+      cachedTokens: reply.timings?.cache_n,
+    });
+    return cutAtStop(generation, request.stopTokenIds);
+  },
+};
+
+/**
+ * The samplers that the request asks for and no others, in llama.cpp's own order. What its command line may have switched on
+ * is switched off by name.
+ */
+function samplingParams({ sampling, promptTokens, maxTokens }: GenerateRequest): Record<string, unknown> {
+  const { temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty, seed } = sampling;
+  const wanted = {
+    penalties: repetition_penalty !== 1 || presence_penalty !== 0 || frequency_penalty !== 0,
+    top_k: top_k > 0,
+    top_p: top_p < 1,
+    min_p: min_p > 0,
+    temperature: true,
+  };
+  return {
+    n_predict: maxTokens,
+    samplers: Object.entries(wanted).flatMap(([name, isWanted]) => (isWanted ? [name] : [])),
+    temperature,
+    top_k,
+    top_p,
+    min_p,
+    repeat_penalty: repetition_penalty,
+    // All of it, as elsewhere; newer servers refuse the -1 that says so.
+    repeat_last_n: promptTokens + maxTokens,
+    presence_penalty,
+    frequency_penalty,
+    seed: seed ?? -1,
+    typical_p: 1,
+    mirostat: 0,
+    dynatemp_range: 0,
+    dry_multiplier: 0,
+    xtc_probability: 0,
+    stop: [],
+    ignore_eos: false,
+    logit_bias: [],
+  };
+}
+
+const llamacppReply = z.looseObject({
+  tokens: array,
+  completion_probabilities: array.nullish(),
+  stop_type: z.string().nullish(),
+  truncated: z.boolean().nullish(),
+  tokens_evaluated: z.int().nullish(),
+  tokens_cached: z.int().nullish(),
+  timings: z.looseObject({ cache_n: z.int().nullish() }).nullish(),
+});
+
+/** llama.cpp notes no probability for a token with which its text ends inside a character. */
+function alignLogprobs(tokens: readonly unknown[], entries: readonly unknown[]): unknown[] {
+  const logprobs: unknown[] = [];
+  for (const [at, id] of tokens.entries()) {
+    const entry = entries[at];
+    if (!isEntry(entry) || entry.id !== id) {
+      const counts = `${entries.length} of ${tokens.length} tokens have one`;
+      throw refuse(
+        `no logprob for token ${JSON.stringify(id)} at ${at} (${counts}): llama.cpp leaves out tokens that end inside a UTF-8 ` +
+          'character. Such text can only be trained on with another server: serve the model with vLLM or SGLang',
+      );
+    }
+    logprobs.push(entry.logprob);
+  }
+  if (entries.length > tokens.length) throw refuse(`${entries.length} logprobs for ${tokens.length} tokens`);
+  return logprobs;
+}
+
+function isEntry(entry: unknown): entry is { readonly id: unknown; readonly logprob: unknown } {
+  return typeof entry === 'object' && entry !== null && 'id' in entry && 'logprob' in entry;
+}
+
+/** llama.cpp stops at its model's own end tokens only: what came after a stop id that is not one of them is no part of the turn. */
+function cutAtStop(generation: Generation, stopTokenIds: readonly number[]): Generation {
+  const end = generation.tokenIds.findIndex((id) => stopTokenIds.includes(id)) + 1;
+  if (end === 0) return generation;
+  const { tokenIds, logprobs } = generation;
+  return { ...generation, tokenIds: tokenIds.slice(0, end), logprobs: logprobs.slice(0, end), finishReason: 'stop' };
+}
+
+function toFinishReason(type: string | null | undefined): FinishReason {
+  switch (type) {
+    case 'eos':
+    case 'word':
+      return 'stop';
+    case 'limit':
+      return 'length';
+    default:
+      throw refuse(`${JSON.stringify(type)} as the stop type`);
+  }
+}

@@ -1,0 +1,44 @@
+// What a backend's logprobs are of, and whether a trainer may take them for the policy's own. No server tells it over HTTP:
+// two dialects always do the same, and for vLLM it is what the operator says.
+
+import type { LogprobsMode, Sampling } from '@millrace/protocol';
+import type { BackendRecord } from './backend.ts';
+
+type Convention = Pick<BackendRecord, 'dialect' | 'logprobsMode'>;
+
+/**
+ * What the record says, where it says something. SGLang scales by temperature unless it was started with
+ * SGLANG_RETURN_ORIGINAL_LOGPROB; llama.cpp takes the logits before any sampler.
+ */
+export function logprobsOf({ dialect, logprobsMode = 'unknown' }: Convention): LogprobsMode {
+  if (dialect === 'llamacpp') return 'raw';
+  return logprobsMode === 'unknown' && dialect === 'sglang' ? 'processed' : logprobsMode;
+}
+
+/** Why a logprob from this backend is not the one with which the token was sampled; absent where it is. */
+export function findLogprobsDoubt(record: Convention, sampling: Sampling): string | undefined {
+  const mode = logprobsOf(record);
+  const changes = findChanges(sampling);
+  const unseen = mode === 'processed' ? (record.dialect === 'sglang' ? changes.cuts : []) : [...changes.scales, ...changes.cuts];
+  if (unseen.length === 0) return undefined;
+  const fields = unseen.join(', ');
+  if (mode === 'unknown')
+    return `sampled with ${fields}, and it is unknown whether the logprobs show it; join the backend with logprobs_mode`;
+  const advice = record.dialect.startsWith('vllm') ? '; start vLLM with --logprobs-mode processed_logprobs' : '';
+  return `sampled with ${fields}, which the logprobs do not show${advice}`;
+}
+
+/** The fields that make the distribution another than the model's own: those that reshape it, and those that cut it off. */
+function findChanges(sampling: Sampling): { readonly scales: string[]; readonly cuts: string[] } {
+  const { temperature, repetition_penalty, presence_penalty, frequency_penalty, top_p, top_k, min_p } = sampling;
+  const named = (fields: Record<string, boolean>) => Object.keys(fields).filter((name) => fields[name]);
+  return {
+    scales: named({
+      temperature: temperature !== 1,
+      repetition_penalty: repetition_penalty !== 1,
+      presence_penalty: presence_penalty !== 0,
+      frequency_penalty: frequency_penalty !== 0,
+    }),
+    cuts: named({ top_p: top_p < 1, top_k: top_k > 0, min_p: min_p > 0 }),
+  };
+}

@@ -1,0 +1,134 @@
+// SGLang's /generate on the wire. Ids and logprobs come in pairs, and the list of ids beside them must say the same.
+
+import type { FinishReason } from '@millrace/protocol';
+import { z } from 'zod';
+import type { GenerateRequest, Generation } from './backend.ts';
+import { array, parseReply, type Route, refuse, toGeneration } from './wire.ts';
+
+export const sglangRoute: Route = {
+  path: '/generate',
+  around(request) {
+    const options = {
+      sampling_params: samplingParams(request),
+      return_logprob: true,
+      logprob_start_len: -1,
+      top_logprobs_num: 0,
+      return_text_in_logprobs: false,
+      stream: request.onTokens !== undefined,
+    };
+    return { head: `{"rid":${JSON.stringify(request.requestId)},"input_ids":[`, tail: `],${JSON.stringify(options).slice(1)}` };
+  },
+  parse: (text, request) => toWhole(readPart(text), request),
+  /** Each event brings all that there is so far, unless the server was started to send what is new. */
+  openStream(request) {
+    let part: Part | undefined;
+    let first: number | undefined;
+    return {
+      get tokenIds() {
+        return part?.tokenIds ?? [];
+      },
+      get logprobs() {
+        return part?.logprobs ?? [];
+      },
+      take(text) {
+        const next = readPart(text);
+        part = part ? joinParts(part, next) : next;
+        first ??= next.version;
+      },
+      end(isCut) {
+        const generation = toWhole(part ?? noPart, request, isCut);
+        const last = generation.policyVersions?.last;
+        return first === undefined || last === undefined ? generation : { ...generation, policyVersions: { first, last } };
+      },
+    };
+  },
+};
+
+interface Part {
+  readonly tokenIds: readonly unknown[];
+  readonly logprobs: readonly unknown[];
+  readonly finish?: string | undefined;
+  readonly version?: number | undefined;
+  readonly meta: z.infer<typeof sglangReply>['meta_info'];
+}
+
+const noPart: Part = { tokenIds: [], logprobs: [], meta: {} };
+
+function readPart(text: string): Part {
+  const { output_ids, meta_info: meta } = parseReply(sglangReply, text);
+  const pairs = meta.output_token_logprobs ?? [];
+  const tokenIds = pairs.map((pair) => (Array.isArray(pair) ? pair[1] : undefined));
+  const logprobs = pairs.map((pair) => (Array.isArray(pair) ? pair[0] : undefined));
+  if (output_ids) checkIds(tokenIds, output_ids);
+  return { tokenIds, logprobs, finish: meta.finish_reason?.type, version: toVersion(meta.weight_version), meta };
+}
+
+/** The count of all tokens so far tells whether an event holds them all or only the new ones. */
+function joinParts(before: Part, next: Part): Part {
+  const total = next.meta.completion_tokens;
+  if (total === next.tokenIds.length) return next;
+  const tokenIds = [...before.tokenIds, ...next.tokenIds];
+  if (total !== tokenIds.length) throw refuse(`a stream with ${tokenIds.length} tokens where it counts ${total}`);
+  return { ...next, tokenIds, logprobs: [...before.logprobs, ...next.logprobs] };
+}
+
+function toWhole({ tokenIds, logprobs, finish, version, meta }: Part, request: GenerateRequest, isCut = false): Generation {
+  const finishReason = isCut ? 'abort' : toFinishReason(finish);
+  const generation = toGeneration(request, {
+    tokenIds,
+    logprobs,
+    finishReason,
+    // What was aborted before its prefill has no tokens, and says that its prompt had none either.
+    promptTokens: finishReason === 'abort' && tokenIds.length === 0 ? undefined : meta.prompt_tokens,
+    cachedTokens: meta.cached_tokens,
+  });
+  return version === undefined ? generation : { ...generation, policyVersions: { first: version, last: version } };
+}
+
+/** SGLang takes what is not sent from the model's generation config, so every field is always sent. */
+function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
+  const { seed, top_k, max_tokens: _, ...fields } = sampling;
+  return {
+    ...fields,
+    top_k: top_k === 0 ? -1 : top_k,
+    max_new_tokens: maxTokens,
+    ...(seed === undefined ? {} : { sampling_seed: seed }),
+    n: 1,
+    min_new_tokens: 0,
+    stop: [],
+    stop_token_ids: stopTokenIds,
+    ignore_eos: false,
+    no_stop_trim: true,
+    skip_special_tokens: false,
+    spaces_between_special_tokens: false,
+  };
+}
+
+const sglangReply = z.looseObject({
+  output_ids: array.nullish(),
+  meta_info: z.looseObject({
+    finish_reason: z.looseObject({ type: z.string() }).nullish(),
+    prompt_tokens: z.int().nullish(),
+    completion_tokens: z.int().nullish(),
+    cached_tokens: z.int().nullish(),
+    weight_version: z.unknown().optional(),
+    output_token_logprobs: array.nullish(),
+  }),
+});
+
+function checkIds(paired: readonly unknown[], listed: readonly unknown[]): void {
+  if (paired.length !== listed.length) throw refuse(`${paired.length} logprobs for ${listed.length} tokens`);
+  const at = paired.findIndex((id, i) => id !== listed[i]);
+  if (at >= 0) throw refuse(`two ids for one token: ${JSON.stringify(listed[at])} and, with its logprob, ${JSON.stringify(paired[at])}`);
+}
+
+/** Whatever the trainer set: a policy version where it is an integer from 0, and nothing of ours otherwise (`default`). */
+function toVersion(value: unknown): number | undefined {
+  const version = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+  return typeof version === 'number' && Number.isSafeInteger(version) && version >= 0 ? version : undefined;
+}
+
+function toFinishReason(type: string | undefined): FinishReason {
+  if (type === 'stop' || type === 'length' || type === 'abort') return type;
+  throw refuse(`${JSON.stringify(type)} as the finish reason`);
+}
