@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { openChatTemplate } from '../../src/trajectory/chat-template.ts';
 
 const chatml = `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{%- endfor %}{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{%- endif %}`;
-const open = (chat_template: unknown) => openChatTemplate({ chat_template, eos_token: '<|im_end|>' }, 'the template x');
+const open = (chat_template: unknown) => openChatTemplate({ chat_template, eos_token: '<|im_end|>' }, { name: 'the template x' });
 const joined = (parts: readonly { text: string }[]) => parts.map(({ text }) => text).join('');
 
 test('a delta is what follows the end of the assistant turn', () => {
@@ -69,7 +69,7 @@ const refused: readonly [string, unknown, RegExp][] = [
     chatml.replace('m.content', "m.content + ('T' if tools else '')"),
     /the template x cannot be continued exactly/,
   ],
-  ['a turn without its end', chatml.replaceAll('<|im_end|>', '</s>'), /not ended with <\|im_end\|>/],
+  ['a turn without its end', chatml.replaceAll('<|im_end|>', '</s>'), /the template x .*not ended with a control token/],
   ['a template that throws', `{{ raise_exception('no tools here') }}`, /the template x .*no tools here/],
 ];
 
