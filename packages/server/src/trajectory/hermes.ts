@@ -54,6 +54,7 @@ function readCall(text: string, from: number, found: Findings): number {
       addJsonCall(found, value.json);
       return close + callClose.length;
     }
+    if (text.slice(from, close).trimStart()[0] !== '{') break;
     close = text.indexOf(callClose, close + callClose.length);
   }
   found.malformed.push(`The text between ${callOpen} and ${callClose} is not valid JSON: ${excerpt(text.slice(from, first))}`);

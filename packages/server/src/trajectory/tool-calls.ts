@@ -94,9 +94,11 @@ function endOfString(text: string, from: number): number {
   return 0;
 }
 
+/** What does not end where its brackets do is refused without the cost of an exception. */
 export function parseJson(text: string): { readonly ok: true; readonly json: unknown } | { readonly ok: false } {
-  const start = text.search(/\S/);
-  if (/[[{]/.test(text[start] ?? '') && endOfJson(text, start) < 0) return { ok: false };
+  const trimmed = text.trim();
+  if (trimmed === '' || trimmed[0] === '<') return { ok: false };
+  if (/^[[{]/.test(trimmed) && endOfJson(trimmed, 0) !== trimmed.length) return { ok: false };
   try {
     return { ok: true, json: JSON.parse(text) };
   } catch {
