@@ -10,6 +10,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   shell: async () => (await import('./shell.ts')).runShellBench(),
   store: async () => (await import('./store.ts')).runStoreBench(),
   'turn-cost': async () => (await import('./turn-cost.ts')).runTurnCostBench(),
+  tokenizer: async () => (await import('./tokenizer.ts')).runTokenizerBench(),
   overlap: async () => (await import('./overlap.ts')).runOverlapBench(),
   'service-cost': async () => (await import('./service-cost.ts')).runServiceCostBench(),
   capacity: async () => (await import('./capacity.ts')).runCapacityBench('plain'),

@@ -14,7 +14,7 @@ export function toConfig(args: Arguments, io: Io, more: Readonly<Record<string, 
   const key = io.env.MILLRACE_KEY;
   const overrides = {
     data: args.text('data'),
-    tokenizer: args.text('tokenizer'),
+    'model.tokenizer': args.text('tokenizer'),
     scenarios: args.text('scenarios')?.split(','),
     ...(key ? { 'http.keys': [key] } : {}),
     ...more,

@@ -26,7 +26,7 @@ export const serveCommand: Command = {
       workers: args.count('workers', 0),
     });
     const count = config.workers ?? Math.min(8, availableParallelism());
-    if (count > 0 && config.tokenizer === undefined)
+    if (count > 0 && config.model.tokenizer === undefined)
       throw new UsageError('--tokenizer is missing: the folder with tokenizer.json and tokenizer_config.json');
     await using server = await openServer(config);
     await using _workers = new Supervisor({ count, config, store: server.store, log: openLog() });

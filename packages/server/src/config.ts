@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { httpConfig } from './http/config.ts';
 import { inferenceConfig } from './inference/inference-config.ts';
 import { pipelineConfig } from './pipeline/pipeline-config.ts';
+import { modelConfig } from './trajectory/model-config.ts';
 
 export const serviceConfig = z.strictObject({
   data: z
@@ -20,7 +21,7 @@ export const serviceConfig = z.strictObject({
     .min(1)
     .default(() => join(tmpdir(), `millrace-${userInfo().uid}`))
     .describe('The folder of the running sandboxes; a short path on a disk of this machine.'),
-  tokenizer: z.string().optional().describe("The folder with the model's tokenizer.json and tokenizer_config.json."),
+  model: modelConfig.prefault({}),
   scenarios: z.array(z.string()).default([]).describe('Modules that export a `scenario` of your own.'),
   workers: z.int().min(0).optional().describe('Worker processes that `millrace serve` starts; by default one per core, at most 8.'),
   retention: z

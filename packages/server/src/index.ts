@@ -4,6 +4,7 @@ export { type Clock, sleep, systemClock } from './base/clock.ts';
 export { Deadline, Expired } from './base/deadline.ts';
 export { type Log, openLog, silentLog } from './base/log.ts';
 export { openLoopLag } from './base/loop-lag.ts';
+export { Pace } from './base/pace.ts';
 export { Slots } from './base/slots.ts';
 export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
 export { renderConfigDoc } from './config-doc.ts';

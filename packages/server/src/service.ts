@@ -67,14 +67,14 @@ export interface RunningWorker extends AsyncDisposable {
 }
 
 export async function openWorker(config: ServiceConfig): Promise<RunningWorker> {
-  if (config.tokenizer === undefined)
-    throw new Error('a worker needs --tokenizer: the folder with tokenizer.json and tokenizer_config.json');
+  const { tokenizer, ...modelOptions } = config.model;
+  if (tokenizer === undefined) throw new Error('a worker needs --tokenizer: the folder with tokenizer.json and tokenizer_config.json');
   const log = openLog({ base: { process: 'worker', pid: process.pid } });
   await using stack = new AsyncDisposableStack();
   const store = stack.use(await openStore(config));
   const loopLag = stack.use(openLoopLag());
   const driver = await openBubblewrapDriver({ runDir: config.run, log });
-  const conversation = await openConversation(config.tokenizer);
+  const conversation = await openConversation(tokenizer, modelOptions);
   const pace = new Pace();
   const pool = stack.use(new BackendPool({ log, pace, ...config.inference }));
   const scenarios = await loadScenarios(config.scenarios);
@@ -85,7 +85,7 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
       scenarios,
       pool,
       conversation,
-      model: basename(resolve(config.tokenizer)),
+      model: basename(resolve(tokenizer)),
       config: config.pipeline,
       clock: systemClock,
       pace,

@@ -64,7 +64,7 @@ export class TestService implements AsyncDisposable {
     const config = {
       data: join(this.folder, 'data'),
       run: this.runDir,
-      tokenizer,
+      model: { tokenizer },
       scenarios,
       workers,
       pipeline,

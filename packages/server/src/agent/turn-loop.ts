@@ -1,14 +1,14 @@
 // The turn loop: sample, parse, act, append, until the agent stops. What the model sees next is always what it saw before,
 // plus what it sampled, plus the new messages; the ledger joins them and nothing is rendered twice.
 
-import type { Limits, Message, Sampling, StopReason, ToolCall } from '@millrace/protocol';
+import { type Limits, type Message, RolloutError, type Sampling, type StopReason, type ToolCall } from '@millrace/protocol';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { Expired } from '../base/deadline.ts';
-import type { Pace } from '../base/pace.ts';
+import { Pace } from '../base/pace.ts';
 import type { Session } from '../inference/session.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
+import { chooseAnswerRoom, chooseTurnTokens, fitAnswers } from '../trajectory/budget.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
-import { parseHermes } from '../trajectory/hermes.ts';
 import type { Tool } from './tool.ts';
 
 /** What the agent has done so far; kept by the caller, so that it is there whatever ends the loop. */
@@ -39,7 +39,7 @@ export interface AgentOptions {
   readonly tally: AgentTally;
   readonly signal: AbortSignal;
   readonly clock?: Clock;
-  /** Taken before anything is tokenised: many come at once. */
+  /** Everything is tokenised at its pace: many come at once, and some is long. */
   readonly pace?: Pace;
   onTurn?(report: TurnReport): void;
 }
@@ -54,13 +54,9 @@ const maxMalformedTurns = 3;
 
 /** Runs to the agent's end. When the signal's reason is an expired deadline that is an end too; any other abort is thrown. */
 export async function runTurns(options: AgentOptions): Promise<AgentStop> {
-  const { session, conversation, messages, tools, signal, pace } = options;
-  await pace?.turn();
-  const opening = conversation.openingIds(
-    messages,
-    tools.map((tool) => tool.spec),
-  );
-  session.ledger.appendPrompt(opening);
+  const { session, conversation, messages, tools, signal, pace = new Pace() } = options;
+  const specs = tools.map((tool) => tool.spec);
+  session.ledger.appendPrompt(await pace.run(conversation.openingSteps(messages, specs)));
   const progress = { lastText: '', malformedTurns: 0 };
   try {
     for (;;) {
@@ -83,10 +79,9 @@ async function runTurn(options: AgentOptions, progress: Progress): Promise<Agent
   const { ledger } = options.session;
   const stop = (stopReason: StopReason, answer = progress.lastText) => ({ stopReason, answer });
   if (tally.turns >= limits.max_turns) return stop('max_turns');
-  if (ledger.length >= limits.max_context_tokens) return stop('context_overflow');
-
   const startedAt = clock.monotonic();
   const sampled = await sampleTurn(options);
+  if (!sampled) return stop('context_overflow');
   const modelMs = clock.monotonic() - startedAt;
   tally.modelMs += modelMs;
   progress.lastText = sampled.content;
@@ -101,24 +96,34 @@ async function runTurn(options: AgentOptions, progress: Progress): Promise<Agent
   if (acted.finish !== undefined) return stop('tool_stopped', acted.finish);
   progress.malformedTurns = sampled.malformed.length > 0 && sampled.calls.length === 0 ? progress.malformedTurns + 1 : 0;
   if (progress.malformedTurns >= maxMalformedTurns) return stop('parse_error');
-  const answers = [...acted.answers, ...sampled.malformed.map(answerMalformed)];
+  const answers = [...acted.answers, ...answerMalformed(sampled.malformed)];
   if (answers.length > 0) return (await appendAnswers(options, answers)) ? undefined : stop('context_overflow');
   if (sampled.cut) return stop(ledger.length >= limits.max_context_tokens ? 'context_overflow' : 'max_tokens');
   return stop('completed');
 }
 
-/** Samples one turn and puts it into the ledger, with what it says beside it. */
-async function sampleTurn({ session, conversation, sampling, limits, tally, signal }: AgentOptions) {
+/** Samples one turn and puts it into the ledger, with what it says beside it. Undefined when the context is full. */
+async function sampleTurn({ session, conversation, tools, sampling, limits, tally, signal }: AgentOptions) {
   const { ledger } = session;
-  const maxTokens = Math.min(sampling.max_tokens, limits.max_context_tokens - ledger.length);
-  const generation = await session.sample({ sampling, maxTokens, stopTokenIds: conversation.stopTokenIds, signal });
+  const maxTokens = chooseTurnTokens(ledger.length, limits, sampling);
+  if (maxTokens === 0) return undefined;
+  const request = { sampling, maxTokens, stopTokenIds: conversation.stopTokenIds, signal };
+  const generation = await session.sample(request).catch(passContextLength);
+  if (!generation) return undefined;
   tally.turns += 1;
   const text = conversation.decodeTurn(generation.tokenIds);
-  const { content, calls, malformed } = parseHermes(text);
+  const specs = tools.map((tool) => tool.spec);
+  const { content, calls, malformed } = conversation.parseTurn(text, specs);
   tally.malformedCalls += malformed.length;
   const said: Message = { role: 'assistant', content, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
   ledger.appendSampled({ ...generation, text, messages: [said] });
   return { content, calls, malformed, tokens: generation.tokenIds.length, cut: generation.finishReason === 'length' };
+}
+
+/** The server's context may be smaller than the rollout's limit: the context is full all the same. */
+function passContextLength(error: unknown): undefined {
+  if (error instanceof RolloutError && error.code === 'backend-refused' && error.details?.reason === 'context-length') return undefined;
+  throw error;
 }
 
 /** Runs the calls in order; `finish` ends it, and what was asked after it is not done. */
@@ -138,14 +143,15 @@ async function act(options: AgentOptions, calls: readonly ToolCall[]): Promise<{
   return { answers };
 }
 
-/** False when they do not fit into what is left of the context: then nothing is appended. */
-async function appendAnswers({ session, conversation, limits, pace }: AgentOptions, answers: readonly Message[]): Promise<boolean> {
-  await pace?.turn();
+/** Cut where they must be. False when not even that fits into what is left of the context: then nothing is appended. */
+async function appendAnswers(options: AgentOptions, answers: readonly Message[]): Promise<boolean> {
+  const { session, conversation, limits, pace = new Pace() } = options;
   const { ledger } = session;
   const { endOfTurn } = conversation;
   const isOwed = ledger.segments.at(-1)?.tokenIds.at(-1) !== endOfTurn.id;
-  const delta = conversation.deltaIds(answers);
-  if (ledger.length + (isOwed ? endOfTurn.tokenIds.length : 0) + delta.tokenIds.length >= limits.max_context_tokens) return false;
+  const room = chooseAnswerRoom(ledger.length + (isOwed ? endOfTurn.tokenIds.length : 0), limits);
+  const delta = await pace.run(fitAnswers(conversation, answers, room));
+  if (!delta) return false;
   if (isOwed) ledger.appendInserted(endOfTurn);
   ledger.appendObservation(delta);
   return true;
@@ -155,8 +161,13 @@ function answerCall(call: ToolCall, content: string): Message {
   return { role: 'tool', content, tool_call_id: call.id, name: call.name };
 }
 
-function answerMalformed(problem: string): Message {
-  return { role: 'tool', content: `That call could not be read: ${problem}` };
+/** Most unreadable calls of one turn that are answered one by one. */
+const mostMalformed = 4;
+
+function answerMalformed(problems: readonly string[]): Message[] {
+  const told = problems.slice(0, mostMalformed).map((problem) => `That call could not be read: ${problem}`);
+  if (problems.length > mostMalformed) told.push(`${problems.length - mostMalformed} more calls could not be read either.`);
+  return told.map((content) => ({ role: 'tool', content }));
 }
 
 function describeTools(tools: readonly Tool[]): string {

@@ -20,6 +20,18 @@ export class Pace {
     });
   }
 
+  /** Runs work that comes in steps, and steps back into the line whenever it has had its slice. */
+  async run<T>(steps: Generator<void, T>): Promise<T> {
+    for (;;) {
+      await this.turn();
+      const startedAt = this.#clock.monotonic();
+      do {
+        const { done, value } = steps.next();
+        if (done) return value;
+      } while (this.#clock.monotonic() - startedAt < sliceMs);
+    }
+  }
+
   #serveSlice(): void {
     setImmediate(() => {
       const startedAt = this.#clock.monotonic();

@@ -1,18 +1,32 @@
 // A model's own chat template, used so that the past is never rendered twice: the opening once, then only what follows an
-// assistant's turn. What users and tools wrote comes out as untrusted parts, which cannot spell a control token.
+// assistant's turn. What cannot be continued exactly is refused by name, at start-up or when such messages first come.
 
 import { Template } from '@huggingface/jinja';
 import type { Message, ToolSpec } from '@millrace/protocol';
 import { z } from 'zod';
+import { fillSkeleton, findLost, rememberShapes, renderSkeleton, type Skeleton } from './template-skeleton.ts';
 import type { TextPart } from './tokenizer.ts';
+import { toCallId } from './tool-calls.ts';
 
 export interface ChatTemplate {
+  /** The Jinja text that was chosen. */
+  readonly source: string;
   /** The text of the token that ends a turn; what `renderDelta` gives follows it. */
   readonly endOfTurn: string;
+  /** The role in which tools answer: `user` where the template knows no tools; all answers of a turn are then one message. */
+  readonly answerRole: 'tool' | 'user';
   /** The whole conversation so far, up to and including the generation prompt. */
   renderOpening(messages: readonly Message[], tools: readonly ToolSpec[]): TextPart[];
   /** What follows the end of an assistant's turn: the new messages, then the generation prompt of the next turn. */
   renderDelta(newMessages: readonly Message[]): TextPart[];
+}
+
+export interface TemplateOptions {
+  readonly name?: string;
+  /** The vocabulary's control tokens, among which the end of a turn is found. */
+  readonly controlTokens?: readonly string[];
+  /** Variables for the template, such as `enable_thinking`. */
+  readonly kwargs?: Readonly<Record<string, unknown>>;
 }
 
 const tokenText = z.union([z.string(), z.object({ content: z.string() }).transform(({ content }) => content)]);
@@ -22,54 +36,40 @@ const templateConfig = z.looseObject({
   eos_token: tokenText,
 });
 
-/**
- * Takes what tokenizer_config.json holds. Throws an Error that names the template when its deltas depend on what came before
- * them, because such a conversation cannot be continued exactly.
- */
-export function openChatTemplate(tokenizerConfig: unknown, name = 'the chat template'): ChatTemplate {
+/** Takes what tokenizer_config.json holds. Throws an Error that names the template when its conversations cannot be continued exactly. */
+export function openChatTemplate(tokenizerConfig: unknown, options: TemplateOptions = {}): ChatTemplate {
+  const { name = 'the chat template', controlTokens = [], kwargs = {} } = options;
   const parsed = templateConfig.safeParse(tokenizerConfig);
   if (!parsed.success) throw new Error(`${name} cannot be used: ${z.prettifyError(parsed.error)}`);
-  const { chat_template: source, bos_token, eos_token: endOfTurn } = parsed.data;
-  const template = new Template(chooseSource(source, name));
-  const renderShape = (messages: readonly Message[], tools: readonly ToolSpec[]) =>
+  const { chat_template, bos_token, eos_token } = parsed.data;
+  const source = chooseSource(chat_template, name);
+  const template = attempt(name, () => new Template(source));
+  const variables = { ...kwargs, bos_token: bos_token ?? '', eos_token };
+  const render: Render = (messages, tools = [], goesOn = true) =>
     renderSkeleton(messages, (guarded) =>
       template.render({
+        ...variables,
         messages: guarded.map(toTemplateMessage),
         ...(tools.length > 0 ? { tools: tools.map((tool) => ({ type: 'function', function: tool })) } : {}),
-        add_generation_prompt: true,
-        bos_token: bos_token ?? '',
-        eos_token: endOfTurn,
+        add_generation_prompt: goesOn,
       }),
     );
-  const renderDeltaShape = ({ messages, tools, answer }: Past, newMessages: readonly Message[]) =>
-    cutDelta(renderShape([...messages, ...newMessages], tools), { endOfTurn, answer });
-  const fillDelta = (past: Past, newMessages: readonly Message[], skeleton: Skeleton) =>
-    fill(skeleton, untrustedTexts([...past.messages, ...newMessages]));
-  proveContinuable((past, newMessages) => fillDelta(past, newMessages, renderDeltaShape(past, newMessages)), name);
-  const remembered = rememberShapes((newMessages) => renderDeltaShape(shortPast, newMessages));
+  const endOfTurn = attempt(name, () => findEndOfTurn(render, [eos_token, ...controlTokens]));
+  const renderShape = rememberShapes(makeDeltaRenderer({ render, endOfTurn, name }));
+  const answerRole = chooseAnswerRole(renderShape);
   return {
+    source,
     endOfTurn,
-    renderOpening: (messages, tools) => fill(renderShape(messages, tools), untrustedTexts(messages)),
-    renderDelta: (newMessages) => fillDelta(shortPast, newMessages, remembered(newMessages)),
+    answerRole,
+    renderOpening: (messages, tools) => fillSkeleton(renderOpeningShape({ render, name }, messages, tools), messages),
+    renderDelta(newMessages) {
+      const messages = answerRole === 'user' ? toUserMessages(newMessages) : newMessages;
+      return fillSkeleton(renderShape(messages), [...shortPast.messages, ...messages]);
+    },
   };
 }
 
-const mostShapes = 256;
-
-/** The template never sees what users and tools wrote, so it need be run only once for each shape of new messages. */
-function rememberShapes(render: (newMessages: readonly Message[]) => Skeleton): (newMessages: readonly Message[]) => Skeleton {
-  const shapes = new Map<string, Skeleton>();
-  return (newMessages) => {
-    const shape = JSON.stringify(newMessages.map((message) => (isUntrusted(message) ? toShape(message) : message)));
-    const skeleton = shapes.get(shape) ?? render(newMessages);
-    if (shapes.size < mostShapes) shapes.set(shape, skeleton);
-    return skeleton;
-  };
-}
-
-function toShape({ content: _content, name, ...rest }: Message): Record<string, unknown> {
-  return { ...rest, named: name !== undefined };
-}
+type Render = (messages: readonly Message[], tools?: readonly ToolSpec[], goesOn?: boolean) => Skeleton;
 
 function chooseSource(source: z.infer<typeof templateConfig>['chat_template'], name: string): string {
   if (typeof source === 'string') return source;
@@ -78,109 +78,149 @@ function chooseSource(source: z.infer<typeof templateConfig>['chat_template'], n
   return chosen.template;
 }
 
+/** Some templates insist on the id of an answered call, which an answer to an unreadable call has not. */
 function toTemplateMessage({ tool_calls, ...rest }: Message): Record<string, unknown> {
+  if (rest.role === 'tool') return { tool_call_id: toCallId(0), ...rest };
   if (!tool_calls) return rest;
   const calls = tool_calls.map(({ id, name, arguments: args }) => ({ id, type: 'function', function: { name, arguments: args } }));
   return { ...rest, tool_calls: calls };
 }
 
-/** The template's own text around places for what users and tools wrote; the same for all messages of one shape. */
-type Skeleton = readonly (
-  | { readonly text: string }
-  | { readonly place: number; readonly trimsStart: boolean; readonly trimsEnd: boolean }
-)[];
-
-/** The space around a placeholder shows where the template trims; the text that comes there is trimmed likewise. */
-function renderSkeleton(messages: readonly Message[], render: (guarded: readonly Message[]) => string): Skeleton {
-  let mark = '\u{e000}';
-  while (messages.some((message) => !isUntrusted(message) && JSON.stringify(message).includes(mark))) mark += '\u{e000}';
-  let places = 0;
-  const guard = () => `\u2003${mark}${places++}\u{e001}\u2003`;
-  const guarded = messages.map((message) => {
-    if (!isUntrusted(message)) return message;
-    return { ...message, content: guard(), ...(message.name === undefined ? {} : { name: guard() }) };
-  });
-  const pieces = render(guarded).split(new RegExp(`(\u2003?${mark}[0-9]+\u{e001}\u2003?)`, 'u'));
-  return pieces.map((piece, index) => {
-    if (index % 2 === 0) return { text: piece };
-    const place = Number.parseInt(piece.replace(/^\D+/u, ''), 10);
-    return { place, trimsStart: !piece.startsWith('\u2003'), trimsEnd: !piece.endsWith('\u2003') };
-  });
+function renderOpeningShape({ render, name }: { render: Render; name: string }, messages: readonly Message[], tools: readonly ToolSpec[]) {
+  const skeleton = attempt(name, () => render(messages, tools));
+  const [lost] = findLost(skeleton, messages);
+  if (lost) throw notContinuable(name, `it does not write what a ${lost.role} message says exactly once`);
+  return skeleton;
 }
 
-/** In the order in which `renderSkeleton` makes places for them. */
-function untrustedTexts(messages: readonly Message[]): string[] {
-  return messages.filter(isUntrusted).flatMap(({ content, name }) => (name === undefined ? [content] : [content, name]));
+const answer = 'answer\u{e002}';
+
+/** The first control token behind an assistant's words, which need not be the vocabulary's end of text. */
+function findEndOfTurn(render: Render, controlTokens: readonly string[]): string {
+  const text = lastText(render(shortPast.messages, [], false));
+  const tail = text.slice(text.lastIndexOf(answer) + answer.length);
+  const found = controlTokens
+    .map((token) => ({ token, at: tail.indexOf(token) }))
+    .filter(({ at }) => at >= 0)
+    .sort((a, b) => a.at - b.at || b.token.length - a.token.length);
+  if (!text.includes(answer) || !found[0])
+    throw new Error(`an assistant's turn is not ended with a control token, but with ${JSON.stringify(tail)}`);
+  return found[0].token;
 }
 
-function fill(skeleton: Skeleton, texts: readonly string[]): TextPart[] {
-  return skeleton.flatMap((piece): TextPart[] => {
-    if ('text' in piece) return piece.text === '' ? [] : [{ text: piece.text, trusted: true }];
-    const text = texts[piece.place] ?? '';
-    const begun = piece.trimsStart ? text.trimStart() : text;
-    return [{ text: piece.trimsEnd ? begun.trimEnd() : begun, trusted: false }];
-  });
+function lastText(skeleton: Skeleton): string {
+  const piece = skeleton.at(-1);
+  return piece && 'text' in piece ? piece.text : '';
 }
 
-/** System and assistant messages of an opening are the scenario's own text. */
-function isUntrusted({ role }: Message): boolean {
-  return role === 'user' || role === 'tool';
-}
-
-/** A conversation whose last turn is the assistant's, saying `answer`. */
+/** A conversation whose last turn is the assistant's, ending with `answer` in its words or in its call. */
 interface Past {
   readonly messages: readonly Message[];
   readonly tools: readonly ToolSpec[];
-  readonly answer: string;
-}
-
-function cutDelta(skeleton: Skeleton, { endOfTurn, answer }: { endOfTurn: string; answer: string }): Skeleton {
-  const at = skeleton.findIndex((piece) => 'text' in piece && piece.text.includes(answer));
-  const piece = skeleton[at];
-  const text = piece && 'text' in piece ? piece.text : '';
-  const end = text.indexOf(endOfTurn, text.indexOf(answer));
-  if (at < 0 || end < 0) throw new Error(`an assistant's turn is not ended with ${endOfTurn}`);
-  return [{ text: text.slice(end + endOfTurn.length) }, ...skeleton.slice(at + 1)];
 }
 
 const shortPast: Past = {
   messages: [
     { role: 'user', content: 'question' },
-    { role: 'assistant', content: 'short-answer' },
+    { role: 'assistant', content: answer },
   ],
   tools: [],
-  answer: 'short-answer',
 };
 
-const call = { id: 'call_0', name: 'bash', arguments: { command: 'true' } };
+const system: Message = { role: 'system', content: 'rules' };
+const makeCall = (index: number) => ({ id: toCallId(index), name: 'bash', arguments: { command: answer } });
+const talk: readonly Message[] = [
+  { role: 'user', content: 'first question' },
+  { role: 'assistant', content: '<think>\nthought\n</think>\n\nfirst answer', tool_calls: [makeCall(0)] },
+  { role: 'tool', content: 'result', name: 'bash', tool_call_id: toCallId(0) },
+  { role: 'assistant', content: `<think>\nthought\n</think>\n\n${answer}`, tool_calls: [makeCall(1)] },
+];
+const plainTalk: readonly Message[] = [
+  { role: 'user', content: 'first question' },
+  { role: 'assistant', content: 'first answer' },
+  { role: 'user', content: 'second question' },
+  { role: 'assistant', content: answer },
+];
+const tools: readonly ToolSpec[] = [{ name: 'bash', description: 'Runs a command.', parameters: { type: 'object', properties: {} } }];
 
-const longPast: Past = {
-  messages: [
-    { role: 'system', content: 'rules' },
-    { role: 'user', content: 'first question' },
-    { role: 'assistant', content: '<think>\nthought\n</think>\n\nfirst answer', tool_calls: [call] },
-    { role: 'tool', content: 'result', name: 'bash', tool_call_id: 'call_0' },
-    { role: 'assistant', content: '<think>\nthought\n</think>\n\nlong-answer', tool_calls: [{ ...call, id: 'call_1' }] },
-  ],
-  tools: [{ name: 'bash', description: 'Runs a command.', parameters: { type: 'object', properties: {} } }],
-  answer: 'long-answer',
-};
+/** From the fullest to what the strictest template takes: some know no system message, and some no tools. */
+const longPasts: readonly Past[] = [
+  { messages: [system, ...talk], tools },
+  { messages: talk, tools },
+  { messages: [system, ...plainTalk], tools: [] },
+  { messages: plainTalk, tools: [] },
+];
 
-function proveContinuable(renderDelta: (past: Past, newMessages: readonly Message[]) => TextPart[], name: string): void {
-  const toolMessage: Message = { role: 'tool', content: 'output', name: 'bash', tool_call_id: 'call_1' };
-  const userMessage: Message = { role: 'user', content: 'go on' };
-  for (const newMessages of [[toolMessage], [toolMessage, toolMessage], [userMessage], [toolMessage, userMessage]]) {
-    const [short, long] = [shortPast, longPast].map((past) => JSON.stringify(attempt(() => renderDelta(past, newMessages), name)));
+/** The template does not take such messages at all. */
+class Unsupported extends Error {}
+
+/** Renders what follows a past, and proves for each shape of messages that it does not depend on which past that was. */
+function makeDeltaRenderer({ render, endOfTurn, name }: { render: Render; endOfTurn: string; name: string }) {
+  const longPast = longPasts.find((past) => doesRender(() => render(past.messages, past.tools))) ?? shortPast;
+  const renderAfter = ({ messages: past, tools }: Past, newMessages: readonly Message[]) => {
+    const messages = [...past, ...newMessages];
+    const roles = newMessages.map(({ role }) => role).join(', ');
+    const whole = attempt(name, () => render(messages, tools));
+    const [lost] = findLost(whole, messages, past.length);
+    if (lost) throw new Unsupported(`${name} cannot be continued exactly: it does not write what a ${lost.role} message says exactly once`);
+    const delta = cutDelta(whole, endOfTurn);
+    if (!delta) throw notContinuable(name, `the turn before ${roles} is not ended with ${endOfTurn}`);
+    return delta;
+  };
+  return (newMessages: readonly Message[]): Skeleton => {
+    const delta = renderAfter(shortPast, newMessages);
+    const [short, long] = [shortPast, longPast].map((past) => {
+      const skeleton = past === shortPast ? delta : renderAfter(past, newMessages);
+      return JSON.stringify(fillSkeleton(skeleton, [...past.messages, ...newMessages]));
+    });
     const roles = newMessages.map(({ role }) => role).join(', ');
     if (short !== long) throw notContinuable(name, `after two different pasts, ${roles} is rendered as ${short} and as ${long}`);
-  }
+    return delta;
+  };
 }
 
-function attempt<T>(work: () => T, name: string): T {
+/** What follows the end of the turn that has the last `answer`. */
+function cutDelta(skeleton: Skeleton, endOfTurn: string): Skeleton | undefined {
+  const at = skeleton.findLastIndex((piece) => 'text' in piece && piece.text.includes(answer));
+  const piece = skeleton[at];
+  const text = piece && 'text' in piece ? piece.text : '';
+  const end = text.indexOf(endOfTurn, text.lastIndexOf(answer));
+  if (at < 0 || end < 0) return undefined;
+  return [{ text: text.slice(end + endOfTurn.length) }, ...skeleton.slice(at + 1)];
+}
+
+function chooseAnswerRole(renderShape: (newMessages: readonly Message[]) => Skeleton): 'tool' | 'user' {
+  const tool: Message = { role: 'tool', content: 'output', name: 'bash', tool_call_id: toCallId(1) };
+  try {
+    renderShape([tool]);
+    renderShape([tool, tool]);
+    return 'tool';
+  } catch (error) {
+    if (!(error instanceof Unsupported)) throw error;
+  }
+  renderShape([{ role: 'user', content: 'output' }]);
+  return 'user';
+}
+
+/** For a template without tools: their answers, and what a user says with them, are one user message. */
+function toUserMessages(messages: readonly Message[]): readonly Message[] {
+  return [{ role: 'user', content: messages.map(({ content }) => content).join('\n\n') }];
+}
+
+function attempt<T>(name: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw notContinuable(name, error instanceof Error ? error.message : String(error));
+    throw new Unsupported(`${name} cannot be continued exactly: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function doesRender(work: () => unknown): boolean {
+  try {
+    work();
+    return true;
+  } catch {
+    return false; // whether it renders is the question
   }
 }
 

@@ -5,6 +5,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
 import { z } from 'zod';
+import { type Bpe, openBpe } from './bpe.ts';
+import { openPreTokens } from './pre-tokens.ts';
 
 /** A stretch of text; only a trusted one may name control tokens. */
 export interface TextPart {
@@ -22,12 +24,16 @@ export interface Tokenizer {
    * token, they are the ids that `encode` gives for the joined text.
    */
   encodeParts(parts: readonly TextPart[]): Int32Array;
+  /** The same, in steps of about a millisecond, so that others can have their turn between them. */
+  encodeSteps(parts: readonly TextPart[]): Generator<void, Int32Array>;
   /** Control tokens as their text. Ids that are not in the vocabulary have no text. */
   decode(tokenIds: ArrayLike<number>): string;
   /** The id of one whole token by its text. */
   idOf(tokenText: string): number | undefined;
-  /** Every id that ends a turn, the chat template's own first. */
+  /** Every id that ends a text, as the model's files say. */
   readonly eosIds: readonly number[];
+  /** Tokens that steer, by their text: whatever the vocabulary adds that is not blank. */
+  readonly controlTokens: readonly string[];
 }
 
 const tokenText = z.union([z.string(), z.object({ content: z.string() }).transform(({ content }) => content)]);
@@ -39,8 +45,12 @@ const addedToken = z.looseObject({
 });
 type AddedToken = z.infer<typeof addedToken>;
 
-const tokenizerFile = z.looseObject({ added_tokens: z.array(addedToken).default([]) });
-const configFile = z.looseObject({ eos_token: tokenText.nullish() });
+const tokenizerFile = z.looseObject({ added_tokens: z.array(addedToken).default([]), model: z.unknown(), pre_tokenizer: z.unknown() });
+const configFile = z.looseObject({
+  eos_token: tokenText.nullish(),
+  remove_space: z.boolean().nullish(),
+  do_lowercase_and_remove_accent: z.boolean().nullish(),
+});
 const generationFile = z.looseObject({ eos_token_id: z.union([z.int(), z.array(z.int())]).nullish() });
 
 /** Reads tokenizer.json, tokenizer_config.json and, where there is one, generation_config.json. Throws an Error that names the folder. */
@@ -74,11 +84,16 @@ interface Files {
 
 const longestRemembered = 16;
 const mostRemembered = 1024;
+/** Letters and pieces encoded in one step: about a millisecond. */
+const workPerStep = 4096;
 
 class AddedTokenTokenizer implements Tokenizer {
   readonly eosIds: readonly number[];
+  readonly controlTokens: readonly string[];
   readonly #whole: HuggingFaceTokenizer;
   readonly #plain: HuggingFaceTokenizer;
+  /** Where it can be done step by step; the library does the rest. */
+  readonly #stepwise: { readonly bpe: Bpe; readonly cut: (text: string) => Iterable<string> } | undefined;
   readonly #control: ReadonlyMap<string, AddedToken>;
   readonly #controlPattern: RegExp;
   /** The template's own stretches between control tokens, which come again in every turn. */
@@ -93,7 +108,12 @@ class AddedTokenTokenizer implements Tokenizer {
     this.#plain.model = this.#whole.model;
     const control = file.added_tokens.filter(({ content }) => content.trim() !== '');
     this.#control = new Map(control.map((token) => [token.content, token]));
-    this.#controlPattern = toPattern([...this.#control.keys()]);
+    this.controlTokens = [...this.#control.keys()];
+    this.#controlPattern = toPattern(this.controlTokens);
+    const isPlain = blank.length === 0 && !config.remove_space && !config.do_lowercase_and_remove_accent;
+    const cut = isPlain ? openPreTokens(file.pre_tokenizer, this.#plain.pre_tokenizer) : undefined;
+    const bpe = cut ? openBpe(file.model, new Set(this.controlTokens)) : undefined;
+    this.#stepwise = bpe && cut ? { bpe, cut } : undefined;
   }
 
   encode(text: string): Int32Array {
@@ -101,39 +121,45 @@ class AddedTokenTokenizer implements Tokenizer {
   }
 
   encodePlain(text: string): Int32Array {
-    return encodeWith(this.#plain, text);
+    return runSteps(this.#plainSteps(text));
   }
 
-  #encodeStretch(text: string): Int32Array {
-    if (text.length > longestRemembered) return this.encodePlain(text);
+  encodeParts(parts: readonly TextPart[]): Int32Array {
+    return runSteps(this.encodeSteps(parts));
+  }
+
+  *encodeSteps(parts: readonly TextPart[]): Generator<void, Int32Array> {
+    const stretches = splitParts(parts, { control: this.#control, pattern: this.#controlPattern });
+    const encoded: Int32Array[] = [];
+    for (const { text, id } of stretches) {
+      encoded.push(yield* this.#stretchSteps(text));
+      if (id !== undefined) encoded.push(Int32Array.of(id));
+    }
+    return joinIds(encoded);
+  }
+
+  *#stretchSteps(text: string): Generator<void, Int32Array> {
+    if (text.length > longestRemembered) return yield* this.#plainSteps(text);
     const ids = this.#remembered.get(text) ?? this.encodePlain(text);
     if (this.#remembered.size < mostRemembered) this.#remembered.set(text, ids);
     return ids;
   }
 
-  encodeParts(parts: readonly TextPart[]): Int32Array {
-    const ids: number[] = [];
-    let pending = '';
-    let trimNext = false;
-    const flush = (trimEnd: boolean) => {
-      const stretch = trimNext ? pending.trimStart() : pending;
-      for (const id of this.#encodeStretch(trimEnd ? stretch.trimEnd() : stretch)) ids.push(id);
-      pending = '';
-    };
-    for (const { text, trusted } of parts) {
-      for (const piece of trusted ? text.split(this.#controlPattern) : [text]) {
-        const token = trusted ? this.#control.get(piece) : undefined;
-        if (token) {
-          flush(token.lstrip);
-          ids.push(token.id);
-          trimNext = token.rstrip;
-        } else {
-          pending += piece;
-        }
-      }
+  *#plainSteps(text: string): Generator<void, Int32Array> {
+    if (!this.#stepwise) return encodeWith(this.#plain, text);
+    const { bpe, cut } = this.#stepwise;
+    const { normalizer } = this.#plain;
+    const normal = normalizer === null ? text : normalizer(text);
+    const encoded: Int32Array[] = [];
+    let work = 0;
+    for (const piece of cut(normal)) {
+      encoded.push(yield* bpe.encode(piece));
+      work += 16 + piece.length;
+      if (work < workPerStep) continue;
+      work = 0;
+      yield;
     }
-    flush(false);
-    return Int32Array.from(ids);
+    return joinIds(encoded);
   }
 
   decode(tokenIds: ArrayLike<number>): string {
@@ -145,6 +171,47 @@ class AddedTokenTokenizer implements Tokenizer {
   idOf(text: string): number | undefined {
     return this.#whole.token_to_id(text);
   }
+}
+
+/** Stretches of plain text, each with the control token that ends it. */
+function* splitParts(
+  parts: readonly TextPart[],
+  { control, pattern }: { control: ReadonlyMap<string, AddedToken>; pattern: RegExp },
+): Generator<{ readonly text: string; readonly id?: number }> {
+  let pending = '';
+  let trimNext = false;
+  for (const { text, trusted } of parts) {
+    for (const piece of trusted ? text.split(pattern) : [text]) {
+      const token = trusted ? control.get(piece) : undefined;
+      if (!token) {
+        pending += piece;
+        continue;
+      }
+      const stretch = trimNext ? pending.trimStart() : pending;
+      yield { text: token.lstrip ? stretch.trimEnd() : stretch, id: token.id };
+      pending = '';
+      trimNext = token.rstrip;
+    }
+  }
+  yield { text: trimNext ? pending.trimStart() : pending };
+}
+
+/** Runs to the end without a pause. */
+export function runSteps<T>(steps: Generator<void, T>): T {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+function joinIds(encoded: readonly Int32Array[]): Int32Array {
+  const joined = new Int32Array(encoded.reduce((sum, ids) => sum + ids.length, 0));
+  let at = 0;
+  for (const ids of encoded) {
+    joined.set(ids, at);
+    at += ids.length;
+  }
+  return joined;
 }
 
 function encodeWith(tokenizer: HuggingFaceTokenizer, text: string): Int32Array {

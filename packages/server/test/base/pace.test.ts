@@ -29,3 +29,18 @@ test('one who asks when nobody waits, and again and again, is served each time',
   for (let time = 0; time < 3; time += 1) await pace.turn();
   await Promise.all([pace.turn(), pace.turn()]);
 });
+
+test('work in steps gives way whenever it has had its slice, and its result comes out', async () => {
+  const pace = new Pace();
+  let timers = 0;
+  function* steps(): Generator<void, string> {
+    for (let step = 0; step < 30; step++) {
+      for (const end = performance.now() + 2; performance.now() < end; );
+      yield;
+    }
+    return `after ${timers} timers`;
+  }
+  const timer = setInterval(() => (timers += 1), 1);
+  assert.notEqual(await pace.run(steps()), 'after 0 timers');
+  clearInterval(timer);
+});

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { makeRandom } from '@millrace/testkit';
-import { parseHermes } from '../../src/trajectory/hermes.ts';
+import { hermesParser } from '../../src/trajectory/hermes.ts';
 
 const bash = (command: string) => `<tool_call>\n${JSON.stringify({ name: 'bash', arguments: { command } })}\n</tool_call>`;
 
@@ -89,7 +89,7 @@ const table: readonly Row[] = [
 
 for (const { title, text, content = '', reasoning, calls = [], malformed } of table) {
   test(title, () => {
-    const parsed = parseHermes(text);
+    const parsed = hermesParser.parse(text);
     assert.equal(parsed.content, content);
     assert.equal(parsed.reasoning, reasoning);
     assert.deepEqual(
@@ -103,8 +103,8 @@ for (const { title, text, content = '', reasoning, calls = [], malformed } of ta
 
 test('calls of one turn have ids of their own', () => {
   assert.deepEqual(
-    parseHermes(bash('a') + bash('b')).calls.map(({ id }) => id),
-    ['call_0', 'call_1'],
+    hermesParser.parse(bash('a') + bash('b')).calls.map(({ id }) => id),
+    ['call00000', 'call00001'],
   );
 });
 
@@ -127,9 +127,9 @@ test('no text makes it throw, and a long one is read quickly', () => {
   ];
   for (let i = 0; i < 2000; i++) {
     const text = Array.from({ length: Math.floor(random() * 20) }, () => pieces[Math.floor(random() * pieces.length)]).join('');
-    assert.ok(parseHermes(text).calls.length >= 0);
+    assert.ok(hermesParser.parse(text).calls.length >= 0);
   }
   const startedAt = performance.now();
-  assert.equal(parseHermes('<tool_call>"</tool_call>'.repeat(10_000)).malformed.length, 10_000);
+  assert.equal(hermesParser.parse('<tool_call>"</tool_call>'.repeat(10_000)).malformed.length, 10_000);
   assert.ok(performance.now() - startedAt < 5_000);
 });

@@ -1,0 +1,47 @@
+// Reasoning at the head of a turn: between tags that the model wrote, or up to the closing tag where the generation prompt has
+// opened it. What stands inside is never read as a call.
+
+import type { Findings } from './tool-calls.ts';
+
+export interface ReasoningTags {
+  readonly open: string;
+  readonly close: string;
+}
+
+export const thinkTags: ReasoningTags = { open: '<think>', close: '</think>' };
+export const mistralThinkTags: ReasoningTags = { open: '[THINK]', close: '[/THINK]' };
+
+/** Takes the leading thoughts out and hands back the rest. `callOpen` before an unopened closing tag means: that tag is no end of a thought. */
+export function takeReasoning(text: string, tags: ReasoningTags, { found, callOpen }: { found: Findings; callOpen: string }): string {
+  let rest = skipUnopened(text, tags, { found, callOpen });
+  for (;;) {
+    const start = rest.search(/\S/);
+    if (start < 0 || !rest.startsWith(tags.open, start)) return rest;
+    const read = readThought(rest, start + tags.open.length, { found, tags });
+    rest = rest.slice(read);
+  }
+}
+
+/** Where the generation prompt has already opened the thinking, the text begins inside of it. Says where the rest begins. */
+export function endOfUnopened(text: string, tags: ReasoningTags, callOpen: string): number {
+  const close = text.indexOf(tags.close);
+  if (close < 0) return -1;
+  const before = text.slice(0, close);
+  return before.includes(tags.open) || before.includes(callOpen) ? -1 : close;
+}
+
+function skipUnopened(text: string, tags: ReasoningTags, { found, callOpen }: { found: Findings; callOpen: string }): string {
+  const close = endOfUnopened(text, tags, callOpen);
+  if (close < 0) return text;
+  found.thoughts.push(text.slice(0, close));
+  return text.slice(close + tags.close.length);
+}
+
+/** Reads the thought that begins at `from`; hands back where it ends. */
+export function readThought(text: string, from: number, { found, tags }: { found: Findings; tags: ReasoningTags }): number {
+  const close = text.indexOf(tags.close, from);
+  found.thoughts.push(text.slice(from, close < 0 ? undefined : close));
+  if (close >= 0) return close + tags.close.length;
+  found.malformed.push(`The reasoning was not closed with ${tags.close}, so nothing after ${tags.open} was read.`);
+  return text.length;
+}

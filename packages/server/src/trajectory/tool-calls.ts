@@ -1,0 +1,116 @@
+// The contract of tool-call parsers, and what all of them need. A parser never throws and takes linear time: what it cannot
+// read becomes a sentence that is shown to the model.
+
+import type { ToolCall, ToolSpec } from '@millrace/protocol';
+
+export interface ParsedTurn {
+  /** What is left beside reasoning and calls. */
+  readonly content: string;
+  readonly reasoning?: string;
+  readonly calls: ToolCall[];
+  /** One sentence for each call, or other part, that could not be read. */
+  readonly malformed: string[];
+}
+
+export interface ToolCallParser {
+  readonly name: string;
+  /** `tools` give arguments their types where the form has only text. */
+  parse(text: string, tools?: readonly ToolSpec[]): ParsedTurn;
+}
+
+/** What a parser has found so far, in the order of the text. */
+export interface Findings {
+  readonly content: string[];
+  readonly thoughts: string[];
+  readonly calls: ToolCall[];
+  readonly malformed: string[];
+}
+
+export function emptyFindings(): Findings {
+  return { content: [], thoughts: [], calls: [], malformed: [] };
+}
+
+export function toParsedTurn({ content, thoughts, calls, malformed }: Findings): ParsedTurn {
+  const reasoning = thoughts
+    .map((thought) => thought.trim())
+    .filter((thought) => thought !== '')
+    .join('\n');
+  return { content: content.join('').trim(), ...(reasoning === '' ? {} : { reasoning }), calls, malformed };
+}
+
+/** Nine letters and digits: the strictest template wants just that. */
+export function toCallId(index: number): string {
+  return `call${String(index % 100_000).padStart(5, '0')}`;
+}
+
+/** Takes one call as JSON, by any of the names that models give its arguments. */
+export function addJsonCall(found: Findings, json: unknown, id = toCallId(found.calls.length)): void {
+  const call = toCall(json, id);
+  if (typeof call === 'string') found.malformed.push(call);
+  else found.calls.push(call);
+}
+
+function toCall(json: unknown, id: string): ToolCall | string {
+  if (!isRecord(json)) return `A tool call must be a JSON object with "name" and "arguments", not ${excerpt(JSON.stringify(json))}`;
+  const { name } = json;
+  if (typeof name !== 'string' || name === '') return `A tool call has no "name": ${excerpt(JSON.stringify(json))}`;
+  const given = json.arguments ?? json.parameters ?? {};
+  const args = typeof given === 'string' ? parseJson(given) : { ok: true as const, json: given };
+  if (!args.ok || !isRecord(args.json)) return `The "arguments" of the call to ${excerpt(name)} must be a JSON object.`;
+  return { id, name, arguments: args.json };
+}
+
+/** Deeper values would overflow the stack of whoever writes them down later. */
+const maxDepth = 64;
+
+/**
+ * Where the JSON object or list that begins at `from` ends; -1 when it does not, or is nested too deep. Only brackets and
+ * strings are looked at.
+ */
+export function endOfJson(text: string, from: number): number {
+  let depth = 0;
+  const sign = /["[\]{}]/g;
+  for (sign.lastIndex = from; ; ) {
+    const match = sign.exec(text);
+    if (!match) return -1;
+    if (match[0] === '"') {
+      sign.lastIndex = endOfString(text, sign.lastIndex);
+      if (sign.lastIndex === 0) return -1;
+    } else if (match[0] === '{' || match[0] === '[') {
+      if (++depth > maxDepth) return -1;
+    } else if (--depth <= 0) {
+      return sign.lastIndex;
+    }
+  }
+}
+
+/** Behind the closing quote; 0 when there is none. */
+function endOfString(text: string, from: number): number {
+  for (let at = text.indexOf('"', from); at >= 0; at = text.indexOf('"', at + 1)) {
+    let escapes = 0;
+    while (text[at - 1 - escapes] === '\\' && at - 1 - escapes >= from) escapes += 1;
+    if (escapes % 2 === 0) return at + 1;
+  }
+  return 0;
+}
+
+/** What does not end where its brackets do is refused without the cost of an exception. */
+export function parseJson(text: string): { readonly ok: true; readonly json: unknown } | { readonly ok: false } {
+  const trimmed = text.trim();
+  if (trimmed === '' || trimmed[0] === '<') return { ok: false };
+  if (/^[[{]/.test(trimmed) && endOfJson(trimmed, 0) !== trimmed.length) return { ok: false };
+  try {
+    return { ok: true, json: JSON.parse(text) };
+  } catch {
+    return { ok: false }; // the caller says what was seen
+  }
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function excerpt(text: string): string {
+  const start = text.slice(0, 1000).trim();
+  return start.length <= 200 && text.length <= 1000 ? start : `${start.slice(0, 200)}…`;
+}

@@ -1,0 +1,76 @@
+// The turn loop over a real backend protocol: what does not fit is cut or ends the rollout with its reason, and nothing that a
+// model writes breaks it.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { backendId, limits, sampling } from '@millrace/protocol';
+import { FakeBackend, openFakeTokens, type Policy, qwen3Folder, renderCall, scriptedFaults } from '@millrace/testkit';
+import type { Tool } from '../../src/agent/tool.ts';
+import { type AgentTally, runTurns } from '../../src/agent/turn-loop.ts';
+import { BackendPool } from '../../src/inference/pool.ts';
+import { Session } from '../../src/inference/session.ts';
+import { openConversation } from '../../src/trajectory/conversation.ts';
+import { Ledger } from '../../src/trajectory/ledger.ts';
+
+const tokens = await openFakeTokens();
+const conversation = await openConversation(qwen3Folder());
+
+/** A tool that answers with what it is asked to say, so many times. */
+const repeatTool: Tool = {
+  spec: { name: 'repeat', description: 'Repeats.', parameters: { type: 'object', properties: {} } },
+  run: async ({ text, times }) => ({ kind: 'answer', text: String(text).repeat(Number(times)) }),
+};
+
+async function run(policy: Policy, { maxContext = 4000, faults = [] as Parameters<typeof scriptedFaults>[0], maxTurns = 10 } = {}) {
+  await using fake = new FakeBackend({ policy, faults: scriptedFaults(faults) }, tokens);
+  await fake.listen();
+  await using pool = new BackendPool();
+  pool.update([{ id: backendId.parse('a'), url: fake.url, dialect: 'vllm', policyVersion: 0, state: 'up' }]);
+  using session = new Session({ ledger: new Ledger(), pool, sessionId: 'r', delayMs: 1 });
+  const tally: AgentTally = { turns: 0, malformedCalls: 0, modelMs: 0, toolMs: 0 };
+  const stop = await runTurns({
+    messages: [{ role: 'user', content: 'go' }],
+    tools: [repeatTool],
+    session,
+    conversation,
+    sampling: sampling.parse({ max_tokens: 300 }),
+    limits: limits.parse({ max_context_tokens: maxContext, max_turns: maxTurns }),
+    tally,
+    signal: new AbortController().signal,
+  });
+  return { stop, tally, ledger: session.ledger, prompts: fake.requests.map(({ promptIds }) => promptIds) };
+}
+
+test('an answer that does not fit is cut in the middle, says so, and the agent goes on', async () => {
+  const { stop, ledger, prompts } = await run(({ turn }) => ({
+    text: turn === 0 ? renderCall('repeat', { text: 'line of output\n', times: 5000 }) : 'done',
+  }));
+  assert.deepEqual(stop, { stopReason: 'completed', answer: 'done' });
+  assert.match(ledger.segments.at(-2)?.text ?? '', /line of[\s\S]*\n\[… about \d+ tokens are left out here[\s\S]*of output\n/);
+  assert.ok(ledger.length <= 4000);
+  assert.ok((prompts[1]?.length ?? 0) > 3500, 'the room was used');
+  assert.deepEqual(prompts[1]?.slice(0, prompts[0]?.length), prompts[0]);
+});
+
+test('when nothing useful fits any more, the rollout ends as context_overflow', async () => {
+  const { stop, ledger } = await run(() => ({ text: renderCall('repeat', { text: 'x ', times: 800 }) }), { maxContext: 1200 });
+  assert.equal(stop.stopReason, 'context_overflow');
+  assert.ok(ledger.length <= 1200);
+});
+
+test('a server whose context is smaller than the limit ends the rollout as context_overflow', async () => {
+  const { stop, tally } = await run(() => ({ text: renderCall('repeat', { text: 'x', times: 1 }) }), {
+    faults: [undefined, 'context-length'],
+  });
+  assert.equal(stop.stopReason, 'context_overflow');
+  assert.equal(tally.turns, 1);
+});
+
+test('a turn full of calls that cannot be read is answered in a few sentences, and all of them are counted', async () => {
+  const { stop, tally, ledger } = await run(({ turn }) => ({ text: turn === 0 ? '<tool_call>"</tool_call>'.repeat(30) : 'done' }));
+  assert.equal(stop.stopReason, 'completed');
+  assert.equal(tally.malformedCalls, 30);
+  const answers = ledger.segments.find(({ kind }) => kind === 'observation')?.messages ?? [];
+  assert.equal(answers.length, 5);
+  assert.match(answers.at(-1)?.content ?? '', /26 more calls/);
+});

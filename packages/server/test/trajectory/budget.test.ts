@@ -1,0 +1,60 @@
+// What fits into a context, and how answers that do not are cut: fairly, in the middle, and with a word about it.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Message } from '@millrace/protocol';
+import { makeRandom, modelFolder } from '@millrace/testkit';
+import { chooseAnswerRoom, chooseTurnTokens, cutMiddle, fitAnswers, shareRoom } from '../../src/trajectory/budget.ts';
+import { openConversation } from '../../src/trajectory/conversation.ts';
+import { runSteps } from '../../src/trajectory/tokenizer.ts';
+
+test('a turn may sample what it was given or what is left, whichever is less', () => {
+  assert.equal(chooseTurnTokens(100, { max_context_tokens: 1000 }, { max_tokens: 50 }), 50);
+  assert.equal(chooseTurnTokens(990, { max_context_tokens: 1000 }, { max_tokens: 50 }), 10);
+  assert.equal(chooseTurnTokens(1200, { max_context_tokens: 1000 }, { max_tokens: 50 }), 0);
+});
+
+test('answers leave room for one more turn', () => {
+  assert.equal(chooseAnswerRoom(1000, { max_context_tokens: 32_768 }), 32_768 - 1000 - 256);
+  assert.equal(chooseAnswerRoom(0, { max_context_tokens: 160 }), 150);
+});
+
+test('small answers keep all, and large ones share the rest evenly', () => {
+  assert.deepEqual(shareRoom([10, 5000, 900, 5000], 4910), [10, 2000, 900, 2000]);
+  assert.deepEqual(shareRoom([10, 20], 100), [10, 20]);
+  assert.deepEqual(shareRoom([], 0), []);
+  assert.equal(shareRoom([5000, 5000], 100), undefined);
+  assert.equal(shareRoom([10], -5), undefined);
+});
+
+const conversations = [await openConversation(modelFolder('qwen3')), await openConversation(modelFolder('llama3_2'))];
+
+test('a cut keeps head and tail, and says in the middle what is gone', () => {
+  const [{ tokenizer }] = conversations as [(typeof conversations)[0]];
+  const text = `first line\n${'日本語 '.repeat(2000)}\nlast line`;
+  const cut = cutMiddle(tokenizer.encodePlain(text), 200, (ids) => tokenizer.decode(ids));
+  assert.ok(cut.startsWith('first line\n') && cut.endsWith('\nlast line'));
+  assert.match(cut, /\[… about \d+ tokens are left out here: the context is almost full …\]/);
+  assert.ok(!cut.includes('\ufffd'));
+  assert.ok(tokenizer.encodePlain(cut).length <= 200);
+});
+
+test('whatever the answers are, they come out fitting, or not at all; and what fits is not touched', () => {
+  const random = makeRandom(21);
+  const kinds = ['x', 'word ', '"\n\\', '日', '👩‍👩‍👧', '-', '<|im_end|>', '\u0000'];
+  for (const conversation of conversations) {
+    for (let i = 0; i < 60; i++) {
+      const answers: Message[] = Array.from({ length: 1 + Math.floor(random() * 3) }, () => ({
+        role: 'tool',
+        content: (kinds[Math.floor(random() * kinds.length)] ?? '').repeat(Math.floor(random() * 3000)),
+      }));
+      const room = Math.floor(random() * 2000);
+      const whole = conversation.deltaIds(answers);
+      const fitted = runSteps(fitAnswers(conversation, answers, room));
+      if (whole.tokenIds.length <= room) assert.deepEqual(fitted, whole);
+      else if (fitted) assert.ok(fitted.tokenIds.length <= room, `${fitted.tokenIds.length} in a room of ${room}`);
+      if (room > 800)
+        assert.ok(fitted, `nothing in a room of ${room} for ${JSON.stringify(answers.map(({ content }) => content.slice(0, 9)))}`);
+    }
+  }
+});

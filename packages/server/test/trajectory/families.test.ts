@@ -1,0 +1,219 @@
+// Token-exactness for each family of models with its real files: whatever users, tools and cut turns hold, a prompt begins
+// with the one before; and where the template is append-only, the joined ids are those of the whole conversation at once.
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { Template } from '@huggingface/jinja';
+import { backendId, type Message, type ToolSpec } from '@millrace/protocol';
+import { type ModelFamily, makeRandom, modelFamilies, modelFolder } from '@millrace/testkit';
+import { openConversation } from '../../src/trajectory/conversation.ts';
+import { Ledger } from '../../src/trajectory/ledger.ts';
+import { toCallId } from '../../src/trajectory/tool-calls.ts';
+
+const tools: ToolSpec[] = [
+  { name: 'bash', description: 'Runs a command.', parameters: { type: 'object', properties: { command: { type: 'string' } } } },
+];
+const alphabet = [
+  ...'abc XYZ 019 .,;:!?\'"(){}[]<>|/\\_-\n\n\t\r  ',
+  ' \n',
+  'é',
+  'e\u0301',
+  '日本',
+  '👩‍👩‍👧',
+  'ß',
+  '\u2003',
+  '\u0000',
+  '\u200d',
+  '\ufeff',
+  "it's",
+  '\ud800',
+];
+
+function makeText(random: () => number, pieces: readonly string[], length = 40): string {
+  return Array.from({ length: Math.floor(random() * length) }, () => pieces[Math.floor(random() * pieces.length)]).join('');
+}
+
+interface Turn {
+  readonly message: Message;
+  /** What the policy sampled: just what the template would write for it. */
+  readonly text: string;
+}
+
+interface Family {
+  readonly endOfTurn: string;
+  /** When the template is append-only. */
+  readonly condition: string;
+  readonly hasSystem: boolean;
+  readonly answerRoles: readonly ('tool' | 'user')[];
+  makeTurn(random: () => number): Turn;
+}
+
+const say = (content: string): Turn => ({ message: { role: 'assistant', content }, text: content });
+const makeCall = (command: string) => ({ id: toCallId(0), name: 'bash', arguments: { command } });
+const hermesTurn = (random: () => number): Turn => {
+  const content = `x${makeText(random, alphabet)}`;
+  if (random() < 0.5) return say(content);
+  const call = makeCall(makeText(random, alphabet));
+  const text = `${content}\n<tool_call>\n{"name": "bash", "arguments": {"command": ${JSON.stringify(call.arguments.command)}}}\n</tool_call>`;
+  return { message: { role: 'assistant', content, tool_calls: [call] }, text };
+};
+
+const families: Readonly<Record<ModelFamily, Family>> = {
+  qwen2_5: {
+    endOfTurn: '<|im_end|>',
+    condition: 'a turn is text and calls as the template writes them',
+    hasSystem: true,
+    answerRoles: ['tool', 'user'],
+    makeTurn: hermesTurn,
+  },
+  qwen3: {
+    endOfTurn: '<|im_end|>',
+    condition: 'no turn has reasoning, none begins with a newline, and calls are as the template writes them',
+    hasSystem: true,
+    answerRoles: ['tool', 'user'],
+    makeTurn: hermesTurn,
+  },
+  llama3_2: {
+    endOfTurn: '<|eot_id|>',
+    condition: 'a turn is text without space around it, or one call as the template writes it',
+    hasSystem: true,
+    answerRoles: ['tool', 'user'],
+    makeTurn(random) {
+      if (random() < 0.5) return say(`x${makeText(random, alphabet)}x`);
+      const call = makeCall(makeText(random, alphabet));
+      const text = `{"name": "bash", "parameters": {"command": ${JSON.stringify(call.arguments.command)}}}`;
+      return { message: { role: 'assistant', content: '', tool_calls: [call] }, text };
+    },
+  },
+  mistral_nemo: {
+    endOfTurn: '</s>',
+    condition: 'there is no system message, every turn is calls as the template writes them, and only tools answer',
+    hasSystem: false,
+    answerRoles: ['tool'],
+    makeTurn(random) {
+      const call = makeCall(makeText(random, alphabet));
+      const text = `[TOOL_CALLS][{"name": "bash", "arguments": {"command": ${JSON.stringify(call.arguments.command)}}, "id": "${call.id}"}]`;
+      return { message: { role: 'assistant', content: '', tool_calls: [call] }, text };
+    },
+  },
+};
+
+function makeSampled(tokenIds: Int32Array, finishReason: 'stop' | 'length') {
+  const logprobs = new Float32Array(tokenIds.length).fill(-1);
+  const rest = { backend: backendId.parse('b1'), policyVersions: { first: 0, last: 0 }, retries: 0, text: '', messages: [] };
+  return { tokenIds, logprobs, finishReason, ...rest };
+}
+
+for (const name of modelFamilies) {
+  const family = families[name];
+  const kwargs = { date_string: '26 Jul 2024' };
+  const conversation = await openConversation(modelFolder(name), { toolParser: 'auto', chatTemplateKwargs: kwargs });
+  const { tokenizer, endOfTurn } = conversation;
+  const { chat_template, bos_token } = JSON.parse(await readFile(join(modelFolder(name), 'tokenizer_config.json'), 'utf8'));
+  const whole = new Template(chat_template);
+  const renderWhole = (messages: readonly Message[], withTools: readonly ToolSpec[]) =>
+    whole.render({
+      ...kwargs,
+      messages: messages.map(({ tool_calls, ...rest }) => ({
+        ...rest,
+        ...(tool_calls ? { tool_calls: tool_calls.map(({ id, ...call }) => ({ id, type: 'function', function: call })) } : {}),
+      })),
+      ...(withTools.length > 0 ? { tools: withTools.map((tool) => ({ type: 'function', function: tool })) } : {}),
+      add_generation_prompt: true,
+      bos_token: bos_token ?? '',
+      eos_token: family.endOfTurn,
+    });
+
+  test(`${name}: the end of a turn and the parser are found in the template`, () => {
+    assert.equal(endOfTurn.text, family.endOfTurn);
+    const call = families[name].makeTurn(() => 0.7);
+    assert.equal(conversation.parseTurn(call.text, tools).calls.length, 1);
+  });
+
+  test(`${name}: an opening has the ids of the whole rendering`, () => {
+    const random = makeRandom(11);
+    for (let i = 0; i < 40; i++) {
+      const messages: Message[] = [
+        { role: 'system', content: makeText(random, alphabet) },
+        { role: 'user', content: makeText(random, alphabet) },
+      ];
+      const withTools = i % 2 === 0 ? tools : [];
+      const opening = conversation.openingIds(messages, withTools);
+      assert.equal(opening.text, renderWhole(messages, withTools));
+      assert.deepEqual(opening.tokenIds, tokenizer.encode(opening.text), JSON.stringify(messages));
+    }
+  });
+
+  test(`${name}: next_prompt[:len(previous)] == previous, with unicode, cut turns and special tokens in tool output`, () => {
+    const random = makeRandom(12);
+    const controls = tokenizer.controlTokens.slice(0, 40);
+    const controlIds = new Set(tokenizer.controlTokens.map((text) => tokenizer.idOf(text)));
+    const count = (ids: Int32Array) => ids.filter((id) => controlIds.has(id)).length;
+    for (let i = 0; i < 20; i++) {
+      const ledger = new Ledger();
+      ledger.appendPrompt(conversation.openingIds([{ role: 'user', content: makeText(random, [...alphabet, ...controls]) }], tools));
+      for (let turn = 0; turn < 5; turn++) {
+        const before = ledger.promptJson;
+        const ids = tokenizer.encode(makeText(random, [...alphabet, ...controls]));
+        const isCut = random() < 0.3;
+        ledger.appendSampled(makeSampled(isCut ? ids : Int32Array.from([...ids, endOfTurn.id]), isCut ? 'length' : 'stop'));
+        if (isCut) ledger.appendInserted(endOfTurn);
+        const answers: Message[] = Array.from({ length: 1 + Math.floor(random() * 3) }, () => ({
+          role: 'tool',
+          content: makeText(random, [...alphabet, ...controls]),
+        }));
+        const delta = conversation.deltaIds(answers);
+        ledger.appendObservation(delta);
+        assert.ok(ledger.promptJson.subarray(0, before.length).equals(before));
+        const harmless = conversation.deltaIds(answers.map((answer) => ({ ...answer, content: 'x' })));
+        assert.equal(count(delta.tokenIds), count(harmless.tokenIds), 'a tool forged a control token');
+      }
+    }
+  });
+
+  test(`${name}: the joined ids are those of the whole rendering, where ${family.condition}`, () => {
+    const random = makeRandom(13);
+    for (let i = 0; i < 20; i++) {
+      const system: Message[] = family.hasSystem && random() < 0.5 ? [{ role: 'system', content: makeText(random, alphabet) }] : [];
+      const messages: Message[] = [...system, { role: 'user', content: makeText(random, alphabet) }];
+      const ledger = new Ledger();
+      ledger.appendPrompt(conversation.openingIds(messages, tools));
+      for (let turn = 0; turn < 4; turn++) {
+        const { message, text } = family.makeTurn(random);
+        ledger.appendSampled(makeSampled(Int32Array.from([...tokenizer.encode(text), endOfTurn.id]), 'stop'));
+        const role = family.answerRoles[Math.floor(random() * family.answerRoles.length)] ?? 'tool';
+        const answers: Message[] = Array.from({ length: role === 'tool' ? 1 + Math.floor(random() * 2) : 1 }, () => ({
+          role,
+          content: makeText(random, alphabet),
+          ...(role === 'tool' ? { tool_call_id: toCallId(0) } : {}),
+        }));
+        ledger.appendObservation(conversation.deltaIds(answers));
+        messages.push(message, ...answers);
+      }
+      assert.equal(ledger.promptJson.toString(), tokenizer.encode(renderWhole(messages, tools)).join());
+    }
+  });
+
+  test(`${name}: step by step, the ids are the library's own`, () => {
+    const random = makeRandom(14);
+    for (let i = 0; i < 60; i++) {
+      const text = makeText(random, [...alphabet, 'a'.repeat(300), '-'.repeat(200), ' '.repeat(150), '日'.repeat(90), '0123456789'], 60);
+      assert.deepEqual(tokenizer.encodeParts([{ text, trusted: false }]), tokenizer.encode(text), JSON.stringify(text));
+    }
+  });
+
+  test(`${name}: a long text is tokenised in many steps`, () => {
+    for (const text of ['a'.repeat(32_768), '7 '.repeat(16_384)]) {
+      let steps = 0;
+      for (const _ of tokenizer.encodeSteps([{ text, trusted: false }])) steps += 1;
+      assert.ok(steps > 5, `${steps} steps`);
+    }
+  });
+
+  if (!family.answerRoles.includes('user'))
+    test(`${name}: a user message in mid-conversation, before which it would write the tools anew, is refused by name`, () => {
+      assert.throws(() => conversation.deltaIds([{ role: 'user', content: 'go on' }]), new RegExp(`${name}.* cannot be continued exactly`));
+    });
+}
