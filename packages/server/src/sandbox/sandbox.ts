@@ -1,7 +1,7 @@
 // The sandbox contract: an isolated machine with a persistent shell, opened for one rollout and gone with it.
 // bubblewrap is its first implementation; one suite in testkit holds for all of them.
 
-import type { SandboxId, ShellRunReply } from '@millrace/protocol';
+import type { PythonRunReply, SandboxId, ShellRunReply } from '@millrace/protocol';
 
 export interface SandboxSpec {
   /** Variables for the shell and for every program, beside PATH, HOME, LANG, TERM and PAGER. */
@@ -18,6 +18,31 @@ export interface ShellResult {
   /** The shell's working directory afterwards. */
   readonly cwd?: string;
   readonly ms: number;
+}
+
+export interface PythonImage {
+  readonly mimeType: string;
+  readonly data: Buffer;
+}
+
+export interface PythonResult {
+  readonly end: PythonRunReply['end'];
+  /** As of a shell command: what was printed, displayed and raised, in its order, with a note where an image stood. */
+  readonly output: string;
+  readonly images: readonly PythonImage[];
+  readonly totalBytes: number;
+  readonly cutBytes: number;
+  /** The process ended during the cell: the next cell begins without variables. */
+  readonly stateLost: boolean;
+  readonly ms: number;
+}
+
+export interface PythonOptions {
+  readonly timeoutMs: number;
+  readonly capBytes?: number;
+  /** Begins with a new Python process. */
+  readonly restart?: boolean;
+  readonly signal?: AbortSignal;
 }
 
 export interface ExecResult {
@@ -52,6 +77,8 @@ export interface Sandbox extends AsyncDisposable {
     command: string,
     options: { readonly timeoutMs: number; readonly capBytes?: number; readonly signal?: AbortSignal },
   ): Promise<ShellResult>;
+  /** One IPython cell at a time in the persistent Python process, which starts with the first; variables stay from call to call. */
+  runPython(code: string, options: PythonOptions): Promise<PythonResult>;
   /** A program of its own, outside the shell, with its own standard input. */
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult>;
   /** Throws `not-found` or `artifact-too-large`. */
