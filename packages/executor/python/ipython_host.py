@@ -294,4 +294,5 @@ def tell(control: Any, message: Dict[str, Any]) -> None:
 if __name__ == "__main__":
     sys.path.pop(0)  # the folder of this file
     os.set_inheritable(CONTROL, False)
+    os.closerange(CONTROL + 1, 4096)  # what the executor may have left open, such as the shell's terminal
     run_parent(make_shell())

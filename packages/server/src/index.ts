@@ -24,6 +24,7 @@ export type {
   SandboxDriver,
   SandboxSpec,
   ShellResult,
+  TransferOptions,
 } from './sandbox/sandbox.ts';
 export type { AgentEnd, CollectContext, EvaluateContext, InitContext, Opening, Scenario, Score } from './scenario/scenario.ts';
 export { openServer, openWorker, type RunningServer, type RunningWorker } from './service.ts';

@@ -15,6 +15,7 @@ import {
 } from '@millrace/protocol';
 import type { ExecutorClient } from './executor-client.ts';
 import type { ExecOptions, ExecResult, PythonOptions, PythonResult, Sandbox, ShellResult } from './sandbox.ts';
+import { download, upload } from './transfer.ts';
 
 export interface ExecutorSandboxParts {
   readonly id: SandboxId;
@@ -36,6 +37,7 @@ const pythonStartMs = 60_000;
 export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
   const { id, client, died, close } = parts;
   let shellTurn: Promise<unknown> = Promise.resolve();
+  const run = (argv: readonly string[], options: ExecOptions) => exec(client, argv, options);
   let pythonTurn: Promise<unknown> = Promise.resolve();
   return {
     id,
@@ -50,7 +52,9 @@ export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
       pythonTurn = run.catch(() => {}); // as above
       return run;
     },
-    exec: (argv, options) => exec(client, argv, options),
+    exec: run,
+    upload: (from, to, options = {}) => upload(run, { from, to }, options),
+    download: async (from, to, options = {}) => ({ skipped: await download(run, { from, to }, options) }),
     async readFile(path, { maxBytes, signal }) {
       const params = { path, max_bytes: Math.min(maxBytes, maxBodyBytes) };
       const call = { method: 'file.read', params, reply: fileReadReply, maxBytes, deadlineMs: fileDeadlineMs, signal } as const;

@@ -55,12 +55,22 @@ export interface ExecResult {
   readonly cutBytes: number;
 }
 
+/** There is no `user`: a sandbox without root has one user id, its own, and cannot become another. */
 export interface ExecOptions {
   readonly stdin?: Buffer | string;
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly capBytes?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface TransferOptions {
+  /** Of the files together; 1 GiB by default. */
+  readonly maxBytes?: number;
+  readonly maxEntries?: number;
+  /** For each step: packing, a piece, unpacking. */
+  readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -84,6 +94,13 @@ export interface Sandbox extends AsyncDisposable {
   /** Throws `not-found` or `artifact-too-large`. */
   readFile(path: string, options: { readonly maxBytes: number; readonly signal?: AbortSignal }): Promise<Buffer>;
   writeFile(path: string, content: Buffer | string, options?: { readonly mode?: number; readonly signal?: AbortSignal }): Promise<void>;
+  /** Copies a file or a folder of this machine to that path in the sandbox; into a folder that is there already, what it holds. */
+  upload(hostPath: string, sandboxPath: string, options?: TransferOptions): Promise<void>;
+  /**
+   * Copies a file or a folder out to a path that must be free. Links that leave the folder, pipes and devices are left out and
+   * named. Throws `not-found`, `artifact-too-large`, or `sandbox-refused` for an archive that no honest sandbox makes.
+   */
+  download(sandboxPath: string, hostPath: string, options?: TransferOptions): Promise<{ readonly skipped: readonly string[] }>;
 }
 
 export interface SandboxDriver {
