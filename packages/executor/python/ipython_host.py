@@ -8,6 +8,7 @@ programs print, goes to the output pipe, where a marker with the request's nonce
 
 import base64
 import builtins
+import gc
 import getpass
 import io
 import json
@@ -17,7 +18,7 @@ import struct
 import subprocess
 import sys
 import traceback
-from typing import Any, BinaryIO, Dict, List, NoReturn, Optional, TextIO, Tuple
+from typing import Any, BinaryIO, Callable, Dict, List, NoReturn, Optional, TextIO, Tuple
 
 try:
     from IPython.core.displayhook import DisplayHook
@@ -89,18 +90,12 @@ class HostDisplayHook(DisplayHook):
     def write_format_data(self, format_dict: Dict[str, Any], md_dict: Optional[Dict[str, Any]] = None) -> None:
         print(render_bundle(format_dict, self.shell.images))
 
-    def finish_displayhook(self) -> None:
-        pass
-
 
 class HostDisplayPublisher(DisplayPublisher):
     """Prints what `display` is given."""
 
     def publish(self, data: Dict[str, Any], *args: Any, **options: Any) -> None:
         print(render_bundle(data, self.shell.images))
-
-    def clear_output(self, wait: bool = False) -> None:
-        pass
 
 
 class HostShell(InteractiveShell):
@@ -136,11 +131,9 @@ class HostShell(InteractiveShell):
 
 def start_program(command: str, stdout: Optional[int]) -> "subprocess.Popen[bytes]":
     """In a group of its own, so that it can be stopped whole, and in the host's session, so that it ends with the host."""
+    argv = ["/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh", "-c", command]
     stderr = None if stdout is None else subprocess.STDOUT
-    shell = "/bin/bash" if os.path.exists("/bin/bash") else None
-    return subprocess.Popen(
-        command, shell=True, executable=shell, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, preexec_fn=os.setpgrp
-    )
+    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, preexec_fn=os.setpgrp)
 
 
 def wait_for(program: "subprocess.Popen[bytes]") -> Tuple[bytes, bytes]:
@@ -208,12 +201,13 @@ def make_streams() -> Tuple[TextIO, TextIO]:
     return io.TextIOWrapper(buffer, **options), io.TextIOWrapper(buffer, **options)
 
 
-def run_cell(shell: HostShell, code: str, streams: Streams) -> bool:
-    """Answers whether it failed. IPython itself fails where a cell has broken its streams or its parts."""
+def run_cell(shell: HostShell, code: str, streams: Streams, on_begin: Callable[[], None]) -> bool:
+    """Answers whether it failed. From `on_begin` on it can be interrupted. IPython itself fails where a cell has broken its parts."""
     shell.images = Images()
     streams.attach()
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        on_begin()
         return not shell.run_cell(code, store_history=True).success
     except BaseException:
         signal.signal(signal.SIGINT, ignore_signal)
@@ -238,7 +232,7 @@ def serve(shell: HostShell, requests: BinaryIO, replies: BinaryIO, streams: Stre
         head = json.loads(requests.read(head_bytes))
         code = requests.read(body_bytes).decode("utf8", "replace")
         try:
-            failed = run_cell(shell, code, streams)
+            failed = run_cell(shell, code, streams, lambda: send_frame(replies, {"begun": True}, b""))
         except KeyboardInterrupt:
             failed = True  # it came between the cell's end and its own
         if os.getpid() != own:
@@ -247,19 +241,25 @@ def serve(shell: HostShell, requests: BinaryIO, replies: BinaryIO, streams: Stre
         if shell.leaving:
             return
         kept = shell.images.kept
-        answer = json.dumps({"images": [{"mime": mime, "bytes": len(data)} for mime, data in kept]}).encode()
-        body = b"".join(data for _, data in kept)
-        replies.write(struct.pack(">II", len(answer), len(body)) + answer + body)
-        replies.flush()
+        answer = {"images": [{"mime": mime, "bytes": len(data)} for mime, data in kept]}
+        send_frame(replies, answer, b"".join(data for _, data in kept))
+
+
+def send_frame(stream: BinaryIO, head: Dict[str, Any], body: bytes) -> None:
+    text = json.dumps(head).encode()
+    stream.write(struct.pack(">II", len(text), len(body)) + text + body)
+    stream.flush()
 
 
 def run_host(shell: HostShell, requests: int, replies: int, output: int) -> NoReturn:
     os.setsid()
     os.close(CONTROL)
     signal.signal(signal.SIGINT, ignore_signal)
+    streams = Streams(output)
+    streams.attach()  # now, so that it holds nothing of its parent's
     code = 1
     try:
-        serve(shell, os.fdopen(requests, "rb"), os.fdopen(replies, "wb"), Streams(output))
+        serve(shell, os.fdopen(requests, "rb"), os.fdopen(replies, "wb"), streams)
         code = 0
     finally:
         flush_outputs()
@@ -269,6 +269,7 @@ def run_host(shell: HostShell, requests: int, replies: int, output: int) -> NoRe
 def run_parent(shell: HostShell) -> None:
     """Forks a host for each line that comes in; ends when the executor is gone."""
     control = os.fdopen(CONTROL, "rb+", buffering=0)
+    gc.freeze()  # a collection in a host would copy every page that it shares with us
     while True:
         pipes = [os.pipe(), os.pipe(), os.pipe()]
         (request_read, request_write), (reply_read, reply_write), (output_read, output_write) = pipes

@@ -1,6 +1,7 @@
 // The executor: the first process inside a sandbox. It connects out to its worker, answers the worker's calls one frame each, and
 // exits when the connection closes; being process 1 of its namespace, it takes everything in the sandbox with it.
-// Arguments: the folder shared with the worker (socket, env.json), the folder for its own files, the home directory.
+// Arguments: the folder shared with the worker (socket, env.json), the folder for its own files, the home directory; and a port on
+// loopback where the worker listens there instead of on the socket.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -39,14 +40,15 @@ const survived = [
 /** When memory runs out, the kernel takes a sandbox before it takes a worker. */
 const oomScore = '500';
 
-function main([linkFolder = '', ownFolder = '', home = '']: readonly string[]): void {
+function main([linkFolder = '', ownFolder = '', home = '', port]: readonly string[]): void {
   for (const signal of survived) process.on(signal, () => {});
   writeFileSync('/proc/self/oom_score_adj', oomScore);
   const env = parseEnv(readFileSync(join(linkFolder, 'env.json'), 'utf8'));
   const cancels = new Map<number, AbortController>();
   // The worker is trusted; its own limits hold for what it sends.
   const readFrames = openFrameReader({ headBytes: 2 ** 31, bodyBytes: 2 ** 31 });
-  const socket = connect(join(linkFolder, 'socket'), () => {
+  const address = port === undefined ? { path: join(linkFolder, 'socket') } : { port: Number(port), host: '127.0.0.1', noDelay: true };
+  const socket = connect(address, () => {
     socket.write(encodeFrame({ event: 'ready', pid: process.pid, protocol: 1 }));
     const shell = new ShellSession({ home, env, commandFile: join(ownFolder, 'command') });
     const script = join(import.meta.dirname, 'ipython_host.py');

@@ -5,10 +5,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { constants, openSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
-import type { PythonRunReply } from '@millrace/protocol';
-import { openMarkerScan } from './end-marker.ts';
-import { encodeFrame, type Frame, openFrameReader } from './frames.ts';
+import { encodeFrame, openFrameReader } from './frames.ts';
 import { sendSignal } from './processes.ts';
+import { type Cell, type CellEnd, openCell } from './python-cell.ts';
 import { killSession } from './stop.ts';
 
 export interface PythonOptions {
@@ -17,10 +16,6 @@ export interface PythonOptions {
   /** The program that the parent runs. */
   readonly script: string;
 }
-
-export type CellEnd =
-  | { readonly alive: true; readonly failed: boolean; readonly images: PythonRunReply['images']; readonly data: Buffer }
-  | { readonly alive: false; readonly exitCode: number };
 
 export interface PythonHost {
   readonly ended: Promise<void>;
@@ -40,6 +35,8 @@ export interface PythonParent {
 /** There is no Python with IPython; the message is for the model. */
 export class PythonMissing extends Error {}
 
+/** How long a killed host may take to be told of: its parent may have been stopped. */
+const killMs = 1000;
 /** How long to read on after the end of a host where something else holds its pipes. */
 const drainMs = 100;
 const startMs = 60_000;
@@ -78,8 +75,11 @@ export function openPythonParent({ home, env, script }: PythonOptions): PythonPa
         const ready = await expect('ready');
         const pipes = openPipes(child.pid ?? 0, ready);
         control.write('go\n');
-        const pid = Number((await expect('host')).pid);
-        return openHost(pid, pipes, { onLate, exit: next() });
+        const { pid } = await expect('host').catch((error) => {
+          closePipes(pipes); // at which a host that was forked nevertheless ends
+          throw error;
+        });
+        return openHost(Number(pid), pipes, { onLate, exit: next(), killParent: () => child.kill('SIGKILL') });
       } finally {
         clearTimeout(timer);
       }
@@ -135,42 +135,30 @@ function openPipes(parent: number, ready: Message): Pipes {
   };
 }
 
-interface Running {
-  readonly scan: ReturnType<typeof openMarkerScan>;
-  readonly onOutput: (chunk: Buffer) => void;
-  readonly resolve: (end: CellEnd) => void;
-  failed?: boolean;
-  reply?: { readonly images: PythonRunReply['images']; readonly data: Buffer };
+function closePipes({ requests, replies, output }: Pipes): void {
+  for (const pipe of [requests, replies, output]) pipe.destroy();
 }
 
-function openHost(
-  pid: number,
-  { requests, replies, output }: Pipes,
-  life: { onLate: (chunk: Buffer) => void; exit: Promise<Message> },
-): PythonHost {
-  let running: Running | undefined;
+interface Life {
+  readonly onLate: (chunk: Buffer) => void;
+  /** What the parent says when the host has ended, or when it has ended itself. */
+  readonly exit: Promise<Message>;
+  readonly killParent: () => void;
+}
+
+function openHost(pid: number, pipes: Pipes, life: Life): PythonHost {
+  const { requests, replies, output } = pipes;
+  let running: Cell | undefined;
   let last: CellEnd | undefined;
 
-  /** A cell is over when both its output has ended and its reply is there. */
-  function settle(): void {
-    if (running?.failed === undefined || !running.reply) return;
-    running.resolve({ alive: true, failed: running.failed, ...running.reply });
-    running = undefined;
-  }
   output.on('data', (chunk: Buffer) => {
-    if (!running || running.failed !== undefined) return life.onLate(chunk);
-    const { output: text, end } = running.scan(chunk);
-    if (text.length > 0) running.onOutput(text);
-    if (!end) return;
-    running.failed = end.exitCode !== 0;
-    if (end.rest.length > 0) life.onLate(end.rest);
-    settle();
+    if (running) running.takeOutput(chunk);
+    else life.onLate(chunk);
   });
   const readFrames = openFrameReader(replyLimits);
   replies.on('data', (chunk: Buffer) => {
     try {
-      for (const frame of readFrames(chunk)) if (running) running.reply = parseReply(frame);
-      settle();
+      for (const frame of readFrames(chunk)) running?.takeFrame(frame);
     } catch {
       killSession(pid); // the cell wrote into its host's pipe
     }
@@ -178,9 +166,9 @@ function openHost(
   const ended = life.exit.then(async (message) => {
     killSession(pid); // also where the parent died and the host lives on
     await drain(output);
-    for (const pipe of [requests, replies, output]) pipe.destroy();
+    closePipes(pipes);
     last = { alive: false, exitCode: Number(message.code ?? 137) };
-    running?.resolve(last);
+    running?.end(last);
   });
   return {
     ended,
@@ -189,11 +177,19 @@ function openHost(
       new Promise((resolve) => {
         if (last) return resolve(last);
         const nonce = Math.random().toString(36).slice(2, 14).padEnd(12, '0');
-        running = { scan: openMarkerScan(nonce), onOutput, resolve };
+        const onEnd = (end: CellEnd) => {
+          running = undefined;
+          resolve(end);
+        };
+        running = openCell(nonce, { onOutput, onLate: life.onLate, onEnd, interrupt: () => sendSignal(pid, 'SIGINT') });
         requests.write(encodeFrame({ nonce }, code));
       }),
-    interrupt: () => sendSignal(pid, 'SIGINT'),
-    kill: () => killSession(pid),
+    interrupt: () => running?.interrupt(),
+    kill() {
+      killSession(pid);
+      const timer = setTimeout(life.killParent, killMs);
+      ended.finally(() => clearTimeout(timer));
+    },
   };
 }
 
@@ -206,11 +202,4 @@ function drain(output: Socket): Promise<void> {
     });
     if (output.destroyed) resolve();
   });
-}
-
-function parseReply({ head, body }: Frame): { images: PythonRunReply['images']; data: Buffer } {
-  const { images } = head as { images: PythonRunReply['images'] };
-  const total = images.reduce((sum, { mime, bytes }) => (typeof mime === 'string' && bytes >= 0 ? sum + bytes : Number.NaN), 0);
-  if (total !== body.length) throw new Error(`images of ${total} bytes in ${body.length}`);
-  return { images: images.map(({ mime, bytes }) => ({ mime: mime.slice(0, 100), bytes })), data: body };
 }

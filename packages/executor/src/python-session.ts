@@ -3,7 +3,8 @@
 
 import type { PythonRunReply } from '@millrace/protocol';
 import { type KeptOutput, openOutputCap } from './output.ts';
-import { type CellEnd, openPythonParent, type PythonHost, PythonMissing, type PythonOptions, type PythonParent } from './python-host.ts';
+import type { CellEnd } from './python-cell.ts';
+import { openPythonParent, type PythonHost, PythonMissing, type PythonOptions, type PythonParent } from './python-host.ts';
 import { renderOutput } from './render.ts';
 import { openStopper, type Stopper } from './stop.ts';
 

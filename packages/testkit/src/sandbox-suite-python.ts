@@ -91,13 +91,25 @@ export function definePython({ sandbox, driver }: SuiteContext): void {
   });
 
   claim('a process that ends during a cell or between two is replaced, and said', async () => {
-    for (const code of ['exit()', 'import os; os._exit(3)', 'import os; os.kill(os.getpid(), 11)', 'import os; os.closerange(3, 99)']) {
+    for (const code of [
+      'exit()',
+      'import os; os._exit(3)',
+      'import os; os.kill(os.getpid(), 11)',
+      'import os; os.closerange(3, 99)',
+      'import os, time; os.kill(os.getppid(), 9); time.sleep(100)',
+    ]) {
       const result = await sees(`print("begun")\n${code}`, 'begun\n');
       assert.deepEqual([result.end, result.stateLost], ['host-died', true], code);
     }
     await sees('import os; print(os.getpid(), os.getppid())', /^\d+ \d+\n$/);
     await sandbox().runShell('pkill -9 python3', { timeoutMs });
     assert.match((await run('"new"')).output + (await run('"new"')).output, /'new'\n$/);
+  });
+
+  claim('a stopped parent holds nobody up', async () => {
+    const result = await run('import os, signal; os.kill(os.getppid(), signal.SIGSTOP); os._exit(0)', { timeoutMs: 100 });
+    assert.deepEqual([result.end, result.stateLost], ['timeout', true]);
+    await sees('1', '1\n');
   });
 
   claim('a restart begins without variables', async () => {
