@@ -60,9 +60,16 @@ export function openCell(nonce: string, { onOutput, onLate, onEnd, interrupt }: 
   };
 }
 
+/** What the worker takes at most; the host keeps to it, and a cell that writes into its host's pipe may not. */
+const maxImages = 16;
+const maxImageBytes = 4 << 20;
+
 function parseReply({ head, body }: Frame): { images: PythonRunReply['images']; data: Buffer } {
   const { images } = head as { images: PythonRunReply['images'] };
-  const total = images.reduce((sum, { mime, bytes }) => (typeof mime === 'string' && bytes >= 0 ? sum + bytes : Number.NaN), 0);
-  if (total !== body.length) throw new Error(`images of ${total} bytes in ${body.length}`);
+  const fits = images.every(
+    ({ mime, bytes }) => typeof mime === 'string' && Number.isInteger(bytes) && bytes >= 0 && bytes <= maxImageBytes,
+  );
+  const total = images.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (!fits || images.length > maxImages || total !== body.length) throw new Error('not the reply of a host');
   return { images: images.map(({ mime, bytes }) => ({ mime: mime.slice(0, 100), bytes })), data: body };
 }
