@@ -21,7 +21,17 @@ install_npm_packages() {
 missing_system_packages() {
   command -v bash >/dev/null || echo bash
   command -v bwrap >/dev/null || echo bubblewrap
-  if [[ ${npm_lifecycle_event:-} == bench ]]; then command -v tmux >/dev/null || echo tmux; fi
+  # Sandboxes see the machine's own Python, not one that PATH may have before it.
+  if [[ ${npm_lifecycle_event:-} =~ ^(test|check|bench)$ ]]; then has_python_module IPython || echo ipython3; fi
+  if [[ ${npm_lifecycle_event:-} == bench ]]; then
+    command -v tmux >/dev/null || echo tmux
+    has_python_module ipykernel || echo python3-ipykernel
+    has_python_module jupyter_client || echo python3-jupyter-client
+  fi
+}
+
+has_python_module() { # by its folder: importing it would take a second
+  compgen -G "/usr/lib/python3*/*-packages/$1" >/dev/null || compgen -G "/usr/local/lib/python3*/*-packages/$1" >/dev/null
 }
 
 install_system_packages() {

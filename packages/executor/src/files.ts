@@ -29,9 +29,10 @@ export async function readSandboxFile(params: FileReadParams, home: string): Pro
 
 export async function writeSandboxFile(params: FileWriteParams, content: Buffer, home: string): Promise<void> {
   const path = resolve(home, params.path);
+  const { O_WRONLY, O_CREAT, O_TRUNC, O_NONBLOCK } = constants;
   try {
     await mkdir(dirname(path), { recursive: true });
-    await writeFile(path, content);
+    await writeFile(path, content, { flag: O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK });
     await chmod(path, params.mode);
   } catch (error) {
     throw new CallError('failed', message(error));

@@ -1,6 +1,7 @@
 // The executor: the first process inside a sandbox. It connects out to its worker, answers the worker's calls one frame each, and
 // exits when the connection closes; being process 1 of its namespace, it takes everything in the sandbox with it.
-// Arguments: the folder shared with the worker (socket, env.json), the folder for its own files, the home directory.
+// Arguments: the folder shared with the worker (socket, env.json), the folder for its own files, the home directory; and a port on
+// loopback where the worker listens there instead of on the socket.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -10,6 +11,7 @@ import { CallError } from './call-error.ts';
 import { runProgram } from './exec.ts';
 import { readSandboxFile, writeSandboxFile } from './files.ts';
 import { encodeFrame, openFrameReader } from './frames.ts';
+import { PythonSession } from './python-session.ts';
 import { ShellSession } from './shell-session.ts';
 
 interface Answer {
@@ -38,29 +40,33 @@ const survived = [
 /** When memory runs out, the kernel takes a sandbox before it takes a worker. */
 const oomScore = '500';
 
-function main([linkFolder = '', ownFolder = '', home = '']: readonly string[]): void {
+function main([linkFolder = '', ownFolder = '', home = '', port]: readonly string[]): void {
   for (const signal of survived) process.on(signal, () => {});
   writeFileSync('/proc/self/oom_score_adj', oomScore);
   const env = parseEnv(readFileSync(join(linkFolder, 'env.json'), 'utf8'));
   const cancels = new Map<number, AbortController>();
   // The worker is trusted; its own limits hold for what it sends.
   const readFrames = openFrameReader({ headBytes: 2 ** 31, bodyBytes: 2 ** 31 });
-  const socket = connect(join(linkFolder, 'socket'), () => {
+  const address = port === undefined ? { path: join(linkFolder, 'socket') } : { port: Number(port), host: '127.0.0.1', noDelay: true };
+  const socket = connect(address, () => {
     socket.write(encodeFrame({ event: 'ready', pid: process.pid, protocol: 1 }));
     const shell = new ShellSession({ home, env, commandFile: join(ownFolder, 'command') });
+    const script = join(import.meta.dirname, 'ipython_host.py');
+    // Its own folder for IPython's files: they are no part of the agent's work.
+    const python = new PythonSession({ home, env: { ...env, IPYTHONDIR: join(ownFolder, 'ipython') }, script });
     socket.on('data', (chunk) => {
-      for (const { head, body } of readFrames(chunk)) answer(parseCall(head), body, shell);
+      for (const { head, body } of readFrames(chunk)) answer(parseCall(head), body, { shell, python });
     });
   });
   socket.on('error', (error) => console.error(error.message)); // 'close' follows
   socket.on('close', () => process.exit(0));
 
-  async function answer(call: ExecutorCall, body: Buffer, shell: ShellSession): Promise<void> {
+  async function answer(call: ExecutorCall, body: Buffer, sessions: Sessions): Promise<void> {
     if (call.method === 'cancel') return cancels.get(call.params.call)?.abort();
     const cancel = new AbortController();
     cancels.set(call.id, cancel);
     try {
-      const { result, body: output } = await runCall(call, body, { shell, home, env, signal: cancel.signal });
+      const { result, body: output } = await runCall(call, body, { ...sessions, home, env, signal: cancel.signal });
       socket.write(encodeFrame({ id: call.id, result }, output));
     } catch (error) {
       const kind = error instanceof CallError ? error.kind : 'bad-call';
@@ -71,8 +77,12 @@ function main([linkFolder = '', ownFolder = '', home = '']: readonly string[]): 
   }
 }
 
-interface CallContext {
+interface Sessions {
   readonly shell: ShellSession;
+  readonly python: PythonSession;
+}
+
+interface CallContext extends Sessions {
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
@@ -84,6 +94,12 @@ async function runCall(call: Exclude<ExecutorCall, { method: 'cancel' }>, body: 
       const options = { timeoutMs: call.params.timeout_ms, capBytes: call.params.cap_bytes, signal: context.signal };
       const { reply, output } = await context.shell.run(body, options);
       return { result: reply, body: Buffer.from(output) };
+    }
+    case 'python.run': {
+      const { timeout_ms, cap_bytes, restart } = call.params;
+      const options = { timeoutMs: timeout_ms, capBytes: cap_bytes, restart, signal: context.signal };
+      const { reply, body: output } = await context.python.run(body, options);
+      return { result: reply, body: output };
     }
     case 'exec': {
       const { reply, body: output } = await runProgram(call.params, body, context);

@@ -7,7 +7,7 @@ import { type Bash, type CommandEnd, openBash } from './bash.ts';
 import { typedEcho } from './end-marker.ts';
 import { type KeptOutput, openOutputCap } from './output.ts';
 import { renderOutput } from './render.ts';
-import { openStopper } from './stop.ts';
+import { openStopper, stepsForBash } from './stop.ts';
 
 export interface ShellOptions {
   readonly home: string;
@@ -73,7 +73,7 @@ export class ShellSession {
     if (options.signal.aborted) return toRun(output.end(), { end: 'cancelled', exit_code: null, cwd: this.#cwd, ms: 0 });
     output.push(this.#late);
     this.#late = Buffer.alloc(0);
-    const stopper = openStopper(bash, options);
+    const stopper = openStopper(stepsForBash(bash), options);
     const end = await bash.run(command, output.push).finally(stopper.close);
     if (end.alive) this.#cwd = bash.cwd() ?? this.#cwd;
     else this.#bash = this.#open();

@@ -1,5 +1,5 @@
-// Stopping a command whose time is over or that nobody wants: Ctrl-C, then SIGKILL for what is in the foreground, then SIGKILL for
-// the shell and its session, each step only if the one before it brought no end within the grace.
+// Stopping a command or a cell whose time is over or that nobody wants, in steps that grow harder, each only if the one before it
+// brought no end within its grace. For a command: Ctrl-C, SIGKILL for what is in the foreground, SIGKILL for the shell's session.
 
 import type { Bash } from './bash.ts';
 import { listProcesses, readProcess, sendSignal } from './processes.ts';
@@ -16,14 +16,19 @@ export interface Stopper {
   close(): void;
 }
 
-export function openStopper(bash: Bash, options: { readonly timeoutMs: number; readonly signal: AbortSignal }): Stopper {
-  const steps: [act: () => void, waitMs: number][] = [
+export type StopStep = readonly [act: () => void, waitMs: number];
+
+export function stepsForBash(bash: Bash): StopStep[] {
+  return [
     [() => interrupt(bash), dyingMs],
     [() => bash.askAgain(), graceMs],
     [() => killForeground(bash), dyingMs],
     [() => bash.askAgain(), graceMs],
-    [() => killSession(bash), graceMs],
+    [() => killSession(bash.pid), graceMs],
   ];
+}
+
+export function openStopper(steps: StopStep[], options: { readonly timeoutMs: number; readonly signal: AbortSignal }): Stopper {
   let reason: 'timeout' | 'cancelled' | undefined;
   let timer = setTimeout(() => stop('timeout'), Math.min(options.timeoutMs, longestTimerMs));
 
@@ -62,10 +67,10 @@ function killForeground(bash: Bash): void {
 }
 
 /** Again until none is left: a process may fork while the list is read. */
-function killSession(bash: Bash): void {
-  sendSignal(bash.pid, 'SIGKILL');
+export function killSession(leader: number): void {
+  sendSignal(leader, 'SIGKILL');
   for (let pass = 0; pass < passes; pass += 1) {
-    const members = listProcesses().filter(({ session }) => session === bash.pid);
+    const members = listProcesses().filter(({ session }) => session === leader);
     if (members.length === 0) return;
     for (const { pid } of members) sendSignal(pid, 'SIGKILL');
   }

@@ -37,6 +37,40 @@ export const shellRunReply = z.object({
 });
 export type ShellRunReply = z.infer<typeof shellRunReply>;
 
+/** The request's body is the code of one cell. */
+export interface PythonRunParams {
+  readonly timeout_ms: number;
+  readonly cap_bytes: number;
+  /** Whether to begin with a new Python process; what the old one held is gone. */
+  readonly restart: boolean;
+}
+
+/**
+ * How a cell in the persistent Python process ended:
+ * - ok, error: it ran to its end, or raised; the output holds the traceback
+ * - timeout: it was interrupted after its time, or killed where that did not help
+ * - host-died: the process ended during the cell (exit, a crash, a kill)
+ * - missing: there is no Python with IPython here; the output says what is missing
+ * - cancelled: the caller cancelled it; it was stopped as a timeout is
+ */
+export const pythonEnds = ['ok', 'error', 'timeout', 'host-died', 'missing', 'cancelled'] as const;
+
+export const maxPythonImages = 16;
+export const maxPythonImageBytes = 4 << 20;
+
+/** The body is the output as text, as of a shell command, then the images one after the other. */
+export const pythonRunReply = z.object({
+  end: z.enum(pythonEnds),
+  /** Whether the process ended, and with it all that the cells had made. */
+  state_lost: z.boolean(),
+  text_bytes: z.int().min(0),
+  total_bytes: z.int().min(0),
+  cut_bytes: z.int().min(0),
+  images: z.array(z.object({ mime: z.string().max(100), bytes: z.int().min(0).max(maxPythonImageBytes) })).max(maxPythonImages),
+  ms: z.number().min(0),
+});
+export type PythonRunReply = z.infer<typeof pythonRunReply>;
+
 /** A one-off program outside the shell, in a process group of its own. The request's body is its standard input. */
 export interface ExecParams {
   readonly argv: readonly string[];
@@ -73,6 +107,7 @@ export const fileWriteReply = z.object({});
 /** A cancel has no reply of its own: the call that it stops replies. */
 export type ExecutorCall =
   | { readonly id: number; readonly method: 'shell.run'; readonly params: ShellRunParams }
+  | { readonly id: number; readonly method: 'python.run'; readonly params: PythonRunParams }
   | { readonly id: number; readonly method: 'exec'; readonly params: ExecParams }
   | { readonly id: number; readonly method: 'file.read'; readonly params: FileReadParams }
   | { readonly id: number; readonly method: 'file.write'; readonly params: FileWriteParams }

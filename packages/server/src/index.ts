@@ -16,7 +16,18 @@ export { openVllmBackend } from './inference/vllm.ts';
 export { Stage } from './pipeline/stage.ts';
 export { type BubblewrapOptions, openBubblewrapDriver } from './sandbox/bubblewrap.ts';
 export { type BubblewrapProbe, probeBubblewrap } from './sandbox/bubblewrap-probe.ts';
-export type { ExecOptions, ExecResult, Sandbox, SandboxDriver, SandboxSpec, ShellResult } from './sandbox/sandbox.ts';
+export type {
+  ExecOptions,
+  ExecResult,
+  PythonImage,
+  PythonOptions,
+  PythonResult,
+  Sandbox,
+  SandboxDriver,
+  SandboxSpec,
+  ShellResult,
+  TransferOptions,
+} from './sandbox/sandbox.ts';
 export type { AgentEnd, CollectContext, EvaluateContext, InitContext, Opening, Scenario, Score } from './scenario/scenario.ts';
 export { openServer, openWorker, type RunningServer, type RunningWorker } from './service.ts';
 export { EventTail } from './store/event-tail.ts';

@@ -62,7 +62,9 @@ export function definePrograms({ sandbox }: SuiteContext): void {
     }
     await sandbox().writeFile('eleven', '12345678901');
     await assert.rejects(sandbox().readFile('eleven', { maxBytes: 10 }), { code: 'artifact-too-large' });
-    await assert.rejects(sandbox().writeFile('/proc/nothing', 'x'), { code: 'sandbox-refused' });
+    for (const path of ['/proc/nothing', '/tmp', '/tmp/pipe']) {
+      await assert.rejects(sandbox().writeFile(path, 'x'), { code: 'sandbox-refused' }, path);
+    }
   });
 }
 

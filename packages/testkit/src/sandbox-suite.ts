@@ -4,7 +4,9 @@ import { after, before, describe } from 'node:test';
 import type { Sandbox, SandboxDriver } from '@millrace/server';
 import { type SuiteContext, timeoutMs } from './sandbox-suite-context.ts';
 import { defineLife, definePrograms, defineWalls } from './sandbox-suite-machine.ts';
+import { definePython } from './sandbox-suite-python.ts';
 import { defineEnds, defineOutput, defineState, defineStopping } from './sandbox-suite-shell.ts';
+import { defineTransfer } from './sandbox-suite-transfer.ts';
 
 export function defineSandboxSuite(name: string, openDriver: () => Promise<SandboxDriver>): void {
   describe(`sandbox: ${name}`, () => {
@@ -26,6 +28,8 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     describe('ends', () => defineEnds(context));
     describe('stopping', () => defineStopping(context));
     describe('programs and files', () => definePrograms(context));
+    describe('python', () => definePython(context));
+    describe('upload and download', () => defineTransfer(context));
     describe('walls', () => defineWalls(context));
     describe('life', () => defineLife(context));
   });

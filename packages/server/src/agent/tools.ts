@@ -1,7 +1,9 @@
-// The agent's tools by name.
+// The agent's tools by name, made anew for each rollout: some remember.
 
 import { z } from 'zod';
 import { bashTool } from './bash-tool.ts';
+import { makeEditorTool } from './editor-tool.ts';
+import { ipythonTool } from './ipython-tool.ts';
 import type { Tool } from './tool.ts';
 
 const finishArguments = z.object({ answer: z.string().default('') });
@@ -19,13 +21,18 @@ export const finishTool: Tool = {
   },
 };
 
-const tools: readonly Tool[] = [bashTool, finishTool];
+const makers: Readonly<Record<string, () => Tool>> = {
+  bash: () => bashTool,
+  ipython: () => ipythonTool,
+  str_replace_editor: makeEditorTool,
+  finish: () => finishTool,
+};
 
 /** Throws for a name that no tool has: a scenario's mistake, not the model's. */
 export function chooseTools(names: readonly string[]): readonly Tool[] {
   return names.map((name) => {
-    const tool = tools.find((candidate) => candidate.spec.name === name);
-    if (!tool) throw new Error(`no tool is named ${name}; there are: ${tools.map((candidate) => candidate.spec.name).join(', ')}`);
-    return tool;
+    const make = Object.hasOwn(makers, name) ? makers[name] : undefined;
+    if (!make) throw new Error(`no tool is named ${name}; there are: ${Object.keys(makers).join(', ')}`);
+    return make();
   });
 }

@@ -1,11 +1,11 @@
-// The executor as sandboxes mount it: its sources with the types stripped, its PTY library, and the few files of /etc that are made
+// The executor as sandboxes mount it: its sources with the types stripped, its Python program, its PTY library, and the few files of /etc that are made
 // up, in one folder named by their content.
 // Made once for each content, by whichever worker comes first; a half-made folder is never seen under that name.
 
 import { createHash } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createRequire, stripTypeScriptTypes } from 'node:module';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { etcContent } from './bubblewrap-arguments.ts';
 
@@ -21,7 +21,7 @@ export async function writeExecutorFiles(runDir: string, scratch: string): Promi
   if (await isThere(folder)) return folder;
   await mkdir(scratch, { recursive: true });
   await writeFile(join(scratch, 'package.json'), packageFile);
-  for (const { name, text } of sources) await writeFile(join(scratch, name.replace(/\.ts$/, '.js')), toJavaScript(text));
+  for (const { name, text } of sources) await writeFile(join(scratch, name.replace(/\.ts$/, '.js')), toProgram(name, text));
   await mkdir(join(scratch, 'etc'));
   for (const [name, text] of Object.entries(etcContent)) await writeFile(join(scratch, 'etc', name), text);
   for (const { from, to } of libraries) await cp(from, join(scratch, 'node_modules', to), { recursive: true });
@@ -35,7 +35,8 @@ export async function writeExecutorFiles(runDir: string, scratch: string): Promi
 async function readSources(): Promise<{ name: string; text: string }[]> {
   const folder = dirname(fileURLToPath(import.meta.resolve('@millrace/executor')));
   const names = (await readdir(folder)).filter((name) => name.endsWith('.ts') && name !== 'index.ts').sort();
-  return Promise.all(names.map(async (name) => ({ name, text: await readFile(join(folder, name), 'utf8') })));
+  const paths = [...names.map((name) => join(folder, name)), join(folder, '../python/ipython_host.py')];
+  return Promise.all(paths.map(async (path) => ({ name: basename(path), text: await readFile(path, 'utf8') })));
 }
 
 /** The library, and the package beside it that carries its binary for this machine. */
@@ -49,7 +50,8 @@ function locateLibraries(): { from: string; to: string }[] {
   ];
 }
 
-function toJavaScript(source: string): string {
+function toProgram(name: string, source: string): string {
+  if (!name.endsWith('.ts')) return source;
   return stripTypeScriptTypes(source).replace(/(from '\.\/[^']+)\.ts'/g, "$1.js'");
 }
 

@@ -1,9 +1,21 @@
 // A sandbox as seen through its executor: the contract's calls as calls on the wire. How the sandbox is started and ended is the
 // driver's; this part is the same for all of them.
 
-import { execReply, fileReadReply, fileWriteReply, maxBodyBytes, RolloutError, type SandboxId, shellRunReply } from '@millrace/protocol';
+import {
+  execReply,
+  fileReadReply,
+  fileWriteReply,
+  maxBodyBytes,
+  maxPythonImageBytes,
+  maxPythonImages,
+  pythonRunReply,
+  RolloutError,
+  type SandboxId,
+  shellRunReply,
+} from '@millrace/protocol';
 import type { ExecutorClient } from './executor-client.ts';
-import type { ExecOptions, ExecResult, Sandbox, ShellResult } from './sandbox.ts';
+import type { ExecOptions, ExecResult, PythonOptions, PythonResult, Sandbox, ShellResult } from './sandbox.ts';
+import { download, upload } from './transfer.ts';
 
 export interface ExecutorSandboxParts {
   readonly id: SandboxId;
@@ -19,10 +31,14 @@ const noteBytes = 256;
 /** How much later than a command's own time its reply may come: stopping a command takes up to a second. */
 const marginMs = 15_000;
 const fileDeadlineMs = 60_000;
+/** The first cell waits for Python to start, which has a minute. */
+const pythonStartMs = 60_000;
 
 export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
   const { id, client, died, close } = parts;
   let shellTurn: Promise<unknown> = Promise.resolve();
+  const run = (argv: readonly string[], options: ExecOptions) => exec(client, argv, options);
+  let pythonTurn: Promise<unknown> = Promise.resolve();
   return {
     id,
     died,
@@ -31,7 +47,14 @@ export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
       shellTurn = run.catch(() => {}); // the caller of that run hears of it
       return run;
     },
-    exec: (argv, options) => exec(client, argv, options),
+    runPython(code, options) {
+      const run = pythonTurn.then(() => runPython(client, code, options));
+      pythonTurn = run.catch(() => {}); // as above
+      return run;
+    },
+    exec: run,
+    upload: (from, to, options = {}) => upload(run, { from, to }, options),
+    download: async (from, to, options = {}) => ({ skipped: await download(run, { from, to }, options) }),
     async readFile(path, { maxBytes, signal }) {
       const params = { path, max_bytes: Math.min(maxBytes, maxBodyBytes) };
       const call = { method: 'file.read', params, reply: fileReadReply, maxBytes, deadlineMs: fileDeadlineMs, signal } as const;
@@ -64,6 +87,33 @@ async function runShell(client: ExecutorClient, command: string, options: Parame
     totalBytes: result.total_bytes,
     cutBytes: result.cut_bytes,
     ...(result.cwd === null ? {} : { cwd: result.cwd }),
+    ms: result.ms,
+  };
+}
+
+async function runPython(client: ExecutorClient, code: string, options: PythonOptions): Promise<PythonResult> {
+  const { timeoutMs, capBytes = defaultCapBytes, restart = false, signal } = options;
+  const { result, body } = await client.call({
+    method: 'python.run',
+    params: { timeout_ms: timeoutMs, cap_bytes: capBytes, restart },
+    body: toBody(code, 'the cell'),
+    reply: pythonRunReply,
+    maxBytes: capBytes * textBytesPerByte + noteBytes + maxPythonImages * maxPythonImageBytes,
+    deadlineMs: timeoutMs + pythonStartMs + marginMs,
+    signal,
+  });
+  let at = result.text_bytes;
+  const images = result.images.map(({ mime, bytes }) => {
+    at += bytes;
+    return { mimeType: mime, data: body.subarray(at - bytes, at) };
+  });
+  return {
+    end: result.end,
+    output: body.toString('utf8', 0, result.text_bytes),
+    images,
+    totalBytes: result.total_bytes,
+    cutBytes: result.cut_bytes,
+    stateLost: result.state_lost,
     ms: result.ms,
   };
 }

@@ -1,7 +1,7 @@
 // The sandbox contract: an isolated machine with a persistent shell, opened for one rollout and gone with it.
 // bubblewrap is its first implementation; one suite in testkit holds for all of them.
 
-import type { SandboxId, ShellRunReply } from '@millrace/protocol';
+import type { PythonRunReply, SandboxId, ShellRunReply } from '@millrace/protocol';
 
 export interface SandboxSpec {
   /** Variables for the shell and for every program, beside PATH, HOME, LANG, TERM and PAGER. */
@@ -20,6 +20,31 @@ export interface ShellResult {
   readonly ms: number;
 }
 
+export interface PythonImage {
+  readonly mimeType: string;
+  readonly data: Buffer;
+}
+
+export interface PythonResult {
+  readonly end: PythonRunReply['end'];
+  /** As of a shell command: what was printed, displayed and raised, in its order, with a note where an image stood. */
+  readonly output: string;
+  readonly images: readonly PythonImage[];
+  readonly totalBytes: number;
+  readonly cutBytes: number;
+  /** The process ended during the cell: the next cell begins without variables. */
+  readonly stateLost: boolean;
+  readonly ms: number;
+}
+
+export interface PythonOptions {
+  readonly timeoutMs: number;
+  readonly capBytes?: number;
+  /** Begins with a new Python process. */
+  readonly restart?: boolean;
+  readonly signal?: AbortSignal;
+}
+
 export interface ExecResult {
   /** Absent when a signal ended it. */
   readonly exitCode?: number;
@@ -30,12 +55,22 @@ export interface ExecResult {
   readonly cutBytes: number;
 }
 
+/** There is no `user`: a sandbox without root has one user id, its own, and cannot become another. */
 export interface ExecOptions {
   readonly stdin?: Buffer | string;
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly capBytes?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface TransferOptions {
+  /** Of the files together; 1 GiB by default. */
+  readonly maxBytes?: number;
+  readonly maxEntries?: number;
+  /** For each step: packing, a piece, unpacking. */
+  readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -52,11 +87,20 @@ export interface Sandbox extends AsyncDisposable {
     command: string,
     options: { readonly timeoutMs: number; readonly capBytes?: number; readonly signal?: AbortSignal },
   ): Promise<ShellResult>;
+  /** One IPython cell at a time in the persistent Python process, which starts with the first; variables stay from call to call. */
+  runPython(code: string, options: PythonOptions): Promise<PythonResult>;
   /** A program of its own, outside the shell, with its own standard input. */
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult>;
   /** Throws `not-found` or `artifact-too-large`. */
   readFile(path: string, options: { readonly maxBytes: number; readonly signal?: AbortSignal }): Promise<Buffer>;
   writeFile(path: string, content: Buffer | string, options?: { readonly mode?: number; readonly signal?: AbortSignal }): Promise<void>;
+  /** Copies a file or a folder of this machine to that path in the sandbox; into a folder that is there already, what it holds. */
+  upload(hostPath: string, sandboxPath: string, options?: TransferOptions): Promise<void>;
+  /**
+   * Copies a file or a folder out to a path that must be free. Links that leave the folder, pipes and devices are left out and
+   * named. Throws `not-found`, `artifact-too-large`, or `sandbox-refused` for an archive that no honest sandbox makes.
+   */
+  download(sandboxPath: string, hostPath: string, options?: TransferOptions): Promise<{ readonly skipped: readonly string[] }>;
 }
 
 export interface SandboxDriver {

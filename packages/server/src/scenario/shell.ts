@@ -19,6 +19,10 @@ const shellTask = z.strictObject({
       'A bash script, run in /workspace after the agent: exit code 0 is reward 1, another is 0; a number written to $REWARD_FILE is the reward.',
     ),
   env: z.record(z.string(), z.string()).default({}),
+  tools: z
+    .array(z.enum(['bash', 'ipython', 'str_replace_editor', 'finish']))
+    .min(1)
+    .default(['bash', 'finish']),
 });
 
 type ShellTask = z.infer<typeof shellTask>;
@@ -35,10 +39,10 @@ export const shellScenario: Scenario<ShellTask> = {
     }
     return {
       messages: [
-        { role: 'system', content: `You work in a Linux shell, in ${workspace}. Use the bash tool; call finish when you are done.` },
+        { role: 'system', content: renderSystem(task.tools) },
         { role: 'user', content: task.instruction },
       ],
-      tools: ['bash', 'finish'],
+      tools: task.tools,
     };
   },
 
@@ -61,6 +65,13 @@ export const shellScenario: Scenario<ShellTask> = {
     return { reward: await readReward(sandbox, result, signal), details: { exit_code: result.exitCode ?? -1, output: tailOf(result) } };
   },
 };
+
+function renderSystem(tools: ShellTask['tools']): string {
+  const own = tools.filter((name) => name !== 'finish');
+  const use = own.length === 0 ? '' : ` Use the ${own.join(', ')} tool${own.length === 1 ? '' : 's'};`;
+  const finish = tools.includes('finish') ? ' call finish when you are done.' : ' say so when you are done.';
+  return `You work in a Linux shell, in ${workspace}.${use}${finish}`;
+}
 
 interface ScriptOptions {
   readonly env?: Record<string, string>;

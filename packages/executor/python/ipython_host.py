@@ -1,0 +1,299 @@
+"""Runs IPython cells inside a sandbox: a warm parent that has imported everything, and the hosts that it forks, one at a time.
+
+The parent speaks JSON lines with the executor on descriptor 3. Before each host it makes three pipes (requests, replies, output)
+and names them; the executor opens them through /proc, so each host has channels of its own that no dead host can have torn.
+Requests and replies are frames: two big-endian uint32 lengths, a JSON head, raw bytes. What a cell prints, and whatever its
+programs print, goes to the output pipe, where a marker with the request's nonce says that a cell is over.
+"""
+
+import base64
+import builtins
+import gc
+import getpass
+import io
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import traceback
+from typing import Any, BinaryIO, Callable, Dict, List, NoReturn, Optional, TextIO, Tuple
+
+try:
+    from IPython.core.displayhook import DisplayHook
+    from IPython.core.displaypub import DisplayPublisher
+    from IPython.core.error import StdinNotImplementedError
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.text import SList
+    from traitlets import Type
+    from traitlets.config import Config
+except ImportError as problem:
+    if __name__ != "__main__":
+        raise
+    answer = {"event": "missing", "message": f"{sys.executable} (Python {sys.version.split()[0]}) has no IPython: {problem}"}
+    os.write(3, json.dumps(answer).encode() + b"\n")
+    sys.exit(0)
+
+CONTROL = 3
+MAX_IMAGE_BYTES = 4 << 20
+MAX_IMAGES = 16
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+TEXT_TYPES = ("text/plain", "text/markdown", "text/latex", "text/html", "application/json", "image/svg+xml")
+NO_INPUT = "there is nobody to type here: give values in the code, and pass input to programs by pipes or files"
+
+
+class Images:
+    """The images that a cell has shown, bounded in number and size; the text says of each what it is."""
+
+    def __init__(self) -> None:
+        self.kept: List[Tuple[str, bytes]] = []
+
+    def add(self, mime: str, data: bytes) -> str:
+        what = f"{mime}{describe_size(data)}, {len(data)} bytes"
+        if len(data) > MAX_IMAGE_BYTES:
+            return f"[{what}: left out, more than {MAX_IMAGE_BYTES} bytes]"
+        if len(self.kept) >= MAX_IMAGES:
+            return f"[{what}: left out, more than {MAX_IMAGES} images in one cell]"
+        self.kept.append((mime, data))
+        return f"[{what}]"
+
+
+def describe_size(data: bytes) -> str:
+    if data[:8] != b"\x89PNG\r\n\x1a\n" or len(data) < 24:
+        return ""
+    width, height = struct.unpack(">II", data[16:24])
+    return f" {width}x{height}"
+
+
+def render_bundle(bundle: Dict[str, Any], images: Images) -> str:
+    """An image where there is one, else the plainest text; what is not text or an image is named."""
+    for mime in IMAGE_TYPES:
+        if mime in bundle:
+            try:
+                value = bundle[mime]
+                return images.add(mime, value if isinstance(value, bytes) else base64.b64decode(value))
+            except (TypeError, ValueError) as problem:
+                return f"[{mime}: not an image, {problem}]"
+    for mime in TEXT_TYPES:
+        if mime in bundle:
+            return str(bundle[mime])
+    return f"[{', '.join(bundle)}]" if bundle else ""
+
+
+class HostDisplayHook(DisplayHook):
+    """Prints the value of a cell's last expression, without a prompt."""
+
+    def write_output_prompt(self) -> None:
+        pass
+
+    def write_format_data(self, format_dict: Dict[str, Any], md_dict: Optional[Dict[str, Any]] = None) -> None:
+        print(render_bundle(format_dict, self.shell.images))
+
+
+class HostDisplayPublisher(DisplayPublisher):
+    """Prints what `display` is given."""
+
+    def publish(self, data: Dict[str, Any], *args: Any, **options: Any) -> None:
+        print(render_bundle(data, self.shell.images))
+
+
+class HostShell(InteractiveShell):
+    """IPython's own shell, with programs that cannot read a terminal and an `exit` that ends the host."""
+
+    displayhook_class = Type(HostDisplayHook)
+    display_pub_class = Type(HostDisplayPublisher)
+    leaving = False
+
+    def system(self, cmd: str) -> None:
+        __tracebackhide__ = True
+        flush_outputs()
+        program = start_program(self.var_expand(cmd, depth=1), None)
+        wait_for(program)
+        self.user_ns["_exit_code"] = program.returncode
+
+    system_piped = system
+    system_raw = system
+
+    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
+        __tracebackhide__ = True
+        program = start_program(self.var_expand(cmd, depth=depth + 1), subprocess.PIPE)
+        text = wait_for(program)[0].decode("utf8", "replace")
+        self.user_ns["_exit_code"] = program.returncode
+        return SList(text.splitlines()) if split else text
+
+    def ask_exit(self) -> None:
+        self.leaving = True
+
+    def enable_gui(self, gui: Optional[str] = None) -> None:
+        pass
+
+
+def start_program(command: str, stdout: Optional[int]) -> "subprocess.Popen[bytes]":
+    """In a group of its own, so that it can be stopped whole, and in the host's session, so that it ends with the host."""
+    argv = ["/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh", "-c", command]
+    stderr = None if stdout is None else subprocess.STDOUT
+    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, preexec_fn=os.setpgrp)
+
+
+def wait_for(program: "subprocess.Popen[bytes]") -> Tuple[bytes, bytes]:
+    __tracebackhide__ = True
+    try:
+        return program.communicate()
+    except KeyboardInterrupt:
+        os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
+        raise KeyboardInterrupt("the command was killed") from None
+
+
+def flush_outputs() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # a cell may have put anything in its place
+            pass
+
+
+def refuse_input(*_args: Any, **_options: Any) -> NoReturn:
+    __tracebackhide__ = True
+    raise StdinNotImplementedError(NO_INPUT)
+
+
+def make_shell() -> HostShell:
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "NoColor"
+    shell = HostShell.instance(config=config)
+    builtins.input = refuse_input
+    getpass.getpass = refuse_input
+    os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    return shell
+
+
+class Streams:
+    """Descriptors 1 and 2 and their Python streams, set right before each cell, whatever the one before did to them."""
+
+    def __init__(self, output: int) -> None:
+        self.output = output
+        self.stdout, self.stderr = make_streams()
+
+    def attach(self) -> None:
+        os.dup2(self.output, 1)
+        os.dup2(self.output, 2)
+        try:
+            self.stdout.write("")
+            self.stderr.write("")
+        except ValueError:  # a cell has closed or detached it
+            self.stdout, self.stderr = make_streams()
+        sys.stdout, sys.stderr = self.stdout, self.stderr
+
+    def mark_end(self, nonce: str, failed: bool) -> None:
+        flush_outputs()
+        marker = f"\x1b]8517;{nonce};{int(failed)}\a".encode()
+        while marker:
+            marker = marker[os.write(self.output, marker) :]
+
+
+def make_streams() -> Tuple[TextIO, TextIO]:
+    """With one buffer for both, written at each newline: what is printed stays in order."""
+    buffer = io.BufferedWriter(io.FileIO(1, "w", closefd=False))
+    options: Dict[str, Any] = {"encoding": "utf8", "errors": "backslashreplace", "line_buffering": True, "write_through": True}
+    return io.TextIOWrapper(buffer, **options), io.TextIOWrapper(buffer, **options)
+
+
+def run_cell(shell: HostShell, code: str, streams: Streams, on_begin: Callable[[], None]) -> bool:
+    """Answers whether it failed. From `on_begin` on it can be interrupted. IPython itself fails where a cell has broken its parts."""
+    shell.images = Images()
+    streams.attach()
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        on_begin()
+        return not shell.run_cell(code, store_history=True).success
+    except BaseException:
+        signal.signal(signal.SIGINT, ignore_signal)
+        streams.attach()
+        traceback.print_exc()
+        return True
+    finally:
+        signal.signal(signal.SIGINT, ignore_signal)
+
+
+def ignore_signal(*_args: Any) -> None:
+    """A handler and not SIG_IGN: programs do not inherit it."""
+
+
+def serve(shell: HostShell, requests: BinaryIO, replies: BinaryIO, streams: Streams) -> None:
+    own = os.getpid()
+    while True:
+        lengths = requests.read(8)
+        if len(lengths) < 8:
+            return
+        head_bytes, body_bytes = struct.unpack(">II", lengths)
+        head = json.loads(requests.read(head_bytes))
+        code = requests.read(body_bytes).decode("utf8", "replace")
+        try:
+            failed = run_cell(shell, code, streams, lambda: send_frame(replies, {"begun": True}, b""))
+        except KeyboardInterrupt:
+            failed = True  # it came between the cell's end and its own
+        if os.getpid() != own:
+            os._exit(0)  # a fork made by the cell has come to the cell's end
+        streams.mark_end(head["nonce"], failed)
+        if shell.leaving:
+            return
+        kept = shell.images.kept
+        answer = {"images": [{"mime": mime, "bytes": len(data)} for mime, data in kept]}
+        send_frame(replies, answer, b"".join(data for _, data in kept))
+
+
+def send_frame(stream: BinaryIO, head: Dict[str, Any], body: bytes) -> None:
+    text = json.dumps(head).encode()
+    stream.write(struct.pack(">II", len(text), len(body)) + text + body)
+    stream.flush()
+
+
+def run_host(shell: HostShell, requests: int, replies: int, output: int) -> NoReturn:
+    os.setsid()
+    os.close(CONTROL)
+    signal.signal(signal.SIGINT, ignore_signal)
+    streams = Streams(output)
+    streams.attach()  # now, so that it holds nothing of its parent's
+    code = 1
+    try:
+        serve(shell, os.fdopen(requests, "rb"), os.fdopen(replies, "wb"), streams)
+        code = 0
+    finally:
+        flush_outputs()
+        os._exit(code)
+
+
+def run_parent(shell: HostShell) -> None:
+    """Forks a host for each line that comes in; ends when the executor is gone."""
+    control = os.fdopen(CONTROL, "rb+", buffering=0)
+    gc.freeze()  # a collection in a host would copy every page that it shares with us
+    while True:
+        pipes = [os.pipe(), os.pipe(), os.pipe()]
+        (request_read, request_write), (reply_read, reply_write), (output_read, output_write) = pipes
+        tell(control, {"event": "ready", "requests": request_write, "replies": reply_read, "output": output_read})
+        if not control.readline():
+            return
+        pid = os.fork()
+        if pid == 0:
+            for descriptor in (request_write, reply_read, output_read):
+                os.close(descriptor)
+            run_host(shell, request_read, reply_write, output_write)
+        tell(control, {"event": "host", "pid": pid})
+        for descriptor in sum(pipes, ()):
+            os.close(descriptor)
+        _, status = os.waitpid(pid, 0)
+        tell(control, {"event": "exit", "code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)})
+
+
+def tell(control: Any, message: Dict[str, Any]) -> None:
+    control.write(json.dumps(message).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # the folder of this file
+    os.set_inheritable(CONTROL, False)
+    os.closerange(CONTROL + 1, 4096)  # what the executor may have left open, such as the shell's terminal
+    run_parent(make_shell())

@@ -1,0 +1,65 @@
+// The ipython tool: one cell in the sandbox's persistent Python process, and in words what became of it. Images are named where
+// they stood; their data stays out of the text.
+
+import { z } from 'zod';
+import type { PythonResult } from '../sandbox/sandbox.ts';
+import type { Tool } from './tool.ts';
+
+/** Most bytes of output that one cell hands to the model. */
+const capBytes = 32 * 1024;
+
+const ipythonArguments = z.object({ code: z.string(), timeout_s: z.number().gt(0).optional(), restart: z.boolean().default(false) });
+
+export const ipythonTool: Tool = {
+  spec: {
+    name: 'ipython',
+    description:
+      'Run a cell in a persistent IPython session. Variables and imports stay from call to call, the value of the last expression is shown, and magics and !commands work. There is no input().',
+    parameters: {
+      type: 'object',
+      properties: {
+        code: { type: 'string', description: 'The cell: Python, with magics and !commands.' },
+        timeout_s: { type: 'number', description: 'Seconds until it is interrupted; never more than the rollout allows.' },
+        restart: { type: 'boolean', description: 'Begin with a new session, without the variables of the old one.' },
+      },
+      required: ['code'],
+    },
+  },
+  async run(args, { sandbox, timeoutMs, signal }) {
+    if (!sandbox) return { kind: 'answer', text: 'ipython: this task has no machine to run code on' };
+    const parsed = ipythonArguments.safeParse(args);
+    if (!parsed.success) return { kind: 'answer', text: `ipython: ${z.prettifyError(parsed.error)}` };
+    const { code, timeout_s, restart } = parsed.data;
+    const limitMs = Math.min(timeoutMs, timeout_s === undefined ? timeoutMs : timeout_s * 1000);
+    const result = await sandbox.runPython(code, { timeoutMs: limitMs, capBytes, restart, signal });
+    return { kind: 'answer', text: renderPythonResult(result, limitMs) };
+  },
+};
+
+/** The output, then a bracketed line for what the output does not say itself. */
+export function renderPythonResult(result: PythonResult, limitMs: number): string {
+  const note = noteOf(result, limitMs);
+  const output = result.output.replace(/\n$/, '');
+  if (!note) return output === '' ? '[no output]' : output;
+  return output === '' ? note : `${output}\n${note}`;
+}
+
+const lost = 'its variables are gone, and the next cell starts a new one';
+
+function noteOf({ end, stateLost }: PythonResult, limitMs: number): string | undefined {
+  switch (end) {
+    case 'ok':
+    case 'error':
+      return undefined;
+    case 'timeout':
+      return stateLost
+        ? `[not done after ${limitMs / 1000} s, and it ignored the interrupt: the Python process was killed; ${lost}]`
+        : `[not done after ${limitMs / 1000} s: interrupted; the variables are kept]`;
+    case 'host-died':
+      return `[the Python process ended; ${lost}]`;
+    case 'missing':
+      return '[ipython cannot be used on this machine]';
+    case 'cancelled':
+      return '[cancelled]';
+  }
+}
