@@ -3,6 +3,8 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { ExecParams, ExecReply } from '@millrace/protocol';
+import { CallError } from './call-error.ts';
+import { isOutOfProcesses, offerToKernel, type ProgramLimits, renderLaunch } from './launch.ts';
 import { sendSignal } from './processes.ts';
 
 export interface ExecRun {
@@ -13,6 +15,7 @@ export interface ExecRun {
 export interface ExecContext {
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly limits: ProgramLimits;
   readonly signal: AbortSignal;
 }
 
@@ -21,9 +24,10 @@ const drainMs = 100;
 const longestTimerMs = 2 ** 31 - 1;
 
 export async function runProgram(params: ExecParams, input: Buffer, context: ExecContext): Promise<ExecRun> {
-  const [file = '', ...args] = params.argv;
+  const [file = '', ...args] = renderLaunch(params.argv, context.limits);
   const env = { ...context.env, ...params.env };
   const child = spawn(file, args, { cwd: params.cwd ?? context.home, env, detached: true, stdio: 'pipe' });
+  if (child.pid !== undefined) offerToKernel(child.pid);
   const stdout = keepHead(child.stdout, params.cap_bytes);
   const stderr = keepHead(child.stderr, params.cap_bytes);
   child.stdin.on('error', () => {}); // a program need not read its input
@@ -55,8 +59,10 @@ interface Exit {
 
 /** A program that cannot be started answers as in a shell: 127 when it is not there, 126 otherwise, and why on standard error. */
 function waitForExit(child: ChildProcess): Promise<Exit> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     child.once('error', (error: NodeJS.ErrnoException) => {
+      if (isOutOfProcesses(error))
+        return reject(new CallError('limit', 'no program can be started: the processes of this sandbox are used up'));
       resolve({ exitCode: error.code === 'ENOENT' ? 127 : 126, signal: null, problem: `${error.message}\n` });
     });
     child.once('exit', (exitCode, signal) => {

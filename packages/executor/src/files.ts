@@ -34,7 +34,7 @@ export async function writeSandboxFile(params: FileWriteParams, content: Buffer,
     await writeFile(path, content);
     await chmod(path, params.mode);
   } catch (error) {
-    throw new CallError('failed', message(error));
+    throw new CallError((error as NodeJS.ErrnoException).code === 'ENOSPC' ? 'limit' : 'failed', message(error));
   }
 }
 

@@ -2,7 +2,7 @@
 // exits when the connection closes; being process 1 of its namespace, it takes everything in the sandbox with it.
 // Arguments: the folder shared with the worker (socket, env.json), the folder for its own files, the home directory.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { ExecutorCall } from '@millrace/protocol';
@@ -10,6 +10,7 @@ import { CallError } from './call-error.ts';
 import { runProgram } from './exec.ts';
 import { readSandboxFile, writeSandboxFile } from './files.ts';
 import { encodeFrame, openFrameReader } from './frames.ts';
+import type { ProgramLimits } from './launch.ts';
 import { ShellSession } from './shell-session.ts';
 
 interface Answer {
@@ -29,25 +30,23 @@ const survived = [
   'SIGUSR1',
   'SIGUSR2',
   'SIGALRM',
+  'SIGSTKFLT',
   'SIGVTALRM',
   'SIGPROF',
   'SIGIO',
   'SIGPWR',
 ] as const;
 
-/** When memory runs out, the kernel takes a sandbox before it takes a worker. */
-const oomScore = '500';
-
 function main([linkFolder = '', ownFolder = '', home = '']: readonly string[]): void {
   for (const signal of survived) process.on(signal, () => {});
-  writeFileSync('/proc/self/oom_score_adj', oomScore);
   const env = parseEnv(readFileSync(join(linkFolder, 'env.json'), 'utf8'));
+  const limits = parseLimits(readFileSync(join(linkFolder, 'limits.json'), 'utf8'));
   const cancels = new Map<number, AbortController>();
   // The worker is trusted; its own limits hold for what it sends.
   const readFrames = openFrameReader({ headBytes: 2 ** 31, bodyBytes: 2 ** 31 });
   const socket = connect(join(linkFolder, 'socket'), () => {
     socket.write(encodeFrame({ event: 'ready', pid: process.pid, protocol: 1 }));
-    const shell = new ShellSession({ home, env, commandFile: join(ownFolder, 'command') });
+    const shell = new ShellSession({ home, env, limits, commandFile: join(ownFolder, 'command') });
     socket.on('data', (chunk) => {
       for (const { head, body } of readFrames(chunk)) answer(parseCall(head), body, shell);
     });
@@ -60,7 +59,7 @@ function main([linkFolder = '', ownFolder = '', home = '']: readonly string[]): 
     const cancel = new AbortController();
     cancels.set(call.id, cancel);
     try {
-      const { result, body: output } = await runCall(call, body, { shell, home, env, signal: cancel.signal });
+      const { result, body: output } = await runCall(call, body, { shell, home, env, limits, signal: cancel.signal });
       socket.write(encodeFrame({ id: call.id, result }, output));
     } catch (error) {
       const kind = error instanceof CallError ? error.kind : 'bad-call';
@@ -75,6 +74,7 @@ interface CallContext {
   readonly shell: ShellSession;
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly limits: ProgramLimits;
   readonly signal: AbortSignal;
 }
 
@@ -105,6 +105,10 @@ function parseCall(head: unknown): ExecutorCall {
 
 function parseEnv(text: string): Record<string, string> {
   return JSON.parse(text) as Record<string, string>;
+}
+
+function parseLimits(text: string): ProgramLimits {
+  return JSON.parse(text) as ProgramLimits;
 }
 
 if (import.meta.main) main(process.argv.slice(2));

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { httpConfig } from './http/config.ts';
 import { pipelineConfig } from './pipeline/pipeline-config.ts';
+import { sandboxConfig } from './sandbox/config.ts';
 
 export const serviceConfig = z.strictObject({
   data: z
@@ -30,6 +31,7 @@ export const serviceConfig = z.strictObject({
     .prefault({}),
   http: httpConfig.prefault({}),
   pipeline: pipelineConfig.prefault({}),
+  sandbox: sandboxConfig.prefault({}),
 });
 
 export type ServiceConfig = z.infer<typeof serviceConfig>;

@@ -2,11 +2,13 @@
 // up, in one folder named by their content.
 // Made once for each content, by whichever worker comes first; a half-made folder is never seen under that name.
 
+import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createRequire, stripTypeScriptTypes } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { etcContent } from './bubblewrap-arguments.ts';
 
 const packageFile = '{"type":"module"}\n';
@@ -30,6 +32,29 @@ export async function writeExecutorFiles(runDir: string, scratch: string): Promi
     if (!(await isThere(folder))) throw error; // otherwise another worker was first, with the same content
   });
   return folder;
+}
+
+/**
+ * A copy of a program that can be run and not read, in the run folder: the kernel lets nobody trace, or look into the memory and
+ * the open files of, a process whose program they may not read. Sandboxes mount it read-only, so that it stays so.
+ */
+export async function writeHiddenProgram(path: string, runDir: string, scratch: string): Promise<string> {
+  const { size, mtimeMs } = await stat(path);
+  const name = createHash('sha256').update(`${path} ${size} ${mtimeMs}`).digest('hex').slice(0, 12);
+  const copy = join(runDir, `program-${name}`);
+  if (await isThere(copy)) return copy;
+  await copyFile(path, scratch);
+  await chmod(scratch, 0o111);
+  const runs = await promisify(execFile)(scratch, ['--version']).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => error.code !== 'EACCES',
+  );
+  if (!runs) {
+    await rm(scratch);
+    return path; // the run folder's disk runs no programs: then the executor is only as safe as process 1 is
+  }
+  await rename(scratch, copy); // whoever comes second replaces it by its like
+  return copy;
 }
 
 async function readSources(): Promise<{ name: string; text: string }[]> {
