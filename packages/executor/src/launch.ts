@@ -25,9 +25,9 @@ export function offerToKernel(pid: number): void {
   } catch {} // ended already, or a program that may not be read: then it is no worse than the executor
 }
 
-/** The sandbox has no process left to give. */
-export function isOutOfProcesses(error: unknown): boolean {
-  return error instanceof Error && ((error as NodeJS.ErrnoException).code === 'EAGAIN' || /forkpty\(3\) failed/.test(error.message));
+/** The sandbox has no process, open file, memory or disk left to give. */
+export function isUsedUp(error: unknown): boolean {
+  return /^(EAGAIN|EMFILE|ENFILE|ENOMEM|ENOSPC|EDQUOT)$/.test(String((error as NodeJS.ErrnoException).code));
 }
 
 /** All but this one, in one go: nothing can fork away from it. */

@@ -10,7 +10,7 @@ import { CallError } from './call-error.ts';
 import { runProgram } from './exec.ts';
 import { readSandboxFile, writeSandboxFile } from './files.ts';
 import { encodeFrame, openFrameReader } from './frames.ts';
-import type { ProgramLimits } from './launch.ts';
+import { isUsedUp, type ProgramLimits } from './launch.ts';
 import { ShellSession } from './shell-session.ts';
 
 interface Answer {
@@ -20,7 +20,8 @@ interface Answer {
 
 /**
  * The kernel spares process 1 what is sent from inside, but a process with threads not always: a signal with its default action
- * kills when it comes while the main thread blocks it. A handler closes that gap; faults of our own (SIGSEGV and its like) stay fatal.
+ * kills when it comes while the main thread blocks it. A handler closes that gap; faults of our own (SIGSEGV and its like) stay
+ * fatal, and so do real-time signals, for which Node has no handlers: who sends one kills its sandbox.
  */
 const survived = [
   'SIGHUP',
@@ -62,7 +63,7 @@ function main([linkFolder = '', ownFolder = '', home = '']: readonly string[]): 
       const { result, body: output } = await runCall(call, body, { shell, home, env, limits, signal: cancel.signal });
       socket.write(encodeFrame({ id: call.id, result }, output));
     } catch (error) {
-      const kind = error instanceof CallError ? error.kind : 'bad-call';
+      const kind = error instanceof CallError ? error.kind : isUsedUp(error) ? 'limit' : 'bad-call';
       socket.write(encodeFrame({ id: call.id, error: { kind, message: error instanceof Error ? error.message : String(error) } }));
     } finally {
       cancels.delete(call.id);

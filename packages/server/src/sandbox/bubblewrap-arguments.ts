@@ -1,7 +1,7 @@
 // What a bubblewrap sandbox can see, as bwrap's arguments: the machine's programs read-only, nothing of its users, no network, and
 // three places of its own. What is not listed here does not exist inside.
 
-import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
+import { lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
 import type { Granted } from './limits.ts';
 
 export const home = '/workspace';
@@ -31,6 +31,8 @@ export interface SandboxHost {
   readonly etcFiles: string;
   /** Arguments for /usr and /etc, from `readHostArguments`. */
   readonly system: readonly string[];
+  /** Arguments that cover parts of /proc, from `readProcArguments`. */
+  readonly proc: readonly string[];
 }
 
 export function renderArguments(host: SandboxHost, folder: string, { limits, network }: Granted): string[] {
@@ -43,6 +45,7 @@ export function renderArguments(host: SandboxHost, folder: string, { limits, net
     ...host.system,
     ...['passwd', 'group', 'hosts'].flatMap((name) => ['--ro-bind', `${host.etcFiles}/${name}`, `/etc/${name}`]),
     ...['--proc', '/proc', '--dev', '/dev'],
+    ...host.proc,
     ...renderTmpfs('/dev/shm', tmpMiB),
     ...renderTmpfs('/tmp', tmpMiB),
     ...renderTmpfs(ownFolder, ownMiB),
@@ -79,6 +82,20 @@ export function readHostArguments(): string[] {
       .flatMap((name) => ['--ro-bind', `/etc/${name}`, `/etc/${name}`]),
     ...['--ro-bind-try', '/etc/ssl/certs', '/etc/ssl/certs', '--ro-bind-try', '/etc/ssl/openssl.cnf', '/etc/ssl/openssl.cnf'],
   ];
+}
+
+/**
+ * /proc has settings of the whole machine, and root's files there ask for no capability: to a worker that is root, they belong to
+ * the agent too. Its folders become read-only, and the files that are not for everyone to read, or are to be written, empty.
+ */
+export function readProcArguments(): string[] {
+  return readdirSync('/proc', { withFileTypes: true })
+    .filter(({ name }) => !/^\d+$/.test(name))
+    .flatMap((entry) => {
+      const path = `/proc/${entry.name}`;
+      if (entry.isDirectory()) return ['--ro-bind', path, path];
+      return entry.isFile() && (statSync(path).mode & 0o777) !== 0o444 ? ['--ro-bind', '/dev/null', path] : [];
+    });
 }
 
 function renderRoot(path: string): string[] {

@@ -7,12 +7,12 @@ import { join, resolve } from 'node:path';
 import { blame, RolloutError, type SandboxId } from '@millrace/protocol';
 import { systemClock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
-import { baseEnv, readHostArguments, renderArguments, type SandboxHost } from './bubblewrap-arguments.ts';
+import { baseEnv, readHostArguments, readProcArguments, renderArguments, type SandboxHost } from './bubblewrap-arguments.ts';
 import { type SandboxConfig, sandboxConfig } from './config.ts';
 import { ExecutorClient } from './executor-client.ts';
 import { writeExecutorFiles, writeHiddenProgram } from './executor-files.ts';
 import { toSandbox } from './executor-sandbox.ts';
-import { type Confinement, type Granted, grant, type Limiter, openLimiter } from './limits.ts';
+import { type AgentEnd, type Confinement, type Granted, grant, type Limiter, openLimiter } from './limits.ts';
 import { makeSandboxFolder, makeSandboxId, recordProcess, removeTree, sweepOrphans } from './orphans.ts';
 import type { Sandbox, SandboxDriver } from './sandbox.ts';
 import { type SandboxProcess, startSandboxProcess } from './sandbox-process.ts';
@@ -49,7 +49,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
     writeHiddenProgram(options.nodePath ?? process.execPath, runDir, join(runDir, makeSandboxId())),
   );
   const limiter = await openLimiter();
-  const host = { nodePath, executorFiles, etcFiles: join(executorFiles, 'etc'), system: readHostArguments() };
+  const host = { nodePath, executorFiles, etcFiles: join(executorFiles, 'etc'), system: readHostArguments(), proc: readProcArguments() };
   return {
     name: 'bubblewrap',
     open: async (spec, { signal } = {}) =>
@@ -145,9 +145,9 @@ function holdSandbox(socket: Socket, held: Held): { sandbox: Sandbox; ready: Pro
   const died = new AbortController();
   let closing: Promise<void> | undefined;
 
-  async function die(why: string, limit?: string): Promise<void> {
+  async function die(why: string, cause?: AgentEnd): Promise<void> {
     await held.process.kill();
-    const error = await toDeath(held, why, limit);
+    const error = await toDeath(held, why, cause);
     log.warn('sandbox-die', { sandboxId: id, message: error.message });
     client.close(error);
     died.abort(error);
@@ -158,7 +158,7 @@ function holdSandbox(socket: Socket, held: Held): { sandbox: Sandbox; ready: Pro
   };
   const { wallSeconds } = held.confinement.limits;
   const cancelWall = systemClock.after(Math.min(wallSeconds * 1000, longestTimerMs), () => {
-    closing ??= die('its time is over', `its time (wallSeconds ${wallSeconds}) is over`);
+    closing ??= die('', { code: 'sandbox-limit', message: `its time is over (wallSeconds ${wallSeconds})` });
   });
   held.process.ended.then(cancelWall);
   const client = new ExecutorClient(socket, onBroken);
@@ -175,11 +175,11 @@ function holdSandbox(socket: Socket, held: Held): { sandbox: Sandbox; ready: Pro
   return { sandbox: toSandbox({ id, client, died: died.signal, close }), ready: client.ready };
 }
 
-/** Where the agent has used up its machine, the blame is not the machine's. */
-async function toDeath({ id, process, confinement }: Held, why: string, limit?: string): Promise<RolloutError> {
+/** What the agent did to its machine is not the machine's fault. */
+async function toDeath({ id, process, confinement }: Held, why: string, cause?: AgentEnd): Promise<RolloutError> {
   const how = await process.ended;
-  const usedUp = limit ?? (await confinement.explainEnd(how));
-  if (usedUp !== undefined) return new RolloutError('sandbox-limit', `sandbox ${id} was ended: ${usedUp}`);
+  const end = cause ?? (await confinement.explainEnd(how));
+  if (end) return new RolloutError(end.code, `sandbox ${id} was ended: ${end.message}`);
   return new RolloutError('sandbox-died', `sandbox ${id} died: ${why}; ${how}`);
 }
 

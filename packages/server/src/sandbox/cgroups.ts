@@ -100,13 +100,15 @@ function sendKill(pid: number): void {
   } catch {} // gone meanwhile
 }
 
-/** How many processes of the group the kernel has killed for want of memory. */
-export async function readOomKills(bases: readonly CgroupBase[], name: string): Promise<number> {
+/** Whether the group has come to its own limit and lost a process by it; the machine's want of memory is something else. */
+export async function wasOutOfMemory(bases: readonly CgroupBase[], name: string): Promise<boolean> {
   const base = bases.find(({ controller }) => controller === 'memory');
-  if (!base) return 0;
-  const file = join(base.folder, name, base.version === 1 ? 'memory.oom_control' : 'memory.events');
-  const text = await readFile(file, 'utf8').catch(() => ''); // gone with its sandbox
-  return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0);
+  if (!base) return false;
+  const group = join(base.folder, name);
+  const files = base.version === 1 ? ['memory.oom_control', 'memory.failcnt'] : ['memory.events', 'memory.events'];
+  const [kills = '', hits = ''] = await Promise.all(files.map((file) => readText(join(group, file))));
+  const isHit = base.version === 1 ? Number(hits) > 0 : /^oom [1-9]/m.test(hits);
+  return isHit && /^oom_kill [1-9]/m.test(kills);
 }
 
 const leaf = 'millrace-workers';

@@ -2,9 +2,10 @@
 // otherwise. A sandbox's groups are written down in its folder before they are made, and removed before the folder is.
 
 import { readFile, writeFile } from 'node:fs/promises';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { RolloutError } from '@millrace/protocol';
-import { type CgroupBase, findCgroups, listGroups, makeGroups, readOomKills, removeGroups } from './cgroups.ts';
+import { type CgroupBase, findCgroups, listGroups, makeGroups, removeGroups, wasOutOfMemory } from './cgroups.ts';
 import { type SandboxConfig, type SandboxLimits, sandboxLimits } from './config.ts';
 import { type ProgramLimits, renderEntry } from './rlimits.ts';
 import type { SandboxSpec } from './sandbox.ts';
@@ -23,9 +24,15 @@ export interface Confinement {
   readonly forPrograms: ProgramLimits;
   /** The driver's command in a form that is inside its limits from its first instruction on. */
   enter(command: readonly string[]): string[];
-  /** The limit that ended the executor, in words, as far as the kernel tells; to be asked before `remove`. */
-  explainEnd(how: string): Promise<string | undefined>;
+  /** What the agent did that ended the executor, as far as the kernel tells; to be asked before `remove`. */
+  explainEnd(how: string): Promise<AgentEnd | undefined>;
   remove(): Promise<void>;
+}
+
+/** An end of a sandbox that is its agent's doing. */
+export interface AgentEnd {
+  readonly code: 'sandbox-limit' | 'sandbox-killed';
+  readonly message: string;
 }
 
 export async function openLimiter(): Promise<Limiter> {
@@ -35,12 +42,15 @@ export async function openLimiter(): Promise<Limiter> {
     async confine({ id, folder }, limits) {
       const groups = listGroups(bases, id);
       await writeFile(join(folder, recordName), groups.join('\n'));
-      await makeGroups(bases, id, limits);
+      await makeGroups(bases, id, limits).catch(async (error) => {
+        await removeGroups(groups);
+        throw error;
+      });
       return {
         limits,
         forPrograms: chooseProgramLimits(bases, limits),
         enter: (command) => renderEntry(groups, limits, command),
-        explainEnd: async (how) => explainEnd(how, limits, await readOomKills(bases, id)),
+        explainEnd: async (how) => explainEnd(how, limits, await wasOutOfMemory(bases, id)),
         remove: () => removeGroups(groups),
       };
     },
@@ -60,10 +70,18 @@ function chooseProgramLimits(bases: readonly CgroupBase[], { processes, memoryMi
   return { ...(has('pids') ? {} : { processes }), ...(has('memory') ? {} : { memoryMiB }) };
 }
 
-/** Nothing inside a sandbox can send SIGKILL to its first process; the kernel can, when the group's memory is used up. */
-function explainEnd(how: string, limits: SandboxLimits, oomKills: number): string | undefined {
-  if (oomKills === 0 || !/^(exit 137|ended by SIGKILL)\b/.test(how)) return undefined;
-  return `its memory (memoryMiB ${limits.memoryMiB}, diskMiB ${limits.diskMiB}) is used up`;
+const { signals } = constants;
+
+/** What can end a first process without anybody sending it: the kernel, for want of memory, and faults of its own. */
+const unsent = [signals.SIGKILL, signals.SIGSEGV, signals.SIGABRT, signals.SIGILL, signals.SIGBUS, signals.SIGFPE, signals.SIGTRAP];
+
+function explainEnd(how: string, limits: SandboxLimits, isOutOfMemory: boolean): AgentEnd | undefined {
+  const signal = /^ended by SIGKILL/.test(how) ? signals.SIGKILL : Number(/^exit (\d+)/.exec(how)?.[1] ?? 0) - 128;
+  if (signal === signals.SIGKILL && isOutOfMemory) {
+    return { code: 'sandbox-limit', message: `its memory is used up (memoryMiB ${limits.memoryMiB}, diskMiB ${limits.diskMiB})` };
+  }
+  if (signal <= 0 || unsent.includes(signal)) return undefined;
+  return { code: 'sandbox-killed', message: `its executor was sent signal ${signal} from inside` };
 }
 
 export interface Granted {
