@@ -105,9 +105,9 @@ export async function wasOutOfMemory(bases: readonly CgroupBase[], name: string)
   const base = bases.find(({ controller }) => controller === 'memory');
   if (!base) return false;
   const group = join(base.folder, name);
-  const files = base.version === 1 ? ['memory.oom_control', 'memory.failcnt'] : ['memory.events', 'memory.events'];
-  const [kills = '', hits = ''] = await Promise.all(files.map((file) => readText(join(group, file))));
-  const isHit = base.version === 1 ? Number(hits) > 0 : /^oom [1-9]/m.test(hits);
+  const files = base.version === 1 ? ['memory.oom_control', 'memory.failcnt', 'memory.memsw.failcnt'] : ['memory.events'];
+  const [kills = '', ...hits] = await Promise.all(files.map((file) => readText(join(group, file))));
+  const isHit = base.version === 1 ? hits.some((count) => Number(count) > 0) : /^oom [1-9]/m.test(kills);
   return isHit && /^oom_kill [1-9]/m.test(kills);
 }
 
@@ -171,7 +171,7 @@ export function parseOwnGroups(cgroup: string, mountinfo: string): CgroupBase[] 
     );
     if (path === undefined || !mount) return [];
     const below = mount.root !== '/' && path.startsWith(mount.root) ? path.slice(mount.root.length) : path;
-    return [{ controller, version, folder: join(mount.point, below) } as const];
+    return [{ controller, version, folder: join(mount.point, below === '/' ? '' : below) } as const];
   });
 }
 

@@ -2,13 +2,12 @@
 // up, in one folder named by their content.
 // Made once for each content, by whichever worker comes first; a half-made folder is never seen under that name.
 
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmod, copyFile, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, chmod, copyFile, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createRequire, stripTypeScriptTypes } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { etcContent } from './bubblewrap-arguments.ts';
 
 const packageFile = '{"type":"module"}\n';
@@ -45,9 +44,9 @@ export async function writeHiddenProgram(path: string, runDir: string, scratch: 
   if (await isThere(copy)) return copy;
   await copyFile(path, scratch);
   await chmod(scratch, 0o111);
-  const runs = await promisify(execFile)(scratch, ['--version']).then(
+  const runs = await access(scratch, constants.X_OK).then(
     () => true,
-    (error: NodeJS.ErrnoException) => error.code !== 'EACCES',
+    () => false,
   );
   if (!runs) {
     await rm(scratch);
