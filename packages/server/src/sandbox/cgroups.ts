@@ -105,9 +105,9 @@ export async function wasOutOfMemory(bases: readonly CgroupBase[], name: string)
   const base = bases.find(({ controller }) => controller === 'memory');
   if (!base) return false;
   const group = join(base.folder, name);
-  const files = base.version === 1 ? ['memory.oom_control', 'memory.failcnt', 'memory.memsw.failcnt'] : ['memory.events'];
-  const [kills = '', ...hits] = await Promise.all(files.map((file) => readText(join(group, file))));
-  const isHit = base.version === 1 ? hits.some((count) => Number(count) > 0) : /^oom [1-9]/m.test(kills);
+  const files = base.version === 1 ? ['memory.oom_control', 'memory.max_usage_in_bytes', 'memory.limit_in_bytes'] : ['memory.events'];
+  const [kills = '', peak, limit] = await Promise.all(files.map((file) => readText(join(group, file))));
+  const isHit = base.version === 1 ? Number(peak) > 0.98 * Number(limit) : /^oom [1-9]/m.test(kills);
   return isHit && /^oom_kill [1-9]/m.test(kills);
 }
 
