@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { access, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -103,6 +104,24 @@ describe('a confinement', { skip: groupSkip }, () => {
   async function assertNone(name: string): Promise<void> {
     for (const { folder } of limiter.bases) await assert.rejects(access(join(folder, name)), { code: 'ENOENT' });
   }
+});
+
+describe('the network of the machine', { skip }, () => {
+  test('is there for a task that asks for it where the configuration allows it, and for no other', async () => {
+    const runDir = await mkdtemp(join(tmpdir(), 'millrace-'));
+    const server = createServer((socket) => socket.end('reached\n'));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const driver = await openBubblewrapDriver({ runDir, config: sandboxConfig.parse({ allowHostNetwork: true }) });
+    const reach = async (network: 'none' | 'host') => {
+      await using sandbox = await driver.open({ network });
+      return (await sandbox.runShell(`cat </dev/tcp/127.0.0.1/${port}`, { timeoutMs: 10_000 })).output;
+    };
+    assert.equal(await reach('host'), 'reached\n');
+    assert.match(await reach('none'), /Connection refused/);
+    server.close();
+    await rm(runDir, { recursive: true });
+  });
 });
 
 describe('neighbours on one machine', { skip }, () => {
