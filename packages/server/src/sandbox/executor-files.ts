@@ -10,13 +10,13 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { etcContent } from './bubblewrap-arguments.ts';
 
-const packageFile = '{"type":"module"}\n';
+const packageFile = '{"type":"commonjs"}\n';
 
 /** Answers the folder; `main.js` in it is the executor. `scratch` is a path that is free, on the same disk, and swept if we die. */
 export async function writeExecutorFiles(runDir: string, scratch: string): Promise<string> {
   const sources = await readSources();
   const libraries = locateLibraries();
-  const hash = createHash('sha256').update(JSON.stringify([sources, etcContent]));
+  const hash = createHash('sha256').update(JSON.stringify([sources, etcContent, packageFile]));
   for (const { from } of libraries) hash.update(await readFile(join(from, 'package.json')));
   const folder = join(runDir, `executor-${hash.digest('hex').slice(0, 12)}`);
   if (await isThere(folder)) return folder;
@@ -73,8 +73,24 @@ function locateLibraries(): { from: string; to: string }[] {
   ];
 }
 
-function toJavaScript(source: string): string {
-  return stripTypeScriptTypes(source).replace(/(from '\.\/[^']+)\.ts'/g, "$1.js'");
+/**
+ * As CommonJS: to start takes 10 ms of CPU less than with the loader of ES modules. What our own style does not use (default exports,
+ * whole-module imports) is refused rather than written wrong.
+ */
+export function toJavaScript(source: string): string {
+  const exported: string[] = [];
+  const text = stripTypeScriptTypes(source)
+    .replace(/^import \{([^}]*)\} from '([^']+)';$/gm, (_all, names: string, from: string) => {
+      return `const {${names.replace(/\btype \w+,?/g, '').replaceAll(' as ', ': ')}} = require('${from.replace(/\.ts$/, '.js')}');`;
+    })
+    .replace(/^export ((?:async )?function|class|const) (\w+)/gm, (_all, kind: string, name: string) => {
+      exported.push(name);
+      return `${kind} ${name}`;
+    })
+    .replaceAll('import.meta.main', 'require.main === module');
+  const left = /^(import|export)\b.*|import\.meta.*/m.exec(text);
+  if (left) throw new Error(`the executor's sources use a form that is not for sandboxes: ${left[0]}`);
+  return `'use strict';${text}\nmodule.exports = { ${exported.join(', ')} };\n`;
 }
 
 async function isThere(path: string): Promise<boolean> {
