@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { openBubblewrapDriver, openLimiter, probeBubblewrap, sandboxConfig } from '@millrace/server';
 import { parseOwnGroups, renderSettings } from '../../src/sandbox/cgroups.ts';
+import type { Confinement } from '../../src/sandbox/limits.ts';
 import { renderEntry } from '../../src/sandbox/rlimits.ts';
 
 const { limits } = sandboxConfig.parse({ limits: { cpus: 1.5, memoryMiB: 512, diskMiB: 512, processes: 100 } });
@@ -55,15 +56,18 @@ describe('a confinement', { skip: groupSkip }, () => {
   before(async () => {
     runDir = await mkdtemp(join(tmpdir(), 'millrace-'));
   });
-  after(() => rm(runDir, { recursive: true }));
+  after(async () => {
+    for (const { remove } of made) await remove();
+    await rm(runDir, { recursive: true });
+  });
 
+  const made: Confinement[] = [];
   async function confine(id: string) {
     const folder = join(runDir, id);
     await mkdir(folder);
-    return {
-      folder,
-      confinement: await limiter.confine({ id: `${id}-${process.pid}`, folder }, { ...limits, memoryMiB: 384, diskMiB: 1 }),
-    };
+    const confinement = await limiter.confine({ id: `${id}-${process.pid}`, folder }, { ...limits, memoryMiB: 384, diskMiB: 1 });
+    made.push(confinement);
+    return { folder, confinement };
   }
 
   test('holds from the first instruction on; an end for want of memory is its own, and nothing of it is left', async () => {
