@@ -8,7 +8,7 @@ import { createServer } from 'node:net';
 import { availableParallelism, freemem, totalmem } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { networkFileSystemOf, probeBubblewrap } from '@millrace/server';
+import { type CgroupBase, controllers, findCgroups, networkFileSystemOf, probeBubblewrap } from '@millrace/server';
 import { toBytes, toCount } from './text.ts';
 
 export interface Check {
@@ -40,7 +40,7 @@ export async function runChecks(options: DoctorOptions): Promise<Check[]> {
     () => checkMemory(totalmem(), freemem()),
     () => checkCores(availableParallelism()),
     async () => checkOpenFiles(await readText('/proc/self/limits')),
-    checkCgroup,
+    async () => checkLimits(await findCgroups({ enter: false }), process.getuid?.() === 0),
     ...(options.tokenizer === undefined ? [] : [() => checkTokenizer(options.tokenizer ?? '')]),
     () => checkPort(options.host, options.port),
   ];
@@ -156,19 +156,22 @@ export function checkOpenFiles(limits: string | undefined): Check {
   return { name, level: 'warn', seen: `${seen}, few for many sandboxes`, remedy: `ulimit -n ${wanted}` };
 }
 
-async function checkCgroup(): Promise<Check> {
-  const name = 'cgroup';
-  const [, path] = /^0::(.*)$/m.exec((await readText('/proc/self/cgroup')) ?? '') ?? [];
-  const folder = path === undefined ? undefined : join('/sys/fs/cgroup', path);
-  const writable =
-    folder !== undefined &&
-    (await access(join(folder, 'cgroup.procs'), constants.W_OK).then(
-      () => true,
-      () => false,
-    ));
-  if (writable) return { name, level: 'ok', seen: 'delegated: sandboxes can be given limits of memory and CPU' };
+/** Who keeps a sandbox to its limits: control groups, or limits of its single processes. */
+export function checkLimits(bases: readonly CgroupBase[], isRoot: boolean): Check {
+  const name = 'sandbox limits';
+  const grouped = controllers.filter((controller) => bases.some((base) => base.controller === controller));
+  const single = controllers.filter((controller) => !grouped.includes(controller));
+  const versions = [...new Set(bases.map(({ version }) => `v${version}`))].join(' and ');
+  const kept = grouped.length === 0 ? [] : [`${grouped.join(', ')} by cgroups ${versions}`];
+  const always = 'open files by rlimits, disk by tmpfs';
+  if (single.length === 0) return { name, level: 'ok', seen: [...kept, always].join('; ') };
+  const ways = {
+    cpu: 'cpu not at all',
+    memory: 'memory by rlimits, for each process alone',
+    pids: isRoot ? 'pids not at all' : 'pids by rlimits',
+  };
   const remedy = 'systemd-run --user --scope -p Delegate=yes millrace serve';
-  return { name, level: 'warn', seen: 'not delegated: no limits of memory and CPU for one sandbox', remedy };
+  return { name, level: 'warn', seen: [...kept, ...single.map((controller) => ways[controller]), always].join('; '), remedy };
 }
 
 export async function checkTokenizer(folder: string): Promise<Check> {

@@ -1,7 +1,7 @@
 // `millrace serve`: the server and its workers on this machine, until it is asked to stop.
 
 import { availableParallelism } from 'node:os';
-import { openLog, openServer, Supervisor } from '@millrace/server';
+import { findCgroups, openLog, openServer, Supervisor } from '@millrace/server';
 import { type Command, UsageError } from './command.ts';
 import { askedToStop, configOptions, toConfig } from './config-options.ts';
 
@@ -28,6 +28,7 @@ export const serveCommand: Command = {
     const count = config.workers ?? Math.min(8, availableParallelism());
     if (count > 0 && config.model.tokenizer === undefined)
       throw new UsageError('--tokenizer is missing: the folder with tokenizer.json and tokenizer_config.json');
+    await findCgroups({ enter: true }); // before there are workers, which inherit the place
     await using server = await openServer(config);
     await using _workers = new Supervisor({ count, config, store: server.store, log: openLog() });
     io.stdout.write(`${JSON.stringify({ url: server.url, workers: count })}\n`);

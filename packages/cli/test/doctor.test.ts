@@ -72,7 +72,7 @@ test('the whole examination names every thing it looked at, as text and as JSON'
     'memory',
     'cores',
     'open files',
-    'cgroup',
+    'sandbox limits',
     'port',
   ]);
 });

@@ -1,16 +1,18 @@
 // One bash on a pseudo-terminal. Its own output goes nowhere, so a prompt or a notice never mixes with a command's; each command
 // gets the terminal as output and nothing as input, and its end is a marker in the same stream.
 
-import { chmodSync, closeSync, constants, openSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { chmodSync, closeSync, constants, openSync, readdirSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { spawn } from '@lydell/node-pty';
 import { openMarkerScan, renderEndCommand } from './end-marker.ts';
+import { offerToKernel, type ProgramLimits, renderLaunch } from './launch.ts';
 
 export interface BashOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   /** Where commands are put for bash to read; its folder belongs to the executor. */
   readonly commandFile: string;
+  readonly limits: ProgramLimits;
 }
 
 /** `alive` is false when bash itself has ended. */
@@ -38,8 +40,9 @@ interface Running {
 /** `onLate` gets what arrives while no command runs: the output of background processes. */
 export async function openBash(options: BashOptions, onLate: (chunk: Buffer) => void): Promise<Bash> {
   const { cwd, env, commandFile } = options;
-  const args = ['--norc', '--noprofile', '--noediting', '-i'];
-  const terminal = spawn('/bin/bash', args, { name: 'dumb', cols: 200, rows: 50, cwd, env: { ...env }, encoding: null });
+  const [file = '', ...args] = renderLaunch(['/bin/bash', '--norc', '--noprofile', '--noediting', '-i'], options.limits);
+  const terminal = spawn(file, args, { name: 'dumb', cols: 200, rows: 50, cwd, env: { ...env }, encoding: null });
+  offerToKernel(terminal.pid);
   let running: Running | undefined;
   let last: CommandEnd | undefined;
 
@@ -92,13 +95,13 @@ function makeNonce(): string {
   return Math.random().toString(36).slice(2, 14).padEnd(12, '0');
 }
 
-/** The agent may have put anything in the file's place: a folder, a link, a pipe that nobody reads. */
+/** The agent may have put anything in the file's place: a folder, a link, a pipe that nobody reads; or filled its folder. */
 function writeCommand(file: string, command: Buffer): void {
   try {
     writePlainFile(file, command);
   } catch {
     chmodSync(dirname(file), 0o700);
-    rmSync(file, { recursive: true, force: true });
+    for (const name of readdirSync(dirname(file))) rmSync(join(dirname(file), name), { recursive: true, force: true });
     writePlainFile(file, command);
   }
 }

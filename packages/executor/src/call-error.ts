@@ -1,6 +1,6 @@
 // A call that cannot be answered, with the kind that the worker decides by.
 
-export type CallErrorKind = 'not-found' | 'too-large' | 'bad-call' | 'failed';
+export type CallErrorKind = 'not-found' | 'too-large' | 'bad-call' | 'failed' | 'limit';
 
 export class CallError extends Error {
   readonly kind: CallErrorKind;

@@ -3,6 +3,8 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { ExecParams, ExecReply } from '@millrace/protocol';
+import { CallError } from './call-error.ts';
+import { isUsedUp, offerToKernel, type ProgramLimits, renderLaunch } from './launch.ts';
 import { sendSignal } from './processes.ts';
 
 export interface ExecRun {
@@ -13,6 +15,7 @@ export interface ExecRun {
 export interface ExecContext {
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly limits: ProgramLimits;
   readonly signal: AbortSignal;
 }
 
@@ -21,9 +24,12 @@ const drainMs = 100;
 const longestTimerMs = 2 ** 31 - 1;
 
 export async function runProgram(params: ExecParams, input: Buffer, context: ExecContext): Promise<ExecRun> {
-  const [file = '', ...args] = params.argv;
+  const [file = '', ...args] = renderLaunch(params.argv, context.limits);
   const env = { ...context.env, ...params.env };
   const child = spawn(file, args, { cwd: params.cwd ?? context.home, env, detached: true, stdio: 'pipe' });
+  const exit = waitForExit(child);
+  if (!child.stdin) throw await exit.catch((error) => error); // without open files there are no pipes either
+  if (child.pid !== undefined) offerToKernel(child.pid);
   const stdout = keepHead(child.stdout, params.cap_bytes);
   const stderr = keepHead(child.stderr, params.cap_bytes);
   child.stdin.on('error', () => {}); // a program need not read its input
@@ -39,9 +45,10 @@ export async function runProgram(params: ExecParams, input: Buffer, context: Exe
   );
   context.signal.addEventListener('abort', kill, { once: true });
   if (context.signal.aborted) kill();
-  const { exitCode, signal, problem } = await waitForExit(child);
-  clearTimeout(timer);
-  context.signal.removeEventListener('abort', kill);
+  const { exitCode, signal, problem } = await exit.finally(() => {
+    clearTimeout(timer);
+    context.signal.removeEventListener('abort', kill);
+  });
   const [out, err] = [stdout(), problem === undefined ? stderr() : { bytes: Buffer.from(problem), cut: 0 }];
   const sizes = { stdout_bytes: out.bytes.length, stderr_bytes: err.bytes.length, cut_bytes: out.cut + err.cut };
   return { reply: { exit_code: exitCode, signal, timed_out: timedOut, ...sizes }, body: Buffer.concat([out.bytes, err.bytes]) };
@@ -55,8 +62,9 @@ interface Exit {
 
 /** A program that cannot be started answers as in a shell: 127 when it is not there, 126 otherwise, and why on standard error. */
 function waitForExit(child: ChildProcess): Promise<Exit> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     child.once('error', (error: NodeJS.ErrnoException) => {
+      if (isUsedUp(error)) return reject(new CallError('limit', `no program can be started: ${error.message}`));
       resolve({ exitCode: error.code === 'ENOENT' ? 127 : 126, signal: null, problem: `${error.message}\n` });
     });
     child.once('exit', (exitCode, signal) => {

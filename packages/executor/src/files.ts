@@ -5,12 +5,13 @@ import { chmod, mkdir, open, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { FileReadParams, FileWriteParams } from '@millrace/protocol';
 import { CallError } from './call-error.ts';
+import { isUsedUp } from './launch.ts';
 
 /** Whatever cannot be read is not found, and the message says why. */
 export async function readSandboxFile(params: FileReadParams, home: string): Promise<Buffer> {
   const path = resolve(home, params.path);
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error) => {
-    throw new CallError('not-found', message(error));
+    throw new CallError(isUsedUp(error) ? 'limit' : 'not-found', message(error));
   });
   const stat = await file.stat();
   if (!stat.isFile()) throw new CallError('not-found', `${path} is not a regular file`);
@@ -35,7 +36,7 @@ export async function writeSandboxFile(params: FileWriteParams, content: Buffer,
     await writeFile(path, content, { flag: O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK });
     await chmod(path, params.mode);
   } catch (error) {
-    throw new CallError('failed', message(error));
+    throw new CallError(isUsedUp(error) ? 'limit' : 'failed', message(error));
   }
 }
 

@@ -3,7 +3,7 @@
 // Arguments: the folder shared with the worker (socket, env.json), the folder for its own files, the home directory; and a port on
 // loopback where the worker listens there instead of on the socket.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { ExecutorCall } from '@millrace/protocol';
@@ -11,6 +11,7 @@ import { CallError } from './call-error.ts';
 import { runProgram } from './exec.ts';
 import { readSandboxFile, writeSandboxFile } from './files.ts';
 import { encodeFrame, openFrameReader } from './frames.ts';
+import { isUsedUp, type ProgramLimits } from './launch.ts';
 import { PythonSession } from './python-session.ts';
 import { ShellSession } from './shell-session.ts';
 
@@ -21,7 +22,8 @@ interface Answer {
 
 /**
  * The kernel spares process 1 what is sent from inside, but a process with threads not always: a signal with its default action
- * kills when it comes while the main thread blocks it. A handler closes that gap; faults of our own (SIGSEGV and its like) stay fatal.
+ * kills when it comes while the main thread blocks it. A handler closes that gap; faults of our own (SIGSEGV and its like) stay
+ * fatal, and so do real-time signals, for which Node has no handlers: who sends one kills its sandbox.
  */
 const survived = [
   'SIGHUP',
@@ -31,29 +33,27 @@ const survived = [
   'SIGUSR1',
   'SIGUSR2',
   'SIGALRM',
+  'SIGSTKFLT',
   'SIGVTALRM',
   'SIGPROF',
   'SIGIO',
   'SIGPWR',
 ] as const;
 
-/** When memory runs out, the kernel takes a sandbox before it takes a worker. */
-const oomScore = '500';
-
 function main([linkFolder = '', ownFolder = '', home = '', port]: readonly string[]): void {
   for (const signal of survived) process.on(signal, () => {});
-  writeFileSync('/proc/self/oom_score_adj', oomScore);
   const env = parseEnv(readFileSync(join(linkFolder, 'env.json'), 'utf8'));
+  const limits = parseLimits(readFileSync(join(linkFolder, 'limits.json'), 'utf8'));
   const cancels = new Map<number, AbortController>();
   // The worker is trusted; its own limits hold for what it sends.
   const readFrames = openFrameReader({ headBytes: 2 ** 31, bodyBytes: 2 ** 31 });
   const address = port === undefined ? { path: join(linkFolder, 'socket') } : { port: Number(port), host: '127.0.0.1', noDelay: true };
   const socket = connect(address, () => {
     socket.write(encodeFrame({ event: 'ready', pid: process.pid, protocol: 1 }));
-    const shell = new ShellSession({ home, env, commandFile: join(ownFolder, 'command') });
+    const shell = new ShellSession({ home, env, limits, commandFile: join(ownFolder, 'command') });
     const script = join(import.meta.dirname, 'ipython_host.py');
     // Its own folder for IPython's files: they are no part of the agent's work.
-    const python = new PythonSession({ home, env: { ...env, IPYTHONDIR: join(ownFolder, 'ipython') }, script });
+    const python = new PythonSession({ home, limits, env: { ...env, IPYTHONDIR: join(ownFolder, 'ipython') }, script });
     socket.on('data', (chunk) => {
       for (const { head, body } of readFrames(chunk)) answer(parseCall(head), body, { shell, python });
     });
@@ -66,10 +66,10 @@ function main([linkFolder = '', ownFolder = '', home = '', port]: readonly strin
     const cancel = new AbortController();
     cancels.set(call.id, cancel);
     try {
-      const { result, body: output } = await runCall(call, body, { ...sessions, home, env, signal: cancel.signal });
+      const { result, body: output } = await runCall(call, body, { ...sessions, home, env, limits, signal: cancel.signal });
       socket.write(encodeFrame({ id: call.id, result }, output));
     } catch (error) {
-      const kind = error instanceof CallError ? error.kind : 'bad-call';
+      const kind = error instanceof CallError ? error.kind : isUsedUp(error) ? 'limit' : 'bad-call';
       socket.write(encodeFrame({ id: call.id, error: { kind, message: error instanceof Error ? error.message : String(error) } }));
     } finally {
       cancels.delete(call.id);
@@ -85,6 +85,7 @@ interface Sessions {
 interface CallContext extends Sessions {
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly limits: ProgramLimits;
   readonly signal: AbortSignal;
 }
 
@@ -121,6 +122,10 @@ function parseCall(head: unknown): ExecutorCall {
 
 function parseEnv(text: string): Record<string, string> {
   return JSON.parse(text) as Record<string, string>;
+}
+
+function parseLimits(text: string): ProgramLimits {
+  return JSON.parse(text) as ProgramLimits;
 }
 
 if (import.meta.main) main(process.argv.slice(2));

@@ -6,11 +6,13 @@ import { constants, openSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { encodeFrame, openFrameReader } from './frames.ts';
+import { offerToKernel, type ProgramLimits, renderLaunch } from './launch.ts';
 import { sendSignal } from './processes.ts';
 import { type Cell, type CellEnd, openCell } from './python-cell.ts';
 import { killSession } from './stop.ts';
 
 export interface PythonOptions {
+  readonly limits: ProgramLimits;
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
   /** The program that the parent runs. */
@@ -48,8 +50,10 @@ interface Message {
   readonly [field: string]: unknown;
 }
 
-export function openPythonParent({ home, env, script }: PythonOptions): PythonParent {
-  const child = spawn('python3', [script], { cwd: home, env: { ...env }, stdio: ['ignore', 'ignore', 'pipe', 'pipe'] });
+export function openPythonParent({ home, env, limits, script }: PythonOptions): PythonParent {
+  const [file = '', ...args] = renderLaunch(['python3', script], limits);
+  const child = spawn(file, args, { cwd: home, env: { ...env }, stdio: ['ignore', 'ignore', 'pipe', 'pipe'] });
+  if (child.pid !== undefined) offerToKernel(child.pid);
   const next = openMessages(child);
   const control = child.stdio[3] as Socket;
   control.on('error', () => {}); // its end is told by the process's

@@ -4,7 +4,9 @@
 import { accessSync, constants } from 'node:fs';
 import type { ShellRunReply } from '@millrace/protocol';
 import { type Bash, type CommandEnd, openBash } from './bash.ts';
+import { CallError } from './call-error.ts';
 import { typedEcho } from './end-marker.ts';
+import { killEverything, type ProgramLimits } from './launch.ts';
 import { type KeptOutput, openOutputCap } from './output.ts';
 import { renderOutput } from './render.ts';
 import { openStopper, stepsForBash } from './stop.ts';
@@ -13,6 +15,7 @@ export interface ShellOptions {
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
   readonly commandFile: string;
+  readonly limits: ProgramLimits;
 }
 
 export interface RunOptions {
@@ -31,7 +34,7 @@ const lateCap = 8192;
 
 export class ShellSession {
   readonly #options: ShellOptions;
-  #bash: Promise<Bash>;
+  #bash: Promise<Bash | undefined>;
   #turn: Promise<unknown> = Promise.resolve();
   #cwd: string;
   #late: Buffer = Buffer.alloc(0);
@@ -49,21 +52,32 @@ export class ShellSession {
     return run;
   }
 
-  #open(): Promise<Bash> {
-    const { env, home, commandFile } = this.#options;
+  /** Answers nothing where none could be opened: the next command tries again. */
+  async #open(): Promise<Bash | undefined> {
+    const { env, home, commandFile, limits } = this.#options;
     const late = (chunk: Buffer) => {
       this.#late = Buffer.concat([this.#late, chunk]).subarray(-lateCap);
     };
     if (!isUsable(this.#cwd)) this.#cwd = home;
-    return openBash({ cwd: this.#cwd, env, commandFile }, late);
+    return openBash({ cwd: this.#cwd, env, commandFile, limits }, late).catch(() => undefined);
   }
 
   async #ready(): Promise<Bash> {
     const bash = await this.#bash;
-    if (!bash.hasEnded()) return bash;
-    this.#late = Buffer.from('[the shell was killed between two commands; this is a new one]\n');
+    if (bash && !bash.hasEnded()) return bash;
     this.#bash = this.#open();
-    return this.#bash;
+    const next = (await this.#bash) ?? (await this.#openByForce());
+    this.#late = Buffer.from('[the shell was killed between two commands; this is a new one]\n');
+    return next;
+  }
+
+  /** Whatever the agent has running has used up what a shell needs, and goes. */
+  async #openByForce(): Promise<Bash> {
+    killEverything();
+    this.#bash = this.#open();
+    const bash = await this.#bash;
+    if (!bash) throw new CallError('limit', 'no shell can be started: the processes or the memory of this sandbox are used up');
+    return bash;
   }
 
   async #run(command: Buffer, options: RunOptions): Promise<ShellRun> {

@@ -34,6 +34,8 @@ export const errorTable = {
   cancelled: { blame: 'caller', retryable: false, status: 409 },
   'sandbox-start-failed': { blame: 'sandbox', retryable: true, status: 500 },
   'sandbox-died': { blame: 'sandbox', retryable: true, status: 500 },
+  'sandbox-killed': { blame: 'policy', retryable: false, status: 500 },
+  'sandbox-limit': { blame: 'policy', retryable: false, status: 500 },
   'sandbox-refused': { blame: 'task', retryable: false, status: 400 },
   'init-failed': { blame: 'task', retryable: false, status: 500 },
   'init-timeout': { blame: 'task', retryable: false, status: 500 },

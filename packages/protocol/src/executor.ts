@@ -117,5 +117,5 @@ export type ExecutorCall =
 export const replyFrame = z.object({
   id: z.int(),
   result: z.unknown().optional(),
-  error: z.object({ kind: z.enum(['not-found', 'too-large', 'bad-call', 'failed']), message: z.string() }).optional(),
+  error: z.object({ kind: z.enum(['not-found', 'too-large', 'bad-call', 'failed', 'limit']), message: z.string() }).optional(),
 });

@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { httpConfig } from './http/config.ts';
 import { inferenceConfig } from './inference/inference-config.ts';
 import { pipelineConfig } from './pipeline/pipeline-config.ts';
+import { sandboxConfig } from './sandbox/config.ts';
 import { modelConfig } from './trajectory/model-config.ts';
 
 export const serviceConfig = z.strictObject({
@@ -33,6 +34,7 @@ export const serviceConfig = z.strictObject({
   http: httpConfig.prefault({}),
   inference: inferenceConfig.prefault({}),
   pipeline: pipelineConfig.prefault({}),
+  sandbox: sandboxConfig.prefault({}),
 });
 
 export type ServiceConfig = z.infer<typeof serviceConfig>;

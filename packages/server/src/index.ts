@@ -16,6 +16,9 @@ export { openVllmBackend } from './inference/vllm.ts';
 export { Stage } from './pipeline/stage.ts';
 export { type BubblewrapOptions, openBubblewrapDriver } from './sandbox/bubblewrap.ts';
 export { type BubblewrapProbe, probeBubblewrap } from './sandbox/bubblewrap-probe.ts';
+export { type CgroupBase, controllers, findCgroups } from './sandbox/cgroups.ts';
+export { type SandboxConfig, type SandboxLimits, sandboxConfig } from './sandbox/config.ts';
+export { openLimiter } from './sandbox/limits.ts';
 export type {
   ExecOptions,
   ExecResult,

@@ -73,7 +73,7 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
   await using stack = new AsyncDisposableStack();
   const store = stack.use(await openStore(config));
   const loopLag = stack.use(openLoopLag());
-  const driver = await openBubblewrapDriver({ runDir: config.run, log });
+  const driver = await openBubblewrapDriver({ runDir: config.run, config: config.sandbox, log });
   const conversation = await openConversation(tokenizer, modelOptions);
   const pace = new Pace();
   const pool = stack.use(new BackendPool({ log, pace, ...config.inference }));

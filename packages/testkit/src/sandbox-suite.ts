@@ -3,6 +3,7 @@
 import { after, before, describe } from 'node:test';
 import type { Sandbox, SandboxDriver } from '@millrace/server';
 import { type SuiteContext, timeoutMs } from './sandbox-suite-context.ts';
+import { defineHostile } from './sandbox-suite-hostile.ts';
 import { defineLife, definePrograms, defineWalls } from './sandbox-suite-machine.ts';
 import { definePython } from './sandbox-suite-python.ts';
 import { defineEnds, defineOutput, defineState, defineStopping } from './sandbox-suite-shell.ts';
@@ -32,5 +33,6 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     describe('upload and download', () => defineTransfer(context));
     describe('walls', () => defineWalls(context));
     describe('life', () => defineLife(context));
+    describe('hostile agents', () => defineHostile(context));
   });
 }

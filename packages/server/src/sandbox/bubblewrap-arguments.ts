@@ -1,7 +1,8 @@
 // What a bubblewrap sandbox can see, as bwrap's arguments: the machine's programs read-only, nothing of its users, no network, and
 // three places of its own. What is not listed here does not exist inside.
 
-import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
+import { lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
+import type { Granted } from './limits.ts';
 
 export const home = '/workspace';
 
@@ -23,26 +24,45 @@ export const baseEnv: Readonly<Record<string, string>> = {
 
 /** What is the same for every sandbox of a driver. */
 export interface SandboxHost {
+  /** Node, in a copy that can be run but not read: what the agent runs cannot trace the executor or look into it. */
   readonly nodePath: string;
   /** The executor's files, and a folder with passwd, group and hosts. */
   readonly executorFiles: string;
   readonly etcFiles: string;
   /** Arguments for /usr and /etc, from `readHostArguments`. */
   readonly system: readonly string[];
+  /** Arguments that cover parts of /proc, from `readProcArguments`. */
+  readonly proc: readonly string[];
 }
 
-export function renderArguments(host: SandboxHost, folder: string): string[] {
+export function renderArguments(host: SandboxHost, folder: string, { limits, network }: Granted): string[] {
+  const tmpMiB = Math.floor(limits.memoryMiB / 4);
   return [
     ...['--unshare-all', '--unshare-user', '--uid', '1000', '--gid', '1000', '--cap-drop', 'ALL', '--hostname', 'sandbox'],
     // As process 1, the executor cannot be killed from inside.
     ...['--die-with-parent', '--new-session', '--as-pid-1', '--info-fd', '3'],
+    ...(network === 'host' ? ['--share-net', '--ro-bind-try', '/etc/resolv.conf', '/etc/resolv.conf'] : []),
     ...host.system,
     ...['passwd', 'group', 'hosts'].flatMap((name) => ['--ro-bind', `${host.etcFiles}/${name}`, `/etc/${name}`]),
-    ...['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--tmpfs', ownFolder],
+    ...['--proc', '/proc', '--dev', '/dev'],
+    ...host.proc,
+    ...renderTmpfs('/dev/shm', tmpMiB),
+    ...renderTmpfs('/tmp', tmpMiB),
+    ...renderTmpfs(ownFolder, ownMiB),
+    ...renderTmpfs(home, limits.diskMiB),
     ...['--ro-bind', host.nodePath, program, '--ro-bind', host.executorFiles, programFiles],
-    ...['--ro-bind', `${folder}/link`, linkFolder, '--bind', `${folder}/workspace`, home, '--chdir', home],
+    ...['--ro-bind', `${folder}/link`, linkFolder],
+    // Last: what is mounted on them stays as it is.
+    ...['--remount-ro', '/dev', '--remount-ro', '/', '--chdir', home],
     ...['--', program, ...nodeFlags, `${programFiles}/main.js`, linkFolder, ownFolder, home],
   ];
+}
+
+/** Holds one command (64 MiB at most) and whatever the agent puts there. */
+const ownMiB = 80;
+
+function renderTmpfs(path: string, sizeMiB: number): string[] {
+  return ['--perms', '0755', '--size', String(sizeMiB * 2 ** 20), '--tmpfs', path];
 }
 
 /** SIGUSR1 would open a debugger; and an executor compiles too little to be worth three threads for it. */
@@ -62,6 +82,20 @@ export function readHostArguments(): string[] {
       .flatMap((name) => ['--ro-bind', `/etc/${name}`, `/etc/${name}`]),
     ...['--ro-bind-try', '/etc/ssl/certs', '/etc/ssl/certs', '--ro-bind-try', '/etc/ssl/openssl.cnf', '/etc/ssl/openssl.cnf'],
   ];
+}
+
+/**
+ * /proc has settings of the whole machine, and root's files there ask for no capability: to a worker that is root, they belong to
+ * the agent too. Its folders become read-only, and the files that are not for everyone to read, or are to be written, empty.
+ */
+export function readProcArguments(): string[] {
+  return readdirSync('/proc', { withFileTypes: true })
+    .filter(({ name }) => !/^\d+$/.test(name))
+    .flatMap((entry) => {
+      const path = `/proc/${entry.name}`;
+      if (entry.isDirectory()) return ['--ro-bind', path, path];
+      return entry.isFile() && (statSync(path).mode & 0o777) !== 0o444 ? ['--ro-bind', '/dev/null', path] : [];
+    });
 }
 
 function renderRoot(path: string): string[] {

@@ -133,4 +133,5 @@ const errorCodes = {
   'too-large': 'artifact-too-large',
   'bad-call': 'sandbox-refused',
   failed: 'sandbox-refused',
+  limit: 'sandbox-limit',
 } as const;

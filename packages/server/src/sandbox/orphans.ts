@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import { readProcess } from '@millrace/executor';
 import { type SandboxId, sandboxId } from '@millrace/protocol';
 import { sleep } from '../base/clock.ts';
+import { removeRecordedGroups } from './limits.ts';
 
 const namePattern = /^sb-(\d+)-([0-9a-z]+)-[0-9a-z]+$/;
 const killWaitMs = 5_000;
@@ -44,6 +45,7 @@ export async function sweepOrphans(runDir: string): Promise<number> {
     if (!(await rename(join(runDir, name), mine).then(() => true, isGone))) continue;
     await endProcess(mine);
     await killHolders(join(runDir, name));
+    await removeRecordedGroups(mine);
     await removeTree(mine);
     count += 1;
   }
@@ -74,7 +76,7 @@ async function endProcess(folder: string): Promise<void> {
 async function killHolders(folder: string): Promise<void> {
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
     const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''); // gone meanwhile
-    if (line.split('\0').includes(`${folder}/workspace`)) sendKill(Number(pid));
+    if (line.split('\0').some((argument) => argument.startsWith(`${folder}/`))) sendKill(Number(pid));
   }
 }
 

@@ -23,7 +23,7 @@ const killGraceMs = 2_000;
 const infoReply = z.object({ 'child-pid': z.int().min(2) });
 
 /** The program writes its child's pid as JSON to file descriptor 3, as bwrap's --info-fd does. */
-export function startSandboxProcess(file: string, args: readonly string[]): SandboxProcess {
+export function startSandboxProcess([file = '', ...args]: readonly string[]): SandboxProcess {
   const child = spawn(file, args, { env: {}, stdio: ['ignore', 'ignore', 'pipe', 'pipe'] });
   if (child.pid !== undefined) setPriority(child.pid, niceness);
   const stderr = keepTail(child.stderr);

@@ -2,10 +2,15 @@
 // bubblewrap is its first implementation; one suite in testkit holds for all of them.
 
 import type { PythonRunReply, SandboxId, ShellRunReply } from '@millrace/protocol';
+import type { SandboxLimits } from './config.ts';
 
 export interface SandboxSpec {
   /** Variables for the shell and for every program, beside PATH, HOME, LANG, TERM and PAGER. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Those that are absent are the configuration's. */
+  readonly limits?: Partial<SandboxLimits>;
+  /** `host` is refused where the configuration does not allow it. */
+  readonly network?: 'none' | 'host';
 }
 
 export interface ShellResult {
@@ -76,7 +81,7 @@ export interface TransferOptions {
 
 /**
  * Closing is idempotent, bounded in time, and leaves no process and no file behind. When the sandbox dies by itself, every
- * pending and later call throws `sandbox-died`. A call whose signal aborts throws the signal's reason within a second.
+ * pending and later call throws `sandbox-died`, or `sandbox-limit` where its agent has used it up. A call whose signal aborts throws the signal's reason within a second.
  */
 export interface Sandbox extends AsyncDisposable {
   readonly id: SandboxId;

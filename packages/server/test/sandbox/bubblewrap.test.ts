@@ -27,14 +27,19 @@ describe('bubblewrap', { skip }, () => {
 
   test('a driver without bwrap says so when a sandbox is opened', async () => {
     const broken = await openBubblewrapDriver({ runDir, bwrapPath: '/no/such/bwrap' });
-    await assert.rejects(broken.open({}), { code: 'sandbox-start-failed', message: /\/no\/such\/bwrap ENOENT/ });
+    await assert.rejects(broken.open({}), { code: 'sandbox-start-failed', message: /\/no\/such\/bwrap: not found/ });
   });
 
   test('a sandbox that cannot start answers what bwrap said, and leaves no folder', async () => {
+    const broken = await openBubblewrapDriver({ runDir, nodePath: '/etc/passwd' });
     const before = await readdir(runDir);
-    const broken = await openBubblewrapDriver({ runDir, nodePath: '/no/such/node' });
-    await assert.rejects(broken.open({}), { code: 'sandbox-start-failed', message: /bwrap: Can't find source path \/no\/such\/node/ });
+    await assert.rejects(broken.open({}), { code: 'sandbox-start-failed', message: /executor: (Exec format error|Permission denied)/ });
     assert.deepEqual(await readdir(runDir), before);
+  });
+
+  test('a driver without Node says so', async () => {
+    const opening = openBubblewrapDriver({ runDir, nodePath: '/no/such/node' });
+    await assert.rejects(opening, { code: 'sandbox-start-failed', message: /\/no\/such\/node/ });
   });
 
   test('a run directory that is too long for a socket is refused by name', async () => {
@@ -68,7 +73,7 @@ describe('bubblewrap', { skip }, () => {
   test('two drivers on one fresh run directory share the executor files', async () => {
     const fresh = await mkdtemp(join(tmpdir(), 'millrace-'));
     await Promise.all(Array.from({ length: 4 }, () => openBubblewrapDriver({ runDir: fresh })));
-    assert.equal((await readdir(fresh)).length, 1);
+    assert.deepEqual((await readdir(fresh)).map((name) => name.replace(/-.*/, '')).sort(), ['executor', 'program']);
     await rm(fresh, { recursive: true });
   });
 

@@ -1,0 +1,30 @@
+// What a sandbox gets when its task does not say: its limits and its network.
+
+import { z } from 'zod';
+
+export const sandboxLimits = z.strictObject({
+  cpus: z.number().gt(0).default(2).describe('CPU time of one sandbox, in cores; kept where there are cgroups.'),
+  memoryMiB: z
+    .int()
+    .min(384)
+    .default(2048)
+    .describe('Memory of the processes of one sandbox and of what is in its /tmp; per process where there are no cgroups.'),
+  processes: z.int().min(32).default(1024).describe('Processes and threads of one sandbox at once.'),
+  diskMiB: z.int().min(1).default(1024).describe('What /workspace of one sandbox holds; in memory, beside `memoryMiB`.'),
+  openFiles: z.int().min(64).default(4096).describe('Open files of one process.'),
+  wallSeconds: z.number().gt(0).default(86_400).describe('How long one sandbox lives at most, its waiting included.'),
+});
+
+/** Every limit with its number. */
+export type SandboxLimits = z.infer<typeof sandboxLimits>;
+
+export const sandboxConfig = z.strictObject({
+  limits: sandboxLimits.prefault({}),
+  network: z.enum(['none', 'host']).default('none').describe('What a task that does not say gets: no network, or the one of the machine.'),
+  allowHostNetwork: z
+    .boolean()
+    .default(false)
+    .describe("Lets tasks have the machine's network, with all that listens on its loopback address."),
+});
+
+export type SandboxConfig = z.infer<typeof sandboxConfig>;
