@@ -35,6 +35,7 @@ interface Link extends AsyncDisposable {
 async function openLink(kind: 'unix' | 'tcp'): Promise<Link> {
   const folder = await mkdtemp(join(tmpdir(), 'bench-'));
   await writeFile(join(folder, 'env.json'), JSON.stringify({ PATH: process.env.PATH ?? '', HOME: folder }));
+  await writeFile(join(folder, 'limits.json'), '{}');
   const server = createServer({ noDelay: true });
   if (kind === 'unix') server.listen(join(folder, 'socket'));
   else server.listen(0, '127.0.0.1');
