@@ -41,7 +41,7 @@ const oomScore = '500';
 function main([linkFolder = '', ownFolder = '', home = '']: readonly string[]): void {
   for (const signal of survived) process.on(signal, () => {});
   writeFileSync('/proc/self/oom_score_adj', oomScore);
-  const env = parseEnv(readFileSync(join(linkFolder, 'env.json'), 'utf8'));
+  const env = { ...imageEnv(), ...parseEnv(readFileSync(join(linkFolder, 'env.json'), 'utf8')) };
   const cancels = new Map<number, AbortController>();
   // The worker is trusted; its own limits hold for what it sends.
   const readFrames = openFrameReader({ headBytes: 2 ** 31, bodyBytes: 2 ** 31 });
@@ -101,6 +101,15 @@ async function runCall(call: Exclude<ExecutorCall, { method: 'cancel' }>, body: 
 
 function parseCall(head: unknown): ExecutorCall {
   return head as ExecutorCall;
+}
+
+/** What the image sets for its programs; not what a container's runtime tells about itself. */
+function imageEnv(): Record<string, string> {
+  const ofTheRuntime = /^(APPTAINER|SINGULARITY)|^(NODE_OPTIONS|OLDPWD|PROMPT_COMMAND|PS1|PWD|SHLVL|_)$/;
+  const own = Object.entries(process.env).flatMap(([name, value]) =>
+    value === undefined || ofTheRuntime.test(name) ? [] : [[name, value]],
+  );
+  return Object.fromEntries(own);
 }
 
 function parseEnv(text: string): Record<string, string> {

@@ -2,24 +2,7 @@
 // three places of its own. What is not listed here does not exist inside.
 
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
-
-export const home = '/workspace';
-
-/** Node under another name: an agent that kills its own node processes does not mean the executor. */
-const program = '/opt/millrace/bin/executor';
-const programFiles = '/opt/millrace/lib';
-const linkFolder = '/run/millrace/link';
-const ownFolder = '/run/millrace/own';
-
-/** Beside the spec's own. Pagers would wait for a key that nobody presses. */
-export const baseEnv: Readonly<Record<string, string>> = {
-  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-  HOME: home,
-  LANG: 'C.UTF-8',
-  TERM: 'dumb',
-  PAGER: 'cat',
-  GIT_PAGER: 'cat',
-};
+import { executorCommand, home, linkFolder, ownFolder, program, programFiles } from './layout.ts';
 
 /** What is the same for every sandbox of a driver. */
 export interface SandboxHost {
@@ -41,12 +24,9 @@ export function renderArguments(host: SandboxHost, folder: string): string[] {
     ...['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--tmpfs', ownFolder],
     ...['--ro-bind', host.nodePath, program, '--ro-bind', host.executorFiles, programFiles],
     ...['--ro-bind', `${folder}/link`, linkFolder, '--bind', `${folder}/workspace`, home, '--chdir', home],
-    ...['--', program, ...nodeFlags, `${programFiles}/main.js`, linkFolder, ownFolder, home],
+    ...['--', ...executorCommand],
   ];
 }
-
-/** SIGUSR1 would open a debugger; and an executor compiles too little to be worth three threads for it. */
-const nodeFlags = ['--disable-sigusr1', '--v8-pool-size=0'];
 
 /** Of /etc, only what programs need to run: no accounts, no keys, no configuration that could hold a password. */
 const etcNames =

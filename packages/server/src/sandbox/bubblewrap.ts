@@ -1,19 +1,14 @@
-// The bubblewrap driver: a sandbox from the machine's own programs, for tasks that need no image. A sandbox is written down before it
-// starts, is ready when its executor says so, and ends with its worker, however the worker ends.
+// The bubblewrap driver: a sandbox from the machine's own programs, for tasks that need no image.
 
-import { mkdir, writeFile } from 'node:fs/promises';
-import { createServer, type Socket } from 'node:net';
-import { join, resolve } from 'node:path';
-import { RolloutError, type SandboxId } from '@millrace/protocol';
-import { systemClock } from '../base/clock.ts';
+import { join } from 'node:path';
+import { RolloutError } from '@millrace/protocol';
 import { type Log, silentLog } from '../base/log.ts';
-import { baseEnv, readHostArguments, renderArguments, type SandboxHost } from './bubblewrap-arguments.ts';
-import { ExecutorClient } from './executor-client.ts';
+import { readHostArguments, renderArguments } from './bubblewrap-arguments.ts';
 import { writeExecutorFiles } from './executor-files.ts';
-import { toSandbox } from './executor-sandbox.ts';
-import { makeSandboxFolder, makeSandboxId, recordProcess, removeTree, sweepOrphans } from './orphans.ts';
-import type { Sandbox, SandboxDriver, SandboxSpec } from './sandbox.ts';
-import { type SandboxProcess, startSandboxProcess } from './sandbox-process.ts';
+import { baseEnv, defaultPath } from './layout.ts';
+import { openRunDir, openSandbox } from './open-sandbox.ts';
+import { sweepOrphans } from './orphans.ts';
+import type { SandboxDriver } from './sandbox.ts';
 
 export interface BubblewrapOptions {
   /** On a disk of this machine, with a short path: sockets are in it. */
@@ -23,134 +18,29 @@ export interface BubblewrapOptions {
   readonly nodePath?: string;
 }
 
-/** What the kernel allows for the path of a Unix socket, without the closing zero. */
-const longestSocketPath = 107;
-const startTimeoutMs = 60_000;
-
 export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<SandboxDriver> {
   const { log = silentLog, bwrapPath = 'bwrap', nodePath = process.execPath } = options;
-  const runDir = resolve(options.runDir);
-  const socketBytes = Buffer.byteLength(join(runDir, makeSandboxId(), 'link/socket'));
-  if (socketBytes > longestSocketPath) {
-    const excess = socketBytes - longestSocketPath;
-    throw new RolloutError(
-      'sandbox-start-failed',
-      `the run directory ${runDir} is ${excess} bytes too long for a Unix socket: choose a shorter one`,
-    );
-  }
-  await mkdir(runDir, { recursive: true, mode: 0o700 });
-  const executorFiles = await writeExecutorFiles(runDir, join(runDir, makeSandboxId()));
+  const runDir = await openRunDir(options.runDir);
+  const executorFiles = await writeExecutorFiles(runDir);
   const host = { nodePath, executorFiles, etcFiles: join(executorFiles, 'etc'), system: readHostArguments() };
+  const launcher = {
+    name: 'bubblewrap',
+    runDir,
+    log,
+    prepare: async (spec: { readonly env?: Readonly<Record<string, string>> }, folder: string) => ({
+      holder: { file: bwrapPath, args: renderArguments(host, folder), tellsInside: true },
+      env: { PATH: defaultPath, ...baseEnv, ...spec.env },
+    }),
+  };
   return {
     name: 'bubblewrap',
-    open: (spec, { signal } = {}) => openSandbox(spec, { host, runDir, bwrapPath, log, signal }),
+    async open(spec, { signal } = {}) {
+      if (spec.image !== undefined) {
+        const message = `the task asks for the image ${spec.image}, and bubblewrap runs none: set sandbox.driver to apptainer`;
+        throw new RolloutError('sandbox-start-failed', message);
+      }
+      return openSandbox(launcher, spec, signal);
+    },
     sweep: () => sweepOrphans(runDir),
   };
-}
-
-interface OpenContext {
-  readonly host: SandboxHost;
-  readonly runDir: string;
-  readonly bwrapPath: string;
-  readonly log: Log;
-  readonly signal: AbortSignal | undefined;
-}
-
-async function openSandbox(spec: SandboxSpec, context: OpenContext): Promise<Sandbox> {
-  context.signal?.throwIfAborted();
-  const startMs = systemClock.monotonic();
-  const { id, folder } = await makeSandboxFolder(context.runDir);
-  let started: SandboxProcess | undefined;
-  try {
-    await mkdir(join(folder, 'link'));
-    await mkdir(join(folder, 'workspace'));
-    await writeFile(join(folder, 'link/env.json'), JSON.stringify({ ...baseEnv, ...spec.env }));
-    const listener = await listen(join(folder, 'link/socket'));
-    started = startSandboxProcess(context.bwrapPath, renderArguments(context.host, folder));
-    const held = { id, folder, process: started, log: context.log };
-    const pid = await started.inside;
-    if (pid !== undefined) await recordProcess(folder, pid);
-    const sandbox = await waitUntilReady(listener, held, context.signal).finally(() => listener.close());
-    context.log.info('sandbox-start', { sandboxId: id, ms: systemClock.monotonic() - startMs });
-    return sandbox;
-  } catch (error) {
-    await started?.kill();
-    await removeTree(folder);
-    if (context.signal?.aborted) throw context.signal.reason;
-    const seen = error instanceof Error ? error.message : String(error);
-    throw new RolloutError('sandbox-start-failed', `bubblewrap could not start ${id}: ${seen}`, { cause: error });
-  }
-}
-
-interface Listener {
-  /** The one connection that is taken: the executor's, made before anything else runs inside. */
-  readonly connection: Promise<Socket>;
-  close(): void;
-}
-
-async function listen(path: string): Promise<Listener> {
-  const server = createServer();
-  const connection = new Promise<Socket>((resolve) => server.once('connection', resolve));
-  connection.then(() => server.close()); // which removes the socket's file
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(path, resolve);
-  });
-  return { connection, close: () => server.close() };
-}
-
-interface Held {
-  readonly id: SandboxId;
-  readonly folder: string;
-  readonly process: SandboxProcess;
-  readonly log: Log;
-}
-
-async function waitUntilReady(listener: Listener, held: Held, signal: AbortSignal | undefined): Promise<Sandbox> {
-  const failed = Promise.withResolvers<never>();
-  failed.promise.catch(() => {}); // it may fail when nobody waits any more
-  const cancelTimer = systemClock.after(startTimeoutMs, () => failed.reject(new Error(`not ready within ${startTimeoutMs} ms`)));
-  const onAbort = () => failed.reject(signal?.reason);
-  signal?.addEventListener('abort', onAbort, { once: true });
-  held.process.ended.then((how) => failed.reject(new Error(how)));
-  try {
-    signal?.throwIfAborted();
-    const socket = await Promise.race([failed.promise, listener.connection]);
-    const { sandbox, ready } = holdSandbox(socket, held);
-    await Promise.race([failed.promise, ready]);
-    return sandbox;
-  } finally {
-    cancelTimer();
-    signal?.removeEventListener('abort', onAbort);
-  }
-}
-
-function holdSandbox(socket: Socket, held: Held): { sandbox: Sandbox; ready: Promise<void> } {
-  const { id, folder, log } = held;
-  const died = new AbortController();
-  let closing: Promise<void> | undefined;
-
-  async function onBroken(why: string): Promise<void> {
-    if (closing) return;
-    closing = held.process.kill().then(async () => {
-      const error = new RolloutError('sandbox-died', `sandbox ${id} died: ${why}; ${await held.process.ended}`);
-      log.warn('sandbox-die', { sandboxId: id, message: error.message });
-      client.close(error);
-      died.abort(error);
-      await removeTree(folder);
-    });
-    await closing;
-  }
-  const client = new ExecutorClient(socket, onBroken);
-  async function end(): Promise<void> {
-    client.close(new RolloutError('sandbox-died', `sandbox ${id} is closed`));
-    await held.process.kill();
-    await removeTree(folder);
-    log.info('sandbox-end', { sandboxId: id });
-  }
-  const close = () => {
-    closing ??= end();
-    return closing;
-  };
-  return { sandbox: toSandbox({ id, client, died: died.signal, close }), ready: client.ready };
 }

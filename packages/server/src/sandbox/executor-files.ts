@@ -8,23 +8,31 @@ import { createRequire, stripTypeScriptTypes } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { etcContent } from './bubblewrap-arguments.ts';
+import { makeSandboxId } from './orphans.ts';
 
 const packageFile = '{"type":"module"}\n';
 
-/** Answers the folder; `main.js` in it is the executor. `scratch` is a path that is free, on the same disk, and swept if we die. */
-export async function writeExecutorFiles(runDir: string, scratch: string): Promise<string> {
+/** Answers the folder; `main.js` in it is the executor. */
+export async function writeExecutorFiles(runDir: string): Promise<string> {
   const sources = await readSources();
   const libraries = locateLibraries();
   const hash = createHash('sha256').update(JSON.stringify([sources, etcContent]));
   for (const { from } of libraries) hash.update(await readFile(join(from, 'package.json')));
-  const folder = join(runDir, `executor-${hash.digest('hex').slice(0, 12)}`);
+  return makeOnce(join(runDir, `executor-${hash.digest('hex').slice(0, 12)}`), async (scratch) => {
+    await writeFile(join(scratch, 'package.json'), packageFile);
+    for (const { name, text } of sources) await writeFile(join(scratch, name.replace(/\.ts$/, '.js')), toJavaScript(text));
+    await mkdir(join(scratch, 'etc'));
+    for (const [name, text] of Object.entries(etcContent)) await writeFile(join(scratch, 'etc', name), text);
+    for (const { from, to } of libraries) await cp(from, join(scratch, 'node_modules', to), { recursive: true });
+  });
+}
+
+/** Fills a folder under a name that is swept if we die, then gives it its own. */
+export async function makeOnce(folder: string, fill: (scratch: string) => Promise<void>): Promise<string> {
   if (await isThere(folder)) return folder;
+  const scratch = join(dirname(folder), makeSandboxId());
   await mkdir(scratch, { recursive: true });
-  await writeFile(join(scratch, 'package.json'), packageFile);
-  for (const { name, text } of sources) await writeFile(join(scratch, name.replace(/\.ts$/, '.js')), toJavaScript(text));
-  await mkdir(join(scratch, 'etc'));
-  for (const [name, text] of Object.entries(etcContent)) await writeFile(join(scratch, 'etc', name), text);
-  for (const { from, to } of libraries) await cp(from, join(scratch, 'node_modules', to), { recursive: true });
+  await fill(scratch);
   await rename(scratch, folder).catch(async (error) => {
     await rm(scratch, { recursive: true, force: true });
     if (!(await isThere(folder))) throw error; // otherwise another worker was first, with the same content

@@ -1,9 +1,11 @@
 // The sandbox contract: an isolated machine with a persistent shell, opened for one rollout and gone with it.
-// bubblewrap is its first implementation; one suite in testkit holds for all of them.
+// bubblewrap and Apptainer implement it; one suite in testkit holds for both.
 
 import type { SandboxId, ShellRunReply } from '@millrace/protocol';
 
 export interface SandboxSpec {
+  /** A SIF file or an unpacked directory, whose programs the sandbox has instead of the machine's; needs Apptainer. */
+  readonly image?: string;
   /** Variables for the shell and for every program, beside PATH, HOME, LANG, TERM and PAGER. */
   readonly env?: Readonly<Record<string, string>>;
 }

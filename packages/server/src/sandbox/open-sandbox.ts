@@ -1,0 +1,141 @@
+// The life of a sandbox, the same for every driver: written down before it starts, ready when its executor says so, held by one
+// connection, and gone with its worker, however the worker ends. A driver only says what is to be started.
+
+import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
+import { join, resolve } from 'node:path';
+import { RolloutError, type SandboxId } from '@millrace/protocol';
+import { systemClock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { ExecutorClient } from './executor-client.ts';
+import { toSandbox } from './executor-sandbox.ts';
+import { makeSandboxFolder, makeSandboxId, recordProcess, removeTree } from './orphans.ts';
+import type { Sandbox, SandboxSpec } from './sandbox.ts';
+import { type HolderProgram, type SandboxProcess, startSandboxProcess } from './sandbox-process.ts';
+
+export interface SandboxLauncher {
+  readonly name: string;
+  readonly runDir: string;
+  readonly log: Log;
+  /** What holds the sandbox of this folder, which has `link`, `own` and `workspace`; `env` is for the executor's shell and programs. */
+  prepare(spec: SandboxSpec, folder: string): Promise<{ readonly holder: HolderProgram; readonly env: Readonly<Record<string, string>> }>;
+}
+
+/** What the kernel allows for the path of a Unix socket, without the closing zero. */
+const longestSocketPath = 107;
+const startTimeoutMs = 60_000;
+
+/** Answers the directory's whole path. */
+export async function openRunDir(path: string): Promise<string> {
+  const runDir = resolve(path);
+  const excess = Buffer.byteLength(join(runDir, makeSandboxId(), 'link/socket')) - longestSocketPath;
+  if (excess > 0) {
+    const message = `the run directory ${runDir} is ${excess} bytes too long for a Unix socket: choose a shorter one`;
+    throw new RolloutError('sandbox-start-failed', message);
+  }
+  await mkdir(runDir, { recursive: true, mode: 0o700 });
+  return runDir;
+}
+
+export async function openSandbox(launcher: SandboxLauncher, spec: SandboxSpec, signal: AbortSignal | undefined): Promise<Sandbox> {
+  signal?.throwIfAborted();
+  const { name, log } = launcher;
+  const startMs = systemClock.monotonic();
+  const { id, folder } = await makeSandboxFolder(launcher.runDir);
+  let started: SandboxProcess | undefined;
+  let listener: Listener | undefined;
+  try {
+    for (const part of ['link', 'own', 'workspace']) await mkdir(join(folder, part));
+    const { holder, env } = await launcher.prepare(spec, folder);
+    await writeFile(join(folder, 'link/env.json'), JSON.stringify(env));
+    listener = await listen(join(folder, 'link/socket'));
+    started = startSandboxProcess(holder, { folder, connected: listener.connection });
+    const recorded = started.inside.then((pid) => (pid === undefined ? undefined : recordProcess(folder, pid)));
+    recorded.catch(() => {}); // where the start fails, its folder may be gone first
+    const sandbox = await waitUntilReady(listener, { id, folder, process: started, log }, signal);
+    await recorded;
+    log.info('sandbox-start', { sandboxId: id, driver: name, ms: systemClock.monotonic() - startMs });
+    return sandbox;
+  } catch (error) {
+    await started?.kill();
+    await removeTree(folder);
+    if (signal?.aborted) throw signal.reason;
+    const seen = error instanceof Error ? error.message : String(error);
+    throw new RolloutError('sandbox-start-failed', `${name} could not start ${id}: ${seen}`, { cause: error });
+  } finally {
+    listener?.close();
+  }
+}
+
+interface Listener {
+  /** The one connection that is taken: the executor's, made before anything else runs inside. */
+  readonly connection: Promise<Socket>;
+  close(): void;
+}
+
+async function listen(path: string): Promise<Listener> {
+  const server = createServer();
+  const connection = new Promise<Socket>((resolve) => server.once('connection', resolve));
+  connection.then(() => server.close()); // which removes the socket's file
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(path, resolve);
+  });
+  return { connection, close: () => server.close() };
+}
+
+interface Held {
+  readonly id: SandboxId;
+  readonly folder: string;
+  readonly process: SandboxProcess;
+  readonly log: Log;
+}
+
+async function waitUntilReady(listener: Listener, held: Held, signal: AbortSignal | undefined): Promise<Sandbox> {
+  const failed = Promise.withResolvers<never>();
+  failed.promise.catch(() => {}); // it may fail when nobody waits any more
+  const cancelTimer = systemClock.after(startTimeoutMs, () => failed.reject(new Error(`not ready within ${startTimeoutMs} ms`)));
+  const onAbort = () => failed.reject(signal?.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  held.process.ended.then((how) => failed.reject(new Error(how)));
+  try {
+    signal?.throwIfAborted();
+    const socket = await Promise.race([failed.promise, listener.connection]);
+    const { sandbox, ready } = holdSandbox(socket, held);
+    await Promise.race([failed.promise, ready]);
+    return sandbox;
+  } finally {
+    cancelTimer();
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+function holdSandbox(socket: Socket, held: Held): { sandbox: Sandbox; ready: Promise<void> } {
+  const { id, folder, log } = held;
+  const died = new AbortController();
+  let closing: Promise<void> | undefined;
+
+  async function onBroken(why: string): Promise<void> {
+    if (closing) return;
+    closing = held.process.kill().then(async () => {
+      const error = new RolloutError('sandbox-died', `sandbox ${id} died: ${why}; ${await held.process.ended}`);
+      log.warn('sandbox-die', { sandboxId: id, message: error.message });
+      client.close(error);
+      died.abort(error);
+      await removeTree(folder);
+    });
+    await closing;
+  }
+  const client = new ExecutorClient(socket, onBroken);
+  async function end(): Promise<void> {
+    client.close(new RolloutError('sandbox-died', `sandbox ${id} is closed`));
+    await held.process.kill();
+    await removeTree(folder);
+    log.info('sandbox-end', { sandboxId: id });
+  }
+  const close = () => {
+    closing ??= end();
+    return closing;
+  };
+  return { sandbox: toSandbox({ id, client, died: died.signal, close }), ready: client.ready };
+}
