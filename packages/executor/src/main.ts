@@ -2,7 +2,7 @@
 // exits when the connection closes; being process 1 of its namespace, it takes everything in the sandbox with it.
 // Arguments: the folder shared with the worker (socket, env.json), the folder for its own files, the home directory.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { ExecutorCall } from '@millrace/protocol';
@@ -41,6 +41,7 @@ const oomScore = '500';
 function main([linkFolder = '', ownFolder = '', home = '']: readonly string[]): void {
   for (const signal of survived) process.on(signal, () => {});
   writeFileSync('/proc/self/oom_score_adj', oomScore);
+  if (!existsSync('/bin/bash')) throw new Error('there is no /bin/bash in this image, and agents work in it: add bash to the image');
   const env = { ...imageEnv(), ...parseEnv(readFileSync(join(linkFolder, 'env.json'), 'utf8')) };
   const cancels = new Map<number, AbortController>();
   // The worker is trusted; its own limits hold for what it sends.

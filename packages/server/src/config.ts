@@ -22,6 +22,14 @@ export const serviceConfig = z.strictObject({
   tokenizer: z.string().optional().describe("The folder with the model's tokenizer.json and tokenizer_config.json."),
   scenarios: z.array(z.string()).default([]).describe('Modules that export a `scenario` of your own.'),
   workers: z.int().min(0).optional().describe('Worker processes that `millrace serve` starts; by default one per core, at most 8.'),
+  sandbox: z
+    .strictObject({
+      driver: z
+        .enum(['bubblewrap', 'apptainer'])
+        .default('bubblewrap')
+        .describe("What runs sandboxes: bubblewrap on the machine's own programs, or Apptainer on the image that a task names."),
+    })
+    .prefault({}),
   retention: z
     .strictObject({
       endedHours: z.number().gt(0).default(168).describe('Ended rollouts and their trajectories are kept so long.'),

@@ -12,6 +12,8 @@ export { BackendPool, type Lease } from './inference/pool.ts';
 export { Session } from './inference/session.ts';
 export { openVllmBackend } from './inference/vllm.ts';
 export { Stage } from './pipeline/stage.ts';
+export { type ApptainerOptions, findApptainer, openApptainerDriver } from './sandbox/apptainer.ts';
+export { type ApptainerProbe, probeApptainer } from './sandbox/apptainer-probe.ts';
 export { type BubblewrapOptions, openBubblewrapDriver } from './sandbox/bubblewrap.ts';
 export { type BubblewrapProbe, probeBubblewrap } from './sandbox/bubblewrap-probe.ts';
 export type { ExecOptions, ExecResult, Sandbox, SandboxDriver, SandboxSpec, ShellResult } from './sandbox/sandbox.ts';

@@ -11,6 +11,7 @@ import { openApp } from './http/app.ts';
 import { checkListen } from './http/auth.ts';
 import { BackendPool } from './inference/pool.ts';
 import { Worker } from './pipeline/worker.ts';
+import { openApptainerDriver } from './sandbox/apptainer.ts';
 import { openBubblewrapDriver } from './sandbox/bubblewrap.ts';
 import { loadScenarios } from './scenario/load.ts';
 import { EventTail } from './store/event-tail.ts';
@@ -73,7 +74,8 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
   await using stack = new AsyncDisposableStack();
   const store = stack.use(await openStore(config));
   const loopLag = stack.use(openLoopLag());
-  const driver = await openBubblewrapDriver({ runDir: config.run, log });
+  const openDriver = config.sandbox.driver === 'apptainer' ? openApptainerDriver : openBubblewrapDriver;
+  const driver = await openDriver({ runDir: config.run, log });
   const conversation = await openConversation(config.tokenizer);
   const pace = new Pace();
   const pool = stack.use(new BackendPool({ log, pace }));

@@ -43,3 +43,4 @@ export {
   type StoreBed,
 } from './store-bed.ts';
 export { defineStoreSuite } from './store-suite.ts';
+export { makeTinyImage } from './tiny-image.ts';

@@ -7,6 +7,7 @@ export const timeoutMs = 10_000;
 export interface SuiteContext {
   sandbox(): Sandbox;
   driver(): SandboxDriver;
+  readonly uid: number;
   run(
     command: string,
     options?: { readonly timeoutMs?: number; readonly capBytes?: number; readonly signal?: AbortSignal },

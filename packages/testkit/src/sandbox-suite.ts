@@ -6,7 +6,12 @@ import { type SuiteContext, timeoutMs } from './sandbox-suite-context.ts';
 import { defineLife, definePrograms, defineWalls } from './sandbox-suite-machine.ts';
 import { defineEnds, defineOutput, defineState, defineStopping } from './sandbox-suite-shell.ts';
 
-export function defineSandboxSuite(name: string, openDriver: () => Promise<SandboxDriver>): void {
+export interface SandboxSuiteOptions {
+  /** Who the agent is inside; bubblewrap's is 1000. */
+  readonly uid?: number;
+}
+
+export function defineSandboxSuite(name: string, openDriver: () => Promise<SandboxDriver>, options: SandboxSuiteOptions = {}): void {
   describe(`sandbox: ${name}`, () => {
     let driver: SandboxDriver;
     let sandbox: Sandbox;
@@ -19,6 +24,7 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     const context: SuiteContext = {
       sandbox: () => sandbox,
       driver: () => driver,
+      uid: options.uid ?? 1000,
       run: (command, options = {}) => sandbox.runShell(command, { timeoutMs, ...options }),
     };
     describe('state', () => defineState(context));

@@ -2,7 +2,7 @@
 // three places of its own. What is not listed here does not exist inside.
 
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
-import { executorCommand, home, linkFolder, ownFolder, program, programFiles } from './layout.ts';
+import { executorArguments, home, kernelSettings, linkFolder, ownFolder, program, programFiles } from './layout.ts';
 
 /** What is the same for every sandbox of a driver. */
 export interface SandboxHost {
@@ -21,10 +21,11 @@ export function renderArguments(host: SandboxHost, folder: string): string[] {
     ...['--die-with-parent', '--new-session', '--as-pid-1', '--info-fd', '3'],
     ...host.system,
     ...['passwd', 'group', 'hosts'].flatMap((name) => ['--ro-bind', `${host.etcFiles}/${name}`, `/etc/${name}`]),
-    ...['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--tmpfs', ownFolder],
+    ...['--proc', '/proc', ...kernelSettings.flatMap((path) => ['--ro-bind-try', path, path])],
+    ...['--dev', '/dev', '--tmpfs', '/tmp', '--tmpfs', ownFolder],
     ...['--ro-bind', host.nodePath, program, '--ro-bind', host.executorFiles, programFiles],
     ...['--ro-bind', `${folder}/link`, linkFolder, '--bind', `${folder}/workspace`, home, '--chdir', home],
-    ...['--', ...executorCommand],
+    ...['--', program, ...executorArguments],
   ];
 }
 

@@ -37,7 +37,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
     async open(spec, { signal } = {}) {
       if (spec.image !== undefined) {
         const message = `the task asks for the image ${spec.image}, and bubblewrap runs none: set sandbox.driver to apptainer`;
-        throw new RolloutError('sandbox-start-failed', message);
+        throw new RolloutError('sandbox-refused', message);
       }
       return openSandbox(launcher, spec, signal);
     },

@@ -11,9 +11,12 @@ export const ownFolder = '/run/millrace/own';
 /** SIGUSR1 would open a debugger; and an executor compiles too little to be worth three threads for it. */
 const nodeFlags = ['--disable-sigusr1', '--v8-pool-size=0'];
 
-export const executorCommand = [program, ...nodeFlags, `${programFiles}/main.js`, linkFolder, ownFolder, home];
+export const executorArguments = [...nodeFlags, `${programFiles}/main.js`, linkFolder, ownFolder, home];
 
 /** Beside the image's and the spec's own. Pagers would wait for a key that nobody presses. */
 export const baseEnv: Readonly<Record<string, string>> = { HOME: home, LANG: 'C.UTF-8', TERM: 'dumb', PAGER: 'cat', GIT_PAGER: 'cat' };
 
 export const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** A worker that is root owns these also in a sandbox without capabilities, and they are settings of the whole machine: read-only there. */
+export const kernelSettings = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', '/proc/fs', '/proc/acpi', '/proc/scsi'];

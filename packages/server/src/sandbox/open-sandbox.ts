@@ -60,6 +60,7 @@ export async function openSandbox(launcher: SandboxLauncher, spec: SandboxSpec, 
     await started?.kill();
     await removeTree(folder);
     if (signal?.aborted) throw signal.reason;
+    if (error instanceof RolloutError) throw error;
     const seen = error instanceof Error ? error.message : String(error);
     throw new RolloutError('sandbox-start-failed', `${name} could not start ${id}: ${seen}`, { cause: error });
   } finally {

@@ -63,7 +63,10 @@ export interface Sandbox extends AsyncDisposable {
 
 export interface SandboxDriver {
   readonly name: string;
-  /** Writes the sandbox down, starts it and waits until its executor is ready. Throws `sandbox-start-failed` with what was seen. */
+  /**
+   * Writes the sandbox down, starts it and waits until its executor is ready. Throws `sandbox-start-failed` with what was seen,
+   * and `sandbox-refused` when there is no such sandbox to be had.
+   */
   open(spec: SandboxSpec, options?: { readonly signal?: AbortSignal }): Promise<Sandbox>;
   /** Removes what dead owners on this machine have left: processes and folders. Answers how many sandboxes there were. */
   sweep(): Promise<number>;

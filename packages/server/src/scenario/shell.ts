@@ -19,6 +19,7 @@ const shellTask = z.strictObject({
       'A bash script, run in /workspace after the agent: exit code 0 is reward 1, another is 0; a number written to $REWARD_FILE is the reward.',
     ),
   env: z.record(z.string(), z.string()).default({}),
+  image: z.string().min(1).optional().describe('A SIF file or an unpacked directory to work in; needs `sandbox.driver` apptainer.'),
 });
 
 type ShellTask = z.infer<typeof shellTask>;
@@ -26,7 +27,7 @@ type ShellTask = z.infer<typeof shellTask>;
 export const shellScenario: Scenario<ShellTask> = {
   name: 'shell',
   task: shellTask,
-  sandbox: (task) => ({ env: task.env }),
+  sandbox: ({ env, image }) => ({ env, ...(image === undefined ? {} : { image }) }),
 
   async init({ task, sandbox, limits, signal }) {
     if (task.setup !== '') {
