@@ -8,6 +8,7 @@ import { type BenchReport, renderReport } from './report.ts';
 
 const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   shell: async () => (await import('./shell.ts')).runShellBench(),
+  apptainer: async () => (await import('./apptainer.ts')).runApptainerBench(),
   store: async () => (await import('./store.ts')).runStoreBench(),
   'turn-cost': async () => (await import('./turn-cost.ts')).runTurnCostBench(),
   overlap: async () => (await import('./overlap.ts')).runOverlapBench(),
