@@ -28,6 +28,12 @@ export const serviceConfig = z.strictObject({
         .enum(['bubblewrap', 'apptainer'])
         .default('bubblewrap')
         .describe("What runs sandboxes: bubblewrap on the machine's own programs, or Apptainer on the image that a task names."),
+      images: z
+        .string()
+        .min(1)
+        .default(() => join(tmpdir(), `millrace-images-${userInfo().uid}`))
+        .describe('The folder of the image cache; on a disk of this machine.'),
+      imagesGib: z.number().gt(0).default(100).describe('The image cache is kept below this size; images in use stay in any case.'),
     })
     .prefault({}),
   retention: z

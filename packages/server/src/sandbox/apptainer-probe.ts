@@ -6,8 +6,8 @@ import { mkdir, mkdtemp, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { findApptainer } from './apptainer.ts';
 import { isolation } from './apptainer-arguments.ts';
+import { findApptainer } from './apptainer-program.ts';
 import { removeTree } from './orphans.ts';
 
 export type ApptainerProbe =

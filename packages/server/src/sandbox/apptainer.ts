@@ -2,12 +2,15 @@
 // life; tool calls go to the executor inside it.
 
 import { existsSync } from 'node:fs';
-import { mkdir, stat } from 'node:fs/promises';
-import { delimiter, join, resolve } from 'node:path';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { RolloutError } from '@millrace/protocol';
 import { type Log, silentLog } from '../base/log.ts';
 import { renderApptainerArguments } from './apptainer-arguments.ts';
+import { findApptainer } from './apptainer-program.ts';
 import { writeExecutorFiles } from './executor-files.ts';
+import type { ImageCache, ImageLease } from './image-cache.ts';
+import { toImageSource } from './image-source.ts';
 import { baseEnv, defaultPath, kernelSettings } from './layout.ts';
 import { writeNodeLibraries } from './node-libraries.ts';
 import { openRunDir, openSandbox, type SandboxLauncher } from './open-sandbox.ts';
@@ -21,6 +24,8 @@ export interface ApptainerOptions {
   /** By default `apptainer`, or `singularity` where that is its name. */
   readonly apptainerPath?: string;
   readonly nodePath?: string;
+  /** Makes what is neither a SIF file nor an unpacked directory; without it, only those two are run. */
+  readonly images?: ImageCache;
 }
 
 export async function openApptainerDriver(options: ApptainerOptions): Promise<SandboxDriver> {
@@ -37,12 +42,12 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     name: 'apptainer',
     runDir,
     log,
-    async prepare(spec, folder) {
-      const image = await checkImage(spec.image);
+    async prepare(spec, folder, signal) {
+      const image = await openImage(spec.image, { ...options, signal });
       for (const part of ['overlay', 'scratch']) await mkdir(join(folder, part));
       const env = { PATH: process.env.PATH ?? defaultPath };
-      const holder = { file: apptainerPath, args: renderApptainerArguments(host, image, folder), env, tellsInside: false };
-      return { holder, env: { ...baseEnv, ...spec.env } };
+      const holder = { file: apptainerPath, args: renderApptainerArguments(host, image.path, folder), env, tellsInside: false };
+      return { holder, env: { ...baseEnv, ...spec.env }, release: () => image[Symbol.asyncDispose]() };
     },
   };
   return {
@@ -52,17 +57,20 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   };
 }
 
-/** The program's whole path; absent where there is none. */
-export function findApptainer(path = process.env.PATH ?? ''): string | undefined {
-  const folders = path.split(delimiter).filter(Boolean);
-  return ['apptainer', 'singularity'].flatMap((name) => folders.map((folder) => join(folder, name))).find((file) => existsSync(file));
+interface ImageOptions {
+  readonly images?: ImageCache;
+  readonly signal: AbortSignal | undefined;
 }
 
-async function checkImage(image: string | undefined): Promise<string> {
-  if (image === undefined) throw new RolloutError('sandbox-refused', 'the task names no image, and Apptainer runs nothing else');
-  const path = resolve(image);
-  if (await stat(path).catch(() => undefined)) return path;
-  throw new RolloutError('sandbox-refused', `there is no image ${path}: a task names a SIF file or an unpacked directory`);
+async function openImage(name: string | undefined, { images, signal }: ImageOptions): Promise<ImageLease> {
+  if (name === undefined) throw new RolloutError('sandbox-refused', 'the task names no image, and Apptainer runs nothing else');
+  if (images) return images.open(name, signal === undefined ? {} : { signal });
+  const image = await toImageSource(name);
+  if (image.kind === 'local') return { path: image.path, [Symbol.asyncDispose]: async () => {} };
+  throw new RolloutError(
+    'sandbox-refused',
+    `the image ${name} must be made first, and there is no image cache: millrace image build ${name}`,
+  );
 }
 
 function refuseSeparators(path: string): void {

@@ -17,8 +17,16 @@ export interface SandboxLauncher {
   readonly name: string;
   readonly runDir: string;
   readonly log: Log;
-  /** What holds the sandbox of this folder, which has `link`, `own` and `workspace`; `env` is for the executor's shell and programs. */
-  prepare(spec: SandboxSpec, folder: string): Promise<{ readonly holder: HolderProgram; readonly env: Readonly<Record<string, string>> }>;
+  /** For a sandbox of this folder, which has `link`, `own` and `workspace`. */
+  prepare(spec: SandboxSpec, folder: string, signal: AbortSignal | undefined): Promise<Launch>;
+}
+
+export interface Launch {
+  readonly holder: HolderProgram;
+  /** For the executor's shell and programs. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Called when the sandbox is dead. */
+  readonly release?: () => PromiseLike<void>;
 }
 
 /** What the kernel allows for the path of a Unix socket, without the closing zero. */
@@ -44,20 +52,23 @@ export async function openSandbox(launcher: SandboxLauncher, spec: SandboxSpec, 
   const { id, folder } = await makeSandboxFolder(launcher.runDir);
   let started: SandboxProcess | undefined;
   let listener: Listener | undefined;
+  let release: Launch['release'];
   try {
     for (const part of ['link', 'own', 'workspace']) await mkdir(join(folder, part));
-    const { holder, env } = await launcher.prepare(spec, folder);
+    const { holder, env, release: giveBack } = await launcher.prepare(spec, folder, signal);
+    release = giveBack;
     await writeFile(join(folder, 'link/env.json'), JSON.stringify(env));
     listener = await listen(join(folder, 'link/socket'));
     started = startSandboxProcess(holder, { folder, connected: listener.connection });
     const recorded = started.inside.then((pid) => (pid === undefined ? undefined : recordProcess(folder, pid)));
     recorded.catch(() => {}); // where the start fails, its folder may be gone first
-    const sandbox = await waitUntilReady(listener, { id, folder, process: started, log }, signal);
+    const sandbox = await waitUntilReady(listener, { id, folder, process: started, log, release }, signal);
     await recorded;
     log.info('sandbox-start', { sandboxId: id, driver: name, ms: systemClock.monotonic() - startMs });
     return sandbox;
   } catch (error) {
     await started?.kill();
+    await release?.();
     await removeTree(folder);
     if (signal?.aborted) throw signal.reason;
     if (error instanceof RolloutError) throw error;
@@ -90,6 +101,7 @@ interface Held {
   readonly folder: string;
   readonly process: SandboxProcess;
   readonly log: Log;
+  readonly release: Launch['release'];
 }
 
 async function waitUntilReady(listener: Listener, held: Held, signal: AbortSignal | undefined): Promise<Sandbox> {
@@ -123,6 +135,7 @@ function holdSandbox(socket: Socket, held: Held): { sandbox: Sandbox; ready: Pro
       log.warn('sandbox-die', { sandboxId: id, message: error.message });
       client.close(error);
       died.abort(error);
+      await held.release?.();
       await removeTree(folder);
     });
     await closing;
@@ -131,6 +144,7 @@ function holdSandbox(socket: Socket, held: Held): { sandbox: Sandbox; ready: Pro
   async function end(): Promise<void> {
     client.close(new RolloutError('sandbox-died', `sandbox ${id} is closed`));
     await held.process.kill();
+    await held.release?.();
     await removeTree(folder);
     log.info('sandbox-end', { sandboxId: id });
   }

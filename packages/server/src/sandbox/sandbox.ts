@@ -4,7 +4,7 @@
 import type { SandboxId, ShellRunReply } from '@millrace/protocol';
 
 export interface SandboxSpec {
-  /** A SIF file or an unpacked directory, whose programs the sandbox has instead of the machine's; needs Apptainer. */
+  /** A SIF file, an unpacked directory, or what the image cache can make one of; its programs are there instead of the machine's. Needs Apptainer. */
   readonly image?: string;
   /** Variables for the shell and for every program, beside PATH, HOME, LANG, TERM and PAGER. */
   readonly env?: Readonly<Record<string, string>>;

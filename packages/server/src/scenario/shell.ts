@@ -19,7 +19,13 @@ const shellTask = z.strictObject({
       'A bash script, run in /workspace after the agent: exit code 0 is reward 1, another is 0; a number written to $REWARD_FILE is the reward.',
     ),
   env: z.record(z.string(), z.string()).default({}),
-  image: z.string().min(1).optional().describe('A SIF file or an unpacked directory to work in; needs `sandbox.driver` apptainer.'),
+  image: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'The image to work in: a SIF file, an unpacked directory, docker://…, docker-archive:FILE or a .def file; needs `sandbox.driver` apptainer.',
+    ),
 });
 
 type ShellTask = z.infer<typeof shellTask>;
