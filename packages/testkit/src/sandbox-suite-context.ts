@@ -10,6 +10,7 @@ export interface SuiteContext {
   readonly uid: number;
   readonly isRootWritable: boolean;
   readonly isDiskBounded: boolean;
+  readonly isKillTold: boolean;
   run(
     command: string,
     options?: { readonly timeoutMs?: number; readonly capBytes?: number; readonly signal?: AbortSignal },

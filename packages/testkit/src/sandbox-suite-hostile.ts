@@ -23,6 +23,7 @@ export function defineHostile(context: SuiteContext): void {
   if (context.isDiskBounded) defineFullDisks(arena);
   if (!context.isRootWritable) defineReadOnlyRoot(arena);
   defineExecutorAttacks(arena);
+  if (context.isKillTold) defineKilling(arena);
   defineWallAttacks(arena, context);
   defineClosing(arena, context);
 }
@@ -167,6 +168,13 @@ end`);
     assert.doesNotMatch(result.output, /^\/.*socket/m);
   });
 
+  test('who takes the executor its open files is told that they are used up', async () => {
+    await attack('prlimit --pid 1 --nofile=1:1');
+    await assert.rejects(victim().exec(['true'], { timeoutMs }), { code: 'sandbox-limit' });
+  });
+}
+
+function defineKilling({ attack, victim }: Arena): void {
   test('who kills the executor all the same, with signals that no program uses, is to blame for it', async () => {
     const hammer = 'for i in {1..3000}; do for signal in {34..64}; do kill -$signal 1; done; done';
     await attack(`(${hammer}) & (${hammer}) & true`);
@@ -175,11 +183,6 @@ end`);
       throw victim().died.reason ?? Object.assign(new Error('it survived'), { code: 'sandbox-killed' });
     };
     await assert.rejects(calls, { code: 'sandbox-killed' });
-  });
-
-  test('who takes the executor its open files is told that they are used up', async () => {
-    await attack('prlimit --pid 1 --nofile=1:1');
-    await assert.rejects(victim().exec(['true'], { timeoutMs }), { code: 'sandbox-limit' });
   });
 }
 

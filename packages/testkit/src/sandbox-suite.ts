@@ -18,10 +18,12 @@ export interface SandboxSuiteOptions {
   readonly isRootWritable?: boolean;
   /** False where what the agent writes goes to a disk that nothing bounds: the tests of full disks are not defined then. */
   readonly isDiskBounded?: boolean;
+  /** False where the holder does not say by which signal the executor ended: then the agent cannot be blamed for it. */
+  readonly isKillTold?: boolean;
 }
 
 export function defineSandboxSuite(name: string, openDriver: () => Promise<SandboxDriver>, options: SandboxSuiteOptions = {}): void {
-  const { uid = 1000, hasIpython = true, isRootWritable = false, isDiskBounded = true } = options;
+  const { uid = 1000, hasIpython = true, isRootWritable = false, isDiskBounded = true, isKillTold = true } = options;
   describe(`sandbox: ${name}`, () => {
     let driver: SandboxDriver;
     let sandbox: Sandbox;
@@ -37,6 +39,7 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
       uid,
       isRootWritable,
       isDiskBounded,
+      isKillTold,
       run: (command, options = {}) => sandbox.runShell(command, { timeoutMs, ...options }),
     };
     describe('state', () => defineState(context));

@@ -7,7 +7,7 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 const programs =
-  'bash cat chmod chown chroot cp cut date dd df du echo env false find grep head hostname id kill ln ls mkdir mkfifo mknod mktemp mount mv nohup nsenter prlimit ps pwd python3 readlink rm rmdir sed seq setsid sh sleep sort stat stty tail tar tee touch tr true truncate umount uname unshare wc';
+  'basename bash cat chmod chown chroot cp cut date dd df dirname du echo env false find grep head hostname id kill ln ls mkdir mkfifo mknod mktemp mount mv nohup nsenter prlimit ps pwd python3 readlink rm rmdir sed seq setsid sh sleep sort stat stty tail tar tee touch tr true truncate umount uname unshare wc';
 
 /** What is in Python's memory after these is all that the image has of its library. */
 const listPython =
