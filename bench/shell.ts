@@ -66,7 +66,7 @@ const bareArguments = [
   ...['--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64', '--proc', '/proc', '--dev', '/dev', '/usr/bin/true'],
 ];
 
-async function sample(count: number, work: () => Promise<unknown>): Promise<number[]> {
+export async function sample(count: number, work: () => Promise<unknown>): Promise<number[]> {
   const samples: number[] = [];
   for (let index = 0; index < count; index += 1) {
     const startMs = performance.now();
@@ -148,7 +148,7 @@ interface TmuxOptions {
 }
 
 /** The prompt carries a counter, as drivers of tmux do it: a new number on the screen is the end of the command. */
-async function measureTmux(options: TmuxOptions): Promise<Latencies> {
+export async function measureTmux(options: TmuxOptions): Promise<Latencies> {
   const socket = `bench-${process.pid}-${options.pollMs}`;
   const tmux = (...args: string[]) => run('tmux', ['-L', socket, '-f', '/dev/null', ...args]);
   await tmux('new-session', '-d', '-x', '200', '-y', '200', 'bash --norc --noprofile');

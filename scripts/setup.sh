@@ -51,6 +51,15 @@ install_system_packages() {
   rm -f "$log"
 }
 
+# Only tests and benchmarks run Apptainer sandboxes; as an ordinary user this stays with what is there.
+install_apptainer() {
+  [[ ${npm_lifecycle_event:-} =~ ^(test|check|bench)$ && $EUID -eq 0 ]] || return 0
+  if command -v apptainer singularity >/dev/null; then return; fi
+  say 'installing Apptainer (scripts/install-apptainer.sh)'
+  bash scripts/install-apptainer.sh || true # it has said why
+}
+
 install_npm_packages
 install_system_packages
+install_apptainer
 [[ -x node_modules/.bin/node ]] || say "there is no pinned Node.js for $(uname -sm); using $(command -v node || echo none)"

@@ -1,14 +1,12 @@
 // The checks of `millrace doctor`: each looks at one thing of this machine and says what it saw, how that stands, and the one
 // line that mends it. They start nothing and change nothing.
 
-import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, readFile, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { availableParallelism, freemem, totalmem } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { promisify } from 'node:util';
-import { type CgroupBase, controllers, findCgroups, networkFileSystemOf, probeBubblewrap } from '@millrace/server';
+import { type CgroupBase, controllers, findCgroups, networkFileSystemOf, probeApptainer, probeBubblewrap } from '@millrace/server';
 import { toBytes, toCount } from './text.ts';
 
 export interface Check {
@@ -22,6 +20,7 @@ export interface Check {
 export interface DoctorOptions {
   readonly data: string;
   readonly run: string;
+  readonly driver: 'bubblewrap' | 'apptainer';
   readonly tokenizer?: string;
   readonly host: string;
   readonly port: number;
@@ -33,7 +32,7 @@ export async function runChecks(options: DoctorOptions): Promise<Check[]> {
     checkBubblewrap,
     () => checkProgram('bash', { needed: true, why: 'agents work in it' }),
     () => checkProgram('tmux', { needed: false, why: 'only the benchmark compares with it' }),
-    checkApptainer,
+    () => checkApptainer(options.driver === 'apptainer'),
     () => checkStore(options.data),
     () => checkDisk(options.data),
     () => checkRunFolder(options.run),
@@ -70,15 +69,14 @@ async function checkProgram(name: string, { needed, why }: { readonly needed: bo
   return { name, level: needed ? 'fail' : 'warn', seen: `not found; ${why}`, remedy: `sudo apt-get install -y ${name}` };
 }
 
-async function checkApptainer(): Promise<Check> {
+/** Needed only where sandboxes run on images. */
+async function checkApptainer(needed: boolean): Promise<Check> {
   const name = 'apptainer';
-  for (const program of ['apptainer', 'singularity']) {
-    const path = await findProgram(program);
-    if (path === undefined) continue;
-    const version = await promisify(execFile)(path, ['--version'], { timeout: 5000 }).catch(() => undefined);
-    return { name, level: 'ok', seen: version === undefined ? path : version.stdout.trim() };
-  }
-  return { name, level: 'ok', seen: 'not installed, and not needed: sandboxes run on bubblewrap' };
+  const probe = await probeApptainer();
+  if (probe.ok) return { name, level: 'ok', seen: `${probe.version}, starts a container as this user` };
+  if (!needed && probe.version === undefined)
+    return { name, level: 'ok', seen: `${probe.reason}, and not needed: sandboxes run on bubblewrap` };
+  return { name, level: needed ? 'fail' : 'warn', seen: probe.reason, remedy: probe.remedy };
 }
 
 function checkStore(data: string): Check {
@@ -163,7 +161,7 @@ export function checkLimits(bases: readonly CgroupBase[], isRoot: boolean): Chec
   const single = controllers.filter((controller) => !grouped.includes(controller));
   const versions = [...new Set(bases.map(({ version }) => `v${version}`))].join(' and ');
   const kept = grouped.length === 0 ? [] : [`${grouped.join(', ')} by cgroups ${versions}`];
-  const always = 'open files by rlimits, disk by tmpfs';
+  const always = 'open files by rlimits, disk by tmpfs (not with Apptainer)';
   if (single.length === 0) return { name, level: 'ok', seen: [...kept, always].join('; ') };
   const ways = {
     cpu: 'cpu not at all',

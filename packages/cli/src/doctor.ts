@@ -18,9 +18,12 @@ export const doctorCommand: Command = {
 
 async function runDoctor(args: Arguments, io: Io): Promise<number> {
   if (args.positionals.length > 0) throw new UsageError(`doctor takes no ${args.positionals[0]}`);
-  const { data, run, http, model } = toConfig(args, io, {});
+  const { data, run, http, model, sandbox } = toConfig(args, io, {});
   const { tokenizer } = model;
-  const checks = await runChecks({ data, run, host: http.host, port: http.port, ...(tokenizer === undefined ? {} : { tokenizer }) });
+  const checks = await runChecks({
+    ...{ data, run, driver: sandbox.driver, host: http.host, port: http.port },
+    ...(tokenizer === undefined ? {} : { tokenizer }),
+  });
   const look = { columns: Math.min(io.stdout.columns ?? 100, 120), color: wantsColor(io.stdout, io.env) };
   io.stdout.write(args.flag('json') ? `${JSON.stringify(checks, undefined, 2)}\n` : renderChecks(checks, look));
   return checks.some((check) => check.level === 'fail') ? 1 : 0;

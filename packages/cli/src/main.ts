@@ -32,6 +32,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'Shows one trajectory, turn by turn.',
     load: async () => (await import('./show.ts')).showCommand,
   },
+  image: {
+    summary: 'Makes, lists and removes the images that Apptainer sandboxes run.',
+    load: async () => (await import('./image.ts')).imageCommand,
+  },
   doctor: {
     summary: 'Says what this machine has, what is missing, and how to get it.',
     load: async () => (await import('./doctor.ts')).doctorCommand,

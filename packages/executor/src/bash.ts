@@ -3,7 +3,6 @@
 
 import { chmodSync, closeSync, constants, openSync, readdirSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { spawn } from '@lydell/node-pty';
 import { openMarkerScan, renderEndCommand } from './end-marker.ts';
 import { offerToKernel, type ProgramLimits, renderLaunch } from './launch.ts';
 
@@ -40,6 +39,8 @@ interface Running {
 /** `onLate` gets what arrives while no command runs: the output of background processes. */
 export async function openBash(options: BashOptions, onLate: (chunk: Buffer) => void): Promise<Bash> {
   const { cwd, env, commandFile } = options;
+  // Loaded late: the executor is ready without it, and the worker need not wait.
+  const { spawn } = await import('@lydell/node-pty');
   const [file = '', ...args] = renderLaunch(['/bin/bash', '--norc', '--noprofile', '--noediting', '-i'], options.limits);
   const terminal = spawn(file, args, { name: 'dumb', cols: 200, rows: 50, cwd, env: { ...env }, encoding: null });
   offerToKernel(terminal.pid);

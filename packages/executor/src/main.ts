@@ -3,7 +3,7 @@
 // Arguments: the folder shared with the worker (socket, env.json), the folder for its own files, the home directory; and a port on
 // loopback where the worker listens there instead of on the socket.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { ExecutorCall } from '@millrace/protocol';
@@ -42,7 +42,8 @@ const survived = [
 
 function main([linkFolder = '', ownFolder = '', home = '', port]: readonly string[]): void {
   for (const signal of survived) process.on(signal, () => {});
-  const env = parseEnv(readFileSync(join(linkFolder, 'env.json'), 'utf8'));
+  if (!existsSync('/bin/bash')) throw new Error('there is no /bin/bash in this image, and agents work in it: add bash to the image');
+  const env = { ...imageEnv(), ...parseEnv(readFileSync(join(linkFolder, 'env.json'), 'utf8')) };
   const limits = parseLimits(readFileSync(join(linkFolder, 'limits.json'), 'utf8'));
   const cancels = new Map<number, AbortController>();
   // The worker is trusted; its own limits hold for what it sends.
@@ -118,6 +119,15 @@ async function runCall(call: Exclude<ExecutorCall, { method: 'cancel' }>, body: 
 
 function parseCall(head: unknown): ExecutorCall {
   return head as ExecutorCall;
+}
+
+/** What the image sets for its programs; not what a container's runtime tells about itself. */
+function imageEnv(): Record<string, string> {
+  const ofTheRuntime = /^(APPTAINER|SINGULARITY)|^(NODE_OPTIONS|OLDPWD|PROMPT_COMMAND|PS1|PWD|SHLVL|_)$/;
+  const own = Object.entries(process.env).flatMap(([name, value]) =>
+    value === undefined || ofTheRuntime.test(name) ? [] : [[name, value]],
+  );
+  return Object.fromEntries(own);
 }
 
 function parseEnv(text: string): Record<string, string> {

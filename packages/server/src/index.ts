@@ -14,10 +14,14 @@ export { BackendPool, type Lease } from './inference/pool.ts';
 export { Session } from './inference/session.ts';
 export { openVllmBackend } from './inference/vllm.ts';
 export { Stage } from './pipeline/stage.ts';
+export { type ApptainerOptions, openApptainerDriver } from './sandbox/apptainer.ts';
+export { type ApptainerProbe, probeApptainer } from './sandbox/apptainer-probe.ts';
+export { findApptainer } from './sandbox/apptainer-program.ts';
 export { type BubblewrapOptions, openBubblewrapDriver } from './sandbox/bubblewrap.ts';
 export { type BubblewrapProbe, probeBubblewrap } from './sandbox/bubblewrap-probe.ts';
 export { type CgroupBase, controllers, findCgroups } from './sandbox/cgroups.ts';
 export { type SandboxConfig, type SandboxLimits, sandboxConfig } from './sandbox/config.ts';
+export { type CachedImage, ImageCache, type ImageCacheOptions, type ImageLease } from './sandbox/image-cache.ts';
 export { openLimiter } from './sandbox/limits.ts';
 export type {
   ExecOptions,

@@ -3,7 +3,7 @@
 import { mkdir } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { sleep, systemClock } from './base/clock.ts';
-import { openLog } from './base/log.ts';
+import { type Log, openLog } from './base/log.ts';
 import { openLoopLag } from './base/loop-lag.ts';
 import { Pace } from './base/pace.ts';
 import type { ServiceConfig } from './config.ts';
@@ -11,7 +11,10 @@ import { openApp } from './http/app.ts';
 import { checkListen } from './http/auth.ts';
 import { BackendPool } from './inference/pool.ts';
 import { Worker } from './pipeline/worker.ts';
+import { openApptainerDriver } from './sandbox/apptainer.ts';
 import { openBubblewrapDriver } from './sandbox/bubblewrap.ts';
+import { ImageCache } from './sandbox/image-cache.ts';
+import type { SandboxDriver } from './sandbox/sandbox.ts';
 import { loadScenarios } from './scenario/load.ts';
 import { EventTail } from './store/event-tail.ts';
 import { openSqliteStore } from './store/sqlite.ts';
@@ -73,7 +76,7 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
   await using stack = new AsyncDisposableStack();
   const store = stack.use(await openStore(config));
   const loopLag = stack.use(openLoopLag());
-  const driver = await openBubblewrapDriver({ runDir: config.run, config: config.sandbox, log });
+  const driver = await openDriver(config, log);
   const conversation = await openConversation(tokenizer, modelOptions);
   const pace = new Pace();
   const pool = stack.use(new BackendPool({ log, pace, ...config.inference }));
@@ -97,6 +100,16 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
   log.info('worker-start', { workerId: worker.id });
   const owned = stack.move();
   return { worker, [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose]() };
+}
+
+async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: Log): Promise<SandboxDriver> {
+  if (sandbox.driver === 'bubblewrap') return openBubblewrapDriver({ runDir, config: sandbox, log });
+  const images = new ImageCache({
+    folder: sandbox.images,
+    maxBytes: sandbox.imagesGib * 2 ** 30,
+    onProgress: (progress) => log.info('image-progress', progress),
+  });
+  return openApptainerDriver({ runDir, config: sandbox, log, images });
 }
 
 async function openStore(config: ServiceConfig): Promise<Store> {

@@ -2,6 +2,7 @@
 
 export { type BackendSuiteOptions, defineBackendSuite } from './backend-suite.ts';
 export { type ChaosReport, findWrongToken, runChaos } from './chaos.ts';
+export { writeDockerArchive } from './docker-archive.ts';
 export { FakeBackend, type FakeBackendOptions, type Latency, openFakeBackend } from './fake-backend.ts';
 export {
   type Fault,
@@ -44,3 +45,4 @@ export {
   type StoreBed,
 } from './store-bed.ts';
 export { defineStoreSuite } from './store-suite.ts';
+export { makeTinyImage } from './tiny-image.ts';

@@ -7,6 +7,10 @@ export const timeoutMs = 10_000;
 export interface SuiteContext {
   sandbox(): Sandbox;
   driver(): SandboxDriver;
+  readonly uid: number;
+  readonly isRootWritable: boolean;
+  readonly isDiskBounded: boolean;
+  readonly isKillTold: boolean;
   run(
     command: string,
     options?: { readonly timeoutMs?: number; readonly capBytes?: number; readonly signal?: AbortSignal },

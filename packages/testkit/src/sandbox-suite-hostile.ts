@@ -20,7 +20,10 @@ interface Arena {
 export function defineHostile(context: SuiteContext): void {
   const arena = openArena(context);
   defineUsedUp(arena);
+  if (context.isDiskBounded) defineFullDisks(arena);
+  if (!context.isRootWritable) defineReadOnlyRoot(arena);
   defineExecutorAttacks(arena);
+  if (context.isKillTold) defineKilling(arena);
   defineWallAttacks(arena, context);
   defineClosing(arena, context);
 }
@@ -83,20 +86,6 @@ function defineUsedUp({ attack, victim, neighbour, assertWorks }: Arena): void {
     );
   });
 
-  for (const folder of ['/workspace', '/tmp', '/dev/shm', '/run/millrace/own']) {
-    test(`a full ${folder} is full, and the shell works on`, async () => {
-      const result = await attack(`head -c 1G /dev/zero > ${folder}/large; rm -f /nothing; stat -c %s ${folder}/large`);
-      assert.match(result.output, /No space left on device\n\d{8,9}\n$/);
-      if (folder === '/workspace') await assert.rejects(victim().writeFile('more', Buffer.alloc(1 << 16)), { code: 'sandbox-limit' });
-      await assertWorks();
-    });
-  }
-
-  test('there is no other place to write to', async () => {
-    const result = await attack('find / -xdev -writable -type d 2>/dev/null; for f in /x /dev/x /usr/x /run/x /opt/x; do echo > $f; done');
-    assert.equal(result.output.match(/Read-only file system|Permission denied/g)?.length, 5);
-  });
-
   test('open files end at their limit, in one process only', async () => {
     const result = await attack(
       'python3 -c "import os\nfor i in range(1000): os.dup(0)"; python3 -c "import resource as r; print(r.getrlimit(7))"',
@@ -111,6 +100,45 @@ function defineUsedUp({ attack, victim, neighbour, assertWorks }: Arena): void {
     for (let calls = 0; calls < 20; calls += 1) await neighbour().runShell('true', { timeoutMs });
     assert.ok(performance.now() - startMs < 5000);
     await assertWorks();
+  });
+}
+
+/** Not where the agent's files are on a disk of the machine: without root, nothing there is a hard limit. */
+function defineFullDisks({ attack, victim, assertWorks }: Arena): void {
+  for (const folder of ['/workspace', '/tmp', '/dev/shm', '/run/millrace/own']) {
+    test(`a full ${folder} is full, and the shell works on`, async () => {
+      const result = await attack(`head -c 1G /dev/zero > ${folder}/large; rm -f /nothing; stat -c %s ${folder}/large`);
+      assert.match(result.output, /No space left on device\n\d{8,9}\n$/);
+      if (folder === '/workspace') await assert.rejects(victim().writeFile('more', Buffer.alloc(1 << 16)), { code: 'sandbox-limit' });
+      await assertWorks();
+    });
+  }
+}
+
+/** Not where the machine is the agent's own: there all of this is allowed, and its image stays as it was. */
+function defineReadOnlyRoot({ attack, victim }: Arena): void {
+  test('there is no other place to write to', async () => {
+    const result = await attack('find / -xdev -writable -type d 2>/dev/null; for f in /x /dev/x /usr/x /run/x /opt/x; do echo > $f; done');
+    assert.equal(result.output.match(/Read-only file system|Permission denied/g)?.length, 5);
+  });
+
+  test('rm -rf / removes what is its own', async () => {
+    await attack('echo x > file; rm -rf --no-preserve-root / 2>/dev/null', { timeoutMs: 1500 });
+    assert.equal((await victim().runShell('ls -A ~; ls -d /usr/bin', { timeoutMs })).output, '/usr/bin\n');
+  });
+
+  test('a link to a file of the system can be read through and not written through', async () => {
+    await attack('ln -s / root; ln -s /etc/passwd names');
+    assert.match((await victim().readFile('names', { maxBytes: 1 << 20 })).toString(), /^root:x:0:0:.*\nagent:x:1000/);
+    await assert.rejects(victim().writeFile('names', 'mine'), { code: 'sandbox-refused' });
+    await assert.rejects(victim().writeFile('root/etc/new', 'mine'), { code: 'sandbox-refused' });
+  });
+
+  test('a user namespace inside gives no rights over files of the system', async () => {
+    const result = await attack(`unshare -Urmnpf bash -c '
+      mount -o remount,rw,bind /usr && [ -w /usr ] && echo wrote; mount -o remount,rw,bind / && echo x > /x && echo wrote
+      chown 0:0 /etc/passwd && echo changed' 2>/dev/null`);
+    assert.doesNotMatch(result.output, /wrote|changed/);
   });
 }
 
@@ -140,6 +168,13 @@ end`);
     assert.doesNotMatch(result.output, /^\/.*socket/m);
   });
 
+  test('who takes the executor its open files is told that they are used up', async () => {
+    await attack('prlimit --pid 1 --nofile=1:1');
+    await assert.rejects(victim().exec(['true'], { timeoutMs }), { code: 'sandbox-limit' });
+  });
+}
+
+function defineKilling({ attack, victim }: Arena): void {
   test('who kills the executor all the same, with signals that no program uses, is to blame for it', async () => {
     const hammer = 'for i in {1..3000}; do for signal in {34..64}; do kill -$signal 1; done; done';
     await attack(`(${hammer}) & (${hammer}) & true`);
@@ -149,28 +184,15 @@ end`);
     };
     await assert.rejects(calls, { code: 'sandbox-killed' });
   });
-
-  test('who takes the executor its open files is told that they are used up', async () => {
-    await attack('prlimit --pid 1 --nofile=1:1');
-    await assert.rejects(victim().exec(['true'], { timeoutMs }), { code: 'sandbox-limit' });
-  });
 }
 
 /** What lies beyond the walls. */
-function defineWallAttacks({ attack, victim }: Arena, { driver }: SuiteContext): void {
+function defineWallAttacks({ attack, victim }: Arena, { driver, uid }: SuiteContext): void {
   test('links lead to what the sandbox has, also for the files that the worker reads and writes', async () => {
-    await attack('ln -s /etc/shadow secret; ln -s / root; ln -s /etc/passwd names; ln -s /proc/1/root/etc/shadow around');
+    await attack('ln -s /etc/shadow secret; ln -s / root; ln -s /proc/1/root/etc/shadow around');
     for (const path of ['secret', 'root/etc/shadow', 'around', 'root/root/.bashrc']) {
       await assert.rejects(victim().readFile(path, { maxBytes: 1 << 20 }), { code: 'not-found' }, path);
     }
-    assert.match((await victim().readFile('names', { maxBytes: 1 << 20 })).toString(), /^root:x:0:0:.*\nagent:x:1000/);
-    await assert.rejects(victim().writeFile('names', 'mine'), { code: 'sandbox-refused' });
-    await assert.rejects(victim().writeFile('root/etc/new', 'mine'), { code: 'sandbox-refused' });
-  });
-
-  test('rm -rf / removes what is its own', async () => {
-    await attack('echo x > file; rm -rf --no-preserve-root / 2>/dev/null', { timeoutMs: 1500 });
-    assert.equal((await victim().runShell('ls -A ~; ls -d /usr/bin', { timeoutMs })).output, '/usr/bin\n');
   });
 
   // Only asked for, never done: a driver that fails here would change the machine that it is tested on.
@@ -184,16 +206,18 @@ function defineWallAttacks({ attack, victim }: Arena, { driver }: SuiteContext):
 
   test('a user namespace inside has rights over itself only', async () => {
     const result = await attack(`unshare -Urmnpf bash -c '
-      id -u; mount -o remount,rw,bind /usr && [ -w /usr ] && echo wrote; mount -o remount,rw,bind / && echo x > /x && echo wrote
-      [ -w /proc/sys/kernel/core_pattern ] && echo wrote; mount -o remount,rw,bind /proc/sys; umount /proc/sys; mount -t proc proc /tmp && [ -w /tmp/sys/kernel/core_pattern ] && echo wrote; cat /proc/1/environ && echo read; mknod /tmp/disk b 254 0 && echo made
-      (echo > /dev/tcp/1.1.1.1/53) && echo reached; chown 0:0 /etc/passwd && echo changed; nsenter -t 1 -m true && echo entered' 2>/dev/null`);
-    assert.doesNotMatch(result.output, /wrote|read|made|reached|changed|entered/);
+      id -u; [ -w /proc/sys/kernel/core_pattern ] && echo wrote; mount -o remount,rw,bind /proc/sys; umount /proc/sys; mount -t proc proc /tmp && [ -w /tmp/sys/kernel/core_pattern ] && echo wrote; cat /proc/1/environ && echo read; mknod /tmp/disk b 254 0 && echo made
+      (echo > /dev/tcp/1.1.1.1/53) && echo reached; nsenter -t 1 -m true && echo entered' 2>/dev/null`);
+    assert.doesNotMatch(result.output, /wrote|read|made|reached|entered/);
   });
 
   test('programs with the set-user-id bit give no rights', async () => {
-    const result = await attack('cp /bin/id me; chmod 6755 me; ./me -u; su -c id </dev/null; mount -t tmpfs x /tmp; chroot / id');
-    assert.match(result.output, /^1000\n/);
-    assert.doesNotMatch(result.output, /uid=0/);
+    const result = await attack(
+      'cp /bin/id me; chmod 6755 me; ./me -u; su -c id </dev/null; mount -t tmpfs x /tmp && echo mounted; chroot / id',
+    );
+    assert.match(result.output, new RegExp(`^${uid}\\n`));
+    assert.doesNotMatch(result.output, /^mounted/m);
+    if (uid !== 0) assert.doesNotMatch(result.output, /uid=0/);
   });
 
   test('the network of the machine is refused unless the configuration allows it', async () => {

@@ -9,7 +9,21 @@ import { definePython } from './sandbox-suite-python.ts';
 import { defineEnds, defineOutput, defineState, defineStopping } from './sandbox-suite-shell.ts';
 import { defineTransfer } from './sandbox-suite-transfer.ts';
 
-export function defineSandboxSuite(name: string, openDriver: () => Promise<SandboxDriver>): void {
+export interface SandboxSuiteOptions {
+  /** Who the agent is inside; bubblewrap's is 1000. */
+  readonly uid?: number;
+  /** False for an image without IPython: its part is not defined then. */
+  readonly hasIpython?: boolean;
+  /** True where the agent has a machine that it may change as it likes, and that is gone with its sandbox. */
+  readonly isRootWritable?: boolean;
+  /** False where what the agent writes goes to a disk that nothing bounds: the tests of full disks are not defined then. */
+  readonly isDiskBounded?: boolean;
+  /** False where the holder does not say by which signal the executor ended: then the agent cannot be blamed for it. */
+  readonly isKillTold?: boolean;
+}
+
+export function defineSandboxSuite(name: string, openDriver: () => Promise<SandboxDriver>, options: SandboxSuiteOptions = {}): void {
+  const { uid = 1000, hasIpython = true, isRootWritable = false, isDiskBounded = true, isKillTold = true } = options;
   describe(`sandbox: ${name}`, () => {
     let driver: SandboxDriver;
     let sandbox: Sandbox;
@@ -22,6 +36,10 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     const context: SuiteContext = {
       sandbox: () => sandbox,
       driver: () => driver,
+      uid,
+      isRootWritable,
+      isDiskBounded,
+      isKillTold,
       run: (command, options = {}) => sandbox.runShell(command, { timeoutMs, ...options }),
     };
     describe('state', () => defineState(context));
@@ -29,7 +47,7 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     describe('ends', () => defineEnds(context));
     describe('stopping', () => defineStopping(context));
     describe('programs and files', () => definePrograms(context));
-    describe('python', () => definePython(context));
+    if (hasIpython) describe('python', () => definePython(context));
     describe('upload and download', () => defineTransfer(context));
     describe('walls', () => defineWalls(context));
     describe('life', () => defineLife(context));

@@ -1,26 +1,10 @@
 // What a bubblewrap sandbox can see, as bwrap's arguments: the machine's programs read-only, nothing of its users, no network, and
 // three places of its own. What is not listed here does not exist inside.
 
-import { lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
+import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
+import { executorArguments, home, linkFolder, ownFolder, program, programFiles } from './layout.ts';
 import type { Granted } from './limits.ts';
-
-export const home = '/workspace';
-
-/** Node under another name: an agent that kills its own node processes does not mean the executor. */
-const program = '/opt/millrace/bin/executor';
-const programFiles = '/opt/millrace/lib';
-const linkFolder = '/run/millrace/link';
-const ownFolder = '/run/millrace/own';
-
-/** Beside the spec's own. Pagers would wait for a key that nobody presses. */
-export const baseEnv: Readonly<Record<string, string>> = {
-  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-  HOME: home,
-  LANG: 'C.UTF-8',
-  TERM: 'dumb',
-  PAGER: 'cat',
-  GIT_PAGER: 'cat',
-};
+import type { ProcCover } from './proc-covers.ts';
 
 /** What is the same for every sandbox of a driver. */
 export interface SandboxHost {
@@ -31,8 +15,7 @@ export interface SandboxHost {
   readonly etcFiles: string;
   /** Arguments for /usr and /etc, from `readHostArguments`. */
   readonly system: readonly string[];
-  /** Arguments that cover parts of /proc, from `readProcArguments`. */
-  readonly proc: readonly string[];
+  readonly covers: readonly ProcCover[];
 }
 
 export function renderArguments(host: SandboxHost, folder: string, { limits, network }: Granted): string[] {
@@ -45,7 +28,7 @@ export function renderArguments(host: SandboxHost, folder: string, { limits, net
     ...host.system,
     ...['passwd', 'group', 'hosts'].flatMap((name) => ['--ro-bind', `${host.etcFiles}/${name}`, `/etc/${name}`]),
     ...['--proc', '/proc', '--dev', '/dev'],
-    ...host.proc,
+    ...host.covers.flatMap(({ from, path }) => ['--ro-bind', from, path]),
     ...renderTmpfs('/dev/shm', tmpMiB),
     ...renderTmpfs('/tmp', tmpMiB),
     ...renderTmpfs(ownFolder, ownMiB),
@@ -54,7 +37,7 @@ export function renderArguments(host: SandboxHost, folder: string, { limits, net
     ...['--ro-bind', `${folder}/link`, linkFolder],
     // Last: what is mounted on them stays as it is.
     ...['--remount-ro', '/dev', '--remount-ro', '/', '--chdir', home],
-    ...['--', program, ...nodeFlags, `${programFiles}/main.js`, linkFolder, ownFolder, home],
+    ...['--', program, ...executorArguments],
   ];
 }
 
@@ -64,9 +47,6 @@ const ownMiB = 80;
 function renderTmpfs(path: string, sizeMiB: number): string[] {
   return ['--perms', '0755', '--size', String(sizeMiB * 2 ** 20), '--tmpfs', path];
 }
-
-/** SIGUSR1 would open a debugger; and an executor compiles too little to be worth three threads for it. */
-const nodeFlags = ['--disable-sigusr1', '--v8-pool-size=0'];
 
 /** Of /etc, only what programs need to run: no accounts, no keys, no configuration that could hold a password. */
 const etcNames =
@@ -82,20 +62,6 @@ export function readHostArguments(): string[] {
       .flatMap((name) => ['--ro-bind', `/etc/${name}`, `/etc/${name}`]),
     ...['--ro-bind-try', '/etc/ssl/certs', '/etc/ssl/certs', '--ro-bind-try', '/etc/ssl/openssl.cnf', '/etc/ssl/openssl.cnf'],
   ];
-}
-
-/**
- * /proc has settings of the whole machine, and root's files there ask for no capability: to a worker that is root, they belong to
- * the agent too. Its folders become read-only, and the files that are not for everyone to read, or are to be written, empty.
- */
-export function readProcArguments(): string[] {
-  return readdirSync('/proc', { withFileTypes: true })
-    .filter(({ name }) => !/^\d+$/.test(name))
-    .flatMap((entry) => {
-      const path = `/proc/${entry.name}`;
-      if (entry.isDirectory()) return ['--ro-bind', path, path];
-      return entry.isFile() && (statSync(path).mode & 0o777) !== 0o444 ? ['--ro-bind', '/dev/null', path] : [];
-    });
 }
 
 function renderRoot(path: string): string[] {

@@ -1,5 +1,7 @@
-// What a sandbox gets when its task does not say: its limits and its network.
+// What runs sandboxes, and what one gets when its task does not say: its limits and its network.
 
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
 import { z } from 'zod';
 
 export const sandboxLimits = z.strictObject({
@@ -10,7 +12,11 @@ export const sandboxLimits = z.strictObject({
     .default(2048)
     .describe('Memory of the processes of one sandbox and of what is in its /tmp; per process where there are no cgroups.'),
   processes: z.int().min(32).default(1024).describe('Processes and threads of one sandbox at once.'),
-  diskMiB: z.int().min(1).default(1024).describe('What /workspace of one sandbox holds; in memory, beside `memoryMiB`.'),
+  diskMiB: z
+    .int()
+    .min(1)
+    .default(1024)
+    .describe('What /workspace of one sandbox holds; in memory, beside `memoryMiB`. Not kept by Apptainer.'),
   openFiles: z.int().min(64).default(4096).describe('Open files of one process.'),
   wallSeconds: z.number().gt(0).default(86_400).describe('How long one sandbox lives at most, its waiting included.'),
 });
@@ -19,6 +25,16 @@ export const sandboxLimits = z.strictObject({
 export type SandboxLimits = z.infer<typeof sandboxLimits>;
 
 export const sandboxConfig = z.strictObject({
+  driver: z
+    .enum(['bubblewrap', 'apptainer'])
+    .default('bubblewrap')
+    .describe("What runs sandboxes: bubblewrap on the machine's own programs, or Apptainer on the image that a task names."),
+  images: z
+    .string()
+    .min(1)
+    .default(() => join(tmpdir(), `millrace-images-${userInfo().uid}`))
+    .describe('The folder of the image cache; on a disk of this machine.'),
+  imagesGib: z.number().gt(0).default(100).describe('The image cache is kept below this size; images in use stay in any case.'),
   limits: sandboxLimits.prefault({}),
   network: z.enum(['none', 'host']).default('none').describe('What a task that does not say gets: no network, or the one of the machine.'),
   allowHostNetwork: z

@@ -9,24 +9,32 @@ import { createRequire, stripTypeScriptTypes } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { etcContent } from './bubblewrap-arguments.ts';
+import { makeSandboxId } from './orphans.ts';
 
 const packageFile = '{"type":"commonjs"}\n';
 
-/** Answers the folder; `main.js` in it is the executor. `scratch` is a path that is free, on the same disk, and swept if we die. */
-export async function writeExecutorFiles(runDir: string, scratch: string): Promise<string> {
+/** Answers the folder; `main.js` in it is the executor. */
+export async function writeExecutorFiles(runDir: string): Promise<string> {
   const sources = await readSources();
   const libraries = locateLibraries();
   const hash = createHash('sha256').update(JSON.stringify([sources, etcContent, packageFile]));
   for (const { from } of libraries) hash.update(await readFile(join(from, 'package.json')));
-  const folder = join(runDir, `executor-${hash.digest('hex').slice(0, 12)}`);
+  return makeOnce(join(runDir, `executor-${hash.digest('hex').slice(0, 12)}`), async (scratch) => {
+    await writeFile(join(scratch, 'package.json'), packageFile);
+    for (const { name, text } of sources)
+      await writeFile(join(scratch, name.replace(/\.ts$/, '.js')), name.endsWith('.ts') ? toJavaScript(text) : text);
+    await mkdir(join(scratch, 'etc'));
+    for (const [name, text] of Object.entries(etcContent)) await writeFile(join(scratch, 'etc', name), text);
+    for (const { from, to } of libraries) await cp(from, join(scratch, 'node_modules', to), { recursive: true });
+  });
+}
+
+/** Fills a folder under a name that is swept if we die, then gives it its own. */
+export async function makeOnce(folder: string, fill: (scratch: string) => Promise<void>): Promise<string> {
   if (await isThere(folder)) return folder;
+  const scratch = join(dirname(folder), makeSandboxId());
   await mkdir(scratch, { recursive: true });
-  await writeFile(join(scratch, 'package.json'), packageFile);
-  for (const { name, text } of sources)
-    await writeFile(join(scratch, name.replace(/\.ts$/, '.js')), name.endsWith('.ts') ? toJavaScript(text) : text);
-  await mkdir(join(scratch, 'etc'));
-  for (const [name, text] of Object.entries(etcContent)) await writeFile(join(scratch, 'etc', name), text);
-  for (const { from, to } of libraries) await cp(from, join(scratch, 'node_modules', to), { recursive: true });
+  await fill(scratch);
   await rename(scratch, folder).catch(async (error) => {
     await rm(scratch, { recursive: true, force: true });
     if (!(await isThere(folder))) throw error; // otherwise another worker was first, with the same content
@@ -38,11 +46,12 @@ export async function writeExecutorFiles(runDir: string, scratch: string): Promi
  * A copy of a program that can be run and not read, in the run folder: the kernel lets nobody trace, or look into the memory and
  * the open files of, a process whose program they may not read. Sandboxes mount it read-only, so that it stays so.
  */
-export async function writeHiddenProgram(path: string, runDir: string, scratch: string): Promise<string> {
+export async function writeHiddenProgram(path: string, runDir: string): Promise<string> {
   const { size, mtimeMs } = await stat(path);
   const name = createHash('sha256').update(`${path} ${size} ${mtimeMs}`).digest('hex').slice(0, 12);
   const copy = join(runDir, `program-${name}`);
   if (await isThere(copy)) return copy;
+  const scratch = join(runDir, makeSandboxId());
   await copyFile(path, scratch);
   await chmod(scratch, 0o111);
   const runs = await access(scratch, constants.X_OK).then(
@@ -89,6 +98,7 @@ export function toJavaScript(source: string): string {
       exported.push(name);
       return `${kind} ${name}`;
     })
+    .replaceAll('await import(', 'require(')
     .replaceAll('import.meta.main', 'require.main === module')
     .replaceAll('import.meta.dirname', '__dirname');
   const left = /^(import|export)\b.*|import\.meta.*/m.exec(text);

@@ -1,10 +1,10 @@
 // Sandboxes as written down on disk, so that none outlives its worker: a sandbox's folder is named after the process that owns it
 // (pid and start time) before anything is started, and then holds the first process inside. Processes are known by pid and start
-// time, or by having this very folder among their arguments; never by their program's name.
+// time, or by having this very folder among their arguments or their mounts; never by their program's name.
 
 import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { readProcess } from '@millrace/executor';
 import { type SandboxId, sandboxId } from '@millrace/protocol';
@@ -45,6 +45,7 @@ export async function sweepOrphans(runDir: string): Promise<number> {
     if (!(await rename(join(runDir, name), mine).then(() => true, isGone))) continue;
     await endProcess(mine);
     await killHolders(join(runDir, name));
+    await killHolders(mine); // mounts follow the rename
     await removeRecordedGroups(mine);
     await removeTree(mine);
     count += 1;
@@ -70,13 +71,15 @@ async function endProcess(folder: string): Promise<void> {
 }
 
 /**
- * Whoever was started with the sandbox's folder in its arguments, whatever part of starting it was at when its owner died.
- * A holder that dies early leaves a child that waits for its word for ever.
+ * Whoever was started with the sandbox's folder in its arguments or has it mounted, whatever part of starting it was at when its
+ * owner died. A holder that dies early leaves a child that waits for its word for ever, or servers of file systems.
  */
-async function killHolders(folder: string): Promise<void> {
+export async function killHolders(folder: string): Promise<void> {
+  const read = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => ''); // gone meanwhile
+  const inMounts = `/${basename(folder)}/`;
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
-    const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''); // gone meanwhile
-    if (line.split('\0').some((argument) => argument.startsWith(`${folder}/`))) sendKill(Number(pid));
+    const isArgument = (await read(pid, 'cmdline')).split('\0').some((argument) => argument.startsWith(`${folder}/`));
+    if (isArgument || (await read(pid, 'mountinfo')).includes(inMounts)) sendKill(Number(pid));
   }
 }
 

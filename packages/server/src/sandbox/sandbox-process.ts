@@ -2,10 +2,12 @@
 // process is over only when none of them is left.
 
 import { spawn } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
 import { setPriority } from 'node:os';
 import type { Stream } from 'node:stream';
 import { z } from 'zod';
 import { systemClock } from '../base/clock.ts';
+import { killHolders } from './orphans.ts';
 
 export interface SandboxProcess {
   /** The first process inside, as this machine numbers it; absent when it ended before there was one. */
@@ -22,14 +24,27 @@ const keptErrorBytes = 4096;
 const killGraceMs = 2_000;
 const infoReply = z.object({ 'child-pid': z.int().min(2) });
 
-/** The program writes its child's pid as JSON to file descriptor 3, as bwrap's --info-fd does. */
-export function startSandboxProcess([file = '', ...args]: readonly string[]): SandboxProcess {
-  const child = spawn(file, args, { env: {}, stdio: ['ignore', 'ignore', 'pipe', 'pipe'] });
+export interface HolderProgram {
+  /** The program and its arguments. */
+  readonly command: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** It writes its child's pid as JSON to file descriptor 3, as bwrap's --info-fd does; one that does not is searched for it. */
+  readonly tellsInside: boolean;
+}
+
+export interface HolderContext {
+  /** The sandbox's own: whoever has it among its arguments or mounts belongs to the sandbox. */
+  readonly folder: string;
+  /** Settles when the executor has connected: then the first process inside can be found. */
+  readonly connected: Promise<unknown>;
+}
+
+export function startSandboxProcess(holder: HolderProgram, { folder, connected }: HolderContext): SandboxProcess {
+  const [file = '', ...args] = holder.command;
+  const child = spawn(file, args, { env: { ...holder.env }, stdio: ['ignore', 'ignore', 'pipe', 'pipe'] });
   if (child.pid !== undefined) setPriority(child.pid, niceness);
   const stderr = keepTail(child.stderr);
-  const infoStream = child.stdio[3];
-  const info = keepTail(infoStream);
-  const inside = new Promise<number | undefined>((resolve) => infoStream?.once('close', () => resolve(parseChild(info()))));
+  const told = readTold(child.stdio[3]);
   let over = false;
   const ended = new Promise<string>((resolve) => {
     const end = (how: string) => {
@@ -39,20 +54,43 @@ export function startSandboxProcess([file = '', ...args]: readonly string[]): Sa
     child.once('error', (error) => end(error.message));
     child.once('close', (code, signal) => end(signal ? `ended by ${signal}` : `exit ${code}`));
   });
+  const found = connected.then(() => findInside(child.pid));
+  const inside = holder.tellsInside ? told : Promise.race([found, ended.then(() => undefined)]);
+  function giveUp(): void {
+    child.kill('SIGKILL');
+    killHolders(folder);
+  }
   return {
     inside,
     ended,
     async kill() {
       if (over) return;
-      const cancel = systemClock.after(killGraceMs, () => child.kill('SIGKILL'));
-      // Not the holder: without it, a first process that waits for its word would wait for ever. And through the first process,
-      // the holder's end tells that all are dead.
+      const cancel = systemClock.after(killGraceMs, giveUp);
+      // Not the holder: without it, a first process that waits for its word would wait for ever, and helpers that it started
+      // would stay. And through the first process, the holder's end tells that all are dead.
       const pid = await inside;
       if (pid !== undefined && !over) sendKill(pid);
       await ended;
       cancel();
     },
   };
+}
+
+function readTold(stream: Stream | null | undefined): Promise<number | undefined> {
+  const info = keepTail(stream);
+  return new Promise((resolve) => stream?.once('close', () => resolve(parseChild(info()))));
+}
+
+/** The holder's child that is process 1 of a namespace of its own. */
+async function findInside(holder: number | undefined): Promise<number | undefined> {
+  for (const task of await readdir(`/proc/${holder}/task`).catch(() => [])) {
+    const children = await readFile(`/proc/${holder}/task/${task}/children`, 'utf8').catch(() => ''); // it has ended
+    for (const pid of children.split(' ').filter(Boolean)) {
+      const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+      if (/^NSpid:.*\t1$/m.test(status)) return Number(pid);
+    }
+  }
+  return undefined;
 }
 
 function parseChild(text: string): number | undefined {

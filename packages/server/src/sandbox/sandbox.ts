@@ -1,10 +1,12 @@
 // The sandbox contract: an isolated machine with a persistent shell, opened for one rollout and gone with it.
-// bubblewrap is its first implementation; one suite in testkit holds for all of them.
+// bubblewrap and Apptainer implement it; one suite in testkit holds for both.
 
 import type { PythonRunReply, SandboxId, ShellRunReply } from '@millrace/protocol';
 import type { SandboxLimits } from './config.ts';
 
 export interface SandboxSpec {
+  /** A SIF file, an unpacked directory, or what the image cache can make one of; its programs are there instead of the machine's. Needs Apptainer. */
+  readonly image?: string;
   /** Variables for the shell and for every program, beside PATH, HOME, LANG, TERM and PAGER. */
   readonly env?: Readonly<Record<string, string>>;
   /** Those that are absent are the configuration's. */
@@ -110,7 +112,10 @@ export interface Sandbox extends AsyncDisposable {
 
 export interface SandboxDriver {
   readonly name: string;
-  /** Writes the sandbox down, starts it and waits until its executor is ready. Throws `sandbox-start-failed` with what was seen. */
+  /**
+   * Writes the sandbox down, starts it and waits until its executor is ready. Throws `sandbox-start-failed` with what was seen,
+   * and `sandbox-refused` when there is no such sandbox to be had.
+   */
   open(spec: SandboxSpec, options?: { readonly signal?: AbortSignal }): Promise<Sandbox>;
   /** Removes what dead owners on this machine have left: processes and folders. Answers how many sandboxes there were. */
   sweep(): Promise<number>;

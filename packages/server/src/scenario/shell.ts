@@ -23,6 +23,13 @@ const shellTask = z.strictObject({
     .array(z.enum(['bash', 'ipython', 'str_replace_editor', 'finish']))
     .min(1)
     .default(['bash', 'finish']),
+  image: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'The image to work in: a SIF file, an unpacked directory, docker://…, docker-archive:FILE or a .def file; needs `sandbox.driver` apptainer.',
+    ),
 });
 
 type ShellTask = z.infer<typeof shellTask>;
@@ -30,7 +37,7 @@ type ShellTask = z.infer<typeof shellTask>;
 export const shellScenario: Scenario<ShellTask> = {
   name: 'shell',
   task: shellTask,
-  sandbox: (task) => ({ env: task.env }),
+  sandbox: ({ env, image }) => ({ env, ...(image === undefined ? {} : { image }) }),
 
   async init({ task, sandbox, limits, signal }) {
     if (task.setup !== '') {

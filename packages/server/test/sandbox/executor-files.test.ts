@@ -10,6 +10,10 @@ test('imports, exports and renamed names become CommonJS, and types go', () => {
   assert.match(toJavaScript(source), /module\.exports = \{ f, g \};\n$/);
 });
 
+test('what is imported late is required late', () => {
+  assert.match(toJavaScript("export async function f() {\n  const { a } = await import('x');\n}\n"), /const \{ a \} = require\('x'\);/);
+});
+
 test('a form that it cannot carry over is refused', () => {
   for (const source of ["import x from 'x';", 'export default 1;', "import * as x from 'x';", 'const x = import.meta.url;']) {
     assert.throws(() => toJavaScript(source), /not for sandboxes/);

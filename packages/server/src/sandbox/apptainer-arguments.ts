@@ -1,0 +1,56 @@
+// What an Apptainer sandbox can see, as arguments of `apptainer exec` (or `singularity exec`): the image under a writable layer in the
+// sandbox's own folder, nothing of the machine's users, no network, and the executor as process 1.
+
+import { executorArguments, home, linkFolder, ownFolder, program, programFiles } from './layout.ts';
+import type { Granted } from './limits.ts';
+import type { NodeLibraries } from './node-libraries.ts';
+import type { ProcCover } from './proc-covers.ts';
+
+const libraryFolder = '/opt/millrace/libraries';
+
+/** What is the same for every sandbox of a driver. */
+export interface ApptainerHost {
+  readonly nodePath: string;
+  readonly executorFiles: string;
+  readonly libraries: NodeLibraries;
+  /** None where the worker is not root: then the kernel refuses the agent, who is nobody to it. */
+  readonly covers: readonly ProcCover[];
+}
+
+/** The beginning of every command line. */
+export const isolation = [
+  ...['--silent', '--nocolor', 'exec'],
+  // Without its init, Apptainer makes the executor process 1, which cannot be killed from inside.
+  ...['--containall', '--cleanenv', '--no-home', '--no-privs', '--no-init'],
+  // The kernel's settings in /sys would be root's to change, and so would the machine's /etc/localtime.
+  ...['--no-mount', 'sys,/etc/localtime', '--hostname', 'sandbox'],
+];
+
+export const noNetwork = ['--net', '--network', 'none'];
+
+export interface ApptainerChoice {
+  /** A SIF file or an unpacked directory. */
+  readonly image: string;
+  readonly network: Granted['network'];
+}
+
+export function renderApptainerArguments(host: ApptainerHost, folder: string, { image, network }: ApptainerChoice): string[] {
+  const binds = [
+    ...host.covers.map(({ from, path }) => `${from}:${path}:ro`),
+    `${host.nodePath}:${program}:ro`,
+    `${host.executorFiles}:${programFiles}:ro`,
+    `${host.libraries.folder}:${libraryFolder}:ro`,
+    `${folder}/link:${linkFolder}:ro`,
+    `${folder}/own:${ownFolder}`,
+    `${folder}/workspace:${home}`,
+  ];
+  return [
+    ...isolation,
+    ...(network === 'none' ? noNetwork : []),
+    ...['--overlay', `${folder}/overlay`, '--workdir', `${folder}/scratch`, '--pwd', home],
+    ...binds.flatMap((bind) => ['--bind', bind]),
+    // An image's options for Node are not meant for the executor.
+    ...['--env', 'NODE_OPTIONS=', image],
+    ...[`${libraryFolder}/${host.libraries.loader}`, '--library-path', libraryFolder, program, ...executorArguments],
+  ];
+}

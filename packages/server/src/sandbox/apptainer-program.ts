@@ -1,0 +1,10 @@
+// Where Apptainer is on this machine, under either of its names.
+
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** The program's whole path; absent where there is none. */
+export function findApptainer(path = process.env.PATH ?? ''): string | undefined {
+  const folders = path.split(delimiter).filter(Boolean);
+  return ['apptainer', 'singularity'].flatMap((name) => folders.map((folder) => join(folder, name))).find((file) => existsSync(file));
+}

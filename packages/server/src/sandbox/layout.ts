@@ -1,0 +1,19 @@
+// Where things are inside a sandbox, whichever driver made it, and how the executor is called there.
+
+export const home = '/workspace';
+
+/** Node under another name: an agent that kills its own node processes does not mean the executor. */
+export const program = '/opt/millrace/bin/executor';
+export const programFiles = '/opt/millrace/lib';
+export const linkFolder = '/run/millrace/link';
+export const ownFolder = '/run/millrace/own';
+
+/** SIGUSR1 would open a debugger; and an executor compiles too little to be worth three threads for it. */
+const nodeFlags = ['--disable-sigusr1', '--v8-pool-size=0'];
+
+export const executorArguments = [...nodeFlags, `${programFiles}/main.js`, linkFolder, ownFolder, home];
+
+/** Beside the image's and the spec's own. Pagers would wait for a key that nobody presses. */
+export const baseEnv: Readonly<Record<string, string>> = { HOME: home, LANG: 'C.UTF-8', TERM: 'dumb', PAGER: 'cat', GIT_PAGER: 'cat' };
+
+export const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';

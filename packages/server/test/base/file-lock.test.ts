@@ -1,0 +1,48 @@
+// The lock between processes: who has it, who waits, and that it ends with its holder.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { openFileLock, tryFileLock } from '../../src/base/file-lock.ts';
+
+let folder: string;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'lock-'));
+});
+after(() => rm(folder, { recursive: true }));
+
+test('shared locks live together, and an exclusive one waits for all of them', async () => {
+  const path = join(folder, 'shared');
+  const first = await openFileLock(path, { shared: true });
+  const second = await openFileLock(path, { shared: true });
+  assert.equal(await tryFileLock(path), undefined);
+  const waiting = openFileLock(path);
+  await first[Symbol.asyncDispose]();
+  await second[Symbol.asyncDispose]();
+  await using _lock = await waiting;
+  assert.equal(await tryFileLock(path), undefined);
+});
+
+test('whoever waits can be called off', async () => {
+  const path = join(folder, 'off');
+  await using _held = await openFileLock(path);
+  const cancel = new AbortController();
+  const waiting = openFileLock(path, { signal: cancel.signal });
+  cancel.abort(new Error('no longer wanted'));
+  await assert.rejects(waiting, /no longer wanted/);
+});
+
+test('a process that is killed loses its lock', async () => {
+  const path = join(folder, 'killed');
+  const module = JSON.stringify(import.meta.resolve('../../src/base/file-lock.ts'));
+  const program = `import { openFileLock } from ${module}; await openFileLock(${JSON.stringify(path)}); console.log('held'); setInterval(() => {}, 1000);`;
+  const owner = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(owner.stdout, 'data');
+  assert.equal(await tryFileLock(path), undefined);
+  owner.kill('SIGKILL');
+  await (await openFileLock(path))[Symbol.asyncDispose]();
+});

@@ -1,0 +1,180 @@
+// The Apptainer driver under the contract suite, and what only it promises. `apptainer-user.test.ts` runs this file again as an
+// ordinary user.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { openApptainerDriver, probeApptainer, type SandboxDriver, sleep } from '@millrace/server';
+import { defineSandboxSuite, makeTinyImage } from '@millrace/testkit';
+
+const probe = await probeApptainer();
+const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
+const timeoutMs = 10_000;
+
+describe('apptainer', { skip }, () => {
+  let folder: string;
+  let image: string;
+  let runDir: string;
+  let driver: SandboxDriver;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'mr-'));
+    image = join(folder, 'image');
+    runDir = join(folder, 'run');
+    await makeTinyImage(image);
+    driver = await openApptainerDriver({ runDir });
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  const onImage = async () => ({
+    ...driver,
+    open: (spec: Parameters<SandboxDriver['open']>[0], options: Parameters<SandboxDriver['open']>[1]) =>
+      driver.open({ image, ...spec }, options),
+  });
+  defineSandboxSuite('apptainer', onImage, {
+    uid: process.getuid?.() ?? 0,
+    hasIpython: false,
+    isRootWritable: true,
+    isDiskBounded: false,
+    // Apptainer exits with 0 when a real-time signal has ended what it holds.
+    isKillTold: false,
+  });
+
+  test('the image is writable everywhere, and stays as it was', async () => {
+    await using sandbox = await driver.open({ image });
+    const write =
+      'for folder in / /usr /usr/bin /etc /root /var/tmp /tmp /workspace; do echo x > $folder/new || echo $folder; done; rm /usr/bin/wc';
+    assert.equal((await sandbox.runShell(write, { timeoutMs })).output, '');
+    assert.equal((await sandbox.runShell('wc', { timeoutMs })).exitCode, 127);
+    await using next = await driver.open({ image });
+    assert.equal((await next.runShell('find / -xdev -name new; wc </dev/null', { timeoutMs })).exitCode, 0);
+    assert.ok(!(await readdir(image)).includes('new'));
+  });
+
+  test('a missing image and a task without one are refused; nothing is left', async () => {
+    await assert.rejects(driver.open({}), { code: 'sandbox-refused', message: /names no image/ });
+    await assert.rejects(driver.open({ image: '/no/such.sif' }), { code: 'sandbox-refused', message: /no image \/no\/such\.sif/ });
+    assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
+  });
+
+  test('an image without a C library runs the executor; one without bash is told so', async () => {
+    const bare = join(folder, 'bare');
+    for (const name of ['dev', 'etc', 'proc', 'tmp', 'var/tmp']) await mkdir(join(bare, name), { recursive: true });
+    await assert.rejects(driver.open({ image: bare }), { code: 'sandbox-start-failed', message: /no \/bin\/bash in this image/ });
+    assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
+  });
+
+  test('what Apptainer says when it cannot start is answered', async () => {
+    await assert.rejects(driver.open({ image: '/etc/passwd' }), { code: 'sandbox-start-failed', message: /image format not recognized/ });
+    const broken = await openApptainerDriver({ runDir, apptainerPath: '/no/such/apptainer' });
+    await assert.rejects(broken.open({ image }), { code: 'sandbox-start-failed', message: /\/no\/such\/apptainer: not found/ });
+    const other = openApptainerDriver({ runDir, nodePath: '/no/such/node' });
+    await assert.rejects(other, { code: 'sandbox-start-failed', message: /libraries of \/no\/such\/node/ });
+  });
+
+  test('the program may be called singularity', async () => {
+    const bin = join(folder, 'bin');
+    await mkdir(bin);
+    await symlink(probe.ok ? probe.path : '', join(bin, 'singularity'));
+    const named = await openApptainerDriver({ runDir, apptainerPath: join(bin, 'singularity') });
+    await using sandbox = await named.open({ image });
+    assert.equal((await sandbox.runShell('echo here', { timeoutMs })).output, 'here\n');
+  });
+
+  test('when its first process is killed, the sandbox is dead and its folder goes', async () => {
+    const sandbox = await driver.open({ image });
+    const died = once(sandbox.died, 'abort');
+    process.kill(await readFirstProcess(join(runDir, sandbox.id)), 'SIGKILL');
+    await died;
+    await assert.rejects(sandbox.runShell('true', { timeoutMs }), { code: 'sandbox-died' });
+    await sandbox[Symbol.asyncDispose]();
+    assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
+  });
+
+  test('many sandboxes open and close at once', async () => {
+    const sandboxes = await Promise.all(Array.from({ length: 8 }, () => driver.open({ image })));
+    const outputs = await Promise.all(sandboxes.map((sandbox, index) => sandbox.runShell(`echo ${index}`, { timeoutMs })));
+    assert.deepEqual(
+      outputs.map(({ output }) => output),
+      sandboxes.map((_, index) => `${index}\n`),
+    );
+    await Promise.all(sandboxes.map((sandbox) => sandbox[Symbol.asyncDispose]()));
+    assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
+  });
+
+  for (const kind of ['directory', 'SIF file'] as const) {
+    test(`no sandbox of a ${kind} outlives its owner: after kill -9 no process is left, and a sweep removes the folder`, async () => {
+      const source = kind === 'directory' ? image : await buildSif(image);
+      const { owner, id } = await startOwner(runDir, source);
+      owner.kill('SIGKILL');
+      await once(owner, 'exit');
+      await waitUntilNoneHas(id);
+      assert.equal(await driver.sweep(), 1);
+      assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
+    });
+
+    test(`a sandbox of a ${kind} whose holder is killed leaves nothing that a sweep does not find`, async () => {
+      const source = kind === 'directory' ? image : await buildSif(image);
+      const { owner, id } = await startOwner(runDir, source);
+      const first = await readFirstProcess(join(runDir, id));
+      const holder = Number(/^PPid:\t(\d+)$/m.exec(await readFile(`/proc/${first}/status`, 'utf8'))?.[1]);
+      process.kill(holder, 'SIGKILL');
+      owner.kill('SIGKILL');
+      await once(owner, 'exit');
+      await driver.sweep();
+      await waitUntilNoneHas(id);
+      assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
+    });
+  }
+
+  /** Once, and without compression. */
+  async function buildSif(source: string): Promise<string> {
+    const file = `${source}.sif`;
+    if (existsSync(file)) return file;
+    const args = ['--silent', 'build', '--mksquashfs-args', '-noI -noD -noF -noX', file, source];
+    const build = spawn(probe.ok ? probe.path : '', args, { stdio: ['ignore', 'ignore', 'inherit'] });
+    assert.equal((await once(build, 'exit'))[0], 0);
+    return file;
+  }
+});
+
+function sandboxesIn(names: string[]): string[] {
+  return names.filter((name) => name.startsWith('sb-'));
+}
+
+async function readFirstProcess(folder: string): Promise<number> {
+  return Number((await readFile(join(folder, 'process'), 'utf8')).split(' ')[0]);
+}
+
+/** A process that owns a sandbox with children of every stubborn kind, and has said so. */
+async function startOwner(runDir: string, image: string) {
+  const program = `
+    import { openApptainerDriver } from '@millrace/server';
+    const driver = await openApptainerDriver({ runDir: ${JSON.stringify(runDir)} });
+    const sandbox = await driver.open({ image: ${JSON.stringify(image)} });
+    await sandbox.runShell('setsid sleep 1000 & nohup sleep 1000 & (setsid bash -c "(sleep 1000 &)" &) ; true', { timeoutMs: 10000 });
+    console.log(sandbox.id);`;
+  const owner = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    cwd: import.meta.dirname,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [id] = await once(owner.stdout, 'data');
+  return { owner, id: String(id).trim() };
+}
+
+/** The kernel ends them; they are nobody's children here, so there is no event to wait for. */
+async function waitUntilNoneHas(id: string): Promise<void> {
+  let left: string[] = [];
+  for (let tries = 0; tries < 200; tries += 1) {
+    const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+    const mounts = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/mountinfo`, 'utf8').catch(() => '')));
+    left = pids.filter((_, index) => mounts[index]?.includes(`${id}/`));
+    if (left.length === 0) return;
+    await sleep(10);
+  }
+  assert.fail(`processes ${left.join(', ')} of ${id} are still there`);
+}
