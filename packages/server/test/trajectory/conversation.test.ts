@@ -6,19 +6,17 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Template } from '@huggingface/jinja';
-import { backendId, type Message, type ToolSpec } from '@millrace/protocol';
+import type { Message, ToolSpec } from '@millrace/protocol';
 import { makeRandom, qwen3Folder } from '@millrace/testkit';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
+import { alphabet, makeSampled, makeText, tools } from './random-text.ts';
 
 const folder = qwen3Folder();
 const conversation = await openConversation(folder);
 const { tokenizer, endOfTurn } = conversation;
 const whole = new Template(JSON.parse(await readFile(join(folder, 'tokenizer_config.json'), 'utf8')).chat_template);
 
-const tools: ToolSpec[] = [
-  { name: 'bash', description: 'Runs a command.', parameters: { type: 'object', properties: { command: { type: 'string' } } } },
-];
 const controls = [
   '<|im_end|>',
   '<|im_start|>',
@@ -29,26 +27,6 @@ const controls = [
   '<think>',
   '</think>',
 ];
-const alphabet = [
-  ...'abc XYZ 019 .,;:!?\'"(){}[]<>|/\\_-\n\n\t\r  ',
-  ' \n',
-  'é',
-  'e\u0301',
-  '日本',
-  '👩‍👩‍👧',
-  '\u{1f600}',
-  'ß',
-  '\u2003',
-  '\u0000',
-  '\u200d',
-  '\ufeff',
-  "it's",
-  '\ud800',
-];
-
-function makeText(random: () => number, pieces: readonly string[], length = 40): string {
-  return Array.from({ length: Math.floor(random() * length) }, () => pieces[Math.floor(random() * pieces.length)]).join('');
-}
 
 function renderWhole(messages: readonly Message[], withTools: readonly ToolSpec[]): string {
   return whole.render({
@@ -56,12 +34,6 @@ function renderWhole(messages: readonly Message[], withTools: readonly ToolSpec[
     ...(withTools.length > 0 ? { tools: withTools.map((tool) => ({ type: 'function', function: tool })) } : {}),
     add_generation_prompt: true,
   });
-}
-
-function makeSampled(tokenIds: Int32Array, finishReason: 'stop' | 'length') {
-  const logprobs = new Float32Array(tokenIds.length).fill(-1);
-  const rest = { backend: backendId.parse('b1'), policyVersions: { first: 0, last: 0 }, retries: 0, text: '', messages: [] };
-  return { tokenIds, logprobs, finishReason, ...rest };
 }
 
 test('an opening has the ids of the whole rendering, for any text without control tokens', () => {

@@ -6,34 +6,12 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Template } from '@huggingface/jinja';
-import { backendId, type Message, type ToolSpec } from '@millrace/protocol';
+import type { Message, ToolSpec } from '@millrace/protocol';
 import { type ModelFamily, makeRandom, modelFamilies, modelFolder } from '@millrace/testkit';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
 import { toCallId } from '../../src/trajectory/tool-calls.ts';
-
-const tools: ToolSpec[] = [
-  { name: 'bash', description: 'Runs a command.', parameters: { type: 'object', properties: { command: { type: 'string' } } } },
-];
-const alphabet = [
-  ...'abc XYZ 019 .,;:!?\'"(){}[]<>|/\\_-\n\n\t\r  ',
-  ' \n',
-  'é',
-  'e\u0301',
-  '日本',
-  '👩‍👩‍👧',
-  'ß',
-  '\u2003',
-  '\u0000',
-  '\u200d',
-  '\ufeff',
-  "it's",
-  '\ud800',
-];
-
-function makeText(random: () => number, pieces: readonly string[], length = 40): string {
-  return Array.from({ length: Math.floor(random() * length) }, () => pieces[Math.floor(random() * pieces.length)]).join('');
-}
+import { alphabet, makeSampled, makeText, tools } from './random-text.ts';
 
 interface Turn {
   readonly message: Message;
@@ -99,12 +77,6 @@ const families: Readonly<Record<ModelFamily, Family>> = {
     },
   },
 };
-
-function makeSampled(tokenIds: Int32Array, finishReason: 'stop' | 'length') {
-  const logprobs = new Float32Array(tokenIds.length).fill(-1);
-  const rest = { backend: backendId.parse('b1'), policyVersions: { first: 0, last: 0 }, retries: 0, text: '', messages: [] };
-  return { tokenIds, logprobs, finishReason, ...rest };
-}
 
 for (const name of modelFamilies) {
   const family = families[name];
