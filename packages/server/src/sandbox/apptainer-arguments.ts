@@ -1,5 +1,5 @@
-// What an Apptainer sandbox can see, as arguments of `apptainer exec` (or `singularity exec`): the image under a writable layer in the
-// sandbox's own folder, nothing of the machine's users, no network, and the executor as process 1.
+// What an Apptainer sandbox can see, as arguments of `apptainer exec` (or `singularity exec`): the image under a writable layer on the
+// sandbox's own disk, nothing of the machine's users, no network, and the executor as process 1.
 
 import { executorArguments, home, linkFolder, ownFolder, program, programFiles } from './layout.ts';
 import type { Granted } from './limits.ts';
@@ -28,26 +28,36 @@ export const isolation = [
 
 export const noNetwork = ['--net', '--network', 'none'];
 
+/** What a sandbox's folder has beside its disk, so that the executor has room when the disk is full. */
+export const beside = { own: 'own', shm: 'shm' } as const;
+
 export interface ApptainerChoice {
   /** A SIF file or an unpacked directory. */
   readonly image: string;
   readonly network: Granted['network'];
+  /** The folder of a layer, below what the sandbox writes and above the image. */
+  readonly layer?: string;
+  /** False where this machine gives no mounts: then these folders are on its disk, and /dev/shm is Apptainer's. */
+  readonly hasDisk: boolean;
 }
 
-export function renderApptainerArguments(host: ApptainerHost, folder: string, { image, network }: ApptainerChoice): string[] {
+export function renderApptainerArguments(host: ApptainerHost, folder: string, choice: ApptainerChoice): string[] {
+  const { image, network, layer, hasDisk } = choice;
   const binds = [
     ...host.covers.map(({ from, path }) => `${from}:${path}:ro`),
     `${host.nodePath}:${program}:ro`,
     `${host.executorFiles}:${programFiles}:ro`,
     `${host.libraries.folder}:${libraryFolder}:ro`,
     `${folder}/link:${linkFolder}:ro`,
-    `${folder}/own:${ownFolder}`,
-    `${folder}/workspace:${home}`,
+    `${folder}/${beside.own}:${ownFolder}`,
+    ...(hasDisk ? [`${folder}/${beside.shm}:/dev/shm`] : []),
+    `${folder}/disk/home:${home}`,
   ];
   return [
     ...isolation,
     ...(network === 'none' ? noNetwork : []),
-    ...['--overlay', `${folder}/overlay`, '--workdir', `${folder}/scratch`, '--pwd', home],
+    ...(layer === undefined ? [] : ['--overlay', `${layer}/root:ro`]),
+    ...['--overlay', `${folder}/disk/root`, '--workdir', `${folder}/disk/scratch`, '--pwd', home],
     ...binds.flatMap((bind) => ['--bind', bind]),
     // An image's options for Node are not meant for the executor.
     ...['--env', 'NODE_OPTIONS=', image],

@@ -5,24 +5,27 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RolloutError } from '@millrace/protocol';
 import { type Log, silentLog } from '../base/log.ts';
-import { renderApptainerArguments } from './apptainer-arguments.ts';
+import { beside, renderApptainerArguments } from './apptainer-arguments.ts';
 import { findApptainer } from './apptainer-program.ts';
+import { ownMiB } from './bubblewrap-arguments.ts';
 import { type SandboxConfig, sandboxConfig } from './config.ts';
+import { type DiskAccess, type DiskPlan, findDiskAccess, makeDiskFile, refuseSeparators, renderDisk } from './disk.ts';
 import { writeExecutorFiles } from './executor-files.ts';
 import type { ImageCache, ImageLease } from './image-cache.ts';
 import { toImageSource } from './image-source.ts';
+import { freezeLayer } from './layer.ts';
 import { baseEnv, defaultPath } from './layout.ts';
 import { grant, openLimiter } from './limits.ts';
 import { writeNodeLibraries } from './node-libraries.ts';
-import { openRunDir, openSandbox, type SandboxLauncher } from './open-sandbox.ts';
+import { type GrantedSpec, openRunDir, openSandbox, type SandboxLauncher } from './open-sandbox.ts';
 import { sweepOrphans } from './orphans.ts';
 import { readProcCovers } from './proc-covers.ts';
-import type { SandboxDriver } from './sandbox.ts';
+import type { SandboxDriver, SandboxSpec } from './sandbox.ts';
 
 export interface ApptainerOptions {
   /** On a disk of this machine, with a short path: sockets and writable layers are in it. */
   readonly runDir: string;
-  /** By default no network, and the limits that docs/configuration.md names; nothing keeps `diskMiB` here. */
+  /** By default no network, and the limits that docs/configuration.md names. */
   readonly config?: SandboxConfig;
   readonly log?: Log;
   /** By default `apptainer`, or `singularity` where that is its name. */
@@ -41,6 +44,9 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   const libraries = await writeNodeLibraries(runDir, nodePath, executorFiles).catch((error: Error) => {
     throw new RolloutError('sandbox-start-failed', `the libraries of ${nodePath} could not be found: ${error.message}`, { cause: error });
   });
+  const access = await findDiskAccess({ loop: true });
+  if (access === undefined)
+    log.warn('disk-unbounded', { message: 'this machine gives no mounts: nothing keeps diskMiB, and nothing is forked' });
   const covers = process.getuid?.() === 0 ? readProcCovers() : [];
   const host = { nodePath, executorFiles, libraries, covers };
   const launcher: SandboxLauncher = {
@@ -48,20 +54,40 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     runDir,
     log,
     limiter: await openLimiter(),
-    isDiskInMemory: false,
+    isDiskInMemory: access !== undefined && !access.hasLoop,
     async prepare(spec, folder, signal) {
       const image = await openImage(spec.image, { ...options, signal });
-      for (const part of ['own', 'workspace', 'overlay', 'scratch']) await mkdir(join(folder, part));
-      const env = { PATH: process.env.PATH ?? defaultPath };
-      const args = renderApptainerArguments(host, folder, { image: image.path, network: spec.network });
-      const holder = { command: [apptainerPath, ...args], env, tellsInside: false };
+      const { network, layer } = spec;
+      const choice = { image: image.path, network, hasDisk: access !== undefined, ...(layer === undefined ? {} : { layer }) };
+      const apptainer = [apptainerPath, ...renderApptainerArguments(host, folder, choice)];
+      const command = access === undefined ? apptainer : renderDisk(access, await planDisk(runDir, folder, { spec, access }), apptainer);
+      if (access === undefined)
+        for (const part of ['own', 'disk/home', 'disk/root', 'disk/scratch']) await mkdir(join(folder, part), { recursive: true });
+      const holder = { command, env: { PATH: process.env.PATH ?? defaultPath }, tellsInside: false };
       return { holder, env: { ...baseEnv, ...spec.env }, release: () => image[Symbol.asyncDispose]() };
     },
   };
+  const toGranted = (spec: SandboxSpec) => {
+    const image = spec.image ?? config.image;
+    return { ...spec, ...grant(spec, config), ...(image === undefined ? {} : { image }) };
+  };
   return {
     name: 'apptainer',
-    open: async (spec, { signal } = {}) => openSandbox(launcher, { ...spec, ...grant(spec, config) }, signal),
+    open: async (spec, { signal } = {}) => openSandbox(launcher, toGranted(spec), signal),
+    ...(access && { freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access }) }),
     sweep: () => sweepOrphans(runDir),
+  };
+}
+
+async function planDisk(runDir: string, folder: string, { spec, access }: { spec: GrantedSpec; access: DiskAccess }): Promise<DiskPlan> {
+  const { diskMiB, memoryMiB } = spec.limits;
+  return {
+    folder,
+    diskMiB,
+    parts: ['root', 'scratch'],
+    besideMiB: { [beside.own]: ownMiB, [beside.shm]: Math.floor(memoryMiB / 4) },
+    ...(access.hasLoop ? { file: await makeDiskFile(runDir, { folder, diskMiB }) } : {}),
+    ...(spec.layer === undefined ? {} : { layer: spec.layer }),
   };
 }
 
@@ -71,7 +97,8 @@ interface ImageOptions {
 }
 
 async function openImage(name: string | undefined, { images, signal }: ImageOptions): Promise<ImageLease> {
-  if (name === undefined) throw new RolloutError('sandbox-refused', 'the task names no image, and Apptainer runs nothing else');
+  if (name === undefined)
+    throw new RolloutError('sandbox-refused', 'the task names no image, and sandbox.image names none for it: set either');
   if (images) return images.open(name, signal === undefined ? {} : { signal });
   const image = await toImageSource(name);
   if (image.kind === 'local') return { path: image.path, [Symbol.asyncDispose]: async () => {} };
@@ -79,9 +106,4 @@ async function openImage(name: string | undefined, { images, signal }: ImageOpti
     'sandbox-refused',
     `the image ${name} must be made first, and there is no image cache: millrace image build ${name}`,
   );
-}
-
-function refuseSeparators(path: string): void {
-  if (!/[:,]/.test(path)) return;
-  throw new RolloutError('sandbox-start-failed', `${path} has a colon or a comma in it, which Apptainer takes for the end of a path`);
 }

@@ -18,7 +18,12 @@ export interface SandboxHost {
   readonly covers: readonly ProcCover[];
 }
 
-export function renderArguments(host: SandboxHost, folder: string, { limits, network }: Granted): string[] {
+/** `hasDisk`: what is to be /workspace is mounted below the folder already. */
+export function renderArguments(
+  host: SandboxHost,
+  folder: string,
+  { limits, network, hasDisk }: Granted & { readonly hasDisk: boolean },
+): string[] {
   const tmpMiB = Math.floor(limits.memoryMiB / 4);
   return [
     ...['--unshare-all', '--unshare-user', '--uid', '1000', '--gid', '1000', '--cap-drop', 'ALL', '--hostname', 'sandbox'],
@@ -32,7 +37,7 @@ export function renderArguments(host: SandboxHost, folder: string, { limits, net
     ...renderTmpfs('/dev/shm', tmpMiB),
     ...renderTmpfs('/tmp', tmpMiB),
     ...renderTmpfs(ownFolder, ownMiB),
-    ...renderTmpfs(home, limits.diskMiB),
+    ...(hasDisk ? ['--bind', `${folder}/disk/home`, home] : renderTmpfs(home, limits.diskMiB)),
     ...['--ro-bind', host.nodePath, program, '--ro-bind', host.executorFiles, programFiles],
     ...['--ro-bind', `${folder}/link`, linkFolder],
     // Last: what is mounted on them stays as it is.
@@ -42,7 +47,7 @@ export function renderArguments(host: SandboxHost, folder: string, { limits, net
 }
 
 /** Holds one command (64 MiB at most) and whatever the agent puts there. */
-const ownMiB = 80;
+export const ownMiB = 80;
 
 function renderTmpfs(path: string, sizeMiB: number): string[] {
   return ['--perms', '0755', '--size', String(sizeMiB * 2 ** 20), '--tmpfs', path];

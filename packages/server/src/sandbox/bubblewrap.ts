@@ -5,13 +5,15 @@ import { blame, RolloutError } from '@millrace/protocol';
 import { type Log, silentLog } from '../base/log.ts';
 import { readHostArguments, renderArguments } from './bubblewrap-arguments.ts';
 import { type SandboxConfig, sandboxConfig } from './config.ts';
+import { findDiskAccess, renderDisk } from './disk.ts';
 import { writeExecutorFiles, writeHiddenProgram } from './executor-files.ts';
+import { freezeLayer } from './layer.ts';
 import { baseEnv, defaultPath } from './layout.ts';
 import { grant, openLimiter } from './limits.ts';
 import { openRunDir, openSandbox, type SandboxLauncher } from './open-sandbox.ts';
 import { sweepOrphans } from './orphans.ts';
 import { readProcCovers } from './proc-covers.ts';
-import type { SandboxDriver } from './sandbox.ts';
+import type { SandboxDriver, SandboxSpec } from './sandbox.ts';
 
 export interface BubblewrapOptions {
   /** On a disk of this machine, with a short path: sockets are in it. */
@@ -30,26 +32,33 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
   const nodePath = await blame('sandbox-start-failed', () => writeHiddenProgram(options.nodePath ?? process.execPath, runDir));
   const etcFiles = join(executorFiles, 'etc');
   const host = { nodePath, executorFiles, etcFiles, system: readHostArguments(), covers: readProcCovers() };
+  const access = await findDiskAccess({ loop: false });
   const launcher: SandboxLauncher = {
     name: 'bubblewrap',
     runDir,
     log,
     limiter: await openLimiter(),
     isDiskInMemory: true,
-    prepare: async (spec, folder) => ({
-      holder: { command: [bwrapPath, ...renderArguments(host, folder, spec)], tellsInside: true },
-      env: { PATH: defaultPath, ...baseEnv, ...spec.env },
-    }),
+    async prepare(spec, folder) {
+      // Without a layer, bwrap's own tmpfs does.
+      const disk = spec.layer !== undefined || spec.isToFreeze ? access : undefined;
+      const bwrap = [bwrapPath, ...renderArguments(host, folder, { ...spec, hasDisk: disk !== undefined })];
+      const plan = { folder, diskMiB: spec.limits.diskMiB, ...(spec.layer === undefined ? {} : { layer: spec.layer }) };
+      const command = disk === undefined ? bwrap : renderDisk(disk, plan, bwrap);
+      return { holder: { command, tellsInside: true }, env: { PATH: defaultPath, ...baseEnv, ...spec.env } };
+    },
+  };
+  const toGranted = (spec: SandboxSpec) => {
+    if (spec.image !== undefined) {
+      const message = `the task asks for the image ${spec.image}, and bubblewrap runs none: set sandbox.driver to apptainer`;
+      throw new RolloutError('sandbox-refused', message);
+    }
+    return { ...spec, ...grant(spec, config) };
   };
   return {
     name: 'bubblewrap',
-    async open(spec, { signal } = {}) {
-      if (spec.image !== undefined) {
-        const message = `the task asks for the image ${spec.image}, and bubblewrap runs none: set sandbox.driver to apptainer`;
-        throw new RolloutError('sandbox-refused', message);
-      }
-      return openSandbox(launcher, { ...spec, ...grant(spec, config) }, signal);
-    },
+    open: async (spec, { signal } = {}) => openSandbox(launcher, toGranted(spec), signal),
+    ...(access && { freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access }) }),
     sweep: () => sweepOrphans(runDir),
   };
 }

@@ -16,7 +16,9 @@ export const sandboxLimits = z.strictObject({
     .int()
     .min(1)
     .default(1024)
-    .describe('What /workspace of one sandbox holds; in memory, beside `memoryMiB`. Not kept by Apptainer.'),
+    .describe(
+      'What one sandbox may write: to /workspace, and with Apptainer to all of its image. In memory, beside `memoryMiB`; with Apptainer as root, on the disk of `run`.',
+    ),
   openFiles: z.int().min(64).default(4096).describe('Open files of one process.'),
   wallSeconds: z.number().gt(0).default(86_400).describe('How long one sandbox lives at most, its waiting included.'),
 });
@@ -29,12 +31,18 @@ export const sandboxConfig = z.strictObject({
     .enum(['bubblewrap', 'apptainer'])
     .default('bubblewrap')
     .describe("What runs sandboxes: bubblewrap on the machine's own programs, or Apptainer on the image that a task names."),
+  image: z.string().min(1).optional().describe('The image of tasks that name none; for Apptainer. Without it they are refused.'),
   images: z
     .string()
     .min(1)
     .default(() => join(tmpdir(), `millrace-images-${userInfo().uid}`))
     .describe('The folder of the image cache; on a disk of this machine.'),
   imagesGib: z.number().gt(0).default(100).describe('The image cache is kept below this size; images in use stay in any case.'),
+  layersGib: z
+    .number()
+    .gt(0)
+    .default(20)
+    .describe('What is prepared once for many sandboxes is kept below this size, in `run`; what sandboxes stand on stays in any case.'),
   limits: sandboxLimits.prefault({}),
   network: z.enum(['none', 'host']).default('none').describe('What a task that does not say gets: no network, or the one of the machine.'),
   allowHostNetwork: z

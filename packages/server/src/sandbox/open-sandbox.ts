@@ -25,8 +25,8 @@ export interface SandboxLauncher {
   prepare(spec: GrantedSpec, folder: string, signal: AbortSignal | undefined): Promise<Launch>;
 }
 
-/** A spec with all that the configuration adds to it. */
-export type GrantedSpec = SandboxSpec & Granted;
+/** A spec with all that the configuration adds to it. `isToFreeze`: its files are wanted when it is prepared. */
+export type GrantedSpec = SandboxSpec & Granted & { readonly isToFreeze?: boolean };
 
 export interface Launch {
   readonly holder: HolderProgram;

@@ -13,6 +13,15 @@ export interface SandboxSpec {
   readonly limits?: Partial<SandboxLimits>;
   /** `host` is refused where the configuration does not allow it. */
   readonly network?: 'none' | 'host';
+  /** The folder of a layer that `freeze` of the same driver has filled, from a spec that differs in nothing else; it must stay while the sandbox lives. */
+  readonly layer?: string;
+}
+
+export interface LayerRequest {
+  /** Filled with what the preparation changed; must be free, on a disk of this machine. */
+  readonly folder: string;
+  prepare(sandbox: Sandbox): Promise<void>;
+  readonly signal?: AbortSignal;
 }
 
 export interface ShellResult {
@@ -117,6 +126,12 @@ export interface SandboxDriver {
    * and `sandbox-refused` when there is no such sandbox to be had.
    */
   open(spec: SandboxSpec, options?: { readonly signal?: AbortSignal }): Promise<Sandbox>;
+  /**
+   * Opens a sandbox, prepares it, and keeps its files: /workspace, and with Apptainer all changes to the image; not /tmp, not
+   * /dev/shm, and no process. Sandboxes with that `layer` find them as they were left, and what each changes is its own. Absent
+   * where this machine cannot stack files. Throws what `prepare` throws; what is in the folder then is the caller's to remove.
+   */
+  freeze?(spec: SandboxSpec, request: LayerRequest): Promise<void>;
   /** Removes what dead owners on this machine have left: processes and folders. Answers how many sandboxes there were. */
   sweep(): Promise<number>;
 }
