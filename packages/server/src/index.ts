@@ -22,10 +22,12 @@ export { type BubblewrapProbe, probeBubblewrap } from './sandbox/bubblewrap-prob
 export { type CgroupBase, controllers, findCgroups } from './sandbox/cgroups.ts';
 export { type SandboxConfig, type SandboxLimits, sandboxConfig } from './sandbox/config.ts';
 export { type CachedImage, ImageCache, type ImageCacheOptions, type ImageLease } from './sandbox/image-cache.ts';
+export { LayerCache, type LayerCacheOptions, type LayerLease, type LayerPlan } from './sandbox/layer-cache.ts';
 export { openLimiter } from './sandbox/limits.ts';
 export type {
   ExecOptions,
   ExecResult,
+  LayerRequest,
   PythonImage,
   PythonOptions,
   PythonResult,
@@ -35,7 +37,7 @@ export type {
   ShellResult,
   TransferOptions,
 } from './sandbox/sandbox.ts';
-export type { AgentEnd, CollectContext, EvaluateContext, InitContext, Opening, Scenario, Score } from './scenario/scenario.ts';
+export type { AgentEnd, CollectContext, EvaluateContext, InitContext, Opening, Preparation, Scenario, Score } from './scenario/scenario.ts';
 export { openServer, openWorker, type RunningServer, type RunningWorker } from './service.ts';
 export { EventTail } from './store/event-tail.ts';
 export { networkFileSystemOf } from './store/network-file-system.ts';

@@ -14,6 +14,7 @@ import { Worker } from './pipeline/worker.ts';
 import { openApptainerDriver } from './sandbox/apptainer.ts';
 import { openBubblewrapDriver } from './sandbox/bubblewrap.ts';
 import { ImageCache } from './sandbox/image-cache.ts';
+import { LayerCache } from './sandbox/layer-cache.ts';
 import type { SandboxDriver } from './sandbox/sandbox.ts';
 import { loadScenarios } from './scenario/load.ts';
 import { EventTail } from './store/event-tail.ts';
@@ -85,6 +86,7 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
     new Worker({
       store,
       driver,
+      layers: openLayers(config, driver),
       scenarios,
       pool,
       conversation,
@@ -110,6 +112,10 @@ async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: Log): Pr
     onProgress: (progress) => log.info('image-progress', progress),
   });
   return openApptainerDriver({ runDir, config: sandbox, log, images });
+}
+
+function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriver): LayerCache {
+  return new LayerCache({ driver, runDir, maxBytes: sandbox.layersGib * 2 ** 30, salt: JSON.stringify(sandbox) });
 }
 
 async function openStore(config: ServiceConfig): Promise<Store> {

@@ -2,21 +2,29 @@
 
 import type { Sandbox } from '../sandbox/sandbox.ts';
 
-export class Machine implements AsyncDisposable {
-  #opening: Promise<Sandbox> | undefined;
+interface Opened {
+  readonly sandbox: Promise<Sandbox>;
+  readonly below: AsyncDisposableStack;
+}
 
-  /** The sandbox that `open` makes is this machine's, even when nobody waits for it any more. */
-  async open(open: () => Promise<Sandbox>): Promise<Sandbox> {
+export class Machine implements AsyncDisposable {
+  #opened: Opened | undefined;
+
+  /** The sandbox that `open` makes is this machine's, even when nobody waits for it any more. What it puts `below` goes after it. */
+  async open(open: (below: AsyncDisposableStack) => Promise<Sandbox>): Promise<Sandbox> {
     await this.close();
-    this.#opening = open();
-    return await this.#opening;
+    const below = new AsyncDisposableStack();
+    const sandbox = open(below);
+    this.#opened = { sandbox, below };
+    return await sandbox;
   }
 
   async close(): Promise<void> {
-    const opening = this.#opening;
-    this.#opening = undefined;
-    const sandbox = await opening?.catch(() => undefined); // What never opened need not be closed.
+    const opened = this.#opened;
+    this.#opened = undefined;
+    const sandbox = await opened?.sandbox.catch(() => undefined); // What never opened need not be closed.
     await sandbox?.[Symbol.asyncDispose]();
+    await opened?.below.disposeAsync();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

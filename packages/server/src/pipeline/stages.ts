@@ -10,9 +10,10 @@ import type { Pace } from '../base/pace.ts';
 import { raceSignal } from '../base/race.ts';
 import type { BackendPool } from '../inference/pool.ts';
 import { Session } from '../inference/session.ts';
+import type { LayerCache, LayerPlan } from '../sandbox/layer-cache.ts';
 import type { Sandbox, SandboxDriver } from '../sandbox/sandbox.ts';
 import type { Scenarios } from '../scenario/load.ts';
-import type { InitContext } from '../scenario/scenario.ts';
+import type { InitContext, Scenario } from '../scenario/scenario.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import { Ledger } from '../trajectory/ledger.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
@@ -20,6 +21,7 @@ import type { AttemptRecord, Prepared } from './attempt-record.ts';
 export interface StageDeps {
   readonly scenarios: Scenarios;
   readonly driver: SandboxDriver;
+  readonly layers: LayerCache;
   readonly pool: BackendPool;
   readonly conversation: Conversation;
   /** What the trajectory says of the model: the name of its tokenizer's folder. */
@@ -34,22 +36,56 @@ export async function initAttempt(deps: StageDeps, record: AttemptRecord, signal
   using deadline = new Deadline('init', submission.limits.init_timeout_s * 1000, deps.clock);
   const within = AbortSignal.any([signal, deadline.signal]);
   try {
-    return await raceSignal(prepare(deps, record, within), within);
+    return await raceSignal(prepare(deps, record, { signal: within, deadline }), within);
   } finally {
     record.timings.init_ms += deadline.chargedMs;
   }
 }
 
-async function prepare(deps: StageDeps, record: AttemptRecord, signal: AbortSignal): Promise<Prepared> {
+interface InitTime {
+  readonly signal: AbortSignal;
+  readonly deadline: Deadline;
+}
+
+async function prepare(deps: StageDeps, record: AttemptRecord, time: InitTime): Promise<Prepared> {
   const { limits, scenario: name, task: data } = record.claimed.submission;
   const scenario = deps.scenarios.get(name);
   if (!scenario)
     throw new RolloutError('unknown-scenario', `this worker has no scenario ${name}; it has ${deps.scenarios.names().join(', ')}`);
   const task = scenario.task.parse(data);
-  const spec = scenario.sandbox?.(task);
-  const sandbox = spec && (await record.machine.open(() => deps.driver.open(spec, { signal })));
-  const opening = await blame('init-failed', () => scenario.init(new InitView(name, { task, limits, signal }, sandbox)));
+  const toContext = (sandbox: Sandbox | undefined) => new InitView(name, { task, limits, signal: time.signal }, sandbox);
+  const sandbox = await openPrepared(deps, record, { scenario, task, toContext, ...time });
+  const opening = await blame('init-failed', () => scenario.init(toContext(sandbox)));
   return { scenario, task, opening, ...(sandbox ? { sandbox } : {}) };
+}
+
+interface Preparing extends InitTime {
+  readonly scenario: Scenario;
+  readonly task: unknown;
+  toContext(sandbox: Sandbox): InitContext<unknown>;
+}
+
+/** On top of the files that another sandbox was prepared with, where the scenario shares them; else prepared by itself. */
+async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: Preparing): Promise<Sandbox | undefined> {
+  const { scenario, task, toContext, signal, deadline } = preparing;
+  const spec = scenario.sandbox?.(task);
+  if (!spec) return undefined;
+  const prepareIn = (sandbox: Sandbox) => blame('init-failed', async () => scenario.prepare?.run(toContext(sandbox)));
+  const key = scenario.prepare?.key(task);
+  const layerOf = async () => {
+    if (key === undefined) return undefined;
+    const uncharged: LayerPlan['uncharged'] = (wait) => deadline.uncharged(wait);
+    return deps.layers.open({ spec, key: JSON.stringify([scenario.name, key]), prepare: prepareIn, signal, uncharged });
+  };
+  let isForked = false;
+  const sandbox = await record.machine.open(async (below) => {
+    const layer = await layerOf();
+    if (layer) below.use(layer);
+    isForked = layer !== undefined;
+    return await deps.driver.open({ ...spec, ...(layer && { layer: layer.folder }) }, { signal });
+  });
+  if (!isForked) await prepareIn(sandbox);
+  return sandbox;
 }
 
 export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepared: Prepared & { signal: AbortSignal }): Promise<void> {

@@ -186,6 +186,7 @@ export class Worker implements AsyncDisposable {
 
   async #sweep(): Promise<void> {
     const swept = await this.#deps.driver.sweep();
+    await this.#deps.layers.sweep();
     if (swept > 0) this.#deps.log.warn('sandboxes-swept', { count: swept });
     await this.#pause(sweepMs);
   }

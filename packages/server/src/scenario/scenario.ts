@@ -36,6 +36,18 @@ export interface InitContext<Task> extends Context<Task> {
   readonly sandbox: Sandbox;
 }
 
+/**
+ * The part of a set-up that tasks can share. It runs once on a node for all tasks with the same key and the same sandbox; its files
+ * are then there for each of them, copy-on-write: /workspace, and with an image all changes to it. /tmp, /dev/shm, processes,
+ * and the shell's state are not.
+ */
+export interface Preparation<Task> {
+  /** Names all that `run` depends on, beside the sandbox. Absent for a task that shares nothing: `run` is then done in its own sandbox. */
+  key(task: Task): string | undefined;
+  /** Before `init`; the task is any of those with its key. */
+  run(context: InitContext<Task>): Promise<void>;
+}
+
 export interface CollectContext<Task> extends Context<Task> {
   readonly sandbox: Sandbox;
   readonly end: AgentEnd;
@@ -59,6 +71,8 @@ export interface Scenario<Task = unknown> {
   readonly task: ZodType<Task>;
   /** The machine that the agent works in; absent when it needs none. */
   sandbox?(task: Task): SandboxSpec;
+  /** What init need not do for every rollout anew; needs `sandbox`. */
+  readonly prepare?: Preparation<Task>;
   init(context: InitContext<Task>): Promise<Opening>;
   /** Takes what must be judged out of the agent's sandbox, which is closed right after. */
   collect?(context: CollectContext<Task>): Promise<Buffer>;

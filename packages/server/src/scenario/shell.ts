@@ -12,6 +12,12 @@ const maxArtifactBytes = 32 << 20;
 const shellTask = z.strictObject({
   instruction: z.string().min(1),
   setup: z.string().default('').describe('A bash script, run in /workspace before the agent.'),
+  share_setup: z
+    .boolean()
+    .default(true)
+    .describe(
+      'The set-up runs once for all tasks with the same set-up, image and environment, and each begins with the files that it left in /workspace (with an image: anywhere but /tmp). False where it starts processes, or must differ from rollout to rollout.',
+    ),
   check: z
     .string()
     .min(1)
@@ -39,11 +45,16 @@ export const shellScenario: Scenario<ShellTask> = {
   task: shellTask,
   sandbox: ({ env, image }) => ({ env, ...(image === undefined ? {} : { image }) }),
 
-  async init({ task, sandbox, limits, signal }) {
-    if (task.setup !== '') {
+  prepare: {
+    key: ({ setup, share_setup }) => (share_setup && setup !== '' ? setup : undefined),
+    async run({ task, sandbox, limits, signal }) {
+      if (task.setup === '') return;
       const result = await runScript(sandbox, task.setup, { timeoutMs: limits.init_timeout_s * 1000, signal });
       if (result.exitCode !== 0) throw new RolloutError('init-failed', `the set-up script ${describeEnd(result)}`);
-    }
+    },
+  },
+
+  async init({ task }) {
     return {
       messages: [
         { role: 'system', content: renderSystem(task.tools) },

@@ -22,6 +22,7 @@ import { BackendPool } from '../../src/inference/pool.ts';
 import { pipelineConfig } from '../../src/pipeline/pipeline-config.ts';
 import { Worker } from '../../src/pipeline/worker.ts';
 import { openBubblewrapDriver } from '../../src/sandbox/bubblewrap.ts';
+import { LayerCache } from '../../src/sandbox/layer-cache.ts';
 import type { SandboxDriver } from '../../src/sandbox/sandbox.ts';
 import { loadScenarios } from '../../src/scenario/load.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
@@ -101,6 +102,7 @@ export class WorkerBed implements AsyncDisposable {
     const shared = {
       store,
       driver,
+      layers: new LayerCache({ driver, runDir, maxBytes: 2 ** 30 }),
       conversation: await conversation,
       model: 'qwen3',
       clock: systemClock,
