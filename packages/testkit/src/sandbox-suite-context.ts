@@ -9,7 +9,6 @@ export interface SuiteContext {
   driver(): SandboxDriver;
   readonly uid: number;
   readonly isRootWritable: boolean;
-  readonly isDiskBounded: boolean;
   readonly isKillTold: boolean;
   run(
     command: string,

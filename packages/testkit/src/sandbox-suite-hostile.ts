@@ -20,7 +20,7 @@ interface Arena {
 export function defineHostile(context: SuiteContext): void {
   const arena = openArena(context);
   defineUsedUp(arena);
-  if (context.isDiskBounded) defineFullDisks(arena);
+  defineFullDisks(arena);
   if (!context.isRootWritable) defineReadOnlyRoot(arena);
   defineExecutorAttacks(arena);
   if (context.isKillTold) defineKilling(arena);
@@ -103,7 +103,6 @@ function defineUsedUp({ attack, victim, neighbour, assertWorks }: Arena): void {
   });
 }
 
-/** Not where the agent's files are on a disk of the machine: without root, nothing there is a hard limit. */
 function defineFullDisks({ attack, victim, assertWorks }: Arena): void {
   for (const folder of ['/workspace', '/tmp', '/dev/shm', '/run/millrace/own']) {
     test(`a full ${folder} is full, and the shell works on`, async () => {

@@ -4,6 +4,7 @@ import { after, before, describe } from 'node:test';
 import type { Sandbox, SandboxDriver } from '@millrace/server';
 import { type SuiteContext, timeoutMs } from './sandbox-suite-context.ts';
 import { defineHostile } from './sandbox-suite-hostile.ts';
+import { defineLayers } from './sandbox-suite-layers.ts';
 import { defineLife, definePrograms, defineWalls } from './sandbox-suite-machine.ts';
 import { definePython } from './sandbox-suite-python.ts';
 import { defineEnds, defineOutput, defineState, defineStopping } from './sandbox-suite-shell.ts';
@@ -16,14 +17,12 @@ export interface SandboxSuiteOptions {
   readonly hasIpython?: boolean;
   /** True where the agent has a machine that it may change as it likes, and that is gone with its sandbox. */
   readonly isRootWritable?: boolean;
-  /** False where what the agent writes goes to a disk that nothing bounds: the tests of full disks are not defined then. */
-  readonly isDiskBounded?: boolean;
   /** False where the holder does not say by which signal the executor ended: then the agent cannot be blamed for it. */
   readonly isKillTold?: boolean;
 }
 
 export function defineSandboxSuite(name: string, openDriver: () => Promise<SandboxDriver>, options: SandboxSuiteOptions = {}): void {
-  const { uid = 1000, hasIpython = true, isRootWritable = false, isDiskBounded = true, isKillTold = true } = options;
+  const { uid = 1000, hasIpython = true, isRootWritable = false, isKillTold = true } = options;
   describe(`sandbox: ${name}`, () => {
     let driver: SandboxDriver;
     let sandbox: Sandbox;
@@ -38,7 +37,6 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
       driver: () => driver,
       uid,
       isRootWritable,
-      isDiskBounded,
       isKillTold,
       run: (command, options = {}) => sandbox.runShell(command, { timeoutMs, ...options }),
     };
@@ -51,6 +49,7 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     describe('upload and download', () => defineTransfer(context));
     describe('walls', () => defineWalls(context));
     describe('life', () => defineLife(context));
+    describe('layers', () => defineLayers(context));
     describe('hostile agents', () => defineHostile(context));
   });
 }

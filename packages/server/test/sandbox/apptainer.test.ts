@@ -9,7 +9,16 @@ import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { openApptainerDriver, probeApptainer, type SandboxDriver, sleep } from '@millrace/server';
+import {
+  type LayerRequest,
+  openApptainerDriver,
+  probeApptainer,
+  type Sandbox,
+  type SandboxDriver,
+  type SandboxSpec,
+  sandboxConfig,
+  sleep,
+} from '@millrace/server';
 import { defineSandboxSuite, makeTinyImage } from '@millrace/testkit';
 
 const probe = await probeApptainer();
@@ -34,12 +43,14 @@ describe('apptainer', { skip }, () => {
     ...driver,
     open: (spec: Parameters<SandboxDriver['open']>[0], options: Parameters<SandboxDriver['open']>[1]) =>
       driver.open({ image, ...spec }, options),
+    ...(driver.freeze && {
+      freeze: (spec: SandboxSpec, request: LayerRequest) => driver.freeze?.({ image, ...spec }, request) ?? assert.fail(),
+    }),
   });
   defineSandboxSuite('apptainer', onImage, {
     uid: process.getuid?.() ?? 0,
     hasIpython: false,
     isRootWritable: true,
-    isDiskBounded: false,
     // Apptainer exits with 0 when a real-time signal has ended what it holds.
     isKillTold: false,
   });
@@ -56,9 +67,32 @@ describe('apptainer', { skip }, () => {
   });
 
   test('a missing image and a task without one are refused; nothing is left', async () => {
-    await assert.rejects(driver.open({}), { code: 'sandbox-refused', message: /names no image/ });
+    await assert.rejects(driver.open({}), { code: 'sandbox-refused', message: /names no image, and sandbox\.image names none/ });
     await assert.rejects(driver.open({ image: '/no/such.sif' }), { code: 'sandbox-refused', message: /no image \/no\/such\.sif/ });
     assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
+  });
+
+  test('a task without an image gets the one of the configuration', async () => {
+    const own = await openApptainerDriver({ runDir, config: sandboxConfig.parse({ image }) });
+    await using sandbox = await own.open({});
+    assert.equal((await sandbox.runShell('ls /usr/bin/wc', { timeoutMs })).output, '/usr/bin/wc\n');
+  });
+
+  test('a full disk is full everywhere in the image, and a fork finds all that was prepared in it', async () => {
+    await using sandbox = await driver.open({ image, limits: { diskMiB: 16 } });
+    assert.match((await sandbox.runShell('head -c 64M /dev/zero > /usr/large', { timeoutMs })).output, /No space left on device/);
+    const layer = join(folder, 'layer');
+    const prepare = async (own: Sandbox) => {
+      await own.runShell('echo made > /usr/made; rm /usr/bin/wc; echo new > /etc/passwd', { timeoutMs });
+    };
+    await driver.freeze?.({ image }, { folder: layer, prepare });
+    await using fork = await driver.open({ image, layer });
+    await using plain = await driver.open({ image });
+    const look = 'cat /usr/made; ls /usr/bin/wc';
+    assert.match((await fork.runShell(`${look}; rm /usr/made; cat /usr/made`, { timeoutMs })).output, /^made\nls: .*\ncat: .*\n$/);
+    assert.match((await plain.runShell(look, { timeoutMs })).output, /^cat: .*\n\/usr\/bin\/wc\n$/);
+    await using next = await driver.open({ image, layer });
+    assert.match((await next.runShell(look, { timeoutMs })).output, /^made\nls: .*\n$/);
   });
 
   test('an image without a C library runs the executor; one without bash is told so', async () => {
