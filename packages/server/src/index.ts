@@ -26,6 +26,7 @@ export { openLimiter } from './sandbox/limits.ts';
 export type {
   ExecOptions,
   ExecResult,
+  OpenOptions,
   PythonImage,
   PythonOptions,
   PythonResult,
@@ -35,6 +36,7 @@ export type {
   ShellResult,
   TransferOptions,
 } from './sandbox/sandbox.ts';
+export { idleMiB, openWarmPool, type WarmPool, type WarmPoolOptions } from './sandbox/warm-pool.ts';
 export type { AgentEnd, CollectContext, EvaluateContext, InitContext, Opening, Scenario, Score } from './scenario/scenario.ts';
 export { openServer, openWorker, type RunningServer, type RunningWorker } from './service.ts';
 export { EventTail } from './store/event-tail.ts';

@@ -60,7 +60,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   };
   return {
     name: 'apptainer',
-    open: async (spec, { signal } = {}) => openSandbox(launcher, { ...spec, ...grant(spec, config) }, signal),
+    open: async (spec, options = {}) => openSandbox(launcher, { ...spec, ...grant(spec, config) }, options),
     sweep: () => sweepOrphans(runDir),
   };
 }

@@ -43,12 +43,12 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
   };
   return {
     name: 'bubblewrap',
-    async open(spec, { signal } = {}) {
+    async open(spec, options = {}) {
       if (spec.image !== undefined) {
         const message = `the task asks for the image ${spec.image}, and bubblewrap runs none: set sandbox.driver to apptainer`;
         throw new RolloutError('sandbox-refused', message);
       }
-      return openSandbox(launcher, { ...spec, ...grant(spec, config) }, signal);
+      return openSandbox(launcher, { ...spec, ...grant(spec, config) }, options);
     },
     sweep: () => sweepOrphans(runDir),
   };

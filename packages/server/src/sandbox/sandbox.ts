@@ -110,13 +110,19 @@ export interface Sandbox extends AsyncDisposable {
   download(sandboxPath: string, hostPath: string, options?: TransferOptions): Promise<{ readonly skipped: readonly string[] }>;
 }
 
+export interface OpenOptions {
+  readonly signal?: AbortSignal;
+  /** For a sandbox that is started ahead: its wall time begins when this resolves. */
+  readonly handedOver?: Promise<void>;
+}
+
 export interface SandboxDriver {
   readonly name: string;
   /**
    * Writes the sandbox down, starts it and waits until its executor is ready. Throws `sandbox-start-failed` with what was seen,
    * and `sandbox-refused` when there is no such sandbox to be had.
    */
-  open(spec: SandboxSpec, options?: { readonly signal?: AbortSignal }): Promise<Sandbox>;
+  open(spec: SandboxSpec, options?: OpenOptions): Promise<Sandbox>;
   /** Removes what dead owners on this machine have left: processes and folders. Answers how many sandboxes there were. */
   sweep(): Promise<number>;
 }
