@@ -28,6 +28,7 @@ export type {
   ExecOptions,
   ExecResult,
   LayerRequest,
+  OpenOptions,
   PythonImage,
   PythonOptions,
   PythonResult,
@@ -37,6 +38,7 @@ export type {
   ShellResult,
   TransferOptions,
 } from './sandbox/sandbox.ts';
+export { idleMiB, openWarmPool, type WarmPool, type WarmPoolOptions } from './sandbox/warm-pool.ts';
 export type { AgentEnd, CollectContext, EvaluateContext, InitContext, Opening, Preparation, Scenario, Score } from './scenario/scenario.ts';
 export { openServer, openWorker, type RunningServer, type RunningWorker } from './service.ts';
 export { EventTail } from './store/event-tail.ts';

@@ -16,6 +16,7 @@ import { openBubblewrapDriver } from './sandbox/bubblewrap.ts';
 import { ImageCache } from './sandbox/image-cache.ts';
 import { LayerCache } from './sandbox/layer-cache.ts';
 import type { SandboxDriver } from './sandbox/sandbox.ts';
+import { openWarmPool } from './sandbox/warm-pool.ts';
 import { loadScenarios } from './scenario/load.ts';
 import { EventTail } from './store/event-tail.ts';
 import { openSqliteStore } from './store/sqlite.ts';
@@ -77,7 +78,7 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
   await using stack = new AsyncDisposableStack();
   const store = stack.use(await openStore(config));
   const loopLag = stack.use(openLoopLag());
-  const driver = await openDriver(config, log);
+  const driver = stack.use(openWarmPool(await openDriver(config, log), { config: config.sandbox.warm, log }));
   const conversation = await openConversation(tokenizer, modelOptions);
   const pace = new Pace();
   const pool = stack.use(new BackendPool({ log, pace, ...config.inference }));

@@ -73,7 +73,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   };
   return {
     name: 'apptainer',
-    open: async (spec, { signal } = {}) => openSandbox(launcher, toGranted(spec), signal),
+    open: async (spec, options = {}) => openSandbox(launcher, toGranted(spec), options),
     ...(access && { freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access }) }),
     sweep: () => sweepOrphans(runDir),
   };

@@ -57,7 +57,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
   };
   return {
     name: 'bubblewrap',
-    open: async (spec, { signal } = {}) => openSandbox(launcher, toGranted(spec), signal),
+    open: async (spec, options = {}) => openSandbox(launcher, toGranted(spec), options),
     ...(access && { freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access }) }),
     sweep: () => sweepOrphans(runDir),
   };

@@ -20,7 +20,7 @@ export const sandboxLimits = z.strictObject({
       'What one sandbox may write: to /workspace, and with Apptainer to all of its image. In memory, beside `memoryMiB`; with Apptainer as root, on the disk of `run`.',
     ),
   openFiles: z.int().min(64).default(4096).describe('Open files of one process.'),
-  wallSeconds: z.number().gt(0).default(86_400).describe('How long one sandbox lives at most, its waiting included.'),
+  wallSeconds: z.number().gt(0).default(86_400).describe('How long one sandbox lives at most, counted from when a rollout gets it.'),
 });
 
 /** Every limit with its number. */
@@ -49,6 +49,13 @@ export const sandboxConfig = z.strictObject({
     .boolean()
     .default(false)
     .describe("Lets tasks have the machine's network, with all that listens on its loopback address."),
+  warm: z
+    .strictObject({
+      sandboxes: z.int().min(0).default(2).describe('Sandboxes that each worker starts ahead, of those asked for lately; 0: none.'),
+      memoryMiB: z.int().min(0).default(256).describe('Memory for those of one worker, counted as 64 MiB each.'),
+      maxAgeSeconds: z.number().gt(0).max(86_400).default(300).describe('One that has waited so long is closed.'),
+    })
+    .prefault({}),
 });
 
 export type SandboxConfig = z.infer<typeof sandboxConfig>;

@@ -22,7 +22,7 @@ export async function freezeLayer(
   request: LayerRequest & { access: DiskAccess },
 ): Promise<void> {
   const { folder, prepare, signal, access } = request;
-  await using sandbox = await openSandbox(launcher, { ...spec, isToFreeze: true }, signal);
+  await using sandbox = await openSandbox(launcher, { ...spec, isToFreeze: true }, signal === undefined ? {} : { signal });
   await prepare(sandbox);
   await killPrograms(sandbox, signal);
   signal?.throwIfAborted();

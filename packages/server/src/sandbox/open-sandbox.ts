@@ -11,7 +11,7 @@ import { ExecutorClient } from './executor-client.ts';
 import { toSandbox } from './executor-sandbox.ts';
 import type { AgentEnd, Confinement, Granted, Limiter } from './limits.ts';
 import { makeSandboxFolder, makeSandboxId, recordProcess, removeTree } from './orphans.ts';
-import type { Sandbox, SandboxSpec } from './sandbox.ts';
+import type { OpenOptions, Sandbox, SandboxSpec } from './sandbox.ts';
 import { type HolderProgram, type SandboxProcess, startSandboxProcess } from './sandbox-process.ts';
 
 export interface SandboxLauncher {
@@ -53,7 +53,8 @@ export async function openRunDir(path: string): Promise<string> {
   return runDir;
 }
 
-export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, signal: AbortSignal | undefined): Promise<Sandbox> {
+export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, options: OpenOptions): Promise<Sandbox> {
+  const { signal, handedOver } = options;
   signal?.throwIfAborted();
   const { name, log } = launcher;
   const startMs = systemClock.monotonic();
@@ -74,9 +75,11 @@ export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, 
     started = startSandboxProcess({ ...holder, command }, { folder, connected: listener.connection });
     const recorded = started.inside.then((pid) => (pid === undefined ? undefined : recordProcess(folder, pid)));
     recorded.catch(() => {}); // where the start fails, its folder may be gone first
-    const sandbox = await waitUntilReady(listener, { id, folder, process: started, confinement, log, release }, signal);
+    const sandbox = await waitUntilReady(listener, { id, folder, process: started, confinement, log, release, handedOver }, signal);
     await recorded;
-    log.info('sandbox-start', { sandboxId: id, driver: name, ms: systemClock.monotonic() - startMs });
+    const ms = systemClock.monotonic() - startMs;
+    if (handedOver) log.info('sandbox-ahead', { sandboxId: id, driver: name, ms });
+    else log.info('sandbox-start', { sandboxId: id, driver: name, start: 'cold', ms });
     return sandbox;
   } catch (error) {
     await started?.kill();
@@ -116,6 +119,7 @@ interface Held {
   readonly confinement: Confinement;
   readonly log: Log;
   readonly release: Launch['release'];
+  readonly handedOver: OpenOptions['handedOver'];
 }
 
 async function waitUntilReady(listener: Listener, held: Held, signal: AbortSignal | undefined): Promise<Sandbox> {
@@ -153,11 +157,9 @@ function holdSandbox(socket: Socket, held: Held): { sandbox: Sandbox; ready: Pro
   const onBroken = (why: string) => {
     closing ??= die(why);
   };
-  const { wallSeconds } = held.confinement.limits;
-  const cancelWall = systemClock.after(Math.min(wallSeconds * 1000, longestTimerMs), () => {
-    closing ??= die('', { code: 'sandbox-limit', message: `its time is over (wallSeconds ${wallSeconds})` });
+  startWall(held, (end) => {
+    closing ??= die('', end);
   });
-  held.process.ended.then(cancelWall);
   const client = new ExecutorClient(socket, onBroken);
   async function end(): Promise<void> {
     client.close(new RolloutError('sandbox-died', `sandbox ${id} is closed`));
@@ -170,6 +172,24 @@ function holdSandbox(socket: Socket, held: Held): { sandbox: Sandbox; ready: Pro
     return closing;
   };
   return { sandbox: toSandbox({ id, client, died: died.signal, close }), ready: client.ready };
+}
+
+/** The wall clock of a sandbox that was started ahead waits with it. */
+function startWall({ confinement, process, handedOver }: Held, onOver: (end: AgentEnd) => void): void {
+  const { wallSeconds } = confinement.limits;
+  let isOver = false;
+  let cancel = () => {};
+  process.ended.then(() => {
+    isOver = true;
+    cancel();
+  });
+  const start = () => {
+    if (isOver) return;
+    const message = `its time is over (wallSeconds ${wallSeconds})`;
+    cancel = systemClock.after(Math.min(wallSeconds * 1000, longestTimerMs), () => onOver({ code: 'sandbox-limit', message }));
+  };
+  if (handedOver) handedOver.then(start);
+  else start();
 }
 
 /** What the agent did to its machine is not the machine's fault. */

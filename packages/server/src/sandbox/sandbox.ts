@@ -119,13 +119,19 @@ export interface Sandbox extends AsyncDisposable {
   download(sandboxPath: string, hostPath: string, options?: TransferOptions): Promise<{ readonly skipped: readonly string[] }>;
 }
 
+export interface OpenOptions {
+  readonly signal?: AbortSignal;
+  /** For a sandbox that is started ahead: its wall time begins when this resolves. */
+  readonly handedOver?: Promise<void>;
+}
+
 export interface SandboxDriver {
   readonly name: string;
   /**
    * Writes the sandbox down, starts it and waits until its executor is ready. Throws `sandbox-start-failed` with what was seen,
    * and `sandbox-refused` when there is no such sandbox to be had.
    */
-  open(spec: SandboxSpec, options?: { readonly signal?: AbortSignal }): Promise<Sandbox>;
+  open(spec: SandboxSpec, options?: OpenOptions): Promise<Sandbox>;
   /**
    * Opens a sandbox, prepares it, and keeps its files: /workspace, and with Apptainer all changes to the image; not /tmp, not
    * /dev/shm, and no process. Sandboxes with that `layer` find them as they were left, and what each changes is its own. Absent
