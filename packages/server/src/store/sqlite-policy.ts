@@ -15,8 +15,6 @@ interface PolicyRow {
   readonly since: number;
 }
 
-const unchanged: PolicyRow = { state: 'running', mode: null, pause: 0, flushes: 0, version: 0, since: 0 };
-
 export function policy(session: Session): PolicyRecord {
   const { state, mode, pause, flushes, version, since } = readRow(session);
   const sql = 'SELECT coalesce(sum(generating), 0) AS n FROM workers WHERE ended_at IS NULL';
@@ -80,10 +78,12 @@ export function settlePause(session: Session): void {
 }
 
 function readRow(session: Session): PolicyRow {
-  return session.one<PolicyRow>('SELECT state, mode, pause, flushes, version, since FROM policy WHERE id = 1') ?? unchanged;
+  const row = session.one<PolicyRow>('SELECT state, mode, pause, flushes, version, since FROM policy');
+  if (!row) throw new RolloutError('internal', 'the store has no policy');
+  return row;
 }
 
 function writeRow(session: Session, { state, mode, pause, flushes, version, since }: PolicyRow): void {
-  const sql = 'INSERT OR REPLACE INTO policy (id, state, mode, pause, flushes, version, since) VALUES (1, ?, ?, ?, ?, ?, ?)';
+  const sql = 'UPDATE policy SET state = ?, mode = ?, pause = ?, flushes = ?, version = ?, since = ?';
   session.run(sql, state, mode, pause, flushes, version, since);
 }

@@ -57,6 +57,7 @@ CREATE TABLE policy (
   version INTEGER NOT NULL,
   since INTEGER NOT NULL
 ) STRICT;
+INSERT INTO policy VALUES (1, 'running', NULL, 0, 0, 0, CAST(1000 * unixepoch('subsec') AS INTEGER));
 CREATE TABLE backends (
   id TEXT PRIMARY KEY,
   url TEXT NOT NULL,
