@@ -14,6 +14,7 @@ import {
   Ledger,
   openConversation,
   openVllmBackend,
+  PolicyGate,
   Session,
 } from '@millrace/server';
 import { makeRandom, qwen3Folder } from '@millrace/testkit';
@@ -127,10 +128,16 @@ async function generateFrom({ backend, conversation }: Bed, ids: readonly number
   return tokenIds;
 }
 
+function openGate(): PolicyGate {
+  const gate = new PolicyGate();
+  gate.tell({ state: 'running', pause: 0, flushes: 0, policyVersion: 0 });
+  return gate;
+}
+
 function begin({ pool }: Bed, tokenIds: ArrayLike<number>): Session {
   const ledger = new Ledger();
   ledger.appendPrompt({ tokenIds, text: '', messages: [] });
-  return new Session({ ledger, pool, sessionId: 'bench' });
+  return new Session({ ledger, pool, sessionId: 'bench', ...(process.env.GATE ? { gate: openGate() } : {}) });
 }
 
 async function sampleOnce(session: Session, { conversation }: Bed): Promise<Int32Array> {

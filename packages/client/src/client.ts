@@ -12,6 +12,10 @@ import {
   isTerminal,
   type JoinInput,
   mostListed,
+  type PauseInput,
+  type PolicyView,
+  policyView,
+  type ResumeInput,
   RolloutError,
   type RolloutState,
   type RolloutView,
@@ -65,6 +69,13 @@ export interface Client extends AsyncDisposable {
   /** From this moment on, or after an event id; never ends by itself. */
   events(options?: Waiting & { readonly after?: number }): AsyncIterable<Event>;
   status(options?: Waiting): Promise<ServiceStatus>;
+  readonly policy: {
+    get(options?: Waiting): Promise<PolicyView>;
+    /** Resolves when nothing is sampled any more, or when somebody has resumed meanwhile. */
+    pause(pause?: PauseInput, options?: Waiting): Promise<PolicyView>;
+    /** Sampling goes on under the version named, which is then that of all backends. */
+    resume(resume?: ResumeInput, options?: Waiting): Promise<PolicyView>;
+  };
   readonly backends: {
     join(backend: JoinInput): Promise<BackendView>;
     list(): Promise<readonly BackendView[]>;
@@ -119,8 +130,24 @@ export function openClient(options: ClientOptions): Client {
     },
     events,
     status,
+    policy: openPolicy(transport),
     backends: openBackends(transport),
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
+  };
+}
+
+function openPolicy(transport: Transport): Client['policy'] {
+  const { getPolicy, pausePolicy, resumePolicy } = routes;
+  return {
+    get: (waiting = {}) => transport.json({ method: 'GET', path: getPolicy.path, ...waiting }, policyView),
+    async pause(body = {}, waiting = {}) {
+      const poll = { query: { wait: pollSeconds }, waitMs: pollSeconds * 1000, body, ...waiting };
+      for (;;) {
+        const view = await transport.json({ method: 'POST', path: pausePolicy.path, ...poll }, policyView);
+        if (view.state !== 'pausing') return view;
+      }
+    },
+    resume: (body = {}, waiting = {}) => transport.json({ method: 'POST', path: resumePolicy.path, body, ...waiting }, policyView),
   };
 }
 

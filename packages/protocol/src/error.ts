@@ -46,6 +46,7 @@ export const errorTable = {
   'evaluate-failed': { blame: 'verifier', retryable: false, status: 500 },
   'evaluate-timeout': { blame: 'verifier', retryable: false, status: 500 },
   'artifact-too-large': { blame: 'policy', retryable: false, status: 500 },
+  'too-stale': { blame: 'service', retryable: true, status: 500 },
   'worker-lost': { blame: 'service', retryable: true, status: 500 },
 } as const satisfies Record<string, ErrorRow>;
 

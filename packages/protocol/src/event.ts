@@ -9,6 +9,8 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
  * - rollout-move: it went from one stage to the next; `data` has from, to and attempt
  * - rollout-cancel: a caller asked a running one to stop
  * - rollout-end: `data` has state, reward, stop_reason, code, blame and the timings
+ * - policy-pause: sampling is to stop, and a second time when it has; `data` has state (pausing or paused) and mode
+ * - policy-resume: sampling goes on; `data` has policy_version and caches_flushed
  */
 export const eventKinds = [
   'rollout-queue',
@@ -19,6 +21,8 @@ export const eventKinds = [
   'backend-join',
   'backend-drain',
   'backend-leave',
+  'policy-pause',
+  'policy-resume',
   'worker-start',
   'worker-end',
 ] as const;

@@ -66,6 +66,18 @@ export {
   workerId,
 } from './ids.ts';
 export {
+  type PauseInput,
+  type PauseMode,
+  type PolicyState,
+  type PolicyView,
+  pauseModes,
+  pauseRequest,
+  policyStates,
+  policyView,
+  type ResumeInput,
+  resumeRequest,
+} from './policy.ts';
+export {
   type CriticalError,
   criticalErrors,
   llmServerRequest,

@@ -69,6 +69,11 @@ export const limits = z
     evaluate_timeout_s: seconds(600),
     tool_timeout_s: seconds(60),
     max_retries: z.int().min(0).max(100).default(2).describe('How often a failure that is marked retryable is tried again.'),
+    max_staleness: z
+      .int()
+      .min(0)
+      .optional()
+      .describe('A rollout begun under weights that are more policy versions old than this begins again under the new ones.'),
   })
   .describe('Clocks charge only the time spent inside a stage, never waiting for a slot, a backend or new weights.');
 export type Limits = z.infer<typeof limits>;

@@ -5,6 +5,7 @@ import { type ZodObject, type ZodType, z } from 'zod';
 import { backendList, backendView, joinRequest } from './backend.ts';
 import type { ErrorCode } from './error.ts';
 import { backendId, groupId, rolloutId } from './ids.ts';
+import { pauseRequest, policyView, resumeRequest } from './policy.ts';
 import { llmServerRequest, processReply, processRequest, prorlCancelRequest, prorlReply, prorlStatus } from './prorl.ts';
 import { cancelReply, rolloutList, rolloutStates, rolloutView, submitReply, submitRequest } from './rollout.ts';
 import { trajectoryView } from './trajectory.ts';
@@ -20,7 +21,7 @@ export interface RouteReply {
 export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  readonly tag: 'rollouts' | 'backends' | 'service' | 'prorl';
+  readonly tag: 'rollouts' | 'backends' | 'policy' | 'service' | 'prorl';
   readonly summary: string;
   readonly params?: ZodObject;
   readonly query?: ZodObject;
@@ -145,6 +146,40 @@ export const routes = {
     params: backendParams,
     replies: { 200: json('The backend.', backendView) },
     errors: ['not-found'],
+  },
+  getPolicy: {
+    method: 'GET',
+    path: '/v1/policy',
+    tag: 'policy',
+    summary: 'Whether turns are sampled now, and under which weights.',
+    replies: { 200: json('The policy as it stands.', policyView) },
+    errors: [],
+  },
+  pausePolicy: {
+    method: 'POST',
+    path: '/v1/policy/pause',
+    tag: 'policy',
+    summary: 'Stop sampling, so that the weights can be changed. Rollouts wait, uncharged; submissions go on.',
+    query: z.strictObject({
+      wait: z.coerce
+        .number()
+        .min(0)
+        .max(longestWaitSeconds)
+        .default(0)
+        .describe('Seconds to wait until nothing is sampled any more before answering as it stands.'),
+    }),
+    body: pauseRequest,
+    replies: { 200: json('The policy as it stands.', policyView) },
+    errors: [...bodyErrors],
+  },
+  resumePolicy: {
+    method: 'POST',
+    path: '/v1/policy/resume',
+    tag: 'policy',
+    summary: 'Go on sampling. The version named becomes that of all backends; a lower one than the present is a conflict.',
+    body: resumeRequest,
+    replies: { 200: json('The policy as it stands.', policyView) },
+    errors: ['conflict', ...bodyErrors],
   },
   readEvents: {
     method: 'GET',

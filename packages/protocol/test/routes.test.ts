@@ -15,7 +15,7 @@ test('no two routes share a method and a path, and every place in a path has its
 });
 
 test('our own routes are versioned, and only what machines and old clients expect is not', () => {
-  for (const { path, tag } of table) if (tag === 'rollouts' || tag === 'backends') assert.match(path, /^\/v1\//);
+  for (const { path, tag } of table) if (tag === 'rollouts' || tag === 'backends' || tag === 'policy') assert.match(path, /^\/v1\//);
 });
 
 test('the errors of a route are in the error table', () => {

@@ -10,6 +10,7 @@ export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
 export { renderConfigDoc } from './config-doc.ts';
 export type { Backend, BackendRecord, GenerateRequest, Generation } from './inference/backend.ts';
 export { openBackend } from './inference/open-backend.ts';
+export { PolicyGate, type PolicyRecord } from './inference/policy-gate.ts';
 export { BackendPool, type Lease } from './inference/pool.ts';
 export { Session } from './inference/session.ts';
 export { openVllmBackend } from './inference/vllm.ts';

@@ -119,7 +119,12 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
       });
     });
 
-    for (const [fault, code] of faultCodes) {
+    // One logprob too few looks like llama.cpp's missing ones, for which it is no use to try again.
+    const codes = faultCodes.map(([fault, code]) =>
+      dialect === 'llamacpp' && fault === 'misaligned' ? ([fault, 'backend-refused'] as const) : ([fault, code] as const),
+    );
+
+    for (const [fault, code] of codes) {
       test(`${String(fault)} is ${code}, and the next request is served`, async () => {
         await using bed = await openBed({ faults: scriptedFaults([fault]) });
         await assert.rejects(bed.backend.generate(makeRequest()), (error) => error instanceof RolloutError && error.code === code);
@@ -180,7 +185,21 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
       assert.deepEqual(partial.logprobs, whole.logprobs.slice(0, partial.tokenIds.length));
     });
 
-    for (const [fault, code] of faultCodes) {
+    test('a call that may be cut keeps what was sampled until then, where the server gives it', async () => {
+      await using bed = await openBed({ tokenMs: 2, policy: () => ({ text: 'one two three '.repeat(10) }) });
+      const cut = new AbortController();
+      bed.fake.events.on('tokens', (count: number) => count >= 9 && cut.abort());
+      if (dialect === 'llamacpp') bed.fake.events.once('request', () => cut.abort());
+      const partial = await bed.backend.generate(makeRequest({ cut: cut.signal }));
+      const whole = await bed.backend.generate(makeRequest({ cut: new AbortController().signal }));
+      assert.deepEqual([partial.finishReason, whole.finishReason], ['abort', 'stop']);
+      const { length } = partial.tokenIds;
+      assert.ok(dialect === 'llamacpp' ? length === 0 : length >= 3 && length < whole.tokenIds.length, `${length} tokens`);
+      assert.deepEqual(partial.tokenIds, whole.tokenIds.slice(0, length));
+      assert.deepEqual(partial.logprobs, whole.logprobs.slice(0, length));
+    });
+
+    for (const [fault, code] of codes) {
       test(`${String(fault)} is ${code} in a stream too`, async () => {
         await using bed = await openBed({ faults: scriptedFaults([fault]) });
         const call = bed.backend.generate(makeRequest({ onTokens: () => {} }));

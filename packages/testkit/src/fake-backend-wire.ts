@@ -59,13 +59,13 @@ export interface FakeDialect {
   error(status: number, message: string): Json;
 }
 
-export function toOutput({ promptIds }: FakeRequest, { tokenIds, finishReason, text }: FakeAnswer): FakeOutput {
-  const logprobs = Array.from(tokenIds, (id, i) => fakeLogprob(promptIds.length + i, id));
+export function toOutput({ promptIds }: FakeRequest, { tokenIds, finishReason, text }: FakeAnswer, weights: number): FakeOutput {
+  const logprobs = Array.from(tokenIds, (id, i) => fakeLogprob(promptIds.length + i, id, weights));
   return { tokenIds: Array.from(tokenIds), logprobs, promptTokens: promptIds.length, finishReason, text };
 }
 
 /** How many tokens each event of a stream brings at most. */
-const tokensPerEvent = 3;
+export const tokensPerEvent = 3;
 
 /** The output in parts; only the last is told how it ended. */
 export function splitOutput(output: FakeOutput, { isCumulative }: { isCumulative: boolean }): (FakeOutput & { isLast: boolean })[] {
@@ -91,6 +91,7 @@ export type OutputFault = (typeof outputFaults)[number];
 
 export function spoilOutput(output: FakeOutput, fault: OutputFault): FakeOutput {
   const { tokenIds, logprobs = [] } = output;
+  const half = Math.floor(tokenIds.length / 2);
   switch (fault) {
     case 'misaligned':
       return { ...output, logprobs: logprobs.slice(0, -1) };
@@ -107,7 +108,7 @@ export function spoilOutput(output: FakeOutput, fault: OutputFault): FakeOutput 
     case 'wrong-prompt':
       return { ...output, promptTokens: output.promptTokens + 1 };
     case 'abort':
-      return { ...output, finishReason: 'abort' };
+      return { ...output, tokenIds: tokenIds.slice(0, half), logprobs: logprobs.slice(0, half), finishReason: 'abort' };
   }
 }
 

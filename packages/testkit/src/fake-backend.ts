@@ -5,15 +5,25 @@ import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
-import { setTimeout as delay } from 'node:timers/promises';
+import { makeAnswer } from './fake-backend-answer.ts';
 import type { Fault, Faults } from './fake-backend-faults.ts';
+import { paceAnswer, paceEvents, pause } from './fake-backend-pace.ts';
 import { writeEvents, writeJson, writeSpoiled } from './fake-backend-spoil.ts';
-import { type FakeTokens, findAssistantStarts, openFakeTokens } from './fake-backend-tokens.ts';
-import { type FakeAnswer, type FakeDialect, type FakeRequest, isRecord, outputFaults, spoilOutput, toOutput } from './fake-backend-wire.ts';
+import { type FakeTokens, openFakeTokens } from './fake-backend-tokens.ts';
+import {
+  type FakeAnswer,
+  type FakeDialect,
+  type FakeRequest,
+  isRecord,
+  outputFaults,
+  spoilOutput,
+  tokensPerEvent,
+  toOutput,
+} from './fake-backend-wire.ts';
 import { llamacppCompletion } from './fake-llamacpp.ts';
 import { sglangGenerate } from './fake-sglang.ts';
-import { toVllmError, vllmCompletions, vllmGenerate } from './fake-vllm.ts';
-import type { Policy, PolicyInput } from './policy.ts';
+import { toVllmError, toVllmMetrics, vllmCompletions, vllmGenerate } from './fake-vllm.ts';
+import type { Policy } from './policy.ts';
 
 export type Latency =
   | number
@@ -24,6 +34,10 @@ export interface FakeBackendOptions {
   /** Qwen3's where it is absent. */
   readonly tokens?: FakeTokens;
   readonly latencyMs?: Latency;
+  /** What each token takes, after the latency; a stream is written as they come. */
+  readonly tokenMs?: number;
+  /** Go into every logprob, so that a token shows which weights sampled it. */
+  readonly weights?: number;
   readonly faults?: Faults;
   readonly port?: number;
   readonly model?: string;
@@ -42,7 +56,7 @@ const dialects = [vllmGenerate, vllmCompletions, sglangGenerate, llamacppComplet
 export class FakeBackend implements AsyncDisposable {
   /** The newest requests, oldest first. */
   readonly requests: FakeRequest[] = [];
-  /** `request`, `answer` and `abort` (the caller went away), each with the FakeRequest. */
+  /** `request`, `answer` and `abort` (the caller went away), each with the FakeRequest; `tokens`, with their count so far, where they take time. */
   readonly events = new EventEmitter();
   readonly #options: FakeBackendOptions;
   readonly #tokens: FakeTokens;
@@ -53,6 +67,9 @@ export class FakeBackend implements AsyncDisposable {
   #latency: Latency;
   #faults: Faults | undefined;
   #weightVersion: string;
+  #weights: number;
+  /** How to abort what is under way, by its request id. */
+  readonly #aborts = new Map<unknown, AbortController>();
   #generations = 0;
   #misses = 0;
   #running = 0;
@@ -64,6 +81,7 @@ export class FakeBackend implements AsyncDisposable {
     this.#latency = options.latencyMs ?? 0;
     this.#faults = options.faults;
     this.#weightVersion = options.weightVersion ?? 'default';
+    this.#weights = options.weights ?? 0;
     this.#server.keepAliveTimeout = 60_000;
   }
 
@@ -82,12 +100,21 @@ export class FakeBackend implements AsyncDisposable {
     return this.#misses;
   }
 
+  get #metrics(): string {
+    const [running, sampled, ended] = [this.#running, this.#sampledTokens, this.#generations - this.#running];
+    return toVllmMetrics(this.#options.model ?? 'fake', { running, sampled, ended });
+  }
+
   get inFlight(): number {
     return this.#running;
   }
 
   setLatency(latencyMs: Latency): void {
     this.#latency = latencyMs;
+  }
+
+  setWeights(weights: number): void {
+    this.#weights = weights;
   }
 
   setWeightVersion(version: string): void {
@@ -122,6 +149,8 @@ export class FakeBackend implements AsyncDisposable {
     }
     if (dialect && !(dialect === vllmGenerate && this.#options.withoutGenerate)) return await this.#generate(dialect, request, response);
     switch (`${request.method} ${path}`) {
+      case 'POST /abort_request':
+        return await this.#abort(request, response);
       case 'POST /tokenize':
         return await this.#tokenize(request, response);
       case 'GET /health':
@@ -137,7 +166,7 @@ export class FakeBackend implements AsyncDisposable {
       case 'GET /version':
         return writeJson(response, 200, { version: '0.28.0' });
       case 'GET /metrics':
-        response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4' }).end(this.#metrics());
+        response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4' }).end(this.#metrics);
         return;
       default:
         return this.#miss(response);
@@ -167,11 +196,11 @@ export class FakeBackend implements AsyncDisposable {
     this.#running += 1;
     this.events.emit('request', request);
     try {
-      const answer = this.#answer(request, dialect.defaultMaxTokens ?? room);
+      const speaker = { policy: this.#options.policy, tokens: this.#tokens, defaultMaxTokens: dialect.defaultMaxTokens ?? room };
+      const answer = makeAnswer(request, speaker);
       const fault = this.#faults?.(index);
       if (!(await this.#wait(response, { index, answer, request, fault }))) return void this.events.emit('abort', request);
-      this.#sampledTokens += answer.tokenIds.length;
-      this.#write(response, dialect, { request, answer, fault, index });
+      await this.#write(response, dialect, { request, answer, fault, index });
       const isSilent = fault === 'hang' || fault === 'stuck';
       if (isSilent && !response.closed) await once(response, 'close');
       this.events.emit(isSilent ? 'abort' : 'answer', request);
@@ -180,24 +209,51 @@ export class FakeBackend implements AsyncDisposable {
     }
   }
 
-  #write(
+  async #write(
     response: ServerResponse,
     dialect: FakeDialect,
-    { request, answer, fault, index }: { request: FakeRequest; answer: FakeAnswer; fault: Fault | undefined; index: number },
-  ): void {
-    const { model = 'fake' } = this.#options;
+    { request, answer: wanted, fault, index }: { request: FakeRequest; answer: FakeAnswer; fault: Fault | undefined; index: number },
+  ): Promise<void> {
+    const { model = 'fake', tokenMs = 0 } = this.#options;
+    const onTokens = (count: number) => this.events.emit('tokens', count);
+    const isPaced = tokenMs > 0 && typeof fault !== 'string';
+    const isStream = request.options.stream === true || request.sampling.stream === true;
+    const answer = isPaced && !isStream ? await this.#sample(response, request, wanted) : wanted;
+    this.#sampledTokens += answer.tokenIds.length;
     const { decode } = this.#tokens;
     const outputFault = outputFaults.find((kind) => kind === fault);
-    const whole = toOutput(request, answer);
+    const whole = toOutput(request, answer, this.#weights);
     const output = outputFault ? spoilOutput(whole, outputFault) : whole;
     const endsInside = (tokenIds: readonly unknown[]) => decode(tokenIds.map(Number)).endsWith('\ufffd');
     const server = { model, index, weightVersion: this.#weightVersion, endsInside };
     const events = dialect.events?.(request, output, server);
     const isStreamed = typeof fault !== 'string' || outputFault !== undefined || fault === 'stuck';
     const reply = dialect.reply(request, output, server);
-    if (events && isStreamed) writeEvents(response, events, fault);
+    if (events && isPaced)
+      await paceEvents(response, events, { eventMs: tokensPerEvent * tokenMs, onEvent: (i) => onTokens(tokensPerEvent * i) });
+    else if (events && isStreamed) writeEvents(response, events, fault);
     else if (typeof fault === 'string') writeSpoiled(response, reply, { fault, dialect });
     else writeJson(response, 200, reply);
+  }
+
+  /** What is aborted by its id or by its caller's going ends early. */
+  async #sample(response: ServerResponse, { options }: FakeRequest, answer: FakeAnswer): Promise<FakeAnswer> {
+    const { tokenMs = 0 } = this.#options;
+    const controller = new AbortController();
+    this.#aborts.set(options.rid, controller);
+    response.once('close', () => controller.abort());
+    try {
+      return await paceAnswer(answer, { tokenMs, aborted: controller.signal, onTokens: (count) => this.events.emit('tokens', count) });
+    } finally {
+      this.#aborts.delete(options.rid);
+    }
+  }
+
+  /** As SGLang does it: the aborted request itself is answered, with what there is. */
+  async #abort(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const json: unknown = await readText(incoming).then(JSON.parse, () => undefined);
+    this.#aborts.get(isRecord(json) ? json.rid : undefined)?.abort();
+    response.writeHead(200).end();
   }
 
   /** False when the caller has gone before the time is up. */
@@ -211,30 +267,9 @@ export class FakeBackend implements AsyncDisposable {
     const gone = new AbortController();
     const abort = () => gone.abort();
     response.once('close', abort);
-    await delay(ms, undefined, { signal: gone.signal }).catch(() => undefined); // an abort shows in the signal
+    const isThere = await pause(ms, gone.signal);
     response.off('close', abort);
-    return !gone.signal.aborted;
-  }
-
-  #answer({ promptIds, maxTokens: asked, headers }: FakeRequest, defaultMaxTokens: number): FakeAnswer {
-    const maxTokens = asked ?? defaultMaxTokens;
-    const { decode, encode, endOfTurnId } = this.#tokens;
-    const starts = findAssistantStarts(promptIds, this.#tokens);
-    const input: PolicyInput = {
-      promptIds,
-      maxTokens,
-      turn: Math.max(0, starts.length - 1),
-      sessionId: headers['x-session-id']?.toString(),
-      decode: () => decode(promptIds),
-      opening: () => decode(promptIds.subarray(0, starts[0])),
-      tail: (n) => decode(promptIds.subarray(-n)),
-      encode,
-    };
-    const said = this.#options.policy(input);
-    const whole = Int32Array.from([...('text' in said ? encode(said.text) : said.tokenIds), endOfTurnId]);
-    const tokenIds = whole.subarray(0, maxTokens);
-    const finishReason = whole.length > maxTokens ? 'length' : 'stop';
-    return { tokenIds, finishReason, text: 'text' in said && finishReason === 'stop' ? said.text : '' };
+    return isThere;
   }
 
   async #tokenize(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -244,18 +279,6 @@ export class FakeBackend implements AsyncDisposable {
     if (typeof prompt !== 'string') return writeJson(response, 400, toVllmError(400, 'the fake backend tokenizes a prompt only'));
     const tokens = Array.from(this.#tokens.encode(prompt));
     writeJson(response, 200, { count: tokens.length, max_model_len: maxModelLen, tokens, token_strs: null });
-  }
-
-  #metrics(): string {
-    const { model = 'fake' } = this.#options;
-    const rows = [
-      ['gauge', 'num_requests_running', this.#running],
-      ['gauge', 'num_requests_waiting', 0],
-      ['gauge', 'kv_cache_usage_perc', 0],
-      ['counter', 'generation_tokens_total', this.#sampledTokens],
-      ['counter', 'request_success_total', this.#generations - this.#running],
-    ];
-    return rows.map(([kind, name, value]) => `# TYPE vllm:${name} ${kind}\nvllm:${name}{model_name="${model}"} ${value}\n`).join('');
   }
 }
 

@@ -59,6 +59,17 @@ export function toVllmError(status: number, message: string): Json {
   return { error: { message, type, param: null, code: status } };
 }
 
+export function toVllmMetrics(model: string, counts: { running: number; sampled: number; ended: number }): string {
+  const rows = [
+    ['gauge', 'num_requests_running', counts.running],
+    ['gauge', 'num_requests_waiting', 0],
+    ['gauge', 'kv_cache_usage_perc', 0],
+    ['counter', 'generation_tokens_total', counts.sampled],
+    ['counter', 'request_success_total', counts.ended],
+  ];
+  return rows.map(([kind, name, value]) => `# TYPE vllm:${name} ${kind}\nvllm:${name}{model_name="${model}"} ${value}\n`).join('');
+}
+
 function parseParts(
   route: 'generate' | 'completions',
   { ids, ...parts }: Pick<FakeRequest, 'sampling' | 'options' | 'headers'> & { readonly ids: Int32Array | string },

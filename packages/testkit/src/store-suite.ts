@@ -5,6 +5,7 @@ import type { OpenBed } from './store-bed.ts';
 import { defineCallerTests } from './store-suite-callers.ts';
 import { defineClaimTests } from './store-suite-claims.ts';
 import { defineLogTests } from './store-suite-log.ts';
+import { definePolicyTests } from './store-suite-policy.ts';
 import { defineWorkerTests } from './store-suite-workers.ts';
 
 export function defineStoreSuite(name: string, openBed: OpenBed): void {
@@ -13,5 +14,6 @@ export function defineStoreSuite(name: string, openBed: OpenBed): void {
     defineClaimTests(openBed);
     defineWorkerTests(openBed);
     defineLogTests(openBed);
+    definePolicyTests(openBed);
   });
 }

@@ -5,7 +5,7 @@ import { type Limits, type Message, RolloutError, type Sampling, type StopReason
 import { type Clock, systemClock } from '../base/clock.ts';
 import { Expired } from '../base/deadline.ts';
 import { Pace } from '../base/pace.ts';
-import type { Session } from '../inference/session.ts';
+import type { SampledTurn, Session } from '../inference/session.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { chooseAnswerRoom, chooseTurnTokens, fitAnswers } from '../trajectory/budget.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
@@ -107,17 +107,24 @@ async function sampleTurn({ session, conversation, tools, sampling, limits, tall
   const { ledger } = session;
   const maxTokens = chooseTurnTokens(ledger.length, limits, sampling);
   if (maxTokens === 0) return undefined;
-  const request = { sampling, maxTokens, stopTokenIds: conversation.stopTokenIds, signal };
-  const generation = await session.sample(request).catch(passContextLength);
-  if (!generation) return undefined;
+  const parts: Int32Array[] = [];
+  const keep = (part: SampledTurn, messages: readonly Message[] = []) => {
+    parts.push(part.tokenIds);
+    ledger.appendSampled({ ...part, text: conversation.decodeTurn(part.tokenIds), messages });
+  };
+  const request = { sampling, maxTokens, stopTokenIds: conversation.stopTokenIds, signal, onPart: (part: SampledTurn) => keep(part) };
+  const last = await session.sample(request).catch(passContextLength);
+  if (!last) return undefined;
   tally.turns += 1;
-  const text = conversation.decodeTurn(generation.tokenIds);
-  const specs = tools.map((tool) => tool.spec);
-  const { content, calls, malformed } = conversation.parseTurn(text, specs);
+  // Read as one: a call or a character may begin in one part and end in the next.
+  const tokenIds = parts.length === 0 ? last.tokenIds : Int32Array.from([...parts, last.tokenIds].flatMap((part) => [...part]));
+  const { content, calls, malformed } = conversation.parseTurn(
+    conversation.decodeTurn(tokenIds),
+    tools.map((tool) => tool.spec),
+  );
   tally.malformedCalls += malformed.length;
-  const said: Message = { role: 'assistant', content, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
-  ledger.appendSampled({ ...generation, text, messages: [said] });
-  return { content, calls, malformed, tokens: generation.tokenIds.length, cut: generation.finishReason === 'length' };
+  keep(last, [{ role: 'assistant', content, ...(calls.length > 0 ? { tool_calls: calls } : {}) }]);
+  return { content, calls, malformed, tokens: tokenIds.length, cut: last.finishReason === 'length' };
 }
 
 /** The server's context may be smaller than the rollout's limit: the context is full all the same. */

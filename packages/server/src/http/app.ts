@@ -19,6 +19,7 @@ import { answerBrokenRequest, answerUnknown, sendError, toAnswer } from './error
 import { EventFeed } from './event-feed.ts';
 import { acceptJson } from './json-body.ts';
 import { openMetrics } from './metrics.ts';
+import { mountPolicy } from './policy-routes.ts';
 import { mountProrl } from './prorl.ts';
 import { mountRollouts } from './rollout-routes.ts';
 import { mountService } from './service-routes.ts';
@@ -48,6 +49,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   hook(app, context);
   mountRollouts(app, context);
   mountBackends(app, context);
+  mountPolicy(app, context);
   mountService(app, context);
   mountProrl(app, context);
 

@@ -1,12 +1,16 @@
-// Callers that wait for a rollout's end, by its id. An event wakes them; nobody polls, and whoever hangs up is forgotten.
+// Callers that wait for a rollout's end, by its id, or for the policy to change. An event wakes them; nobody polls, and whoever
+// hangs up is forgotten.
 
 import type { Event, RolloutId } from '@millrace/protocol';
 import type { Clock } from '../base/clock.ts';
 
 export interface Watch extends Disposable {
-  /** Resolves at the rollout's end, after `ms`, when the signal aborts or when the service drains, whichever is first. */
+  /** Resolves at the event waited for, after `ms`, when the signal aborts or when the service drains, whichever is first. */
   until(options: { readonly ms?: number; readonly signal: AbortSignal }): Promise<void>;
 }
+
+/** No rollout's id begins so. */
+const policyKey = '/policy';
 
 export class EndWaiters {
   readonly #clock: Clock;
@@ -23,6 +27,14 @@ export class EndWaiters {
 
   /** Ends that come after this call are seen by `until`, so the state is to be read between the two. */
   watch(id: RolloutId): Watch {
+    return this.#watch(id);
+  }
+
+  watchPolicy(): Watch {
+    return this.#watch(policyKey);
+  }
+
+  #watch(id: string): Watch {
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiting = this.#byId.get(id) ?? new Set();
     this.#byId.set(id, waiting.add(resolve));
@@ -44,8 +56,8 @@ export class EndWaiters {
 
   push(events: readonly Event[]): void {
     for (const event of events) {
-      if (event.kind !== 'rollout-end' || event.rollout_id === undefined) continue;
-      for (const wake of this.#byId.get(event.rollout_id) ?? []) wake();
+      const key = event.kind === 'rollout-end' ? event.rollout_id : event.kind.startsWith('policy-') ? policyKey : undefined;
+      if (key !== undefined) for (const wake of this.#byId.get(key) ?? []) wake();
     }
   }
 

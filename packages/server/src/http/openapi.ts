@@ -52,7 +52,12 @@ function toOperation(name: string, route: Route): Json {
     parameters: [...toParameters(route.params, 'path'), ...toParameters(route.query, 'query')],
     ...(route.body === undefined
       ? {}
-      : { requestBody: { required: true, content: { 'application/json': { schema: toSchema(route.body, 'input') } } } }),
+      : {
+          requestBody: {
+            required: !route.body.safeParse(undefined).success,
+            content: { 'application/json': { schema: toSchema(route.body, 'input') } },
+          },
+        }),
     responses: { ...Object.fromEntries(replies), ...toErrorResponses(route) },
   };
 }

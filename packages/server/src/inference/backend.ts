@@ -29,7 +29,7 @@ export interface GenerateRequest {
   readonly signal: AbortSignal;
   /** Told of the tokens as they come, where the server can stream them exactly; each token once, in order. */
   readonly onTokens?: (tokenIds: Int32Array, logprobs: Float32Array) => void;
-  /** Ends the generation with what has come so far, as `abort`: nothing, unless it was streamed. */
+  /** Ends the generation with what the server gives of it, as `abort`: nothing, where it is neither streamed nor answers an abort. */
   readonly cut?: AbortSignal;
 }
 

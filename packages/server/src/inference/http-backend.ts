@@ -24,6 +24,21 @@ export type Send = (route: Route, request: GenerateRequest) => Promise<Answer>;
 /** A reply, or what became of it where it was streamed or cut off. */
 export type Answer = Reply & { readonly generation?: Generation };
 
+/** Tells the server something beside a generation. What it answers matters to nobody; what fails is thrown. */
+export function openControl(record: BackendRecord, { dispatcher }: HttpBackendOptions) {
+  const base = record.url.replace(/\/+$/, '');
+  return async (path: string, body: Record<string, unknown>, { signal }: { readonly signal: AbortSignal }): Promise<void> => {
+    await post({
+      url: `${base}${path}`,
+      headers: toAuthorization(record),
+      body: [Buffer.from(JSON.stringify(body))],
+      maxReplyBytes: 1 << 16,
+      signal,
+      ...(dispatcher ? { dispatcher } : {}),
+    });
+  };
+}
+
 /** Warns once for each way in which this backend's logprobs do not fit a request. */
 export function openSend(record: BackendRecord, { dispatcher, log = silentLog, pace, stallMs }: HttpBackendOptions): Send {
   const base = record.url.replace(/\/+$/, '');
@@ -76,11 +91,15 @@ function maxReplyBytes({ promptTokens, maxTokens }: GenerateRequest): number {
 }
 
 /** The session goes out under every name that a router in front of the servers may look for. */
-function toHeaders({ apiKey }: BackendRecord, { sessionId, requestId }: GenerateRequest): Record<string, string> {
+function toHeaders(record: BackendRecord, { sessionId, requestId }: GenerateRequest): Record<string, string> {
   return {
     'x-session-id': sessionId,
     'x-smg-routing-key': sessionId,
     'x-request-id': requestId,
-    ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+    ...toAuthorization(record),
   };
+}
+
+function toAuthorization({ apiKey }: BackendRecord): Record<string, string> {
+  return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
 }

@@ -1,7 +1,7 @@
 // llama.cpp's /completion on the wire. Its list of probabilities may be shorter than its list of tokens, so the two are held
 // against each other id by id, and a token without a logprob refuses the whole reply. It is never streamed: the stream leaves the same tokens out.
 
-import type { FinishReason } from '@millrace/protocol';
+import { type FinishReason, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
 import { array, parseReply, type Route, refuse, toGeneration } from './wire.ts';
@@ -30,7 +30,7 @@ export const llamacppRoute: Route = {
       throw refuse('tokens sampled from a shifted context; start llama-server without --context-shift');
     const generation = toGeneration(request, {
       tokenIds: tokens,
-      logprobs: alignLogprobs(tokens, reply.completion_probabilities ?? []),
+      logprobs: reply.completion_probabilities ? alignLogprobs(tokens, reply.completion_probabilities) : [],
       finishReason: toFinishReason(reply.stop_type),
       promptTokens: tokens_evaluated,
       cachedTokens: reply.timings?.cache_n,
@@ -91,14 +91,18 @@ function alignLogprobs(tokens: readonly unknown[], entries: readonly unknown[]):
   const logprobs: unknown[] = [];
   for (const [at, id] of tokens.entries()) {
     const entry = entries[at];
-    if (!isEntry(entry) || entry.id !== id) {
+    if (isEntry(entry) && entry.id === id) logprobs.push(entry.logprob);
+    else if (entries.length >= tokens.length) throw refuse(`the logprob of another token than ${JSON.stringify(id)} at ${at}`);
+    else {
       const counts = `${entries.length} of ${tokens.length} tokens have one`;
-      throw refuse(
+      // Not to be tried again: sampling until a reply happens to have them all would keep such tokens out of the data
+      // without a word, and what is left would no longer be what the policy says.
+      throw new RolloutError(
+        'backend-refused',
         `no logprob for token ${JSON.stringify(id)} at ${at} (${counts}): llama.cpp leaves out tokens that end inside a UTF-8 ` +
           'character. Such text can only be trained on with another server: serve the model with vLLM or SGLang',
       );
     }
-    logprobs.push(entry.logprob);
   }
   if (entries.length > tokens.length) throw refuse(`${entries.length} logprobs for ${tokens.length} tokens`);
   return logprobs;

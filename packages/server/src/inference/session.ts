@@ -1,5 +1,5 @@
-// One rollout's sampling: its ledger, its backend, and what happens when that one fails. Every try goes out with the same ids,
-// so a retried turn is the turn that it would have been.
+// One rollout's sampling: its ledger, its backend, and what happens when that one fails or the weights change. Every try goes out
+// with the same ids, so a retried turn is the turn that it would have been; a turn that was cut goes on from the ids that it has.
 
 import { randomUUID } from 'node:crypto';
 import { type BackendId, RolloutError, type Sampling } from '@millrace/protocol';
@@ -7,19 +7,24 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { retry } from '../base/retry.ts';
 import type { Ledger } from '../trajectory/ledger.ts';
 import type { Backend, Generation } from './backend.ts';
+import type { Pass, PolicyGate } from './policy-gate.ts';
 import type { BackendPool, Lease } from './pool.ts';
 
 export interface SessionOptions {
   readonly ledger: Ledger;
   readonly pool: BackendPool;
+  /** Passed before each call; absent where the weights never change. */
+  readonly gate?: PolicyGate;
+  /** How many policy versions the first sampled token may be behind the present one. */
+  readonly maxStaleness?: number;
   /** The same for every call, so that outer routers keep the rollout on one server. */
   readonly sessionId: string;
-  /** Wraps each wait for a backend to exist and each pause after a failed call, which no clock may charge. */
+  /** Wraps each wait for a backend or for new weights and each pause after a failed call, which no clock may charge. */
   readonly uncharged?: <T>(wait: () => Promise<T>) => Promise<T>;
-  /** Gives back what a failed call took: the agent pays only for those that were answered. */
+  /** Gives back what a call took that brought nothing: the agent pays only for those that were answered. */
   readonly refund?: (ms: number) => void;
   readonly clock?: Clock;
-  /** Calls per turn at most, and the pause after the first that fails. */
+  /** Calls at most without a token between them, and the pause after the first that fails. */
   readonly attempts?: number;
   readonly delayMs?: number;
 }
@@ -29,36 +34,55 @@ export interface SampleOptions {
   readonly maxTokens: number;
   readonly stopTokenIds: readonly number[];
   readonly signal: AbortSignal;
+  /** Puts a part of the turn that was cut into the ledger, from which the rest is sampled. Where it is absent, the part is lost. */
+  readonly onPart?: (part: SampledTurn) => void;
 }
 
 export interface SampledTurn extends Generation {
   readonly backend: BackendId;
   /** The weights at the call's start and at its end. */
   readonly policyVersions: { readonly first: number; readonly last: number };
-  /** Failed calls before this one. */
+  /** Calls before this one, from the same ids, that brought nothing. */
   readonly retries: number;
 }
 
-interface Held {
+interface Admitted {
   readonly lease: Lease;
   readonly backend: Backend;
+  readonly pass: Pass | undefined;
+}
+
+/** One part of a turn on its way: how many tokens are still to come, and how many calls brought none of them. */
+interface Wanted extends SampleOptions {
+  retries: number;
 }
 
 export class Session implements Disposable {
   readonly ledger: Ledger;
   readonly #options: SessionOptions;
   #lease: Lease | undefined;
+  #flushes: number | undefined;
 
   constructor(options: SessionOptions) {
     this.ledger = options.ledger;
     this.#options = options;
   }
 
-  /** Continues the ledger's ids, which it does not change. Throws what the last try threw, or the signal's reason. */
+  /** Continues the ledger's ids, which only `onPart` changes. Throws what the last try threw, `too-stale`, or the signal's reason. */
   async sample(options: SampleOptions): Promise<SampledTurn> {
-    const { attempts = 4, delayMs = 250, clock = systemClock, uncharged = (wait) => wait() } = this.#options;
-    const { signal } = options;
-    return await retry((failures) => this.#try(options, failures), { attempts, delayMs, signal, clock, uncharged });
+    const { attempts = 4, delayMs = 250, clock = systemClock } = this.#options;
+    const { signal, onPart } = options;
+    const tries = { attempts, delayMs, signal, clock, uncharged: this.#uncharged };
+    let wanted: Wanted = { ...options, retries: 0 };
+    for (;;) {
+      await this.#waitForWeights(signal);
+      const part = await retry((failures) => this.#try(wanted, failures > 0), tries);
+      if (part && part.finishReason !== 'abort') return part;
+      if (part && onPart) {
+        onPart(part);
+        wanted = { ...options, maxTokens: wanted.maxTokens - part.tokenIds.length, retries: 0 };
+      } else wanted.retries += 1;
+    }
   }
 
   /** Gives the backend back. */
@@ -67,20 +91,42 @@ export class Session implements Disposable {
     this.#lease = undefined;
   }
 
-  async #try(options: SampleOptions, failures: number): Promise<SampledTurn> {
-    const held = await this.#hold(options.signal, failures > 0);
+  get #uncharged(): <T>(wait: () => Promise<T>) => Promise<T> {
+    return this.#options.uncharged ?? ((wait) => wait());
+  }
+
+  /** Also ends a rollout whose first token is too old by now. Outside of the retries: it begins again from its opening, not from here. */
+  async #waitForWeights(signal: AbortSignal): Promise<void> {
+    const { gate, maxStaleness = Number.POSITIVE_INFINITY } = this.#options;
+    if (gate && !gate.isOpen) await this.#uncharged(() => gate.opened({ signal }));
+    const { first, last } = this.ledger.policyVersions ?? {};
+    if (first === undefined || last === undefined) return;
+    // A server may name newer weights than anyone told us of.
+    const present = Math.max(gate?.policyVersion ?? 0, last);
+    if (present - first <= maxStaleness) return;
+    const ages = `begun at policy version ${first}, ${present - first} behind the present ${present}`;
+    throw new RolloutError('too-stale', `the rollout was ${ages}; at most ${maxStaleness} are allowed`);
+  }
+
+  /** Absent when the call was cut before a token came. */
+  async #try(wanted: Wanted, hasFailed: boolean): Promise<SampledTurn | undefined> {
     const { clock = systemClock, refund } = this.#options;
+    const admitted = await this.#admit(wanted.signal, hasFailed);
+    using _ = admitted.pass;
     const startedAt = clock.monotonic();
     try {
-      return await this.#call(held, options, failures);
+      const part = await this.#call(admitted, wanted);
+      if (!part) refund?.(clock.monotonic() - startedAt);
+      return part;
     } catch (error) {
-      if (!options.signal.aborted) refund?.(clock.monotonic() - startedAt);
+      wanted.retries += 1;
+      if (!wanted.signal.aborted) refund?.(clock.monotonic() - startedAt);
       throw error;
     }
   }
 
-  async #call({ lease, backend }: Held, options: SampleOptions, failures: number): Promise<SampledTurn> {
-    const { sampling, maxTokens, stopTokenIds, signal } = options;
+  async #call({ lease, backend, pass }: Admitted, wanted: Wanted): Promise<SampledTurn | undefined> {
+    const { sampling, maxTokens, stopTokenIds, signal, retries } = wanted;
     const { sessionId } = this.#options;
     const first = backend.policyVersion;
     const generation = await backend.generate({
@@ -92,22 +138,52 @@ export class Session implements Disposable {
       sessionId,
       requestId: `${sessionId}-${randomUUID()}`,
       signal,
+      ...(pass ? { cut: pass.cut } : {}),
     });
-    // The server gave up on the request, as at a weight swap: what it had so far is no turn of the policy.
-    if (generation.finishReason === 'abort') throw new RolloutError('backend-failed', `${backend.id} aborted the generation`);
     const last = lease.backend?.policyVersion ?? first;
-    return { policyVersions: { first, last }, ...generation, backend: backend.id, retries: failures };
+    const finishReason = toFinishReason(generation, wanted);
+    if (finishReason !== 'abort' || generation.tokenIds.length > 0)
+      return { policyVersions: { first, last }, ...generation, finishReason, backend: backend.id, retries };
+    if (pass?.cut.aborted) return undefined;
+    throw new RolloutError('backend-failed', `${backend.id} aborted the generation before its first token`);
+  }
+
+  /** A backend and the right to call it. Whoever waits for a backend holds no pass: a pause need not wait for it. */
+  async #admit(signal: AbortSignal, hasFailed: boolean): Promise<Admitted> {
+    const { gate } = this.#options;
+    for (let failed = hasFailed; ; failed = false) {
+      const lease = await this.#hold(signal, failed);
+      if (gate && !gate.isOpen) await this.#uncharged(() => gate.opened({ signal }));
+      const pass = gate?.enter();
+      if (this.#isSettled(pass)) {
+        const { backend } = lease;
+        if (backend && (pass || !gate)) return { lease, backend, pass };
+      } else this[Symbol.dispose]();
+      pass?.[Symbol.dispose]();
+    }
+  }
+
+  /** False once after the caches were flushed: then no backend is better than another. */
+  #isSettled(pass: Pass | undefined): boolean {
+    const before = this.#flushes;
+    this.#flushes = pass?.flushes ?? before;
+    return before === undefined || before === this.#flushes;
   }
 
   /** The backend of the turn before, unless it has failed or left. */
-  async #hold(signal: AbortSignal, failed: boolean): Promise<Held> {
-    const { pool, uncharged = (wait) => wait() } = this.#options;
-    for (;;) {
-      const { backend } = this.#lease ?? {};
-      if (this.#lease && backend && !failed) return { lease: this.#lease, backend };
-      const held = this.#lease;
-      this.#lease = await uncharged(() => (held ? pool.reacquire(held, { signal }) : pool.acquire({ signal })));
-      failed = false;
+  async #hold(signal: AbortSignal, hasFailed: boolean): Promise<Lease> {
+    const { pool } = this.#options;
+    for (let failed = hasFailed; ; failed = false) {
+      const lease = this.#lease;
+      if (lease?.backend && !failed) return lease;
+      this.#lease = await this.#uncharged(() => (lease ? pool.reacquire(lease, { signal }) : pool.acquire({ signal })));
     }
   }
+}
+
+/** A turn that was cut behind its last token is whole: nothing may be sampled after its end. */
+function toFinishReason({ tokenIds, finishReason }: Generation, { maxTokens, stopTokenIds }: SampleOptions): Generation['finishReason'] {
+  if (finishReason !== 'abort') return finishReason;
+  if (stopTokenIds.includes(tokenIds.at(-1) ?? -1)) return 'stop';
+  return tokenIds.length === maxTokens ? 'length' : 'abort';
 }

@@ -6,6 +6,8 @@ import { type HttpBackendOptions, openSend, readGeneration } from './http-backen
 import { logprobsOf } from './logprobs.ts';
 import { completionsRoute, generateRoute } from './vllm-wire.ts';
 
+const ignore = () => {};
+
 export function openVllmBackend(record: BackendRecord, options: HttpBackendOptions = {}): Backend {
   const { log = silentLog } = options;
   const send = openSend(record, options);
@@ -14,7 +16,9 @@ export function openVllmBackend(record: BackendRecord, options: HttpBackendOptio
     id: record.id,
     policyVersion: record.policyVersion,
     logprobs: logprobsOf(record),
-    async generate(request): Promise<Generation> {
+    async generate(asked): Promise<Generation> {
+      // vLLM gives what it has of a generation only as a stream, so whatever may be cut is streamed.
+      const request = asked.cut && !asked.onTokens ? { ...asked, onTokens: ignore } : asked;
       if (hasGenerate) {
         const reply = await send(generateRoute, request);
         if (reply.status !== 404 && reply.status !== 405) return readGeneration(generateRoute, reply, request);

@@ -8,6 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import { Deadline } from '../base/deadline.ts';
 import type { Pace } from '../base/pace.ts';
 import { raceSignal } from '../base/race.ts';
+import type { PolicyGate } from '../inference/policy-gate.ts';
 import type { BackendPool } from '../inference/pool.ts';
 import { Session } from '../inference/session.ts';
 import type { LayerCache, LayerPlan } from '../sandbox/layer-cache.ts';
@@ -23,6 +24,7 @@ export interface StageDeps {
   readonly driver: SandboxDriver;
   readonly layers: LayerCache;
   readonly pool: BackendPool;
+  readonly gate: PolicyGate;
   readonly conversation: Conversation;
   /** What the trajectory says of the model: the name of its tokenizer's folder. */
   readonly model: string;
@@ -98,6 +100,8 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   record.model = deps.model;
   using session = new Session({
     pool: deps.pool,
+    gate: deps.gate,
+    ...(limits.max_staleness === undefined ? {} : { maxStaleness: limits.max_staleness }),
     ledger: new Ledger(),
     sessionId: id,
     clock: deps.clock,

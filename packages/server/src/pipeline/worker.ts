@@ -6,12 +6,13 @@ import { type Event, RolloutError, type RolloutId, type WorkerId, type WorkerRep
 import { sleep } from '../base/clock.ts';
 import type { LoopLag } from '../base/loop-lag.ts';
 import { Slots } from '../base/slots.ts';
+import { PolicyGate } from '../inference/policy-gate.ts';
 import { EventTail } from '../store/event-tail.ts';
 import type { NewEvent } from '../store/store.ts';
 import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt.ts';
 import { Stage } from './stage.ts';
 
-export type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn'> & { readonly loopLag: LoopLag };
+export type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate'> & { readonly loopLag: LoopLag };
 
 interface Held {
   readonly abort: AbortController;
@@ -29,6 +30,7 @@ export class Worker implements AsyncDisposable {
   readonly #deps: WorkerDeps;
   readonly #attempt: AttemptDeps;
   readonly #places: Slots;
+  readonly #gate = new PolicyGate({ onStill: () => void this.#tellGate() });
   readonly #held = new Map<RolloutId, Held>();
   /** Cancels heard of rollouts not held: the answer to a claim may still be under way. */
   readonly #earlyCancels = new Set<RolloutId>();
@@ -40,6 +42,8 @@ export class Worker implements AsyncDisposable {
   #lives = 0;
   #turns = 0;
   #sampledTokens = 0;
+  #weights: Promise<void> = Promise.resolve();
+  #weightsUnread = false;
   #wake = Promise.withResolvers<void>();
 
   constructor(deps: WorkerDeps) {
@@ -49,6 +53,7 @@ export class Worker implements AsyncDisposable {
     this.#places = new Slots(config.readySlots, () => this.#wakeUp());
     this.#attempt = {
       ...deps,
+      gate: this.#gate,
       stages: {
         init: new Stage('init', config.initSlots, { clock, onFree: () => this.#wakeUp() }),
         run: new Stage('run', config.runSlots, { clock }),
@@ -72,11 +77,11 @@ export class Worker implements AsyncDisposable {
   async start(): Promise<void> {
     const { store, config, clock } = this.#deps;
     await store.registerWorker({ id: this.#id, host: hostname(), pid: process.pid }, config);
-    this.#deps.pool.update(await store.backends());
     const after = await store.lastEventId();
+    await this.#readWeights();
     const tail = new EventTail({
       store,
-      kinds: ['rollout-queue', 'rollout-cancel', 'backend-join', 'backend-drain', 'backend-leave'],
+      kinds: ['rollout-queue', 'rollout-cancel', 'backend-join', 'backend-drain', 'backend-leave', 'policy-pause', 'policy-resume'],
       after,
       clock,
     });
@@ -165,13 +170,15 @@ export class Worker implements AsyncDisposable {
 
   async #renew(): Promise<void> {
     const { store, config, log } = this.#deps;
-    const { alive, cancelled } = await store.renew(this.#id, { leaseMs: config.leaseMs, report: this.report() });
+    const renewal = store.renew(this.#id, { leaseMs: config.leaseMs, report: this.report() });
+    const [{ alive, cancelled }] = await Promise.all([renewal, this.#tellGate()]);
     if (!alive) {
       log.warn('worker-fenced', { workerId: this.#id, held: this.#held.size });
       this.#dropAll(new Fenced());
       this.#id = this.#nextId();
       await store.registerWorker({ id: this.#id, host: hostname(), pid: process.pid }, config);
     }
+    if (this.#weightsUnread) this.#updateWeights();
     this.#earlyCancels.clear();
     for (const id of cancelled) this.#cancel(id);
     await store.expire(config);
@@ -196,14 +203,35 @@ export class Worker implements AsyncDisposable {
       if (kind === 'rollout-queue') this.#wakeUp();
       if (kind === 'rollout-cancel' && rollout_id && !this.#cancel(rollout_id)) this.#earlyCancels.add(rollout_id);
     }
-    if (events.some(({ kind }) => kind.startsWith('backend-'))) void this.#updateBackends();
+    if (events.some(({ kind }) => kind.startsWith('backend-') || kind.startsWith('policy-'))) this.#updateWeights();
   }
 
-  async #updateBackends(): Promise<void> {
+  /** One reading after the other, so that an old one never undoes a new one. */
+  #updateWeights(): void {
+    this.#weights = this.#weights
+      .then(() => this.#readWeights())
+      .catch((error) => {
+        this.#weightsUnread = true;
+        this.#deps.log.error('weights-unread', { error: String(error) });
+      });
+  }
+
+  /** A pause takes effect before all else; a resume only when the backends' new versions are known. */
+  async #readWeights(): Promise<void> {
+    const { store, pool } = this.#deps;
+    this.#weightsUnread = false;
+    const policy = await store.policy();
+    if (policy.state !== 'running') this.#gate.tell(policy);
+    pool.update(await store.backends());
+    if (policy.state === 'running') this.#gate.tell(policy);
+  }
+
+  /** A pause is over for the others only when the store has this; what fails is told again with the next renewal. */
+  async #tellGate(): Promise<void> {
     try {
-      this.#deps.pool.update(await this.#deps.store.backends());
+      await this.#deps.store.tellGate(this.#id, this.#gate.report);
     } catch (error) {
-      this.#deps.log.error('backends-unread', { error: String(error) });
+      this.#deps.log.error('gate-untold', { error: String(error) });
     }
   }
 

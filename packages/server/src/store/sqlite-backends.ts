@@ -3,6 +3,7 @@
 import type { BackendId, BackendState, Dialect, LogprobsMode } from '@millrace/protocol';
 import type { BackendRecord } from '../inference/backend.ts';
 import { appendEvent } from './sqlite-events.ts';
+import { raisePolicyVersion } from './sqlite-policy.ts';
 import type { Session } from './sqlite-session.ts';
 
 export function joinBackend(session: Session, backend: BackendRecord): void {
@@ -12,6 +13,7 @@ export function joinBackend(session: Session, backend: BackendRecord): void {
     api_key = excluded.api_key, policy_version = excluded.policy_version, logprobs_mode = excluded.logprobs_mode,
     state = excluded.state`;
   session.run(sql, id, url, dialect, model ?? null, apiKey ?? null, policyVersion, logprobsMode ?? null, state);
+  raisePolicyVersion(session, policyVersion);
   const data = { url, dialect, model: model ?? null, policy_version: policyVersion, state };
   appendEvent(session, { kind: 'backend-join', backendId: id, data });
 }

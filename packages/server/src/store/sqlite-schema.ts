@@ -4,7 +4,7 @@
 import { RolloutError } from '@millrace/protocol';
 import type { Session } from './sqlite-session.ts';
 
-const version = 2;
+const version = 3;
 
 // `worker` is there exactly while a worker holds the rollout. AUTOINCREMENT, so that no id or cursor is ever given twice,
 // also after retention.
@@ -44,8 +44,20 @@ CREATE TABLE workers (
   started_at INTEGER NOT NULL,
   lease_until INTEGER NOT NULL,
   ended_at INTEGER,
-  report TEXT
+  report TEXT,
+  pause_heard INTEGER NOT NULL DEFAULT 0,
+  generating INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+CREATE TABLE policy (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  state TEXT NOT NULL,
+  mode TEXT,
+  pause INTEGER NOT NULL,
+  flushes INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  since INTEGER NOT NULL
+) STRICT;
+INSERT INTO policy VALUES (1, 'running', NULL, 0, 0, 0, CAST(1000 * unixepoch('subsec') AS INTEGER));
 CREATE TABLE backends (
   id TEXT PRIMARY KEY,
   url TEXT NOT NULL,

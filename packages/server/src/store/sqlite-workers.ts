@@ -12,6 +12,7 @@ import {
   type WorkerReport,
 } from '@millrace/protocol';
 import { appendEvent } from './sqlite-events.ts';
+import { settlePause } from './sqlite-policy.ts';
 import type { Session } from './sqlite-session.ts';
 import { end, type RolloutRow, rolloutColumns, sendBack } from './sqlite-transitions.ts';
 import type { WorkerRecord } from './store.ts';
@@ -81,6 +82,7 @@ function endWorker(session: Session, worker: WorkerId, why: { readonly maxLosses
   const held = session.all<RolloutRow>(`SELECT ${rolloutColumns} FROM rollouts WHERE worker = ? ORDER BY seq`, worker);
   for (const row of held) lose(session, row, { worker, maxLosses: why.maxLosses });
   appendEvent(session, { kind: 'worker-end', workerId: worker, data: { reason: why.reason, rollouts: held.length } });
+  settlePause(session);
   return held.length;
 }
 

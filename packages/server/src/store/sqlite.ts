@@ -83,6 +83,11 @@ class SqliteStore implements Store {
   clearBackends: Store['clearBackends'] = () => this.#write('clearBackends', undefined);
   backends: Store['backends'] = () => this.#read('backends', undefined);
 
+  policy: Store['policy'] = () => this.#read('policy', undefined);
+  pausePolicy: Store['pausePolicy'] = (request) => this.#write('pausePolicy', request);
+  resumePolicy: Store['resumePolicy'] = (request) => this.#write('resumePolicy', request);
+  tellGate: Store['tellGate'] = (worker, report) => this.#write('tellGate', { worker, ...report });
+
   appendEvents: Store['appendEvents'] = (events) => this.#write('appendEvents', events);
   events: Store['events'] = (after, options) => this.#read('events', { after, ...options });
   lastEventId: Store['lastEventId'] = () => this.#read('lastEventId', undefined);

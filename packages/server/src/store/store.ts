@@ -7,6 +7,7 @@ import type {
   EventKind,
   Failure,
   GroupId,
+  PauseMode,
   RolloutId,
   RolloutResult,
   RolloutState,
@@ -16,6 +17,7 @@ import type {
   WorkerReport,
 } from '@millrace/protocol';
 import type { BackendRecord } from '../inference/backend.ts';
+import type { PolicyRecord } from '../inference/policy-gate.ts';
 
 /** A submission that has its id. `digest` tells a repeated submission from another one under the same id. */
 export interface NewRollout {
@@ -156,6 +158,19 @@ export interface Store extends AsyncDisposable {
   leaveBackend(id: BackendId): Promise<boolean>;
   clearBackends(): Promise<number>;
   backends(): Promise<readonly BackendRecord[]>;
+
+  // The policy's weights.
+
+  policy(): Promise<PolicyRecord>;
+  /**
+   * `pausing` until every worker that is not ended has told that it heard of this pause and has no call under way, then
+   * `paused`. A pause under way is kept, or made stricter: from wait to abort.
+   */
+  pausePolicy(request: { readonly mode: PauseMode }): Promise<PolicyRecord>;
+  /** Sets the version of the policy and of all backends in one transaction. A conflict when it is lower than the present one. */
+  resumePolicy(request: { readonly policyVersion?: number; readonly cachesFlushed: boolean }): Promise<PolicyRecord>;
+  /** What the worker's gate says: the newest pause that it has heard of, and its calls under way. Nothing for a worker that is ended. */
+  tellGate(worker: WorkerId, report: { readonly pause: number; readonly generating: number }): Promise<void>;
 
   // The event log. All methods above write their own events in the same transaction.
 

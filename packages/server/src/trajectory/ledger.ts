@@ -40,6 +40,19 @@ export class Ledger {
     return this.#turn;
   }
 
+  /** The last turn was cut while it was sampled: what is sampled next continues it. */
+  get isCut(): boolean {
+    const { kind, finish_reason } = this.#segments.at(-1) ?? {};
+    return kind === 'sampled' && finish_reason === 'abort';
+  }
+
+  /** The weights of the first and of the newest sampled token; absent before the first. */
+  get policyVersions(): { readonly first: number; readonly last: number } | undefined {
+    const first = this.#segments.find(({ kind }) => kind === 'sampled')?.policy_versions;
+    const last = this.#segments.findLast(({ kind }) => kind === 'sampled')?.policy_versions;
+    return first && last && { first: first.first, last: last.last };
+  }
+
   get segments(): readonly Segment[] {
     return this.#segments;
   }
@@ -66,7 +79,7 @@ export class Ledger {
     this.#requirePrompt();
     const logprobs = toLogprobs(sampled);
     const tokenIds = this.#join(sampled.tokenIds);
-    this.#turn += 1;
+    if (!this.isCut) this.#turn += 1;
     this.#counts.sampled += tokenIds.length;
     const { first, last } = sampled.policyVersions;
     this.#push('sampled', sampled, {

@@ -31,12 +31,20 @@ function entry(id: number) {
   return { id, logprob: -id };
 }
 
-test('a token without a logprob refuses the reply and names the way out, wherever it is', () => {
-  for (const left of [[6, 9], [5, 9], [5, 6], [], [5, 6, 9, 9], [6, 5, 9]])
-    assert.throws(
-      () => parse({ completion_probabilities: left.map(entry) }),
-      (error) => error instanceof RolloutError && error.code === 'backend-bad-reply',
-    );
+test('a token without a logprob refuses the reply for good and names the way out: sampling it anew would leave such tokens out', () => {
+  const codeOf = (left: readonly number[]) => {
+    try {
+      return parse({ completion_probabilities: left.map(entry) });
+    } catch (error) {
+      return error instanceof RolloutError ? [error.code, error.retryable] : error;
+    }
+  };
+  for (const left of [[6, 9], [5, 9], [5, 6], []]) assert.deepEqual(codeOf(left), ['backend-refused', false]);
+  for (const left of [
+    [5, 6, 9, 9],
+    [6, 5, 9],
+  ])
+    assert.deepEqual(codeOf(left), ['backend-bad-reply', true]);
   assert.throws(() => parse({ completion_probabilities: [5, 9].map(entry) }), /no logprob for token 6 at 1 \(2 of 3.*vLLM or SGLang/);
 });
 

@@ -64,16 +64,6 @@ test('a failed call is made again elsewhere from the same ids, and counted', asy
   for (const [i, id] of turn.tokenIds.entries()) assert.equal(turn.logprobs[i], fakeLogprob(session.ledger.length + i, id));
 });
 
-test('a generation that the server aborted is sampled anew', async () => {
-  await using fake = await openFake({ faults: scriptedFaults(['abort']) });
-  await using pool = new BackendPool();
-  pool.update([toRecord('a', fake)]);
-  using session = begin(pool);
-  const turn = await sample(session);
-  assert.equal(turn.finishReason, 'stop');
-  assert.equal(turn.retries, 1);
-});
-
 test('when every try fails the last error is thrown, and the ledger is as it was', async () => {
   await using fake = await openFake({ faults: () => 'reset' });
   await using pool = new BackendPool();
