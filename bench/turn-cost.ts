@@ -5,6 +5,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { backendId, type Message, sampling } from '@millrace/protocol';
 import {
   type Backend,
@@ -25,6 +27,9 @@ const turnsEach = 100;
 const warmUps = 10;
 const tokensPerTurn = 64;
 const observationTokens = 200;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage: () => void = runInNewContext('gc');
 
 export async function runTurnCostBench(): Promise<BenchReport> {
   const conversation = await openConversation(qwen3Folder());
@@ -72,11 +77,15 @@ async function measureAll(bed: Bed, past: Past) {
   return { rebuilt, stringified, ours };
 }
 
-/** Each turn is prepared off the clock, so that all turns of a row have the same context. */
+/**
+ * All turns are prepared off the clock, so that those of a row have the same context, and what the preparing left behind is
+ * collected off the clock too: at 64k tokens it is a megabyte each, and its collection would be charged to turns by chance.
+ */
 async function measure(prepare: () => () => Promise<void>, count: number): Promise<Sample[]> {
   const samples: Sample[] = [];
-  for (let i = 0; i < warmUps + count; i++) {
-    const turn = prepare();
+  const turns = Array.from({ length: warmUps + count }, prepare);
+  collectGarbage();
+  for (const [i, turn] of turns.entries()) {
     const startedAt = performance.now();
     const cpu = process.cpuUsage();
     await turn();

@@ -59,7 +59,14 @@ install_apptainer() {
   bash scripts/install-apptainer.sh || true # it has said why
 }
 
+# For the tests of the llama.cpp adapter; any user gets it, into a cache folder.
+install_llama_server() {
+  [[ ${npm_lifecycle_event:-} =~ ^(test|check|bench)$ ]] || return 0
+  command -v llama-server >/dev/null || bash scripts/install-llama-server.sh || true # it has said why
+}
+
 install_npm_packages
 install_system_packages
 install_apptainer
+install_llama_server
 [[ -x node_modules/.bin/node ]] || say "there is no pinned Node.js for $(uname -sm); using $(command -v node || echo none)"

@@ -7,7 +7,7 @@ import type { Pace } from '../base/pace.ts';
 import type { BackendRecord, GenerateRequest, Generation } from './backend.ts';
 import { post, type Reply } from './http-post.ts';
 import { findLogprobsDoubt, logprobsOf } from './logprobs.ts';
-import { type Route, watchStream } from './wire.ts';
+import { type Route, toBody, watchStream } from './wire.ts';
 
 export interface HttpBackendOptions {
   /** Holds the connections; whoever made it closes it. */
@@ -49,12 +49,11 @@ export function openSend(record: BackendRecord, { dispatcher, log = silentLog, p
       told.add(doubt);
       log.warn('backend-logprobs-doubtful', { backend: record.id, logprobs: logprobsOf(record), doubt });
     }
-    const { head, tail } = route.around(request, record.model);
     const stream = request.onTokens ? route.openStream?.(request) : undefined;
     const call = {
       url: `${base}${route.path}`,
       headers: toHeaders(record, request),
-      body: [Buffer.from(head), request.promptJson, Buffer.from(tail)],
+      body: toBody(route, request, record.model),
       maxReplyBytes: maxReplyBytes(request),
       signal: request.cut ? AbortSignal.any([request.signal, request.cut]) : request.signal,
       ...(dispatcher ? { dispatcher } : {}),

@@ -14,6 +14,12 @@ export interface Route {
   openStream?(request: GenerateRequest): TokenStream;
 }
 
+/** The body as the buffers it is made of: the context's ids are those of the ledger, neither copied nor written again. */
+export function toBody(route: Route, request: GenerateRequest, model: string | undefined): Buffer[] {
+  const { head, tail } = route.around(request, model);
+  return [Buffer.from(head), request.promptJson, Buffer.from(tail)];
+}
+
 /** A reply that comes in parts, each the data of one event. */
 export interface TokenStream {
   take(text: string): void;
