@@ -51,18 +51,24 @@ class Connections:
     def open(self, request: Request, stop: Stop) -> Exchange:
         """Sends a request and waits for the head of the answer. What breaks is raised as it comes, with the connection closed."""
         connection = self._take(request.timeout)
-        forget = stop.on_stop(lambda: shut(connection.sock))
+        response: Optional[http.client.HTTPResponse] = None
+        # Held here, because the connection lets go of its socket when the answer is to end with it.
+        sockets = [connection.sock]
+        forget = stop.on_stop(lambda: shut(sockets[0]))
 
         def end(reusable: bool) -> None:
             forget()
             if reusable and not stop.stopped:
                 self._give_back(connection)
-            else:
-                connection.close()
+                return
+            if response is not None:
+                response.close()
+            connection.close()
 
         try:
             if connection.sock is None:
                 connection.connect()
+                sockets[0] = connection.sock
                 stop.check()  # A stop while it connected found no socket to shut.
             connection.sock.settimeout(request.timeout)
             connection.request(request.method, self.prefix + request.target, request.body, dict(request.headers))

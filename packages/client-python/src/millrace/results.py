@@ -37,7 +37,7 @@ def follow_results(
             try:
                 if check_first:
                     read(ids)
-                for event in read_events(transport, after, inner, on_resume=lambda: read(tuple(pending))):
+                for event in read_events(transport, after, inner, on_resume=lambda: read([one for one in ids if one in pending])):
                     if event.kind == "rollout-end" and event.rollout_id is not None and event.rollout_id in pending:
                         read([event.rollout_id])
             except BaseException as error:
