@@ -1,6 +1,6 @@
 // One trajectory and one rollout that use every field; the golden files are these on the wire.
 
-import { type RolloutView, rolloutId, rolloutView, type Trajectory } from '@millrace/protocol';
+import { backendId, type RolloutView, rolloutId, rolloutView, type Trajectory } from '@millrace/protocol';
 
 export function makeTrajectory(): Trajectory {
   const call = { id: 'call-1', name: 'bash', arguments: { command: 'ls "ä" ☃' } };
@@ -25,6 +25,7 @@ export function makeTrajectory(): Trajectory {
         text: 'let me look',
         messages: [{ role: 'assistant', content: 'let me look', tool_calls: [call] }],
         finish_reason: 'length',
+        backend: backendId.parse('10.0.0.1:8000'),
         policy_versions: { first: 3, last: 4 },
         retries: 1,
         tokenIds: Int32Array.of(1, 2_147_483_647),

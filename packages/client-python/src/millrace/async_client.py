@@ -1,0 +1,144 @@
+"""The same client for asyncio: the same calls, each in a thread of the client's own, stopped when the task that awaits it is cancelled."""
+
+from __future__ import annotations
+
+from typing import Any, AsyncIterator, Mapping, Optional, Sequence
+
+from .async_run import AsyncRun
+from .backends import Backends
+from .batch import AckReply, BatchView, GroupView
+from .batches import Batches
+from .client import Client
+from .policy import Policy, PolicyView
+from .rollout import Accepted, RolloutView
+from .service import BackendView, Event, ServiceStatus
+from .submit import Submission
+from .trajectory import Trajectory
+
+
+class AsyncClient:
+    def __init__(
+        self, url: Optional[str] = None, api_key: Optional[str] = None, *, timeout_s: float = 30.0, threads: int = 64
+    ) -> None:
+        """At most `threads` calls run at the same time; for the ends of many rollouts, `results` needs one."""
+        self._client = Client(url, api_key, timeout_s=timeout_s)
+        self._run = AsyncRun(threads)
+        self.backends = AsyncBackends(self._client.backends, self._run)
+        self.policy = AsyncPolicy(self._client.policy, self._run)
+        self.batches = AsyncBatches(self._client.batches, self._run)
+
+    async def submit(self, submissions: Sequence[Submission]) -> Sequence[Accepted]:
+        return await self._run.call(lambda stop: self._client.submit(submissions, stop=stop))
+
+    async def get(self, id: str) -> RolloutView:
+        return await self._run.call(lambda stop: self._client.get(id, stop=stop))
+
+    async def wait(self, id: str) -> RolloutView:
+        return await self._run.call(lambda stop: self._client.wait(id, stop=stop))
+
+    def list(
+        self, *, state: Optional[str] = None, group: Optional[str] = None, scenario: Optional[str] = None
+    ) -> AsyncIterator[RolloutView]:
+        return self._run.iterate(lambda stop: self._client.list(state=state, group=group, scenario=scenario, stop=stop))
+
+    def results(self, ids: Sequence[str], *, after: Optional[int] = None) -> AsyncIterator[RolloutView]:
+        return self._run.iterate(lambda stop: self._client.results(ids, after=after, stop=stop))
+
+    async def trajectory(self, id: str, *, form: str = "binary", numpy: bool = False) -> Trajectory:
+        return await self._run.call(lambda stop: self._client.trajectory(id, form=form, numpy=numpy, stop=stop))
+
+    async def cancel(self, id: str) -> str:
+        return await self._run.call(lambda stop: self._client.cancel(id, stop=stop))
+
+    def events(self, *, after: Optional[int] = None) -> AsyncIterator[Event]:
+        return self._run.iterate(lambda stop: self._client.events(after=after, stop=stop))
+
+    async def status(self) -> ServiceStatus:
+        return await self._run.call(lambda stop: self._client.status(stop=stop))
+
+    async def close(self) -> None:
+        self._client.close()
+        self._run.close()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class AsyncBackends:
+    def __init__(self, backends: Backends, run: AsyncRun) -> None:
+        self._backends = backends
+        self._run = run
+
+    async def join(self, url: str, **record: Any) -> BackendView:
+        return await self._run.call(lambda stop: self._backends.join(url, stop=stop, **record))
+
+    async def list(self) -> Sequence[BackendView]:
+        return await self._run.call(lambda stop: self._backends.list(stop=stop))
+
+    async def drain(self, id: str) -> BackendView:
+        return await self._run.call(lambda stop: self._backends.drain(id, stop=stop))
+
+    async def leave(self, id: str) -> None:
+        return await self._run.call(lambda stop: self._backends.leave(id, stop=stop))
+
+
+class AsyncPolicy:
+    def __init__(self, policy: Policy, run: AsyncRun) -> None:
+        self._policy = policy
+        self._run = run
+
+    async def get(self) -> PolicyView:
+        return await self._run.call(lambda stop: self._policy.get(stop=stop))
+
+    async def pause(self, mode: str = "wait", *, settle: bool = True) -> PolicyView:
+        return await self._run.call(lambda stop: self._policy.pause(mode, settle=settle, stop=stop))
+
+    async def resume(self, policy_version: Optional[int] = None, *, caches_flushed: bool = True) -> PolicyView:
+        return await self._run.call(
+            lambda stop: self._policy.resume(policy_version, caches_flushed=caches_flushed, stop=stop)
+        )
+
+
+class AsyncBatches:
+    def __init__(self, batches: Batches, run: AsyncRun) -> None:
+        self._batches = batches
+        self._run = run
+
+    async def create(self, batch: Mapping[str, Any]) -> BatchView:
+        return await self._run.call(lambda stop: self._batches.create(batch, stop=stop))
+
+    def list(self, *, state: Optional[str] = None, series: Optional[str] = None) -> AsyncIterator[BatchView]:
+        return self._run.iterate(lambda stop: self._batches.list(state=state, series=series, stop=stop))
+
+    async def get(self, id: str) -> BatchView:
+        return await self._run.call(lambda stop: self._batches.get(id, stop=stop))
+
+    async def wait(self, id: str) -> BatchView:
+        return await self._run.call(lambda stop: self._batches.wait(id, stop=stop))
+
+    async def append(self, id: str, tasks: Sequence[Mapping[str, Any]], *, closed: bool = False) -> BatchView:
+        return await self._run.call(lambda stop: self._batches.append(id, tasks, closed=closed, stop=stop))
+
+    def groups(
+        self,
+        id: str,
+        *,
+        consumer: Optional[str] = None,
+        after: Optional[int] = None,
+        trajectories: bool = True,
+        numpy: bool = False,
+        ack: bool = True,
+        limit: Optional[int] = None,
+    ) -> AsyncIterator[GroupView]:
+        options: dict[str, Any] = {"consumer": consumer, "after": after, "trajectories": trajectories}
+        options.update(numpy=numpy, ack=ack, limit=limit)
+        return self._run.iterate(lambda stop: self._batches.groups(id, stop=stop, **options))
+
+    async def ack(self, id: str, consumer: str, through: int) -> AckReply:
+        return await self._run.call(lambda stop: self._batches.ack(id, consumer, through, stop=stop))
+
+    async def cancel(self, id: str) -> BatchView:
+        return await self._run.call(lambda stop: self._batches.cancel(id, stop=stop))

@@ -1,0 +1,99 @@
+"""DAPO as numbers on sequences (arXiv 2503.14476): what a trainer computes from groups of rewards and rows of logprobs. Pure reference
+functions; where they are given numpy arrays they compute on and answer arrays, and otherwise lists."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any, Iterable, Optional, Sequence, TypeVar
+
+T = TypeVar("T")
+
+
+def group_advantages(rewards: Sequence[float], *, ddof: int = 0) -> Any:
+    """(reward - mean) / standard deviation over the group, which every token of a sibling shares. A group whose rewards are all
+    equal teaches nothing: all zeros. `ddof=1` divides the variance by n - 1, as torch does."""
+    count = len(rewards)
+    if count == 0:
+        raise ValueError("a group without rewards has no advantages")
+    values = [float(one) for one in rewards]
+    mean = math.fsum(values) / count
+    deviations = [one - mean for one in values]
+    # Compared as they are: rounding of the mean must not make equal rewards differ.
+    if not is_informative(values):
+        return _like(rewards, [0.0] * count)
+    deviation = math.sqrt(math.fsum(one * one for one in deviations) / (count - ddof))
+    return _like(rewards, [one / deviation for one in deviations])
+
+
+def is_informative(rewards: Sequence[Optional[float]]) -> bool:
+    """Whether a group can teach: two of its rewards differ. Siblings without a reward do not count."""
+    scored = {float(one) for one in rewards if one is not None}
+    return len(scored) > 1
+
+
+def keep_informative(groups: Iterable[tuple[T, Sequence[Optional[float]]]]) -> list[T]:
+    """Dynamic sampling's filter over (group, rewards)."""
+    return [group for group, rewards in groups if is_informative(rewards)]
+
+
+def clip_higher(
+    logprobs: Sequence[float],
+    old_logprobs: Sequence[float],
+    advantage: float,
+    *,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+) -> Any:
+    """Each token's objective: min(r A, clip(r, 1 - low, 1 + high) A) with r = exp(logprob - old logprob). The upper bound is
+    the wider one, so that unlikely tokens may grow."""
+    _check_lengths(logprobs=logprobs, old_logprobs=old_logprobs)
+    numpy = _numpy_of(logprobs, old_logprobs)
+    if numpy is not None:
+        ratios = numpy.exp(numpy.asarray(logprobs, "float64") - numpy.asarray(old_logprobs, "float64"))
+        return numpy.minimum(ratios * advantage, numpy.clip(ratios, 1 - clip_low, 1 + clip_high) * advantage)
+    objectives = []
+    for new, old in zip(logprobs, old_logprobs):
+        ratio = math.exp(new - old)
+        clipped = min(max(ratio, 1 - clip_low), 1 + clip_high)
+        objectives.append(min(ratio * advantage, clipped * advantage))
+    return objectives
+
+
+def token_level_loss(objectives: Sequence[Sequence[float]], masks: Sequence[Sequence[int]]) -> float:
+    """Minus the mean objective over all trainable tokens of the batch, so that a long response weighs by its tokens, not as one."""
+    _check_lengths(objectives=objectives, masks=masks)
+    total, count = 0.0, 0
+    for row, mask in zip(objectives, masks):
+        _check_lengths(objectives=row, mask=mask)
+        total += math.fsum(float(one) for one, trainable in zip(row, mask) if trainable)
+        count += sum(1 for trainable in mask if trainable)
+    if count == 0:
+        raise ValueError("no token of the batch is trainable")
+    return -total / count
+
+
+def overlong_penalty(length: int, *, max_length: int, cache: int) -> float:
+    """Soft punishment, added to the reward: 0 up to max_length - cache, falling to -1 at max_length, and -1 beyond it."""
+    if not 0 < cache <= max_length:
+        raise ValueError(f"cache must be within 1 and max_length, {max_length}, not {cache}")
+    allowed = max_length - cache
+    if length <= allowed:
+        return 0.0
+    return (allowed - length) / cache if length <= max_length else -1.0
+
+
+def _check_lengths(**sequences: Sequence[Any]) -> None:
+    if len({len(one) for one in sequences.values()}) > 1:
+        raise ValueError(", ".join(f"{len(one)} {name}" for name, one in sequences.items()) + ": they must be as many")
+
+
+def _numpy_of(*values: Any) -> Any:
+    """numpy, where one of these is its array; it is never imported for others."""
+    numpy = sys.modules.get("numpy")
+    return numpy if numpy is not None and any(isinstance(one, numpy.ndarray) for one in values) else None
+
+
+def _like(given: Any, values: list[float]) -> Any:
+    numpy = _numpy_of(given)
+    return values if numpy is None else numpy.asarray(values)

@@ -1,0 +1,74 @@
+"""The event log as an iterator without an end: it resumes after a break where it stopped, and gives no event twice."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+from typing import Callable, Generator, Iterable, Iterator, Optional
+
+from .error import MillraceError
+from .service import Event
+from .stop import Stop
+from .transport import Call, Transport
+from .wire import WireError, from_wire
+
+_PAUSE_S = 0.2
+
+
+def read_events(transport: Transport, after: int, stop: Optional[Stop], on_resume: Callable[[], None]) -> Iterator[Event]:
+    """`on_resume` is called when a stream has been opened again after a break."""
+    away_since: Optional[float] = None
+    pauses = Stop() if stop is None else stop
+    while True:
+        try:
+            with closing(_open(transport, after, stop)) as lines:
+                for frame in read_frames(lines):
+                    if away_since is not None:
+                        away_since = None
+                        on_resume()
+                    event = _parse(frame)
+                    if event is not None and event.id > after:
+                        after = event.id
+                        yield event
+        except MillraceError as error:
+            if not error.details.get("away") and error.code not in ("not-running", "too-busy"):
+                raise
+            if away_since is not None and time.monotonic() - away_since > transport.timeout_s:
+                raise
+        if away_since is None:
+            away_since = time.monotonic()
+        pauses.wait(_PAUSE_S)
+
+
+def _open(transport: Transport, after: int, stop: Optional[Stop]) -> Generator[bytes, None, None]:
+    headers = {"accept": "text/event-stream", "last-event-id": str(after)}
+    return transport.stream(Call("GET", "/v1/events", {"after": after}, headers=headers, stop=stop))
+
+
+def _parse(data: Optional[str]) -> Optional[Event]:
+    """None for what this client does not know, from a newer service."""
+    if data is None:
+        return None
+    try:
+        return from_wire(Event, json.loads(data))
+    except (WireError, ValueError):
+        return None
+
+
+def read_frames(lines: Iterable[bytes]) -> Iterator[Optional[str]]:
+    """The data of each frame, and None for one without, such as a comment that keeps the connection open. A frame is given out
+    only when its closing blank line has come, so a stream that breaks in the middle of one gives nothing of it."""
+    data: list[str] = []
+    begun = False
+    for line in lines:
+        if not line.endswith(b"\n"):
+            return
+        text = line.decode().rstrip("\r\n")
+        if text.startswith("data:"):
+            data.append(text[5:][1:] if text[5:6] == " " else text[5:])
+        if text != "":
+            begun = True
+        elif begun:
+            yield "\n".join(data) if data else None
+            data, begun = [], False

@@ -1,0 +1,48 @@
+"""Rows as SkyRL's GeneratorOutput: a dict of lists of the same length, in the order of the rows."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+from .rows import Row
+
+_CUT_SHORT = ("max_turns", "max_tokens", "context_overflow", "rollout_timeout")
+
+
+def to_skyrl(rows: Sequence[Row]) -> dict[str, Any]:
+    """`trajectory_ids` are dicts with the fields of SkyRL's TrajectoryID: the group, and the place of the rollout in it. Where a
+    rollout has several branches, its rows stand together and `is_last_step` is true for the last of them."""
+    timings = [None if row.rollout.result is None else row.rollout.result.timings for row in rows]
+    known = [one for one in timings if one is not None]
+    splits = {"llm": [one.model_ms / 1000 for one in known], "env": [one.tool_ms / 1000 for one in known]}
+    output: dict[str, Any] = {
+        "prompt_token_ids": [row.prompt_ids for row in rows],
+        "response_ids": [row.response_ids for row in rows],
+        "rewards": [row.reward for row in rows],
+        "loss_masks": [row.response_mask for row in rows],
+        "stop_reasons": [to_stop_reason(row.stop_reason) for row in rows],
+        "rollout_metrics": None,
+        "rollout_logprobs": [row.response_logprobs for row in rows],
+        "trajectory_ids": _to_trajectory_ids(rows),
+        "trajectory_generation_times": [one.run_ms / 1000 for one in known] if len(known) == len(rows) else None,
+        "trajectory_time_splits": splits if len(known) == len(rows) else None,
+    }
+    if not all(row.last for row in rows):
+        output["is_last_step"] = [row.last for row in rows]
+    return output
+
+
+def to_stop_reason(stop_reason: Optional[str]) -> str:
+    """`length` where a limit cut the agent off, `stop` where it stopped by itself."""
+    return "length" if stop_reason in _CUT_SHORT else "stop"
+
+
+def _to_trajectory_ids(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    places: dict[str, dict[str, int]] = {}
+    ids = []
+    for row in rows:
+        group = row.rollout.group or row.rollout.id
+        members = places.setdefault(group, {})
+        place = members.setdefault(row.rollout.id, len(members))
+        ids.append({"instance_id": group, "repetition_id": place})
+    return ids

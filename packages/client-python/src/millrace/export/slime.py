@@ -1,0 +1,41 @@
+"""Rows as dicts for slime's `Sample.from_dict`: prompt and response joined in `tokens`, mask and logprobs as long as the response."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from .rows import Row, message_to_openai
+from .skyrl import to_stop_reason
+
+
+def to_slime(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """`group_index` numbers the groups in the order of their first row; a rollout without a group is one of its own."""
+    groups: dict[str, int] = {}
+    return [_to_sample(row, index, groups) for index, row in enumerate(rows)]
+
+
+def _to_sample(row: Row, index: int, groups: dict[str, int]) -> dict[str, Any]:
+    group = row.rollout.group or row.rollout.id
+    versions = row.policy_versions
+    return {
+        "group_index": groups.setdefault(group, len(groups)),
+        "index": index,
+        "prompt": [message_to_openai(one) for segment in row.prompt_segments for one in segment.head.messages],
+        "tokens": row.prompt_ids + row.response_ids,
+        "response": "".join(one.head.text for one in row.response_segments),
+        "response_length": len(row.response_ids),
+        "label": None,
+        "reward": row.reward,
+        "loss_mask": row.response_mask,
+        "weight_versions": [] if versions is None else [str(one) for one in range(versions.first, versions.last + 1)],
+        "rollout_log_probs": row.response_logprobs,
+        "status": "truncated" if to_stop_reason(row.stop_reason) == "length" else "completed",
+        "session_id": row.rollout.id,
+        "metadata": {
+            **(row.rollout.metadata or {}),
+            "rollout_id": row.rollout.id,
+            "group": row.rollout.group,
+            "branch": row.branch,
+            "stop_reason": row.stop_reason,
+        },
+    }

@@ -1,0 +1,30 @@
+"""Rows as a `rollout_func` of TRL answers them: one completion for each prompt, `env_mask` 1 for what the model wrote, and the
+reward beside them for a reward function to take up."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from .rows import Row
+
+
+def to_trl(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """TRL counts completions, so a rollout with several branches, which would be several, is refused."""
+    for row in rows:
+        if not row.last:
+            raise ValueError(f"rollout {row.rollout.id} has several branches, and TRL takes one completion for each prompt")
+    return {
+        "prompt_ids": [row.prompt_ids for row in rows],
+        "completion_ids": [row.response_ids for row in rows],
+        "logprobs": [row.response_logprobs for row in rows],
+        "env_mask": [row.response_mask for row in rows],
+        "reward": [row.reward for row in rows],
+        "rollout_id": [row.rollout.id for row in rows],
+    }
+
+
+def reward_from_rollout(completions: Sequence[Any], reward: Sequence[float], **_: Any) -> list[float]:
+    """A TRL reward function that hands on what the rollout's verifier said."""
+    if len(reward) != len(completions):
+        raise ValueError(f"{len(reward)} rewards for {len(completions)} completions")
+    return [float(one) for one in reward]

@@ -1,0 +1,166 @@
+"""Batches and the policy: groups in order and once, acknowledged when they are done with, and a pause that holds."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+from examples import read_golden
+from fake_service import Asked, FakeService, Reply
+
+from millrace import Client, MillraceError
+from millrace.batch import BatchView, group_from_json, group_to_json
+from millrace.wire import WireError, from_wire, to_wire
+
+WASTE = {"rollouts": 1, "tokens": 100, "seconds": 2.5}
+BATCH = {
+    "id": "b-1",
+    "series": "s-1",
+    "state": "open",
+    "scenario": "math",
+    "group_size": 2,
+    "target": 8,
+    "groups": {"open": 2, "delivered": 3, "uniform": 1, "failed": 0, "surplus": 0, "stale": 0},
+    "carried": 1,
+    "tasks": {"given": 10, "begun": 6, "closed": False},
+    "informative_share": 0.75,
+    "wasted": {"uniform": WASTE, "failed": WASTE, "surplus": WASTE, "stale": WASTE},
+    "created_at": "2026-01-02T03:04:05.678Z",
+    "ended_at": None,
+    "metadata": {"step": 7},
+}
+POLICY = {"state": "running", "mode": None, "policy_version": 3, "generating": 4, "since": "2026-01-02T03:04:05.678Z"}
+
+
+def make_group(seq: int, *, trajectories: bool = True) -> dict[str, Any]:
+    group = {
+        "seq": seq,
+        "id": f"g-{seq}",
+        "batch": "b-1",
+        "task_index": seq - 1,
+        "task": {"question": "1 + 1"},
+        "rewards": [0.5],
+        "rollouts": [read_golden("rollout.json")],
+        "policy_versions": {"first": 3, "last": 4},
+        "carried": False,
+        "delivered_at": "2026-01-02T03:04:05.678Z",
+    }
+    return {**group, "trajectories": [read_golden("trajectory.json")]} if trajectories else group
+
+
+class Stream:
+    """The stream of a batch with `count` groups, two in a page, which remembers acks."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.acks: list[int] = []
+
+    def answer(self, asked: Asked) -> Reply:
+        if asked.path.endswith("/ack"):
+            self.acks.append(asked.body["through"])
+            return Reply(asked.body)
+        after = int(asked.query.get("after", max(self.acks, default=0)))
+        some = [make_group(seq) for seq in range(after + 1, min(after + 2, self.count) + 1)]
+        return Reply({"groups": some, "next": after + len(some), "state": "met"})
+
+
+class BatchesTest(unittest.TestCase):
+    def test_batches_and_groups_are_read_and_written_without_loss(self) -> None:
+        self.assertEqual(to_wire(from_wire(BatchView, BATCH)), BATCH)
+        for trajectories in (True, False):
+            group = make_group(1, trajectories=trajectories)
+            self.assertEqual(group_to_json(group_from_json(group)), group)
+        with self.assertRaisesRegex(WireError, "0 trajectories for 1 rollouts"):
+            group_from_json({**make_group(1), "trajectories": []})
+
+    def test_groups_come_in_order_over_pages_until_the_batch_has_ended(self) -> None:
+        stream = Stream(5)
+        with FakeService(stream.answer) as service, Client(service.url) as client:
+            groups = list(client.batches.groups("b-1", limit=2))
+            self.assertEqual([one.seq for one in groups], [1, 2, 3, 4, 5])
+            assert groups[0].trajectories is not None
+            self.assertEqual(list(groups[0].trajectories[0].segments[0].token_ids), [151644, 872, 198])
+            self.assertEqual(service.asked[1].query, {"trajectories": "true", "limit": "2", "wait": "25", "after": "2"})
+            self.assertEqual(stream.acks, [])
+
+    def test_a_group_is_acknowledged_only_when_the_next_is_asked_for(self) -> None:
+        stream = Stream(3)
+        with FakeService(stream.answer) as service, Client(service.url) as client:
+            groups = client.batches.groups("b-1", consumer="trainer")
+            next(groups)
+            self.assertEqual(stream.acks, [])
+            next(groups)
+            self.assertEqual(stream.acks, [1])
+
+    def test_a_consumer_that_died_goes_on_after_its_last_ack(self) -> None:
+        stream = Stream(5)
+        with FakeService(stream.answer) as service, Client(service.url) as client:
+            seen = []
+            for group in client.batches.groups("b-1", consumer="trainer"):
+                if group.seq == 3:
+                    break  # It dies with the third in its hands.
+                seen.append(group.seq)
+            seen += [one.seq for one in client.batches.groups("b-1", consumer="trainer")]
+            self.assertEqual(seen, [1, 2, 3, 4, 5])
+            self.assertEqual(stream.acks, [1, 2, 3, 4, 5])
+            self.assertEqual(list(client.batches.groups("b-1", consumer="trainer")), [])
+
+    def test_ack_is_left_to_the_caller_who_wants_it(self) -> None:
+        stream = Stream(2)
+        with FakeService(stream.answer) as service, Client(service.url) as client:
+            list(client.batches.groups("b-1", consumer="trainer", ack=False))
+            self.assertEqual(stream.acks, [])
+            self.assertEqual(client.batches.ack("b-1", "trainer", 2).through, 2)
+
+    def test_a_batch_is_made_with_one_id_however_often_it_is_sent(self) -> None:
+        replies = [Reply(hang_up=True), Reply(BATCH)]
+        with FakeService(lambda _: replies.pop(0)) as service, Client(service.url) as client:
+            client.batches.create({"scenario": "math", "group_size": 2, "target": 8})
+            self.assertEqual(service.asked[0].body, service.asked[1].body)
+            self.assertTrue(service.asked[0].body["id"].startswith("b-"))
+
+    def test_appended_tasks_are_never_sent_twice(self) -> None:
+        replies = [Reply(hang_up=True), Reply(BATCH)]
+        with FakeService(lambda _: replies.pop(0)) as service, Client(service.url) as client:
+            with self.assertRaisesRegex(MillraceError, "no answer from POST"):
+                client.batches.append("b-1", [{"question": "1"}])
+            client.batches.append("b-1", [{"question": "1"}], closed=True)
+            self.assertEqual([asked.body["closed"] for asked in service.asked], [False, True])
+
+    def test_waiting_and_listing_read_to_the_end(self) -> None:
+        states = ["open", "met"]
+        with FakeService(lambda _: Reply({**BATCH, "state": states.pop(0)})) as service, Client(service.url) as client:
+            self.assertEqual(client.batches.wait("b-1").state, "met")
+        pages = [{"batches": [BATCH], "next": "b-1"}, {"batches": [BATCH], "next": None}]
+        with FakeService(lambda _: Reply(pages.pop(0))) as service, Client(service.url) as client:
+            self.assertEqual(len(list(client.batches.list(series="s-1"))), 2)
+
+
+class PolicyTest(unittest.TestCase):
+    def test_a_pause_comes_back_when_nothing_is_sampled_any_more(self) -> None:
+        views = [("pausing", 3), ("pausing", 1), ("paused", 0)]
+
+        def answer(_: Asked) -> Reply:
+            state, generating = views.pop(0)
+            return Reply({**POLICY, "state": state, "mode": "wait", "generating": generating})
+
+        with FakeService(answer) as service, Client(service.url) as client:
+            view = client.policy.pause()
+            self.assertEqual((view.state, view.generating), ("paused", 0))
+            self.assertEqual([asked.method for asked in service.asked], ["POST", "GET", "GET"])
+
+    def test_a_pause_that_need_not_settle_comes_back_at_once(self) -> None:
+        with FakeService(lambda _: Reply({**POLICY, "state": "pausing", "mode": "abort"})) as service, Client(service.url) as client:
+            self.assertEqual(client.policy.pause("abort", settle=False).state, "pausing")
+            self.assertEqual([asked.body for asked in service.asked], [{"mode": "abort"}])
+
+    def test_resume_names_the_version(self) -> None:
+        with FakeService(lambda _: Reply(POLICY)) as service, Client(service.url) as client:
+            client.policy.resume(4, caches_flushed=False)
+            client.policy.resume()
+            wanted = [{"policy_version": 4, "caches_flushed": False}, {"caches_flushed": True}]
+            self.assertEqual([asked.body for asked in service.asked], wanted)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,123 @@
+"""The golden files of the protocol: read and written again they are the same, so this client has every field that the service sends."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+import unittest
+from array import array
+
+from examples import GOLDEN, make_trajectory, read_golden
+
+from millrace import (
+    MillraceError,
+    RolloutView,
+    ServiceStatus,
+    WireError,
+    trajectory_from_binary,
+    trajectory_from_json,
+    trajectory_to_binary,
+    trajectory_to_json,
+)
+from millrace.error import error_from_body
+from millrace.rollout import CancelReply, RolloutList, SubmitReply
+from millrace.service import BackendList, Event, LeaveReply
+from millrace.wire import from_wire, to_wire
+
+KINDS = {
+    "rollout.json": RolloutView,
+    "failed-rollout.json": RolloutView,
+    "rollout-list.json": RolloutList,
+    "submit-reply.json": SubmitReply,
+    "cancel-reply.json": CancelReply,
+    "backend-list.json": BackendList,
+    "leave-reply.json": LeaveReply,
+    "status.json": ServiceStatus,
+    "event.json": Event,
+}
+
+
+class GoldenTest(unittest.TestCase):
+    def test_every_golden_file_is_read_and_written_without_loss(self) -> None:
+        for name, kind in KINDS.items():
+            with self.subTest(name):
+                golden = read_golden(name)
+                self.assertEqual(to_wire(from_wire(kind, golden)), golden)
+
+    def test_no_golden_file_is_left_unread(self) -> None:
+        others = {"trajectory.json", "trajectory.mrt", "error.json"}
+        self.assertEqual({path.name for path in GOLDEN.iterdir()}, set(KINDS) | others)
+
+    def test_an_error_has_the_fields_of_its_body(self) -> None:
+        error = error_from_body(read_golden("error.json"), 429)
+        assert error is not None
+        seen = (error.code, error.message, error.blame, error.retryable, error.status, error.details)
+        self.assertEqual(seen, ("too-busy", "the queue is full", "service", True, 429, {"retry_after_ms": 1000}))
+        self.assertEqual(str(error), "too-busy: the queue is full")
+
+    def test_an_error_crosses_processes(self) -> None:
+        error = MillraceError("not-found", "no such rollout", blame="caller", status=404, details={"id": "r"})
+        self.assertEqual(vars(pickle.loads(pickle.dumps(error))), vars(error))
+
+    def test_a_field_from_a_newer_service_is_passed_over(self) -> None:
+        golden = read_golden("rollout.json")
+        newer = {**copy.deepcopy(golden), "mood": "good"}
+        newer["result"]["tokens"]["dreamt"] = 3
+        self.assertEqual(to_wire(from_wire(RolloutView, newer)), golden)
+
+    def test_what_is_missing_or_of_another_kind_is_named(self) -> None:
+        golden = read_golden("rollout.json")
+        del golden["result"]["tokens"]["sampled"]
+        with self.assertRaisesRegex(WireError, r"RolloutView\.result\.tokens\.sampled is missing"):
+            from_wire(RolloutView, golden)
+        with self.assertRaisesRegex(WireError, r"RolloutView\.attempt: int was expected, not 'two'"):
+            from_wire(RolloutView, {**read_golden("rollout.json"), "attempt": "two"})
+        with self.assertRaisesRegex(WireError, r"RolloutView\.failures\[0\]: an object was expected"):
+            from_wire(RolloutView, {**read_golden("rollout.json"), "failures": [1]})
+        for wrong in (None, [], "r-1", True):
+            with self.assertRaises(WireError):
+                from_wire(RolloutView, wrong)
+
+
+class TrajectoryTest(unittest.TestCase):
+    def test_both_forms_of_the_golden_trajectory_are_the_same_and_come_back_bit_for_bit(self) -> None:
+        data = (GOLDEN / "trajectory.mrt").read_bytes()
+        trajectory = trajectory_from_binary(data)
+        self.assertEqual(trajectory_from_json(read_golden("trajectory.json")), trajectory)
+        self.assertEqual(trajectory_to_json(trajectory), read_golden("trajectory.json"))
+        self.assertEqual(trajectory_to_binary(trajectory), data)
+
+    def test_ids_and_logprobs_are_arrays_of_four_bytes(self) -> None:
+        sampled = make_trajectory().segments[1]
+        self.assertEqual(sampled.token_ids, array("i", [1, 2147483647]))
+        self.assertEqual(sampled.logprobs, array("f", [-0.1, -1.5]))
+
+    def test_logprobs_that_are_not_finite_pass_through_the_binary_form(self) -> None:
+        trajectory = make_trajectory()
+        odd = dataclasses.replace(trajectory.segments[1], logprobs=array("f", [float("nan"), float("-inf")]))
+        data = trajectory_to_binary(dataclasses.replace(trajectory, segments=(odd,)))
+        self.assertEqual(trajectory_to_binary(trajectory_from_binary(data)), data)
+
+    def test_bytes_that_are_not_a_whole_trajectory_are_refused(self) -> None:
+        data = (GOLDEN / "trajectory.mrt").read_bytes()
+        for end in range(len(data)):
+            with self.assertRaises(WireError, msg=f"cut at {end}"):
+                trajectory_from_binary(data[:end])
+        with self.assertRaisesRegex(WireError, "bytes of numbers"):
+            trajectory_from_binary(data + bytes(4))
+        with self.assertRaises(WireError):
+            trajectory_from_binary(data[:4] + b"\xff\xff\xff\xff" + data[8:])
+
+    def test_a_sampled_segment_without_a_logprob_for_each_id_is_refused(self) -> None:
+        golden = read_golden("trajectory.json")
+        golden["segments"][1]["logprobs"] = [-0.1]
+        with self.assertRaisesRegex(WireError, r"segments\[1\]: 2 ids of kind sampled with 1 logprobs"):
+            trajectory_from_json(golden)
+        golden["segments"][1]["logprobs"] = [-0.1, None]
+        with self.assertRaisesRegex(WireError, r"segments\[1\]: token_ids or logprobs are not numbers"):
+            trajectory_from_json(golden)
+
+
+if __name__ == "__main__":
+    unittest.main()

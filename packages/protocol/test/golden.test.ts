@@ -1,0 +1,51 @@
+// The golden files against the schemas that they are examples of.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { z } from 'zod';
+import { makeGolden } from './golden.ts';
+
+const folder = new URL('golden/', import.meta.url);
+
+for (const [name, { schema, value }] of Object.entries(makeGolden())) {
+  test(`golden ${name} is its example, and fits its schema without loss`, () => {
+    const golden = JSON.parse(readFileSync(new URL(name, folder), 'utf8'));
+    assert.deepEqual(golden, JSON.parse(JSON.stringify(value)), 'node packages/protocol/test/golden.ts writes it anew');
+    assert.deepEqual(JSON.parse(JSON.stringify(schema.parse(golden))), golden);
+  });
+
+  test(`the examples of the schema of ${name} have its every field, also those that may be absent`, () => {
+    const examples = Object.values(makeGolden()).filter((golden) => golden.schema === schema);
+    const present = new Set(examples.flatMap((golden) => [...fieldsOf(golden.value)]));
+    assert.deepEqual(
+      [...fieldsOfSchema(schema)].filter((field) => !present.has(field)),
+      [],
+    );
+  });
+}
+
+test('every golden file has its example', () => {
+  const known = [...Object.keys(makeGolden()), 'trajectory.mrt'];
+  assert.deepEqual(readdirSync(folder).sort(), known.sort());
+});
+
+/** As paths, where `[]` is any item of a list. */
+function* fieldsOf(value: unknown, path = ''): Generator<string> {
+  if (Array.isArray(value)) for (const item of value) yield* fieldsOf(item, `${path}[]`);
+  else if (typeof value === 'object' && value !== null)
+    for (const [key, held] of Object.entries(value)) {
+      yield `${path}.${key}`;
+      yield* fieldsOf(held, `${path}.${key}`);
+    }
+}
+
+function* fieldsOfSchema(schema: unknown, path = ''): Generator<string> {
+  if (schema instanceof z.ZodArray) yield* fieldsOfSchema(schema.element, `${path}[]`);
+  else if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) yield* fieldsOfSchema(schema.unwrap(), path);
+  else if (schema instanceof z.ZodObject)
+    for (const [key, held] of Object.entries(schema.shape)) {
+      yield `${path}.${key}`;
+      yield* fieldsOfSchema(held, `${path}.${key}`);
+    }
+}

@@ -1,0 +1,104 @@
+// The golden files: each reply of the API once, with every field, as it is on the wire. The schemas here and the Python client both
+// read them, which keeps the two in step; `node packages/protocol/test/golden.ts` writes them anew.
+
+import { writeFileSync } from 'node:fs';
+import {
+  backendList,
+  cancelReply,
+  errorBody,
+  event,
+  leaveReply,
+  rolloutList,
+  rolloutView,
+  serviceStatus,
+  submitReply,
+  toBinary,
+  toTrajectoryView,
+  trajectoryView,
+} from '@millrace/protocol';
+import type { ZodType } from 'zod';
+import { makeRolloutView, makeTrajectory } from './examples.ts';
+
+export interface Golden {
+  readonly schema: ZodType;
+  readonly value: unknown;
+}
+
+const at = '2026-01-02T03:04:05.678Z';
+const lag = { p50: 0.5, p99: 12, max: 40.25 };
+const stage = { active: 1, waiting: 2, slots: 4 };
+const backend = {
+  id: '10.0.0.1:8000',
+  url: 'http://10.0.0.1:8000',
+  dialect: 'vllm',
+  model: 'tiny',
+  policy_version: 4,
+  logprobs_mode: 'processed',
+  state: 'up',
+  in_flight: 3,
+};
+const report = {
+  stages: { init: stage, ready: stage, run: stage, evaluate: stage },
+  held: 5,
+  backends: { '10.0.0.1:8000': 3 },
+  turns: 100,
+  sampled_tokens: 12_345,
+  loop_lag_ms: lag,
+  rss_bytes: 150_000_000,
+};
+const rollouts = { queued: 1, init: 0, ready: 0, run: 2, evaluate: 0, done: 3, failed: 0, cancelled: 0 };
+const workers = [
+  { id: 'w-1', host: 'node-1', pid: 42, started_at: at, alive: true, report },
+  { id: 'w-2', host: 'node-2', pid: 43, started_at: at, alive: false, report: null },
+];
+
+export function makeGolden(): Readonly<Record<string, Golden>> {
+  const rollout = makeRolloutView();
+  const failed = { ...rollout, id: 'r-3', state: 'failed', reward: null, failure: { ...rollout.failures[0], code: 'worker-lost' } };
+  const fresh = { ...rollout, id: 'r-2', state: 'queued', group: null, worker: null, reward: null, result: null, ended_at: null };
+  return {
+    'rollout.json': { schema: rolloutView, value: rollout },
+    'failed-rollout.json': { schema: rolloutView, value: failed },
+    'rollout-list.json': { schema: rolloutList, value: { rollouts: [rollout, failed, { ...fresh, metadata: null }], next: 'r-2' } },
+    'trajectory.json': { schema: trajectoryView, value: toTrajectoryView(makeTrajectory()) },
+    'submit-reply.json': { schema: submitReply, value: { rollouts: [{ id: 'r-1', state: 'queued', created: true }] } },
+    'cancel-reply.json': { schema: cancelReply, value: { id: 'r-1', cancel: 'asked' } },
+    'backend-list.json': { schema: backendList, value: { backends: [backend, { ...backend, id: 'b-2', model: null }] } },
+    'leave-reply.json': { schema: leaveReply, value: { id: 'b-2' } },
+    'status.json': {
+      schema: serviceStatus,
+      value: { rollouts, workers, backends: [backend], last_event_id: 99, loop_lag_ms: lag, rss_bytes: 90_000_000 },
+    },
+    'event.json': {
+      schema: event,
+      value: {
+        id: 7,
+        at,
+        kind: 'rollout-end',
+        rollout_id: 'r-1',
+        group: 'g-1',
+        worker_id: 'w-1',
+        backend_id: '10.0.0.1:8000',
+        data: { state: 'done', reward: 0.5 },
+      },
+    },
+    'error.json': {
+      schema: errorBody,
+      value: {
+        error: {
+          code: 'too-busy',
+          message: 'the queue is full',
+          blame: 'service',
+          retryable: true,
+          details: { retry_after_ms: 1000 },
+        },
+      },
+    },
+  };
+}
+
+if (import.meta.main) {
+  for (const [name, { value }] of Object.entries(makeGolden()))
+    writeFileSync(new URL(`golden/${name}`, import.meta.url), `${JSON.stringify(value, null, 2)}\n`);
+  writeFileSync(new URL('golden/trajectory.mrt', import.meta.url), toBinary(makeTrajectory()));
+}
