@@ -9,6 +9,8 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
  * - rollout-move: it went from one stage to the next; `data` has from, to and attempt
  * - rollout-cancel: a caller asked a running one to stop
  * - rollout-end: `data` has state, reward, stop_reason, code, blame and the timings
+ * - batch-open, batch-tasks, group-begin, group-end, batch-end: `data` has batch, and for an end its state and counts
+ * - task-skip: a line of a task file that its scenario refused; `data` has batch, file, line and message
  */
 export const eventKinds = [
   'rollout-queue',
@@ -21,6 +23,12 @@ export const eventKinds = [
   'backend-leave',
   'worker-start',
   'worker-end',
+  'batch-open',
+  'batch-tasks',
+  'group-begin',
+  'group-end',
+  'batch-end',
+  'task-skip',
 ] as const;
 export type EventKind = (typeof eventKinds)[number];
 

@@ -3,6 +3,7 @@
 
 import { type ZodObject, type ZodType, z } from 'zod';
 import { backendList, backendView, joinRequest } from './backend.ts';
+import { batchRoutes } from './batch-routes.ts';
 import type { ErrorCode } from './error.ts';
 import { backendId, groupId, rolloutId } from './ids.ts';
 import { llmServerRequest, processReply, processRequest, prorlCancelRequest, prorlReply, prorlStatus } from './prorl.ts';
@@ -20,7 +21,7 @@ export interface RouteReply {
 export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  readonly tag: 'rollouts' | 'backends' | 'service' | 'prorl';
+  readonly tag: 'rollouts' | 'batches' | 'backends' | 'service' | 'prorl';
   readonly summary: string;
   readonly params?: ZodObject;
   readonly query?: ZodObject;
@@ -111,6 +112,7 @@ export const routes = {
     replies: { 200: json('What became of it.', cancelReply) },
     errors: [],
   },
+  ...batchRoutes,
   joinBackend: {
     method: 'POST',
     path: '/v1/backends',

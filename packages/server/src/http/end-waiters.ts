@@ -1,10 +1,10 @@
-// Callers that wait for a rollout's end, by its id. An event wakes them; nobody polls, and whoever hangs up is forgotten.
+// Callers that wait for a rollout's end, or for news of a batch, by its id. An event wakes them; nobody polls, and whoever hangs up is forgotten.
 
-import type { Event, RolloutId } from '@millrace/protocol';
+import type { BatchId, Event, RolloutId } from '@millrace/protocol';
 import type { Clock } from '../base/clock.ts';
 
 export interface Watch extends Disposable {
-  /** Resolves at the rollout's end, after `ms`, when the signal aborts or when the service drains, whichever is first. */
+  /** Resolves at the rollout's end or the batch's news, after `ms`, when the signal aborts or when the service drains, whichever is first. */
   until(options: { readonly ms?: number; readonly signal: AbortSignal }): Promise<void>;
 }
 
@@ -23,6 +23,15 @@ export class EndWaiters {
 
   /** Ends that come after this call are seen by `until`, so the state is to be read between the two. */
   watch(id: RolloutId): Watch {
+    return this.#watch(id);
+  }
+
+  /** A group was delivered, or the batch has ended. */
+  watchBatch(id: BatchId): Watch {
+    return this.#watch(batchKey(id));
+  }
+
+  #watch(id: string): Watch {
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiting = this.#byId.get(id) ?? new Set();
     this.#byId.set(id, waiting.add(resolve));
@@ -44,8 +53,8 @@ export class EndWaiters {
 
   push(events: readonly Event[]): void {
     for (const event of events) {
-      if (event.kind !== 'rollout-end' || event.rollout_id === undefined) continue;
-      for (const wake of this.#byId.get(event.rollout_id) ?? []) wake();
+      const key = keyOf(event);
+      if (key !== undefined) for (const wake of this.#byId.get(key) ?? []) wake();
     }
   }
 
@@ -54,4 +63,14 @@ export class EndWaiters {
     this.#closed = true;
     for (const waiting of this.#byId.values()) for (const wake of waiting) wake();
   }
+}
+
+function keyOf({ kind, rollout_id, data }: Event): string | undefined {
+  if (kind === 'rollout-end') return rollout_id;
+  return kind === 'batch-end' || kind === 'group-end' ? batchKey(String(data.batch)) : undefined;
+}
+
+/** No id of a rollout has a slash. */
+function batchKey(id: string): string {
+  return `batch/${id}`;
 }

@@ -2,9 +2,10 @@
 // so that a transition rewrites a short row. Every table is STRICT, so a row has the types that its columns declare.
 
 import { RolloutError } from '@millrace/protocol';
+import { batchTables } from './sqlite-batch-schema.ts';
 import type { Session } from './sqlite-session.ts';
 
-const version = 2;
+const version = 3;
 
 // `worker` is there exactly while a worker holds the rollout. AUTOINCREMENT, so that no id or cursor is ever given twice,
 // also after retention.
@@ -66,7 +67,7 @@ CREATE TABLE events (
   backend_id TEXT,
   data TEXT NOT NULL
 ) STRICT;
-`;
+${batchTables}`;
 
 /** Makes the tables where there are none, and commits. Throws when another version of Millrace made the file. */
 export function makeTables(session: Session): void {
