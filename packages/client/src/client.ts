@@ -25,6 +25,7 @@ import {
   toPath,
   trajectoryMediaType,
 } from '@millrace/protocol';
+import { type Batches, openBatches } from './batches.ts';
 import { readEvents } from './events.ts';
 import { followResults } from './results.ts';
 import { type Run, runAll } from './run.ts';
@@ -65,6 +66,7 @@ export interface Client extends AsyncDisposable {
   /** From this moment on, or after an event id; never ends by itself. */
   events(options?: Waiting & { readonly after?: number }): AsyncIterable<Event>;
   status(options?: Waiting): Promise<ServiceStatus>;
+  readonly batches: Batches;
   readonly backends: {
     join(backend: JoinInput): Promise<BackendView>;
     list(): Promise<readonly BackendView[]>;
@@ -119,6 +121,7 @@ export function openClient(options: ClientOptions): Client {
     },
     events,
     status,
+    batches: openBatches(transport),
     backends: openBackends(transport),
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   };
