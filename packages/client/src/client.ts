@@ -29,6 +29,7 @@ import {
   toPath,
   trajectoryMediaType,
 } from '@millrace/protocol';
+import { type Batches, openBatches } from './batches.ts';
 import { readEvents } from './events.ts';
 import { followResults } from './results.ts';
 import { type Run, runAll } from './run.ts';
@@ -76,6 +77,7 @@ export interface Client extends AsyncDisposable {
     /** Sampling goes on under the version named, which is then that of all backends. */
     resume(resume?: ResumeInput, options?: Waiting): Promise<PolicyView>;
   };
+  readonly batches: Batches;
   readonly backends: {
     join(backend: JoinInput): Promise<BackendView>;
     list(): Promise<readonly BackendView[]>;
@@ -131,6 +133,7 @@ export function openClient(options: ClientOptions): Client {
     events,
     status,
     policy: openPolicy(transport),
+    batches: openBatches(transport),
     backends: openBackends(transport),
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   };

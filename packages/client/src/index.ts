@@ -1,5 +1,6 @@
 // The TypeScript client of Millrace: what trainers and the command line import.
 
+export type { Batches, DeliveredGroup, GroupsOptions } from './batches.ts';
 export { type Client, type ClientOptions, type ListOptions, openClient } from './client.ts';
 export type { Run } from './run.ts';
 export type { Accepted, SubmitOptions } from './submit.ts';

@@ -11,6 +11,8 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
  * - rollout-end: `data` has state, reward, stop_reason, code, blame and the timings
  * - policy-pause: sampling is to stop, and a second time when it has; `data` has state (pausing or paused) and mode
  * - policy-resume: sampling goes on; `data` has policy_version and caches_flushed
+ * - batch-open, batch-tasks, group-begin, group-end, batch-end: `data` has batch, and for an end its state and counts
+ * - task-skip: a line of a task file that its scenario refused; `data` has batch, file, line and message
  */
 export const eventKinds = [
   'rollout-queue',
@@ -25,6 +27,12 @@ export const eventKinds = [
   'policy-resume',
   'worker-start',
   'worker-end',
+  'batch-open',
+  'batch-tasks',
+  'group-begin',
+  'group-end',
+  'batch-end',
+  'task-skip',
 ] as const;
 export type EventKind = (typeof eventKinds)[number];
 

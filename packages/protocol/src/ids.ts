@@ -9,12 +9,16 @@ const idText = z.string().regex(idPattern, 'must be 1 to 128 characters of A-Z a
 
 export const rolloutId = idText.brand<'RolloutId'>();
 export const groupId = idText.brand<'GroupId'>();
+export const batchId = idText.brand<'BatchId'>();
+export const seriesId = idText.brand<'SeriesId'>();
 export const backendId = idText.brand<'BackendId'>();
 export const workerId = idText.brand<'WorkerId'>();
 export const sandboxId = idText.brand<'SandboxId'>();
 
 export type RolloutId = z.infer<typeof rolloutId>;
 export type GroupId = z.infer<typeof groupId>;
+export type BatchId = z.infer<typeof batchId>;
+export type SeriesId = z.infer<typeof seriesId>;
 export type BackendId = z.infer<typeof backendId>;
 export type WorkerId = z.infer<typeof workerId>;
 export type SandboxId = z.infer<typeof sandboxId>;

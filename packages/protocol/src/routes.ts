@@ -3,6 +3,7 @@
 
 import { type ZodObject, type ZodType, z } from 'zod';
 import { backendList, backendView, joinRequest } from './backend.ts';
+import { batchRoutes } from './batch-routes.ts';
 import type { ErrorCode } from './error.ts';
 import { backendId, groupId, rolloutId } from './ids.ts';
 import { pauseRequest, policyView, resumeRequest } from './policy.ts';
@@ -21,7 +22,7 @@ export interface RouteReply {
 export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  readonly tag: 'rollouts' | 'backends' | 'policy' | 'service' | 'prorl';
+  readonly tag: 'rollouts' | 'batches' | 'backends' | 'policy' | 'service' | 'prorl';
   readonly summary: string;
   readonly params?: ZodObject;
   readonly query?: ZodObject;
@@ -112,6 +113,7 @@ export const routes = {
     replies: { 200: json('What became of it.', cancelReply) },
     errors: [],
   },
+  ...batchRoutes,
   joinBackend: {
     method: 'POST',
     path: '/v1/backends',

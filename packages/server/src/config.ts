@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { httpConfig } from './http/config.ts';
 import { inferenceConfig } from './inference/inference-config.ts';
 import { pipelineConfig } from './pipeline/pipeline-config.ts';
+import { samplingConfig } from './sampling/sampling-config.ts';
 import { sandboxConfig } from './sandbox/config.ts';
 import { modelConfig } from './trajectory/model-config.ts';
 
@@ -34,6 +35,7 @@ export const serviceConfig = z.strictObject({
   http: httpConfig.prefault({}),
   inference: inferenceConfig.prefault({}),
   pipeline: pipelineConfig.prefault({}),
+  sampling: samplingConfig.prefault({}),
   sandbox: sandboxConfig.prefault({}),
 });
 

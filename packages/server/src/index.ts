@@ -15,6 +15,9 @@ export { BackendPool, type Lease } from './inference/pool.ts';
 export { Session } from './inference/session.ts';
 export { openVllmBackend } from './inference/vllm.ts';
 export { Stage } from './pipeline/stage.ts';
+export { BatchKeeper, type KeeperDeps } from './sampling/batch-keeper.ts';
+export { toRecipe } from './sampling/new-siblings.ts';
+export { TaskFiles } from './sampling/task-files.ts';
 export { type ApptainerOptions, openApptainerDriver } from './sandbox/apptainer.ts';
 export { type ApptainerProbe, probeApptainer } from './sandbox/apptainer-probe.ts';
 export { findApptainer } from './sandbox/apptainer-program.ts';
@@ -42,6 +45,19 @@ export type {
 export { idleMiB, openWarmPool, type WarmPool, type WarmPoolOptions } from './sandbox/warm-pool.ts';
 export type { AgentEnd, CollectContext, EvaluateContext, InitContext, Opening, Preparation, Scenario, Score } from './scenario/scenario.ts';
 export { openServer, openWorker, type RunningServer, type RunningWorker } from './service.ts';
+export type {
+  BatchPlan,
+  BatchRecord,
+  BatchStore,
+  DeliveredGroup,
+  KeptGroup,
+  NewBatch,
+  NewGroup,
+  OpenBatch,
+  OpenGroup,
+  Settlement,
+  Task,
+} from './store/batch-store.ts';
 export { EventTail } from './store/event-tail.ts';
 export { networkFileSystemOf } from './store/network-file-system.ts';
 export { openSqliteStore } from './store/sqlite.ts';

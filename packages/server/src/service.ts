@@ -11,6 +11,9 @@ import { openApp } from './http/app.ts';
 import { checkListen } from './http/auth.ts';
 import { BackendPool } from './inference/pool.ts';
 import { Worker } from './pipeline/worker.ts';
+import { BatchKeeper } from './sampling/batch-keeper.ts';
+import { TaskFiles } from './sampling/task-files.ts';
+import { WebhookSender } from './sampling/webhook.ts';
 import { openApptainerDriver } from './sandbox/apptainer.ts';
 import { openBubblewrapDriver } from './sandbox/bubblewrap.ts';
 import { ImageCache } from './sandbox/image-cache.ts';
@@ -39,8 +42,17 @@ export async function openServer(config: ServiceConfig): Promise<RunningServer> 
   const tail = stack.use(new EventTail({ store, after: await store.lastEventId() }));
   const loopLag = stack.use(openLoopLag());
   const scenarios = await loadScenarios(config.scenarios);
-  const app = await openApp({ store, tail, scenarios, config: config.http, log, clock: systemClock, loopLag });
+  const taskFiles = new TaskFiles(config.sampling.taskFiles);
+  const app = await openApp({ store, tail, scenarios, taskFiles, config: config.http, log, clock: systemClock, loopLag });
   stack.defer(() => app.close());
+  const keeper = stack.use(new BatchKeeper({ store, scenarios, files: taskFiles, clock: systemClock, log }));
+  const webhooks = stack.use(new WebhookSender({ store, clock: systemClock, log }));
+  tail.subscribe((events) => {
+    keeper.push(events);
+    webhooks.push(events);
+  });
+  keeper.start();
+  webhooks.start();
   const chores = new AbortController();
   const keeping = keepHouse(store, config, chores.signal);
   stack.defer(async () => {

@@ -34,6 +34,7 @@ export {
 export { qwen3Folder } from './qwen3.ts';
 export { defineSandboxSuite } from './sandbox-suite.ts';
 export { processesInSandboxesOf, TestService } from './service.ts';
+export { type Course, SimulatedPipeline, type SimulatedPipelineOptions } from './simulated-pipeline.ts';
 export {
   claimOne,
   makeFailure,
@@ -45,6 +46,7 @@ export {
   type OpenBed,
   type StoreBed,
 } from './store-bed.ts';
+export { makeBatch, makeGroup, makeTasks, toBatch, toGroup } from './store-bed-batches.ts';
 export { defineStoreSuite } from './store-suite.ts';
 export { makeTinyImage } from './tiny-image.ts';
 export { makeTinyModel } from './tiny-model.ts';

@@ -7,10 +7,12 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { LoopLag } from '../base/loop-lag.ts';
+import type { TaskFiles } from '../sampling/task-files.ts';
 import type { Scenarios } from '../scenario/load.ts';
 import type { Store } from '../store/store.ts';
 import { openGuard } from './auth.ts';
 import { mountBackends } from './backend-routes.ts';
+import { mountBatches } from './batch-routes.ts';
 import type { HttpConfig } from './config.ts';
 import type { Context } from './context.ts';
 import { EndRate } from './end-rate.ts';
@@ -30,6 +32,7 @@ export interface AppOptions {
   /** All kinds of events, from the newest at the start on. */
   readonly tail: { subscribe(listener: (events: readonly Event[]) => void): () => void };
   readonly scenarios: Scenarios;
+  readonly taskFiles: TaskFiles;
   readonly config: HttpConfig;
   readonly log: Log;
   readonly clock: Clock;
@@ -48,6 +51,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   acceptJson(app);
   hook(app, context);
   mountRollouts(app, context);
+  mountBatches(app, context);
   mountBackends(app, context);
   mountPolicy(app, context);
   mountService(app, context);

@@ -3,6 +3,7 @@
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { TaskFiles } from '../sampling/task-files.ts';
 import type { Scenarios } from '../scenario/load.ts';
 import type { Store } from '../store/store.ts';
 import type { HttpConfig } from './config.ts';
@@ -15,6 +16,7 @@ import type { StatusReader } from './status.ts';
 export interface Context {
   readonly store: Store;
   readonly scenarios: Scenarios;
+  readonly taskFiles: TaskFiles;
   readonly config: HttpConfig;
   readonly log: Log;
   readonly clock: Clock;

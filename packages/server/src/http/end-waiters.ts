@@ -1,7 +1,7 @@
-// Callers that wait for a rollout's end, by its id, or for the policy to change. An event wakes them; nobody polls, and whoever
-// hangs up is forgotten.
+// Callers that wait for a rollout's end or for news of a batch, by its id, or for the policy to change. An event wakes them; nobody
+// polls, and whoever hangs up is forgotten.
 
-import type { Event, RolloutId } from '@millrace/protocol';
+import type { BatchId, Event, RolloutId } from '@millrace/protocol';
 import type { Clock } from '../base/clock.ts';
 
 export interface Watch extends Disposable {
@@ -34,6 +34,11 @@ export class EndWaiters {
     return this.#watch(policyKey);
   }
 
+  /** A group was delivered, or the batch has ended. */
+  watchBatch(id: BatchId): Watch {
+    return this.#watch(batchKey(id));
+  }
+
   #watch(id: string): Watch {
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiting = this.#byId.get(id) ?? new Set();
@@ -56,7 +61,7 @@ export class EndWaiters {
 
   push(events: readonly Event[]): void {
     for (const event of events) {
-      const key = event.kind === 'rollout-end' ? event.rollout_id : event.kind.startsWith('policy-') ? policyKey : undefined;
+      const key = keyOf(event);
       if (key !== undefined) for (const wake of this.#byId.get(key) ?? []) wake();
     }
   }
@@ -66,4 +71,15 @@ export class EndWaiters {
     this.#closed = true;
     for (const waiting of this.#byId.values()) for (const wake of waiting) wake();
   }
+}
+
+function keyOf({ kind, rollout_id, data }: Event): string | undefined {
+  if (kind === 'rollout-end') return rollout_id;
+  if (kind === 'policy-pause' || kind === 'policy-resume') return policyKey;
+  return kind === 'batch-end' || kind === 'group-end' ? batchKey(String(data.batch)) : undefined;
+}
+
+/** No id of a rollout has a slash. */
+function batchKey(id: string): string {
+  return `batch/${id}`;
 }

@@ -2,9 +2,11 @@
 
 import {
   backendView,
+  batchView,
   type ErrorCode,
   errorBody,
   errorTable,
+  groupView,
   prorlErrorBody,
   type Route,
   type RouteReply,
@@ -23,6 +25,8 @@ const named = new Map<ZodType, string>([
   [rolloutView, 'Rollout'],
   [trajectoryView, 'Trajectory'],
   [backendView, 'Backend'],
+  [batchView, 'Batch'],
+  [groupView, 'Group'],
   [submission, 'Submission'],
   [errorBody, 'Error'],
   [prorlErrorBody, 'ProrlError'],

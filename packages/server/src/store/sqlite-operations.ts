@@ -1,8 +1,22 @@
 // The operations by name, as they travel to the two threads: what changes goes to the writer, what only reads to the reader.
 
 import { backends, clearBackends, drainBackend, joinBackend, leaveBackend } from './sqlite-backends.ts';
+import { appendTasks, batch, batches, createBatch, endBatch, openBatches } from './sqlite-batches.ts';
 import { claim, finish, move, release, retry } from './sqlite-claims.ts';
+import { ack, acked, deliveredGroups, dueWebhooks, load, noteWebhook } from './sqlite-delivery.ts';
 import { appendEvents, events, lastEventId } from './sqlite-events.ts';
+import {
+  beginGroup,
+  cursor,
+  groupTask,
+  keptGroups,
+  lineTasks,
+  openGroups,
+  renewGroup,
+  replaceSiblings,
+  settleGroup,
+  takeGroup,
+} from './sqlite-groups.ts';
 import { pausePolicy, policy, resumePolicy, tellGate } from './sqlite-policy.ts';
 import { counts, get, list, trajectory } from './sqlite-queries.ts';
 import { retainSlice } from './sqlite-retention.ts';
@@ -30,9 +44,41 @@ export const writes = {
   tellGate,
   appendEvents,
   retainSlice,
+  createBatch,
+  appendTasks,
+  endBatch,
+  beginGroup,
+  takeGroup,
+  renewGroup,
+  replaceSiblings,
+  settleGroup,
+  ack,
+  noteWebhook,
 };
 
-export const reads = { get, list, trajectory, counts, workers, backends, policy, events, lastEventId };
+export const reads = {
+  get,
+  list,
+  trajectory,
+  counts,
+  workers,
+  backends,
+  policy,
+  events,
+  lastEventId,
+  batch,
+  batches,
+  openBatches,
+  openGroups,
+  groupTask,
+  keptGroups,
+  lineTasks,
+  cursor,
+  load,
+  deliveredGroups,
+  acked,
+  dueWebhooks,
+};
 
 export type Writes = typeof writes;
 export type Reads = typeof reads;

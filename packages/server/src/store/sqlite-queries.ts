@@ -5,7 +5,7 @@ import { type GroupId, RolloutError, type RolloutId, type RolloutState, rolloutS
 import type { Session } from './sqlite-session.ts';
 import type { ListFilter, RolloutRecord } from './store.ts';
 
-interface RecordRow {
+export interface RecordRow {
   readonly seq: number;
   readonly id: RolloutId;
   readonly group_id: GroupId | null;
@@ -22,7 +22,7 @@ interface RecordRow {
   readonly body: string;
 }
 
-const records = 'SELECT rollouts.*, submissions.body FROM rollouts JOIN submissions USING (seq)';
+export const records = 'SELECT rollouts.*, submissions.body FROM rollouts JOIN submissions USING (seq)';
 
 export function get(session: Session, id: RolloutId): RolloutRecord | undefined {
   const row = session.one<RecordRow>(`${records} WHERE id = ?`, id);
@@ -60,13 +60,13 @@ export function counts(session: Session): Record<RolloutState, number> {
   return found;
 }
 
-function parseCursor(after: string | undefined): number {
+export function parseCursor(after: string | undefined): number {
   if (after === undefined) return 0;
   if (!/^\d{1,15}$/.test(after)) throw new RolloutError('bad-request', `after: ${JSON.stringify(after)} is not the next of a page`);
   return Number(after);
 }
 
-function toRecord(row: RecordRow): RolloutRecord {
+export function toRecord(row: RecordRow): RolloutRecord {
   return {
     id: row.id,
     submission: JSON.parse(row.body),

@@ -2,6 +2,7 @@
 // so that a transition rewrites a short row. Every table is STRICT, so a row has the types that its columns declare.
 
 import { RolloutError } from '@millrace/protocol';
+import { batchTables } from './sqlite-batch-schema.ts';
 import type { Session } from './sqlite-session.ts';
 
 const version = 3;
@@ -78,7 +79,7 @@ CREATE TABLE events (
   backend_id TEXT,
   data TEXT NOT NULL
 ) STRICT;
-`;
+${batchTables}`;
 
 /** Makes the tables where there are none, and commits. Throws when another version of Millrace made the file. */
 export function makeTables(session: Session): void {

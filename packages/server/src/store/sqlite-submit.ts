@@ -86,7 +86,8 @@ function countQueued(session: Session): number {
   return session.one<{ n: number }>("SELECT count(*) AS n FROM rollouts WHERE state = 'queued'")?.n ?? 0;
 }
 
-function insertRollout(session: Session, rollout: StoredSubmission & { readonly state: RolloutState }): void {
+/** Answers its row. */
+export function insertRollout(session: Session, rollout: StoredSubmission & { readonly state: RolloutState }): number {
   const { nowMs } = session;
   const { id, scenario, state } = rollout;
   const group = rollout.group ?? null;
@@ -94,8 +95,10 @@ function insertRollout(session: Session, rollout: StoredSubmission & { readonly 
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`;
   const endedAt = state === 'cancelled' ? nowMs : null;
   const row = session.one<{ seq: number }>(sql, id, rollout.digest, scenario, group, state, nowMs, nowMs, nowMs, endedAt);
-  session.run('INSERT INTO submissions (seq, body) VALUES (?, ?)', row?.seq ?? null, rollout.body);
+  const seq = row?.seq ?? 0;
+  session.run('INSERT INTO submissions (seq, body) VALUES (?, ?)', seq, rollout.body);
   const told = { id, scenario, group_id: group, attempt: 0, worker: null };
   if (state === 'cancelled') appendEnded(session, told, { state });
   else appendQueued(session, told, 'submit');
+  return seq;
 }

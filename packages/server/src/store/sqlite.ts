@@ -88,6 +88,31 @@ class SqliteStore implements Store {
   resumePolicy: Store['resumePolicy'] = (request) => this.#write('resumePolicy', request);
   tellGate: Store['tellGate'] = (worker, report) => this.#write('tellGate', { worker, ...report });
 
+  createBatch: Store['createBatch'] = (batch) => this.#write('createBatch', batch);
+  appendTasks: Store['appendTasks'] = (id, more) => this.#write('appendTasks', { id, ...more });
+  batch: Store['batch'] = (id) => this.#read('batch', id);
+  batches: Store['batches'] = (filter) => this.#read('batches', filter);
+  endBatch: Store['endBatch'] = (id, state) => this.#write('endBatch', { id, state });
+  openBatches: Store['openBatches'] = () => this.#read('openBatches', undefined);
+  openGroups: Store['openGroups'] = (batch) => this.#read('openGroups', batch);
+  groupTask: Store['groupTask'] = (group) => this.#read('groupTask', group);
+  keptGroups: Store['keptGroups'] = (batch, limit) => this.#read('keptGroups', { batch, limit });
+  lineTasks: Store['lineTasks'] = (batch, limit) => this.#read('lineTasks', { batch, limit });
+  cursor: Store['cursor'] = (name) => this.#read('cursor', name);
+  load: Store['load'] = () => this.#read('load', undefined);
+  beginGroup: Store['beginGroup'] = async (group) => this.#write('beginGroup', { ...group, rollouts: await toStored(group.rollouts) });
+  takeGroup: Store['takeGroup'] = async (batch, group, rollouts) =>
+    this.#write('takeGroup', { batch, group, rollouts: await toStored(rollouts) });
+  renewGroup: Store['renewGroup'] = (batch, group) => this.#write('renewGroup', { batch, group });
+  replaceSiblings: Store['replaceSiblings'] = async (group, rollouts) =>
+    this.#write('replaceSiblings', { group, rollouts: await toStored(rollouts) });
+  settleGroup: Store['settleGroup'] = (settlement) => this.#write('settleGroup', settlement);
+  deliveredGroups: Store['deliveredGroups'] = (batch, options) => this.#read('deliveredGroups', { batch, ...options });
+  ack: Store['ack'] = (batch, consumer, through) => this.#write('ack', { batch, consumer, through });
+  acked: Store['acked'] = (batch, consumer) => this.#read('acked', { batch, consumer });
+  dueWebhooks: Store['dueWebhooks'] = () => this.#read('dueWebhooks', undefined);
+  noteWebhook: Store['noteWebhook'] = (sent) => this.#write('noteWebhook', sent);
+
   appendEvents: Store['appendEvents'] = (events) => this.#write('appendEvents', events);
   events: Store['events'] = (after, options) => this.#read('events', { after, ...options });
   lastEventId: Store['lastEventId'] = () => this.#read('lastEventId', undefined);

@@ -18,6 +18,7 @@ import type {
 } from '@millrace/protocol';
 import type { BackendRecord } from '../inference/backend.ts';
 import type { PolicyRecord } from '../inference/policy-gate.ts';
+import type { BatchStore } from './batch-store.ts';
 
 /** A submission that has its id. `digest` tells a repeated submission from another one under the same id. */
 export interface NewRollout {
@@ -95,7 +96,7 @@ export interface ListFilter {
   readonly limit: number;
 }
 
-export interface Store extends AsyncDisposable {
+export interface Store extends BatchStore, AsyncDisposable {
   // Callers.
 
   /**
@@ -189,6 +190,10 @@ export interface Store extends AsyncDisposable {
   /** Calls back soon after any process has changed the store; a hint that may come late, twice or in vain, never an answer. Returns a function that stops it. */
   onHint(listener: () => void): () => void;
 
-  /** Deletes rollouts that ended, with their trajectories, and events, tombstones and dead workers, older than the ages given. Answers how many rollouts went. */
+  /**
+   * Deletes rollouts that ended, with their trajectories, and events, tombstones and dead workers, older than the ages given.
+   * Rollouts of groups go with their batch: when its end is older than `endedMs` and every consumer that ever acknowledged has
+   * acknowledged all of it, or it is ten times as old. Answers how many rollouts went.
+   */
   retain(options: { readonly endedMs: number; readonly eventsMs: number }): Promise<number>;
 }

@@ -21,6 +21,7 @@ import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { type App, openApp } from '../../src/http/app.ts';
 import { httpConfig } from '../../src/http/config.ts';
+import { TaskFiles } from '../../src/sampling/task-files.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
 import { EventTail } from '../../src/store/event-tail.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
@@ -85,6 +86,7 @@ export async function openFloor({ config = {}, clock = systemClock, wrap = (stor
     store: wrap(store),
     tail,
     scenarios: { get: (name) => byName.get(name), names: () => ['sums', 'free'] },
+    taskFiles: new TaskFiles({}),
     config: httpConfig.parse(config),
     log: silentLog,
     clock,

@@ -1,0 +1,94 @@
+// Draws the next tasks of a batch: first from its own line, then from its file. A line of the file that the scenario refuses is
+// passed over and told in an event; a whole round of such lines ends the file.
+
+import { RolloutError, type TaskSource } from '@millrace/protocol';
+import type { Scenarios } from '../scenario/load.ts';
+import type { NewGroup, OpenBatch, Task } from '../store/batch-store.ts';
+import type { Store } from '../store/store.ts';
+import type { DrawnLine, TaskFiles } from './task-files.ts';
+
+export interface DrawDeps {
+  readonly store: Store;
+  readonly files: TaskFiles;
+  readonly scenarios: Scenarios;
+}
+
+export interface DrawnTask {
+  readonly task: Task;
+  readonly from: NewGroup['from'];
+}
+
+export async function* drawTasks(batch: OpenBatch, most: number, deps: DrawDeps): AsyncGenerator<DrawnTask> {
+  const line = batch.waiting === 0 ? [] : await deps.store.lineTasks(batch.id, most);
+  for (const { task } of line) yield { task, from: { kind: 'line' } };
+  const { source } = batch.plan;
+  if (source === undefined || line.length >= most) return;
+  const name = cursorName(batch);
+  let at = await deps.store.cursor(name);
+  for (let count = line.length; count < most; count += 1) {
+    const drawn = await drawLine(batch, source, { ...deps, at });
+    if (drawn === undefined) return;
+    yield { task: drawn.task, from: { kind: 'cursor', name, at, to: drawn.to } };
+    at = drawn.to;
+  }
+}
+
+export function cursorName({ plan }: Pick<OpenBatch, 'plan'>): string {
+  return plan.source?.cursor ?? plan.series ?? plan.source?.file ?? '';
+}
+
+async function drawLine(
+  batch: OpenBatch,
+  source: TaskSource,
+  { at, ...deps }: DrawDeps & { readonly at: number },
+): Promise<{ task: Task; to: number } | undefined> {
+  const round = await deps.files.count(source.file);
+  for (let position = at; position < at + round; position += 1) {
+    const line = await deps.files.read(source, position);
+    if (line === undefined) return undefined;
+    const read = await readTask(line, batch.plan.scenario, deps.scenarios);
+    if (read.task !== undefined) return { task: read.task, to: position + 1 };
+    const data = { batch: batch.id, file: source.file, line: line.line, message: read.fault };
+    await deps.store.appendEvents([{ kind: 'task-skip', data }]);
+  }
+  return undefined;
+}
+
+type Read = { readonly task: Task; readonly fault?: undefined } | { readonly task?: undefined; readonly fault: string };
+
+async function readTask({ text }: DrawnLine, scenario: string, scenarios: Scenarios): Promise<Read> {
+  let task: unknown;
+  try {
+    task = JSON.parse(text);
+  } catch (error) {
+    return { fault: error instanceof Error ? error.message : String(error) };
+  }
+  if (!isTask(task)) return { fault: 'not a JSON object' };
+  const parsed = await scenarios.get(scenario)?.task.safeParseAsync(task);
+  if (parsed?.success) return { task };
+  return {
+    fault: parsed?.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ') ?? `no scenario ${scenario}`,
+  };
+}
+
+function isTask(value: unknown): value is Task {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Throws where the file is not known, cannot be read, or has nothing good at the place of the cursor. */
+export async function checkSource(batch: Pick<OpenBatch, 'plan'>, deps: DrawDeps): Promise<void> {
+  const { source, scenario } = batch.plan;
+  if (source === undefined) return;
+  const known = deps.files.names();
+  if (!deps.files.has(source.file))
+    throw new RolloutError(
+      'bad-request',
+      `source.file: no task file is named ${JSON.stringify(source.file)}; known: ${known.join(', ') || 'none'}`,
+    );
+  const line = await deps.files.read(source, await deps.store.cursor(cursorName(batch))).catch((error: unknown) => {
+    throw new RolloutError('bad-request', `source.file: ${source.file} cannot be read: ${String(error)}`);
+  });
+  if (line === undefined) throw new RolloutError('bad-request', `source.file: ${source.file} has no tasks left for this cursor`);
+  const { fault } = await readTask(line, scenario, deps.scenarios);
+  if (fault !== undefined) throw new RolloutError('task-invalid', `source.file: line ${line.line} of ${source.file}: ${fault}`);
+}

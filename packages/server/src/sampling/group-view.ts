@@ -1,0 +1,79 @@
+// Batches and delivered groups as the wire shows them.
+
+import { type BatchView, type GroupView, policySpan, type RolloutView, type Trajectory, toTrajectoryView } from '@millrace/protocol';
+import type { BatchRecord, DeliveredGroup } from '../store/batch-store.ts';
+import type { RolloutRecord, Store } from '../store/store.ts';
+
+export function toBatchView(record: BatchRecord): BatchView {
+  const { plan, groups } = record;
+  const judged = groups.delivered + groups.uniform;
+  return {
+    id: record.id,
+    series: plan.series ?? null,
+    state: record.state,
+    scenario: plan.scenario,
+    group_size: plan.group_size,
+    target: plan.target,
+    groups: { ...groups },
+    carried: record.carried,
+    tasks: { ...record.tasks },
+    informative_share: judged === 0 ? null : groups.delivered / judged,
+    wasted: { ...record.wasted },
+    created_at: toTime(record.createdAtMs),
+    ended_at: record.endedAtMs === undefined ? null : toTime(record.endedAtMs),
+    metadata: plan.metadata ?? null,
+  };
+}
+
+export function toGroupView(group: DeliveredGroup): GroupView {
+  const spans = group.rollouts.flatMap(({ result }) => result?.policy_versions ?? []);
+  const first = Math.min(...spans.map((span) => span.first));
+  const last = Math.max(...spans.map((span) => span.last));
+  return {
+    seq: group.seq,
+    id: group.id,
+    batch: group.batch,
+    task_index: group.taskIndex,
+    task: { ...group.task },
+    rewards: group.rollouts.flatMap(({ result }) => result?.reward ?? []),
+    rollouts: group.rollouts.map(toRolloutView),
+    policy_versions: spans.length === 0 ? null : policySpan.parse({ first, last }),
+    carried: group.carried,
+    delivered_at: toTime(group.deliveredAtMs),
+  };
+}
+
+/** A member of a delivered group is done, and what is done has a trajectory. */
+export async function readTrajectories(group: DeliveredGroup, store: Pick<Store, 'trajectory'>): Promise<readonly Trajectory[]> {
+  const found = await Promise.all(group.rollouts.map(({ id }) => store.trajectory(id)));
+  return found.flatMap((trajectory) => trajectory ?? []);
+}
+
+export async function toFullGroupView(group: DeliveredGroup, store: Pick<Store, 'trajectory'>): Promise<GroupView> {
+  return { ...toGroupView(group), trajectories: (await readTrajectories(group, store)).map(toTrajectoryView) };
+}
+
+export function toRolloutView(record: RolloutRecord): RolloutView {
+  const { id, submission, state, attempt, retries, losses, failures } = record;
+  return {
+    id,
+    scenario: submission.scenario,
+    group: record.group ?? null,
+    state,
+    attempt,
+    retries,
+    losses,
+    worker: record.worker ?? null,
+    reward: record.result?.reward ?? null,
+    result: record.result ?? null,
+    failure: record.failure ?? null,
+    failures: [...failures],
+    created_at: toTime(record.createdAtMs),
+    ended_at: record.endedAtMs === undefined ? null : toTime(record.endedAtMs),
+    metadata: submission.metadata ?? null,
+  };
+}
+
+export function toTime(ms: number): string {
+  return new Date(ms).toISOString();
+}

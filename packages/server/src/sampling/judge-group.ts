@@ -1,0 +1,49 @@
+// Judges a group by the rewards that it has and those that may still come. Pure: the same rewards give the same verdict, and a
+// verdict that ends a group never depends on what is still missing.
+
+import type { BatchRequest, InformativeRule } from '@millrace/protocol';
+
+export interface GroupRewards {
+  /** In the order of ending. */
+  readonly rewards: readonly number[];
+  /** How many more may come, with replacements that are still allowed. */
+  readonly mayCome: number;
+}
+
+export type Judging = Pick<BatchRequest, 'group_size' | 'informative' | 'min_samples' | 'give_up_after'>;
+
+/** `deliver` with as many of the first rewards as count; `uniform`: not informative; `failed`: too few rewards; `wait`: not decided. */
+export type Verdict = { readonly kind: 'deliver'; readonly count: number } | { readonly kind: 'uniform' | 'failed' | 'wait' };
+
+export function judgeGroup({ rewards, mayCome }: GroupRewards, plan: Judging): Verdict {
+  const counted = rewards.slice(0, plan.group_size);
+  const informative = isInformative(counted, plan.informative);
+  const complete = counted.length === plan.group_size || mayCome === 0;
+  if (counted.length + mayCome < leastRewards(plan)) return { kind: 'failed' };
+  if (informative && (complete || counted.length >= (plan.min_samples ?? plan.group_size)))
+    return { kind: 'deliver', count: counted.length };
+  if (complete) return { kind: 'uniform' };
+  const { give_up_after: patience } = plan;
+  if (patience !== undefined && counted.length >= patience && !isInformative(counted.slice(0, patience), plan.informative))
+    return { kind: 'uniform' };
+  return { kind: 'wait' };
+}
+
+/** Fewer rewards than these say nothing about a task. */
+export function leastRewards({ min_samples, informative }: Pick<Judging, 'min_samples' | 'informative'>): number {
+  return min_samples ?? (informative.rule === 'rewards-differ' ? 2 : 1);
+}
+
+export function isInformative(rewards: readonly number[], rule: InformativeRule): boolean {
+  if (rewards.length === 0) return false;
+  switch (rule.rule) {
+    case 'any':
+      return true;
+    case 'rewards-differ':
+      return Math.max(...rewards) - Math.min(...rewards) > rule.tolerance;
+    case 'mean-within': {
+      const mean = rewards.reduce((total, reward) => total + reward, 0) / rewards.length;
+      return mean > rule.above && mean < rule.below;
+    }
+  }
+}

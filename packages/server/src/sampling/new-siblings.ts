@@ -1,0 +1,36 @@
+// The rollouts of a group. Their ids come from the group's, so that making them twice makes the same, and a seed of the batch is
+// another one in each sibling, since equal seeds would sample equal tokens.
+
+import { type BatchId, type GroupId, groupId, rolloutId } from '@millrace/protocol';
+import type { BatchPlan, Task } from '../store/batch-store.ts';
+import type { NewRollout } from '../store/store.ts';
+
+export function toGroupId(batch: BatchId, begun: number): GroupId {
+  return groupId.parse(`${batch}:${begun}`);
+}
+
+export interface Siblings {
+  readonly batch: BatchId;
+  readonly group: GroupId;
+  readonly task: Task;
+  readonly plan: BatchPlan;
+  /** How many siblings the group has had. */
+  readonly from: number;
+  readonly count: number;
+}
+
+export function makeSiblings({ batch, group, task, plan, from, count }: Siblings): NewRollout[] {
+  return Array.from({ length: count }, (_, index) => {
+    const number = from + index;
+    const id = rolloutId.parse(`${group}:${number}`);
+    const { seed } = plan.sampling;
+    const sampling = { ...plan.sampling, ...(seed === undefined ? {} : { seed: seed + number }) };
+    const submission = { id, scenario: plan.scenario, task: { ...task }, group, sampling, limits: plan.limits, metadata: { batch } };
+    return { id, submission, digest: `sibling of ${group}` };
+  });
+}
+
+/** What must be alike for a group to pass from one batch to the next. */
+export function toRecipe({ scenario, sampling, limits }: Pick<BatchPlan, 'scenario' | 'sampling' | 'limits'>): string {
+  return JSON.stringify({ scenario, sampling, limits });
+}

@@ -1,0 +1,72 @@
+// The tables of batches. A rollout that belongs to a group has one row in `siblings`, which says which batch sampled it, so that
+// what was wasted stays with that batch when its groups pass to the next.
+
+// `line` counts the tasks that were ever put into a batch's own line, and `taken` those that left it. A group's `place` is its
+// seq in the stream of its batch, a sibling's is its place in a delivered group.
+export const batchTables = `
+CREATE TABLE batches (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  digest TEXT NOT NULL,
+  series TEXT,
+  recipe TEXT NOT NULL,
+  state TEXT NOT NULL,
+  plan TEXT NOT NULL,
+  target INTEGER NOT NULL,
+  given INTEGER NOT NULL DEFAULT 0,
+  line INTEGER NOT NULL DEFAULT 0,
+  taken INTEGER NOT NULL DEFAULT 0,
+  begun INTEGER NOT NULL DEFAULT 0,
+  carried INTEGER NOT NULL DEFAULT 0,
+  delivered INTEGER NOT NULL DEFAULT 0,
+  closed INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  ended_at INTEGER
+) STRICT;
+CREATE INDEX batches_state ON batches (state, seq);
+CREATE INDEX batches_series ON batches (series, seq) WHERE series IS NOT NULL;
+CREATE TABLE batch_tasks (
+  batch_seq INTEGER NOT NULL,
+  n INTEGER NOT NULL,
+  task_index INTEGER NOT NULL,
+  body TEXT NOT NULL,
+  PRIMARY KEY (batch_seq, n)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE batch_groups (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  batch_seq INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  place INTEGER,
+  task_index INTEGER NOT NULL,
+  task TEXT NOT NULL,
+  carried INTEGER NOT NULL DEFAULT 0,
+  replacements INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL,
+  ended_at INTEGER
+) STRICT;
+CREATE INDEX batch_groups_state ON batch_groups (batch_seq, state, place);
+CREATE TABLE siblings (
+  seq INTEGER PRIMARY KEY,
+  group_seq INTEGER NOT NULL,
+  batch_seq INTEGER NOT NULL,
+  place INTEGER
+) STRICT;
+CREATE INDEX siblings_group ON siblings (group_seq, place);
+CREATE INDEX siblings_batch ON siblings (batch_seq);
+CREATE TABLE task_cursors (name TEXT PRIMARY KEY, position INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE consumers (
+  batch_seq INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  through INTEGER NOT NULL,
+  PRIMARY KEY (batch_seq, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE outbox (
+  batch_seq INTEGER PRIMARY KEY,
+  url TEXT NOT NULL,
+  secret TEXT,
+  sent INTEGER NOT NULL DEFAULT 0,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  not_before INTEGER NOT NULL DEFAULT 0
+) STRICT;
+`;

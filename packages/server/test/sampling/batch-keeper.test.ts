@@ -1,0 +1,110 @@
+// Batches over random rewards, times, failures and restarts: no group twice, none lost, the target met exactly, the surplus
+// stopped, and every rollout accounted for.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { batchId, isTerminal } from '@millrace/protocol';
+import { type Course, makeRandom } from '@millrace/testkit';
+import { isInformative } from '../../src/sampling/judge-group.ts';
+import type { BatchRecord } from '../../src/store/batch-store.ts';
+import { type BatchBed, openBatchBed } from './simulated-batches.ts';
+
+/** Half of the tasks have one reward for all, times are long-tailed, some siblings fail. */
+function makeCourse(
+  seed: number,
+  failing = 0.1,
+): (rollout: { readonly id: string; readonly submission: { task: Record<string, unknown> } }) => Course {
+  const random = makeRandom(seed);
+  return ({ submission }) => {
+    const uniform = Number(submission.task.question) % 2 === 0;
+    const seconds = Math.exp(3 * random()) + (random() < 0.05 ? 60 : 0);
+    const tokens = Math.ceil(seconds * 10);
+    if (random() < failing) return { seconds, tokens };
+    return { seconds, tokens, reward: uniform ? 1 : Math.round(random()) };
+  };
+}
+
+async function checkBatch(bed: BatchBed, record: BatchRecord | undefined): Promise<void> {
+  assert.ok(record);
+  const { plan, groups } = record;
+  const delivered = await bed.store.deliveredGroups(record.id, { after: 0, limit: 1000 });
+  assert.deepEqual(
+    delivered.map(({ seq }) => seq),
+    Array.from({ length: groups.delivered }, (_, index) => index + 1),
+  );
+  assert.equal(new Set(delivered.map(({ id }) => id)).size, delivered.length);
+  for (const { rollouts } of delivered) {
+    const rewards = rollouts.flatMap(({ result }) => result?.reward ?? []);
+    assert.equal(rewards.length, rollouts.length);
+    assert.ok(rewards.length >= 2 && rewards.length <= plan.group_size && isInformative(rewards, plan.informative), `rewards ${rewards}`);
+  }
+  if (record.state === 'met') assert.equal(groups.delivered, plan.target);
+  else assert.ok(groups.delivered < plan.target);
+  assert.equal(groups.open, 0);
+  const kept = Object.values(groups).reduce((total, count) => total + count, 0);
+  assert.equal(kept, record.tasks.begun + record.carried);
+}
+
+async function listAll(bed: BatchBed) {
+  return (await bed.store.list({ limit: 10_000 })).rollouts;
+}
+
+test('over random rewards, times, failures and kills of the keeper, each target is met exactly and every task is accounted for', async () => {
+  for (let seed = 1; seed <= 12; seed += 1) {
+    const random = makeRandom(seed * 7919);
+    const pick = (most: number) => 1 + Math.floor(random() * most);
+    await using bed = await openBatchBed({ slots: pick(24), course: makeCourse(seed) });
+    const size = 1 + pick(4);
+    const fields = {
+      group_size: size,
+      target: pick(6),
+      count: 40,
+      ...(random() < 0.3 ? { min_samples: Math.max(2, size - 1) } : {}),
+      ...(random() < 0.3 ? { give_up_after: Math.max(2, size - 1) } : {}),
+      failures: random() < 0.5 ? ('replace' as const) : ('exclude' as const),
+    };
+    await bed.begin('b', fields);
+    const record = await bed.fill('b', { mayDie: 0.3, seed });
+    await checkBatch(bed, record);
+    await bed.pipeline.stopCancelled();
+    await bed.pipeline.claim();
+    const rollouts = await listAll(bed);
+    assert.deepEqual(
+      rollouts.filter(({ state }) => !isTerminal(state)).map(({ id }) => id),
+      [],
+      `seed ${seed}: surplus runs on`,
+    );
+    const after = await bed.store.batch(batchId.parse('b'));
+    const members = (await bed.store.deliveredGroups(batchId.parse('b'), { after: 0, limit: 1000 })).flatMap(({ rollouts: all }) => all);
+    const wasted = Object.values(after?.wasted ?? {}).reduce((total, { rollouts: count }) => total + count, 0);
+    const sampled = rollouts.filter(({ attempt }) => attempt > 0).length;
+    assert.equal(members.length + wasted, sampled, `seed ${seed}: ${members.length} delivered + ${wasted} wasted of ${sampled} sampled`);
+  }
+});
+
+test('what is surplus in one batch of a series is used by the next: no task is dropped, no rollout with a reward is wasted', async () => {
+  for (let seed = 1; seed <= 4; seed += 1) {
+    await using bed = await openBatchBed({ slots: 16, course: makeCourse(seed, 0) });
+    const ids = ['s1', 's2', 's3', 's4'];
+    for (const [index, id] of ids.entries()) {
+      const surplus = seed % 2 === 0 ? ('keep' as const) : ('stop' as const);
+      await bed.begin(id, { series: 's', group_size: 4, target: 3, tasks: makeStretch(index * 30, 30), surplus });
+      await checkBatch(bed, await bed.fill(id, { mayDie: 0.2, seed }));
+    }
+    const records = await Promise.all(ids.map((id) => bed.store.batch(batchId.parse(id))));
+    assert.ok(
+      records.some((record) => (record?.carried ?? 0) > 0),
+      'nothing was carried',
+    );
+    // Only the last batch may have surplus; what the others left was taken over.
+    for (const record of records.slice(0, -1)) assert.equal(record?.groups.surplus, 0, `${record?.id} left surplus`);
+    const rollouts = await listAll(bed);
+    const delivered = await Promise.all(ids.map((id) => bed.store.deliveredGroups(batchId.parse(id), { after: 0, limit: 100 })));
+    assert.equal(new Set(delivered.flat().map(({ id }) => id)).size, 12);
+    assert.ok(rollouts.length > 0);
+  }
+});
+
+function makeStretch(from: number, count: number) {
+  return Array.from({ length: count }, (_, index) => ({ question: `${from + index}`, answer: '2' }));
+}
