@@ -8,17 +8,24 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
  * - rollout-queue: it became claimable; `data.reason` is submit, retry, loss or release
  * - rollout-move: it went from one stage to the next; `data` has from, to and attempt
  * - rollout-cancel: a caller asked a running one to stop
+ * - rollout-place: it left one backend for another; `data` has from and to
  * - rollout-end: `data` has state, reward, stop_reason, code, blame and the timings
+ * - backend-traffic: what one worker's calls to it came to since the event before
+ * - backend-break, backend-mend: nothing is placed on it until it answers again
  */
 export const eventKinds = [
   'rollout-queue',
   'rollout-move',
   'rollout-cancel',
+  'rollout-place',
   'rollout-end',
   'turn-end',
   'backend-join',
   'backend-drain',
   'backend-leave',
+  'backend-break',
+  'backend-mend',
+  'backend-traffic',
   'worker-start',
   'worker-end',
 ] as const;

@@ -7,6 +7,7 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { retry } from '../base/retry.ts';
 import type { Ledger } from '../trajectory/ledger.ts';
 import type { Backend, Generation } from './backend.ts';
+import type { Placed } from './placements.ts';
 import type { BackendPool, Lease } from './pool.ts';
 
 export interface SessionOptions {
@@ -14,6 +15,8 @@ export interface SessionOptions {
   readonly pool: BackendPool;
   /** The same for every call, so that outer routers keep the rollout on one server. */
   readonly sessionId: string;
+  /** Whose session it is, by which all workers place it; absent where the pool is not shared. */
+  readonly rollout?: Placed;
   /** Wraps each wait for a backend to exist and each pause after a failed call, which no clock may charge. */
   readonly uncharged?: <T>(wait: () => Promise<T>) => Promise<T>;
   /** Gives back what a failed call took: the agent pays only for those that were answered. */
@@ -102,11 +105,13 @@ export class Session implements Disposable {
   /** The backend of the turn before, unless it has failed or left. */
   async #hold(signal: AbortSignal, failed: boolean): Promise<Held> {
     const { pool, uncharged = (wait) => wait() } = this.#options;
-    for (;;) {
+    const options = { signal, tokens: this.ledger.length, ...(this.#options.rollout ? { rollout: this.#options.rollout } : {}) };
+    for (let isPlaced = false; ; isPlaced = true) {
       const { backend } = this.#lease ?? {};
-      if (this.#lease && backend && !failed) return { lease: this.#lease, backend };
+      const isDue = this.#lease !== undefined && backend !== undefined && !failed && !isPlaced && pool.isDue(this.#lease);
+      if (this.#lease && backend && !failed && !isDue) return { lease: this.#lease, backend };
       const held = this.#lease;
-      this.#lease = await uncharged(() => (held ? pool.reacquire(held, { signal }) : pool.acquire({ signal })));
+      this.#lease = await uncharged(() => (held ? pool.reacquire(held, { ...options, isDue }) : pool.acquire(options)));
       failed = false;
     }
   }

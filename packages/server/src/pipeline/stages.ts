@@ -64,6 +64,7 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
     pool: deps.pool,
     ledger: new Ledger(),
     sessionId: id,
+    rollout: { id, worker: record.claimed.worker, attempt: record.claimed.attempt },
     clock: deps.clock,
     uncharged: (wait) => deadline.uncharged(wait),
     refund: (ms) => deadline.refund(ms),

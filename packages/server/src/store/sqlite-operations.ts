@@ -3,6 +3,7 @@
 import { backends, clearBackends, drainBackend, joinBackend, leaveBackend } from './sqlite-backends.ts';
 import { claim, finish, move, release, retry } from './sqlite-claims.ts';
 import { appendEvents, events, lastEventId } from './sqlite-events.ts';
+import { backendLoads, breakBackend, mendBackend, noteTraffic, place, takeProbe } from './sqlite-placements.ts';
 import { counts, get, list, trajectory } from './sqlite-queries.ts';
 import { retainSlice } from './sqlite-retention.ts';
 import { cancel, submit } from './sqlite-submit.ts';
@@ -24,11 +25,16 @@ export const writes = {
   drainBackend,
   leaveBackend,
   clearBackends,
+  place,
+  breakBackend,
+  mendBackend,
+  takeProbe,
+  noteTraffic,
   appendEvents,
   retainSlice,
 };
 
-export const reads = { get, list, trajectory, counts, workers, backends, events, lastEventId };
+export const reads = { get, list, trajectory, counts, workers, backends, backendLoads, events, lastEventId };
 
 export type Writes = typeof writes;
 export type Reads = typeof reads;

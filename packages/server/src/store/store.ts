@@ -16,6 +16,7 @@ import type {
   WorkerReport,
 } from '@millrace/protocol';
 import type { BackendRecord } from '../inference/backend.ts';
+import type { BackendLoad, Placements } from '../inference/placements.ts';
 
 /** A submission that has its id. `digest` tells a repeated submission from another one under the same id. */
 export interface NewRollout {
@@ -93,7 +94,14 @@ export interface ListFilter {
   readonly limit: number;
 }
 
-export interface Store extends AsyncDisposable {
+/** What a worker heard of its rollouts and backends, told with its turns. */
+export interface TrafficNotes {
+  readonly contexts: readonly { readonly claim: Claim; readonly tokens: number }[];
+  readonly errors: readonly { readonly backend: BackendId; readonly message: string }[];
+}
+
+/** With `place` and the health of backends as `Placements` says. */
+export interface Store extends AsyncDisposable, Placements {
   // Callers.
 
   /**
@@ -156,6 +164,10 @@ export interface Store extends AsyncDisposable {
   leaveBackend(id: BackendId): Promise<boolean>;
   clearBackends(): Promise<number>;
   backends(): Promise<readonly BackendRecord[]>;
+  /** What runs on each backend now; those on which nothing runs are left out. */
+  backendLoads(): Promise<readonly BackendLoad[]>;
+  /** Keeps them for the views and for placing, with no event. What is fenced or gone is left out. */
+  noteTraffic(notes: TrafficNotes): Promise<void>;
 
   // The event log. All methods above write their own events in the same transaction.
 
