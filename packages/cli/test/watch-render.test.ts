@@ -27,7 +27,18 @@ function makeWorker(id: string, turns: number) {
 
 function makeStatus(turns = 100): ServiceStatus {
   const weights = { model: null, policy_version: 7, logprobs_mode: 'unknown' };
-  const backend = { id: 'b1', url: 'http://127.0.0.1:8000', dialect: 'vllm', ...weights, state: 'up', in_flight: 32 };
+  const backend = {
+    id: 'b1',
+    url: 'http://127.0.0.1:8000',
+    dialect: 'vllm',
+    ...weights,
+    state: 'up',
+    health: 'ok',
+    last_error: null,
+    in_flight: 32,
+    calls: 20,
+    tokens: 9,
+  };
   return serviceStatus.parse({
     rollouts: { queued: 9120, init: 4, ready: 6, run: 32, evaluate: 0, done: 801, failed: 3, cancelled: 0 },
     workers: [makeWorker('w-1', turns), makeWorker('w-2', turns), makeWorker('w-gone', 5)],

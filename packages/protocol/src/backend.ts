@@ -19,6 +19,9 @@ export type LogprobsMode = (typeof logprobsModes)[number];
 export const backendStates = ['up', 'draining'] as const;
 export type BackendState = (typeof backendStates)[number];
 
+/** Nothing is placed on a broken backend until it answers a probe. */
+const backendHealths = ['ok', 'broken'] as const;
+
 export const joinRequest = z.strictObject({
   id: backendId.optional().describe('Made from the address where it is absent; joining twice with one id changes the record.'),
   url: z.url({ protocol: /^https?$/ }).describe('The base address, without /v1 or /inference.'),
@@ -43,7 +46,11 @@ export const backendView = z.object({
   policy_version: z.int(),
   logprobs_mode: z.enum(logprobsModes).describe("As joined, or what the dialect's servers do where they always do the same."),
   state: z.enum(backendStates),
+  health: z.enum(backendHealths),
+  last_error: z.object({ message: z.string(), at: z.iso.datetime() }).nullable(),
   in_flight: z.int().describe('Rollouts that run on it now, over all workers.'),
+  calls: z.int().describe('Their requests that it is answering or keeps waiting; the others are busy with their tools.'),
+  tokens: z.int().describe('The context of those rollouts together, as last heard.'),
 });
 export type BackendView = z.infer<typeof backendView>;
 

@@ -8,16 +8,20 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
  * - rollout-queue: it became claimable; `data.reason` is submit, retry, loss or release
  * - rollout-move: it went from one stage to the next; `data` has from, to and attempt
  * - rollout-cancel: a caller asked a running one to stop
+ * - rollout-place: it left one backend for another; `data` has from and to
  * - rollout-end: `data` has state, reward, stop_reason, code, blame and the timings
  * - policy-pause: sampling is to stop, and a second time when it has; `data` has state (pausing or paused) and mode
  * - policy-resume: sampling goes on; `data` has policy_version and caches_flushed
  * - batch-open, batch-tasks, group-begin, group-end, batch-end: `data` has batch, and for an end its state and counts
  * - task-skip: a line of a task file that its scenario refused; `data` has batch, file, line and message
+ * - backend-traffic: what one worker's calls to it came to since the event before
+ * - backend-break, backend-mend: nothing is placed on it until it answers again
  */
 export const eventKinds = [
   'rollout-queue',
   'rollout-move',
   'rollout-cancel',
+  'rollout-place',
   'rollout-end',
   'turn-end',
   'backend-join',
@@ -25,6 +29,9 @@ export const eventKinds = [
   'backend-leave',
   'policy-pause',
   'policy-resume',
+  'backend-break',
+  'backend-mend',
+  'backend-traffic',
   'worker-start',
   'worker-end',
   'batch-open',

@@ -12,6 +12,7 @@ export const workerReport = z.object({
   stages: z.object({ init: stageReport, ready: stageReport, run: stageReport, evaluate: stageReport }),
   held: z.int().describe('Rollouts that it holds, in whichever stage.'),
   backends: z.record(z.string(), z.int()).describe('Rollouts in flight on each backend.'),
+  calls: z.record(z.string(), z.int()).optional().describe('Its requests that each backend is answering.'),
   turns: z.int().describe('Since the worker started.'),
   sampled_tokens: z.int(),
   loop_lag_ms: z.object({ p50: z.number(), p99: z.number(), max: z.number() }).describe('Over some ten seconds.'),

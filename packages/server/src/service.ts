@@ -93,7 +93,7 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
   const driver = stack.use(openWarmPool(await openDriver(config, log), { config: config.sandbox.warm, log }));
   const conversation = await openConversation(tokenizer, modelOptions);
   const pace = new Pace();
-  const pool = stack.use(new BackendPool({ log, pace, ...config.inference }));
+  const pool = stack.use(new BackendPool({ log, pace, placements: store, ...config.inference }));
   const scenarios = await loadScenarios(config.scenarios);
   const worker = stack.use(
     new Worker({

@@ -50,9 +50,9 @@ function toBackendId(url: string): BackendId {
 }
 
 async function viewBackends({ store, clock }: Context) {
-  const [backends, workers] = await Promise.all([store.backends(), store.workers()]);
-  const alive = workers.filter((worker) => isAlive(worker, clock));
-  return backends.map((backend) => toBackendView(backend, alive));
+  const [backends, loads, all] = await Promise.all([store.backends(), store.backendLoads(), store.workers()]);
+  const workers = all.filter((worker) => isAlive(worker, clock));
+  return backends.map((backend) => toBackendView(backend, { loads, workers }));
 }
 
 async function viewBackend(id: BackendId, context: Context) {

@@ -3,6 +3,7 @@
 import { type Event, errorCodes, rolloutStates, type ServiceStatus, timings } from '@millrace/protocol';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { z } from 'zod';
+import { openBackendMetrics } from './backend-metrics.ts';
 
 export interface Metrics {
   push(events: readonly Event[]): void;
@@ -14,6 +15,7 @@ export function openMetrics(): Metrics {
   const registry = new Registry();
   const events = openEventMetrics(registry);
   const gauges = openGauges(registry);
+  const backends = openBackendMetrics(registry);
   const requests = new Histogram({
     name: 'millrace_http_request_seconds',
     help: 'Time to answer a request; requests that wait for an end are under a route of their own.',
@@ -22,10 +24,14 @@ export function openMetrics(): Metrics {
     registers: [registry],
   });
   return {
-    push: (batch) => batch.forEach(events),
+    push(batch) {
+      batch.forEach(events);
+      batch.forEach(backends.push);
+    },
     request: (labels, ms) => requests.observe(labels, ms / 1000),
     render(status) {
       gauges(status);
+      backends.show(status.backends);
       return registry.metrics();
     },
   };
@@ -95,7 +101,6 @@ function openGauges(registry: Registry): (status: ServiceStatus) => void {
   const rollouts = gauge('rollouts', 'Rollouts by state; those in queued are the depth of the queue.', 'state');
   const workers = gauge('workers', 'Workers by whether their lease holds.', 'alive');
   const stages = gauge('stage_rollouts', 'What works and waits in each stage, over all live workers.', 'stage', 'what');
-  const inFlight = gauge('backend_in_flight', 'Rollouts that run on each backend.', 'backend');
   const lag = gauge('loop_lag_seconds', 'Event loop lag of the server.', 'quantile');
   const memory = gauge('resident_bytes', 'Resident memory of the server.');
   return (status) => {
@@ -110,8 +115,6 @@ function openGauges(registry: Registry): (status: ServiceStatus) => void {
         stages.inc({ stage, what: 'waiting' }, waiting);
       }
     }
-    inFlight.reset();
-    for (const backend of status.backends) inFlight.set({ backend: backend.id }, backend.in_flight);
     for (const [quantile, ms] of Object.entries(status.loop_lag_ms)) lag.set({ quantile }, ms / 1000);
     memory.set(status.rss_bytes);
   };

@@ -37,10 +37,11 @@ export function isAlive(worker: WorkerRecord, clock: Clock): boolean {
 }
 
 async function readStatus({ store, clock, loopLag }: Parameters<typeof openStatus>[0]): Promise<ServiceStatus> {
-  const [rollouts, workers, backends, lastEventId] = await Promise.all([
+  const [rollouts, workers, backends, loads, lastEventId] = await Promise.all([
     store.counts(),
     store.workers(),
     store.backends(),
+    store.backendLoads(),
     store.lastEventId(),
   ]);
   const shown = workers.filter((worker) => worker.leaseUntilMs > clock.now() - shownMs);
@@ -55,7 +56,7 @@ async function readStatus({ store, clock, loopLag }: Parameters<typeof openStatu
       alive: isAlive(worker, clock),
       report: worker.report ?? null,
     })),
-    backends: backends.map((backend) => toBackendView(backend, alive)),
+    backends: backends.map((backend) => toBackendView(backend, { loads, workers: alive })),
     last_event_id: lastEventId,
     loop_lag_ms: loopLag.read(),
     rss_bytes: process.memoryUsage.rss(),

@@ -2,6 +2,8 @@
 
 import type { BackendView } from '@millrace/protocol';
 import { logprobsOf } from '../inference/logprobs.ts';
+import type { BackendLoad } from '../inference/placements.ts';
+import { toTime } from '../sampling/group-view.ts';
 import type { Store, WorkerRecord } from '../store/store.ts';
 
 export { toRolloutView, toTime } from '../sampling/group-view.ts';
@@ -9,9 +11,26 @@ export { toRolloutView, toTime } from '../sampling/group-view.ts';
 export type BackendRecord = Parameters<Store['joinBackend']>[0];
 
 /** The key stays inside. `workers` are the live ones. */
-export function toBackendView(backend: BackendRecord, workers: readonly WorkerRecord[]): BackendView {
-  const { id, url, dialect, model, policyVersion, state } = backend;
-  const inFlight = workers.reduce((total, { report }) => total + (report?.backends[id] ?? 0), 0);
-  const logprobs_mode = logprobsOf(backend);
-  return { id, url, dialect, model: model ?? null, policy_version: policyVersion, logprobs_mode, state, in_flight: inFlight };
+export function toBackendView(backend: BackendRecord, now: BackendsNow): BackendView {
+  const { id, url, dialect, model, policyVersion, state, health } = backend;
+  const load = now.loads.find((one) => one.id === id);
+  return {
+    id,
+    url,
+    dialect,
+    model: model ?? null,
+    policy_version: policyVersion,
+    logprobs_mode: logprobsOf(backend),
+    state,
+    health: health?.brokenAtMs === undefined ? 'ok' : 'broken',
+    last_error: health ? { message: health.error, at: toTime(health.errorAtMs) } : null,
+    in_flight: load?.inFlight ?? 0,
+    calls: now.workers.reduce((total, { report }) => total + (report?.calls?.[id] ?? 0), 0),
+    tokens: load?.tokens ?? 0,
+  };
+}
+
+export interface BackendsNow {
+  readonly loads: readonly BackendLoad[];
+  readonly workers: readonly WorkerRecord[];
 }

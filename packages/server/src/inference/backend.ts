@@ -13,6 +13,16 @@ export interface BackendRecord {
   /** As its operator says; absent where nobody said. */
   readonly logprobsMode?: LogprobsMode;
   readonly state: BackendState;
+  /** Absent while nothing is known against it. */
+  readonly health?: BackendHealth;
+}
+
+export interface BackendHealth {
+  /** Since when nothing is placed on it; absent when it answers. */
+  readonly brokenAtMs?: number;
+  /** What went wrong last. */
+  readonly error: string;
+  readonly errorAtMs: number;
 }
 
 export interface GenerateRequest {

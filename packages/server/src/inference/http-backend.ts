@@ -74,11 +74,15 @@ export function openSend(record: BackendRecord, { dispatcher, log = silentLog, p
 
 const nothing: Generation = { tokenIds: new Int32Array(0), logprobs: new Float32Array(0), finishReason: 'abort' };
 
-export function readGeneration(route: Route, { status, text, generation }: Answer, request: GenerateRequest): Generation {
+export function readGeneration(route: Route, { status, text, generation, retryAfterMs }: Answer, request: GenerateRequest): Generation {
   if (generation) return generation;
   if (status === 200) return route.parse(text, request);
   const message = `${route.path} answered ${status}: ${text.slice(0, 500)}`;
-  if (status === 408 || status === 429 || status >= 500) throw new RolloutError('backend-failed', message);
+  if (status === 408 || status === 429 || status >= 500) {
+    const isBusy = status === 408 || status === 429 || (status === 503 && retryAfterMs !== undefined);
+    const details = isBusy ? { reason: 'busy', ...(retryAfterMs === undefined ? {} : { retry_after_ms: retryAfterMs }) } : { status };
+    throw new RolloutError('backend-failed', message, { details });
+  }
   // The server's context is smaller than the rollout's limit: no retry helps, and the details let a caller tell it apart.
   const details = /context (length|size)|max_model_len/i.test(text) ? { details: { reason: 'context-length' } } : {};
   throw new RolloutError('backend-refused', message, details);

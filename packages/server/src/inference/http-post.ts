@@ -21,6 +21,8 @@ export interface Post {
 export interface Reply {
   readonly status: number;
   readonly text: string;
+  /** How long the server asks to be left alone. */
+  readonly retryAfterMs?: number;
   /** It came as events, and has no text. */
   readonly isStream?: boolean;
 }
@@ -38,14 +40,17 @@ export async function post({ url, headers, body, maxReplyBytes, signal, stallMs 
       ...(dispatcher ? { dispatcher } : {}),
     });
     const isStream = reply.statusCode === 200 && `${reply.headers['content-type']}`.startsWith('text/event-stream');
-    if (!isStream || !onEvent) return { status: reply.statusCode, text: await readBounded(reply.body, maxReplyBytes) };
+    if (!isStream || !onEvent) {
+      const text = await readBounded(reply.body, maxReplyBytes);
+      return { status: reply.statusCode, text, ...readRetryAfter(reply.headers['retry-after']) };
+    }
     for await (const data of readEvents(reply.body, maxReplyBytes)) onEvent(data);
     return { status: reply.statusCode, text: '', isStream };
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof RolloutError) throw error;
-    const what = isStall(error) ? `nothing came for ${stallMs / 1000} s` : describe(error);
-    throw new RolloutError('backend-failed', `POST ${url}: ${what}`, { cause: error });
+    const message = `POST ${url}: ${isStall(error) ? `nothing came for ${stallMs / 1000} s` : describe(error)}`;
+    throw new RolloutError('backend-failed', message, { cause: error, ...(isStall(error) ? { details: { reason: 'silence' } } : {}) });
   }
 }
 
@@ -78,6 +83,11 @@ async function* readEvents(body: AsyncIterable<Buffer>, maxBytes: number): Async
 
 function byteLength(buffers: readonly Buffer[]): number {
   return buffers.reduce((total, buffer) => total + buffer.length, 0);
+}
+
+/** Seconds; a date is not read. */
+function readRetryAfter(header: unknown): Pick<Reply, 'retryAfterMs'> {
+  return typeof header === 'string' && /^\d{1,6}$/.test(header) ? { retryAfterMs: Number(header) * 1000 } : {};
 }
 
 function isStall(error: unknown): boolean {

@@ -7,6 +7,7 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { retry } from '../base/retry.ts';
 import type { Ledger } from '../trajectory/ledger.ts';
 import type { Backend, Generation } from './backend.ts';
+import type { Placed } from './placements.ts';
 import type { Pass, PolicyGate } from './policy-gate.ts';
 import type { BackendPool, Lease } from './pool.ts';
 
@@ -19,6 +20,8 @@ export interface SessionOptions {
   readonly maxStaleness?: number;
   /** The same for every call, so that outer routers keep the rollout on one server. */
   readonly sessionId: string;
+  /** Whose session it is, by which all workers place it; absent where the pool is not shared. */
+  readonly rollout?: Placed;
   /** Wraps each wait for a backend or for new weights and each pause after a failed call, which no clock may charge. */
   readonly uncharged?: <T>(wait: () => Promise<T>) => Promise<T>;
   /** Gives back what a call took that brought nothing: the agent pays only for those that were answered. */
@@ -172,11 +175,14 @@ export class Session implements Disposable {
 
   /** The backend of the turn before, unless it has failed or left. */
   async #hold(signal: AbortSignal, hasFailed: boolean): Promise<Lease> {
-    const { pool } = this.#options;
-    for (let failed = hasFailed; ; failed = false) {
+    const { pool, rollout } = this.#options;
+    const options = { signal, tokens: this.ledger.length, ...(rollout ? { rollout } : {}) };
+    for (let isFirst = true; ; isFirst = false) {
       const lease = this.#lease;
-      if (lease?.backend && !failed) return lease;
-      this.#lease = await this.#uncharged(() => (lease ? pool.reacquire(lease, { signal }) : pool.acquire({ signal })));
+      const failed = isFirst && hasFailed;
+      const isDue = isFirst && !failed && lease?.backend !== undefined && pool.isDue(lease);
+      if (lease?.backend && !failed && !isDue) return lease;
+      this.#lease = await this.#uncharged(() => (lease ? pool.reacquire(lease, { ...options, isDue }) : pool.acquire(options)));
     }
   }
 }

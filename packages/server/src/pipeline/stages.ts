@@ -104,6 +104,7 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
     ...(limits.max_staleness === undefined ? {} : { maxStaleness: limits.max_staleness }),
     ledger: new Ledger(),
     sessionId: id,
+    rollout: { id, worker: record.claimed.worker, attempt: record.claimed.attempt },
     clock: deps.clock,
     uncharged: (wait) => deadline.uncharged(wait),
     refund: (ms) => deadline.refund(ms),

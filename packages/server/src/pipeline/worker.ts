@@ -8,9 +8,9 @@ import type { LoopLag } from '../base/loop-lag.ts';
 import { Slots } from '../base/slots.ts';
 import { PolicyGate } from '../inference/policy-gate.ts';
 import { EventTail } from '../store/event-tail.ts';
-import type { NewEvent } from '../store/store.ts';
 import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt.ts';
 import { Stage } from './stage.ts';
+import { TurnNews } from './turn-news.ts';
 
 export type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate'> & { readonly loopLag: LoopLag };
 
@@ -37,7 +37,7 @@ export class Worker implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #stopping = new AbortController();
   readonly #loops: Promise<void>[] = [];
-  readonly #turnEvents: NewEvent[] = [];
+  readonly #news: TurnNews;
   #id: WorkerId;
   #lives = 0;
   #turns = 0;
@@ -50,6 +50,7 @@ export class Worker implements AsyncDisposable {
     this.#deps = deps;
     this.#id = this.#nextId();
     const { config, clock } = deps;
+    this.#news = new TurnNews({ store: deps.store, clock, traffic: deps.pool.traffic });
     this.#places = new Slots(config.readySlots, () => this.#wakeUp());
     this.#attempt = {
       ...deps,
@@ -62,9 +63,7 @@ export class Worker implements AsyncDisposable {
       onTurn: (record, report) => {
         this.#turns += 1;
         this.#sampledTokens += report.sampledTokens;
-        const { turn, sampledTokens, contextTokens, modelMs, toolMs, calls } = report;
-        const data = { turn, sampled_tokens: sampledTokens, context_tokens: contextTokens, model_ms: modelMs, tool_ms: toolMs, calls };
-        this.#turnEvents.push({ kind: 'turn-end', rolloutId: record.claimed.id, workerId: this.#id, data });
+        this.#news.add(record.claimed, this.#id, report);
       },
     };
   }
@@ -81,7 +80,17 @@ export class Worker implements AsyncDisposable {
     await this.#readWeights();
     const tail = new EventTail({
       store,
-      kinds: ['rollout-queue', 'rollout-cancel', 'backend-join', 'backend-drain', 'backend-leave', 'policy-pause', 'policy-resume'],
+      kinds: [
+        'rollout-queue',
+        'rollout-cancel',
+        'backend-join',
+        'backend-drain',
+        'backend-leave',
+        'backend-break',
+        'backend-mend',
+        'policy-pause',
+        'policy-resume',
+      ],
       after,
       clock,
     });
@@ -113,7 +122,7 @@ export class Worker implements AsyncDisposable {
     stopWaiting();
     this.#stopping.abort();
     await Promise.all(this.#loops);
-    await this.#tellTurns();
+    await this.#news.tell(this.#id, true);
     await store.dropWorker(this.#id, config);
   }
 
@@ -156,6 +165,7 @@ export class Worker implements AsyncDisposable {
       const abort = new AbortController();
       const ended = runClaimed(this.#attempt, claimed, { signal: abort.signal, place }).finally(() => {
         this.#held.delete(claimed.id);
+        this.#news.forget(claimed.id);
         this.#wakeUp();
       });
       this.#held.set(claimed.id, { abort, ended });
@@ -182,12 +192,12 @@ export class Worker implements AsyncDisposable {
     this.#earlyCancels.clear();
     for (const id of cancelled) this.#cancel(id);
     await store.expire(config);
+    this.#deps.pool.hear(await store.backendLoads());
     await this.#pause(Math.min(config.leaseMs / 3, pollMs));
   }
 
   async #tellTurns(): Promise<void> {
-    const events = this.#turnEvents.splice(0);
-    if (events.length > 0) await this.#deps.store.appendEvents(events);
+    await this.#news.tell(this.#id);
     await this.#pause(turnBunchMs);
   }
 
@@ -252,6 +262,7 @@ export class Worker implements AsyncDisposable {
       stages: { init: init.report, ready, run: run.report, evaluate: evaluate.report },
       held: this.#held.size,
       backends: this.#deps.pool.inFlight(),
+      calls: this.#deps.pool.calls(),
       turns: this.#turns,
       sampled_tokens: this.#sampledTokens,
       loop_lag_ms: this.#deps.loopLag.read(),

@@ -11,7 +11,7 @@ export function joinBackend(session: Session, backend: BackendRecord): void {
   const sql = `INSERT INTO backends (id, url, dialect, model, api_key, policy_version, logprobs_mode, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET url = excluded.url, dialect = excluded.dialect, model = excluded.model,
     api_key = excluded.api_key, policy_version = excluded.policy_version, logprobs_mode = excluded.logprobs_mode,
-    state = excluded.state`;
+    state = excluded.state, broken_at = NULL, probes = 0, error = NULL, error_at = NULL`;
   session.run(sql, id, url, dialect, model ?? null, apiKey ?? null, policyVersion, logprobsMode ?? null, state);
   raisePolicyVersion(session, policyVersion);
   const data = { url, dialect, model: model ?? null, policy_version: policyVersion, state };
@@ -46,6 +46,9 @@ interface BackendRow {
   readonly policy_version: number;
   readonly logprobs_mode: LogprobsMode | null;
   readonly state: BackendState;
+  readonly broken_at: number | null;
+  readonly error: string | null;
+  readonly error_at: number | null;
 }
 
 export function backends(session: Session): BackendRecord[] {
@@ -58,5 +61,11 @@ export function backends(session: Session): BackendRecord[] {
     policyVersion: row.policy_version,
     ...(row.logprobs_mode === null ? {} : { logprobsMode: row.logprobs_mode }),
     state: row.state,
+    ...healthOf(row),
   }));
+}
+
+function healthOf({ error, error_at, broken_at }: BackendRow): Pick<BackendRecord, 'health'> {
+  if (error === null || error_at === null) return {};
+  return { health: { error, errorAtMs: error_at, ...(broken_at === null ? {} : { brokenAtMs: broken_at }) } };
 }

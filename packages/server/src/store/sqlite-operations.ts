@@ -17,6 +17,7 @@ import {
   settleGroup,
   takeGroup,
 } from './sqlite-groups.ts';
+import { backendLoads, breakBackend, mendBackend, noteTraffic, place, takeProbe } from './sqlite-placements.ts';
 import { pausePolicy, policy, resumePolicy, tellGate } from './sqlite-policy.ts';
 import { counts, get, list, trajectory } from './sqlite-queries.ts';
 import { retainSlice } from './sqlite-retention.ts';
@@ -42,6 +43,11 @@ export const writes = {
   pausePolicy,
   resumePolicy,
   tellGate,
+  place,
+  breakBackend,
+  mendBackend,
+  takeProbe,
+  noteTraffic,
   appendEvents,
   retainSlice,
   createBatch,
@@ -63,6 +69,7 @@ export const reads = {
   counts,
   workers,
   backends,
+  backendLoads,
   policy,
   events,
   lastEventId,

@@ -7,7 +7,8 @@ import type { Session } from './sqlite-session.ts';
 
 const version = 3;
 
-// `worker` is there exactly while a worker holds the rollout. AUTOINCREMENT, so that no id or cursor is ever given twice,
+// `worker` is there exactly while a worker holds the rollout; `backend` from when it was placed, with the weights that it had
+// then. What is in flight is counted from the rows, so that nothing can be forgotten in a counter. AUTOINCREMENT, so that no id or cursor is ever given twice,
 // also after retention.
 const tables = `
 CREATE TABLE rollouts (
@@ -21,6 +22,9 @@ CREATE TABLE rollouts (
   retries INTEGER NOT NULL DEFAULT 0,
   losses INTEGER NOT NULL DEFAULT 0,
   worker TEXT,
+  backend TEXT,
+  backend_version INTEGER,
+  context_tokens INTEGER NOT NULL DEFAULT 0,
   cancel_asked INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL,
   queued_at INTEGER NOT NULL,
@@ -34,6 +38,7 @@ CREATE INDEX rollouts_state ON rollouts (state, seq, not_before);
 CREATE INDEX rollouts_scenario ON rollouts (scenario, seq);
 CREATE INDEX rollouts_group ON rollouts (group_id, seq) WHERE group_id IS NOT NULL;
 CREATE INDEX rollouts_worker ON rollouts (worker) WHERE worker IS NOT NULL;
+CREATE INDEX rollouts_placed ON rollouts (backend, context_tokens) WHERE state = 'run' AND backend IS NOT NULL;
 CREATE INDEX rollouts_ended ON rollouts (ended_at) WHERE ended_at IS NOT NULL;
 CREATE TABLE submissions (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
 CREATE TABLE trajectories (seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
@@ -67,7 +72,12 @@ CREATE TABLE backends (
   api_key TEXT,
   policy_version INTEGER NOT NULL,
   logprobs_mode TEXT,
-  state TEXT NOT NULL
+  state TEXT NOT NULL,
+  broken_at INTEGER,
+  probes INTEGER NOT NULL DEFAULT 0,
+  probe_at INTEGER NOT NULL DEFAULT 0,
+  error TEXT,
+  error_at INTEGER
 ) STRICT;
 CREATE TABLE events (
   id INTEGER PRIMARY KEY AUTOINCREMENT,

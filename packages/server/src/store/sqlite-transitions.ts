@@ -72,7 +72,7 @@ export function sendBack(session: Session, row: RolloutRow, reason: BackReason):
     return;
   }
   const notBefore = session.nowMs + (reason.kind === 'retry' ? reason.delayMs : 0);
-  const sql = "UPDATE rollouts SET state = 'queued', worker = NULL, queued_at = ?, not_before = ? WHERE seq = ?";
+  const sql = "UPDATE rollouts SET state = 'queued', worker = NULL, backend = NULL, queued_at = ?, not_before = ? WHERE seq = ?";
   session.run(sql, session.nowMs, notBefore, row.seq);
   appendQueued(session, row, reason.kind);
 }

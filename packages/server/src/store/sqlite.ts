@@ -82,6 +82,12 @@ class SqliteStore implements Store {
   leaveBackend: Store['leaveBackend'] = (id) => this.#write('leaveBackend', id);
   clearBackends: Store['clearBackends'] = () => this.#write('clearBackends', undefined);
   backends: Store['backends'] = () => this.#read('backends', undefined);
+  backendLoads: Store['backendLoads'] = () => this.#read('backendLoads', undefined);
+  place: Store['place'] = (claim, options) => this.#write('place', { claim, options });
+  breakBackend: Store['breakBackend'] = (id, options) => this.#write('breakBackend', { id, ...options });
+  mendBackend: Store['mendBackend'] = (id) => this.#write('mendBackend', id);
+  takeProbe: Store['takeProbe'] = (id) => this.#write('takeProbe', id);
+  noteTraffic: Store['noteTraffic'] = (notes) => this.#write('noteTraffic', notes);
 
   policy: Store['policy'] = () => this.#read('policy', undefined);
   pausePolicy: Store['pausePolicy'] = (request) => this.#write('pausePolicy', request);

@@ -17,6 +17,7 @@ import type {
   WorkerReport,
 } from '@millrace/protocol';
 import type { BackendRecord } from '../inference/backend.ts';
+import type { BackendLoad, Placements } from '../inference/placements.ts';
 import type { PolicyRecord } from '../inference/policy-gate.ts';
 import type { BatchStore } from './batch-store.ts';
 
@@ -96,7 +97,14 @@ export interface ListFilter {
   readonly limit: number;
 }
 
-export interface Store extends BatchStore, AsyncDisposable {
+/** What a worker heard of its rollouts and backends, told with its turns. */
+export interface TrafficNotes {
+  readonly contexts: readonly { readonly claim: Claim; readonly tokens: number }[];
+  readonly errors: readonly { readonly backend: BackendId; readonly message: string }[];
+}
+
+/** With `place` and the health of backends as `Placements` says. */
+export interface Store extends BatchStore, Placements, AsyncDisposable {
   // Callers.
 
   /**
@@ -159,6 +167,10 @@ export interface Store extends BatchStore, AsyncDisposable {
   leaveBackend(id: BackendId): Promise<boolean>;
   clearBackends(): Promise<number>;
   backends(): Promise<readonly BackendRecord[]>;
+  /** What runs on each backend now; those on which nothing runs are left out. */
+  backendLoads(): Promise<readonly BackendLoad[]>;
+  /** Keeps them for the views and for placing, with no event. What is fenced or gone is left out. */
+  noteTraffic(notes: TrafficNotes): Promise<void>;
 
   // The policy's weights.
 

@@ -10,10 +10,10 @@ const url = 'http://10.0.0.1:8000';
 
 test('a backend joins, is listed without its key, drains and leaves', async () => {
   const floor = sharedFloor();
-  await floor.worker.report({ backends: { '10.0.0.1:8000': 3 } });
+  await floor.worker.report({ calls: { '10.0.0.1:8000': 3 } });
   const joined = await floor.call('POST', '/v1/backends', { url: `${url}/`, api_key: 'secret', policy_version: 4 });
   const known = { id: '10.0.0.1:8000', url, dialect: 'vllm', model: null, policy_version: 4, logprobs_mode: 'unknown' };
-  const view = { ...known, state: 'up', in_flight: 3 };
+  const view = { ...known, state: 'up', health: 'ok', last_error: null, in_flight: 0, calls: 3, tokens: 0 };
   assert.deepEqual(joined.body, view);
   assert.deepEqual((await floor.call('GET', '/v1/backends')).body, { backends: [view] });
   assert.equal((await floor.call('POST', `/v1/backends/${view.id}/drain`)).body.state, 'draining');
