@@ -66,6 +66,10 @@ class GoldenTest(unittest.TestCase):
         newer["result"]["tokens"]["dreamt"] = 3
         self.assertEqual(to_wire(from_wire(RolloutView, newer)), golden)
 
+    def test_a_number_is_a_float_however_json_writes_it(self) -> None:
+        view = from_wire(RolloutView, {**read_golden("rollout.json"), "reward": 1})
+        self.assertIs(type(view.reward), float)
+
     def test_what_is_missing_or_of_another_kind_is_named(self) -> None:
         golden = read_golden("rollout.json")
         del golden["result"]["tokens"]["sampled"]
