@@ -44,7 +44,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "createBatch": lambda client: client.batches.create({}),
     "listBatches": lambda client: next(client.batches.list()),
     "getBatch": lambda client: client.batches.get("an-id"),
-    "appendTasks": lambda client: client.batches.append("an-id", []),
+    "appendTasks": lambda client: client.batches.append_tasks("an-id", []),
     "readGroups": lambda client: next(client.batches.groups("an-id")),
     "ackGroups": lambda client: client.batches.ack("an-id", "me", 1),
     "cancelBatch": lambda client: client.batches.cancel("an-id"),

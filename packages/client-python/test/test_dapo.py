@@ -1,4 +1,4 @@
-"""DAPO's numbers against sums done by hand and the formulas of the paper (arXiv 2503.14476)."""
+"""The numbers of DAPO (arXiv 2503.14476) against sums done by hand. The formulas are those of the paper."""
 
 from __future__ import annotations
 

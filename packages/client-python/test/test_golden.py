@@ -7,6 +7,7 @@ import dataclasses
 import pickle
 import unittest
 from array import array
+from typing import Any
 
 from examples import GOLDEN, make_trajectory, read_golden
 
@@ -79,7 +80,8 @@ class GoldenTest(unittest.TestCase):
             from_wire(RolloutView, {**read_golden("rollout.json"), "attempt": "two"})
         with self.assertRaisesRegex(WireError, r"RolloutView\.failures\[0\]: an object was expected"):
             from_wire(RolloutView, {**read_golden("rollout.json"), "failures": [1]})
-        for wrong in (None, [], "r-1", True):
+        nonsense: list[Any] = [None, [], "r-1", True]
+        for wrong in nonsense:
             with self.assertRaises(WireError):
                 from_wire(RolloutView, wrong)
 

@@ -1,4 +1,4 @@
-"""The rules of the house for Python: small files that say what they are, typed, of the standard library, and readable for Python 3.9."""
+"""The rules of the house for Python: small files that say what they are, typed, of the standard library, without news of later Pythons."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class StopTest(unittest.TestCase):
             with self.assertRaises(MillraceError) as caught:
                 waiting.result(10)
             self.assertEqual(caught.exception.code, "cancelled")
-            self.assertLess(time.monotonic() - started, 1)
+            self.assertLess(time.monotonic() - started, 5)
 
     def test_a_stop_ends_a_call_between_two_attempts_and_one_that_has_not_begun(self) -> None:
         with script(refusal("too-busy", 429, retry_after="60")) as service, Client(service.url) as client:
