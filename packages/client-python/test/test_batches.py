@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import struct
 import unittest
 from typing import Any
 
-from examples import read_golden
+from examples import GOLDEN, read_golden
 from fake_service import Asked, FakeService, Reply
 
-from millrace import Client, MillraceError
-from millrace.batch import BatchView, group_from_json, group_to_json
+from millrace import Client, MillraceError, trajectory_from_json
+from millrace.batch import BatchView, group_from_json, group_page_to_json, group_to_json
+from millrace.group_binary import group_page_from_binary
 from millrace.wire import WireError, from_wire, to_wire
 
 WASTE = {"rollouts": 1, "tokens": 100, "seconds": 2.5}
@@ -48,6 +51,16 @@ def make_group(seq: int, *, trajectories: bool = True) -> dict[str, Any]:
     return {**group, "trajectories": [read_golden("trajectory.json")]} if trajectories else group
 
 
+def to_binary(page: Any) -> bytes:
+    body = (GOLDEN / "trajectory.mrt").read_bytes()
+    head = json.dumps({"page": page, "trajectories": [[len(body)] for _ in page["groups"]]}).encode()
+    return b"MRG1" + struct.pack("<I", len(head)) + pad(head) + b"".join(pad(body) for _ in page["groups"])
+
+
+def pad(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)
+
+
 class Stream:
     """The stream of a batch with `count` groups, two in a page, which remembers acks."""
 
@@ -60,8 +73,9 @@ class Stream:
             self.acks.append(asked.body["through"])
             return Reply(asked.body)
         after = int(asked.query.get("after", max(self.acks, default=0)))
-        some = [make_group(seq) for seq in range(after + 1, min(after + 2, self.count) + 1)]
-        return Reply({"groups": some, "next": after + len(some), "state": "met"})
+        some = [make_group(seq, trajectories=False) for seq in range(after + 1, min(after + 2, self.count) + 1)]
+        page = {"groups": some, "next": after + len(some), "state": "met"}
+        return Reply(to_binary(page) if asked.headers["accept"].endswith("groups") else page)
 
 
 class BatchesTest(unittest.TestCase):
@@ -80,8 +94,25 @@ class BatchesTest(unittest.TestCase):
             self.assertEqual([one.seq for one in groups], [1, 2, 3, 4, 5])
             assert groups[0].trajectories is not None
             self.assertEqual(list(groups[0].trajectories[0].segments[0].token_ids), [151644, 872, 198])
-            self.assertEqual(service.asked[1].query, {"trajectories": "true", "limit": "2", "wait": "25", "after": "2"})
+            self.assertEqual(service.asked[1].query, {"limit": "2", "wait": "25", "after": "2"})
+            self.assertEqual(groups[0].trajectories[0], trajectory_from_json(read_golden("trajectory.json")))
             self.assertEqual(stream.acks, [])
+
+    def test_groups_come_without_trajectories_where_none_are_wanted(self) -> None:
+        with FakeService(Stream(3).answer) as service, Client(service.url) as client:
+            groups = list(client.batches.groups("b-1", trajectories=False))
+            self.assertEqual([(one.seq, one.trajectories) for one in groups], [(1, None), (2, None), (3, None)])
+
+    def test_bytes_that_are_not_a_whole_page_are_refused(self) -> None:
+        page = {"groups": [make_group(1, trajectories=False)], "next": 1, "state": "open"}
+        data = to_binary(page)
+        self.assertEqual(group_page_to_json(group_page_from_binary(data)), {**page, "groups": [make_group(1)]})
+        for end in range(len(data)):
+            with self.assertRaises(WireError, msg=f"cut at {end}"):
+                group_page_from_binary(data[:end])
+        for wrong in (data + bytes(4), b"MRT1" + data[4:], data.replace(b'"trajectories": [[', b'"trajectories": [[1, ')):
+            with self.assertRaises(WireError):
+                group_page_from_binary(wrong)
 
     def test_a_group_is_acknowledged_only_when_the_next_is_asked_for(self) -> None:
         stream = Stream(3)
@@ -123,8 +154,8 @@ class BatchesTest(unittest.TestCase):
         replies = [Reply(hang_up=True), Reply(BATCH)]
         with FakeService(lambda _: replies.pop(0)) as service, Client(service.url) as client:
             with self.assertRaisesRegex(MillraceError, "no answer from POST"):
-                client.batches.append("b-1", [{"question": "1"}])
-            client.batches.append("b-1", [{"question": "1"}], closed=True)
+                client.batches.append_tasks("b-1", [{"question": "1"}])
+            client.batches.append_tasks("b-1", [{"question": "1"}], closed=True)
             self.assertEqual([asked.body["closed"] for asked in service.asked], [False, True])
 
     def test_waiting_and_listing_read_to_the_end(self) -> None:
@@ -147,7 +178,7 @@ class PolicyTest(unittest.TestCase):
         with FakeService(answer) as service, Client(service.url) as client:
             view = client.policy.pause()
             self.assertEqual((view.state, view.generating), ("paused", 0))
-            self.assertEqual([asked.method for asked in service.asked], ["POST", "GET", "GET"])
+            self.assertEqual([(asked.method, asked.query) for asked in service.asked], [("POST", {"wait": "25"})] * 3)
 
     def test_a_pause_that_need_not_settle_comes_back_at_once(self) -> None:
         with FakeService(lambda _: Reply({**POLICY, "state": "pausing", "mode": "abort"})) as service, Client(service.url) as client:

@@ -7,6 +7,7 @@ import dataclasses
 import pickle
 import unittest
 from array import array
+from typing import Any
 
 from examples import GOLDEN, make_trajectory, read_golden
 
@@ -66,6 +67,10 @@ class GoldenTest(unittest.TestCase):
         newer["result"]["tokens"]["dreamt"] = 3
         self.assertEqual(to_wire(from_wire(RolloutView, newer)), golden)
 
+    def test_a_number_is_a_float_however_json_writes_it(self) -> None:
+        view = from_wire(RolloutView, {**read_golden("rollout.json"), "reward": 1})
+        self.assertIs(type(view.reward), float)
+
     def test_what_is_missing_or_of_another_kind_is_named(self) -> None:
         golden = read_golden("rollout.json")
         del golden["result"]["tokens"]["sampled"]
@@ -75,7 +80,8 @@ class GoldenTest(unittest.TestCase):
             from_wire(RolloutView, {**read_golden("rollout.json"), "attempt": "two"})
         with self.assertRaisesRegex(WireError, r"RolloutView\.failures\[0\]: an object was expected"):
             from_wire(RolloutView, {**read_golden("rollout.json"), "failures": [1]})
-        for wrong in (None, [], "r-1", True):
+        nonsense: list[Any] = [None, [], "r-1", True]
+        for wrong in nonsense:
             with self.assertRaises(WireError):
                 from_wire(RolloutView, wrong)
 

@@ -119,8 +119,8 @@ class AsyncBatches:
     async def wait(self, id: str) -> BatchView:
         return await self._run.call(lambda stop: self._batches.wait(id, stop=stop))
 
-    async def append(self, id: str, tasks: Sequence[Mapping[str, Any]], *, closed: bool = False) -> BatchView:
-        return await self._run.call(lambda stop: self._batches.append(id, tasks, closed=closed, stop=stop))
+    async def append_tasks(self, id: str, tasks: Sequence[Mapping[str, Any]], *, closed: bool = False) -> BatchView:
+        return await self._run.call(lambda stop: self._batches.append_tasks(id, tasks, closed=closed, stop=stop))
 
     def groups(
         self,
@@ -131,7 +131,7 @@ class AsyncBatches:
         trajectories: bool = True,
         numpy: bool = False,
         ack: bool = True,
-        limit: Optional[int] = None,
+        limit: int = 16,
     ) -> AsyncIterator[GroupView]:
         options: dict[str, Any] = {"consumer": consumer, "after": after, "trajectories": trajectories}
         options.update(numpy=numpy, ack=ack, limit=limit)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from typing import Any, Mapping, Optional
 
@@ -98,10 +97,14 @@ class _PageHead:
     state: str
 
 
-def group_page_from_json(data: bytes) -> GroupPage:
-    page = from_wire(_PageHead, json.loads(data), "GroupPage")
+def group_page_from_json(value: Any) -> GroupPage:
+    page = from_wire(_PageHead, value, "GroupPage")
     groups = tuple(group_from_json(one, f"GroupPage.groups[{index}]") for index, one in enumerate(page.groups))
     return GroupPage(groups, page.next, page.state)
+
+
+def group_page_to_json(page: GroupPage) -> dict[str, Any]:
+    return {"groups": [group_to_json(one) for one in page.groups], "next": page.next, "state": page.state}
 
 
 def group_from_json(value: Any, where: str = "GroupView") -> GroupView:

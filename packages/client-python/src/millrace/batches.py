@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import uuid
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
 from .batch import AckReply, BatchList, BatchView, GroupPage, GroupView, group_page_from_json
+from .group_binary import MEDIA_TYPE, group_page_from_binary
 from .stop import Stop
 from .submit import to_id
-from .transport import Call, Transport, to_path
-
-POLL_S = 25
+from .transport import POLL_S, Call, Query, Transport, to_path
 
 
 class Batches:
@@ -45,7 +45,7 @@ class Batches:
             if view.ended:
                 return view
 
-    def append(
+    def append_tasks(
         self, id: str, tasks: Sequence[Mapping[str, Any]], *, closed: bool = False, stop: Optional[Stop] = None
     ) -> BatchView:
         """`closed` says that these were the last. It is sent once: after an error without an answer, `tasks.given` of the batch
@@ -62,15 +62,14 @@ class Batches:
         trajectories: bool = True,
         numpy: bool = False,
         ack: bool = True,
-        limit: Optional[int] = None,
+        limit: int = 16,
         stop: Optional[Stop] = None,
     ) -> Iterator[GroupView]:
         """Each group as it is delivered, until the batch has ended. With a `consumer` it goes on after that consumer's last ack,
         and a group is acknowledged when the next one is asked for; with `ack=False` by whoever calls `ack`."""
-        query = {"consumer": consumer, "trajectories": trajectories, "limit": limit, "wait": POLL_S}
+        query = {"consumer": consumer, "limit": limit, "wait": POLL_S}
         while True:
-            call = Call("GET", f"{_one(id)}/groups", {**query, "after": after}, wait_s=POLL_S, stop=stop)
-            page: GroupPage = self._transport.read(call, group_page_from_json)
+            page = self._read_page(id, {**query, "after": after}, trajectories, stop)
             for group in page.groups:
                 yield _with_numpy(group) if numpy else group
                 if consumer is not None and ack:
@@ -78,6 +77,13 @@ class Batches:
             if page.state != "open" and not page.groups:
                 return
             after = page.next
+
+    def _read_page(self, id: str, query: Query, trajectories: bool, stop: Optional[Stop]) -> GroupPage:
+        headers = {"accept": MEDIA_TYPE} if trajectories else {}
+        call = Call("GET", f"{_one(id)}/groups", query, headers=headers, wait_s=POLL_S, stop=stop)
+        if trajectories:
+            return self._transport.read(call, group_page_from_binary)
+        return self._transport.read(call, lambda data: group_page_from_json(json.loads(data)))
 
     def ack(self, id: str, consumer: str, through: int, *, stop: Optional[Stop] = None) -> AckReply:
         """This consumer has safely stored every group up to `through`."""

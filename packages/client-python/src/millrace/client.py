@@ -8,7 +8,7 @@ import os
 from typing import Iterator, Optional, Sequence
 
 from .backends import Backends
-from .batches import POLL_S, Batches
+from .batches import Batches
 from .error import caller_error
 from .events import read_events
 from .policy import Policy
@@ -19,7 +19,7 @@ from .stop import Stop
 from .submit import Submission, submit_all, to_id
 from .trajectory import Trajectory, trajectory_from_json
 from .trajectory_binary import MEDIA_TYPE, trajectory_from_binary
-from .transport import Call, Transport, to_path
+from .transport import POLL_S, Call, Transport, to_path
 
 _DEFAULT_URL = "http://127.0.0.1:8007"
 _PAGE = 1000

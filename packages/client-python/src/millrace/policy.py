@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from .stop import Stop, joined
-from .transport import Call, Transport
-
-_FIRST_PAUSE_S = 0.02
-_LONGEST_PAUSE_S = 0.5
+from .stop import Stop
+from .transport import POLL_S, Call, Transport
 
 
 @dataclass(frozen=True)
@@ -33,14 +30,12 @@ class Policy:
     def pause(self, mode: str = "wait", *, settle: bool = True, stop: Optional[Stop] = None) -> PolicyView:
         """Comes back once nothing is sampled any more, so that the weights may be changed; with `settle=False` at once. Mode
         `wait` lets calls to backends end, `abort` cuts them; they go on from their partial tokens after the pause."""
-        view = self._transport.json(Call("POST", "/v1/policy/pause", body={"mode": mode}, stop=stop), PolicyView)
-        pause_s = _FIRST_PAUSE_S
-        with joined(stop) as pauses:
-            while settle and view.state == "pausing":
-                pauses.wait(pause_s)
-                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
-                view = self.get(stop=stop)
-        return view
+        wait_s = POLL_S if settle else 0
+        call = Call("POST", "/v1/policy/pause", {"wait": wait_s}, {"mode": mode}, wait_s=wait_s, stop=stop)
+        while True:
+            view = self._transport.json(call, PolicyView)
+            if view.state != "pausing" or not settle:
+                return view
 
     def resume(
         self, policy_version: Optional[int] = None, *, caches_flushed: bool = True, stop: Optional[Stop] = None

@@ -19,6 +19,9 @@ from .wire import WireError, from_wire
 T = TypeVar("T")
 Query = Mapping[str, Union[str, int, float, bool, None]]
 
+#: How long a long poll asks the service to wait.
+POLL_S = 25
+
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 _LONGEST_RETRY_AFTER_S = 60.0

@@ -73,9 +73,11 @@ def _read(kind: Any, value: Any, where: str) -> Any:
 
 def _read_plain(kind: Any, value: Any, where: str) -> Any:
     # A bool is an int to Python, and JSON writes 1.0 as 1.
-    fits = isinstance(value, bool) if kind is bool else isinstance(value, kind) and not isinstance(value, bool)
-    if fits or (kind is float and isinstance(value, int) and not isinstance(value, bool)):
-        return value
+    if not isinstance(value, bool) or kind is bool:
+        if isinstance(value, kind):
+            return value
+        if kind is float and isinstance(value, int):
+            return float(value)
     raise WireError(f"{where}: {kind.__name__} was expected, not {_show(value)}")
 
 

@@ -1,4 +1,4 @@
-"""Rows as verl's agent loops hand them over: token ids of prompt and response, the mask of what the model wrote, its logprobs, the score."""
+"""Rows as agent loops of verl hand them over: ids of prompt and response, the mask of what the model wrote, its logprobs, the score."""
 
 from __future__ import annotations
 

@@ -1,0 +1,93 @@
+"""Every call against a real service, from threads and from asyncio. Prints what it got as JSON, for the test that started the service
+to compare with what it knows."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from millrace import AsyncClient, Client, MillraceError, Trajectory, trajectory_to_binary
+from millrace.export import to_rows
+
+
+def math(id: str, group: str) -> dict[str, Any]:
+    return {"id": id, "scenario": "math", "group": group, "task": {"question": "1 + 1 = ?", "answer": "2"}, "metadata": {"of": group}}
+
+
+def shell(id: str, group: str) -> dict[str, Any]:
+    return {"id": id, "scenario": "shell", "group": group, "task": {"instruction": "two turns", "check": "true"}}
+
+
+def digest(trajectory: Trajectory) -> str:
+    return hashlib.sha256(trajectory_to_binary(trajectory)).hexdigest()
+
+
+def use_threads(client: Client) -> dict[str, Any]:
+    submissions = [math(f"t-{index}", "threads") for index in range(12)] + [shell(f"t-{index}", "threads") for index in (12, 13)]
+    ids = [one["id"] for one in submissions]
+    before = client.status().last_event_id
+    assert [one.created for one in client.submit(submissions)] == [True] * len(ids)
+    assert [one.created for one in client.submit(submissions)] == [False] * len(ids), "the same ids change nothing"
+    views = {view.id: view for view in client.results(ids, after=before)}
+    assert sorted(views) == sorted(ids), "each once"
+    assert {view.id for view in client.results(ids)} == set(ids), "also those that ended before they were asked for"
+    with ThreadPoolExecutor(8) as pool:
+        waited = list(pool.map(client.wait, ids))
+        binary = list(pool.map(client.trajectory, ids))
+        as_json = list(pool.map(lambda id: client.trajectory(id, form="json"), ids))
+    assert waited == [views[id] for id in ids]
+    assert binary == as_json, "both forms have the same numbers"
+    assert [view.id for view in client.list(group="threads")] == ids, "in the order of submission"
+    for row in to_rows(zip(waited, binary)):
+        tokens = row.rollout.result.tokens if row.rollout.result else None
+        assert tokens is not None and sum(row.response_mask) == tokens.sampled, "the service counts the same sampled tokens"
+        assert len(row.response_ids) == len(row.response_mask) == len(row.response_logprobs)
+    return {view.id: {"reward": view.reward, "trajectory": digest(one)} for view, one in zip(waited, binary)}
+
+
+def cancel_running(client: Client) -> str:
+    before = client.status().last_event_id
+    client.submit([{"id": "slow", "scenario": "shell", "task": {"instruction": "wait for long", "check": "true"}}])
+    for event in client.events(after=before):
+        if event.rollout_id == "slow" and event.kind == "rollout-move" and event.data["to"] == "run":
+            break
+    assert client.cancel("slow") == "asked"
+    return client.wait("slow").state
+
+
+async def use_asyncio(url: str) -> dict[str, Any]:
+    async with AsyncClient(url) as client:
+        ids = [f"a-{index}" for index in range(8)]
+        await client.submit([math(id, "asyncio") for id in ids])
+        ended = [view.id async for view in client.results(ids)]
+        assert sorted(ended) == ids
+        views = await asyncio.gather(*(client.wait(id) for id in ids))
+        trajectories = await asyncio.gather(*(client.trajectory(id) for id in ids))
+        waiting = asyncio.create_task(client.wait("t-unknown-yet"))
+        try:
+            await waiting
+        except MillraceError as error:
+            assert (error.code, error.status) == ("not-found", 404)
+        return {view.id: {"reward": view.reward, "trajectory": digest(one)} for view, one in zip(views, trajectories)}
+
+
+def main() -> None:
+    url, backend = os.environ["MILLRACE_URL"], sys.argv[1]
+    with Client(url) as client:
+        joined = client.backends.join(backend, id="fake", policy_version=3)
+        assert [one.id for one in client.backends.list()] == [joined.id] == ["fake"]
+        rollouts = use_threads(client)
+        rollouts.update(asyncio.run(use_asyncio(url)))
+        cancelled = cancel_running(client)
+        drained = client.backends.drain("fake").state
+        client.backends.leave("fake")
+        print(json.dumps({"rollouts": rollouts, "cancelled": cancelled, "drained": drained, "left": len(client.backends.list())}))
+
+
+if __name__ == "__main__":
+    main()

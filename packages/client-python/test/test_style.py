@@ -1,0 +1,56 @@
+"""The rules of the house for Python: small files that say what they are, typed, of the standard library, without news of later Pythons."""
+
+from __future__ import annotations
+
+import ast
+import unittest
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+SOURCES = sorted((PACKAGE / "src").rglob("*.py"))
+FILES = SOURCES + sorted((PACKAGE / "test").glob("*.py"))
+
+#: What the client takes from the standard library; another module is added here on purpose.
+MODULES = {
+    "__future__", "array", "asyncio", "concurrent", "contextlib", "dataclasses", "functools", "http", "importlib", "itertools",
+    "json", "math", "os", "queue", "re", "socket", "struct", "sys", "threading", "time", "typing", "urllib", "uuid",
+}  # fmt: skip
+
+
+class StyleTest(unittest.TestCase):
+    def test_every_file_is_small_and_begins_by_saying_what_it_is(self) -> None:
+        for path in FILES:
+            text = path.read_text()
+            self.assertLessEqual(len(text.splitlines()), 300, path)
+            self.assertRegex(ast.get_docstring(ast.parse(text)) or "", r"[A-Za-z][^.]*\.(\s|$)", path)
+            self.assertLessEqual(max(len(line) for line in text.splitlines()), 140, path)
+
+    def test_every_file_is_python_3_9_with_annotations_that_are_not_run(self) -> None:
+        for path in FILES:
+            tree = ast.parse(path.read_text(), feature_version=(3, 9))
+            if path.name != "__init__.py":
+                self.assertIn("from __future__ import annotations", path.read_text(), path)
+            for node in ast.walk(tree):
+                self.assertNotIn(type(node).__name__, ("Match", "TryStar"), path)
+
+    def test_the_client_needs_the_standard_library_only(self) -> None:
+        for path in SOURCES:
+            for node in ast.walk(ast.parse(path.read_text())):
+                names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom) and node.level == 0:
+                    names.append(node.module or "")
+                self.assertLessEqual({name.split(".")[0] for name in names}, MODULES, path)
+
+    def test_every_function_is_short_and_typed(self) -> None:
+        for path in SOURCES:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    where = f"{path}:{node.lineno}"
+                    self.assertLessEqual((node.end_lineno or 0) - node.lineno + 1, 60, where)
+                    self.assertIsNotNone(node.returns, where)
+                    given = [one for one in (*node.args.args, *node.args.kwonlyargs) if one.arg not in ("self", "cls")]
+                    self.assertTrue(all(one.annotation is not None for one in given), where)
+
+
+if __name__ == "__main__":
+    unittest.main()
