@@ -23,19 +23,26 @@ const policy = scriptedPolicy([
 
 const printed = z.object({
   rollouts: z.record(z.string(), z.object({ reward: z.number(), trajectory: z.string() })),
+  batches: z.object({ rewards: z.array(z.array(z.number())) }),
+  policy: z.array(z.union([z.string(), z.int()])),
   cancelled: z.string(),
   drained: z.string(),
   left: z.int(),
 });
 
 describe('the Python client and a real service', { skip: missing ?? false }, () => {
-  test('submits, waits, iterates, reads both forms and cancels, from threads and from asyncio', async () => {
+  test('submits, waits, iterates, reads both forms, takes groups, swaps weights and cancels, from threads and from asyncio', async () => {
     await using backend = await openFakeBackend({ policy, tokens: await openFakeTokens(), latencyMs: 5 });
     await using service = await TestService.open({ workers: 2, tokenizer });
     const { code, output } = await runPython(['-W', 'error', 'end_to_end.py', backend.url], { env: { MILLRACE_URL: service.url } });
     assert.equal(code, 0, output);
     const seen = printed.parse(JSON.parse(output));
     assert.deepEqual([seen.cancelled, seen.drained, seen.left], ['cancelled', 'draining', 0]);
+    assert.deepEqual(seen.batches.rewards, [
+      [1, 1],
+      [1, 1],
+    ]);
+    assert.deepEqual(seen.policy, ['paused', 0, 'running', 4]);
     assert.equal(Object.keys(seen.rollouts).length, 22);
     for (const [id, { reward, trajectory }] of Object.entries(seen.rollouts)) {
       const own = await service.client.trajectory(id);

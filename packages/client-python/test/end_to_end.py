@@ -60,6 +60,33 @@ def cancel_running(client: Client) -> str:
     return client.wait("slow").state
 
 
+def use_batches(client: Client) -> dict[str, Any]:
+    """Four tasks of two siblings each; three groups are wanted, by a consumer that dies with the second in its hands."""
+    tasks = [{"question": "1 + 1 = ?", "answer": "2"}] * 4
+    batch = {"id": "b-1", "scenario": "math", "group_size": 2, "target": 3, "informative": {"rule": "any"}, "closed": False}
+    assert client.batches.create(batch) == client.batches.create(batch), "the same id changes nothing"
+    assert client.batches.append_tasks("b-1", tasks, closed=True).tasks.closed
+    for group in client.batches.groups("b-1", consumer="trainer"):
+        if group.seq == 2:
+            break
+    groups = list(client.batches.groups("b-1", consumer="trainer"))
+    assert [one.seq for one in groups] == [2, 3], "from the last acknowledged on, each once"
+    assert [one.id for one in client.batches.groups("b-1", trajectories=False)][1:] == [one.id for one in groups]
+    for group in groups:
+        assert group.trajectories is not None and len(group.trajectories) == 2
+        for rollout, trajectory in zip(group.rollouts, group.trajectories):
+            assert trajectory == client.trajectory(rollout.id), "the page has what the rollout's own route has"
+    assert client.batches.wait("b-1").state == "met"
+    assert [one.id for one in client.batches.list(state="met")] == ["b-1"]
+    return {"rewards": [list(one.rewards) for one in groups]}
+
+
+def swap_weights(client: Client) -> list[Any]:
+    paused = client.policy.pause()
+    resumed = client.policy.resume(4)
+    return [paused.state, paused.generating, resumed.state, client.policy.get().policy_version]
+
+
 async def use_asyncio(url: str) -> dict[str, Any]:
     async with AsyncClient(url) as client:
         ids = [f"a-{index}" for index in range(8)]
@@ -83,10 +110,13 @@ def main() -> None:
         assert [one.id for one in client.backends.list()] == [joined.id] == ["fake"]
         rollouts = use_threads(client)
         rollouts.update(asyncio.run(use_asyncio(url)))
+        batches = use_batches(client)
+        policy = swap_weights(client)
         cancelled = cancel_running(client)
         drained = client.backends.drain("fake").state
         client.backends.leave("fake")
-        print(json.dumps({"rollouts": rollouts, "cancelled": cancelled, "drained": drained, "left": len(client.backends.list())}))
+        told = {"rollouts": rollouts, "batches": batches, "policy": policy, "cancelled": cancelled, "drained": drained}
+        print(json.dumps({**told, "left": len(client.backends.list())}))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from examples import GOLDEN, make_trajectory, read_golden
 
 from millrace import (
     MillraceError,
+    PolicyView,
     RolloutView,
     ServiceStatus,
     WireError,
@@ -21,7 +22,9 @@ from millrace import (
     trajectory_to_binary,
     trajectory_to_json,
 )
+from millrace.batch import AckReply, BatchList, group_page_from_json, group_page_to_json
 from millrace.error import error_from_body
+from millrace.group_binary import group_page_from_binary
 from millrace.rollout import CancelReply, RolloutList, SubmitReply
 from millrace.service import BackendList, Event, LeaveReply
 from millrace.wire import from_wire, to_wire
@@ -36,6 +39,9 @@ KINDS = {
     "leave-reply.json": LeaveReply,
     "status.json": ServiceStatus,
     "event.json": Event,
+    "batch-list.json": BatchList,
+    "ack-reply.json": AckReply,
+    "policy.json": PolicyView,
 }
 
 
@@ -47,7 +53,7 @@ class GoldenTest(unittest.TestCase):
                 self.assertEqual(to_wire(from_wire(kind, golden)), golden)
 
     def test_no_golden_file_is_left_unread(self) -> None:
-        others = {"trajectory.json", "trajectory.mrt", "error.json"}
+        others = {"trajectory.json", "trajectory.mrt", "error.json", "group-page.json", "group-page.mrg"}
         self.assertEqual({path.name for path in GOLDEN.iterdir()}, set(KINDS) | others)
 
     def test_an_error_has_the_fields_of_its_body(self) -> None:
@@ -84,6 +90,14 @@ class GoldenTest(unittest.TestCase):
         for wrong in nonsense:
             with self.assertRaises(WireError):
                 from_wire(RolloutView, wrong)
+
+
+class GroupPageTest(unittest.TestCase):
+    def test_both_forms_of_the_golden_page_of_groups_are_the_same(self) -> None:
+        golden = read_golden("group-page.json")
+        page = group_page_from_json(golden)
+        self.assertEqual(group_page_to_json(page), golden)
+        self.assertEqual(group_page_from_binary((GOLDEN / "group-page.mrg").read_bytes()), page)
 
 
 class TrajectoryTest(unittest.TestCase):

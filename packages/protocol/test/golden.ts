@@ -3,16 +3,21 @@
 
 import { writeFileSync } from 'node:fs';
 import {
+  ackReply,
   backendList,
+  batchList,
   cancelReply,
   errorBody,
   event,
+  groupPage,
   leaveReply,
+  policyView,
   rolloutList,
   rolloutView,
   serviceStatus,
   submitReply,
   toBinary,
+  toBinaryGroups,
   toTrajectoryView,
   trajectoryView,
 } from '@millrace/protocol';
@@ -35,12 +40,17 @@ const backend = {
   policy_version: 4,
   logprobs_mode: 'processed',
   state: 'up',
+  health: 'broken',
+  last_error: { message: 'connection refused', at },
   in_flight: 3,
+  calls: 2,
+  tokens: 4096,
 };
 const report = {
   stages: { init: stage, ready: stage, run: stage, evaluate: stage },
   held: 5,
   backends: { '10.0.0.1:8000': 3 },
+  calls: { '10.0.0.1:8000': 2 },
   turns: 100,
   sampled_tokens: 12_345,
   loop_lag_ms: lag,
@@ -51,6 +61,48 @@ const workers = [
   { id: 'w-1', host: 'node-1', pid: 42, started_at: at, alive: true, report },
   { id: 'w-2', host: 'node-2', pid: 43, started_at: at, alive: false, report: null },
 ];
+
+const waste = { rollouts: 1, tokens: 100, seconds: 2.5 };
+const batch = {
+  id: 'b-1',
+  series: 's-1',
+  state: 'open',
+  scenario: 'math',
+  group_size: 2,
+  target: 8,
+  groups: { open: 2, delivered: 3, uniform: 1, failed: 0, surplus: 0, stale: 0 },
+  carried: 1,
+  tasks: { given: 10, begun: 6, closed: false },
+  informative_share: 0.75,
+  wasted: { uniform: waste, failed: waste, surplus: waste, stale: waste },
+  created_at: at,
+  ended_at: null,
+  metadata: { step: 7 },
+};
+
+function makeGroupPage(): Record<string, unknown> & { groups: Record<string, unknown>[] } {
+  const group = {
+    seq: 3,
+    id: 'g-1',
+    batch: 'b-1',
+    task_index: 5,
+    task: { question: '1 + 1 = ?' },
+    rewards: [0.5],
+    rollouts: [makeRolloutView()],
+    trajectories: [toTrajectoryView(makeTrajectory())],
+    policy_versions: { first: 3, last: 4 },
+    carried: true,
+    delivered_at: at,
+  };
+  return { groups: [group], next: 3, state: 'open' };
+}
+
+/** The same page with its trajectories in the binary form. */
+export function makeBinaryGroups(): Buffer {
+  const { groups, ...rest } = makeGroupPage();
+  const page = groupPage.parse({ ...rest, groups: groups.map(({ trajectories: _, ...group }) => group) });
+  return toBinaryGroups({ page, trajectories: [[makeTrajectory()]] });
+}
 
 export function makeGolden(): Readonly<Record<string, Golden>> {
   const rollout = makeRolloutView();
@@ -63,7 +115,14 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
     'trajectory.json': { schema: trajectoryView, value: toTrajectoryView(makeTrajectory()) },
     'submit-reply.json': { schema: submitReply, value: { rollouts: [{ id: 'r-1', state: 'queued', created: true }] } },
     'cancel-reply.json': { schema: cancelReply, value: { id: 'r-1', cancel: 'asked' } },
-    'backend-list.json': { schema: backendList, value: { backends: [backend, { ...backend, id: 'b-2', model: null }] } },
+    'backend-list.json': {
+      schema: backendList,
+      value: { backends: [backend, { ...backend, id: 'b-2', model: null, health: 'ok', last_error: null }] },
+    },
+    'batch-list.json': { schema: batchList, value: { batches: [batch], next: 'b-1' } },
+    'group-page.json': { schema: groupPage, value: makeGroupPage() },
+    'ack-reply.json': { schema: ackReply, value: { consumer: 'trainer', through: 3 } },
+    'policy.json': { schema: policyView, value: { state: 'pausing', mode: 'wait', policy_version: 4, generating: 2, since: at } },
     'leave-reply.json': { schema: leaveReply, value: { id: 'b-2' } },
     'status.json': {
       schema: serviceStatus,
@@ -101,4 +160,5 @@ if (import.meta.main) {
   for (const [name, { value }] of Object.entries(makeGolden()))
     writeFileSync(new URL(`golden/${name}`, import.meta.url), `${JSON.stringify(value, null, 2)}\n`);
   writeFileSync(new URL('golden/trajectory.mrt', import.meta.url), toBinary(makeTrajectory()));
+  writeFileSync(new URL('golden/group-page.mrg', import.meta.url), makeBinaryGroups());
 }

@@ -7,6 +7,12 @@ from typing import Any, Mapping, Optional
 
 
 @dataclass(frozen=True)
+class BackendError:
+    message: str
+    at: str
+
+
+@dataclass(frozen=True)
 class BackendView:
     id: str
     url: str
@@ -15,7 +21,11 @@ class BackendView:
     policy_version: int
     logprobs_mode: str
     state: str
+    health: str
+    last_error: Optional[BackendError]
     in_flight: int
+    calls: int
+    tokens: int
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,7 @@ class WorkerReport:
     sampled_tokens: int
     loop_lag_ms: LoopLag
     rss_bytes: int
+    calls: Optional[Mapping[str, int]] = None
 
 
 @dataclass(frozen=True)
