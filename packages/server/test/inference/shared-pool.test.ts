@@ -1,6 +1,7 @@
 // Pools that share a store: they balance like one, break and mend backends for each other, and lose no rollout that waits.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -251,4 +252,39 @@ test('the end of a rollout is told to a router that wants to know', async () => 
   (await pool.acquire({ signal, rollout: one }))[Symbol.dispose]();
   await ended.promise;
   assert.deepEqual(told, [`POST /finish_session?session_id=${encodeURIComponent(one.id)}`]);
+});
+
+test('a server that has no such route is told of one rollout’s end only', async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake();
+  const pool = bed.addPool();
+  await bed.join(toRecord(a, fake.url));
+  const claims = await bed.run(3);
+  const leases = await Promise.all(claims.map((rollout) => pool.acquire({ signal, rollout })));
+  const missed = once(fake.events, 'miss');
+  leases[0]?.[Symbol.dispose]();
+  await missed;
+  // Its answer is on the same connection before that of any later request.
+  for (const lease of leases.slice(1)) assert.equal(await call(lease), 'answered');
+  for (const lease of leases.slice(1)) lease[Symbol.dispose]();
+  assert.equal(await call(await pool.acquire({ signal, rollout: claims[0] ?? assert.fail() })), 'answered');
+  assert.equal(fake.misses, 1);
+});
+
+test('long silence breaks a backend only when its server does not answer for itself either', async () => {
+  await using bed = await Bed.open();
+  await using slow = await openFake();
+  const gone = await openFake();
+  const silence = new RolloutError('backend-failed', 'nothing came', { details: { reason: 'silence' } });
+  const open = ({ id }: BackendRecord): Backend => ({ id, policyVersion: 0, logprobs: 'raw', generate: () => Promise.reject(silence) });
+  const pool = bed.addPool({ open, breakAfter: 1 });
+  await bed.join(toRecord(a, slow.url), toRecord(b, gone.url));
+  await gone[Symbol.asyncDispose]();
+  const leases = await Promise.all((await bed.run(2)).map((rollout) => pool.acquire({ signal, rollout })));
+  for (const lease of leases) assert.equal(await call(lease), 'failed');
+  while (!(await bed.store.backends()).some(({ health }) => health?.brokenAtMs !== undefined));
+  assert.deepEqual(
+    (await bed.store.backends()).map(({ health }) => health?.brokenAtMs !== undefined),
+    [false, true],
+  );
 });
