@@ -288,3 +288,24 @@ test('long silence breaks a backend only when its server does not answer for its
     [false, true],
   );
 });
+
+test('clearing all backends and adding them again makes running and new rollouts wait, and fails none', async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake();
+  const pool = bed.addPool();
+  await bed.join(toRecord(a, fake.url), toRecord(b, fake.url));
+  const claims = await bed.run(6);
+  const leases = await Promise.all(claims.slice(0, 4).map((rollout) => pool.acquire({ signal, rollout })));
+  await bed.store.clearBackends();
+  await bed.refresh();
+  for (const lease of leases) assert.equal(await call(lease), 'gone');
+  const waits = [
+    ...leases.map((lease) => pool.reacquire(lease, { signal })),
+    ...claims.slice(4).map((rollout) => pool.acquire({ signal, rollout })),
+  ];
+  await bed.store.joinBackend(toRecord(a, fake.url));
+  await bed.store.joinBackend(toRecord(b, fake.url));
+  await bed.refresh();
+  for (const lease of await Promise.all(waits)) assert.equal(await call(lease), 'answered');
+  assert.deepEqual(await bed.loads(), { a: 3, b: 3 });
+});
