@@ -56,7 +56,10 @@ const dialects = [vllmGenerate, vllmCompletions, sglangGenerate, llamacppComplet
 export class FakeBackend implements AsyncDisposable {
   /** The newest requests, oldest first. */
   readonly requests: FakeRequest[] = [];
-  /** `request`, `answer` and `abort` (the caller went away), each with the FakeRequest; `tokens`, with their count so far, where they take time. */
+  /**
+   * `request`, `answer` and `abort` (the caller went away), each with the FakeRequest; `tokens`, with their count so far, where they
+   * take time; `miss` with the method and path of a route that it has not.
+   */
   readonly events = new EventEmitter();
   readonly #options: FakeBackendOptions;
   readonly #tokens: FakeTokens;
@@ -169,6 +172,7 @@ export class FakeBackend implements AsyncDisposable {
         response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4' }).end(this.#metrics);
         return;
       default:
+        this.events.emit('miss', `${request.method} ${request.url}`);
         return this.#miss(response);
     }
   }

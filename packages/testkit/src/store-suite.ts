@@ -5,6 +5,7 @@ import type { OpenBed } from './store-bed.ts';
 import { defineCallerTests } from './store-suite-callers.ts';
 import { defineClaimTests } from './store-suite-claims.ts';
 import { defineLogTests } from './store-suite-log.ts';
+import { definePlacementTests } from './store-suite-placements.ts';
 import { definePolicyTests } from './store-suite-policy.ts';
 import { defineWorkerTests } from './store-suite-workers.ts';
 
@@ -13,6 +14,7 @@ export function defineStoreSuite(name: string, openBed: OpenBed): void {
     defineCallerTests(openBed);
     defineClaimTests(openBed);
     defineWorkerTests(openBed);
+    definePlacementTests(openBed);
     defineLogTests(openBed);
     definePolicyTests(openBed);
   });

@@ -167,7 +167,9 @@ async function addServer(address: string, { store }: Context): Promise<string> {
     { at: ['address'] },
   );
   const backend = toBackendRecord(join);
-  const known = (await store.backends()).some(({ id, state }) => id === backend.id && state === 'up');
+  const known = (await store.backends()).some(
+    ({ id, state, health }) => id === backend.id && state === 'up' && health?.brokenAtMs === undefined,
+  );
   if (!known) await store.joinBackend(backend);
   return known ? `LLM server address is known already: ${address}` : `Added LLM server address: ${address}`;
 }

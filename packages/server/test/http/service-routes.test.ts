@@ -103,3 +103,33 @@ test('metrics count ends, retries, turns, tokens, rewards and stages from the ev
     assert.ok(body.includes(`${line}\n`), line);
   assert.match(body, /millrace_http_request_seconds_count\{method="GET",route="\/v1\/rollouts\/:id\?wait",status="200"\} 2/);
 });
+
+test('metrics and the list say of each backend what runs on it, what its calls came to and whether it is broken', async () => {
+  await using floor = await openFloor();
+  await floor.worker.register();
+  const { id: backendId } = (await floor.call('POST', '/v1/backends', { id: 'b', url })).body;
+  await floor.submit();
+  const claim = await floor.worker.claim();
+  for (const to of ['ready', 'run'] as const) await floor.store.move(claim, to);
+  assert.equal(await floor.store.place(claim, { tokens: 500 }), backendId);
+  const counts = { calls: 9, retries: 2, prompt_tokens: 1000, cached_tokens: 800, sampled_tokens: 70, model_ms: 2500 };
+  await floor.store.appendEvents([
+    { kind: 'backend-traffic', backendId, data: { ...counts, errors: { busy: 1, 'backend-failed': 2 } } },
+    { kind: 'backend-traffic', backendId, data: { calls: 'nonsense' } },
+  ]);
+  await floor.store.breakBackend(backendId, { error: 'connection refused' });
+  const [view] = (await floor.call('GET', '/v1/backends')).body.backends;
+  assert.deepEqual([view.health, view.last_error.message, view.in_flight, view.tokens], ['broken', 'connection refused', 1, 500]);
+  let body = '';
+  while (!body.includes('millrace_backend_breaks_total{backend="b"} 1')) ({ body } = await floor.call('GET', '/metrics'));
+  for (const line of ['calls_total{backend="b"} 9', 'retries_total{backend="b"} 2', 'prompt_tokens_total{backend="b"} 1000'])
+    assert.ok(body.includes(`millrace_backend_${line}\n`), line);
+  for (const line of [
+    'cached_tokens_total{backend="b"} 800',
+    'sampled_tokens_total{backend="b"} 70',
+    'call_seconds_total{backend="b"} 2.5',
+  ])
+    assert.ok(body.includes(`millrace_backend_${line}\n`), line);
+  for (const line of ['errors_total{backend="b",code="busy"} 1', 'errors_total{backend="b",code="backend-failed"} 2'])
+    assert.ok(body.includes(`millrace_backend_${line}\n`), line);
+});

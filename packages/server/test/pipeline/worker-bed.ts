@@ -116,7 +116,13 @@ export class WorkerBed implements AsyncDisposable {
       names: () => builtIn.names(),
     };
     const openWorker = async () => {
-      const worker = new Worker({ ...shared, config, scenarios, pool: stack.use(new BackendPool()), loopLag: stack.use(openLoopLag()) });
+      const worker = new Worker({
+        ...shared,
+        config,
+        scenarios,
+        pool: stack.use(new BackendPool({ placements: store })),
+        loopLag: stack.use(openLoopLag()),
+      });
       await worker.start();
       return worker;
     };
