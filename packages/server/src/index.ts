@@ -53,6 +53,7 @@ export type {
   WorkerRecord,
 } from './store/store.ts';
 export { Supervisor } from './supervisor.ts';
-export { type Conversation, openConversation } from './trajectory/conversation.ts';
+export { type Conversation, type LocalConversation, openConversation } from './trajectory/conversation.ts';
 export { Ledger } from './trajectory/ledger.ts';
+export { openRemoteConversation } from './trajectory/remote-conversation.ts';
 export { openTokenizer, type Tokenizer } from './trajectory/tokenizer.ts';

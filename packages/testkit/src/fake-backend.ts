@@ -12,6 +12,7 @@ import { type FakeTokens, findAssistantStarts, openFakeTokens } from './fake-bac
 import { type FakeAnswer, type FakeDialect, type FakeRequest, isRecord, outputFaults, spoilOutput, toOutput } from './fake-backend-wire.ts';
 import { llamacppCompletion } from './fake-llamacpp.ts';
 import { sglangGenerate } from './fake-sglang.ts';
+import { serveTokenizer, type TokenizerDialect, tokenizerPaths } from './fake-tokenizer.ts';
 import { toVllmError, vllmCompletions, vllmGenerate } from './fake-vllm.ts';
 import type { Policy, PolicyInput } from './policy.ts';
 
@@ -33,6 +34,8 @@ export interface FakeBackendOptions {
   readonly weightVersion?: string;
   /** Older servers have no /inference/v1/generate. */
   readonly withoutGenerate?: boolean;
+  /** Whose tokenizer routes it has; vLLM's where it is absent. */
+  readonly tokenizer?: TokenizerDialect;
   /** How many of the newest requests are kept. */
   readonly keep?: number;
 }
@@ -121,9 +124,14 @@ export class FakeBackend implements AsyncDisposable {
       return writeJson(response, 401, { error: 'Unauthorized' });
     }
     if (dialect && !(dialect === vllmGenerate && this.#options.withoutGenerate)) return await this.#generate(dialect, request, response);
+    if (path !== undefined && tokenizerPaths.includes(path))
+      return await serveTokenizer(request, response, {
+        tokens: this.#tokens,
+        dialect: this.#options.tokenizer ?? 'vllm',
+        maxModelLen,
+        miss: () => this.#miss(response),
+      });
     switch (`${request.method} ${path}`) {
-      case 'POST /tokenize':
-        return await this.#tokenize(request, response);
       case 'GET /health':
         response.writeHead(200).end();
         return;
@@ -235,15 +243,6 @@ export class FakeBackend implements AsyncDisposable {
     const tokenIds = whole.subarray(0, maxTokens);
     const finishReason = whole.length > maxTokens ? 'length' : 'stop';
     return { tokenIds, finishReason, text: 'text' in said && finishReason === 'stop' ? said.text : '' };
-  }
-
-  async #tokenize(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { maxModelLen = 131_072 } = this.#options;
-    const json: unknown = await readText(incoming).then(JSON.parse, () => undefined);
-    const prompt = typeof json === 'object' && json !== null && 'prompt' in json ? json.prompt : undefined;
-    if (typeof prompt !== 'string') return writeJson(response, 400, toVllmError(400, 'the fake backend tokenizes a prompt only'));
-    const tokens = Array.from(this.#tokens.encode(prompt));
-    writeJson(response, 200, { count: tokens.length, max_model_len: maxModelLen, tokens, token_strs: null });
   }
 
   #metrics(): string {

@@ -103,7 +103,7 @@ async function runTurn(options: AgentOptions, progress: Progress): Promise<Agent
 }
 
 /** Samples one turn and puts it into the ledger, with what it says beside it. Undefined when the context is full. */
-async function sampleTurn({ session, conversation, tools, sampling, limits, tally, signal }: AgentOptions) {
+async function sampleTurn({ session, conversation, tools, sampling, limits, tally, signal, pace = new Pace() }: AgentOptions) {
   const { ledger } = session;
   const maxTokens = chooseTurnTokens(ledger.length, limits, sampling);
   if (maxTokens === 0) return undefined;
@@ -111,7 +111,7 @@ async function sampleTurn({ session, conversation, tools, sampling, limits, tall
   const generation = await session.sample(request).catch(passContextLength);
   if (!generation) return undefined;
   tally.turns += 1;
-  const text = conversation.decodeTurn(generation.tokenIds);
+  const text = await pace.run(conversation.decodeSteps(generation.tokenIds));
   const specs = tools.map((tool) => tool.spec);
   const { content, calls, malformed } = conversation.parseTurn(text, specs);
   tally.malformedCalls += malformed.length;
