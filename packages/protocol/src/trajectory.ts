@@ -1,4 +1,4 @@
-// A trajectory is an ordered list of segments; their token ids, joined, are exactly what the model saw and sampled.
+// A trajectory is an ordered list of segments; the token ids of a branch, joined, are exactly what the model saw and sampled.
 // Text is derived from the ids and stands beside them for people; nothing is ever made from it.
 
 import { z } from 'zod';
@@ -6,7 +6,7 @@ import { backendId, rolloutId } from './ids.ts';
 import { policySpan } from './rollout.ts';
 
 /**
- * - prompt: the opening messages, rendered once
+ * - prompt: the opening messages, rendered once; each branch begins with one
  * - sampled: what the policy sampled in one turn; the only trainable kind
  * - observation: tool results and the template's text around them
  * - inserted: an end-of-turn that the policy owed when it was cut off
@@ -34,6 +34,11 @@ export type Message = z.infer<typeof message>;
 export const segmentHead = z.object({
   kind: z.enum(segmentKinds),
   turn: z.int().min(0).describe('0 is the opening prompt; the first sampled segment is turn 1.'),
+  branch: z
+    .int()
+    .min(1)
+    .optional()
+    .describe('Raised each time that the history was rewritten and began anew; absent for the first branch.'),
   text: z.string(),
   messages: z.array(message).describe('The messages that this segment carries, as parsed or rendered.'),
   finish_reason: z.enum(finishReasons).optional(),

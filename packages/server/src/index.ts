@@ -35,7 +35,16 @@ export type {
   ShellResult,
   TransferOptions,
 } from './sandbox/sandbox.ts';
-export type { AgentEnd, CollectContext, EvaluateContext, InitContext, Opening, Scenario, Score } from './scenario/scenario.ts';
+export type {
+  AgentEnd,
+  CollectContext,
+  CompactContext,
+  EvaluateContext,
+  InitContext,
+  Opening,
+  Scenario,
+  Score,
+} from './scenario/scenario.ts';
 export { openServer, openWorker, type RunningServer, type RunningWorker } from './service.ts';
 export { EventTail } from './store/event-tail.ts';
 export { networkFileSystemOf } from './store/network-file-system.ts';

@@ -7,6 +7,7 @@ import { Expired } from '../base/deadline.ts';
 import { Pace } from '../base/pace.ts';
 import type { Session } from '../inference/session.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
+import { appendNext, renderNext } from '../trajectory/branch.ts';
 import { chooseAnswerRoom, chooseTurnTokens, fitAnswers } from '../trajectory/budget.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import type { Tool } from './tool.ts';
@@ -42,6 +43,8 @@ export interface AgentOptions {
   /** Everything is tokenised at its pace: many come at once, and some is long. */
   readonly pace?: Pace;
   onTurn?(report: TurnReport): void;
+  /** Asked when the context is full: the messages to go on with, as a new branch. Undefined, or more than fits, ends it as `context_overflow`. */
+  compact?(messages: readonly Message[]): Promise<readonly Message[] | undefined>;
 }
 
 export interface AgentStop {
@@ -57,7 +60,7 @@ export async function runTurns(options: AgentOptions): Promise<AgentStop> {
   const { session, conversation, messages, tools, signal, pace = new Pace() } = options;
   const specs = tools.map((tool) => tool.spec);
   session.ledger.appendPrompt(await pace.run(conversation.openingSteps(messages, specs)));
-  const progress = { lastText: '', malformedTurns: 0 };
+  const progress = { lastText: '', malformedTurns: 0, compactedAt: 0 };
   try {
     for (;;) {
       const stop = await runTurn(options, progress);
@@ -72,6 +75,8 @@ export async function runTurns(options: AgentOptions): Promise<AgentStop> {
 interface Progress {
   lastText: string;
   malformedTurns: number;
+  /** The turns that there were when the history was last compacted: without a turn since then it is not tried again. */
+  compactedAt: number;
 }
 
 async function runTurn(options: AgentOptions, progress: Progress): Promise<AgentStop | undefined> {
@@ -81,7 +86,7 @@ async function runTurn(options: AgentOptions, progress: Progress): Promise<Agent
   if (tally.turns >= limits.max_turns) return stop('max_turns');
   const startedAt = clock.monotonic();
   const sampled = await sampleTurn(options);
-  if (!sampled) return stop('context_overflow');
+  if (!sampled) return (await compact(options, progress, [])) ? undefined : stop('context_overflow');
   const modelMs = clock.monotonic() - startedAt;
   tally.modelMs += modelMs;
   progress.lastText = sampled.content;
@@ -97,7 +102,9 @@ async function runTurn(options: AgentOptions, progress: Progress): Promise<Agent
   progress.malformedTurns = sampled.malformed.length > 0 && sampled.calls.length === 0 ? progress.malformedTurns + 1 : 0;
   if (progress.malformedTurns >= maxMalformedTurns) return stop('parse_error');
   const answers = [...acted.answers, ...answerMalformed(sampled.malformed)];
-  if (answers.length > 0) return (await appendAnswers(options, answers)) ? undefined : stop('context_overflow');
+  if (answers.length > 0)
+    return (await appendAnswers(options, answers)) || (await compact(options, progress, answers)) ? undefined : stop('context_overflow');
+  if (sampled.cut && ledger.length >= limits.max_context_tokens && (await compact(options, progress, []))) return undefined;
   if (sampled.cut) return stop(ledger.length >= limits.max_context_tokens ? 'context_overflow' : 'max_tokens');
   return stop('completed');
 }
@@ -154,6 +161,21 @@ async function appendAnswers(options: AgentOptions, answers: readonly Message[])
   if (!delta) return false;
   if (isOwed) ledger.appendInserted(endOfTurn);
   ledger.appendObservation(delta);
+  return true;
+}
+
+/** False when there is nobody to ask, or when what is answered does not fit either. */
+async function compact(options: AgentOptions, progress: Progress, answers: readonly Message[]): Promise<boolean> {
+  const { session, conversation, limits, tools, tally, pace = new Pace() } = options;
+  const { ledger } = session;
+  if (!options.compact || progress.compactedAt === tally.turns) return false;
+  progress.compactedAt = tally.turns;
+  const messages = await options.compact([...ledger.messages, ...answers]);
+  if (!messages) return false;
+  const specs = tools.map((tool) => tool.spec);
+  const next = await pace.run(renderNext(ledger, conversation, { messages, tools: specs }));
+  if (!next || chooseAnswerRoom(next.contextTokens, limits) < 0) return false;
+  appendNext(ledger, conversation, next);
   return true;
 }
 

@@ -36,6 +36,12 @@ export interface InitContext<Task> extends Context<Task> {
   readonly sandbox: Sandbox;
 }
 
+export interface CompactContext<Task> extends Context<Task> {
+  /** All that the context says now, and what was to come next. */
+  readonly messages: readonly Message[];
+  readonly sandbox?: Sandbox;
+}
+
 export interface CollectContext<Task> extends Context<Task> {
   readonly sandbox: Sandbox;
   readonly end: AgentEnd;
@@ -60,6 +66,11 @@ export interface Scenario<Task = unknown> {
   /** The machine that the agent works in; absent when it needs none. */
   sandbox?(task: Task): SandboxSpec;
   init(context: InitContext<Task>): Promise<Opening>;
+  /**
+   * Asked when the agent's context is full: the messages to go on with, such as the opening and a summary. They are a new branch of
+   * the trajectory. Undefined, or more than fits, ends the agent's part as `context_overflow`.
+   */
+  compact?(context: CompactContext<Task>): Promise<readonly Message[] | undefined>;
   /** Takes what must be judged out of the agent's sandbox, which is closed right after. */
   collect?(context: CollectContext<Task>): Promise<Buffer>;
   evaluate(context: EvaluateContext<Task>): Promise<Score>;

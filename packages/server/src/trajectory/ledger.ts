@@ -1,5 +1,6 @@
 // The token ledger: the only place where token ids are joined. What it holds is, at every moment, exactly what the model saw
-// and sampled; nothing in it is ever changed or taken back, so each prompt begins with the whole of the one before.
+// and sampled; nothing in it is ever changed or taken back, so each prompt begins with the whole of the one before. A rewritten history
+// begins a new branch, with a prompt of its own, behind what was there.
 
 import type { BackendId, FinishReason, Message, Segment } from '@millrace/protocol';
 import { RolloutError } from '@millrace/protocol';
@@ -27,12 +28,21 @@ export class Ledger {
   readonly #segments: Segment[] = [];
   readonly #counts = { prompt: 0, sampled: 0, observation: 0 };
   #turn = 0;
+  #branch = 0;
+  /** Where the present branch begins in `#segments`. */
+  #branchStart = 0;
+  #length = 0;
   #json = Buffer.allocUnsafeSlow(4096);
   #jsonLength = 0;
 
-  /** All ids together. */
+  /** All ids of the present branch together: the context. */
   get length(): number {
-    return this.#counts.prompt + this.#counts.sampled + this.#counts.observation;
+    return this.#length;
+  }
+
+  /** What the present branch says. */
+  get messages(): readonly Message[] {
+    return this.#segments.slice(this.#branchStart).flatMap(({ messages }) => messages);
   }
 
   /** The turn of the newest segment: how often the policy was sampled. */
@@ -49,7 +59,7 @@ export class Ledger {
     return { ...this.#counts };
   }
 
-  /** All ids in decimal, comma separated. What was handed out stays as it is: later ids are written behind its end. */
+  /** All ids of the present branch in decimal, comma separated. What was handed out stays as it is: later ids are written behind its end. */
   get promptJson(): Buffer {
     return this.#json.subarray(0, this.#jsonLength);
   }
@@ -58,6 +68,21 @@ export class Ledger {
     if (this.#segments.length > 0) throw refuse('a prompt was appended to a ledger that has begun');
     if (opening.tokenIds.length === 0) throw refuse('an empty prompt');
     const tokenIds = this.#join(opening.tokenIds);
+    this.#counts.prompt += tokenIds.length;
+    this.#push('prompt', opening, { tokenIds, logprobs: noLogprobs });
+  }
+
+  /** The policy goes on from this opening alone; what went before stays as it was sampled. */
+  beginBranch(opening: Rendered): void {
+    this.#requirePrompt();
+    const ids = toTokenIds(opening.tokenIds);
+    if (ids.length === 0) throw refuse('an empty prompt');
+    this.#branch += 1;
+    this.#branchStart = this.#segments.length;
+    this.#length = 0;
+    this.#json = Buffer.allocUnsafeSlow(4096); // the old one may still be on its way to a backend
+    this.#jsonLength = 0;
+    const tokenIds = this.#join(ids);
     this.#counts.prompt += tokenIds.length;
     this.#push('prompt', opening, { tokenIds, logprobs: noLogprobs });
   }
@@ -96,8 +121,9 @@ export class Ledger {
     this.#push(kind, rendered, { tokenIds, logprobs: noLogprobs });
   }
 
-  #push(kind: Segment['kind'], { text, messages }: Rendered, rest: Omit<Segment, 'kind' | 'turn' | 'text' | 'messages'>): void {
-    this.#segments.push({ kind, turn: this.#turn, text, messages: [...messages], ...rest });
+  #push(kind: Segment['kind'], { text, messages }: Rendered, rest: Omit<Segment, 'kind' | 'turn' | 'branch' | 'text' | 'messages'>): void {
+    const branch = this.#branch === 0 ? {} : { branch: this.#branch };
+    this.#segments.push({ kind, turn: this.#turn, ...branch, text, messages: [...messages], ...rest });
   }
 
   #requirePrompt(): void {
@@ -114,6 +140,7 @@ export class Ledger {
       at = writeDecimal(this.#json, at, id);
     }
     this.#jsonLength = at;
+    this.#length += tokenIds.length;
     return tokenIds;
   }
 
