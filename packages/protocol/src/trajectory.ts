@@ -48,7 +48,17 @@ export const segmentHead = z.object({
 });
 export type SegmentHead = z.infer<typeof segmentHead>;
 
+/** Which experts the tokens were routed to: a row for each token of the branch, counted by `from`, up to the segment's last but one. */
+export interface RoutedExperts {
+  readonly from: number;
+  /** Of one row: layers and experts, or their product where the server does not say. */
+  readonly shape: readonly number[];
+  readonly ids: Uint8Array | Uint16Array;
+}
+
 export interface Segment extends SegmentHead {
+  /** With a sampled segment: the rows that no segment before it has. */
+  readonly routedExperts?: RoutedExperts;
   readonly tokenIds: Int32Array;
   /** One for each id of a sampled segment; empty for the others. */
   readonly logprobs: Float32Array;
@@ -81,6 +91,10 @@ export const trajectoryView = z.object({
       token_ids: z.array(z.int()),
       logprobs: z.array(z.number()),
       mask: z.union([z.literal(0), z.literal(1)]),
+      routed_experts: z
+        .object({ from: z.int().min(0), shape: z.array(z.int().min(1)), dtype: z.enum(['uint8', 'uint16']), data: z.base64() })
+        .optional()
+        .describe('Rows of experts for the tokens of the branch from `from` on, little-endian in base64.'),
     }),
   ),
 });
@@ -92,11 +106,17 @@ export function toTrajectoryView(trajectory: Trajectory): TrajectoryView {
     attempt: trajectory.attempt,
     model: trajectory.model,
     tools: trajectory.tools.map((tool) => ({ ...tool })),
-    segments: trajectory.segments.map(({ tokenIds, logprobs, ...head }) => ({
+    segments: trajectory.segments.map(({ tokenIds, logprobs, routedExperts, ...head }) => ({
       ...head,
       token_ids: Array.from(tokenIds),
       logprobs: Array.from(logprobs),
       mask: head.kind === 'sampled' ? 1 : 0,
+      ...(routedExperts ? { routed_experts: toExpertsView(routedExperts) } : {}),
     })),
   };
+}
+
+function toExpertsView({ from, shape, ids }: RoutedExperts) {
+  const data = Buffer.from(ids.buffer, ids.byteOffset, ids.byteLength).toString('base64');
+  return { from, shape: [...shape], dtype: ids instanceof Uint8Array ? ('uint8' as const) : ('uint16' as const), data };
 }

@@ -34,6 +34,8 @@ export interface FakeOutput {
   readonly promptTokens: number;
   readonly finishReason: 'stop' | 'length' | 'abort';
   readonly text: string;
+  /** Four for each token but the last, where the server is started to return them. */
+  readonly routedExperts?: Int32Array;
 }
 
 export interface FakeServer {

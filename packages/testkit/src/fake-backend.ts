@@ -34,6 +34,8 @@ export interface FakeBackendOptions {
   readonly weightVersion?: string;
   /** Older servers have no /inference/v1/generate. */
   readonly withoutGenerate?: boolean;
+  /** Whether it was started to return the experts of each token. */
+  readonly routedExperts?: boolean;
   /** Whose tokenizer routes it has; vLLM's where it is absent. */
   readonly tokenizer?: TokenizerDialect;
   /** How many of the newest requests are kept. */
@@ -196,7 +198,8 @@ export class FakeBackend implements AsyncDisposable {
     const { model = 'fake' } = this.#options;
     const { decode } = this.#tokens;
     const outputFault = outputFaults.find((kind) => kind === fault);
-    const whole = toOutput(request, answer);
+    const plain = toOutput(request, answer);
+    const whole = this.#options.routedExperts ? { ...plain, routedExperts: toExperts(request, answer) } : plain;
     const output = outputFault ? spoilOutput(whole, outputFault) : whole;
     const endsInside = (tokenIds: readonly unknown[]) => decode(tokenIds.map(Number)).endsWith('\ufffd');
     const server = { model, index, weightVersion: this.#weightVersion, endsInside };
@@ -256,6 +259,12 @@ export class FakeBackend implements AsyncDisposable {
     ];
     return rows.map(([kind, name, value]) => `# TYPE vllm:${name} ${kind}\nvllm:${name}{model_name="${model}"} ${value}\n`).join('');
   }
+}
+
+/** Two layers of two experts: for each token, its place and its id, in what a byte holds. */
+function toExperts({ promptIds }: FakeRequest, { tokenIds }: FakeAnswer): Int32Array {
+  const all = [...promptIds, ...tokenIds].slice(0, -1);
+  return Int32Array.from(all.flatMap((id, at) => [at & 0xff, id & 0xff, (id >> 8) & 0xff, 7]));
 }
 
 function parseJson(text: string): unknown {

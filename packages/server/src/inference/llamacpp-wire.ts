@@ -1,7 +1,7 @@
 // llama.cpp's /completion on the wire. Its list of probabilities may be shorter than its list of tokens, so the two are held
 // against each other id by id, and a token without a logprob refuses the whole reply. It is never streamed: the stream leaves the same tokens out.
 
-import type { FinishReason } from '@millrace/protocol';
+import { type FinishReason, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
 import { array, parseReply, type Route, refuse, toGeneration } from './wire.ts';
@@ -9,6 +9,7 @@ import { array, parseReply, type Route, refuse, toGeneration } from './wire.ts';
 export const llamacppRoute: Route = {
   path: '/completion',
   around(request, model) {
+    if (request.sampling.routed_experts) throw new RolloutError('backend-refused', 'llama.cpp does not tell which experts it routed to');
     const params = {
       ...samplingParams(request),
       ...(model === undefined ? {} : { model }),

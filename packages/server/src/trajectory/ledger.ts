@@ -2,7 +2,7 @@
 // and sampled; nothing in it is ever changed or taken back, so each prompt begins with the whole of the one before. A rewritten history
 // begins a new branch, with a prompt of its own, behind what was there.
 
-import type { BackendId, FinishReason, Message, Segment } from '@millrace/protocol';
+import type { BackendId, FinishReason, Message, RoutedExperts, Segment } from '@millrace/protocol';
 import { RolloutError } from '@millrace/protocol';
 
 export interface Rendered {
@@ -18,6 +18,8 @@ export interface Sampled extends Rendered {
   readonly backend: BackendId;
   readonly policyVersions: { readonly first: number; readonly last: number };
   readonly retries: number;
+  /** A row for each token of the context with these ids but the last. */
+  readonly routedExperts?: RoutedExperts;
 }
 
 const maxTokenId = 0x7fff_ffff;
@@ -32,6 +34,8 @@ export class Ledger {
   /** Where the present branch begins in `#segments`. */
   #branchStart = 0;
   #length = 0;
+  /** How many tokens of the present branch have their experts in a segment. */
+  #routed = 0;
   #json = Buffer.allocUnsafeSlow(4096);
   #jsonLength = 0;
 
@@ -80,6 +84,7 @@ export class Ledger {
     this.#branch += 1;
     this.#branchStart = this.#segments.length;
     this.#length = 0;
+    this.#routed = 0;
     this.#json = Buffer.allocUnsafeSlow(4096); // the old one may still be on its way to a backend
     this.#jsonLength = 0;
     const tokenIds = this.#join(ids);
@@ -90,6 +95,7 @@ export class Ledger {
   appendSampled(sampled: Sampled): void {
     this.#requirePrompt();
     const logprobs = toLogprobs(sampled);
+    const routed = this.#cutExperts(sampled);
     const tokenIds = this.#join(sampled.tokenIds);
     this.#turn += 1;
     this.#counts.sampled += tokenIds.length;
@@ -101,7 +107,9 @@ export class Ledger {
       backend: sampled.backend,
       policy_versions: { first, last },
       retries: sampled.retries,
+      ...(routed ? { routedExperts: routed } : {}),
     });
+    if (routed) this.#routed = this.#length - 1;
   }
 
   /** Tool results and the template's text around them. */
@@ -124,6 +132,16 @@ export class Ledger {
   #push(kind: Segment['kind'], { text, messages }: Rendered, rest: Omit<Segment, 'kind' | 'turn' | 'branch' | 'text' | 'messages'>): void {
     const branch = this.#branch === 0 ? {} : { branch: this.#branch };
     this.#segments.push({ kind, turn: this.#turn, ...branch, text, messages: [...messages], ...rest });
+  }
+
+  /** The rows that no segment has yet. */
+  #cutExperts({ routedExperts, tokenIds }: Sampled): RoutedExperts | undefined {
+    if (!routedExperts) return undefined;
+    const { shape, ids } = routedExperts;
+    const perToken = shape.reduce((product, size) => product * size, 1);
+    const tokens = this.#length + tokenIds.length - 1;
+    if (ids.length !== tokens * perToken) throw refuse(`${ids.length} routed experts for ${tokens} tokens of ${perToken}`);
+    return { from: this.#routed, shape, ids: ids.slice(this.#routed * perToken) };
   }
 
   #requirePrompt(): void {
