@@ -7,6 +7,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { TokenizerLoader } from '@lenml/tokenizers';
 import { openTokenizer, Pace, type Tokenizer } from '@millrace/server';
 import { type ModelFamily, makeRandom, modelFamilies, modelFolder } from '@millrace/testkit';
+import { compareWithLlama } from './llama-parity.ts';
 import type { BenchReport, BenchRow } from './report.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -38,6 +39,7 @@ export async function runTokenizerBench(): Promise<BenchReport> {
     rows.push({ what: `${family}: event loop late, hostile output, library`, unit: 'ms', samples: late.library });
     rows.push({ what: `${family}: event loop late, hostile output, Millrace`, unit: 'ms', samples: late.ours, against: base + 2 });
   }
+  targets.push(...(await compareWithLlama(corpus)));
   notes.push(
     `Corpus: ${corpus.length} texts, ${(corpus.join('').length / 1e6).toFixed(2)} million characters of sources, documents, JSON, unicode and runs without spaces. Compared with @huggingface/tokenizers and, as the independent one, @lenml/tokenizers, for each text.`,
     `Event loop: the latest tick while each of ${Object.keys(hostileOutputs()).length} outputs of ${outputChars / 1024} KiB is tokenised, one sample each, the least of three.`,

@@ -12,8 +12,8 @@ import {
   type Backend,
   BackendPool,
   type BackendRecord,
-  type Conversation,
   Ledger,
+  type LocalConversation,
   openConversation,
   openVllmBackend,
   PolicyGate,
@@ -54,7 +54,7 @@ export async function runTurnCostBench(): Promise<BenchReport> {
 }
 
 interface Bed {
-  readonly conversation: Conversation;
+  readonly conversation: LocalConversation;
   readonly pool: BackendPool;
   readonly backend: Backend;
   readonly random: () => number;

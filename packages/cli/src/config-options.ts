@@ -6,7 +6,11 @@ import { type Arguments, type Io, type Option, UsageError } from './command.ts';
 export const configOptions = {
   config: { type: 'string', value: 'FILE', describe: 'A JSON file with the configuration; docs/configuration.md has every field.' },
   data: { type: 'string', value: 'FOLDER', describe: 'The folder of the store; .millrace by default.' },
-  tokenizer: { type: 'string', value: 'FOLDER', describe: "The folder with the model's tokenizer.json and tokenizer_config.json." },
+  tokenizer: {
+    type: 'string',
+    value: 'FOLDER',
+    describe: "The folder with the model's tokenizer.json and tokenizer_config.json, or a backend's address.",
+  },
   scenarios: { type: 'string', value: 'FILES', describe: 'Modules with scenarios of your own, separated by commas.' },
 } as const satisfies Record<string, Option>;
 

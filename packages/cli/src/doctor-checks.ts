@@ -174,6 +174,13 @@ export function checkLimits(bases: readonly CgroupBase[], isRoot: boolean): Chec
 
 export async function checkTokenizer(folder: string): Promise<Check> {
   const name = 'tokenizer';
+  // The worker proves it at its start; whether it can be reached from here is all that is asked now.
+  if (/^https?:\/\//.test(folder)) {
+    const reply = await fetch(new URL('/health', folder), { signal: AbortSignal.timeout(5000) }).catch((error: Error) => error);
+    if (!(reply instanceof Error) && reply.ok) return { name, level: 'ok', seen: `${folder} answers` };
+    const seen = reply instanceof Error ? `${folder} cannot be reached: ${reply.message}` : `${folder}/health answered ${reply.status}`;
+    return { name, level: 'fail', seen, remedy: 'start the backend, or give the folder with tokenizer.json' };
+  }
   for (const file of ['tokenizer.json', 'tokenizer_config.json']) {
     const text = await readText(join(folder, file));
     const remedy = `copy ${file} of the model into ${folder}`;

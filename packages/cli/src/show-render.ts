@@ -72,6 +72,7 @@ function renderSegments(trajectory: Trajectory, options: ShowOptions, paint: Pai
   const style = { paint, columns: options.columns };
   let at = 0;
   return trajectory.segments.flatMap((segment) => {
+    if (segment.kind === 'prompt') at = 0;
     const lines = ['', renderRule(segment, at, style), ...renderBody(segment, style)];
     if (options.tokens) lines.push(...renderTokens(segment, options, style));
     at += segment.tokenIds.length;
@@ -83,7 +84,8 @@ const kindColours = { prompt: 'cyan', sampled: 'green', observation: 'yellow', i
 
 function renderRule(segment: Segment, at: number, { paint, columns }: Style): string {
   const { policy_versions: policy, finish_reason: finish, backend, retries } = segment;
-  const title = segment.turn === 0 ? segment.kind : `turn ${segment.turn} · ${segment.kind}`;
+  const branch = segment.branch === undefined ? '' : `branch ${segment.branch} · `;
+  const title = `${branch}${segment.turn === 0 ? segment.kind : `turn ${segment.turn} · ${segment.kind}`}`;
   const facts = [
     `${toCount(segment.tokenIds.length)} tokens from ${toCount(at)}`,
     ...(finish === undefined ? [] : [`finish ${finish}`]),

@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { openFakeBackend } from '@millrace/testkit';
 import { renderChecks } from '../src/doctor.ts';
 import { checkMemory, checkNode, checkOpenFiles, checkPort, checkRunFolder, checkTokenizer } from '../src/doctor-checks.ts';
 import { millrace, openIo } from './fake-io.ts';
@@ -48,6 +49,14 @@ test('a tokenizer folder without its files, or with broken ones, fails by the na
   } finally {
     await rm(folder, { recursive: true });
   }
+});
+
+test('a tokenizer that is an address must answer', async () => {
+  const fake = await openFakeBackend({ policy: () => ({ text: '' }) });
+  const { url } = fake;
+  assert.equal((await checkTokenizer(url)).level, 'ok');
+  await fake[Symbol.asyncDispose]();
+  assert.match((await checkTokenizer(url)).seen, /cannot be reached/);
 });
 
 test('a remedy stands on a line of its own, unbroken', () => {

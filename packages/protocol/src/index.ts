@@ -176,6 +176,7 @@ export {
   finishReasons,
   type Message,
   message,
+  type RoutedExperts,
   type Segment,
   type SegmentHead,
   type SegmentKind,

@@ -54,6 +54,7 @@ export const sampling = z
     frequency_penalty: z.number().min(-2).max(2).default(0),
     max_tokens: z.int().min(1).max(1_000_000).default(4096).describe('Most tokens sampled in one turn.'),
     seed: z.int().min(0).optional(),
+    routed_experts: z.boolean().optional().describe('Whether the experts of each token are kept; vLLM and SGLang, started to return them.'),
   })
   .describe('How tokens are sampled. Every field is always sent to the backend.');
 export type Sampling = z.infer<typeof sampling>;

@@ -43,7 +43,17 @@ export type {
   TransferOptions,
 } from './sandbox/sandbox.ts';
 export { idleMiB, openWarmPool, type WarmPool, type WarmPoolOptions } from './sandbox/warm-pool.ts';
-export type { AgentEnd, CollectContext, EvaluateContext, InitContext, Opening, Preparation, Scenario, Score } from './scenario/scenario.ts';
+export type {
+  AgentEnd,
+  CollectContext,
+  CompactContext,
+  EvaluateContext,
+  InitContext,
+  Opening,
+  Preparation,
+  Scenario,
+  Score,
+} from './scenario/scenario.ts';
 export { openServer, openWorker, type RunningServer, type RunningWorker } from './service.ts';
 export type {
   BatchPlan,
@@ -74,6 +84,7 @@ export type {
   WorkerRecord,
 } from './store/store.ts';
 export { Supervisor } from './supervisor.ts';
-export { type Conversation, openConversation } from './trajectory/conversation.ts';
+export { type Conversation, type LocalConversation, openConversation } from './trajectory/conversation.ts';
 export { Ledger } from './trajectory/ledger.ts';
+export { openRemoteConversation } from './trajectory/remote-conversation.ts';
 export { openTokenizer, type Tokenizer } from './trajectory/tokenizer.ts';

@@ -24,7 +24,8 @@ import { loadScenarios } from './scenario/load.ts';
 import { EventTail } from './store/event-tail.ts';
 import { openSqliteStore } from './store/sqlite.ts';
 import type { Store } from './store/store.ts';
-import { openConversation } from './trajectory/conversation.ts';
+import { type Conversation, openConversation } from './trajectory/conversation.ts';
+import { openRemoteConversation } from './trajectory/remote-conversation.ts';
 
 export interface RunningServer extends AsyncDisposable {
   /** Where it listens, with the port that it really got. */
@@ -84,14 +85,15 @@ export interface RunningWorker extends AsyncDisposable {
 }
 
 export async function openWorker(config: ServiceConfig): Promise<RunningWorker> {
-  const { tokenizer, ...modelOptions } = config.model;
-  if (tokenizer === undefined) throw new Error('a worker needs --tokenizer: the folder with tokenizer.json and tokenizer_config.json');
+  const { tokenizer } = config.model;
+  if (tokenizer === undefined)
+    throw new Error("a worker needs --tokenizer: the folder with tokenizer.json and tokenizer_config.json, or a backend's address");
   const log = openLog({ base: { process: 'worker', pid: process.pid } });
   await using stack = new AsyncDisposableStack();
   const store = stack.use(await openStore(config));
   const loopLag = stack.use(openLoopLag());
   const driver = stack.use(openWarmPool(await openDriver(config, log), { config: config.sandbox.warm, log }));
-  const conversation = await openConversation(tokenizer, modelOptions);
+  const conversation = await openModel(tokenizer, config);
   const pace = new Pace();
   const pool = stack.use(new BackendPool({ log, pace, placements: store, ...config.inference }));
   const scenarios = await loadScenarios(config.scenarios);
@@ -103,7 +105,7 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
       scenarios,
       pool,
       conversation,
-      model: basename(resolve(tokenizer)),
+      model: isAddress(tokenizer) ? new URL(tokenizer).host : basename(resolve(tokenizer)),
       config: config.pipeline,
       clock: systemClock,
       pace,
@@ -115,6 +117,17 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
   log.info('worker-start', { workerId: worker.id });
   const owned = stack.move();
   return { worker, [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose]() };
+}
+
+function isAddress(tokenizer: string): boolean {
+  return /^https?:\/\//.test(tokenizer);
+}
+
+async function openModel(tokenizer: string, { model }: ServiceConfig): Promise<Conversation> {
+  const { tokenizer: _, tokenizerApiKey: apiKey, ...options } = model;
+  return isAddress(tokenizer)
+    ? await openRemoteConversation(tokenizer, { ...options, apiKey })
+    : await openConversation(tokenizer, options);
 }
 
 async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: Log): Promise<SandboxDriver> {

@@ -7,6 +7,10 @@ import { qwen3Folder } from './qwen3.ts';
 
 export interface FakeTokens {
   encode(text: string): Int32Array;
+  /** As llama.cpp does it: what is marked as special stays text, but other added tokens are recognised all the same. */
+  encodeWithoutSpecial(text: string): Int32Array;
+  /** What tokenizer_config.json says. */
+  readonly config: Readonly<Record<string, unknown>>;
   decode(tokenIds: ArrayLike<number>): string;
   /** The id that ends a turn. */
   readonly endOfTurnId: number;
@@ -20,12 +24,21 @@ export async function openFakeTokens(folder: string = qwen3Folder()): Promise<Fa
     ['tokenizer.json', 'tokenizer_config.json'].map(async (name) => JSON.parse(await readFile(join(folder, name), 'utf8'))),
   );
   const tokenizer = new Tokenizer(file, config);
-  const encode = (text: string) =>
-    text === '' ? new Int32Array(0) : Int32Array.from(tokenizer.encode(text, { add_special_tokens: false }).ids);
+  const added: readonly { readonly special: boolean }[] = file.added_tokens;
+  let withoutSpecial: Tokenizer | undefined; // few ask, and it takes a while
+  const openWithoutSpecial = () => new Tokenizer({ ...file, added_tokens: added.filter(({ special }) => !special) }, config);
+  const encodeWith = (encoder: Tokenizer, text: string) =>
+    text === '' ? new Int32Array(0) : Int32Array.from(encoder.encode(text, { add_special_tokens: false }).ids);
+  const encode = (text: string) => encodeWith(tokenizer, text);
   const [endOfTurnId] = encode('<|im_end|>');
   if (endOfTurnId === undefined) throw new Error(`${folder} has no <|im_end|>`);
   return {
     encode,
+    encodeWithoutSpecial(text) {
+      withoutSpecial ??= openWithoutSpecial();
+      return encodeWith(withoutSpecial, text);
+    },
+    config,
     decode: (tokenIds) =>
       tokenIds.length === 0
         ? ''

@@ -34,6 +34,8 @@ export interface FakeOutput {
   readonly promptTokens: number;
   readonly finishReason: 'stop' | 'length' | 'abort';
   readonly text: string;
+  /** Four for each token but the last, where the server is started to return them. */
+  readonly routedExperts?: Int32Array;
 }
 
 export interface FakeServer {
@@ -62,6 +64,12 @@ export interface FakeDialect {
 export function toOutput({ promptIds }: FakeRequest, { tokenIds, finishReason, text }: FakeAnswer, weights: number): FakeOutput {
   const logprobs = Array.from(tokenIds, (id, i) => fakeLogprob(promptIds.length + i, id, weights));
   return { tokenIds: Array.from(tokenIds), logprobs, promptTokens: promptIds.length, finishReason, text };
+}
+
+/** Two layers of two experts: for each token, its place and its id, in what a byte holds. */
+export function toExperts({ promptIds }: FakeRequest, { tokenIds }: FakeAnswer): Int32Array {
+  const all = [...promptIds, ...tokenIds].slice(0, -1);
+  return Int32Array.from(all.flatMap((id, at) => [at & 0xff, id & 0xff, (id >> 8) & 0xff, 7]));
 }
 
 /** How many tokens each event of a stream brings at most. */
@@ -128,4 +136,12 @@ export function parseMaxTokens(name: string, value: unknown): number | undefined
 
 export function isRecord(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // what is not JSON is no object either
+  }
 }

@@ -16,12 +16,15 @@ import {
   type FakeRequest,
   isRecord,
   outputFaults,
+  parseJson,
   spoilOutput,
+  toExperts,
   tokensPerEvent,
   toOutput,
 } from './fake-backend-wire.ts';
 import { llamacppCompletion } from './fake-llamacpp.ts';
 import { sglangGenerate } from './fake-sglang.ts';
+import { serveTokenizer, type TokenizerDialect, tokenizerPaths } from './fake-tokenizer.ts';
 import { toVllmError, toVllmMetrics, vllmCompletions, vllmGenerate } from './fake-vllm.ts';
 import type { Policy } from './policy.ts';
 
@@ -47,6 +50,10 @@ export interface FakeBackendOptions {
   readonly weightVersion?: string;
   /** Older servers have no /inference/v1/generate. */
   readonly withoutGenerate?: boolean;
+  /** Whether it was started to return the experts of each token. */
+  readonly routedExperts?: boolean;
+  /** Whose tokenizer routes it has; vLLM's where it is absent. */
+  readonly tokenizer?: TokenizerDialect;
   /** How many of the newest requests are kept. */
   readonly keep?: number;
 }
@@ -151,11 +158,16 @@ export class FakeBackend implements AsyncDisposable {
       return writeJson(response, 401, { error: 'Unauthorized' });
     }
     if (dialect && !(dialect === vllmGenerate && this.#options.withoutGenerate)) return await this.#generate(dialect, request, response);
+    if (path !== undefined && tokenizerPaths.includes(path))
+      return await serveTokenizer(request, response, {
+        tokens: this.#tokens,
+        dialect: this.#options.tokenizer ?? 'vllm',
+        maxModelLen,
+        miss: () => this.#miss(response),
+      });
     switch (`${request.method} ${path}`) {
       case 'POST /abort_request':
         return await this.#abort(request, response);
-      case 'POST /tokenize':
-        return await this.#tokenize(request, response);
       case 'GET /health':
         response.writeHead(200).end();
         return;
@@ -226,7 +238,8 @@ export class FakeBackend implements AsyncDisposable {
     this.#sampledTokens += answer.tokenIds.length;
     const { decode } = this.#tokens;
     const outputFault = outputFaults.find((kind) => kind === fault);
-    const whole = toOutput(request, answer, this.#weights);
+    const plain = toOutput(request, answer, this.#weights);
+    const whole = this.#options.routedExperts ? { ...plain, routedExperts: toExperts(request, answer) } : plain;
     const output = outputFault ? spoilOutput(whole, outputFault) : whole;
     const endsInside = (tokenIds: readonly unknown[]) => decode(tokenIds.map(Number)).endsWith('\ufffd');
     const server = { model, index, weightVersion: this.#weightVersion, endsInside };
@@ -274,23 +287,6 @@ export class FakeBackend implements AsyncDisposable {
     const isThere = await pause(ms, gone.signal);
     response.off('close', abort);
     return isThere;
-  }
-
-  async #tokenize(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { maxModelLen = 131_072 } = this.#options;
-    const json: unknown = await readText(incoming).then(JSON.parse, () => undefined);
-    const prompt = typeof json === 'object' && json !== null && 'prompt' in json ? json.prompt : undefined;
-    if (typeof prompt !== 'string') return writeJson(response, 400, toVllmError(400, 'the fake backend tokenizes a prompt only'));
-    const tokens = Array.from(this.#tokens.encode(prompt));
-    writeJson(response, 200, { count: tokens.length, max_model_len: maxModelLen, tokens, token_strs: null });
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // what is not JSON is no object either
   }
 }
 

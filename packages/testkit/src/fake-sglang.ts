@@ -35,6 +35,9 @@ export const sglangGenerate: FakeDialect = {
         completion_tokens: tokenIds.length,
         cached_tokens: Math.max(0, promptTokens - 1),
         e2e_latency: 0.01,
+        ...(options.return_routed_experts === true && output.routedExperts
+          ? { routed_experts: Buffer.from(output.routedExperts.buffer).toString('base64') }
+          : {}),
       },
     };
   },

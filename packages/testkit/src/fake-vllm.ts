@@ -105,7 +105,7 @@ function toCommon({ promptTokens, tokenIds }: FakeOutput, model: string): Json {
   };
 }
 
-function toGenerateChoice({ sampling }: FakeRequest, { tokenIds, logprobs, finishReason }: FakeOutput): Json {
+function toGenerateChoice({ sampling }: FakeRequest, { tokenIds, logprobs, finishReason, routedExperts }: FakeOutput): Json {
   const content = logprobs?.map((logprob, i) => {
     const entry = { token: `token_id:${tokenIds[i]}`, logprob, bytes: null };
     return { ...entry, top_logprobs: [entry] };
@@ -115,13 +115,16 @@ function toGenerateChoice({ sampling }: FakeRequest, { tokenIds, logprobs, finis
     logprobs: content === undefined || isAbsent(sampling.logprobs) ? null : { content },
     finish_reason: finishReason,
     token_ids: tokenIds,
-    routed_experts: null,
+    routed_experts: routedExperts === undefined ? null : toNpy(routedExperts).toString('base64'),
     sampling_mask: null,
   };
 }
 
 /** Tokens are named by their ids only on demand; otherwise by a text that is no id. */
-function toCompletionsChoice({ sampling, promptIds }: FakeRequest, { tokenIds, logprobs, finishReason, text }: FakeOutput): Json {
+function toCompletionsChoice(
+  { sampling, promptIds }: FakeRequest,
+  { tokenIds, logprobs, finishReason, text, routedExperts }: FakeOutput,
+): Json {
   const withIds = sampling.return_token_ids === true;
   const asIds = sampling.return_tokens_as_token_ids === true;
   const tokens = tokenIds.map((id) => (typeof id === 'number' && asIds ? `token_id:${id}` : `<${id}>`));
@@ -142,7 +145,16 @@ function toCompletionsChoice({ sampling, promptIds }: FakeRequest, { tokenIds, l
     token_ids: withIds ? tokenIds : null,
     prompt_logprobs: null,
     prompt_token_ids: withIds ? Array.from(promptIds) : null,
+    ...(routedExperts === undefined ? {} : { routed_experts: toNpy(routedExperts).toString('base64') }),
   };
+}
+
+/** tokens × 2 layers × 2 experts. */
+function toNpy(experts: Int32Array): Buffer {
+  const head = `{'descr': '<i4', 'fortran_order': False, 'shape': (${experts.length / 4}, 2, 2), }`.padEnd(117).concat('\n');
+  const length = Buffer.alloc(2);
+  length.writeUInt16LE(head.length);
+  return Buffer.concat([Buffer.from('\x93NUMPY\x01\x00', 'latin1'), length, Buffer.from(head), Buffer.from(experts.buffer)]);
 }
 
 function isAbsent(value: unknown): boolean {

@@ -7,6 +7,7 @@ import { Expired } from '../base/deadline.ts';
 import { Pace } from '../base/pace.ts';
 import type { SampledTurn, Session } from '../inference/session.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
+import { appendNext, renderNext } from '../trajectory/branch.ts';
 import { chooseAnswerRoom, chooseTurnTokens, fitAnswers } from '../trajectory/budget.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import type { Tool } from './tool.ts';
@@ -42,6 +43,8 @@ export interface AgentOptions {
   /** Everything is tokenised at its pace: many come at once, and some is long. */
   readonly pace?: Pace;
   onTurn?(report: TurnReport): void;
+  /** Asked when the context is full: the messages to go on with, as a new branch. Undefined, or more than fits, ends it as `context_overflow`. */
+  compact?(messages: readonly Message[]): Promise<readonly Message[] | undefined>;
 }
 
 export interface AgentStop {
@@ -57,7 +60,7 @@ export async function runTurns(options: AgentOptions): Promise<AgentStop> {
   const { session, conversation, messages, tools, signal, pace = new Pace() } = options;
   const specs = tools.map((tool) => tool.spec);
   session.ledger.appendPrompt(await pace.run(conversation.openingSteps(messages, specs)));
-  const progress = { lastText: '', malformedTurns: 0 };
+  const progress = { lastText: '', malformedTurns: 0, compactedAt: 0 };
   try {
     for (;;) {
       const stop = await runTurn(options, progress);
@@ -72,6 +75,8 @@ export async function runTurns(options: AgentOptions): Promise<AgentStop> {
 interface Progress {
   lastText: string;
   malformedTurns: number;
+  /** The turns that there were when the history was last compacted: without a turn since then it is not tried again. */
+  compactedAt: number;
 }
 
 async function runTurn(options: AgentOptions, progress: Progress): Promise<AgentStop | undefined> {
@@ -81,7 +86,7 @@ async function runTurn(options: AgentOptions, progress: Progress): Promise<Agent
   if (tally.turns >= limits.max_turns) return stop('max_turns');
   const startedAt = clock.monotonic();
   const sampled = await sampleTurn(options);
-  if (!sampled) return stop('context_overflow');
+  if (!sampled) return (await compact(options, progress, [])) ? undefined : stop('context_overflow');
   const modelMs = clock.monotonic() - startedAt;
   tally.modelMs += modelMs;
   progress.lastText = sampled.content;
@@ -97,33 +102,36 @@ async function runTurn(options: AgentOptions, progress: Progress): Promise<Agent
   progress.malformedTurns = sampled.malformed.length > 0 && sampled.calls.length === 0 ? progress.malformedTurns + 1 : 0;
   if (progress.malformedTurns >= maxMalformedTurns) return stop('parse_error');
   const answers = [...acted.answers, ...answerMalformed(sampled.malformed)];
-  if (answers.length > 0) return (await appendAnswers(options, answers)) ? undefined : stop('context_overflow');
+  if (answers.length > 0)
+    return (await appendAnswers(options, answers)) || (await compact(options, progress, answers)) ? undefined : stop('context_overflow');
+  if (sampled.cut && ledger.length >= limits.max_context_tokens && (await compact(options, progress, []))) return undefined;
   if (sampled.cut) return stop(ledger.length >= limits.max_context_tokens ? 'context_overflow' : 'max_tokens');
   return stop('completed');
 }
 
 /** Samples one turn and puts it into the ledger, with what it says beside it. Undefined when the context is full. */
-async function sampleTurn({ session, conversation, tools, sampling, limits, tally, signal }: AgentOptions) {
+async function sampleTurn({ session, conversation, tools, sampling, limits, tally, signal, pace = new Pace() }: AgentOptions) {
   const { ledger } = session;
   const maxTokens = chooseTurnTokens(ledger.length, limits, sampling);
   if (maxTokens === 0) return undefined;
   const parts: Int32Array[] = [];
-  const keep = (part: SampledTurn, messages: readonly Message[] = []) => {
+  const decode = (ids: Int32Array) => pace.run(conversation.decodeSteps(ids));
+  const onPart = async (part: SampledTurn) => {
     parts.push(part.tokenIds);
-    ledger.appendSampled({ ...part, text: conversation.decodeTurn(part.tokenIds), messages });
+    ledger.appendSampled({ ...part, text: await decode(part.tokenIds), messages: [] });
   };
-  const request = { sampling, maxTokens, stopTokenIds: conversation.stopTokenIds, signal, onPart: (part: SampledTurn) => keep(part) };
+  const request = { sampling, maxTokens, stopTokenIds: conversation.stopTokenIds, signal, onPart };
   const last = await session.sample(request).catch(passContextLength);
   if (!last) return undefined;
   tally.turns += 1;
   // Read as one: a call or a character may begin in one part and end in the next.
   const tokenIds = parts.length === 0 ? last.tokenIds : Int32Array.from([...parts, last.tokenIds].flatMap((part) => [...part]));
-  const { content, calls, malformed } = conversation.parseTurn(
-    conversation.decodeTurn(tokenIds),
-    tools.map((tool) => tool.spec),
-  );
+  const text = await decode(tokenIds);
+  const specs = tools.map((tool) => tool.spec);
+  const { content, calls, malformed } = conversation.parseTurn(text, specs);
   tally.malformedCalls += malformed.length;
-  keep(last, [{ role: 'assistant', content, ...(calls.length > 0 ? { tool_calls: calls } : {}) }]);
+  const said: Message = { role: 'assistant', content, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
+  ledger.appendSampled({ ...last, text: parts.length === 0 ? text : await decode(last.tokenIds), messages: [said] });
   return { content, calls, malformed, tokens: tokenIds.length, cut: last.finishReason === 'length' };
 }
 
@@ -161,6 +169,21 @@ async function appendAnswers(options: AgentOptions, answers: readonly Message[])
   if (!delta) return false;
   if (isOwed) ledger.appendInserted(endOfTurn);
   ledger.appendObservation(delta);
+  return true;
+}
+
+/** False when there is nobody to ask, or when what is answered does not fit either. */
+async function compact(options: AgentOptions, progress: Progress, answers: readonly Message[]): Promise<boolean> {
+  const { session, conversation, limits, tools, tally, pace = new Pace() } = options;
+  const { ledger } = session;
+  if (!options.compact || progress.compactedAt === tally.turns) return false;
+  progress.compactedAt = tally.turns;
+  const messages = await options.compact([...ledger.messages, ...answers]);
+  if (!messages) return false;
+  const specs = tools.map((tool) => tool.spec);
+  const next = await pace.run(renderNext(ledger, conversation, { messages, tools: specs }));
+  if (!next || chooseAnswerRoom(next.contextTokens, limits) < 0) return false;
+  appendNext(ledger, conversation, next);
   return true;
 }
 

@@ -3,6 +3,19 @@
 
 import { type Clock, systemClock } from './clock.ts';
 
+/** Work in steps of about a millisecond. A step that has to wait for something yields its promise. */
+export type Steps<T> = Generator<undefined | Promise<unknown>, T, void>;
+
+/** Waits inside of steps. */
+export function* awaitStep<T>(promise: Promise<T>): Steps<T> {
+  let settled: PromiseSettledResult<T> | undefined;
+  yield Promise.allSettled([promise]).then(([result]) => {
+    settled = result;
+  });
+  if (settled?.status === 'fulfilled') return settled.value;
+  throw settled ? settled.reason : new Error('steps that wait must be run by a Pace');
+}
+
 const sliceMs = 5;
 
 export class Pace {
@@ -21,13 +34,17 @@ export class Pace {
   }
 
   /** Runs work that comes in steps, and steps back into the line whenever it has had its slice. */
-  async run<T>(steps: Generator<void, T>): Promise<T> {
+  async run<T>(steps: Steps<T>): Promise<T> {
     for (;;) {
       await this.turn();
       const startedAt = this.#clock.monotonic();
       do {
         const { done, value } = steps.next();
         if (done) return value;
+        if (value) {
+          await value;
+          break;
+        }
       } while (this.#clock.monotonic() - startedAt < sliceMs);
     }
   }

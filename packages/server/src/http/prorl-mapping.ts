@@ -81,6 +81,7 @@ export function toMessages({ segments }: Pick<Trajectory, 'segments'>): ProrlMes
   const messages: ProrlMessage[] = [];
   for (const { kind, tokenIds, logprobs, text, messages: carried } of segments) {
     const ids = Array.from(tokenIds);
+    if (kind === 'prompt') seen.length = 0; // a rewritten history begins anew
     if (kind === 'sampled') {
       const said = carried.find((message) => message.role === 'assistant') ?? { role: 'assistant', content: text };
       messages.push({ ...toMessage(said), token_ids: ids, input_ids: seen.slice(), logprobs: Array.from(logprobs) });

@@ -1,6 +1,6 @@
 // The backend contract: continue these token ids. An adapter for each dialect keeps it; the pool chooses among them.
 
-import type { BackendId, BackendState, Dialect, FinishReason, LogprobsMode, Sampling } from '@millrace/protocol';
+import type { BackendId, BackendState, Dialect, FinishReason, LogprobsMode, RoutedExperts, Sampling } from '@millrace/protocol';
 
 /** A backend as the store keeps it and the pool is told of it. */
 export interface BackendRecord {
@@ -49,6 +49,8 @@ export interface Generation {
   readonly logprobs: Float32Array;
   readonly finishReason: FinishReason;
   readonly cachedTokens?: number;
+  /** Where `sampling` asks for them: a row for each token of prompt and answer but the last. */
+  readonly routedExperts?: RoutedExperts;
   /** Which weights sampled it, where the server itself says so; it is believed over the record. */
   readonly policyVersions?: { readonly first: number; readonly last: number };
 }

@@ -89,8 +89,9 @@ export function readGeneration(route: Route, { status, text, generation, retryAf
 }
 
 /** A generous bound: what the longest honest reply to this request could take. Some servers echo the prompt as text. */
-function maxReplyBytes({ promptTokens, maxTokens }: GenerateRequest): number {
-  return (1 << 20) + 64 * promptTokens + 1024 * maxTokens;
+function maxReplyBytes({ promptTokens, maxTokens, sampling }: GenerateRequest): number {
+  const experts = sampling.routed_experts ? 8192 * (promptTokens + maxTokens) : 0;
+  return (1 << 20) + 64 * promptTokens + 1024 * maxTokens + experts;
 }
 
 /** The session goes out under every name that a router in front of the servers may look for. */

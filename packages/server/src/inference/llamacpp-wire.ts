@@ -9,6 +9,7 @@ import { array, parseReply, type Route, refuse, toGeneration } from './wire.ts';
 export const llamacppRoute: Route = {
   path: '/completion',
   around(request, model) {
+    if (request.sampling.routed_experts) throw new RolloutError('backend-refused', 'llama.cpp does not tell which experts it routed to');
     const params = {
       ...samplingParams(request),
       ...(model === undefined ? {} : { model }),

@@ -38,7 +38,7 @@ export interface SampleOptions {
   readonly stopTokenIds: readonly number[];
   readonly signal: AbortSignal;
   /** Puts a part of the turn that was cut into the ledger, from which the rest is sampled. Where it is absent, the part is lost. */
-  readonly onPart?: (part: SampledTurn) => void;
+  readonly onPart?: (part: SampledTurn) => Promise<void> | void;
 }
 
 export interface SampledTurn extends Generation {
@@ -82,7 +82,7 @@ export class Session implements Disposable {
       const part = await retry((failures) => this.#try(wanted, failures > 0), tries);
       if (part && part.finishReason !== 'abort') return part;
       if (part && onPart) {
-        onPart(part);
+        await onPart(part);
         wanted = { ...options, maxTokens: wanted.maxTokens - part.tokenIds.length, retries: 0 };
       } else wanted.retries += 1;
     }

@@ -3,6 +3,7 @@
 import type { FinishReason } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
+import { addExperts, parseRawExperts } from './routed-experts.ts';
 import { array, parseReply, type Route, refuse, toGeneration } from './wire.ts';
 
 export const sglangRoute: Route = {
@@ -15,6 +16,7 @@ export const sglangRoute: Route = {
       top_logprobs_num: 0,
       return_text_in_logprobs: false,
       stream: request.onTokens !== undefined,
+      ...(request.sampling.routed_experts ? { return_routed_experts: true } : {}),
     };
     return { head: `{"rid":${JSON.stringify(request.requestId)},"input_ids":[`, tail: `],${JSON.stringify(options).slice(1)}` };
   },
@@ -82,12 +84,13 @@ function toWhole({ tokenIds, logprobs, finish, version, meta }: Part, request: G
     promptTokens: finishReason === 'abort' && tokenIds.length === 0 ? undefined : meta.prompt_tokens,
     cachedTokens: meta.cached_tokens,
   });
-  return version === undefined ? generation : { ...generation, policyVersions: { first: version, last: version } };
+  const routed = addExperts(generation, request, (tokens) => parseRawExperts(meta.routed_experts, tokens));
+  return version === undefined ? routed : { ...routed, policyVersions: { first: version, last: version } };
 }
 
 /** SGLang takes what is not sent from the model's generation config, so every field is always sent. */
 function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
-  const { seed, top_k, max_tokens: _, ...fields } = sampling;
+  const { seed, top_k, max_tokens: _, routed_experts: __, ...fields } = sampling;
   return {
     ...fields,
     top_k: top_k === 0 ? -1 : top_k,
@@ -113,6 +116,7 @@ const sglangReply = z.looseObject({
     cached_tokens: z.int().nullish(),
     weight_version: z.unknown().optional(),
     output_token_logprobs: array.nullish(),
+    routed_experts: z.unknown().optional(),
   }),
 });
 

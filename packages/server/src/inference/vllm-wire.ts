@@ -3,6 +3,7 @@
 import type { FinishReason } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
+import { addExperts, parseNpyExperts } from './routed-experts.ts';
 import { array, parseReply, type RawTokens, type Route, refuse, type TokenStream, toGeneration } from './wire.ts';
 
 export const generateRoute: Route = {
@@ -36,7 +37,7 @@ function streamParams({ onTokens }: GenerateRequest): Record<string, unknown> {
 
 /** Servers have defaults of their own (16 tokens, the model's generation config), so every field is always sent. */
 function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
-  const { seed, ...fields } = sampling;
+  const { seed, routed_experts: _, ...fields } = sampling;
   return {
     ...fields,
     max_tokens: maxTokens,
@@ -60,7 +61,7 @@ const usageReply = z.looseObject({
   prompt_tokens_details: z.looseObject({ cached_tokens: z.int().nullish() }).nullish(),
 });
 type Usage = z.infer<typeof usageReply>;
-const choice = z.looseObject({ finish_reason: z.string().nullish() });
+const choice = z.looseObject({ finish_reason: z.string().nullish(), routed_experts: z.unknown().optional() });
 const generateReply = z.looseObject({
   choices: z.array(choice.extend({ token_ids: array, logprobs: z.looseObject({ content: array.nullish() }).nullish() })),
   usage: usageReply.nullish(),
@@ -74,13 +75,14 @@ const completionsReply = z.looseObject({
 interface Part {
   readonly choices: readonly Pick<RawTokens, 'tokenIds' | 'logprobs'>[];
   readonly finish?: string | null | undefined;
+  readonly experts?: unknown;
   readonly usage?: Usage | null | undefined;
 }
 
 function readGenerate(text: string): Part {
   const { choices, usage } = parseReply(generateReply, text);
   const read = choices.map(({ token_ids, logprobs }) => ({ tokenIds: token_ids, logprobs: (logprobs?.content ?? []).map(chatLogprob) }));
-  return { choices: read, finish: choices[0]?.finish_reason, usage };
+  return { choices: read, finish: choices[0]?.finish_reason, experts: choices[0]?.routed_experts, usage };
 }
 
 function readCompletions(text: string): Part {
@@ -89,13 +91,13 @@ function readCompletions(text: string): Part {
     tokenIds: (logprobs?.tokens ?? []).map(fromTokenName),
     logprobs: logprobs?.token_logprobs ?? [],
   }));
-  return { choices: read, finish: choices[0]?.finish_reason, usage };
+  return { choices: read, finish: choices[0]?.finish_reason, experts: choices[0]?.routed_experts, usage };
 }
 
-function toWhole({ choices, finish, usage }: Part, request: GenerateRequest): Generation {
+function toWhole({ choices, finish, usage, experts }: Part, request: GenerateRequest): Generation {
   const [first] = choices;
   if (first === undefined || choices.length > 1) throw refuse(`${choices.length} choices where one was asked for`);
-  return toGeneration(request, { ...first, finishReason: toFinishReason(finish), ...toCounts(usage) });
+  return withExperts(toGeneration(request, { ...first, finishReason: toFinishReason(finish), ...toCounts(usage) }), experts, request);
 }
 
 /** Each event brings what is new. */
@@ -104,6 +106,7 @@ function openDeltas(read: (text: string) => Part, request: GenerateRequest): Tok
   const logprobs: unknown[] = [];
   let finish: Part['finish'];
   let usage: Part['usage'];
+  let experts: unknown;
   return {
     tokenIds,
     logprobs,
@@ -114,10 +117,17 @@ function openDeltas(read: (text: string) => Part, request: GenerateRequest): Tok
       logprobs.push(...(part.choices[0]?.logprobs ?? []));
       finish = part.finish ?? finish;
       usage = part.usage ?? usage;
+      experts = part.experts ?? experts;
     },
-    end: (isCut) =>
-      toGeneration(request, { tokenIds, logprobs, finishReason: isCut ? 'abort' : toFinishReason(finish), ...toCounts(usage) }),
+    end(isCut) {
+      const finishReason = isCut ? 'abort' : toFinishReason(finish);
+      return withExperts(toGeneration(request, { tokenIds, logprobs, finishReason, ...toCounts(usage) }), experts, request);
+    },
   };
+}
+
+function withExperts(generation: Generation, experts: unknown, request: GenerateRequest): Generation {
+  return addExperts(generation, request, (tokens) => parseNpyExperts(experts, tokens));
 }
 
 /** The entry names its token as `token_id:<id>` or by its text; the logprob is all that is taken. */

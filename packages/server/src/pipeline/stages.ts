@@ -92,7 +92,7 @@ async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: P
 
 export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepared: Prepared & { signal: AbortSignal }): Promise<void> {
   const { submission, id } = record.claimed;
-  const { opening, sandbox, signal } = prepared;
+  const { scenario, task, opening, sandbox, signal } = prepared;
   const { limits, sampling } = submission;
   using deadline = new Deadline('run', limits.run_timeout_s * 1000, deps.clock);
   const tools = chooseTools(opening.tools);
@@ -110,6 +110,9 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
     refund: (ms) => deadline.refund(ms),
   });
   record.session = session;
+  const within = AbortSignal.any([signal, deadline.signal, ...(sandbox ? [sandbox.died] : [])]);
+  const machine = sandbox ? { sandbox } : {};
+  const compact = scenario.compact?.bind(scenario);
   try {
     record.stop = await runTurns({
       messages: opening.messages,
@@ -119,11 +122,12 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
       sampling,
       limits,
       tally: record.tally,
-      signal: AbortSignal.any([signal, deadline.signal, ...(sandbox ? [sandbox.died] : [])]),
+      signal: within,
       clock: deps.clock,
       pace: deps.pace,
-      ...(sandbox ? { sandbox } : {}),
+      ...machine,
       onTurn: (report) => deps.onTurn(record, report),
+      ...(compact ? { compact: (messages) => raceSignal(compact({ task, limits, signal: within, messages, ...machine }), within) } : {}),
     });
   } finally {
     record.timings.run_ms += deadline.chargedMs;

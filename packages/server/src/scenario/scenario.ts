@@ -48,6 +48,12 @@ export interface Preparation<Task> {
   run(context: InitContext<Task>): Promise<void>;
 }
 
+export interface CompactContext<Task> extends Context<Task> {
+  /** All that the context says now, and what was to come next. */
+  readonly messages: readonly Message[];
+  readonly sandbox?: Sandbox;
+}
+
 export interface CollectContext<Task> extends Context<Task> {
   readonly sandbox: Sandbox;
   readonly end: AgentEnd;
@@ -74,6 +80,11 @@ export interface Scenario<Task = unknown> {
   /** What init need not do for every rollout anew; needs `sandbox`. */
   readonly prepare?: Preparation<Task>;
   init(context: InitContext<Task>): Promise<Opening>;
+  /**
+   * Asked when the agent's context is full: the messages to go on with, such as the opening and a summary. They are a new branch of
+   * the trajectory. Undefined, or more than fits, ends the agent's part as `context_overflow`.
+   */
+  compact?(context: CompactContext<Task>): Promise<readonly Message[] | undefined>;
   /** Takes what must be judged out of the agent's sandbox, which is closed right after. */
   collect?(context: CollectContext<Task>): Promise<Buffer>;
   evaluate(context: EvaluateContext<Task>): Promise<Score>;

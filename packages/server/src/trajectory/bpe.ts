@@ -2,6 +2,7 @@
 // Only for byte-level vocabularies, in which every symbol is a token of its own; others stay with the library.
 
 import { z } from 'zod';
+import type { Steps } from '../base/pace.ts';
 
 const bpeModel = z.looseObject({
   type: z.literal('BPE'),
@@ -17,7 +18,7 @@ const bpeModel = z.looseObject({
 
 export interface Bpe {
   /** The ids of one piece of pre-tokenised text. Long pieces pause on the way. */
-  encode(piece: string): Generator<void, Int32Array>;
+  encode(piece: string): Steps<Int32Array>;
 }
 
 /** Undefined where the model has anything that plain merging has not. `taken` are tokens that a piece must not become whole. */
@@ -77,7 +78,7 @@ class MergingBpe implements Bpe {
     this.#options = options;
   }
 
-  *encode(piece: string): Generator<void, Int32Array> {
+  *encode(piece: string): Steps<Int32Array> {
     const known = this.#remembered.get(piece);
     if (known) return known;
     const utf8 = Buffer.from(piece);
@@ -98,7 +99,7 @@ class MergingBpe implements Bpe {
   }
 
   /** Lowest rank first, leftmost among equals, until no pair is left that may merge. */
-  *#merge(utf8: Buffer): Generator<void, Int32Array> {
+  *#merge(utf8: Buffer): Steps<Int32Array> {
     const { bytes, table } = this.#options;
     const { length } = utf8;
     const [symbols, next, previous] = [new Int32Array(length), new Int32Array(length), new Int32Array(length)];

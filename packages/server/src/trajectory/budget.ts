@@ -2,6 +2,7 @@
 // is cut says so in the text, in the middle, where it is missing.
 
 import type { Limits, Message, Sampling } from '@millrace/protocol';
+import type { Steps } from '../base/pace.ts';
 import type { Conversation, RenderedMessages } from './conversation.ts';
 
 /** The most tokens that the next turn may sample; 0 when the context is full. */
@@ -40,10 +41,10 @@ export function shareRoom(needs: readonly number[], room: number): number[] | un
 const noteTokens = 32;
 
 /** Head and tail of a text whose ids these are, of `share` tokens together with the note between them. */
-export function cutMiddle(ids: Int32Array, share: number, decode: (ids: Int32Array) => string): string {
+export function* cutMiddle(ids: Int32Array, share: number, decode: (ids: Int32Array) => Steps<string>): Steps<string> {
   const half = Math.max(1, Math.floor((share - noteTokens) / 2));
-  const head = decode(ids.subarray(0, half)).replace(/\ufffd+$/u, '');
-  const tail = decode(ids.subarray(ids.length - half)).replace(/^\ufffd+/u, '');
+  const head = (yield* decode(ids.subarray(0, half))).replace(/\ufffd+$/u, '');
+  const tail = (yield* decode(ids.subarray(ids.length - half))).replace(/^\ufffd+/u, '');
   return `${head}\n[… about ${ids.length - 2 * half} tokens are left out here: the context is almost full …]\n${tail}`;
 }
 
@@ -51,11 +52,7 @@ export function cutMiddle(ids: Int32Array, share: number, decode: (ids: Int32Arr
 const maxRounds = 4;
 
 /** The answers as they go into the context, cut where they must be; undefined when not even that fits. */
-export function* fitAnswers(
-  conversation: Conversation,
-  answers: readonly Message[],
-  room: number,
-): Generator<void, RenderedMessages | undefined> {
+export function* fitAnswers(conversation: Conversation, answers: readonly Message[], room: number): Steps<RenderedMessages | undefined> {
   const whole = yield* conversation.deltaSteps(answers);
   if (whole.tokenIds.length <= room) return whole;
   const { tokenizer } = conversation;
@@ -67,10 +64,12 @@ export function* fitAnswers(
     const needs = contents.map((ids) => ids.length);
     const shares = shareRoom(needs, wanted);
     if (!shares) return undefined;
-    const cut = answers.map((answer, index) => {
+    const cut: Message[] = [];
+    for (const [index, answer] of answers.entries()) {
       const [ids, share] = [contents[index] ?? new Int32Array(0), shares[index] ?? 0];
-      return share >= ids.length ? answer : { ...answer, content: cutMiddle(ids, share, (part) => tokenizer.decode(part)) };
-    });
+      const isWhole = share >= ids.length;
+      cut.push(isWhole ? answer : { ...answer, content: yield* cutMiddle(ids, share, (part) => tokenizer.decodeSteps(part)) });
+    }
     const fitted = yield* conversation.deltaSteps(cut);
     if (fitted.tokenIds.length <= room) return fitted;
     const taken = fitted.tokenIds.length - frame.tokenIds.length;

@@ -4,9 +4,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Message, ToolSpec } from '@millrace/protocol';
+import type { Steps } from '../base/pace.ts';
 import { type ChatTemplate, openChatTemplate } from './chat-template.ts';
 import type { ModelConfig } from './model-config.ts';
-import { openTokenizer, runSteps, type TextPart, type Tokenizer } from './tokenizer.ts';
+import { openTokenizer, type PartTokenizer, runSteps, type TextPart, type Tokenizer } from './tokenizer.ts';
 import type { ParsedTurn, ToolCallParser } from './tool-calls.ts';
 import { chooseToolParser } from './tool-parsers.ts';
 
@@ -17,45 +18,69 @@ export interface RenderedMessages {
 }
 
 export interface Conversation {
-  readonly tokenizer: Tokenizer;
+  readonly tokenizer: PartTokenizer;
   /** What ends a turn; inserted, untrained, where the policy was cut off before it. */
   readonly endOfTurn: { readonly id: number; readonly tokenIds: Int32Array; readonly text: string };
   /** To be sent with every request, so that a turn ends where the template ends it. */
   readonly stopTokenIds: readonly number[];
   /** The whole conversation so far, up to the place where the policy goes on. */
-  openingIds(messages: readonly Message[], tools: readonly ToolSpec[]): RenderedMessages;
+  openingSteps(messages: readonly Message[], tools: readonly ToolSpec[]): Steps<RenderedMessages>;
   /** What follows an end of turn: the new messages and the next generation prompt. */
-  deltaIds(newMessages: readonly Message[]): RenderedMessages;
-  /** The same two in steps of about a millisecond, for whoever must let others have their turn. */
-  openingSteps(messages: readonly Message[], tools: readonly ToolSpec[]): Generator<void, RenderedMessages>;
-  deltaSteps(newMessages: readonly Message[]): Generator<void, RenderedMessages>;
+  deltaSteps(newMessages: readonly Message[]): Steps<RenderedMessages>;
   /** The text of a sampled turn, without the token that ended it. */
-  decodeTurn(tokenIds: Int32Array): string;
+  decodeSteps(tokenIds: Int32Array): Steps<string>;
   /** What that text says, does and asks for. A thought that the generation prompt has opened counts as opened. */
   parseTurn(text: string, tools?: readonly ToolSpec[]): ParsedTurn;
 }
 
-export type ConversationOptions = Partial<Omit<ModelConfig, 'tokenizer'>>;
-
-/** Reads tokenizer.json, tokenizer_config.json and, where there is one, chat_template.jinja. Throws an Error that says what cannot be used. */
-export async function openConversation(folder: string, options: ConversationOptions = {}): Promise<Conversation> {
-  const [tokenizer, config, file] = await Promise.all([
-    openTokenizer(folder),
-    readFile(join(folder, 'tokenizer_config.json'), 'utf8').then((text): Record<string, unknown> => JSON.parse(text)),
-    readFile(join(folder, 'chat_template.jinja'), 'utf8').catch(() => undefined), // older folders have it in their config
-  ]);
-  const template = openChatTemplate(file === undefined ? config : { ...config, chat_template: file }, {
-    name: `the chat template of ${folder}`,
-    controlTokens: tokenizer.controlTokens,
-    kwargs: options.chatTemplateKwargs ?? {},
-  });
-  return joinConversation(tokenizer, template, chooseToolParser(options.toolParser ?? 'hermes', template.source));
+/** One whose tokenizer is in this process: everything can be had in one go. */
+export interface LocalConversation extends Conversation {
+  readonly tokenizer: Tokenizer;
+  openingIds(messages: readonly Message[], tools: readonly ToolSpec[]): RenderedMessages;
+  deltaIds(newMessages: readonly Message[]): RenderedMessages;
+  decodeTurn(tokenIds: Int32Array): string;
 }
 
-function joinConversation(tokenizer: Tokenizer, template: ChatTemplate, parser: ToolCallParser): Conversation {
-  const [id, ...others] = tokenizer.encode(template.endOfTurn);
-  if (id === undefined || others.length > 0) throw new Error(`${template.endOfTurn} ends a turn, but is not one token`);
+export type ConversationOptions = Partial<Omit<ModelConfig, 'tokenizer' | 'tokenizerApiKey'>>;
+
+/** Reads tokenizer.json, tokenizer_config.json and, where there is one, chat_template.jinja. Throws an Error that says what cannot be used. */
+export async function openConversation(folder: string, options: ConversationOptions = {}): Promise<LocalConversation> {
+  const [tokenizer, config, given] = await Promise.all([
+    openTokenizer(folder),
+    readFile(join(folder, 'tokenizer_config.json'), 'utf8').then((text): Record<string, unknown> => JSON.parse(text)),
+    options.chatTemplate === undefined
+      ? readTemplate(join(folder, 'chat_template.jinja')).catch(() => ({})) // older folders have it in their config
+      : readTemplate(options.chatTemplate),
+  ]);
+  const template = openChatTemplate(
+    { ...config, ...given },
+    {
+      name: `the chat template of ${folder}`,
+      controlTokens: tokenizer.controlTokens,
+      kwargs: options.chatTemplateKwargs ?? {},
+    },
+  );
+  const parser = chooseToolParser(options.toolParser ?? 'hermes', template.source);
+  const conversation = runSteps(joinConversation(tokenizer, template, parser));
   proveParts(tokenizer, template);
+  return {
+    ...conversation,
+    tokenizer,
+    openingIds: (messages, tools) => runSteps(conversation.openingSteps(messages, tools)),
+    deltaIds: (newMessages) => runSteps(conversation.deltaSteps(newMessages)),
+    decodeTurn: (tokenIds) => runSteps(conversation.decodeSteps(tokenIds)),
+  };
+}
+
+/** A .jinja file, or a tokenizer_config.json. */
+export async function readTemplate(path: string): Promise<Record<string, unknown>> {
+  const text = await readFile(path, 'utf8');
+  return path.endsWith('.json') ? JSON.parse(text) : { chat_template: text };
+}
+
+export function* joinConversation(tokenizer: PartTokenizer, template: ChatTemplate, parser: ToolCallParser): Steps<Conversation> {
+  const [id, ...others] = yield* tokenizer.encodeSteps([{ text: template.endOfTurn, trusted: true }]);
+  if (id === undefined || others.length > 0) throw new Error(`${template.endOfTurn} ends a turn, but is not one token`);
   const stopTokenIds = [...new Set([id, ...tokenizer.eosIds])];
   const openingSteps = (messages: readonly Message[], tools: readonly ToolSpec[]) =>
     encodeMessages(tokenizer, messages, () => template.renderOpening(messages, tools));
@@ -67,21 +92,19 @@ function joinConversation(tokenizer: Tokenizer, template: ChatTemplate, parser: 
     stopTokenIds,
     openingSteps,
     deltaSteps,
-    openingIds: (messages, tools) => runSteps(openingSteps(messages, tools)),
-    deltaIds: (newMessages) => runSteps(deltaSteps(newMessages)),
-    decodeTurn(tokenIds) {
+    *decodeSteps(tokenIds) {
       const ended = stopTokenIds.includes(tokenIds.at(-1) ?? -1);
-      return tokenizer.decode(ended ? tokenIds.subarray(0, -1) : tokenIds);
+      return yield* tokenizer.decodeSteps(ended ? tokenIds.subarray(0, -1) : tokenIds);
     },
     parseTurn: (text, tools) => parser.parse(thoughtOpen + text, tools),
   };
 }
 
 function* encodeMessages(
-  tokenizer: Tokenizer,
+  tokenizer: PartTokenizer,
   messages: readonly Message[],
   render: () => readonly TextPart[],
-): Generator<void, RenderedMessages> {
+): Steps<RenderedMessages> {
   const parts = render();
   return { tokenIds: yield* tokenizer.encodeSteps(parts), text: joinText(parts), messages };
 }
@@ -94,15 +117,19 @@ function findThoughtOpen(template: ChatTemplate): string {
 
 /** Tokenising in parts must give what the library gives for the whole; a vocabulary that marks the start of a text does not. */
 function proveParts(tokenizer: Tokenizer, template: ChatTemplate): void {
-  const opening = template.renderOpening([{ role: 'user', content: 'What is 6 × 7?' }], []);
-  const delta = template.renderDelta([{ role: template.answerRole, content: 'total 0\n' }]);
-  for (const parts of [opening, delta]) {
+  for (const parts of exampleParts(template)) {
     const [inParts, whole] = [tokenizer.encodeParts(parts), tokenizer.encode(joinText(parts))];
     if (inParts.join() !== whole.join())
       throw new Error(`this tokenizer splits ${JSON.stringify(joinText(parts))} by what stands before it`);
   }
 }
 
-function joinText(parts: readonly TextPart[]): string {
+/** An opening and what follows a turn, as most conversations have them. */
+export function exampleParts(template: ChatTemplate): readonly (readonly TextPart[])[] {
+  const opening = template.renderOpening([{ role: 'user', content: 'What is 6 × 7?' }], []);
+  return [opening, template.renderDelta([{ role: template.answerRole, content: 'total 0\n' }])];
+}
+
+export function joinText(parts: readonly TextPart[]): string {
   return parts.map(({ text }) => text).join('');
 }

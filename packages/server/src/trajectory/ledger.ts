@@ -1,7 +1,8 @@
 // The token ledger: the only place where token ids are joined. What it holds is, at every moment, exactly what the model saw
-// and sampled; nothing in it is ever changed or taken back, so each prompt begins with the whole of the one before.
+// and sampled; nothing in it is ever changed or taken back, so each prompt begins with the whole of the one before. A rewritten history
+// begins a new branch, with a prompt of its own, behind what was there.
 
-import type { BackendId, FinishReason, Message, Segment } from '@millrace/protocol';
+import type { BackendId, FinishReason, Message, RoutedExperts, Segment } from '@millrace/protocol';
 import { RolloutError } from '@millrace/protocol';
 
 export interface Rendered {
@@ -17,6 +18,8 @@ export interface Sampled extends Rendered {
   readonly backend: BackendId;
   readonly policyVersions: { readonly first: number; readonly last: number };
   readonly retries: number;
+  /** A row for each token of the context with these ids but the last. */
+  readonly routedExperts?: RoutedExperts;
 }
 
 const maxTokenId = 0x7fff_ffff;
@@ -27,12 +30,23 @@ export class Ledger {
   readonly #segments: Segment[] = [];
   readonly #counts = { prompt: 0, sampled: 0, observation: 0 };
   #turn = 0;
+  #branch = 0;
+  /** Where the present branch begins in `#segments`. */
+  #branchStart = 0;
+  #length = 0;
+  /** How many tokens of the present branch have their experts in a segment. */
+  #routed = 0;
   #json = Buffer.allocUnsafeSlow(4096);
   #jsonLength = 0;
 
-  /** All ids together. */
+  /** All ids of the present branch together: the context. */
   get length(): number {
-    return this.#counts.prompt + this.#counts.sampled + this.#counts.observation;
+    return this.#length;
+  }
+
+  /** What the present branch says. */
+  get messages(): readonly Message[] {
+    return this.#segments.slice(this.#branchStart).flatMap(({ messages }) => messages);
   }
 
   /** The turn of the newest segment: how often the policy was sampled. */
@@ -62,7 +76,7 @@ export class Ledger {
     return { ...this.#counts };
   }
 
-  /** All ids in decimal, comma separated. What was handed out stays as it is: later ids are written behind its end. */
+  /** All ids of the present branch in decimal, comma separated. What was handed out stays as it is: later ids are written behind its end. */
   get promptJson(): Buffer {
     return this.#json.subarray(0, this.#jsonLength);
   }
@@ -75,9 +89,26 @@ export class Ledger {
     this.#push('prompt', opening, { tokenIds, logprobs: noLogprobs });
   }
 
+  /** The policy goes on from this opening alone; what went before stays as it was sampled. */
+  beginBranch(opening: Rendered): void {
+    this.#requirePrompt();
+    const ids = toTokenIds(opening.tokenIds);
+    if (ids.length === 0) throw refuse('an empty prompt');
+    this.#branch += 1;
+    this.#branchStart = this.#segments.length;
+    this.#length = 0;
+    this.#routed = 0;
+    this.#json = Buffer.allocUnsafeSlow(4096); // the old one may still be on its way to a backend
+    this.#jsonLength = 0;
+    const tokenIds = this.#join(ids);
+    this.#counts.prompt += tokenIds.length;
+    this.#push('prompt', opening, { tokenIds, logprobs: noLogprobs });
+  }
+
   appendSampled(sampled: Sampled): void {
     this.#requirePrompt();
     const logprobs = toLogprobs(sampled);
+    const routed = this.#cutExperts(sampled);
     const tokenIds = this.#join(sampled.tokenIds);
     if (!this.isCut) this.#turn += 1;
     this.#counts.sampled += tokenIds.length;
@@ -89,7 +120,9 @@ export class Ledger {
       backend: sampled.backend,
       policy_versions: { first, last },
       retries: sampled.retries,
+      ...(routed ? { routedExperts: routed } : {}),
     });
+    if (routed) this.#routed = this.#length - 1;
   }
 
   /** Tool results and the template's text around them. */
@@ -109,8 +142,19 @@ export class Ledger {
     this.#push(kind, rendered, { tokenIds, logprobs: noLogprobs });
   }
 
-  #push(kind: Segment['kind'], { text, messages }: Rendered, rest: Omit<Segment, 'kind' | 'turn' | 'text' | 'messages'>): void {
-    this.#segments.push({ kind, turn: this.#turn, text, messages: [...messages], ...rest });
+  #push(kind: Segment['kind'], { text, messages }: Rendered, rest: Omit<Segment, 'kind' | 'turn' | 'branch' | 'text' | 'messages'>): void {
+    const branch = this.#branch === 0 ? {} : { branch: this.#branch };
+    this.#segments.push({ kind, turn: this.#turn, ...branch, text, messages: [...messages], ...rest });
+  }
+
+  /** The rows that no segment has yet. */
+  #cutExperts({ routedExperts, tokenIds }: Sampled): RoutedExperts | undefined {
+    if (!routedExperts) return undefined;
+    const { shape, ids } = routedExperts;
+    const perToken = shape.reduce((product, size) => product * size, 1);
+    const tokens = this.#length + tokenIds.length - 1;
+    if (ids.length !== tokens * perToken) throw refuse(`${ids.length} routed experts for ${tokens} tokens of ${perToken}`);
+    return { from: this.#routed, shape, ids: ids.slice(this.#routed * perToken) };
   }
 
   #requirePrompt(): void {
@@ -127,6 +171,7 @@ export class Ledger {
       at = writeDecimal(this.#json, at, id);
     }
     this.#jsonLength = at;
+    this.#length += tokenIds.length;
     return tokenIds;
   }
 

@@ -4,7 +4,19 @@ import { z } from 'zod';
 import { toolParserNames } from './tool-parsers.ts';
 
 export const modelConfig = z.strictObject({
-  tokenizer: z.string().min(1).optional().describe("The folder with the model's tokenizer.json and tokenizer_config.json."),
+  tokenizer: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "The folder with the model's tokenizer.json and tokenizer_config.json, or the address of a backend whose own tokenizer is asked.",
+    ),
+  tokenizerApiKey: z.string().min(1).optional().describe('The key for `tokenizer`, where that is an address.'),
+  chatTemplate: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('A .jinja file, or a tokenizer_config.json, with the chat template; otherwise it comes from `tokenizer`.'),
   toolParser: z
     .enum(toolParserNames)
     .default('hermes')

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
 import { z } from 'zod';
+import type { Steps } from '../base/pace.ts';
 import { type Bpe, openBpe } from './bpe.ts';
 import { openPreTokens } from './pre-tokens.ts';
 
@@ -14,7 +15,23 @@ export interface TextPart {
   readonly trusted: boolean;
 }
 
-export interface Tokenizer {
+/** What a conversation needs of a tokenizer, wherever that is. */
+export interface PartTokenizer {
+  /**
+   * The ids of all parts as one text: tokens merge across the borders of parts, and no control token comes out of an untrusted
+   * one. In steps of about a millisecond, so that others can have their turn between them.
+   */
+  encodeSteps(parts: readonly TextPart[]): Steps<Int32Array>;
+  /** Control tokens as their text. Ids that are not in the vocabulary have no text. */
+  decodeSteps(tokenIds: Int32Array): Steps<string>;
+  /** Every id that ends a text, as the model's files say. */
+  readonly eosIds: readonly number[];
+  /** Tokens that steer, by their text: whatever the vocabulary adds that is not blank. */
+  readonly controlTokens: readonly string[];
+}
+
+/** A tokenizer in this process, which needs to wait for nothing. */
+export interface Tokenizer extends PartTokenizer {
   /** Control tokens in the text are recognised. No token is added before or after it. */
   encode(text: string): Int32Array;
   /** No control token comes out of it, whatever the text says. */
@@ -24,16 +41,10 @@ export interface Tokenizer {
    * token, they are the ids that `encode` gives for the joined text.
    */
   encodeParts(parts: readonly TextPart[]): Int32Array;
-  /** The same, in steps of about a millisecond, so that others can have their turn between them. */
-  encodeSteps(parts: readonly TextPart[]): Generator<void, Int32Array>;
   /** Control tokens as their text. Ids that are not in the vocabulary have no text. */
   decode(tokenIds: ArrayLike<number>): string;
   /** The id of one whole token by its text. */
   idOf(tokenText: string): number | undefined;
-  /** Every id that ends a text, as the model's files say. */
-  readonly eosIds: readonly number[];
-  /** Tokens that steer, by their text: whatever the vocabulary adds that is not blank. */
-  readonly controlTokens: readonly string[];
 }
 
 const tokenText = z.union([z.string(), z.object({ content: z.string() }).transform(({ content }) => content)]);
@@ -44,6 +55,7 @@ const addedToken = z.looseObject({
   rstrip: z.boolean().default(false),
 });
 type AddedToken = z.infer<typeof addedToken>;
+export type ControlToken = Pick<AddedToken, 'id' | 'lstrip' | 'rstrip'>;
 
 const tokenizerFile = z.looseObject({ added_tokens: z.array(addedToken).default([]), model: z.unknown(), pre_tokenizer: z.unknown() });
 const configFile = z.looseObject({
@@ -128,7 +140,7 @@ class AddedTokenTokenizer implements Tokenizer {
     return runSteps(this.encodeSteps(parts));
   }
 
-  *encodeSteps(parts: readonly TextPart[]): Generator<void, Int32Array> {
+  *encodeSteps(parts: readonly TextPart[]): Steps<Int32Array> {
     const stretches = splitParts(parts, { control: this.#control, pattern: this.#controlPattern });
     const encoded: Int32Array[] = [];
     for (const { text, id } of stretches) {
@@ -138,14 +150,14 @@ class AddedTokenTokenizer implements Tokenizer {
     return joinIds(encoded);
   }
 
-  *#stretchSteps(text: string): Generator<void, Int32Array> {
+  *#stretchSteps(text: string): Steps<Int32Array> {
     if (text.length > longestRemembered) return yield* this.#plainSteps(text);
     const ids = this.#remembered.get(text) ?? this.encodePlain(text);
     if (this.#remembered.size < mostRemembered) this.#remembered.set(text, ids);
     return ids;
   }
 
-  *#plainSteps(text: string): Generator<void, Int32Array> {
+  *#plainSteps(text: string): Steps<Int32Array> {
     if (!this.#stepwise) return encodeWith(this.#plain, text);
     const { bpe, cut } = this.#stepwise;
     const { normalizer } = this.#plain;
@@ -168,15 +180,20 @@ class AddedTokenTokenizer implements Tokenizer {
     return this.#whole.decode(known, { skip_special_tokens: false, clean_up_tokenization_spaces: false });
   }
 
+  // biome-ignore lint/correctness/useYield: it is short, and elsewhere it waits.
+  *decodeSteps(tokenIds: Int32Array): Steps<string> {
+    return this.decode(tokenIds);
+  }
+
   idOf(text: string): number | undefined {
     return this.#whole.token_to_id(text);
   }
 }
 
 /** Stretches of plain text, each with the control token that ends it. */
-function* splitParts(
+export function* splitParts(
   parts: readonly TextPart[],
-  { control, pattern }: { control: ReadonlyMap<string, AddedToken>; pattern: RegExp },
+  { control, pattern }: { control: ReadonlyMap<string, ControlToken>; pattern: RegExp },
 ): Generator<{ readonly text: string; readonly id?: number }> {
   let pending = '';
   let trimNext = false;
@@ -196,15 +213,16 @@ function* splitParts(
   yield { text: trimNext ? pending.trimStart() : pending };
 }
 
-/** Runs to the end without a pause. */
-export function runSteps<T>(steps: Generator<void, T>): T {
+/** Runs to the end without a pause; for steps that do not wait. */
+export function runSteps<T>(steps: Steps<T>): T {
   for (;;) {
     const { done, value } = steps.next();
     if (done) return value;
+    if (value) throw new Error('these steps wait for something, and must be run by a Pace');
   }
 }
 
-function joinIds(encoded: readonly Int32Array[]): Int32Array {
+export function joinIds(encoded: readonly Int32Array[]): Int32Array {
   const joined = new Int32Array(encoded.reduce((sum, ids) => sum + ids.length, 0));
   let at = 0;
   for (const ids of encoded) {
@@ -220,7 +238,7 @@ function encodeWith(tokenizer: HuggingFaceTokenizer, text: string): Int32Array {
 }
 
 /** Splits at control tokens and keeps them; the longest wins where several begin at one place. */
-function toPattern(contents: readonly string[]): RegExp {
+export function toPattern(contents: readonly string[]): RegExp {
   if (contents.length === 0) return /(?!)/;
   const longestFirst = [...contents].sort((a, b) => b.length - a.length);
   return new RegExp(`(${longestFirst.map((content) => RegExp.escape(content)).join('|')})`);

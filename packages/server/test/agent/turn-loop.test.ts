@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { backendId, limits, sampling } from '@millrace/protocol';
 import { FakeBackend, openFakeTokens, type Policy, qwen3Folder, renderCall, scriptedFaults } from '@millrace/testkit';
 import type { Tool } from '../../src/agent/tool.ts';
-import { type AgentTally, runTurns } from '../../src/agent/turn-loop.ts';
+import { type AgentOptions, type AgentTally, runTurns } from '../../src/agent/turn-loop.ts';
 import { BackendPool } from '../../src/inference/pool.ts';
 import { Session } from '../../src/inference/session.ts';
 import { openConversation } from '../../src/trajectory/conversation.ts';
@@ -21,7 +21,14 @@ const repeatTool: Tool = {
   run: async ({ text, times }) => ({ kind: 'answer', text: String(text).repeat(Number(times)) }),
 };
 
-async function run(policy: Policy, { maxContext = 4000, faults = [] as Parameters<typeof scriptedFaults>[0], maxTurns = 10 } = {}) {
+interface RunOptions {
+  readonly maxContext?: number;
+  readonly faults?: Parameters<typeof scriptedFaults>[0];
+  readonly maxTurns?: number;
+  readonly compact?: AgentOptions['compact'];
+}
+
+async function run(policy: Policy, { maxContext = 4000, faults = [], maxTurns = 10, compact }: RunOptions = {}) {
   await using fake = new FakeBackend({ policy, faults: scriptedFaults(faults) }, tokens);
   await fake.listen();
   await using pool = new BackendPool();
@@ -37,6 +44,7 @@ async function run(policy: Policy, { maxContext = 4000, faults = [] as Parameter
     limits: limits.parse({ max_context_tokens: maxContext, max_turns: maxTurns }),
     tally,
     signal: new AbortController().signal,
+    ...(compact ? { compact } : {}),
   });
   return { stop, tally, ledger: session.ledger, prompts: fake.requests.map(({ promptIds }) => promptIds) };
 }
@@ -73,4 +81,49 @@ test('a turn full of calls that cannot be read is answered in a few sentences, a
   const answers = ledger.segments.find(({ kind }) => kind === 'observation')?.messages ?? [];
   assert.equal(answers.length, 5);
   assert.match(answers.at(-1)?.content ?? '', /26 more calls/);
+});
+
+const repeatOnce = () => ({ text: renderCall('repeat', { text: 'x ', times: 800 }) });
+
+test('a full context goes on as a new branch, where somebody says with which messages', async () => {
+  const asked: number[] = [];
+  const { stop, tally, ledger, prompts } = await run(repeatOnce, {
+    maxContext: 1200,
+    maxTurns: 6,
+    compact: async (messages) => {
+      asked.push(messages.length);
+      assert.equal(messages.at(-1)?.role, 'tool');
+      return [{ role: 'user', content: `go on, for the ${asked.length}th time` }];
+    },
+  });
+  assert.equal(stop.stopReason, 'max_turns');
+  assert.equal(tally.turns, 6);
+  assert.ok(asked.length > 1);
+  const branches = new Set(ledger.segments.map(({ branch = 0 }) => branch));
+  assert.deepEqual(
+    [...branches],
+    Array.from({ length: asked.length + 1 }, (_, branch) => branch),
+  );
+  const sampled = ledger.segments.filter(({ kind }) => kind === 'sampled');
+  assert.equal(sampled.length, 6);
+  for (const [turn, prompt] of prompts.entries()) {
+    const own = sampled[turn];
+    const before = ledger.segments.slice(0, own ? ledger.segments.indexOf(own) : 0);
+    const inBranch = before.filter(({ branch }) => branch === own?.branch).flatMap(({ tokenIds }) => [...tokenIds]);
+    assert.deepEqual([...prompt], inBranch);
+  }
+});
+
+test('an answer that does not fit either, none, or one without a turn since ends the rollout as context_overflow', async () => {
+  const long = [{ role: 'user' as const, content: 'y '.repeat(2000) }];
+  for (const messages of [long, undefined]) {
+    const { stop, ledger } = await run(repeatOnce, { maxContext: 1200, compact: async () => messages });
+    assert.equal(stop.stopReason, 'context_overflow');
+    assert.ok(ledger.segments.every(({ branch }) => branch === undefined));
+  }
+  let asked = 0;
+  const faults = [undefined, 'context-length', 'context-length', 'context-length'] as const;
+  const compact = async () => [{ role: 'user' as const, content: `again ${asked++}` }];
+  const { stop } = await run(() => ({ text: renderCall('repeat', { text: 'x', times: 1 }) }), { faults, compact });
+  assert.deepEqual([stop.stopReason, asked], ['context_overflow', 1]);
 });

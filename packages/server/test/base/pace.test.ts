@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Pace } from '../../src/base/pace.ts';
+import { awaitStep, Pace, type Steps } from '../../src/base/pace.ts';
 
 test('all who ask go on, in order, and a timer that comes due meanwhile does not wait for the last of them', async () => {
   const pace = new Pace();
@@ -33,7 +33,7 @@ test('one who asks when nobody waits, and again and again, is served each time',
 test('work in steps gives way whenever it has had its slice, and its result comes out', async () => {
   const pace = new Pace();
   let timers = 0;
-  function* steps(): Generator<void, string> {
+  function* steps(): Steps<string> {
     for (let step = 0; step < 30; step++) {
       for (const end = performance.now() + 2; performance.now() < end; );
       yield;
@@ -43,4 +43,19 @@ test('work in steps gives way whenever it has had its slice, and its result come
   const timer = setInterval(() => (timers += 1), 1);
   assert.notEqual(await pace.run(steps()), 'after 0 timers');
   clearInterval(timer);
+});
+
+test('steps that wait get what they waited for, and what it threw', async () => {
+  const pace = new Pace();
+  function* steps(): Steps<string> {
+    yield;
+    const word = yield* awaitStep(Promise.resolve('came'));
+    try {
+      yield* awaitStep(Promise.reject(new Error('broke')));
+    } catch (error) {
+      return `${word}, ${String(error)}`;
+    }
+    return word;
+  }
+  assert.equal(await pace.run(steps()), 'came, Error: broke');
 });

@@ -93,3 +93,13 @@ test('addresses lose their /v1 and get a scheme', () => {
     assert.equal(toBackendUrl(address), 'http://h:1');
   assert.equal(toBackendUrl('https://h/base/v1'), 'https://h/base');
 });
+
+test('after a rewritten history, a message has the prompt of its own branch only', () => {
+  const { segments } = makeTrajectory('a');
+  const [prompt, sampled] = [segments[0], segments.find(({ kind }) => kind === 'sampled')];
+  if (!prompt || !sampled) assert.fail('the trajectory has neither prompt nor turn');
+  const rewritten = [...segments, { ...prompt, branch: 1, tokenIds: Int32Array.of(8, 9) }, { ...sampled, branch: 1 }];
+  const said = toMessages({ segments: rewritten }).filter(({ role }) => role === 'assistant');
+  assert.deepEqual(said.at(-1)?.input_ids, [8, 9]);
+  assert.deepEqual(said.at(-1)?.token_ids, [...sampled.tokenIds]);
+});

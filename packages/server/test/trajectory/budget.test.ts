@@ -32,7 +32,7 @@ const conversations = [await openConversation(modelFolder('qwen3')), await openC
 test('a cut keeps head and tail, and says in the middle what is gone', () => {
   const [{ tokenizer }] = conversations as [(typeof conversations)[0]];
   const text = `first line\n${'日本語 '.repeat(2000)}\nlast line`;
-  const cut = cutMiddle(tokenizer.encodePlain(text), 200, (ids) => tokenizer.decode(ids));
+  const cut = runSteps(cutMiddle(tokenizer.encodePlain(text), 200, (ids) => tokenizer.decodeSteps(ids)));
   assert.ok(cut.startsWith('first line\n') && cut.endsWith('\nlast line'));
   assert.match(cut, /\[… about \d+ tokens are left out here: the context is almost full …\]/);
   assert.ok(!cut.includes('\ufffd'));

@@ -1,0 +1,62 @@
+// Messages that do not continue the present ones start a new branch: a prompt of its own, rendered from the beginning. What went
+// before stays in the trajectory as it was sampled; nothing is ever spliced.
+
+import { isDeepStrictEqual } from 'node:util';
+import type { Message, ToolSpec } from '@millrace/protocol';
+import type { Steps } from '../base/pace.ts';
+import type { Conversation, RenderedMessages } from './conversation.ts';
+import type { Ledger } from './ledger.ts';
+
+/** What is to be appended so that the context says `messages`, and how long it then is. */
+export interface NextPrompt {
+  readonly kind: 'delta' | 'branch';
+  readonly rendered: RenderedMessages;
+  readonly contextTokens: number;
+}
+
+/**
+ * Undefined where nothing is new, and where a new branch would make a control token of what the policy only spelled: an assistant's
+ * words in an opening are the scenario's own and trusted, and these are not.
+ */
+export function* renderNext(
+  ledger: Ledger,
+  conversation: Conversation,
+  { messages, tools }: { readonly messages: readonly Message[]; readonly tools: readonly ToolSpec[] },
+): Steps<NextPrompt | undefined> {
+  const present = ledger.messages;
+  const isContinued = isDeepStrictEqual(messages.slice(0, present.length), present) && present.at(-1)?.role === 'assistant';
+  if (!isContinued) {
+    if (ledger.length > 0 && isDeepStrictEqual(messages, present)) return undefined;
+    if (ledger.length > 0 && findSpelled(ledger, conversation, messages)) return undefined;
+    const rendered = yield* conversation.openingSteps(messages, tools);
+    return { kind: 'branch', rendered, contextTokens: rendered.tokenIds.length };
+  }
+  const added = messages.slice(present.length);
+  if (added.length === 0) return undefined;
+  const rendered = yield* conversation.deltaSteps(added);
+  const owed = isTurnEnded(ledger, conversation) ? 0 : conversation.endOfTurn.tokenIds.length;
+  return { kind: 'delta', rendered, contextTokens: ledger.length + owed + rendered.tokenIds.length };
+}
+
+export function appendNext(ledger: Ledger, { endOfTurn }: Pick<Conversation, 'endOfTurn'>, { kind, rendered }: NextPrompt): void {
+  if (kind === 'branch') {
+    if (ledger.length === 0) ledger.appendPrompt(rendered);
+    else ledger.beginBranch(rendered);
+    return;
+  }
+  if (!isTurnEnded(ledger, { endOfTurn })) ledger.appendInserted(endOfTurn);
+  ledger.appendObservation(rendered);
+}
+
+function findSpelled(ledger: Ledger, { tokenizer }: Conversation, messages: readonly Message[]): Message | undefined {
+  const own = ledger.segments[0]?.messages ?? [];
+  return messages.find((message) => {
+    if (message.role !== 'assistant' || own.some((mine) => isDeepStrictEqual(mine, message))) return false;
+    const text = JSON.stringify(message);
+    return tokenizer.controlTokens.some((token) => text.includes(token));
+  });
+}
+
+function isTurnEnded(ledger: Ledger, { endOfTurn }: Pick<Conversation, 'endOfTurn'>): boolean {
+  return ledger.segments.at(-1)?.tokenIds.at(-1) === endOfTurn.id;
+}

@@ -1,0 +1,56 @@
+// A conversation whose tokenizer is a backend's own. What cannot be shown at start-up to be exact and safe is refused, by name.
+
+import { z } from 'zod';
+import { Pace } from '../base/pace.ts';
+import { openChatTemplate } from './chat-template.ts';
+import { type Conversation, type ConversationOptions, exampleParts, joinConversation, joinText, readTemplate } from './conversation.ts';
+import { RemoteTokenizer } from './remote-tokenizer.ts';
+import { openTokenSource, type TokenSource } from './token-source.ts';
+import { chooseToolParser } from './tool-parsers.ts';
+
+export interface RemoteConversationOptions extends ConversationOptions {
+  readonly apiKey?: string | undefined;
+}
+
+const tokenText = z.union([z.string(), z.object({ content: z.string() }).transform(({ content }) => content)]);
+const knownTokens = z.looseObject({
+  added_tokens_decoder: z.record(z.string(), z.looseObject({ content: z.string() })).default({}),
+  bos_token: tokenText.nullish(),
+  eos_token: tokenText.nullish(),
+});
+
+/** Takes the chat template from `chatTemplate`, a .jinja file or a tokenizer_config.json, or from the server where it gives it out. */
+export async function openRemoteConversation(url: string, options: RemoteConversationOptions = {}): Promise<Conversation> {
+  try {
+    return await open(url, options);
+  } catch (error) {
+    throw new Error(`no usable tokenizer at ${url}: ${error instanceof Error ? error.message : error}`, { cause: error });
+  }
+}
+
+async function open(url: string, { apiKey, chatTemplate, chatTemplateKwargs = {}, toolParser = 'hermes' }: RemoteConversationOptions) {
+  const source = await openTokenSource(url, apiKey === undefined ? {} : { apiKey });
+  const config: Record<string, unknown> = { ...source.config, ...(chatTemplate === undefined ? {} : await readTemplate(chatTemplate)) };
+  if (config.chat_template === undefined)
+    throw new Error('it gives out no chat template; set model.chatTemplate, or start vLLM with --enable-tokenizer-info-endpoint');
+  const { added_tokens_decoder, bos_token, eos_token } = knownTokens.parse(config);
+  const added = Object.values(added_tokens_decoder).map(({ content }) => content);
+  const candidates = [...added, bos_token ?? [], eos_token ?? []].flat().filter((text) => text.trim() !== '');
+  const texts = [JSON.stringify(config.chat_template)];
+  const tokenizer = await RemoteTokenizer.open(source, { candidates, texts, eosToken: eos_token ?? undefined });
+  const { controlTokens } = tokenizer;
+  const template = openChatTemplate(config, { name: `the chat template of ${url}`, controlTokens, kwargs: chatTemplateKwargs });
+  const pace = new Pace();
+  await proveParts(source, async (parts) => await pace.run(tokenizer.encodeSteps(parts)), exampleParts(template));
+  return await pace.run(joinConversation(tokenizer, template, chooseToolParser(toolParser, template.source)));
+}
+
+type Parts = ReturnType<typeof exampleParts>[number];
+
+/** Tokenising in parts must give what the server gives for the whole. */
+async function proveParts(source: TokenSource, encode: (parts: Parts) => Promise<Int32Array>, examples: readonly Parts[]): Promise<void> {
+  for (const parts of examples) {
+    const [inParts, whole] = [await encode(parts), await source.tokenize(joinText(parts))];
+    if (inParts.join() !== whole.join()) throw new Error(`it splits ${JSON.stringify(joinText(parts))} by what stands before it`);
+  }
+}

@@ -1,0 +1,41 @@
+// A scenario that compacts a full context, through the whole pipeline: the rollout goes on, and its trajectory has the branches.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { z } from 'zod';
+import type { Scenario } from '../../src/scenario/scenario.ts';
+import { finish, WorkerBed } from './worker-bed.ts';
+
+test('a scenario is asked what to go on with when the context is full, and the branches are in the trajectory', async () => {
+  const asked: number[] = [];
+  const scenario: Scenario = {
+    name: 'long',
+    task: z.unknown(),
+    init: async () => ({ messages: [{ role: 'user', content: 'begin' }], tools: ['finish'] }),
+    async compact({ messages }) {
+      asked.push(messages.length);
+      return [{ role: 'user', content: 'go on' }];
+    },
+    evaluate: async () => ({ reward: 1 }),
+  };
+  // The first context is filled by words; in the second one it finishes.
+  const policy = ({ opening }: { opening: () => string }) => ({
+    text: opening().includes('go on') ? finish('done') : 'on and on '.repeat(2000),
+  });
+  await using bed = await WorkerBed.open({ policy, scenarios: [scenario] });
+  await bed.startWorker();
+  const id = await bed.submit({ id: 'r1', scenario: 'long', task: {}, limits: { max_context_tokens: 1500 } });
+  const record = await bed.ended(id);
+  assert.equal(record.result?.stop_reason, 'tool_stopped');
+  assert.deepEqual(asked, [2]);
+  const trajectory = await bed.store.trajectory(id);
+  assert.deepEqual(
+    trajectory?.segments.map(({ kind, branch }) => [kind, branch]),
+    [
+      ['prompt', undefined],
+      ['sampled', undefined],
+      ['prompt', 1],
+      ['sampled', 1],
+    ],
+  );
+});
