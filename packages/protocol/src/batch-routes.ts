@@ -1,17 +1,13 @@
 // The rows of the route table that belong to batches: begin, look, append tasks, read groups, acknowledge, cancel.
 
-import { type ZodType, z } from 'zod';
+import { z } from 'zod';
 import { ackReply, ackRequest, appendTasksRequest, batchList, batchRequest, batchStates, batchView, groupPage } from './batch.ts';
 import { groupsMediaType } from './group-binary.ts';
 import { batchId, seriesId } from './ids.ts';
+import { bodyErrors, json, longestWaitSeconds, mostListed, type Route } from './route.ts';
 
 const batchParams = z.strictObject({ id: batchId });
-const wait = z.coerce.number().min(0).max(60).default(0);
-const bodyErrors = ['body-too-large', 'unsupported-media-type'] as const;
-
-function json(description: string, schema: ZodType) {
-  return { description, content: { 'application/json': schema } };
-}
+const wait = z.coerce.number().min(0).max(longestWaitSeconds).default(0);
 
 export const batchRoutes = {
   createBatch: {
@@ -32,7 +28,7 @@ export const batchRoutes = {
       state: z.enum(batchStates).optional(),
       series: seriesId.optional(),
       after: z.string().min(1).max(128).optional().describe('The `next` of the page before.'),
-      limit: z.coerce.number().int().min(1).max(1000).default(100),
+      limit: z.coerce.number().int().min(1).max(mostListed).default(100),
     }),
     replies: { 200: json('One page.', batchList) },
     errors: [],
@@ -100,4 +96,4 @@ export const batchRoutes = {
     replies: { 200: json('The batch as it stands.', batchView) },
     errors: ['not-found'],
   },
-} as const;
+} as const satisfies Record<string, Route>;

@@ -160,17 +160,8 @@ export {
   timings,
   tokenCounts,
 } from './rollout.ts';
-export {
-  healthReply,
-  leaveReply,
-  longestWaitSeconds,
-  mostListed,
-  type Route,
-  type RouteName,
-  type RouteReply,
-  routes,
-  toPath,
-} from './routes.ts';
+export { longestWaitSeconds, mostListed, type Route, type RouteReply } from './route.ts';
+export { healthReply, leaveReply, type RouteName, routes, toPath } from './routes.ts';
 export {
   type FinishReason,
   finishReasons,

@@ -1,52 +1,23 @@
 // The routes of the HTTP API as one table: the service registers it, the OpenAPI document is made from it, and clients take
 // their paths from it. A route that is not here does not exist.
 
-import { type ZodObject, type ZodType, z } from 'zod';
+import { z } from 'zod';
 import { backendList, backendView, joinRequest } from './backend.ts';
 import { batchRoutes } from './batch-routes.ts';
-import type { ErrorCode } from './error.ts';
 import { backendId, groupId, rolloutId } from './ids.ts';
-import { pauseRequest, policyView, resumeRequest } from './policy.ts';
+import { policyRoutes } from './policy-routes.ts';
 import { llmServerRequest, processReply, processRequest, prorlCancelRequest, prorlReply, prorlStatus } from './prorl.ts';
 import { cancelReply, rolloutList, rolloutStates, rolloutView, submitReply, submitRequest } from './rollout.ts';
+import { bodyErrors, intakeErrors, json, longestWaitSeconds, mostListed, type Route } from './route.ts';
 import { trajectoryView } from './trajectory.ts';
 import { trajectoryMediaType } from './trajectory-binary.ts';
 import { serviceStatus } from './worker.ts';
-
-export interface RouteReply {
-  readonly description: string;
-  /** By media type: a schema for JSON, or what kind of bytes they are. */
-  readonly content: Readonly<Record<string, ZodType | 'text' | 'binary'>>;
-}
-
-export interface Route {
-  readonly method: 'GET' | 'POST' | 'DELETE';
-  readonly path: string;
-  readonly tag: 'rollouts' | 'batches' | 'backends' | 'policy' | 'service' | 'prorl';
-  readonly summary: string;
-  readonly params?: ZodObject;
-  readonly query?: ZodObject;
-  readonly body?: ZodType;
-  readonly replies: Readonly<Record<number, RouteReply>>;
-  /** Beside those that every route may answer: bad-request, unauthorized, forbidden and internal. */
-  readonly errors: readonly ErrorCode[];
-}
-
-export const longestWaitSeconds = 60;
-export const mostListed = 1000;
 
 export const leaveReply = z.object({ id: backendId });
 export const healthReply = z.object({ status: z.literal('ok') });
 
 const rolloutParams = z.strictObject({ id: rolloutId });
 const backendParams = z.strictObject({ id: backendId });
-
-function json(description: string, schema: ZodType): RouteReply {
-  return { description, content: { 'application/json': schema } };
-}
-
-const intakeErrors = ['body-too-large', 'unsupported-media-type', 'too-busy', 'not-running'] as const;
-const bodyErrors = ['body-too-large', 'unsupported-media-type'] as const;
 
 export const routes = {
   submitRollouts: {
@@ -149,40 +120,7 @@ export const routes = {
     replies: { 200: json('The backend.', backendView) },
     errors: ['not-found'],
   },
-  getPolicy: {
-    method: 'GET',
-    path: '/v1/policy',
-    tag: 'policy',
-    summary: 'Whether turns are sampled now, and under which weights.',
-    replies: { 200: json('The policy as it stands.', policyView) },
-    errors: [],
-  },
-  pausePolicy: {
-    method: 'POST',
-    path: '/v1/policy/pause',
-    tag: 'policy',
-    summary: 'Stop sampling, so that the weights can be changed. Rollouts wait, uncharged; submissions go on.',
-    query: z.strictObject({
-      wait: z.coerce
-        .number()
-        .min(0)
-        .max(longestWaitSeconds)
-        .default(0)
-        .describe('Seconds to wait until nothing is sampled any more before answering as it stands.'),
-    }),
-    body: pauseRequest,
-    replies: { 200: json('The policy as it stands.', policyView) },
-    errors: [...bodyErrors],
-  },
-  resumePolicy: {
-    method: 'POST',
-    path: '/v1/policy/resume',
-    tag: 'policy',
-    summary: 'Go on sampling. The version named becomes that of all backends; a lower one than the present is a conflict.',
-    body: resumeRequest,
-    replies: { 200: json('The policy as it stands.', policyView) },
-    errors: ['conflict', ...bodyErrors],
-  },
+  ...policyRoutes,
   readEvents: {
     method: 'GET',
     path: '/v1/events',

@@ -1,9 +1,9 @@
-// The present policy version: what the newest backend serves.
+// The present policy version: what the trainer last said, or what the newest backend serves where that is newer.
 
 import type { Store } from '../store/store.ts';
 
 /** Absent while there is no backend. */
-export async function readPresentVersion(store: Pick<Store, 'backends'>): Promise<number | undefined> {
-  const versions = (await store.backends()).map(({ policyVersion }) => policyVersion);
-  return versions.length === 0 ? undefined : Math.max(...versions);
+export async function readPresentVersion(store: Pick<Store, 'backends' | 'policy'>): Promise<number | undefined> {
+  const [backends, { policyVersion }] = await Promise.all([store.backends(), store.policy()]);
+  return backends.length === 0 ? undefined : Math.max(policyVersion, ...backends.map((backend) => backend.policyVersion));
 }
