@@ -12,7 +12,7 @@ import { runProgram } from './exec.ts';
 import { readSandboxFile, writeSandboxFile } from './files.ts';
 import { encodeFrame, openFrameReader } from './frames.ts';
 import { isUsedUp, type ProgramLimits } from './launch.ts';
-import { PythonSession } from './python-session.ts';
+import type { PythonSession } from './python-session.ts';
 import { ShellSession } from './shell-session.ts';
 
 interface Answer {
@@ -52,9 +52,8 @@ function main([linkFolder = '', ownFolder = '', home = '', port]: readonly strin
   const socket = connect(address, () => {
     socket.write(encodeFrame({ event: 'ready', pid: process.pid, protocol: 1 }));
     const shell = new ShellSession({ home, env, limits, commandFile: join(ownFolder, 'command') });
-    const script = join(import.meta.dirname, 'ipython_host.py');
     // Its own folder for IPython's files: they are no part of the agent's work.
-    const python = new PythonSession({ home, limits, env: { ...env, IPYTHONDIR: join(ownFolder, 'ipython') }, script });
+    const python = openPythonOnce({ home, limits, env: { ...env, IPYTHONDIR: join(ownFolder, 'ipython') } });
     socket.on('data', (chunk) => {
       for (const { head, body } of readFrames(chunk)) answer(parseCall(head), body, { shell, python });
     });
@@ -80,7 +79,17 @@ function main([linkFolder = '', ownFolder = '', home = '', port]: readonly strin
 
 interface Sessions {
   readonly shell: ShellSession;
-  readonly python: PythonSession;
+  readonly python: () => Promise<PythonSession>;
+}
+
+/** Loaded with the first cell: most sandboxes never see one. */
+function openPythonOnce(options: Omit<ConstructorParameters<typeof PythonSession>[0], 'script'>): Sessions['python'] {
+  let session: PythonSession | undefined;
+  return async () => {
+    const { PythonSession } = await import('./python-session.ts');
+    session ??= new PythonSession({ ...options, script: join(import.meta.dirname, 'ipython_host.py') });
+    return session;
+  };
 }
 
 interface CallContext extends Sessions {
@@ -100,7 +109,7 @@ async function runCall(call: Exclude<ExecutorCall, { method: 'cancel' }>, body: 
     case 'python.run': {
       const { timeout_ms, cap_bytes, restart } = call.params;
       const options = { timeoutMs: timeout_ms, capBytes: cap_bytes, restart, signal: context.signal };
-      const { reply, body: output } = await context.python.run(body, options);
+      const { reply, body: output } = await (await context.python()).run(body, options);
       return { result: reply, body: output };
     }
     case 'exec': {
