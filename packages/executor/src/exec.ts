@@ -4,7 +4,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { ExecParams, ExecReply } from '@millrace/protocol';
 import { CallError } from './call-error.ts';
-import { isUsedUp, offerToKernel, type ProgramLimits, renderLaunch } from './launch.ts';
+import { isUsedUp, offerToKernel, type ProgramLimits, renderLaunch, withoutTerminals } from './launch.ts';
 import { sendSignal } from './processes.ts';
 
 export interface ExecRun {
@@ -27,9 +27,10 @@ export async function runProgram(params: ExecParams, input: Buffer, context: Exe
   const [file = '', ...args] = renderLaunch(params.argv, context.limits);
   const env = { ...context.env, ...params.env };
   const { spawn } = await import('node:child_process'); // the executor is ready milliseconds sooner without it
-  const child = spawn(file, args, { cwd: params.cwd ?? context.home, env, detached: true, stdio: 'pipe' });
+  const options = { cwd: params.cwd ?? context.home, env, detached: true };
+  const child = withoutTerminals(['pipe', 'pipe', 'pipe'], (stdio) => spawn(file, args, { ...options, stdio }));
   const exit = waitForExit(child);
-  if (!child.stdin) throw await exit.catch((error) => error); // without open files there are no pipes either
+  if (!child.stdin || !child.stdout || !child.stderr) throw await exit.catch((error) => error); // without open files there are no pipes either
   if (child.pid !== undefined) offerToKernel(child.pid);
   const stdout = keepHead(child.stdout, params.cap_bytes);
   const stderr = keepHead(child.stderr, params.cap_bytes);

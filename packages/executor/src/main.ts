@@ -40,9 +40,15 @@ const survived = [
   'SIGPWR',
 ] as const;
 
+/** The exit code that tells the worker that the image is to blame; as EX_CONFIG in sysexits.h. */
+const unfitImage = 78;
+
 function main([linkFolder = '', ownFolder = '', home = '', port]: readonly string[]): void {
   for (const signal of survived) process.on(signal, () => {});
-  if (!existsSync('/bin/bash')) throw new Error('there is no /bin/bash in this image, and agents work in it: add bash to the image');
+  if (!existsSync('/bin/bash')) {
+    console.error('there is no /bin/bash in this image, and agents work in it: add bash to the image');
+    process.exit(unfitImage);
+  }
   const env = { ...imageEnv(), ...parseEnv(readFileSync(join(linkFolder, 'env.json'), 'utf8')) };
   const limits = parseLimits(readFileSync(join(linkFolder, 'limits.json'), 'utf8'));
   const cancels = new Map<number, AbortController>();
@@ -59,7 +65,8 @@ function main([linkFolder = '', ownFolder = '', home = '', port]: readonly strin
     });
   });
   socket.on('error', (error) => console.error(error.message)); // 'close' follows
-  socket.on('close', () => process.exit(0));
+  // Not 0: Apptainer exits with that when a real-time signal has ended the executor.
+  socket.on('close', () => process.exit(1));
 
   async function answer(call: ExecutorCall, body: Buffer, sessions: Sessions): Promise<void> {
     if (call.method === 'cancel') return cancels.get(call.params.call)?.abort();

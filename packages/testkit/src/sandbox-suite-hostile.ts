@@ -204,6 +204,16 @@ function defineWallAttacks({ attack, victim }: Arena, { driver, uid }: SuiteCont
     assert.equal(result.output, '');
   });
 
+  // To what they are already: a driver that fails here changes nothing.
+  test('the devices of the machine can be used, and their modes and owners cannot be changed', async () => {
+    const each =
+      'chmod $(stat -c %a $f) $f 2>/dev/null && echo "mode of $f"; chown $(stat -c %u:%g $f) $f 2>/dev/null && echo "owner of $f"';
+    const result = await attack(
+      `for f in /dev/null /dev/zero /dev/random /dev/urandom /dev/tty; do ${each}; done; echo x > /dev/null; echo x >> /dev/null; head -c 4 /dev/urandom /dev/zero | wc -c >/dev/null && echo used`,
+    );
+    assert.equal(result.output, 'used\n');
+  });
+
   test('a user namespace inside has rights over itself only', async () => {
     const result = await attack(`unshare -Urmnpf bash -c '
       id -u; [ -w /proc/sys/kernel/core_pattern ] && echo wrote; mount -o remount,rw,bind /proc/sys; umount /proc/sys; mount -t proc proc /tmp && [ -w /tmp/sys/kernel/core_pattern ] && echo wrote; cat /proc/1/environ && echo read; mknod /tmp/disk b 254 0 && echo made

@@ -8,6 +8,7 @@ import { type Log, silentLog } from '../base/log.ts';
 import { renderApptainerArguments } from './apptainer-arguments.ts';
 import { findApptainer } from './apptainer-program.ts';
 import { type SandboxConfig, sandboxConfig } from './config.ts';
+import { openDeviceGuard } from './device-guard.ts';
 import { writeExecutorFiles } from './executor-files.ts';
 import type { ImageCache, ImageLease } from './image-cache.ts';
 import { toImageSource } from './image-source.ts';
@@ -48,6 +49,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     runDir,
     log,
     limiter: await openLimiter(),
+    guardDevices: await openDeviceGuard(),
     isDiskInMemory: false,
     async prepare(spec, folder, signal) {
       const image = await openImage(spec.image, { ...options, signal });

@@ -5,6 +5,7 @@ import { blame, RolloutError } from '@millrace/protocol';
 import { type Log, silentLog } from '../base/log.ts';
 import { readHostArguments, renderArguments } from './bubblewrap-arguments.ts';
 import { type SandboxConfig, sandboxConfig } from './config.ts';
+import { openDeviceGuard } from './device-guard.ts';
 import { writeExecutorFiles, writeHiddenProgram } from './executor-files.ts';
 import { baseEnv, defaultPath } from './layout.ts';
 import { grant, openLimiter } from './limits.ts';
@@ -35,6 +36,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
     runDir,
     log,
     limiter: await openLimiter(),
+    guardDevices: await openDeviceGuard(),
     isDiskInMemory: true,
     prepare: async (spec, folder) => ({
       holder: { command: [bwrapPath, ...renderArguments(host, folder, spec)], tellsInside: true },
