@@ -10,6 +10,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   shell: async () => (await import('./shell.ts')).runShellBench(),
   ipython: async () => (await import('./ipython.ts')).runIpythonBench(),
   apptainer: async () => (await import('./apptainer.ts')).runApptainerBench(),
+  'sandbox-density': async () => (await import('./sandbox-density.ts')).runSandboxDensityBench(),
   store: async () => (await import('./store.ts')).runStoreBench(),
   'request-build': async () => (await import('./request-build.ts')).runRequestBuildBench(),
   'turn-cost': async () => (await import('./turn-cost.ts')).runTurnCostBench(),

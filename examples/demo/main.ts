@@ -31,6 +31,7 @@ say('\n');
 
 const trajectories = await Promise.all(views.map(({ id }) => client.trajectory(id)));
 const wrong = trajectories.flatMap(findWrongToken);
+await service.stop();
 const left = await processesInSandboxesOf(service.runDir);
 for (const line of renderRollouts(views)) say(line);
 say('');

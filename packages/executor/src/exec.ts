@@ -1,10 +1,10 @@
 // One-off programs: a process group of its own, standard input given, output capped. The answer comes when the program exits,
 // also when a process it left behind still holds its pipes.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import type { ExecParams, ExecReply } from '@millrace/protocol';
 import { CallError } from './call-error.ts';
-import { isUsedUp, offerToKernel, type ProgramLimits, renderLaunch } from './launch.ts';
+import { isUsedUp, offerToKernel, type ProgramLimits, renderLaunch, withoutTerminals } from './launch.ts';
 import { sendSignal } from './processes.ts';
 
 export interface ExecRun {
@@ -26,9 +26,11 @@ const longestTimerMs = 2 ** 31 - 1;
 export async function runProgram(params: ExecParams, input: Buffer, context: ExecContext): Promise<ExecRun> {
   const [file = '', ...args] = renderLaunch(params.argv, context.limits);
   const env = { ...context.env, ...params.env };
-  const child = spawn(file, args, { cwd: params.cwd ?? context.home, env, detached: true, stdio: 'pipe' });
+  const { spawn } = await import('node:child_process'); // the executor is ready milliseconds sooner without it
+  const options = { cwd: params.cwd ?? context.home, env, detached: true };
+  const child = withoutTerminals(['pipe', 'pipe', 'pipe'], (stdio) => spawn(file, args, { ...options, stdio }));
   const exit = waitForExit(child);
-  if (!child.stdin) throw await exit.catch((error) => error); // without open files there are no pipes either
+  if (!child.stdin || !child.stdout || !child.stderr) throw await exit.catch((error) => error); // without open files there are no pipes either
   if (child.pid !== undefined) offerToKernel(child.pid);
   const stdout = keepHead(child.stdout, params.cap_bytes);
   const stderr = keepHead(child.stderr, params.cap_bytes);

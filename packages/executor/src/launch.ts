@@ -1,7 +1,7 @@
 // How the agent's programs are started: within the limits that no control group keeps, and as the first to go when the sandbox's
 // memory is used up, so that the executor is not.
 
-import { writeFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 
 /** As the worker says in limits.json; what is absent is kept by control groups. */
 export interface ProgramLimits {
@@ -16,6 +16,31 @@ export function renderLaunch(command: readonly string[], { processes, memoryMiB 
     ...(memoryMiB === undefined ? [] : [`ulimit -v ${memoryMiB * 1024}`]),
   ];
   return limits.length === 0 ? [...command] : ['/bin/bash', '-c', `${limits.join('; ')}; exec "$@"`, 'bash', ...command];
+}
+
+type Stdio = 'ignore' | 'pipe' | number;
+
+/**
+ * Starts a program with these files and no other. The terminals that the executor holds are not closed by themselves in what it
+ * starts, so /dev/null is put in their places: whoever had one could write into the shell of its sandbox, and read what it says.
+ */
+export function withoutTerminals<T>(stdio: readonly Stdio[], start: (stdio: Stdio[]) => T): T {
+  const terminals = readdirSync('/proc/self/fd').map(Number).filter(isTerminal);
+  const nothing = openSync('/dev/null', 'r');
+  try {
+    const count = Math.max(stdio.length, ...terminals.map((fd) => fd + 1));
+    return start(Array.from({ length: count }, (_, fd) => stdio[fd] ?? (terminals.includes(fd) ? nothing : 'ignore')));
+  } finally {
+    closeSync(nothing);
+  }
+}
+
+function isTerminal(fd: number): boolean {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`).endsWith('/ptmx');
+  } catch {
+    return false; // the one that the folder was read with
+  }
 }
 
 /** Its children inherit it. The executor's own score is lower, and was set before it started. */

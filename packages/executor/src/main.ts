@@ -12,7 +12,7 @@ import { runProgram } from './exec.ts';
 import { readSandboxFile, writeSandboxFile } from './files.ts';
 import { encodeFrame, openFrameReader } from './frames.ts';
 import { isUsedUp, type ProgramLimits } from './launch.ts';
-import { PythonSession } from './python-session.ts';
+import type { PythonSession } from './python-session.ts';
 import { ShellSession } from './shell-session.ts';
 
 interface Answer {
@@ -40,9 +40,15 @@ const survived = [
   'SIGPWR',
 ] as const;
 
+/** The exit code that tells the worker that the image is to blame; as EX_CONFIG in sysexits.h. */
+const unfitImage = 78;
+
 function main([linkFolder = '', ownFolder = '', home = '', port]: readonly string[]): void {
   for (const signal of survived) process.on(signal, () => {});
-  if (!existsSync('/bin/bash')) throw new Error('there is no /bin/bash in this image, and agents work in it: add bash to the image');
+  if (!existsSync('/bin/bash')) {
+    console.error('there is no /bin/bash in this image, and agents work in it: add bash to the image');
+    process.exit(unfitImage);
+  }
   const env = { ...imageEnv(), ...parseEnv(readFileSync(join(linkFolder, 'env.json'), 'utf8')) };
   const limits = parseLimits(readFileSync(join(linkFolder, 'limits.json'), 'utf8'));
   const cancels = new Map<number, AbortController>();
@@ -52,15 +58,15 @@ function main([linkFolder = '', ownFolder = '', home = '', port]: readonly strin
   const socket = connect(address, () => {
     socket.write(encodeFrame({ event: 'ready', pid: process.pid, protocol: 1 }));
     const shell = new ShellSession({ home, env, limits, commandFile: join(ownFolder, 'command') });
-    const script = join(import.meta.dirname, 'ipython_host.py');
     // Its own folder for IPython's files: they are no part of the agent's work.
-    const python = new PythonSession({ home, limits, env: { ...env, IPYTHONDIR: join(ownFolder, 'ipython') }, script });
+    const python = openPythonOnce({ home, limits, env: { ...env, IPYTHONDIR: join(ownFolder, 'ipython') } });
     socket.on('data', (chunk) => {
       for (const { head, body } of readFrames(chunk)) answer(parseCall(head), body, { shell, python });
     });
   });
   socket.on('error', (error) => console.error(error.message)); // 'close' follows
-  socket.on('close', () => process.exit(0));
+  // Not 0: Apptainer exits with that when a real-time signal has ended the executor.
+  socket.on('close', () => process.exit(1));
 
   async function answer(call: ExecutorCall, body: Buffer, sessions: Sessions): Promise<void> {
     if (call.method === 'cancel') return cancels.get(call.params.call)?.abort();
@@ -80,7 +86,17 @@ function main([linkFolder = '', ownFolder = '', home = '', port]: readonly strin
 
 interface Sessions {
   readonly shell: ShellSession;
-  readonly python: PythonSession;
+  readonly python: () => Promise<PythonSession>;
+}
+
+/** Loaded with the first cell: most sandboxes never see one. */
+function openPythonOnce(options: Omit<ConstructorParameters<typeof PythonSession>[0], 'script'>): Sessions['python'] {
+  let session: PythonSession | undefined;
+  return async () => {
+    const { PythonSession } = await import('./python-session.ts');
+    session ??= new PythonSession({ ...options, script: join(import.meta.dirname, 'ipython_host.py') });
+    return session;
+  };
 }
 
 interface CallContext extends Sessions {
@@ -100,7 +116,7 @@ async function runCall(call: Exclude<ExecutorCall, { method: 'cancel' }>, body: 
     case 'python.run': {
       const { timeout_ms, cap_bytes, restart } = call.params;
       const options = { timeoutMs: timeout_ms, capBytes: cap_bytes, restart, signal: context.signal };
-      const { reply, body: output } = await context.python.run(body, options);
+      const { reply, body: output } = await (await context.python()).run(body, options);
       return { result: reply, body: output };
     }
     case 'exec': {

@@ -6,7 +6,7 @@ import { constants, openSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { encodeFrame, openFrameReader } from './frames.ts';
-import { offerToKernel, type ProgramLimits, renderLaunch } from './launch.ts';
+import { offerToKernel, type ProgramLimits, renderLaunch, withoutTerminals } from './launch.ts';
 import { sendSignal } from './processes.ts';
 import { type Cell, type CellEnd, openCell } from './python-cell.ts';
 import { killSession } from './stop.ts';
@@ -52,7 +52,8 @@ interface Message {
 
 export function openPythonParent({ home, env, limits, script }: PythonOptions): PythonParent {
   const [file = '', ...args] = renderLaunch(['python3', script], limits);
-  const child = spawn(file, args, { cwd: home, env: { ...env }, stdio: ['ignore', 'ignore', 'pipe', 'pipe'] });
+  const options = { cwd: home, env: { ...env } };
+  const child = withoutTerminals(['ignore', 'ignore', 'pipe', 'pipe'], (stdio) => spawn(file, args, { ...options, stdio }));
   if (child.pid !== undefined) offerToKernel(child.pid);
   const next = openMessages(child);
   const control = child.stdio[3] as Socket;

@@ -9,7 +9,6 @@ export interface SuiteContext {
   driver(): SandboxDriver;
   readonly uid: number;
   readonly isRootWritable: boolean;
-  readonly isKillTold: boolean;
   run(
     command: string,
     options?: { readonly timeoutMs?: number; readonly capBytes?: number; readonly signal?: AbortSignal },

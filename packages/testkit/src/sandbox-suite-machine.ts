@@ -39,6 +39,14 @@ export function definePrograms({ sandbox }: SuiteContext): void {
     await assert.rejects(running, /no longer wanted/);
   });
 
+  test('a program has no file open but its own: the terminal of the shell is out of its reach', async () => {
+    await sandbox().runShell('exit', { timeoutMs }); // and so is that of a shell after the first
+    await sandbox().runShell(':', { timeoutMs });
+    const result = await sandbox().exec(['bash', '-c', 'readlink /proc/self/fd/*'], { timeoutMs });
+    assert.match(result.stdout.toString(), /^(socket|pipe):/);
+    assert.doesNotMatch(result.stdout.toString(), /ptmx|pts/);
+  });
+
   test('output past the cap is cut at its end and counted', async () => {
     const result = await sandbox().exec(['bash', '-c', 'printf 1234567890'], { timeoutMs, capBytes: 4 });
     assert.deepEqual([result.stdout.toString(), result.cutBytes], ['1234', 6]);

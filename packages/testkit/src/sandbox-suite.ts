@@ -17,12 +17,10 @@ export interface SandboxSuiteOptions {
   readonly hasIpython?: boolean;
   /** True where the agent has a machine that it may change as it likes, and that is gone with its sandbox. */
   readonly isRootWritable?: boolean;
-  /** False where the holder does not say by which signal the executor ended: then the agent cannot be blamed for it. */
-  readonly isKillTold?: boolean;
 }
 
 export function defineSandboxSuite(name: string, openDriver: () => Promise<SandboxDriver>, options: SandboxSuiteOptions = {}): void {
-  const { uid = 1000, hasIpython = true, isRootWritable = false, isKillTold = true } = options;
+  const { uid = 1000, hasIpython = true, isRootWritable = false } = options;
   describe(`sandbox: ${name}`, () => {
     let driver: SandboxDriver;
     let sandbox: Sandbox;
@@ -37,7 +35,6 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
       driver: () => driver,
       uid,
       isRootWritable,
-      isKillTold,
       run: (command, options = {}) => sandbox.runShell(command, { timeoutMs, ...options }),
     };
     describe('state', () => defineState(context));

@@ -18,6 +18,7 @@ export interface TestServiceOptions {
   readonly pipeline?: Readonly<Record<string, unknown>>;
   readonly http?: Readonly<Record<string, unknown>>;
   readonly sampling?: Readonly<Record<string, unknown>>;
+  readonly sandbox?: Readonly<Record<string, unknown>>;
   readonly scenarios?: readonly string[];
 }
 
@@ -61,7 +62,7 @@ export class TestService implements AsyncDisposable {
 
   /** Starts it; the second time on the same store, folder and port. */
   async start(): Promise<void> {
-    const { workers, tokenizer, scenarios = [], pipeline = {}, http = {}, sampling = {} } = this.#options;
+    const { workers, tokenizer, scenarios = [], pipeline = {}, http = {}, sampling, sandbox = {} } = this.#options;
     const config = {
       data: join(this.folder, 'data'),
       run: this.runDir,
@@ -70,6 +71,7 @@ export class TestService implements AsyncDisposable {
       workers,
       pipeline,
       sampling,
+      sandbox,
       http: { ...http, port: this.#port },
     };
     const path = join(this.folder, 'millrace.json');

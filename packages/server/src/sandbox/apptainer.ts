@@ -9,6 +9,7 @@ import { beside, renderApptainerArguments } from './apptainer-arguments.ts';
 import { findApptainer } from './apptainer-program.ts';
 import { ownMiB } from './bubblewrap-arguments.ts';
 import { type SandboxConfig, sandboxConfig } from './config.ts';
+import { openDeviceGuard } from './device-guard.ts';
 import { type DiskAccess, type DiskPlan, findDiskAccess, makeDiskFile, refuseSeparators, renderDisk } from './disk.ts';
 import { writeExecutorFiles } from './executor-files.ts';
 import type { ImageCache, ImageLease } from './image-cache.ts';
@@ -54,6 +55,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     runDir,
     log,
     limiter: await openLimiter(),
+    guardDevices: await openDeviceGuard(),
     isDiskInMemory: access !== undefined && !access.hasLoop,
     async prepare(spec, folder, signal) {
       const image = await openImage(spec.image, { ...options, signal });

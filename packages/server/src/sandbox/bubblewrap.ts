@@ -5,6 +5,7 @@ import { blame, RolloutError } from '@millrace/protocol';
 import { type Log, silentLog } from '../base/log.ts';
 import { readHostArguments, renderArguments } from './bubblewrap-arguments.ts';
 import { type SandboxConfig, sandboxConfig } from './config.ts';
+import { openDeviceGuard } from './device-guard.ts';
 import { findDiskAccess, renderDisk } from './disk.ts';
 import { writeExecutorFiles, writeHiddenProgram } from './executor-files.ts';
 import { freezeLayer } from './layer.ts';
@@ -38,6 +39,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
     runDir,
     log,
     limiter: await openLimiter(),
+    guardDevices: await openDeviceGuard(),
     isDiskInMemory: true,
     async prepare(spec, folder) {
       // Without a layer, bwrap's own tmpfs does.

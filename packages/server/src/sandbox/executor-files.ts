@@ -1,4 +1,4 @@
-// The executor as sandboxes mount it: its sources with the types stripped, its Python program, its PTY library, and the few files of /etc that are made
+// The executor as sandboxes mount it: its sources as one file, its Python program, its PTY library, and the few files of /etc that are made
 // up, in one folder named by their content.
 // Made once for each content, by whichever worker comes first; a half-made folder is never seen under that name.
 
@@ -17,12 +17,12 @@ const packageFile = '{"type":"commonjs"}\n';
 export async function writeExecutorFiles(runDir: string): Promise<string> {
   const sources = await readSources();
   const libraries = locateLibraries();
-  const hash = createHash('sha256').update(JSON.stringify([sources, etcContent, packageFile]));
+  const hash = createHash('sha256').update(JSON.stringify([renderBundle.toString(), sources, etcContent, packageFile]));
   for (const { from } of libraries) hash.update(await readFile(join(from, 'package.json')));
   return makeOnce(join(runDir, `executor-${hash.digest('hex').slice(0, 12)}`), async (scratch) => {
     await writeFile(join(scratch, 'package.json'), packageFile);
-    for (const { name, text } of sources)
-      await writeFile(join(scratch, name.replace(/\.ts$/, '.js')), name.endsWith('.ts') ? toJavaScript(text) : text);
+    await writeFile(join(scratch, 'main.js'), renderBundle(sources.filter(({ name }) => name.endsWith('.ts'))));
+    for (const { name, text } of sources) if (!name.endsWith('.ts')) await writeFile(join(scratch, name), text);
     await mkdir(join(scratch, 'etc'));
     for (const [name, text] of Object.entries(etcContent)) await writeFile(join(scratch, 'etc', name), text);
     for (const { from, to } of libraries) await cp(from, join(scratch, 'node_modules', to), { recursive: true });
@@ -84,6 +84,21 @@ function locateLibraries(): { from: string; to: string }[] {
   ];
 }
 
+/** One file for all modules, made when they are first asked for: finding and opening each takes Node a third of a millisecond. */
+function renderBundle(sources: readonly { name: string; text: string }[]): string {
+  const modules = sources.map(({ name, text }) => `'./${name.replace(/\.ts$/, '.js')}': (require, module) => {${toJavaScript(text)}}`);
+  return `const modules = {\n${modules.join(',\n')}\n};
+const made = {};
+const use = (name) => (name in modules ? (made[name] ?? make(name)).exports : require(name));
+function make(name, module = { exports: {} }) {
+  made[name] = module;
+  modules[name](use, module);
+  return module;
+}
+make('./main.js', (use.main = { exports: {} }));
+`;
+}
+
 /**
  * As CommonJS: to start takes 10 ms of CPU less than with the loader of ES modules. What our own style does not use (default exports,
  * whole-module imports) is refused rather than written wrong.
@@ -98,10 +113,10 @@ export function toJavaScript(source: string): string {
       exported.push(name);
       return `${kind} ${name}`;
     })
-    .replaceAll('await import(', 'require(')
+    .replace(/\bawait import\('([^']+)'\)/g, (_all, from: string) => `require('${from.replace(/\.ts$/, '.js')}')`)
     .replaceAll('import.meta.main', 'require.main === module')
     .replaceAll('import.meta.dirname', '__dirname');
-  const left = /^(import|export)\b.*|import\.meta.*/m.exec(text);
+  const left = /^(import|export)\b.*|import\.meta.*|\bimport\(.*/m.exec(text);
   if (left) throw new Error(`the executor's sources use a form that is not for sandboxes: ${left[0]}`);
   return `'use strict';${text}\nmodule.exports = { ${exported.join(', ')} };\n`;
 }

@@ -75,7 +75,9 @@ const { signals } = constants;
 /** What can end a first process without anybody sending it: the kernel, for want of memory, and faults of its own. */
 const unsent = [signals.SIGKILL, signals.SIGSEGV, signals.SIGABRT, signals.SIGILL, signals.SIGBUS, signals.SIGFPE, signals.SIGTRAP];
 
+/** The executor itself never exits with 0. */
 function explainEnd(how: string, limits: SandboxLimits, isOutOfMemory: boolean): AgentEnd | undefined {
+  if (/^exit 0\b/.test(how)) return { code: 'sandbox-killed', message: 'its executor was sent a real-time signal from inside' };
   const signal = /^ended by SIGKILL/.test(how) ? signals.SIGKILL : Number(/^exit (\d+)/.exec(how)?.[1] ?? 0) - 128;
   if (signal === signals.SIGKILL && isOutOfMemory) {
     return { code: 'sandbox-limit', message: `its memory is used up (memoryMiB ${limits.memoryMiB}, diskMiB ${limits.diskMiB})` };

@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import { RolloutError, type SandboxId } from '@millrace/protocol';
 import { systemClock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { DeviceGuard } from './device-guard.ts';
 import { ExecutorClient } from './executor-client.ts';
 import { toSandbox } from './executor-sandbox.ts';
 import type { AgentEnd, Confinement, Granted, Limiter } from './limits.ts';
@@ -19,6 +20,7 @@ export interface SandboxLauncher {
   readonly runDir: string;
   readonly log: Log;
   readonly limiter: Limiter;
+  readonly guardDevices: DeviceGuard;
   /** /workspace takes memory, up to `diskMiB`. Otherwise it is on the machine's disk. */
   readonly isDiskInMemory: boolean;
   /** For a sandbox of this folder, which has `link`. */
@@ -71,7 +73,7 @@ export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, 
     await writeFile(join(folder, 'link/limits.json'), JSON.stringify(confinement.forPrograms));
     await writeFile(join(folder, 'link/env.json'), JSON.stringify(env));
     listener = await listen(join(folder, 'link/socket'));
-    const command = confinement.enter(holder.command);
+    const command = launcher.guardDevices(confinement.enter(holder.command));
     started = startSandboxProcess({ ...holder, command }, { folder, connected: listener.connection });
     const recorded = started.inside.then((pid) => (pid === undefined ? undefined : recordProcess(folder, pid)));
     recorded.catch(() => {}); // where the start fails, its folder may be gone first
@@ -89,6 +91,8 @@ export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, 
     if (signal?.aborted) throw signal.reason;
     if (error instanceof RolloutError) throw error;
     const seen = error instanceof Error ? error.message : String(error);
+    const unfit = /^exit 78: (.*)/s.exec(seen)?.[1]; // as the executor says it
+    if (unfit !== undefined) throw new RolloutError('sandbox-refused', `the image ${spec.image}: ${unfit}`);
     throw new RolloutError('sandbox-start-failed', `${name} could not start ${id}: ${seen}`, { cause: error });
   } finally {
     listener?.close();

@@ -27,6 +27,7 @@ export interface WarmPool extends SandboxDriver, AsyncDisposable {
 export const idleMiB = 64;
 
 const probeTimeoutMs = 2_000;
+const shellTimeoutMs = 60_000;
 
 export function openWarmPool(driver: SandboxDriver, options: WarmPoolOptions): WarmPool {
   const { sandboxes, memoryMiB } = options.config;
@@ -197,8 +198,7 @@ class Pool {
 
   #start({ key, spec }: { readonly key: string; readonly spec: SandboxSpec }): void {
     const handed = Promise.withResolvers<void>();
-    const opening = this.#driver.open(spec, { signal: this.#closing.signal, handedOver: handed.promise });
-    const done = opening.then(
+    const done = this.#openAhead(spec, handed.promise).then(
       (sandbox) => ({ key, sandbox, sinceMs: this.#clock.monotonic(), handOver: handed.resolve }),
       (error: Error) => {
         this.#demand.forget(key); // rather than again and again
@@ -214,6 +214,19 @@ class Pool {
       else if (one) this.#shelve(one);
       this.#tend();
     });
+  }
+
+  /** With its shell, which starts when the executor is ready. */
+  async #openAhead(spec: SandboxSpec, handedOver: Promise<void>): Promise<Sandbox> {
+    const { signal } = this.#closing;
+    const sandbox = await this.#driver.open(spec, { signal, handedOver });
+    try {
+      await sandbox.runShell(':', { timeoutMs: shellTimeoutMs, signal });
+      return sandbox;
+    } catch (error) {
+      await sandbox[Symbol.asyncDispose]();
+      throw error;
+    }
   }
 
   #shelve(one: Waiting): void {

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -51,8 +52,6 @@ describe('apptainer', { skip }, () => {
     uid: process.getuid?.() ?? 0,
     hasIpython: false,
     isRootWritable: true,
-    // Apptainer exits with 0 when a real-time signal has ended what it holds.
-    isKillTold: false,
   });
 
   test('the image is writable everywhere, and stays as it was', async () => {
@@ -98,7 +97,7 @@ describe('apptainer', { skip }, () => {
   test('an image without a C library runs the executor; one without bash is told so', async () => {
     const bare = join(folder, 'bare');
     for (const name of ['dev', 'etc', 'proc', 'tmp', 'var/tmp']) await mkdir(join(bare, name), { recursive: true });
-    await assert.rejects(driver.open({ image: bare }), { code: 'sandbox-start-failed', message: /no \/bin\/bash in this image/ });
+    await assert.rejects(driver.open({ image: bare }), { code: 'sandbox-refused', message: /no \/bin\/bash in this image.*add bash/ });
     assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
   });
 
@@ -108,6 +107,20 @@ describe('apptainer', { skip }, () => {
     await assert.rejects(broken.open({ image }), { code: 'sandbox-start-failed', message: /\/no\/such\/apptainer: not found/ });
     const other = openApptainerDriver({ runDir, nodePath: '/no/such/node' });
     await assert.rejects(other, { code: 'sandbox-start-failed', message: /libraries of \/no\/such\/node/ });
+  });
+
+  test("the machine's network is there for a task that asks for it where the configuration allows it, and for no other", async () => {
+    const server = createServer((socket) => socket.end('reached\n'));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const open = await openApptainerDriver({ runDir, config: sandboxConfig.parse({ allowHostNetwork: true }) });
+    const reach = async (network: 'none' | 'host') => {
+      await using sandbox = await open.open({ image, network });
+      return (await sandbox.runShell(`cat </dev/tcp/127.0.0.1/${port}`, { timeoutMs })).output;
+    };
+    assert.equal(await reach('host'), 'reached\n');
+    assert.match(await reach('none'), /Connection refused/);
+    server.close();
   });
 
   test('the program may be called singularity', async () => {

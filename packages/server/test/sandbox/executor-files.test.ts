@@ -11,11 +11,19 @@ test('imports, exports and renamed names become CommonJS, and types go', () => {
 });
 
 test('what is imported late is required late', () => {
-  assert.match(toJavaScript("export async function f() {\n  const { a } = await import('x');\n}\n"), /const \{ a \} = require\('x'\);/);
+  const late = (from: string) => toJavaScript(`export async function f() {\n  const { a } = await import('${from}');\n}\n`);
+  assert.match(late('x'), /const \{ a \} = require\('x'\);/);
+  assert.match(late('./x.ts'), /const \{ a \} = require\('\.\/x\.js'\);/);
 });
 
 test('a form that it cannot carry over is refused', () => {
-  for (const source of ["import x from 'x';", 'export default 1;', "import * as x from 'x';", 'const x = import.meta.url;']) {
+  for (const source of [
+    "import x from 'x';",
+    'export default 1;',
+    "import * as x from 'x';",
+    'const x = import.meta.url;',
+    'const x = import(y);',
+  ]) {
     assert.throws(() => toJavaScript(source), /not for sandboxes/);
   }
 });

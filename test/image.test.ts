@@ -1,0 +1,58 @@
+// Tasks that name an image, through the whole service with Apptainer: init, the agent's turns and the check are in that image, and
+// nothing is left, not of sandboxes that were started ahead either.
+
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { probeApptainer } from '@millrace/server';
+import {
+  findWrongToken,
+  makeTinyImage,
+  openFakeBackend,
+  openFakeTokens,
+  processesInSandboxesOf,
+  qwen3Folder,
+  renderCall,
+  scriptedPolicy,
+  TestService,
+} from '@millrace/testkit';
+
+const probe = await probeApptainer();
+const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
+
+test('a task that names an image is prepared, worked at and checked in it', { skip }, async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'mr-'));
+  const image = join(folder, 'image');
+  await makeTinyImage(image);
+  await writeFile(join(image, 'etc/colour'), 'green\n');
+  const policy = scriptedPolicy([
+    { match: /colour/, turns: [renderCall('bash', { command: 'cat /etc/colour seed > found' }), renderCall('finish', {})] },
+  ]);
+  await using backend = await openFakeBackend({ policy, tokens: await openFakeTokens() });
+  await using service = await TestService.open({ workers: 1, tokenizer: qwen3Folder(), sandbox: { driver: 'apptainer' } });
+  const { client } = service;
+  await client.backends.join({ url: backend.url });
+  const check = 'test "$(cat found)" = "$(cat /etc/colour; echo seed)"';
+  const task = { instruction: 'Which colour is it?', setup: 'echo seed > seed', check, image };
+  const ids = Array.from({ length: 6 }, (_, index) => `image-${index}`);
+  await client.submit([
+    ...ids.map((id) => ({ id, scenario: 'shell', task })),
+    { id: 'none', scenario: 'shell', task: { ...task, image: join(folder, 'no.sif') } },
+  ]);
+  const views = await Array.fromAsync(client.results([...ids, 'none']));
+  for (const { id, state, reward, failure } of views) {
+    if (id === 'none') assert.deepEqual([failure?.code, failure?.blame], ['sandbox-refused', 'task']);
+    else assert.deepEqual([id, state, reward, failure], [id, 'done', 1, null]);
+    if (state === 'done') assert.deepEqual(findWrongToken(await client.trajectory(id)), []);
+  }
+  assert.equal(views.length, 7);
+  await service.stop();
+  assert.deepEqual(await processesInSandboxesOf(service.runDir), []);
+  assert.deepEqual(
+    (await readdir(service.runDir)).filter((name) => name.startsWith('sb-')),
+    [],
+  );
+  await rm(folder, { recursive: true });
+});
