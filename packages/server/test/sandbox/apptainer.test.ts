@@ -105,7 +105,7 @@ describe('apptainer', { skip }, () => {
   test('what Apptainer says when it cannot start is answered', async () => {
     await assert.rejects(driver.open({ image: '/etc/passwd' }), { code: 'sandbox-start-failed', message: /image format not recognized/ });
     const broken = await openApptainerDriver({ runDir, apptainerPath: '/no/such/apptainer' });
-    await assert.rejects(broken.open({ image }), { code: 'sandbox-start-failed', message: /\/no\/such\/apptainer: not found/ });
+    await assert.rejects(broken.open({ image }), { code: 'sandbox-start-failed', message: /\/no\/such\/apptainer: (not found|No such file)/ });
     const other = openApptainerDriver({ runDir, nodePath: '/no/such/node' });
     await assert.rejects(other, { code: 'sandbox-start-failed', message: /libraries of \/no\/such\/node/ });
   });
