@@ -10,6 +10,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   shell: async () => (await import('./shell.ts')).runShellBench(),
   ipython: async () => (await import('./ipython.ts')).runIpythonBench(),
   apptainer: async () => (await import('./apptainer.ts')).runApptainerBench(),
+  forks: async () => (await import('./forks.ts')).runForksBench(),
   store: async () => (await import('./store.ts')).runStoreBench(),
   'turn-cost': async () => (await import('./turn-cost.ts')).runTurnCostBench(),
   tokenizer: async () => (await import('./tokenizer.ts')).runTokenizerBench(),

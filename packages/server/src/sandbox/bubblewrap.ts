@@ -7,7 +7,7 @@ import { readHostArguments, renderArguments } from './bubblewrap-arguments.ts';
 import { type SandboxConfig, sandboxConfig } from './config.ts';
 import { findDiskAccess, renderDisk } from './disk.ts';
 import { writeExecutorFiles, writeHiddenProgram } from './executor-files.ts';
-import { freezeLayer } from './layer.ts';
+import { freezeLayer, refuseLayer } from './layer.ts';
 import { baseEnv, defaultPath } from './layout.ts';
 import { grant, openLimiter } from './limits.ts';
 import { openRunDir, openSandbox, type SandboxLauncher } from './open-sandbox.ts';
@@ -49,6 +49,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
     },
   };
   const toGranted = (spec: SandboxSpec) => {
+    refuseLayer(spec, access);
     if (spec.image !== undefined) {
       const message = `the task asks for the image ${spec.image}, and bubblewrap runs none: set sandbox.driver to apptainer`;
       throw new RolloutError('sandbox-refused', message);

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { RolloutError } from '@millrace/protocol';
 import { type DiskAccess, renderEnterDisk } from './disk.ts';
 import { type GrantedSpec, openSandbox, type SandboxLauncher } from './open-sandbox.ts';
-import type { LayerRequest, Sandbox } from './sandbox.ts';
+import type { LayerRequest, Sandbox, SandboxSpec } from './sandbox.ts';
 
 const killTimeoutMs = 10_000;
 
@@ -36,6 +36,12 @@ export async function freezeLayer(
     if (sandbox.died.aborted) throw sandbox.died.reason;
     throw new RolloutError('sandbox-start-failed', `what ${sandbox.id} has prepared could not be kept: ${String(error)}`, { cause: error });
   }
+}
+
+/** A sandbox without the files that it was to start with would be another one. */
+export function refuseLayer(spec: SandboxSpec, access: DiskAccess | undefined): void {
+  if (spec.layer === undefined || access !== undefined) return;
+  throw new RolloutError('sandbox-start-failed', `this machine gives no mounts, so that nothing can start on top of ${spec.layer}`);
 }
 
 /** All but the executor, which is process 1; nothing writes to the files any more. */
