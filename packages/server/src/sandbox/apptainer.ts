@@ -75,7 +75,9 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   return {
     name: 'apptainer',
     open: async (spec, { signal } = {}) => openSandbox(launcher, toGranted(spec), signal),
-    ...(access && { freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access }) }),
+    ...(access && {
+      freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access, parts: ['home', 'root/upper'] }),
+    }),
     sweep: () => sweepOrphans(runDir),
   };
 }

@@ -59,7 +59,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
   return {
     name: 'bubblewrap',
     open: async (spec, { signal } = {}) => openSandbox(launcher, toGranted(spec), signal),
-    ...(access && { freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access }) }),
+    ...(access && { freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access, parts: ['home'] }) }),
     sweep: () => sweepOrphans(runDir),
   };
 }
