@@ -31,7 +31,7 @@ import sys, zipfile
 body = 'value = 1\\n' + ''.join('def f%d(a, b=1):\\n    """Adds."""\\n    return [a + b * i for i in range(%d)]\\n' % (i, i) for i in range(100))
 for name in ['bench%d' % i for i in range(4)]:
     with zipfile.ZipFile('%s/%s-1.0-py3-none-any.whl' % (sys.argv[1], name), 'w', zipfile.ZIP_DEFLATED) as wheel:
-        files = {'%s/__init__.py' % name: ''} | {'%s/part%d.py' % (name, i): body for i in range(150)}
+        files = {'%s/__init__.py' % name: ''} | {'%s/part%d.py' % (name, i): body for i in range(75)}
         info = name + '-1.0.dist-info'
         files[info + '/METADATA'] = 'Metadata-Version: 2.1\\nName: %s\\nVersion: 1.0\\n' % name
         files[info + '/WHEEL'] = 'Wheel-Version: 1.0\\nGenerator: bench\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n'

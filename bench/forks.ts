@@ -66,7 +66,7 @@ export async function runForksBench(): Promise<BenchReport> {
       }
     }
     const notes = [
-      'The set-up: a repository of 1,500 files cloned through git, four wheels of 150 modules each installed by pip; both come by `upload`. CPU is that of the whole machine, so it needs a quiet one. Bytes are what the sandboxes have written, with the layer.',
+      'The set-up: a repository of 1,500 files cloned through git, four wheels of 75 modules each installed by pip; both come by `upload`. CPU is that of the whole machine, so it needs a quiet one. Bytes are what the sandboxes have written, with the layer.',
     ];
     return { title: 'Forks: one set-up for all siblings of a group', rows, targets, notes };
   } finally {
