@@ -11,6 +11,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   ipython: async () => (await import('./ipython.ts')).runIpythonBench(),
   apptainer: async () => (await import('./apptainer.ts')).runApptainerBench(),
   'sandbox-density': async () => (await import('./sandbox-density.ts')).runSandboxDensityBench(),
+  forks: async () => (await import('./forks.ts')).runForksBench(),
   store: async () => (await import('./store.ts')).runStoreBench(),
   'request-build': async () => (await import('./request-build.ts')).runRequestBuildBench(),
   'turn-cost': async () => (await import('./turn-cost.ts')).runTurnCostBench(),

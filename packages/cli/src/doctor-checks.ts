@@ -161,7 +161,7 @@ export function checkLimits(bases: readonly CgroupBase[], isRoot: boolean): Chec
   const single = controllers.filter((controller) => !grouped.includes(controller));
   const versions = [...new Set(bases.map(({ version }) => `v${version}`))].join(' and ');
   const kept = grouped.length === 0 ? [] : [`${grouped.join(', ')} by cgroups ${versions}`];
-  const always = 'open files by rlimits, disk by tmpfs (not with Apptainer)';
+  const always = 'open files by rlimits, disk by its size';
   if (single.length === 0) return { name, level: 'ok', seen: [...kept, always].join('; ') };
   const ways = {
     cpu: 'cpu not at all',

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { access, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { access, mkdtemp, readFile, rm, watch } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -100,7 +100,7 @@ function defineOwnChanges(bed: () => Bed): void {
 }
 
 function defineFreezing({ driver }: SuiteContext, bed: () => Bed): void {
-  test('a preparation that fails fails the layer, and leaves no sandbox', async () => {
+  test('a preparation that fails fails the layer, and nothing is kept', async () => {
     const folder = join(bed().folder, 'failed');
     const prepare = async () => {
       throw new Error('not today');
@@ -123,6 +123,19 @@ function defineFreezing({ driver }: SuiteContext, bed: () => Bed): void {
     assert.ok(performance.now() - abortedAt < 1000);
   });
 
+  test('a layer that is cancelled while its files are kept is written to by nobody afterwards', async () => {
+    const folder = join(bed().folder, 'half');
+    const abort = new AbortController();
+    const prepare = async (sandbox: Sandbox) => {
+      await sandbox.runShell('mkdir many; for i in {1..2000}; do echo $i > many/$i; done', { timeoutMs });
+      // The first thing of the copy that can be seen.
+      void waitFor(bed().folder, 'half').then(() => abort.abort(new Error('enough')));
+    };
+    await assert.rejects(freezeOf(driver())({}, { folder, prepare, signal: abort.signal }), { message: 'enough' });
+    await rm(folder, { recursive: true });
+    await assert.rejects(access(folder));
+  });
+
   test('a preparation that fills its disk is told so', async () => {
     const prepare = async (sandbox: Sandbox) => {
       const { output } = await sandbox.runShell('head -c 64M /dev/zero > large', { timeoutMs });
@@ -131,4 +144,8 @@ function defineFreezing({ driver }: SuiteContext, bed: () => Bed): void {
     };
     await freezeOf(driver())({ limits: { diskMiB: 16 } }, { folder: join(bed().folder, 'full'), prepare });
   });
+}
+
+async function waitFor(folder: string, name: string): Promise<void> {
+  for await (const { filename } of watch(folder)) if (filename === name) return;
 }

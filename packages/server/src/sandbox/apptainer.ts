@@ -14,7 +14,7 @@ import { type DiskAccess, type DiskPlan, findDiskAccess, makeDiskFile, refuseSep
 import { writeExecutorFiles } from './executor-files.ts';
 import type { ImageCache, ImageLease } from './image-cache.ts';
 import { toImageSource } from './image-source.ts';
-import { freezeLayer } from './layer.ts';
+import { freezeLayer, refuseLayer } from './layer.ts';
 import { baseEnv, defaultPath } from './layout.ts';
 import { grant, openLimiter } from './limits.ts';
 import { writeNodeLibraries } from './node-libraries.ts';
@@ -70,13 +70,16 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     },
   };
   const toGranted = (spec: SandboxSpec) => {
+    refuseLayer(spec, access);
     const image = spec.image ?? config.image;
     return { ...spec, ...grant(spec, config), ...(image === undefined ? {} : { image }) };
   };
   return {
     name: 'apptainer',
     open: async (spec, options = {}) => openSandbox(launcher, toGranted(spec), options),
-    ...(access && { freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access }) }),
+    ...(access && {
+      freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access, parts: ['home', 'root/upper'] }),
+    }),
     sweep: () => sweepOrphans(runDir),
   };
 }

@@ -8,7 +8,7 @@ import { type SandboxConfig, sandboxConfig } from './config.ts';
 import { openDeviceGuard } from './device-guard.ts';
 import { findDiskAccess, renderDisk } from './disk.ts';
 import { writeExecutorFiles, writeHiddenProgram } from './executor-files.ts';
-import { freezeLayer } from './layer.ts';
+import { freezeLayer, refuseLayer } from './layer.ts';
 import { baseEnv, defaultPath } from './layout.ts';
 import { grant, openLimiter } from './limits.ts';
 import { openRunDir, openSandbox, type SandboxLauncher } from './open-sandbox.ts';
@@ -51,6 +51,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
     },
   };
   const toGranted = (spec: SandboxSpec) => {
+    refuseLayer(spec, access);
     if (spec.image !== undefined) {
       const message = `the task asks for the image ${spec.image}, and bubblewrap runs none: set sandbox.driver to apptainer`;
       throw new RolloutError('sandbox-refused', message);
@@ -60,7 +61,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
   return {
     name: 'bubblewrap',
     open: async (spec, options = {}) => openSandbox(launcher, toGranted(spec), options),
-    ...(access && { freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access }) }),
+    ...(access && { freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access, parts: ['home'] }) }),
     sweep: () => sweepOrphans(runDir),
   };
 }

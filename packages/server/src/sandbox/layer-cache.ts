@@ -70,16 +70,15 @@ export class LayerCache {
    */
   async open(plan: LayerPlan): Promise<LayerLease | undefined> {
     const { driver } = this.#options;
-    if (driver.freeze === undefined) return undefined;
+    const freeze = driver.freeze?.bind(driver);
+    if (freeze === undefined) return undefined;
     const name = await nameLayer(this.#options, plan);
     for (;;) {
-      plan.signal.throwIfAborted();
       const held = this.#held.get(name);
-      if (held) return this.#lease(name, held);
+      if (held) return this.#lease(name, held); // even when aborted: somebody must give back what was just made
+      plan.signal.throwIfAborted();
       const others = this.#making.get(name);
-      const outcome = others
-        ? await plan.uncharged(() => raceSignal(others, plan.signal))
-        : await this.#begin(name, plan, (spec, request) => driver.freeze?.(spec, request) ?? Promise.resolve());
+      const outcome = others ? await plan.uncharged(() => raceSignal(others, plan.signal)) : await this.#begin(name, plan, freeze);
       if (outcome.kind === 'failed') throw outcome.error;
     }
   }

@@ -102,7 +102,6 @@ export class WorkerBed implements AsyncDisposable {
     const shared = {
       store,
       driver,
-      layers: new LayerCache({ driver, runDir, maxBytes: 2 ** 30 }),
       conversation: await conversation,
       model: 'qwen3',
       clock: systemClock,
@@ -116,8 +115,10 @@ export class WorkerBed implements AsyncDisposable {
       names: () => builtIn.names(),
     };
     const openWorker = async () => {
+      const layers = new LayerCache({ driver, runDir, maxBytes: 2 ** 30 });
       const worker = new Worker({
         ...shared,
+        layers,
         config,
         scenarios,
         pool: stack.use(new BackendPool({ placements: store })),

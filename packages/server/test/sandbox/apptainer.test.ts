@@ -94,6 +94,20 @@ describe('apptainer', { skip }, () => {
     assert.match((await next.runShell(look, { timeoutMs })).output, /^made\nls: .*\n$/);
   });
 
+  test('where the machine gives no mounts, sandboxes write to their folders, and there are no layers', async () => {
+    const bin = join(folder, 'bin');
+    await mkdir(bin);
+    await symlink('/bin/false', join(bin, 'unshare'));
+    const { PATH } = process.env;
+    process.env.PATH = `${bin}:${PATH}`;
+    const own = await openApptainerDriver({ runDir }).finally(() => Object.assign(process.env, { PATH }));
+    assert.equal(own.freeze, undefined);
+    await assert.rejects(own.open({ image, layer: folder }), { code: 'sandbox-start-failed', message: /gives no mounts/ });
+    await using sandbox = await own.open({ image });
+    const write = 'for folder in / /usr /tmp /workspace; do echo x > $folder/new || echo $folder; done; cat /workspace/new';
+    assert.equal((await sandbox.runShell(write, { timeoutMs })).output, 'x\n');
+  });
+
   test('an image without a C library runs the executor; one without bash is told so', async () => {
     const bare = join(folder, 'bare');
     for (const name of ['dev', 'etc', 'proc', 'tmp', 'var/tmp']) await mkdir(join(bare, name), { recursive: true });
@@ -104,7 +118,10 @@ describe('apptainer', { skip }, () => {
   test('what Apptainer says when it cannot start is answered', async () => {
     await assert.rejects(driver.open({ image: '/etc/passwd' }), { code: 'sandbox-start-failed', message: /image format not recognized/ });
     const broken = await openApptainerDriver({ runDir, apptainerPath: '/no/such/apptainer' });
-    await assert.rejects(broken.open({ image }), { code: 'sandbox-start-failed', message: /\/no\/such\/apptainer: not found/ });
+    await assert.rejects(broken.open({ image }), {
+      code: 'sandbox-start-failed',
+      message: /\/no\/such\/apptainer: (not found|No such file)/,
+    });
     const other = openApptainerDriver({ runDir, nodePath: '/no/such/node' });
     await assert.rejects(other, { code: 'sandbox-start-failed', message: /libraries of \/no\/such\/node/ });
   });

@@ -1,0 +1,94 @@
+// Claims about the siblings of a group: what prepares them runs once, and each goes on by itself.
+
+import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { RolloutId } from '@millrace/protocol';
+import { probeBubblewrap } from '../../src/sandbox/bubblewrap-probe.ts';
+import { bash, finish, says, shell, WorkerBed } from './worker-bed.ts';
+
+const probe = await probeBubblewrap();
+const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
+
+const setup = 'date +%s%N > made; echo begun > own';
+const task = { setup, check: 'cat made; sort own' };
+/** What each agent does: its own line, in a file that was prepared. */
+const policy = () => says(bash('date +%s%N >> own; mkdir "mine-$(date +%s%N)"; ls -d mine-* | wc -l >> own'), finish());
+
+describe('forks', { skip }, () => {
+  /** What the check printed, line by line. */
+  async function linesOf(bed: WorkerBed, id: RolloutId): Promise<string[]> {
+    const { state, result, failure } = await bed.ended(id);
+    assert.equal(state, 'done', JSON.stringify(failure));
+    return String(result?.score.output).trim().split('\n');
+  }
+
+  test('the set-up of four siblings runs once, each begins with its files, and no one sees what another does', async () => {
+    await using bed = await WorkerBed.open({ policy: policy() });
+    await bed.startWorker();
+    const ids = await bed.submitAll(shell('g-1', task), shell('g-2', task), shell('g-3', task), shell('g-4', task));
+    const seen = await Promise.all(ids.map((id) => linesOf(bed, id)));
+    assert.equal(new Set(seen.map(([made]) => made)).size, 1);
+    assert.equal(new Set(seen.map(([, , own]) => own)).size, 4);
+    for (const [, count, , begun, ...more] of seen) assert.deepEqual([count, begun, more], ['1', 'begun', []]);
+  });
+
+  test('two workers of a node share what one of them has prepared', async () => {
+    await using bed = await WorkerBed.open({ policy: policy(), pipeline: { initSlots: 1, readySlots: 1, runSlots: 1 } });
+    await bed.startWorker();
+    await bed.startWorker();
+    const ids = await bed.submitAll(shell('w-1', task), shell('w-2', task), shell('w-3', task), shell('w-4', task));
+    const seen = await Promise.all(ids.map((id) => linesOf(bed, id)));
+    assert.equal(new Set(seen.map(([made]) => made)).size, 1);
+    assert.equal((await readdir(join(bed.runDir, 'layers'))).filter((name) => !name.endsWith('.lock')).length, 1);
+  });
+
+  test('a task that shares nothing, and one with another environment, is prepared by itself', async () => {
+    await using bed = await WorkerBed.open({ policy: policy() });
+    await bed.startWorker();
+    const alone = { ...task, share_setup: false };
+    const ids = await bed.submitAll(
+      shell('a-1', alone),
+      shell('a-2', alone),
+      shell('a-3', task),
+      shell('a-4', { ...task, env: { A: 'b' } }),
+    );
+    const seen = await Promise.all(ids.map((id) => linesOf(bed, id)));
+    assert.equal(new Set(seen.map(([made]) => made)).size, 4);
+  });
+
+  test('a set-up that fails is the failure of every sibling, with the blame of the task', async () => {
+    await using bed = await WorkerBed.open();
+    await bed.startWorker();
+    const bad = { setup: 'echo no such luck >&2; exit 3' };
+    const ids = await bed.submitAll(shell('f-1', bad), shell('f-2', bad), shell('f-3', bad));
+    for (const id of ids) {
+      const { state, failure } = await bed.ended(id);
+      assert.deepEqual([state, failure?.code, failure?.blame, failure?.stage], ['failed', 'init-failed', 'task', 'init']);
+      assert.match(failure?.message ?? '', /exit code 3: no such luck/);
+    }
+  });
+
+  test('a set-up that runs out of time fails every sibling once, as init-timeout', async () => {
+    await using bed = await WorkerBed.open();
+    await bed.startWorker();
+    const slow = (id: string) => ({ ...shell(id, { setup: 'sleep 1000' }), limits: { init_timeout_s: 2 } });
+    const ids = await bed.submitAll(slow('t-1'), slow('t-2'), slow('t-3'));
+    for (const id of ids) assert.equal((await bed.ended(id)).failure?.code, 'init-timeout');
+  });
+
+  test('when the one that prepares is cancelled, the next takes over', async () => {
+    await using bed = await WorkerBed.open({ policy: policy() });
+    await bed.startWorker();
+    const gate = { ...task, setup: `${setup}; sleep 3` };
+    const first = await bed.submit(shell('c-1', gate));
+    await bed.reach(first, 'init');
+    const others = await bed.submitAll(shell('c-2', gate), shell('c-3', gate));
+    await Promise.all(others.map((id) => bed.reach(id, 'init')));
+    await bed.store.cancel(first, { tombstoneMs: 1000 });
+    assert.equal((await bed.ended(first)).state, 'cancelled');
+    const seen = await Promise.all(others.map((id) => linesOf(bed, id)));
+    assert.equal(new Set(seen.map(([made]) => made)).size, 1);
+  });
+});

@@ -1,0 +1,195 @@
+// Claims about layers that are made once and shared: who makes, who waits, what fails, what stays and what goes.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import {
+  Expired,
+  LayerCache,
+  type LayerLease,
+  type LayerPlan,
+  type LayerRequest,
+  type Sandbox,
+  type SandboxDriver,
+} from '@millrace/server';
+
+/** A driver whose sandboxes are nothing: a preparation is what the test says, and a layer is one file of the size that it names. */
+function makeDriver(): SandboxDriver {
+  return {
+    name: 'none',
+    open: async () => assert.fail('no sandbox is needed'),
+    async freeze(_spec, { folder, prepare, signal }: LayerRequest) {
+      const aborted = Promise.withResolvers<never>();
+      signal?.addEventListener('abort', () => aborted.reject(signal.reason));
+      await Promise.race([prepare({} as Sandbox), aborted.promise]);
+      await mkdir(join(folder, 'home'), { recursive: true });
+      await writeFile(join(folder, 'home/file'), Buffer.alloc(1 << 16));
+    },
+    sweep: async () => 0,
+  };
+}
+
+interface Bed extends AsyncDisposable {
+  readonly runDir: string;
+  openCache(maxBytes?: number): LayerCache;
+  layers(): Promise<string[]>;
+}
+
+async function openBed(): Promise<Bed> {
+  const runDir = await mkdtemp(join(tmpdir(), 'layers-'));
+  return {
+    runDir,
+    openCache: (maxBytes = 2 ** 30) => new LayerCache({ driver: makeDriver(), runDir, maxBytes }),
+    layers: async () => (await readdir(join(runDir, 'layers'))).filter((name) => !name.endsWith('.lock')),
+    [Symbol.asyncDispose]: () => rm(runDir, { recursive: true, force: true }),
+  };
+}
+
+function plan(key: string, options: Partial<LayerPlan> = {}): LayerPlan {
+  return { spec: {}, key, prepare: async () => {}, signal: new AbortController().signal, uncharged: (wait) => wait(), ...options };
+}
+
+const held = async (opening: Promise<LayerLease | undefined>) => (await opening) ?? assert.fail('no layer');
+const release = (lease: LayerLease) => lease[Symbol.asyncDispose]();
+
+describe('the layer cache', () => {
+  test('prepares once for all that come at once and later, and waiting for it is not charged', async () => {
+    await using bed = await openBed();
+    const cache = bed.openCache();
+    let prepared = 0;
+    let waits = 0;
+    const gate = Promise.withResolvers<void>();
+    const prepare = async () => {
+      prepared += 1;
+      await gate.promise;
+    };
+    const uncharged = <T>(wait: () => Promise<T>) => {
+      waits += 1;
+      if (waits === 7) gate.resolve(); // two locks of the first, and five that wait for it
+      return wait();
+    };
+    const leases = await Promise.all(Array.from({ length: 6 }, () => held(cache.open(plan('a', { prepare, uncharged })))));
+    const later = await held(cache.open(plan('a', { prepare })));
+    assert.equal(prepared, 1);
+    assert.deepEqual(new Set(leases.map(({ folder }) => folder)), new Set([later.folder]));
+    await Promise.all([...leases, later].map(release));
+    await release(await held(bed.openCache().open(plan('a', { prepare }))));
+    assert.equal(prepared, 1);
+  });
+
+  test('another key, image, environment or limit is another layer', async () => {
+    await using bed = await openBed();
+    const cache = bed.openCache();
+    const specs = [{}, { env: { A: '1' } }, { env: { A: '2' } }, { image: '/x' }, { limits: { diskMiB: 5 } }, { network: 'none' as const }];
+    const leases = await Promise.all(specs.map((spec) => held(cache.open(plan('a', { spec })))));
+    leases.push(await held(cache.open(plan('b'))));
+    assert.equal(new Set(leases.map(({ folder }) => folder)).size, 7);
+    await Promise.all(leases.map(release));
+  });
+
+  test('what fails is the failure of each that waited, and is tried again by the next', async () => {
+    await using bed = await openBed();
+    const cache = bed.openCache();
+    const failing = plan('a', { prepare: () => Promise.reject(new Error('no set-up')) });
+    const ends = await Promise.allSettled(Array.from({ length: 3 }, () => cache.open(failing)));
+    assert.deepEqual(
+      ends.map((end) => end.status === 'rejected' && end.reason.message),
+      ['no set-up', 'no set-up', 'no set-up'],
+    );
+    assert.deepEqual(await bed.layers(), []);
+    await release(await held(cache.open(plan('a'))));
+  });
+
+  test('who is cancelled hands over to the next that waits; who waits and is cancelled goes alone', async () => {
+    await using bed = await openBed();
+    const cache = bed.openCache();
+    const [first, second] = [new AbortController(), new AbortController()];
+    const begun = Promise.withResolvers<void>();
+    const stuck = async () => {
+      begun.resolve();
+      await new Promise(() => {});
+    };
+    const one = cache.open(plan('a', { prepare: stuck, signal: first.signal }));
+    await begun.promise;
+    const two = cache.open(plan('a', { signal: second.signal }));
+    const three = cache.open(plan('a'));
+    second.abort(new Error('two is cancelled'));
+    await assert.rejects(two, { message: 'two is cancelled' });
+    first.abort(new Error('one is cancelled'));
+    await assert.rejects(one, { message: 'one is cancelled' });
+    await release(await held(three));
+  });
+
+  test('who runs out of time fails all that wait, rather than make each of them run out of it', async () => {
+    await using bed = await openBed();
+    const cache = bed.openCache();
+    const abort = new AbortController();
+    const prepare = async () => {
+      abort.abort(new Expired('init', 1000));
+      await new Promise(() => {});
+    };
+    const one = cache.open(plan('a', { prepare, signal: abort.signal }));
+    await Promise.all([one, cache.open(plan('a'))].map((opening) => assert.rejects(opening, Expired)));
+  });
+
+  test('too many bytes make the least recently used go, but never one that somebody stands on', async () => {
+    await using bed = await openBed();
+    const cache = bed.openCache(3 << 16);
+    const used = await held(cache.open(plan('used')));
+    for (const key of ['a', 'b', 'c']) await release(await held(cache.open(plan(key))));
+    const left = await bed.layers();
+    assert.equal(left.length, 2, left.join(' '));
+    assert.equal((await readFile(join(used.folder, 'home/file'))).length, 1 << 16);
+    await release(used);
+  });
+
+  test('a layer that another process stands on is not evicted, and one that it makes is waited for', async () => {
+    await using bed = await openBed();
+    const [mine, theirs] = [bed.openCache(1), bed.openCache(1)]; // as strange to each other as two processes are
+    let prepared = 0;
+    const prepare = async () => {
+      prepared += 1;
+    };
+    const [used] = await Promise.all([held(theirs.open(plan('a', { prepare }))), held(mine.open(plan('a', { prepare }))).then(release)]);
+    await release(await held(mine.open(plan('b'))));
+    assert.ok((await readFile(join(used.folder, 'home/file'))).length > 0);
+    assert.equal(prepared, 1);
+    await release(used);
+  });
+
+  test('what a dead process was making or has made is swept, with nothing of the living', async () => {
+    await using bed = await openBed();
+    const cache = bed.openCache();
+    await release(await held(cache.open(plan('mine'))));
+    const [kept] = await bed.layers();
+    const [made, half, gone] = ['0'.repeat(16), `${'1'.repeat(16)}.new`, `${'2'.repeat(16)}.gone`];
+    for (const name of [made, half, gone]) await mkdir(join(bed.runDir, 'layers', name, 'home'), { recursive: true });
+    await writeFile(join(bed.runDir, 'layers', made, 'meta.json'), JSON.stringify({ bytes: 1, pid: 999_999, startTicks: 1 }));
+    await cache.sweep();
+    assert.deepEqual(await bed.layers(), [kept]);
+  });
+
+  test('a maker that is killed half-way leaves nothing that the next does not make anew', async () => {
+    await using bed = await openBed();
+    const program = `
+      import { mkdir, writeFile } from 'node:fs/promises';
+      import { LayerCache } from '@millrace/server';
+      const freeze = async (_spec, { folder }) => { await mkdir(folder); await writeFile(folder + '/half', ''); console.log('half'); await new Promise(() => setInterval(() => {}, 1000)); };
+      const cache = new LayerCache({ driver: { name: 'none', freeze }, runDir: ${JSON.stringify(bed.runDir)}, maxBytes: 1e9 });
+      await cache.open({ spec: {}, key: 'a', prepare: async () => {}, signal: new AbortController().signal, uncharged: (wait) => wait() });`;
+    const maker = spawn(process.execPath, ['--input-type=module', '-e', program], {
+      cwd: import.meta.dirname,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    await once(maker.stdout, 'data');
+    const next = bed.openCache().open(plan('a'));
+    maker.kill('SIGKILL');
+    const lease = await held(next);
+    assert.deepEqual((await readdir(lease.folder)).sort(), ['home', 'meta.json']);
+    await release(lease);
+  });
+});
