@@ -19,6 +19,7 @@ export { type FakeTokens, openFakeTokens } from './fake-backend-tokens.ts';
 export type { FakeRequest } from './fake-backend-wire.ts';
 export { FakeClock } from './fake-clock.ts';
 export { fakeLogprob } from './fake-logprob.ts';
+export { type FaultReport, runFaults } from './fault-run.ts';
 export { type ModelFamily, modelFamilies, modelFolder } from './model-folders.ts';
 export {
   echoPolicy,

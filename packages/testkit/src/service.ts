@@ -17,6 +17,7 @@ export interface TestServiceOptions {
   readonly tokenizer: string;
   readonly pipeline?: Readonly<Record<string, unknown>>;
   readonly http?: Readonly<Record<string, unknown>>;
+  readonly inference?: Readonly<Record<string, unknown>>;
   readonly scenarios?: readonly string[];
 }
 
@@ -60,7 +61,7 @@ export class TestService implements AsyncDisposable {
 
   /** Starts it; the second time on the same store, folder and port. */
   async start(): Promise<void> {
-    const { workers, tokenizer, scenarios = [], pipeline = {}, http = {} } = this.#options;
+    const { workers, tokenizer, scenarios = [], pipeline = {}, http = {}, inference = {} } = this.#options;
     const config = {
       data: join(this.folder, 'data'),
       run: this.runDir,
@@ -68,6 +69,7 @@ export class TestService implements AsyncDisposable {
       scenarios,
       workers,
       pipeline,
+      inference,
       http: { ...http, port: this.#port },
     };
     const path = join(this.folder, 'millrace.json');
