@@ -128,6 +128,7 @@ async function generateFrom({ backend, conversation }: Bed, ids: readonly number
   return tokenIds;
 }
 
+/** With a gate a turn is streamed, as it is in a worker: it may be cut. */
 function openGate(): PolicyGate {
   const gate = new PolicyGate();
   gate.tell({ state: 'running', pause: 0, flushes: 0, policyVersion: 0 });
@@ -137,7 +138,7 @@ function openGate(): PolicyGate {
 function begin({ pool }: Bed, tokenIds: ArrayLike<number>): Session {
   const ledger = new Ledger();
   ledger.appendPrompt({ tokenIds, text: '', messages: [] });
-  return new Session({ ledger, pool, sessionId: 'bench', ...(process.env.GATE ? { gate: openGate() } : {}) });
+  return new Session({ ledger, pool, sessionId: 'bench', gate: openGate() });
 }
 
 async function sampleOnce(session: Session, { conversation }: Bed): Promise<Int32Array> {

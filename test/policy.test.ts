@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { RolloutView } from '@millrace/protocol';
+import { processReply, type RolloutView } from '@millrace/protocol';
 import { openFakeBackend, openFakeTokens, qwen3Folder, scriptedPolicy, TestService } from '@millrace/testkit';
 
 const tokens = await openFakeTokens();
@@ -51,8 +51,7 @@ test("ProRL Agent's clear-then-add refuses no submission: rollouts wait for the 
   const post = async (path: string, body: unknown = {}) => {
     const headers = { 'content-type': 'application/json' };
     const reply = await fetch(new URL(path, service.url), { method: 'POST', body: JSON.stringify(body), headers });
-    const body: { reward?: number } = await reply.json();
-    return { status: reply.status, body };
+    return { status: reply.status, body: await reply.json() };
   };
   const process = (id: number) => {
     const prompt = [{ role: 'user', content: '1 + 1 = ?' }];
@@ -70,7 +69,7 @@ test("ProRL Agent's clear-then-add refuses no submission: rollouts wait for the 
   await reachRun(service, 2);
   await using fresh = await openFakeBackend({ policy, tokens });
   await post('/add_llm_server', { address: `${fresh.url}/v1` });
-  for (const { status, body } of await Promise.all([first, second])) assert.deepEqual([status, body.reward], [200, 1]);
+  for (const { status, body } of await Promise.all([first, second])) assert.deepEqual([status, processReply.parse(body).reward], [200, 1]);
   assert.equal(fresh.generations, 2);
 });
 
