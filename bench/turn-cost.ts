@@ -212,7 +212,7 @@ function judge(rows: readonly BenchRow[]): { claim: string; kept: boolean }[] {
 }
 
 function describeTurn(): string {
-  return `A turn samples ${tokensPerTurn} tokens and observes about ${observationTokens}. The fake backend is another process with no latency; wall time includes its reading of the whole prompt.`;
+  return `A turn samples ${tokensPerTurn} tokens, streamed because it may be cut, and observes about ${observationTokens}. The fake backend is another process with no latency; wall time includes its reading of the whole prompt.`;
 }
 
 if (import.meta.main) process.stdout.write(renderReport(await runTurnCostBench()));

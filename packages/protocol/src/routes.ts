@@ -44,6 +44,11 @@ function json(description: string, schema: ZodType): RouteReply {
   return { description, content: { 'application/json': schema } };
 }
 
+function waitQuery(what: string) {
+  const seconds = z.coerce.number().min(0).max(longestWaitSeconds).default(0);
+  return z.strictObject({ wait: seconds.describe(`Seconds to wait for ${what} before answering as it stands.`) });
+}
+
 const intakeErrors = ['body-too-large', 'unsupported-media-type', 'too-busy', 'not-running'] as const;
 const bodyErrors = ['body-too-large', 'unsupported-media-type'] as const;
 
@@ -78,14 +83,7 @@ export const routes = {
     tag: 'rollouts',
     summary: 'One rollout: its state and, once it has ended, its result.',
     params: rolloutParams,
-    query: z.strictObject({
-      wait: z.coerce
-        .number()
-        .min(0)
-        .max(longestWaitSeconds)
-        .default(0)
-        .describe('Seconds to wait for its end before answering as it stands.'),
-    }),
+    query: waitQuery('its end'),
     replies: { 200: json('The rollout as it stands.', rolloutView) },
     errors: ['not-found'],
   },
@@ -160,14 +158,7 @@ export const routes = {
     path: '/v1/policy/pause',
     tag: 'policy',
     summary: 'Stop sampling, so that the weights can be changed. Rollouts wait, uncharged; submissions go on.',
-    query: z.strictObject({
-      wait: z.coerce
-        .number()
-        .min(0)
-        .max(longestWaitSeconds)
-        .default(0)
-        .describe('Seconds to wait until nothing is sampled any more before answering as it stands.'),
-    }),
+    query: waitQuery('nothing to be sampled any more'),
     body: pauseRequest,
     replies: { 200: json('The policy as it stands.', policyView) },
     errors: [...bodyErrors],
