@@ -137,6 +137,7 @@ async function generateFrom({ backend, conversation }: Bed, ids: readonly number
   return tokenIds;
 }
 
+/** With a gate a turn is streamed, as it is in a worker: it may be cut. */
 function openGate(): PolicyGate {
   const gate = new PolicyGate();
   gate.tell({ state: 'running', pause: 0, flushes: 0, policyVersion: 0 });
@@ -146,7 +147,7 @@ function openGate(): PolicyGate {
 function begin({ pool }: Bed, tokenIds: ArrayLike<number>): Session {
   const ledger = new Ledger();
   ledger.appendPrompt({ tokenIds, text: '', messages: [] });
-  return new Session({ ledger, pool, sessionId: 'bench', ...(process.env.GATE ? { gate: openGate() } : {}) });
+  return new Session({ ledger, pool, sessionId: 'bench', gate: openGate() });
 }
 
 async function sampleOnce(session: Session, { conversation }: Bed): Promise<Int32Array> {
@@ -220,7 +221,7 @@ function judge(rows: readonly BenchRow[]): { claim: string; kept: boolean }[] {
 }
 
 function describeTurn(): string {
-  return `A turn samples ${tokensPerTurn} tokens and observes about ${observationTokens}. The fake backend is another process with no latency; wall time includes its reading of the whole prompt.`;
+  return `A turn samples ${tokensPerTurn} tokens, streamed because it may be cut, and observes about ${observationTokens}. The fake backend is another process with no latency; wall time includes its reading of the whole prompt.`;
 }
 
 if (import.meta.main) process.stdout.write(renderReport(await runTurnCostBench()));

@@ -72,7 +72,7 @@ export interface Client extends AsyncDisposable {
   status(options?: Waiting): Promise<ServiceStatus>;
   readonly policy: {
     get(options?: Waiting): Promise<PolicyView>;
-    /** Resolves when nothing is sampled any more, or when somebody has resumed meanwhile. */
+    /** Asks until nothing is sampled any more. */
     pause(pause?: PauseInput, options?: Waiting): Promise<PolicyView>;
     /** Sampling goes on under the version named, which is then that of all backends. */
     resume(resume?: ResumeInput, options?: Waiting): Promise<PolicyView>;

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { ackReply, ackRequest, appendTasksRequest, batchList, batchRequest, batchStates, batchView, groupPage } from './batch.ts';
 import { groupsMediaType } from './group-binary.ts';
 import { batchId, seriesId } from './ids.ts';
-import { bodyErrors, json, longestWaitSeconds, mostListed, type Route } from './route.ts';
+import { bodyErrors, json, longestWaitSeconds, mostListed, type Route, waitQuery } from './route.ts';
 
 const batchParams = z.strictObject({ id: batchId });
 const wait = z.coerce.number().min(0).max(longestWaitSeconds).default(0);
@@ -39,7 +39,7 @@ export const batchRoutes = {
     tag: 'batches',
     summary: 'One batch: its state, its groups by state, and what was wasted.',
     params: batchParams,
-    query: z.strictObject({ wait: wait.describe('Seconds to wait for its end before answering as it stands.') }),
+    query: waitQuery('its end'),
     replies: { 200: json('The batch as it stands.', batchView) },
     errors: ['not-found'],
   },

@@ -1,8 +1,7 @@
 // The rows of the route table that belong to the policy's weights: look, pause, resume.
 
-import { z } from 'zod';
 import { pauseRequest, policyView, resumeRequest } from './policy.ts';
-import { bodyErrors, json, longestWaitSeconds, type Route } from './route.ts';
+import { bodyErrors, json, type Route, waitQuery } from './route.ts';
 
 export const policyRoutes = {
   getPolicy: {
@@ -18,14 +17,7 @@ export const policyRoutes = {
     path: '/v1/policy/pause',
     tag: 'policy',
     summary: 'Stop sampling, so that the weights can be changed. Rollouts wait, uncharged; submissions go on.',
-    query: z.strictObject({
-      wait: z.coerce
-        .number()
-        .min(0)
-        .max(longestWaitSeconds)
-        .default(0)
-        .describe('Seconds to wait until nothing is sampled any more before answering as it stands.'),
-    }),
+    query: waitQuery('nothing to be sampled any more'),
     body: pauseRequest,
     replies: { 200: json('The policy as it stands.', policyView) },
     errors: [...bodyErrors],

@@ -1,6 +1,6 @@
 // One row of the route table, and what its rows have in common.
 
-import type { ZodObject, ZodType } from 'zod';
+import { type ZodObject, type ZodType, z } from 'zod';
 import type { ErrorCode } from './error.ts';
 
 export interface RouteReply {
@@ -30,4 +30,9 @@ export const bodyErrors = ['body-too-large', 'unsupported-media-type'] as const;
 
 export function json(description: string, schema: ZodType): RouteReply {
   return { description, content: { 'application/json': schema } };
+}
+
+export function waitQuery(what: string) {
+  const seconds = z.coerce.number().min(0).max(longestWaitSeconds).default(0);
+  return z.strictObject({ wait: seconds.describe(`Seconds to wait for ${what} before answering as it stands.`) });
 }

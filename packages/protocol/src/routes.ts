@@ -8,7 +8,7 @@ import { backendId, groupId, rolloutId } from './ids.ts';
 import { policyRoutes } from './policy-routes.ts';
 import { llmServerRequest, processReply, processRequest, prorlCancelRequest, prorlReply, prorlStatus } from './prorl.ts';
 import { cancelReply, rolloutList, rolloutStates, rolloutView, submitReply, submitRequest } from './rollout.ts';
-import { bodyErrors, intakeErrors, json, longestWaitSeconds, mostListed, type Route } from './route.ts';
+import { bodyErrors, intakeErrors, json, mostListed, type Route, waitQuery } from './route.ts';
 import { trajectoryView } from './trajectory.ts';
 import { trajectoryMediaType } from './trajectory-binary.ts';
 import { serviceStatus } from './worker.ts';
@@ -50,14 +50,7 @@ export const routes = {
     tag: 'rollouts',
     summary: 'One rollout: its state and, once it has ended, its result.',
     params: rolloutParams,
-    query: z.strictObject({
-      wait: z.coerce
-        .number()
-        .min(0)
-        .max(longestWaitSeconds)
-        .default(0)
-        .describe('Seconds to wait for its end before answering as it stands.'),
-    }),
+    query: waitQuery('its end'),
     replies: { 200: json('The rollout as it stands.', rolloutView) },
     errors: ['not-found'],
   },

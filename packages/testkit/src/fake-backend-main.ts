@@ -1,13 +1,15 @@
 // The fake backend as a process of its own, so that benchmarks do not measure it. Prints one JSON line with its url, and ends
-// with the process that started it, where that one holds an IPC channel.
+// with the process that started it, where that one holds an IPC channel, over which it is told of new weights and of faults.
 //
 //   node fake-backend-main.ts --policy fixed --turns 3 --tokens-per-turn 64 --latency 200
 
 import { resolve } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { openFakeBackend } from './fake-backend.ts';
 import { longTailLatency } from './fake-backend-faults.ts';
+import type { FakeBackendOrder } from './fake-backend-process.ts';
 import { echoPolicy, fixedPolicy, type Policy } from './policy.ts';
 
 const { values } = parseArgs({
@@ -19,6 +21,8 @@ const { values } = parseArgs({
     'tokens-per-turn': { type: 'string', default: '64' },
     /** Milliseconds; `long-tail:200` has 200 as its median. */
     latency: { type: 'string', default: '0' },
+    'token-ms': { type: 'string', default: '0' },
+    weights: { type: 'string', default: '0' },
     model: { type: 'string', default: 'fake' },
   },
 });
@@ -36,9 +40,21 @@ const backend = await openFakeBackend({
   policy: await choosePolicy(),
   port: Number(values.port),
   latencyMs: longTail === undefined ? Number(values.latency) : longTailLatency({ medianMs: Number(longTail) }),
+  tokenMs: Number(values['token-ms']),
+  weights: Number(values.weights),
   model: values.model,
   maxModelLen: 10_000_000,
   keep: 0,
+});
+process.on('message', async ({ weights, fault }: FakeBackendOrder) => {
+  const inFlight = backend.inFlight;
+  if (weights !== undefined) {
+    // Callers that have hung up are noticed a moment later.
+    while (backend.inFlight > 0) await setImmediate();
+    backend.setWeights(weights);
+  }
+  if (fault !== undefined) backend.setFaults(fault === null ? undefined : () => fault);
+  process.send?.({ inFlight });
 });
 process.once('disconnect', () => process.exit());
 process.once('SIGTERM', () => process.exit());

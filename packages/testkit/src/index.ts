@@ -20,6 +20,7 @@ export type { FakeRequest } from './fake-backend-wire.ts';
 export { FakeClock } from './fake-clock.ts';
 export { fakeLogprob } from './fake-logprob.ts';
 export type { TokenizerDialect } from './fake-tokenizer.ts';
+export { type FaultReport, runFaults } from './fault-run.ts';
 export { findLlamaServer, type LlamaServer, type LlamaServerOptions, openLlamaServer, skipWithoutLlamaServer } from './llama-server.ts';
 export { type ModelFamily, modelFamilies, modelFolder } from './model-folders.ts';
 export {

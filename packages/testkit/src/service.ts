@@ -19,6 +19,7 @@ export interface TestServiceOptions {
   readonly http?: Readonly<Record<string, unknown>>;
   readonly sampling?: Readonly<Record<string, unknown>>;
   readonly sandbox?: Readonly<Record<string, unknown>>;
+  readonly inference?: Readonly<Record<string, unknown>>;
   readonly scenarios?: readonly string[];
 }
 
@@ -62,7 +63,7 @@ export class TestService implements AsyncDisposable {
 
   /** Starts it; the second time on the same store, folder and port. */
   async start(): Promise<void> {
-    const { workers, tokenizer, scenarios = [], pipeline = {}, http = {}, sampling, sandbox = {} } = this.#options;
+    const { workers, tokenizer, scenarios = [], pipeline = {}, http = {}, sampling = {}, sandbox = {}, inference = {} } = this.#options;
     const config = {
       data: join(this.folder, 'data'),
       run: this.runDir,
@@ -72,6 +73,7 @@ export class TestService implements AsyncDisposable {
       pipeline,
       sampling,
       sandbox,
+      inference,
       http: { ...http, port: this.#port },
     };
     const path = join(this.folder, 'millrace.json');

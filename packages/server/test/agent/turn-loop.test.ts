@@ -127,3 +127,24 @@ test('an answer that does not fit either, none, or one without a turn since ends
   const { stop } = await run(() => ({ text: renderCall('repeat', { text: 'x', times: 1 }) }), { faults, compact });
   assert.deepEqual([stop.stopReason, asked], ['context_overflow', 1]);
 });
+
+test('a turn that the server cut twice is read as one: a call that begins in one part ends in another', async () => {
+  const { stop, tally, ledger } = await run(
+    ({ turn }) => ({ text: turn === 0 ? `Ünïcödé 😀 ${renderCall('repeat', { text: 'a', times: 3 })}` : 'done' }),
+    { faults: ['abort', 'abort'] },
+  );
+  assert.deepEqual([stop.stopReason, tally.turns, tally.malformedCalls], ['completed', 2, 0]);
+  const sampled = ledger.segments.filter(({ kind }) => kind === 'sampled');
+  assert.deepEqual(
+    sampled.map(({ turn, finish_reason, messages }) => [turn, finish_reason, messages.length]),
+    [
+      [1, 'abort', 0],
+      [1, 'abort', 0],
+      [1, 'stop', 1],
+      [2, 'stop', 1],
+    ],
+  );
+  assert.equal(sampled[2]?.messages[0]?.content.trim(), 'Ünïcödé 😀');
+  assert.deepEqual(sampled[2]?.messages[0]?.tool_calls?.[0]?.arguments, { text: 'a', times: 3 });
+  assert.match(ledger.segments.find(({ kind }) => kind === 'observation')?.text ?? '', /aaa/);
+});
