@@ -4,7 +4,7 @@
 import type { Event } from '@millrace/protocol';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { type FillDeps, refillBatch, settleGroups } from './fill-batch.ts';
+import { type FillDeps, fillBatch } from './fill-batch.ts';
 import { readPresentVersion } from './present-version.ts';
 
 export type KeeperDeps = FillDeps & { readonly clock: Clock; readonly log: Log };
@@ -36,15 +36,17 @@ export class BatchKeeper implements AsyncDisposable {
   /** One look at every open batch, the oldest first. Answers whether something changed. */
   async look(): Promise<boolean> {
     const { store } = this.#deps;
-    const ids = (await store.openBatches()).map(({ id }) => id);
-    this.#idle = ids.length === 0;
+    const [batches, present] = await Promise.all([store.openBatches(), readPresentVersion(store)]);
+    this.#idle = batches.length === 0;
     let changed = false;
-    for (const id of ids) {
+    for (const batch of batches) {
       try {
-        changed = (await this.#lookAt(id)) || changed;
+        const [open, load] = await Promise.all([store.openGroups(batch.id), store.load()]);
+        changed = (await fillBatch({ batch, open, load, present }, this.#deps)) || changed;
       } catch (error) {
         // One batch that cannot go on, for want of its task file say, must not stop the others.
-        this.#deps.log.error('batch-stuck', { batch: id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+        const seen = error instanceof Error ? (error.stack ?? error.message) : String(error);
+        this.#deps.log.error('batch-stuck', { batch: batch.id, error: seen });
       }
     }
     return changed;
@@ -54,16 +56,6 @@ export class BatchKeeper implements AsyncDisposable {
     this.#closed = true;
     this.#stopPoll();
     await this.#working;
-  }
-
-  async #lookAt(id: string): Promise<boolean> {
-    const { store } = this.#deps;
-    const read = async () => (await store.openBatches()).find((batch) => batch.id === id);
-    const [before, present] = await Promise.all([read(), readPresentVersion(store)]);
-    if (before === undefined) return false;
-    const settled = await settleGroups({ batch: before, present }, store);
-    const batch = settled ? await read() : before;
-    return (batch !== undefined && (await refillBatch({ batch, present }, this.#deps))) || settled;
   }
 
   #wake(): void {
