@@ -3,7 +3,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { BatchKeeper, openSqliteStore, silentLog, type Scenario, type Store, TaskFiles } from '@millrace/server';
+import { BatchKeeper, openSqliteStore, type Scenario, type Store, silentLog, TaskFiles } from '@millrace/server';
 import { FakeClock, makeBatch, SimulatedPipeline, toBatch } from '@millrace/testkit';
 import { z } from 'zod';
 import type { Cost } from './batch-baselines.ts';
@@ -54,7 +54,9 @@ async function runBatch({ store, clock, pipeline, keeper }: Bed, plan: Simulatio
   const id = toBatch(`b${index}`);
   const before = { ...pipeline.spent, ms: clock.now() };
   const source = { file: 'stream', cursor: 'stream' };
-  await store.createBatch(makeBatch(id, { group_size: groupSize, target: plan.target, count: 0, source, ...(plan.series ? { series: 's' } : {}) }));
+  await store.createBatch(
+    makeBatch(id, { group_size: groupSize, target: plan.target, count: 0, source, ...(plan.series ? { series: 's' } : {}) }),
+  );
   for (;;) {
     while (await keeper.look());
     await pipeline.stopCancelled();

@@ -2,7 +2,7 @@
 // nothing that is not in the store, so whoever starts after it goes on where it stopped.
 
 import type { Event } from '@millrace/protocol';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { type FillDeps, fillBatch } from './fill-batch.ts';
 import { readPresentVersion } from './present-version.ts';
@@ -10,13 +10,15 @@ import { readPresentVersion } from './present-version.ts';
 export type KeeperDeps = FillDeps & { readonly clock: Clock; readonly log: Log };
 
 const pollMs = 1000;
+/** A look so short needs no rest. */
+const briefMs = 10;
 
 export class BatchKeeper implements AsyncDisposable {
   readonly #deps: KeeperDeps;
   #again = false;
   #working: Promise<void> | undefined;
   #stopPoll: () => void = () => {};
-  #closed = false;
+  readonly #closing = new AbortController();
   #idle = false;
 
   constructor(deps: KeeperDeps) {
@@ -24,7 +26,7 @@ export class BatchKeeper implements AsyncDisposable {
   }
 
   start(): void {
-    if (this.#closed) return;
+    if (this.#closing.signal.aborted) return;
     this.#wake();
     this.#stopPoll = this.#deps.clock.after(pollMs, () => this.start());
   }
@@ -53,7 +55,7 @@ export class BatchKeeper implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort();
     this.#stopPoll();
     await this.#working;
   }
@@ -63,11 +65,20 @@ export class BatchKeeper implements AsyncDisposable {
     this.#working ??= this.#work();
   }
 
+  /** Looks take at most half of the time: what ends meanwhile is seen by the next one, all at once. */
+  async #rest(tookMs: number): Promise<void> {
+    if (tookMs < briefMs) return;
+    await sleep(tookMs, { clock: this.#deps.clock, signal: this.#closing.signal }).catch(() => {}); // Closing ends the rest.
+  }
+
   async #work(): Promise<void> {
+    const { clock } = this.#deps;
     try {
-      while (this.#again && !this.#closed) {
+      while (this.#again && !this.#closing.signal.aborted) {
         this.#again = false;
+        const startedAt = clock.monotonic();
         if (await this.look()) this.#again = true;
+        await this.#rest(clock.monotonic() - startedAt);
       }
     } catch (error) {
       this.#deps.log.error('batches-unkept', { error: String(error) }); // The poll tries again.
