@@ -66,10 +66,10 @@ export class SimulatedPipeline {
         course: goes,
         version: version?.() ?? 0,
         startMs,
-        endMs: startMs + goes.seconds * 1000,
+        endMs: startMs + Math.ceil(goes.seconds * 1000),
       });
     }
-    await Promise.all(claims.flatMap((claim) => (['ready', 'run', 'evaluate'] as const).map((to) => store.move(claim, to))));
+    await Promise.all(claims.flatMap((claim) => (['ready', 'run'] as const).map((to) => store.move(claim, to))));
   }
 
   /** What was asked to stop is over now. */
@@ -111,7 +111,10 @@ export class SimulatedPipeline {
       policy_versions: { first: version, last: version },
       timings: { ...base.timings, init_ms: 0, run_ms: seconds * 1000, evaluate_ms: 0 },
     };
-    await this.#options.store.finish(claim, toEnding(claim, state, result));
+    const { store } = this.#options;
+    const moved = state === 'done' ? store.move(claim, 'evaluate') : undefined;
+    const finished = store.finish(claim, toEnding(claim, state, result));
+    await Promise.all([moved, finished]);
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { describe } from 'node:test';
 import type { OpenBed } from './store-bed.ts';
+import { defineBatchTests } from './store-suite-batches.ts';
 import { defineCallerTests } from './store-suite-callers.ts';
 import { defineClaimTests } from './store-suite-claims.ts';
 import { defineLogTests } from './store-suite-log.ts';
@@ -17,5 +18,6 @@ export function defineStoreSuite(name: string, openBed: OpenBed): void {
     definePlacementTests(openBed);
     defineLogTests(openBed);
     definePolicyTests(openBed);
+    defineBatchTests(openBed);
   });
 }

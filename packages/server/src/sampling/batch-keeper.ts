@@ -2,21 +2,23 @@
 // nothing that is not in the store, so whoever starts after it goes on where it stopped.
 
 import type { Event } from '@millrace/protocol';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { type FillDeps, refillBatch, settleGroups } from './fill-batch.ts';
+import { type FillDeps, fillBatch } from './fill-batch.ts';
 import { readPresentVersion } from './present-version.ts';
 
 export type KeeperDeps = FillDeps & { readonly clock: Clock; readonly log: Log };
 
 const pollMs = 1000;
+/** A look so short needs no rest. */
+const briefMs = 10;
 
 export class BatchKeeper implements AsyncDisposable {
   readonly #deps: KeeperDeps;
   #again = false;
   #working: Promise<void> | undefined;
   #stopPoll: () => void = () => {};
-  #closed = false;
+  readonly #closing = new AbortController();
   #idle = false;
 
   constructor(deps: KeeperDeps) {
@@ -24,7 +26,7 @@ export class BatchKeeper implements AsyncDisposable {
   }
 
   start(): void {
-    if (this.#closed) return;
+    if (this.#closing.signal.aborted) return;
     this.#wake();
     this.#stopPoll = this.#deps.clock.after(pollMs, () => this.start());
   }
@@ -36,34 +38,26 @@ export class BatchKeeper implements AsyncDisposable {
   /** One look at every open batch, the oldest first. Answers whether something changed. */
   async look(): Promise<boolean> {
     const { store } = this.#deps;
-    const ids = (await store.openBatches()).map(({ id }) => id);
-    this.#idle = ids.length === 0;
+    const [batches, present] = await Promise.all([store.openBatches(), readPresentVersion(store)]);
+    this.#idle = batches.length === 0;
     let changed = false;
-    for (const id of ids) {
+    for (const batch of batches) {
       try {
-        changed = (await this.#lookAt(id)) || changed;
+        const [open, load] = await Promise.all([store.openGroups(batch.id), store.load()]);
+        changed = (await fillBatch({ batch, open, load, present }, this.#deps)) || changed;
       } catch (error) {
         // One batch that cannot go on, for want of its task file say, must not stop the others.
-        this.#deps.log.error('batch-stuck', { batch: id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+        const seen = error instanceof Error ? (error.stack ?? error.message) : String(error);
+        this.#deps.log.error('batch-stuck', { batch: batch.id, error: seen });
       }
     }
     return changed;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort();
     this.#stopPoll();
     await this.#working;
-  }
-
-  async #lookAt(id: string): Promise<boolean> {
-    const { store } = this.#deps;
-    const read = async () => (await store.openBatches()).find((batch) => batch.id === id);
-    const [before, present] = await Promise.all([read(), readPresentVersion(store)]);
-    if (before === undefined) return false;
-    const settled = await settleGroups({ batch: before, present }, store);
-    const batch = settled ? await read() : before;
-    return (batch !== undefined && (await refillBatch({ batch, present }, this.#deps))) || settled;
   }
 
   #wake(): void {
@@ -71,11 +65,20 @@ export class BatchKeeper implements AsyncDisposable {
     this.#working ??= this.#work();
   }
 
+  /** Looks take at most half of the time: what ends meanwhile is seen by the next one, all at once. */
+  async #rest(tookMs: number): Promise<void> {
+    if (tookMs < briefMs) return;
+    await sleep(tookMs, { clock: this.#deps.clock, signal: this.#closing.signal }).catch(() => {}); // Closing ends the rest.
+  }
+
   async #work(): Promise<void> {
+    const { clock } = this.#deps;
     try {
-      while (this.#again && !this.#closed) {
+      while (this.#again && !this.#closing.signal.aborted) {
         this.#again = false;
+        const startedAt = clock.monotonic();
         if (await this.look()) this.#again = true;
+        await this.#rest(clock.monotonic() - startedAt);
       }
     } catch (error) {
       this.#deps.log.error('batches-unkept', { error: String(error) }); // The poll tries again.

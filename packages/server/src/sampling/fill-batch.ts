@@ -12,16 +12,21 @@ import { countToBegin, type RefillView } from './refill.ts';
 
 export type FillDeps = DrawDeps;
 
-/** The batch as it was read just before, and the weights of the moment. */
+/** What was read just before: a batch with its open groups, the load of the stages, and the policy version that is present. */
 export interface Moment {
   readonly batch: OpenBatch;
+  readonly open: readonly OpenGroup[];
+  readonly load: RefillView['load'];
   readonly present: number | undefined;
 }
 
-/** Answers whether something changed that makes another look worth while. */
-export async function settleGroups({ batch, present }: Moment, store: Store): Promise<boolean> {
-  const groups = await store.openGroups(batch.id);
-  const changes = groups.map((group) => settle(group, { batch, present }, store));
+/** Answers whether something changed, so that another look is worth while. */
+export async function fillBatch(moment: Moment, deps: FillDeps): Promise<boolean> {
+  return (await settleGroups(moment, deps.store)) || (await refillBatch(moment, deps));
+}
+
+async function settleGroups(moment: Moment, store: Store): Promise<boolean> {
+  const changes = moment.open.map((group) => settle(group, moment, store));
   return (await Promise.all(changes)).includes(true);
 }
 
@@ -71,14 +76,14 @@ function isPending({ state, stopping }: Sibling): boolean {
 }
 
 /** Begins groups where there is room; ends the batch when nothing is open and nothing can be begun. */
-export async function refillBatch({ batch, present }: Moment, deps: FillDeps): Promise<boolean> {
+async function refillBatch(moment: Moment, deps: FillDeps): Promise<boolean> {
+  const { batch, open, load, present } = moment;
   const { store } = deps;
   const { plan } = batch;
   if (!mayBegin(plan, present)) return false;
-  const [open, load] = await Promise.all([store.openGroups(batch.id), store.load()]);
   const most = Math.min(countToBegin(toRefillView(batch, open, load)), (plan.max_open_groups ?? Number.POSITIVE_INFINITY) - open.length);
   if (most <= 0) return false;
-  const { taken, renewed } = await takeKept({ batch, present }, most, store);
+  const { taken, renewed } = await takeKept(moment, most, store);
   if (renewed > 0) return true;
   const left = Math.min(most - taken, (plan.max_groups ?? Number.POSITIVE_INFINITY) - batch.begun);
   const begun = left > 0 ? await beginGroups(batch, left, deps) : 0;
@@ -87,7 +92,7 @@ export async function refillBatch({ batch, present }: Moment, deps: FillDeps): P
   return over && (await store.endBatch(batch.id, 'short'));
 }
 
-export function toRefillView(batch: OpenBatch, open: readonly OpenGroup[], load: RefillView['load']): RefillView {
+function toRefillView(batch: OpenBatch, open: readonly OpenGroup[], load: RefillView['load']): RefillView {
   const { plan } = batch;
   return {
     target: plan.target,

@@ -21,7 +21,7 @@ export interface RefillView {
 }
 
 /** What a share is taken to be before anything was seen, and after how many groups what was seen weighs as much. */
-const firstShare = 0.7;
+const firstShare = 0.85;
 const firstWeight = 2;
 const seriesWeight = 16;
 /** Of the doubt about the open groups, how many standard deviations are covered by more groups. */

@@ -140,7 +140,6 @@ export function settleGroup(session: Session, settlement: Settlement): boolean {
 interface SiblingRow {
   readonly group_id: GroupId;
   readonly task_index: number;
-  readonly task: string;
   readonly replacements: number;
   readonly group_created_at: number;
   readonly id: RolloutId;
@@ -150,30 +149,32 @@ interface SiblingRow {
   readonly first_version: number | null;
 }
 
-const siblingRows = `SELECT g.id AS group_id, g.task_index, g.task, g.replacements, g.created_at AS group_created_at, r.id, r.state, r.cancel_asked,
-  json_extract(r.result, '$.reward') AS reward, json_extract(r.result, '$.policy_versions.first') AS first_version
-  FROM batch_groups g JOIN siblings s ON s.group_seq = g.seq JOIN rollouts r ON r.seq = s.seq`;
+const siblingColumns = `g.id AS group_id, g.task_index, g.replacements, g.created_at AS group_created_at, r.id, r.state, r.cancel_asked,
+  json_extract(r.result, '$.reward') AS reward, json_extract(r.result, '$.policy_versions.first') AS first_version`;
+const siblingRows = `batch_groups g JOIN siblings s ON s.group_seq = g.seq JOIN rollouts r ON r.seq = s.seq`;
 const byEnding = 'ORDER BY g.seq, r.ended_at IS NULL, r.ended_at, r.seq';
 
 export function openGroups(session: Session, batch: BatchId): OpenGroup[] {
   const where = "WHERE g.state = 'open' AND g.batch_seq = (SELECT seq FROM batches WHERE id = ?)";
-  return toGroups(session.all<SiblingRow>(`${siblingRows} ${where} ${byEnding}`, batch)).map(({ task: _, ...group }) => group);
+  return toGroups(session.all<SiblingRow>(`SELECT ${siblingColumns} FROM ${siblingRows} ${where} ${byEnding}`, batch));
 }
 
 export function keptGroups(session: Session, request: { readonly batch: BatchId; readonly limit: number }): KeptGroup[] {
   const where = `WHERE g.state = 'surplus' AND g.batch_seq IN (SELECT before.seq FROM batches AS mine JOIN batches AS before USING (series)
     WHERE mine.id = ? AND before.seq <> mine.seq AND before.state <> 'open' AND before.recipe = mine.recipe)`;
-  const groups = toGroups(session.all<SiblingRow>(`${siblingRows} ${where} ${byEnding}`, request.batch));
-  const worth = ({ siblings }: KeptGroup) => siblings.filter(({ reward, state }) => reward !== undefined || state === 'run').length;
-  return groups.toSorted((a, b) => worth(b) - worth(a)).slice(0, request.limit);
+  const sql = `SELECT ${siblingColumns} FROM ${siblingRows} ${where} ${byEnding}`;
+  const groups = toGroups(session.all<SiblingRow>(sql, request.batch));
+  const worth = ({ siblings }: OpenGroup) => siblings.filter(({ reward, state }) => reward !== undefined || state === 'run').length;
+  const best = groups.toSorted((a, b) => worth(b) - worth(a)).slice(0, request.limit);
+  return best.map((group) => ({ ...group, task: groupTask(session, group.id) ?? {} }));
 }
 
-function toGroups(rows: readonly SiblingRow[]): KeptGroup[] {
+function toGroups(rows: readonly SiblingRow[]): OpenGroup[] {
   return [...Map.groupBy(rows, ({ group_id }) => group_id)].flatMap(([id, siblings]) => {
     const [first] = siblings;
     if (!first) return [];
     const { task_index: taskIndex, replacements, group_created_at: createdAtMs } = first;
-    return [{ id, taskIndex, replacements, createdAtMs, task: JSON.parse(first.task), siblings: siblings.map(toSibling) }];
+    return [{ id, taskIndex, replacements, createdAtMs, siblings: siblings.map(toSibling) }];
   });
 }
 

@@ -1,0 +1,65 @@
+// What batches are compared with, on the same stream of tasks: sample-filter-repeat, fixed over-sampling, and an oracle that knows
+// beforehand how far into the stream it must sample.
+
+import { taskOf, type World } from './batch-worlds.ts';
+
+export interface Cost {
+  readonly seconds: number;
+  /** Sampled, also by rollouts that were stopped. */
+  readonly rolloutSeconds: number;
+  readonly tokens: number;
+  /** How many tasks of the stream were used up. */
+  readonly tasks: number;
+}
+
+/** Samples `target` tasks, waits for all, keeps the informative ones, and repeats until there are enough. */
+export function sampleFilterRepeat(world: World, target: number, from: number): Cost {
+  return repeat(world, { target, from, perRound: target });
+}
+
+/** The same with twice the tasks in each round. */
+export function overSample(world: World, target: number, from: number): Cost {
+  return repeat(world, { target, from, perRound: 2 * target });
+}
+
+function repeat(world: World, plan: { readonly target: number; readonly from: number; readonly perRound: number }): Cost {
+  let [found, seconds, rolloutSeconds, tokens, at] = [0, 0, 0, 0, plan.from];
+  while (found < plan.target) {
+    const round = schedule(world, at, plan.perRound);
+    found += round.informative;
+    seconds += round.seconds;
+    rolloutSeconds += round.rolloutSeconds;
+    tokens += round.tokens;
+    at += plan.perRound;
+  }
+  return { seconds, rolloutSeconds, tokens, tasks: at - plan.from };
+}
+
+/** Samples exactly the tasks up to the one that brings the last informative group. */
+export function oracle(world: World, target: number, from: number): Cost {
+  let [found, count] = [0, 0];
+  while (found < target) {
+    found += Number(taskOf(world, from + count).informative);
+    count += 1;
+  }
+  return { ...schedule(world, from, count), tasks: count };
+}
+
+/** All siblings of these tasks over the slots, in order, each in the slot that is free first. */
+function schedule(world: World, from: number, count: number) {
+  const free = new Float64Array(world.slots);
+  let [informative, rolloutSeconds, tokens, seconds] = [0, 0, 0, 0];
+  for (let index = from; index < from + count; index += 1) {
+    const task = taskOf(world, index);
+    informative += Number(task.informative);
+    for (const sibling of task.siblings) {
+      const slot = free.indexOf(Math.min(...free));
+      const end = (free[slot] ?? 0) + sibling.seconds;
+      free[slot] = end;
+      seconds = Math.max(seconds, end);
+      rolloutSeconds += sibling.seconds;
+      tokens += sibling.tokens;
+    }
+  }
+  return { informative, seconds, rolloutSeconds, tokens };
+}
