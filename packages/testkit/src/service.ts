@@ -15,6 +15,8 @@ import { z } from 'zod';
 export interface TestServiceOptions {
   readonly workers: number;
   readonly tokenizer: string;
+  /** How the model writes tool calls; as the configuration has it where absent. */
+  readonly toolParser?: string;
   readonly pipeline?: Readonly<Record<string, unknown>>;
   readonly http?: Readonly<Record<string, unknown>>;
   readonly scenarios?: readonly string[];
@@ -60,11 +62,11 @@ export class TestService implements AsyncDisposable {
 
   /** Starts it; the second time on the same store, folder and port. */
   async start(): Promise<void> {
-    const { workers, tokenizer, scenarios = [], pipeline = {}, http = {} } = this.#options;
+    const { workers, tokenizer, toolParser, scenarios = [], pipeline = {}, http = {} } = this.#options;
     const config = {
       data: join(this.folder, 'data'),
       run: this.runDir,
-      model: { tokenizer },
+      model: { tokenizer, ...(toolParser === undefined ? {} : { toolParser }) },
       scenarios,
       workers,
       pipeline,
