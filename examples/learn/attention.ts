@@ -1,5 +1,5 @@
-// Causal attention with several heads, forwards and backwards. A cache holds the keys and values of the tokens before, so that a
-// sampled token costs itself and not its prefix.
+// Causal attention with several heads, forwards and backwards. Each head minds distance by a slope of its own (ALiBi), so no position
+// need be learned. A cache holds the keys and values of the tokens before, so that a sampled token costs itself and not its prefix.
 
 import { addScaled, dot, type Matrix, makeMatrix, type Tape } from './matrix.ts';
 
@@ -43,7 +43,7 @@ interface Place {
   readonly n: number;
 }
 
-/** How much one head of token i looks at each token up to itself. */
+/** How much one head of token i looks at each token up to itself. Each step back counts against a token, most in the first head. */
 function toShares(queries: Matrix, keys: Matrix, { i, from, n, seen }: Place & { readonly seen: number }): Float64Array {
   const { cols } = queries;
   const shares = new Float64Array(seen);
