@@ -24,11 +24,12 @@ export class Adam {
     this.#squares = weights.map(({ data }) => new Float64Array(data.length));
   }
 
-  step(): void {
+  /** `share` is how much of the rate this step takes. */
+  step(share = 1): void {
     const { beta1 = 0.9, beta2 = 0.99, maxNorm = 1 } = this.#options;
     this.#steps += 1;
     const scale = Math.min(1, maxNorm / (this.#norm() + 1e-12));
-    const rate = (this.#options.rate * Math.sqrt(1 - beta2 ** this.#steps)) / (1 - beta1 ** this.#steps);
+    const rate = (share * this.#options.rate * Math.sqrt(1 - beta2 ** this.#steps)) / (1 - beta1 ** this.#steps);
     for (const [index, { data, grad }] of this.#weights.entries()) {
       const [means, squares] = [this.#means[index] ?? grad, this.#squares[index] ?? grad];
       for (let i = 0; i < data.length; i++) {

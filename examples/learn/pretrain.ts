@@ -25,7 +25,7 @@ export function makeBaseModel(seed: number): Network {
       logprobsAt(network, tokenIds, { places: said, tape }).grad.fill(-1 / tokens);
       tape.back();
     }
-    adam.step();
+    adam.step(1 - batch / reading.batches);
   }
   return network;
 }

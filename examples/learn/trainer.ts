@@ -37,7 +37,7 @@ export interface Step {
   readonly seconds: number;
 }
 
-export const recipe = { groupSize: 8, target: 8, mostGroups: 10, maxTurns: 4, rate: 0.003, epochs: 4, minibatch: 16 };
+export const recipe = { groupSize: 8, target: 8, mostGroups: 10, maxTurns: 4, rate: 0.002, epochs: 4, minibatch: 16 };
 /** Two looks and an answer are twelve sampled tokens; wandering costs from there on. */
 const overlong = { free: 14, most: 40 };
 
