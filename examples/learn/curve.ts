@@ -40,13 +40,18 @@ function renderCell({ reward, lowest, highest }: Step, low: number): string {
   return lowest < low + 1 / height && highest >= low ? ' │ ' : '   ';
 }
 
+interface Out {
+  readonly isTTY?: boolean;
+  write(text: string): unknown;
+}
+
 /** Writes each step as it comes. */
 export class LiveCurve {
-  readonly #out: NodeJS.WriteStream;
+  readonly #out: Out;
   readonly #steps: Step[] = [];
   #drawn = 0;
 
-  constructor(out: NodeJS.WriteStream) {
+  constructor(out: Out) {
     this.#out = out;
     out.write(`${renderHead()}\n`);
   }
