@@ -45,8 +45,8 @@ export class Learner {
     this.#adam = new Adam(weightsOf(network), { rate: options.rate });
   }
 
-  /** One training step on the groups of one batch. Others have their turn between its optimiser steps. */
-  async update(groups: readonly (readonly Sample[])[]): Promise<Update> {
+  /** One training step on the groups of one batch, with a share of the rate. Others have their turn between its optimiser steps. */
+  async update(groups: readonly (readonly Sample[])[], share = 1): Promise<Update> {
     const { epochs, minibatch } = this.#options;
     const scored = groups.flatMap((group) => {
       const advantages = toAdvantages(group.map(({ reward }) => reward));
@@ -56,7 +56,8 @@ export class Learner {
     for (let epoch = 0; epoch < epochs; epoch++) {
       const order = shuffle(scored, this.#random);
       for (let from = 0; from < order.length; from += minibatch) {
-        this.#step(order.slice(from, from + minibatch), total);
+        this.#accumulate(order.slice(from, from + minibatch), total);
+        this.#adam.step(share);
         await turn();
       }
     }
@@ -64,7 +65,7 @@ export class Learner {
   }
 
   /** The loss is a mean over tokens, so a long answer counts as much as its length. */
-  #step(part: readonly Scored[], total: { loss: number; clipped: number; tokens: number }): void {
+  #accumulate(part: readonly Scored[], total: { loss: number; clipped: number; tokens: number }): void {
     const tokens = part.reduce((sum, { sample }) => sum + sample.places.length, 0);
     for (const { sample, advantage } of part) {
       const tape = new Tape();
@@ -78,7 +79,6 @@ export class Learner {
       tape.back();
     }
     total.tokens += tokens;
-    this.#adam.step();
   }
 }
 

@@ -37,7 +37,9 @@ export interface Step {
   readonly seconds: number;
 }
 
-export const recipe = { groupSize: 8, target: 8, mostGroups: 10, maxTurns: 4, rate: 0.002, epochs: 4, minibatch: 16 };
+export const recipe = { groupSize: 8, target: 8, mostGroups: 10, maxTurns: 4, rate: 0.003, epochs: 4, minibatch: 16 };
+/** Large steps at first, smaller ones as there is less left to learn. */
+export const shareOf = (step: number) => Math.max(0.2, 1 - step / 12);
 /** Two looks and an answer are twelve sampled tokens; wandering costs from there on. */
 const overlong = { free: 14, most: 40 };
 
@@ -56,7 +58,7 @@ export async function* train(options: TrainerOptions, count: OnPolicyCount): Asy
     yield seen;
     if (seen.reward >= goal) return;
     const samples = groups.map(toSamples).filter((group) => isInformative(group.map(({ reward }) => reward)));
-    if (samples.length > 0) await learner.update(samples);
+    if (samples.length > 0) await learner.update(samples, shareOf(step));
   }
 }
 
