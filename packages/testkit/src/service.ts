@@ -15,6 +15,8 @@ import { z } from 'zod';
 export interface TestServiceOptions {
   readonly workers: number;
   readonly tokenizer: string;
+  /** How the model writes tool calls; as the configuration has it where absent. */
+  readonly toolParser?: string;
   readonly pipeline?: Readonly<Record<string, unknown>>;
   readonly http?: Readonly<Record<string, unknown>>;
   readonly sampling?: Readonly<Record<string, unknown>>;
@@ -63,17 +65,14 @@ export class TestService implements AsyncDisposable {
 
   /** Starts it; the second time on the same store, folder and port. */
   async start(): Promise<void> {
-    const { workers, tokenizer, scenarios = [], pipeline = {}, http = {}, sampling = {}, sandbox = {}, inference = {} } = this.#options;
+    const { workers, tokenizer, toolParser, scenarios = [], http = {}, ...floors } = this.#options;
     const config = {
       data: join(this.folder, 'data'),
       run: this.runDir,
-      model: { tokenizer },
+      model: { tokenizer, ...(toolParser === undefined ? {} : { toolParser }) },
       scenarios,
       workers,
-      pipeline,
-      sampling,
-      sandbox,
-      inference,
+      ...floors,
       http: { ...http, port: this.#port },
     };
     const path = join(this.folder, 'millrace.json');

@@ -1,0 +1,121 @@
+// The policy behind vLLM's token API: POST /inference/v1/generate with ids in, ids and true log-probabilities out. Each version of the
+// weights has an address of its own, so a turn is recorded with the version that sampled it also while a swap is on its way.
+
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { text as readText } from 'node:stream/consumers';
+import { z } from 'zod';
+import type { Network } from './network.ts';
+import { makeRandom } from './random.ts';
+import { generate } from './sampler.ts';
+
+/** What this server does not do must be asked for as switched off: a filter or a penalty that it passed over would falsify the logprobs. */
+const samplingParams = z.strictObject({
+  temperature: z.number().gt(0),
+  max_tokens: z.int().min(1),
+  seed: z.int().min(0).optional(),
+  stop_token_ids: z.array(z.int()),
+  top_p: z.literal(1),
+  top_k: z.literal([0, -1]),
+  min_p: z.literal(0),
+  repetition_penalty: z.literal(1),
+  presence_penalty: z.literal(0),
+  frequency_penalty: z.literal(0),
+  n: z.literal(1),
+  min_tokens: z.literal(0),
+  logprobs: z.int().min(0),
+  ignore_eos: z.boolean(),
+  skip_special_tokens: z.boolean(),
+  detokenize: z.boolean(),
+});
+const generateRequest = z.looseObject({ token_ids: z.array(z.int().min(0)).min(1), sampling_params: samplingParams });
+type GenerateRequest = z.infer<typeof generateRequest>;
+
+export class PolicyServer implements AsyncDisposable {
+  readonly #versions = new Map<number, Network>();
+  readonly #seed: number;
+  readonly #server = createServer((request, response) => {
+    this.#answer(request, response).catch((error) => refuse(response, 500, String(error)));
+  });
+
+  private constructor(seed: number) {
+    this.#seed = seed;
+  }
+
+  static async open(seed: number): Promise<PolicyServer> {
+    const server = new PolicyServer(seed);
+    server.#server.listen(0, '127.0.0.1');
+    await once(server.#server, 'listening');
+    return server;
+  }
+
+  /** Serves these weights, which must not change any more, and answers the address. */
+  serve(version: number, network: Network): string {
+    this.#versions.set(version, network);
+    const address = this.#server.address();
+    if (address === null || typeof address === 'string') throw new Error('the policy server does not listen');
+    return `http://127.0.0.1:${address.port}/versions/${version}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#server.listening) return;
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const [, version] = /^\/versions\/(\d+)\/inference\/v1\/generate$/.exec(request.url ?? '') ?? [];
+    const network = version === undefined ? undefined : this.#versions.get(Number(version));
+    if (request.method !== 'POST' || !network) return refuse(response, 404, `there is no ${request.method} ${request.url}`);
+    const parsed = generateRequest.safeParse(parseJson(await readText(request)));
+    if (!parsed.success) return refuse(response, 400, z.prettifyError(parsed.error));
+    const problem = findProblem(parsed.data, network);
+    if (problem !== undefined) return refuse(response, 400, problem);
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    const session = `${request.headers['x-session-id']}`;
+    const body = await this.#generate(network, parsed.data, { session, signal: gone.signal }).catch((error: unknown) => {
+      if (!gone.signal.aborted) throw error;
+    });
+    if (body) response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  }
+
+  /** The same ids, seed and weights give the same tokens; without a seed, the same rollout does. */
+  async #generate(network: Network, request: GenerateRequest, { session, signal }: { session: string; signal: AbortSignal }) {
+    const { token_ids, sampling_params: params } = request;
+    const { tokenIds, logprobs, finishReason } = await generate(network, token_ids, {
+      maxTokens: params.max_tokens,
+      temperature: params.temperature,
+      stopTokenIds: params.stop_token_ids,
+      random: makeRandom(this.#seed, params.seed ?? session, token_ids.length),
+      signal,
+    });
+    const content = tokenIds.map((id, i) => ({ token: `token_id:${id}`, logprob: logprobs[i], bytes: null, top_logprobs: [] }));
+    return {
+      choices: [{ index: 0, token_ids: tokenIds, logprobs: { content }, finish_reason: finishReason }],
+      usage: { prompt_tokens: token_ids.length, completion_tokens: tokenIds.length, total_tokens: token_ids.length + tokenIds.length },
+    };
+  }
+}
+
+function findProblem({ token_ids, sampling_params }: GenerateRequest, { shape }: Network): string | undefined {
+  const unknown = token_ids.find((id) => id >= shape.vocabulary);
+  if (unknown !== undefined) return `token id ${unknown} is not in a vocabulary of ${shape.vocabulary}`;
+  const wanted = token_ids.length + sampling_params.max_tokens;
+  return wanted > shape.positions ? `the maximum context length is ${shape.positions} tokens, and ${wanted} were asked for` : undefined;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // the schema says what was expected
+  }
+}
+
+function refuse(response: ServerResponse, status: number, message: string): void {
+  if (response.headersSent || response.destroyed) return;
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify({ error: { message, code: status } }));
+}

@@ -1,0 +1,58 @@
+// One whole training run on this machine: the base model, its server, the service with real sandboxes, and the trainer. What the
+// command shows and what the test asserts is this.
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { processesInSandboxesOf, TestService } from '@millrace/testkit';
+import type { OnPolicyCount } from './on-policy.ts';
+import { PolicyServer } from './policy-server.ts';
+import { makeBaseModel } from './pretrain.ts';
+import { type Step, train } from './trainer.ts';
+import { makeTokenizerFiles } from './vocabulary.ts';
+
+export interface LearnOptions {
+  readonly seed: number;
+  readonly goal: number;
+  readonly mostSteps: number;
+  onStep?(step: Step): void;
+  onMoment?(what: string): void;
+}
+
+export interface LearnReport {
+  readonly steps: readonly Step[];
+  readonly onPolicy: Readonly<OnPolicyCount>;
+  /** Processes that were left in sandboxes. */
+  readonly left: number;
+}
+
+export async function learn({ seed, goal, mostSteps, onStep, onMoment }: LearnOptions): Promise<LearnReport> {
+  onMoment?.('Making the base model: a small transformer that has read talk, and can speak without knowing what for …');
+  const base = makeBaseModel(seed);
+  await using files = await openTokenizerFolder();
+  await using server = await PolicyServer.open(seed);
+  onMoment?.('Starting `millrace serve` with two worker processes …');
+  await using service = await TestService.open({
+    workers: 2,
+    tokenizer: files.folder,
+    toolParser: 'fenced',
+    scenarios: [fileURLToPath(new URL('./scenario.ts', import.meta.url))],
+    pipeline: { initSlots: 4, readySlots: 8, runSlots: 16 },
+  });
+  const onPolicy = { tokens: 0, largest: 0 };
+  const steps: Step[] = [];
+  onMoment?.('Training with DAPO, every rollout in a sandbox of its own …\n');
+  for await (const step of train({ client: service.client, server, base, seed, goal, mostSteps }, onPolicy)) {
+    steps.push(step);
+    onStep?.(step);
+  }
+  return { steps, onPolicy, left: (await processesInSandboxesOf(service.runDir)).length };
+}
+
+/** The model's folder as the service wants it, gone with its user. */
+async function openTokenizerFolder(): Promise<AsyncDisposable & { readonly folder: string }> {
+  const folder = await mkdtemp(join(tmpdir(), 'mr-model-'));
+  for (const [name, text] of Object.entries(makeTokenizerFiles())) await writeFile(join(folder, name), text);
+  return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
+}
