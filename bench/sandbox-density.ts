@@ -82,7 +82,7 @@ async function measureAlone({ driver, spec }: Subject): Promise<number[]> {
 }
 
 /** From the call of `open` to the answer of the first command, with one that waits. */
-async function measureWarm(driver: SandboxDriver, spec: SandboxSpec): Promise<number[]> {
+export async function measureWarm(driver: SandboxDriver, spec: SandboxSpec): Promise<number[]> {
   await using pool = openWarmPool(driver, { config: { sandboxes: 1, memoryMiB: idleMiB, maxAgeSeconds: 600 } });
   const samples: number[] = [];
   for (let index = 0; index < 30; index += 1) {

@@ -27,6 +27,7 @@ export { type CgroupBase, controllers, findCgroups } from './sandbox/cgroups.ts'
 export { type SandboxConfig, type SandboxLimits, sandboxConfig } from './sandbox/config.ts';
 export { type CachedImage, ImageCache, type ImageCacheOptions, type ImageLease } from './sandbox/image-cache.ts';
 export { LayerCache, type LayerCacheOptions, type LayerLease, type LayerPlan } from './sandbox/layer-cache.ts';
+export { holdLayers } from './sandbox/layer-holding.ts';
 export { openLimiter } from './sandbox/limits.ts';
 export type {
   ExecOptions,

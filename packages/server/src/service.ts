@@ -18,6 +18,7 @@ import { openApptainerDriver } from './sandbox/apptainer.ts';
 import { openBubblewrapDriver } from './sandbox/bubblewrap.ts';
 import { ImageCache } from './sandbox/image-cache.ts';
 import { LayerCache } from './sandbox/layer-cache.ts';
+import { holdLayers } from './sandbox/layer-holding.ts';
 import type { SandboxDriver } from './sandbox/sandbox.ts';
 import { openWarmPool } from './sandbox/warm-pool.ts';
 import { loadScenarios } from './scenario/load.ts';
@@ -92,7 +93,9 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
   await using stack = new AsyncDisposableStack();
   const store = stack.use(await openStore(config));
   const loopLag = stack.use(openLoopLag());
-  const driver = stack.use(openWarmPool(await openDriver(config, log), { config: config.sandbox.warm, log }));
+  const bare = await openDriver(config, log);
+  const layers = openLayers(config, bare);
+  const driver = stack.use(openWarmPool(holdLayers(bare, layers), { config: config.sandbox.warm, log }));
   const conversation = await openModel(tokenizer, config);
   const pace = new Pace();
   const pool = stack.use(new BackendPool({ log, pace, placements: store, ...config.inference }));
@@ -101,7 +104,7 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
     new Worker({
       store,
       driver,
-      layers: openLayers(config, driver),
+      layers,
       scenarios,
       pool,
       conversation,

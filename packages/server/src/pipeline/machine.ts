@@ -2,29 +2,21 @@
 
 import type { Sandbox } from '../sandbox/sandbox.ts';
 
-interface Opened {
-  readonly sandbox: Promise<Sandbox>;
-  readonly below: AsyncDisposableStack;
-}
-
 export class Machine implements AsyncDisposable {
-  #opened: Opened | undefined;
+  #opening: Promise<Sandbox> | undefined;
 
-  /** The sandbox that `open` makes is this machine's, even when nobody waits for it any more. What it puts `below` goes after it. */
-  async open(open: (below: AsyncDisposableStack) => Promise<Sandbox>): Promise<Sandbox> {
+  /** The sandbox that `open` makes is this machine's, even when nobody waits for it any more. */
+  async open(open: () => Promise<Sandbox>): Promise<Sandbox> {
     await this.close();
-    const below = new AsyncDisposableStack();
-    const sandbox = open(below);
-    this.#opened = { sandbox, below };
-    return await sandbox;
+    this.#opening = open();
+    return await this.#opening;
   }
 
   async close(): Promise<void> {
-    const opened = this.#opened;
-    this.#opened = undefined;
-    const sandbox = await opened?.sandbox.catch(() => undefined); // What never opened need not be closed.
+    const opening = this.#opening;
+    this.#opening = undefined;
+    const sandbox = await opening?.catch(() => undefined); // What never opened need not be closed.
     await sandbox?.[Symbol.asyncDispose]();
-    await opened?.below.disposeAsync();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -21,6 +21,7 @@ import type { AttemptRecord, Prepared } from './attempt-record.ts';
 
 export interface StageDeps {
   readonly scenarios: Scenarios;
+  /** Its sandboxes hold the layers that they stand on. */
   readonly driver: SandboxDriver;
   readonly layers: LayerCache;
   readonly pool: BackendPool;
@@ -80,9 +81,8 @@ async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: P
     return deps.layers.open({ spec, key: JSON.stringify([scenario.name, key]), prepare: prepareIn, signal, uncharged });
   };
   let isForked = false;
-  const sandbox = await record.machine.open(async (below) => {
-    const layer = await layerOf();
-    if (layer) below.use(layer);
+  const sandbox = await record.machine.open(async () => {
+    await using layer = await layerOf(); // from its start on, the sandbox holds it
     isForked = layer !== undefined;
     return await deps.driver.open({ ...spec, ...(layer && { layer: layer.folder }) }, { signal });
   });

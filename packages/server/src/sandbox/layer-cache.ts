@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, stat, utimes, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { readProcess } from '@millrace/executor';
 import { z } from 'zod';
 import { systemClock } from '../base/clock.ts';
@@ -81,6 +81,13 @@ export class LayerCache {
       const outcome = others ? await plan.uncharged(() => raceSignal(others, plan.signal)) : await this.#begin(name, plan, freeze);
       if (outcome.kind === 'failed') throw outcome.error;
     }
+  }
+
+  /** One more lease of a layer that somebody in this process has a lease of already; else there is none to be had. */
+  hold(folder: string): LayerLease | undefined {
+    const name = basename(folder);
+    const held = this.#held.get(name);
+    return held && this.#lease(name, held);
   }
 
   /** Removes what dead processes were making, and what they have made unless a sandbox stands on it. */

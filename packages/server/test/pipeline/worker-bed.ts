@@ -23,6 +23,7 @@ import { pipelineConfig } from '../../src/pipeline/pipeline-config.ts';
 import { Worker } from '../../src/pipeline/worker.ts';
 import { openBubblewrapDriver } from '../../src/sandbox/bubblewrap.ts';
 import { LayerCache } from '../../src/sandbox/layer-cache.ts';
+import { holdLayers } from '../../src/sandbox/layer-holding.ts';
 import type { SandboxDriver } from '../../src/sandbox/sandbox.ts';
 import { loadScenarios } from '../../src/scenario/load.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
@@ -101,7 +102,6 @@ export class WorkerBed implements AsyncDisposable {
     conversation ??= openConversation(qwen3Folder());
     const shared = {
       store,
-      driver,
       conversation: await conversation,
       model: 'qwen3',
       clock: systemClock,
@@ -118,6 +118,7 @@ export class WorkerBed implements AsyncDisposable {
       const layers = new LayerCache({ driver, runDir, maxBytes: 2 ** 30 });
       const worker = new Worker({
         ...shared,
+        driver: holdLayers(driver, layers),
         layers,
         config,
         scenarios,

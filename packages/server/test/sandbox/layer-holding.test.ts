@@ -1,0 +1,37 @@
+// Claims about sandboxes that hold the layer that they stand on.
+
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { holdLayers, LayerCache, type Sandbox, type SandboxDriver } from '@millrace/server';
+
+/** A driver whose sandboxes are nothing, and whose layers are empty folders. */
+const driver: SandboxDriver = {
+  name: 'none',
+  open: async ({ env }) => {
+    if (env?.FAILS) throw new Error('it does not start');
+    return { ...({} as Sandbox), [Symbol.asyncDispose]: async () => {} };
+  },
+  freeze: async (_spec, { folder }) => void (await mkdir(join(folder, 'home'), { recursive: true })),
+  sweep: async () => 0,
+};
+
+test('a sandbox keeps its layer from eviction until it is closed, whoever else has let go of it', async () => {
+  const runDir = await mkdtemp(join(tmpdir(), 'layers-'));
+  const layers = new LayerCache({ driver, runDir, maxBytes: 2 ** 30 });
+  const holding = holdLayers(driver, layers);
+  const { signal } = new AbortController();
+  const plan = { spec: {}, key: 'a', prepare: async () => {}, signal, uncharged: <T>(wait: () => Promise<T>) => wait() };
+  const lease = (await layers.open(plan)) ?? assert.fail('no layer');
+  const sandbox = await holding.open({ layer: lease.folder });
+  await assert.rejects(holding.open({ layer: lease.folder, env: { FAILS: '1' } }), /does not start/);
+  await lease[Symbol.asyncDispose]();
+  const second = layers.hold(lease.folder) ?? assert.fail('the sandbox holds it');
+  await second[Symbol.asyncDispose]();
+  await sandbox[Symbol.asyncDispose]();
+  assert.equal(layers.hold(lease.folder), undefined);
+  await assert.rejects(holding.open({ layer: lease.folder }), /nobody holds the layer/);
+  await rm(runDir, { recursive: true, force: true });
+});
