@@ -28,7 +28,7 @@ export const joinRequest = z.strictObject({
   dialect: z.enum(dialects).default('vllm'),
   model: z.string().min(1).optional().describe('Sent as `model` in every request.'),
   api_key: z.string().min(1).optional().describe('Sent as a bearer token; never shown again.'),
-  policy_version: z.int().min(0).default(0).describe('Which weights it serves.'),
+  policy_version: z.int().min(0).optional().describe('Which weights it serves; absent: those that the policy has now.'),
   logprobs_mode: z
     .enum(logprobsModes)
     .default('unknown')

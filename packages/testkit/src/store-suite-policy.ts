@@ -119,6 +119,14 @@ export function definePolicyTests(openBed: OpenBed): void {
     await bed.store.resumePolicy({ policyVersion: 4, cachesFlushed: true });
     assert.deepEqual(await versionsOf(bed.store), [4, 4]);
   });
+
+  test('a backend that joins without a version serves what the policy has now', async () => {
+    await using bed = await openTimedBed(openBed);
+    await bed.store.resumePolicy({ policyVersion: 6, cachesFlushed: true });
+    const { policyVersion: _, ...unversioned } = makeBackend('a', 0);
+    await bed.store.joinBackend(unversioned);
+    assert.deepEqual(await versionsOf(bed.store), [6]);
+  });
 }
 
 function makeBackend(id: string, policyVersion: number): BackendRecord {

@@ -3,15 +3,16 @@
 import { createHash } from 'node:crypto';
 import { type BackendId, backendId, type JoinRequest, RolloutError, routes } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
+import type { NewBackend } from '../inference/backend.ts';
+import { toBackendView } from './backend-view.ts';
 import type { Context } from './context.ts';
 import { mount } from './mount.ts';
 import { isAlive } from './status.ts';
-import { type BackendRecord, toBackendView } from './views.ts';
 
 export function mountBackends(app: FastifyInstance, context: Context): void {
   const { store } = context;
   mount(app, routes.joinBackend, async ({ body }) => {
-    const backend = toBackendRecord(body);
+    const backend = toNewBackend(body);
     await store.joinBackend(backend);
     return viewBackend(backend.id, context);
   });
@@ -26,14 +27,14 @@ export function mountBackends(app: FastifyInstance, context: Context): void {
   });
 }
 
-export function toBackendRecord(join: JoinRequest): BackendRecord {
+export function toNewBackend(join: JoinRequest): NewBackend {
   const url = join.url.replace(/\/+$/, '');
   return {
     id: join.id ?? toBackendId(url),
     url,
     dialect: join.dialect,
-    policyVersion: join.policy_version,
     state: 'up',
+    ...(join.policy_version === undefined ? {} : { policyVersion: join.policy_version }),
     ...(join.model === undefined ? {} : { model: join.model }),
     ...(join.api_key === undefined ? {} : { apiKey: join.api_key }),
     ...(join.logprobs_mode === 'unknown' ? {} : { logprobsMode: join.logprobs_mode }),

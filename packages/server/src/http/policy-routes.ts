@@ -3,9 +3,9 @@
 
 import { type PolicyView, routes } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
+import { toTime } from '../store/rollout-view.ts';
 import { type Context, closedSignal } from './context.ts';
 import { mount } from './mount.ts';
-import { toTime } from './views.ts';
 
 export function mountPolicy(app: FastifyInstance, context: Context): void {
   const { store } = context;

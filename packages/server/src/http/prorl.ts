@@ -16,7 +16,7 @@ import {
 } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { toBackendRecord } from './backend-routes.ts';
+import { toNewBackend } from './backend-routes.ts';
 import { check } from './check.ts';
 import { type Context, closedSignal, tombstoneMs } from './context.ts';
 import { sendError, toAnswer } from './errors.ts';
@@ -162,11 +162,11 @@ function mountControl(app: FastifyInstance, front: Front, context: Context): voi
 
 async function addServer(address: string, { store }: Context): Promise<string> {
   const join = await check(
-    joinRequest.pick({ url: true, dialect: true, policy_version: true, logprobs_mode: true }),
+    joinRequest.pick({ url: true, dialect: true, logprobs_mode: true }),
     { url: toBackendUrl(address) },
     { at: ['address'] },
   );
-  const backend = toBackendRecord(join);
+  const backend = toNewBackend(join);
   const known = (await store.backends()).some(
     ({ id, state, health }) => id === backend.id && state === 'up' && health?.brokenAtMs === undefined,
   );

@@ -12,12 +12,12 @@ import {
   trajectoryMediaType,
 } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
+import { toRolloutView } from '../store/rollout-view.ts';
 import type { RolloutRecord } from '../store/store.ts';
 import { chooseMediaType } from './accept.ts';
 import { type Context, closedSignal, tombstoneMs } from './context.ts';
 import { checkIntake, readSubmissions, submitAll } from './intake.ts';
 import { type Input, mount, mountUnchecked } from './mount.ts';
-import { toRolloutView } from './views.ts';
 
 export function mountRollouts(app: FastifyInstance, context: Context): void {
   const { store } = context;

@@ -3,8 +3,9 @@
 import type { ServiceStatus } from '@millrace/protocol';
 import type { Clock } from '../base/clock.ts';
 import type { LoopLag } from '../base/loop-lag.ts';
+import { toTime } from '../store/rollout-view.ts';
 import type { Store, WorkerRecord } from '../store/store.ts';
-import { toBackendView, toTime } from './views.ts';
+import { toBackendView } from './backend-view.ts';
 
 const freshMs = 1000;
 /** Workers that ended longer ago are no longer worth showing. */

@@ -25,6 +25,9 @@ export interface BackendHealth {
   readonly errorAtMs: number;
 }
 
+/** One that joins; without a version it serves what the policy has now. */
+export type NewBackend = Omit<BackendRecord, 'policyVersion' | 'health'> & Partial<Pick<BackendRecord, 'policyVersion'>>;
+
 export interface GenerateRequest {
   /** The context as it goes on the wire: the ids in decimal, comma-separated, without brackets. Only ever appended to. */
   readonly promptJson: Buffer;

@@ -1,8 +1,9 @@
 // Batches and delivered groups as the wire shows them.
 
-import { type BatchView, type GroupView, policySpan, type RolloutView, type Trajectory, toTrajectoryView } from '@millrace/protocol';
+import { type BatchView, type GroupView, policySpan, type Trajectory, toTrajectoryView } from '@millrace/protocol';
 import type { BatchRecord, DeliveredGroup } from '../store/batch-store.ts';
-import type { RolloutRecord, Store } from '../store/store.ts';
+import { toRolloutView, toTime } from '../store/rollout-view.ts';
+import type { Store } from '../store/store.ts';
 
 export function toBatchView(record: BatchRecord): BatchView {
   const { plan, groups } = record;
@@ -51,29 +52,4 @@ export async function readTrajectories(group: DeliveredGroup, store: Pick<Store,
 
 export async function toFullGroupView(group: DeliveredGroup, store: Pick<Store, 'trajectory'>): Promise<GroupView> {
   return { ...toGroupView(group), trajectories: (await readTrajectories(group, store)).map(toTrajectoryView) };
-}
-
-export function toRolloutView(record: RolloutRecord): RolloutView {
-  const { id, submission, state, attempt, retries, losses, failures } = record;
-  return {
-    id,
-    scenario: submission.scenario,
-    group: record.group ?? null,
-    state,
-    attempt,
-    retries,
-    losses,
-    worker: record.worker ?? null,
-    reward: record.result?.reward ?? null,
-    result: record.result ?? null,
-    failure: record.failure ?? null,
-    failures: [...failures],
-    created_at: toTime(record.createdAtMs),
-    ended_at: record.endedAtMs === undefined ? null : toTime(record.endedAtMs),
-    metadata: submission.metadata ?? null,
-  };
-}
-
-export function toTime(ms: number): string {
-  return new Date(ms).toISOString();
 }

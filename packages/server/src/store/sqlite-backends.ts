@@ -1,13 +1,14 @@
 // The backends that joined. Their keys are stored, and never told in an event.
 
 import type { BackendId, BackendState, Dialect, LogprobsMode } from '@millrace/protocol';
-import type { BackendRecord } from '../inference/backend.ts';
+import type { BackendRecord, NewBackend } from '../inference/backend.ts';
 import { appendEvent } from './sqlite-events.ts';
-import { raisePolicyVersion } from './sqlite-policy.ts';
+import { policy, raisePolicyVersion } from './sqlite-policy.ts';
 import type { Session } from './sqlite-session.ts';
 
-export function joinBackend(session: Session, backend: BackendRecord): void {
-  const { id, url, dialect, model, apiKey, policyVersion, logprobsMode, state } = backend;
+export function joinBackend(session: Session, backend: NewBackend): void {
+  const { id, url, dialect, model, apiKey, logprobsMode, state } = backend;
+  const policyVersion = backend.policyVersion ?? policy(session).policyVersion;
   const sql = `INSERT INTO backends (id, url, dialect, model, api_key, policy_version, logprobs_mode, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET url = excluded.url, dialect = excluded.dialect, model = excluded.model,
     api_key = excluded.api_key, policy_version = excluded.policy_version, logprobs_mode = excluded.logprobs_mode,

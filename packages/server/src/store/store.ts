@@ -16,7 +16,7 @@ import type {
   WorkerId,
   WorkerReport,
 } from '@millrace/protocol';
-import type { BackendRecord } from '../inference/backend.ts';
+import type { BackendRecord, NewBackend } from '../inference/backend.ts';
 import type { BackendLoad, Placements } from '../inference/placements.ts';
 import type { PolicyRecord } from '../inference/policy-gate.ts';
 import type { BatchStore } from './batch-store.ts';
@@ -161,7 +161,7 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
 
   // Backends.
 
-  joinBackend(backend: BackendRecord): Promise<void>;
+  joinBackend(backend: NewBackend): Promise<void>;
   /** False when it is not known. */
   drainBackend(id: BackendId): Promise<boolean>;
   leaveBackend(id: BackendId): Promise<boolean>;

@@ -1,14 +1,11 @@
-// What the store keeps, as the wire shows it.
+// A backend as the store keeps it, as the wire shows it.
 
 import type { BackendView } from '@millrace/protocol';
+import type { BackendRecord } from '../inference/backend.ts';
 import { logprobsOf } from '../inference/logprobs.ts';
 import type { BackendLoad } from '../inference/placements.ts';
-import { toTime } from '../sampling/group-view.ts';
-import type { Store, WorkerRecord } from '../store/store.ts';
-
-export { toRolloutView, toTime } from '../sampling/group-view.ts';
-
-export type BackendRecord = Parameters<Store['joinBackend']>[0];
+import { toTime } from '../store/rollout-view.ts';
+import type { WorkerRecord } from '../store/store.ts';
 
 /** The key stays inside. `workers` are the live ones. */
 export function toBackendView(backend: BackendRecord, now: BackendsNow): BackendView {
