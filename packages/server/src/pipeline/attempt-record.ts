@@ -22,7 +22,8 @@ import { Machine } from './machine.ts';
 /** Who is to blame for a plain error or a spent deadline, by the stage in which it came up. */
 const stageErrors = {
   init: { failed: 'init-failed', expired: 'init-timeout' },
-  run: { failed: 'run-failed', expired: 'run-failed' },
+  // The agent's own time is a stop reason; what expires here is the time to take out what is to be judged.
+  run: { failed: 'run-failed', expired: 'evaluate-timeout' },
   evaluate: { failed: 'evaluate-failed', expired: 'evaluate-timeout' },
 } as const;
 
