@@ -44,6 +44,8 @@ KINDS = {
     "policy.json": PolicyView,
 }
 
+TRAJECTORIES = ("trajectory", "branched-trajectory")
+
 
 class GoldenTest(unittest.TestCase):
     def test_every_golden_file_is_read_and_written_without_loss(self) -> None:
@@ -53,7 +55,8 @@ class GoldenTest(unittest.TestCase):
                 self.assertEqual(to_wire(from_wire(kind, golden)), golden)
 
     def test_no_golden_file_is_left_unread(self) -> None:
-        others = {"trajectory.json", "trajectory.mrt", "error.json", "group-page.json", "group-page.mrg"}
+        trajectories = {f"{name}.{form}" for name in TRAJECTORIES for form in ("json", "mrt")}
+        others = {"error.json", "group-page.json", "group-page.mrg"} | trajectories
         self.assertEqual({path.name for path in GOLDEN.iterdir()}, set(KINDS) | others)
 
     def test_an_error_has_the_fields_of_its_body(self) -> None:
@@ -101,12 +104,21 @@ class GroupPageTest(unittest.TestCase):
 
 
 class TrajectoryTest(unittest.TestCase):
-    def test_both_forms_of_the_golden_trajectory_are_the_same_and_come_back_bit_for_bit(self) -> None:
-        data = (GOLDEN / "trajectory.mrt").read_bytes()
-        trajectory = trajectory_from_binary(data)
-        self.assertEqual(trajectory_from_json(read_golden("trajectory.json")), trajectory)
-        self.assertEqual(trajectory_to_json(trajectory), read_golden("trajectory.json"))
-        self.assertEqual(trajectory_to_binary(trajectory), data)
+    def test_both_forms_of_the_golden_trajectories_are_the_same_and_come_back_bit_for_bit(self) -> None:
+        for name in TRAJECTORIES:
+            with self.subTest(name):
+                data = (GOLDEN / f"{name}.mrt").read_bytes()
+                trajectory = trajectory_from_binary(data)
+                self.assertEqual(trajectory_from_json(read_golden(f"{name}.json")), trajectory)
+                self.assertEqual(trajectory_to_json(trajectory), read_golden(f"{name}.json"))
+                self.assertEqual(trajectory_to_binary(trajectory), data)
+
+    def test_routed_experts_are_arrays_as_wide_as_they_came(self) -> None:
+        segments = trajectory_from_json(read_golden("branched-trajectory.json")).segments
+        narrow, wide = segments[-2].routed_experts, segments[-1].routed_experts
+        assert narrow is not None and wide is not None
+        self.assertEqual((narrow.first, narrow.shape, narrow.ids), (0, (1, 2), array("B", [0, 255, 1, 2, 3, 4])))
+        self.assertEqual((wide.first, wide.shape, wide.ids), (3, (2,), array("H", [256, 1])))
 
     def test_ids_and_logprobs_are_arrays_of_four_bytes(self) -> None:
         sampled = make_trajectory().segments[1]
@@ -120,7 +132,7 @@ class TrajectoryTest(unittest.TestCase):
         self.assertEqual(trajectory_to_binary(trajectory_from_binary(data)), data)
 
     def test_bytes_that_are_not_a_whole_trajectory_are_refused(self) -> None:
-        data = (GOLDEN / "trajectory.mrt").read_bytes()
+        data = (GOLDEN / "branched-trajectory.mrt").read_bytes()
         for end in range(len(data)):
             with self.assertRaises(WireError, msg=f"cut at {end}"):
                 trajectory_from_binary(data[:end])

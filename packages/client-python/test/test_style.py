@@ -12,7 +12,7 @@ FILES = SOURCES + sorted((PACKAGE / "test").glob("*.py"))
 
 #: What the client takes from the standard library; another module is added here on purpose.
 MODULES = {
-    "__future__", "array", "asyncio", "concurrent", "contextlib", "dataclasses", "functools", "http", "importlib", "itertools",
+    "__future__", "array", "asyncio", "base64", "concurrent", "contextlib", "dataclasses", "functools", "http", "importlib", "itertools",
     "json", "math", "os", "queue", "re", "socket", "struct", "sys", "threading", "time", "typing", "urllib", "uuid",
 }  # fmt: skip
 

@@ -45,6 +45,49 @@ export function makeTrajectory(): Trajectory {
   };
 }
 
+/** A history that was rewritten after two turns, by a model that has experts. */
+export function makeBranchedTrajectory(): Trajectory {
+  const { segments, ...head } = makeTrajectory();
+  const none = new Float32Array();
+  return {
+    ...head,
+    segments: [
+      ...segments,
+      {
+        kind: 'prompt',
+        turn: 2,
+        text: 'go on',
+        messages: [{ role: 'user', content: 'go on' }],
+        branch: 1,
+        tokenIds: Int32Array.of(5, 6),
+        logprobs: none,
+      },
+      {
+        kind: 'sampled',
+        turn: 3,
+        text: 'done',
+        messages: [{ role: 'assistant', content: 'done' }],
+        finish_reason: 'stop',
+        branch: 1,
+        tokenIds: Int32Array.of(7, 8),
+        logprobs: Float32Array.of(-0.25, -0.5),
+        routedExperts: { from: 0, shape: [1, 2], ids: Uint8Array.of(0, 255, 1, 2, 3, 4) },
+      },
+      {
+        kind: 'sampled',
+        turn: 4,
+        text: '.',
+        messages: [{ role: 'assistant', content: '.' }],
+        finish_reason: 'stop',
+        branch: 1,
+        tokenIds: Int32Array.of(9),
+        logprobs: Float32Array.of(-2),
+        routedExperts: { from: 3, shape: [2], ids: Uint16Array.of(256, 1) },
+      },
+    ],
+  };
+}
+
 export function makeRolloutView(): RolloutView {
   const failure = { code: 'sandbox-died', message: 'it is gone', blame: 'sandbox', retryable: true, stage: 'run', attempt: 1 };
   return rolloutView.parse({

@@ -30,7 +30,7 @@ test('the binary form of the golden page of groups is the golden bytes', () => {
 });
 
 test('every golden file has its example', () => {
-  const known = [...Object.keys(makeGolden()), 'trajectory.mrt', 'group-page.mrg'];
+  const known = [...Object.keys(makeGolden()), 'trajectory.mrt', 'branched-trajectory.mrt', 'group-page.mrg'];
   assert.deepEqual(readdirSync(folder).sort(), known.sort());
 });
 

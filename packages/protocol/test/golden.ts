@@ -22,7 +22,7 @@ import {
   trajectoryView,
 } from '@millrace/protocol';
 import type { ZodType } from 'zod';
-import { makeRolloutView, makeTrajectory } from './examples.ts';
+import { makeBranchedTrajectory, makeRolloutView, makeTrajectory } from './examples.ts';
 
 export interface Golden {
   readonly schema: ZodType;
@@ -113,6 +113,7 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
     'failed-rollout.json': { schema: rolloutView, value: failed },
     'rollout-list.json': { schema: rolloutList, value: { rollouts: [rollout, failed, { ...fresh, metadata: null }], next: 'r-2' } },
     'trajectory.json': { schema: trajectoryView, value: toTrajectoryView(makeTrajectory()) },
+    'branched-trajectory.json': { schema: trajectoryView, value: toTrajectoryView(makeBranchedTrajectory()) },
     'submit-reply.json': { schema: submitReply, value: { rollouts: [{ id: 'r-1', state: 'queued', created: true }] } },
     'cancel-reply.json': { schema: cancelReply, value: { id: 'r-1', cancel: 'asked' } },
     'backend-list.json': {
@@ -160,5 +161,6 @@ if (import.meta.main) {
   for (const [name, { value }] of Object.entries(makeGolden()))
     writeFileSync(new URL(`golden/${name}`, import.meta.url), `${JSON.stringify(value, null, 2)}\n`);
   writeFileSync(new URL('golden/trajectory.mrt', import.meta.url), toBinary(makeTrajectory()));
+  writeFileSync(new URL('golden/branched-trajectory.mrt', import.meta.url), toBinary(makeBranchedTrajectory()));
   writeFileSync(new URL('golden/group-page.mrg', import.meta.url), makeBinaryGroups());
 }

@@ -6,6 +6,7 @@ from .client import Client
 from .error import MillraceError
 from .policy import PolicyView
 from .rollout import Accepted, Failure, PolicySpan, RolloutResult, RolloutView, Timings, TokenCounts
+from .routed_experts import RoutedExperts
 from .service import BackendView, Event, ServiceStatus, WorkerView
 from .stop import Stop
 from .trajectory import Message, Segment, SegmentHead, ToolCall, ToolSpec, Trajectory, trajectory_from_json, trajectory_to_json
@@ -30,6 +31,7 @@ __all__ = [
     "PolicyView",
     "RolloutResult",
     "RolloutView",
+    "RoutedExperts",
     "Segment",
     "SegmentHead",
     "ServiceStatus",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Sequence
 
 from .rollout import PolicySpan
+from .routed_experts import RoutedExperts, experts_from_json, experts_to_json
 from .wire import WireError, from_wire, to_wire
 
 
@@ -58,6 +59,8 @@ class Segment:
     token_ids: Sequence[int]
     #: One for each id of a sampled segment; empty for the others.
     logprobs: Sequence[float]
+    #: With a sampled segment, where they were asked for.
+    routed_experts: Optional[RoutedExperts] = None
 
     @property
     def kind(self) -> str:
@@ -89,7 +92,8 @@ class Trajectory:
         numpy: Any = importlib.import_module("numpy")
 
         def convert(one: Segment) -> Segment:
-            return Segment(one.head, numpy.asarray(one.token_ids, "int32"), numpy.asarray(one.logprobs, "float32"))
+            ids, logprobs = numpy.asarray(one.token_ids, "int32"), numpy.asarray(one.logprobs, "float32")
+            return dataclasses.replace(one, token_ids=ids, logprobs=logprobs)
 
         return dataclasses.replace(self, segments=tuple(convert(one) for one in self.segments))
 
@@ -115,10 +119,12 @@ def head_to_json(trajectory: Trajectory) -> dict[str, Any]:
 def _read_segment(value: Any, where: str) -> Segment:
     head = from_wire(SegmentHead, value, where)
     try:
-        segment = Segment(head, array("i", value["token_ids"]), array("f", value["logprobs"]))
+        numbers = (array("i", value["token_ids"]), array("f", value["logprobs"]))
     except (KeyError, TypeError, OverflowError) as error:
         # JSON has no word for a logprob that is not finite; the binary form has.
         raise WireError(f"{where}: token_ids or logprobs are not numbers: {error!r}") from error
+    experts = value.get("routed_experts")
+    segment = Segment(head, *numbers, None if experts is None else experts_from_json(experts, f"{where}.routed_experts"))
     check_segment(segment, where)
     return segment
 
@@ -131,4 +137,5 @@ def check_segment(segment: Segment, where: str) -> None:
 
 def _write_segment(segment: Segment) -> dict[str, Any]:
     ids, logprobs = [int(one) for one in segment.token_ids], [float(one) for one in segment.logprobs]
-    return {**to_wire(segment.head), "token_ids": ids, "logprobs": logprobs, "mask": 1 if segment.sampled else 0}
+    experts = {} if segment.routed_experts is None else {"routed_experts": experts_to_json(segment.routed_experts)}
+    return {**to_wire(segment.head), "token_ids": ids, "logprobs": logprobs, "mask": 1 if segment.sampled else 0, **experts}

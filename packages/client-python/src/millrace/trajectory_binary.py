@@ -1,5 +1,6 @@
 """The compact form of a trajectory: a JSON head with everything but the numbers, then all ids as int32, then all logprobs as
-float32, little-endian. Writing and reading it is exact, bit for bit, and the same bytes as in TypeScript."""
+float32, then all routed experts as bytes or pairs of them, little-endian. Writing and reading it is exact, bit for bit, and
+the same bytes as in TypeScript."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import sys
 from array import array
 from typing import Any, Sequence
 
+from .routed_experts import experts_from_head, experts_to_head, write_experts
 from .trajectory import Segment, SegmentHead, Trajectory, TrajectoryHead, check_segment, head_to_json
 from .wire import WireError, from_wire, to_wire
 
@@ -25,32 +27,40 @@ def trajectory_from_binary(data: bytes) -> Trajectory:
     numbers = memoryview(data)[_padded(8 + length) :]
     id_counts = [_count(entry, "ids", index) for index, entry in enumerate(entries)]
     logprob_counts = [_count(entry, "logprobs", index) for index, entry in enumerate(entries)]
-    wanted = 4 * (sum(id_counts) + sum(logprob_counts))
+    expert_sizes = [_expert_bytes(entry, index) for index, entry in enumerate(entries)]
+    wanted = 4 * (sum(id_counts) + sum(logprob_counts)) + sum(expert_sizes)
     if len(numbers) != wanted:
         raise WireError(f"trajectory cut short: {len(numbers)} bytes of numbers, {wanted} announced")
     segments = []
-    id_at, logprob_at = 0, 4 * sum(id_counts)
+    id_at, logprob_at, expert_at = 0, 4 * sum(id_counts), wanted - sum(expert_sizes)
     for index, entry in enumerate(entries):
         id_end, logprob_end = id_at + 4 * id_counts[index], logprob_at + 4 * logprob_counts[index]
         where = f"Trajectory.segments[{index}]"
         numbers_of = (_read_array("i", numbers[id_at:id_end]), _read_array("f", numbers[logprob_at:logprob_end]))
-        segment = Segment(from_wire(SegmentHead, entry, where), *numbers_of)
+        experts = entry.get("experts")
+        expert_end = expert_at + expert_sizes[index]
+        routed = None if experts is None else experts_from_head(experts, bytes(numbers[expert_at:expert_end]))
+        segment = Segment(from_wire(SegmentHead, entry, where), *numbers_of, routed)
         check_segment(segment, where)
         segments.append(segment)
-        id_at, logprob_at = id_end, logprob_end
+        id_at, logprob_at, expert_at = id_end, logprob_end, expert_end
     return Trajectory(head.rollout_id, head.attempt, head.model, head.tools, tuple(segments))
 
 
 def trajectory_to_binary(trajectory: Trajectory) -> bytes:
-    entries = [
-        {**to_wire(one.head), "ids": len(one.token_ids), "logprobs": len(one.logprobs)} for one in trajectory.segments
-    ]
+    entries = [_write_entry(one) for one in trajectory.segments]
     text = json.dumps({**head_to_json(trajectory), "segments": entries}, ensure_ascii=False, separators=(",", ":"))
     head = text.encode()
     parts = [_MAGIC, struct.pack("<I", len(head)), head, bytes(_padded(8 + len(head)) - 8 - len(head))]
     parts += [_write_array("i", one.token_ids) for one in trajectory.segments]
     parts += [_write_array("f", one.logprobs) for one in trajectory.segments]
+    parts += [write_experts(one.routed_experts) for one in trajectory.segments if one.routed_experts is not None]
     return b"".join(parts)
+
+
+def _write_entry(segment: Segment) -> dict[str, Any]:
+    experts = {} if segment.routed_experts is None else {"experts": experts_to_head(segment.routed_experts)}
+    return {**to_wire(segment.head), "ids": len(segment.token_ids), "logprobs": len(segment.logprobs), **experts}
 
 
 def _read_head(data: bytes) -> tuple[TrajectoryHead, list[Any]]:
@@ -70,6 +80,16 @@ def _count(entry: Any, name: str, index: int) -> int:
     if not isinstance(value, int) or value < 0:
         raise WireError(f"Trajectory.segments[{index}].{name}: a count was expected, not {value!r}")
     return value
+
+
+def _expert_bytes(entry: Any, index: int) -> int:
+    experts = entry.get("experts")
+    if experts is None:
+        return 0
+    try:
+        return int(experts["width"]) * int(experts["count"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise WireError(f"Trajectory.segments[{index}].experts: from, shape, width and count were expected") from error
 
 
 def _padded(length: int) -> int:
