@@ -15,6 +15,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   tokenizer: async () => (await import('./tokenizer.ts')).runTokenizerBench(),
   overlap: async () => (await import('./overlap.ts')).runOverlapBench(),
   'service-cost': async () => (await import('./service-cost.ts')).runServiceCostBench(),
+  batches: async () => (await import('./batches.ts')).runBatchesBench(),
   capacity: async () => (await import('./capacity.ts')).runCapacityBench('plain'),
   'capacity-sandboxes': async () => (await import('./capacity.ts')).runCapacityBench('sandboxes'),
 };

@@ -1,0 +1,125 @@
+// A real run: processes, HTTP, a backend whose latency is long-tailed and whose answers make half of the prompts uniform. The same
+// prompts by the service's batches and by a client that samples, filters and repeats.
+
+import type { RolloutView } from '@millrace/protocol';
+import { openFakeBackend, qwen3Folder, TestService } from '@millrace/testkit';
+import { groupSize, taskOf, type World } from './batch-worlds.ts';
+
+const target = 12;
+const slots = 96;
+/** One second of the world takes so many milliseconds here. */
+const msPerSecond = 20;
+const seeds = [1, 2];
+
+export interface RealRun {
+  readonly batchSeconds: readonly number[];
+  readonly repeatSeconds: readonly number[];
+  /** Seconds of the model's time that the batch used, against the oracle's. */
+  readonly sampled: readonly number[];
+}
+
+export async function runRealBatches(): Promise<RealRun> {
+  const run = { batchSeconds: [] as number[], repeatSeconds: [] as number[], sampled: [] as number[] };
+  for (const seed of seeds) {
+    const world: World = { name: 'real', slots, seed, tail: 'lognormal' };
+    const source = new Answers(world);
+    await using backend = await openFakeBackend({
+      policy: (input) => ({ text: source.next(Number(/task (\d+)/.exec(input.opening())?.[1] ?? 0)) }),
+      latencyMs: () => source.latencyMs(),
+      keep: 0,
+    });
+    await using service = await TestService.open({
+      workers: 1,
+      tokenizer: qwen3Folder(),
+      pipeline: { runSlots: slots, initSlots: 32, readySlots: 64 },
+    });
+    await service.client.backends.join({ url: backend.url });
+    await repeatUntil(service, 1, 'warm');
+    source.reset();
+    run.repeatSeconds.push(await repeatUntil(service, target, `repeat-${seed}`));
+    source.reset();
+    const { seconds, sampledMs } = await fillBatch(service, `batch-${seed}`);
+    run.batchSeconds.push(seconds);
+    run.sampled.push(sampledMs / (oracleSeconds(world) * msPerSecond));
+  }
+  return run;
+}
+
+/** Which sibling a request belongs to is not told to a backend: each request for a task is its next sibling. */
+class Answers {
+  readonly #world: World;
+  readonly #asked = new Map<number, number>();
+  #latencyMs = 0;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  reset(): void {
+    this.#asked.clear();
+  }
+
+  next(index: number): string {
+    const n = this.#asked.get(index) ?? 0;
+    this.#asked.set(index, n + 1);
+    const course = taskOf(this.#world, index).siblings[n % groupSize];
+    this.#latencyMs = (course?.seconds ?? 1) * msPerSecond;
+    return `\\boxed{${course?.reward === 1 ? 2 : 3}}`;
+  }
+
+  /** Of the answer that was made just before. */
+  latencyMs(): number {
+    return this.#latencyMs;
+  }
+}
+
+const makeTask = (index: number) => ({ question: `task ${index}`, answer: '2' });
+
+async function fillBatch(service: TestService, id: string): Promise<{ seconds: number; sampledMs: number }> {
+  const { batches } = service.client;
+  const startedAt = performance.now();
+  await batches.create({
+    id,
+    scenario: 'math',
+    group_size: groupSize,
+    target,
+    tasks: Array.from({ length: 20 * target }, (_, index) => makeTask(index)),
+  });
+  const view = await batches.wait(id);
+  const seconds = (performance.now() - startedAt) / 1000;
+  if (view.state !== 'met') throw new Error(`the batch of the benchmark ended as ${view.state}`);
+  const wasted = Object.values(view.wasted).reduce((total, one) => total + one.seconds, 0);
+  let deliveredMs = 0;
+  for await (const { group } of batches.groups(id))
+    for (const rollout of group.rollouts) deliveredMs += rollout.result?.timings.run_ms ?? 0;
+  return { seconds, sampledMs: deliveredMs + wasted * 1000 };
+}
+
+async function repeatUntil(service: TestService, wanted: number, name: string): Promise<number> {
+  const startedAt = performance.now();
+  for (let found = 0, from = 0; found < wanted; from += wanted) {
+    const indexes = Array.from({ length: wanted }, (_, index) => from + index);
+    const submissions = indexes.flatMap((index) =>
+      Array.from({ length: groupSize }, (_, n) => ({
+        id: `${name}-${index}-${n}`,
+        group: `${name}-${index}`,
+        scenario: 'math',
+        task: makeTask(index),
+      })),
+    );
+    const views: RolloutView[] = await Array.fromAsync(await service.client.run(submissions));
+    const groups = [...Map.groupBy(views, ({ group }) => group).values()];
+    found += groups.filter((group) => new Set(group.map(({ reward }) => reward)).size > 1).length;
+  }
+  return (performance.now() - startedAt) / 1000;
+}
+
+function oracleSeconds(world: World): number {
+  let [seconds, found] = [0, 0];
+  for (let index = 0; found < target; index += 1) {
+    const { siblings, informative } = taskOf(world, index);
+    seconds += siblings.reduce((total, sibling) => total + sibling.seconds, 0);
+    found += Number(informative);
+  }
+  return seconds;
+}
