@@ -36,11 +36,14 @@ export async function runRealBatches(): Promise<RealRun> {
     await service.client.backends.join({ url: backend.url });
     await repeatUntil(service, 1, 'warm');
     source.reset();
-    run.repeatSeconds.push(await repeatUntil(service, target, `repeat-${seed}`));
+    const repeated = await repeatUntil(service, target, `repeat-${seed}`);
+    run.repeatSeconds.push(repeated.seconds);
     source.reset();
     const { seconds, sampledMs } = await fillBatch(service, `batch-${seed}`);
     run.batchSeconds.push(seconds);
-    run.sampled.push(sampledMs / (oracleSeconds(world) * msPerSecond));
+    // What a second of the world takes on this machine, service and all, is taken from the run that sampled its tasks whole.
+    const perSecond = repeated.sampledMs / sampledSeconds(world, repeated.tasks);
+    run.sampled.push(sampledMs / (sampledSeconds(world, oracleTasks(world)) * perSecond));
   }
   return run;
 }
@@ -95,31 +98,50 @@ async function fillBatch(service: TestService, id: string): Promise<{ seconds: n
   return { seconds, sampledMs: deliveredMs + wasted * 1000 };
 }
 
-async function repeatUntil(service: TestService, wanted: number, name: string): Promise<number> {
-  const startedAt = performance.now();
-  for (let found = 0, from = 0; found < wanted; from += wanted) {
-    const indexes = Array.from({ length: wanted }, (_, index) => from + index);
-    const submissions = indexes.flatMap((index) =>
-      Array.from({ length: groupSize }, (_, n) => ({
-        id: `${name}-${index}-${n}`,
-        group: `${name}-${index}`,
-        scenario: 'math',
-        task: makeTask(index),
-      })),
-    );
-    const views: RolloutView[] = await Array.fromAsync(await service.client.run(submissions));
-    const groups = [...Map.groupBy(views, ({ group }) => group).values()];
-    found += groups.filter((group) => new Set(group.map(({ reward }) => reward)).size > 1).length;
-  }
-  return (performance.now() - startedAt) / 1000;
+interface Repeated {
+  readonly seconds: number;
+  readonly sampledMs: number;
+  readonly tasks: number;
 }
 
-function oracleSeconds(world: World): number {
-  let [seconds, found] = [0, 0];
-  for (let index = 0; found < target; index += 1) {
-    const { siblings, informative } = taskOf(world, index);
-    seconds += siblings.reduce((total, sibling) => total + sibling.seconds, 0);
-    found += Number(informative);
+async function repeatUntil(service: TestService, wanted: number, name: string): Promise<Repeated> {
+  const startedAt = performance.now();
+  let [found, tasks, sampledMs] = [0, 0, 0];
+  while (found < wanted) {
+    const views = await sampleTasks(service, name, { from: tasks, count: wanted });
+    const groups = [...Map.groupBy(views, ({ group }) => group).values()];
+    found += groups.filter((group) => new Set(group.map(({ reward }) => reward)).size > 1).length;
+    sampledMs += views.reduce((total, { result }) => total + (result?.timings.run_ms ?? 0), 0);
+    tasks += wanted;
   }
-  return seconds;
+  return { seconds: (performance.now() - startedAt) / 1000, sampledMs, tasks };
+}
+
+async function sampleTasks(
+  service: TestService,
+  name: string,
+  stretch: { readonly from: number; readonly count: number },
+): Promise<RolloutView[]> {
+  const indexes = Array.from({ length: stretch.count }, (_, index) => stretch.from + index);
+  const submissions = indexes.flatMap((index) =>
+    Array.from({ length: groupSize }, (_, n) => ({
+      id: `${name}-${index}-${n}`,
+      group: `${name}-${index}`,
+      scenario: 'math',
+      task: makeTask(index),
+    })),
+  );
+  return await Array.fromAsync(await service.client.run(submissions));
+}
+
+/** How many tasks of the stream bring the target. */
+function oracleTasks(world: World): number {
+  let [count, found] = [0, 0];
+  for (; found < target; count += 1) found += Number(taskOf(world, count).informative);
+  return count;
+}
+
+function sampledSeconds(world: World, tasks: number): number {
+  const all = Array.from({ length: tasks }, (_, index) => taskOf(world, index).siblings).flat();
+  return all.reduce((total, { seconds }) => total + seconds, 0);
 }
