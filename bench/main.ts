@@ -19,6 +19,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   overlap: async () => (await import('./overlap.ts')).runOverlapBench(),
   'service-cost': async () => (await import('./service-cost.ts')).runServiceCostBench(),
   routing: async () => (await import('./routing.ts')).runRoutingBench(),
+  batches: async () => (await import('./batches.ts')).runBatchesBench(),
   capacity: async () => (await import('./capacity.ts')).runCapacityBench('plain'),
   'capacity-sandboxes': async () => (await import('./capacity.ts')).runCapacityBench('sandboxes'),
 };

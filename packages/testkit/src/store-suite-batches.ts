@@ -130,6 +130,9 @@ export function defineBatchTests(openBed: OpenBed): void {
     const { failed, open } = (await bed.store.batch(b))?.groups ?? assert.fail();
     assert.deepEqual([failed, open], [1, 1]);
     assert.equal((await bed.store.list({ limit: 9 })).rollouts.length, 3);
+    await submitAll(bed.store, ['b:1:2']);
+    assert.equal(await bed.store.replaceSiblings(toGroup('b:1'), makeGroup('b', 1, 3).rollouts.slice(2)), true);
+    assert.equal((await bed.store.batch(b))?.groups.failed, 2);
   });
 
   test('delivered groups get their places in order, once, and the target ends the batch with its surplus', async () => {

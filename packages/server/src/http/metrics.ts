@@ -76,6 +76,7 @@ function openEventMetrics(registry: Registry): (event: Event) => void {
     buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800],
     registers,
   });
+  const countBatches = openBatchMetrics(registry);
   for (const reason of ['submit', 'retry', 'loss', 'release']) requeued.inc({ reason }, 0);
 
   function countEnd(data: z.infer<typeof endData>): void {
@@ -91,6 +92,33 @@ function openEventMetrics(registry: Registry): (event: Event) => void {
     else if (kind === 'turn-end') {
       turns.inc();
       tokens.inc(turnData.parse(data).sampled_tokens);
+    } else countBatches(kind, data);
+  };
+}
+
+const wasteData = z.object({ rollouts: z.number(), tokens: z.number(), seconds: z.number() });
+const batchEndData = z.object({ state: z.string().catch(''), wasted: z.record(z.string(), wasteData).catch({}) });
+
+function openBatchMetrics(registry: Registry): (kind: Event['kind'], data: Event['data']) => void {
+  const counter = (name: string, help: string, ...labelNames: string[]) =>
+    new Counter({ name: `millrace_${name}_total`, help, labelNames, registers: [registry] });
+  const batches = counter('batches_ended', 'Batches that ended.', 'state');
+  const begun = counter('groups_begun', 'Groups begun or taken over.');
+  const groups = counter('groups_ended', 'Groups that ended.', 'state');
+  const skipped = counter('tasks_skipped', 'Lines of task files that their scenario refused.');
+  const tokens = counter('wasted_tokens', 'Tokens sampled and not delivered, as counted at the end of each batch.', 'reason');
+  const seconds = counter('wasted_seconds', 'Stage seconds spent and not delivered, as counted at the end of each batch.', 'reason');
+  return (kind, data) => {
+    if (kind === 'group-begin') begun.inc();
+    else if (kind === 'group-end') groups.inc({ state: String(data.state) });
+    else if (kind === 'task-skip') skipped.inc();
+    else if (kind === 'batch-end') {
+      const { state, wasted } = batchEndData.parse(data);
+      batches.inc({ state });
+      for (const [reason, one] of Object.entries(wasted)) {
+        tokens.inc({ reason }, one.tokens);
+        seconds.inc({ reason }, one.seconds);
+      }
     }
   };
 }

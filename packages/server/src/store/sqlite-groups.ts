@@ -114,10 +114,23 @@ export function replaceSiblings(
   request: { readonly group: GroupId; readonly rollouts: readonly StoredSubmission[] },
 ): boolean {
   const group = readGroup(session, request.group);
-  if (group?.state !== 'open' || request.rollouts.some(({ id }) => isUsed(session, id))) return false;
+  if (group?.state !== 'open') return false;
+  const used = request.rollouts.filter(({ id }) => isUsed(session, id));
+  if (used.some(({ id }) => !isSibling(session, id, group.seq))) return failGroup(session, group);
+  if (used.length > 0) return false;
   session.run('UPDATE batch_groups SET replacements = replacements + ? WHERE seq = ?', request.rollouts.length, group.seq);
   addSiblings(session, { seq: group.seq, batchSeq: group.batch_seq }, request.rollouts);
   return true;
+}
+
+function isSibling(session: Session, id: RolloutId, groupSeq: number): boolean {
+  return session.one('SELECT s.seq FROM siblings s JOIN rollouts USING (seq) WHERE id = ? AND group_seq = ?', id, groupSeq) !== undefined;
+}
+
+/** A caller has used the ids of its next siblings for rollouts of his own: it cannot be completed. */
+function failGroup(session: Session, group: GroupRow): boolean {
+  const batch = session.one<{ id: BatchId }>('SELECT id FROM batches WHERE seq = ?', group.batch_seq);
+  return batch !== undefined && settleGroup(session, { group: group.id, batch: batch.id, state: 'failed', members: [] });
 }
 
 export function settleGroup(session: Session, settlement: Settlement): boolean {

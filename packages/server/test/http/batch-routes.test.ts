@@ -26,7 +26,7 @@ async function keep(floor: Floor): Promise<void> {
   while (await keeper.look());
 }
 
-/** Ends every rollout that is queued; of each group one has the reward 1. */
+/** Ends every rollout until none is queued; of each group one has the reward 1. */
 async function finishQueued(floor: Floor): Promise<void> {
   const claims = await floor.store.claim(floor.worker.id, 1000);
   for (const claim of claims)
@@ -36,6 +36,7 @@ async function finishQueued(floor: Floor): Promise<void> {
       trajectory: makeTrajectory(claim.id),
     });
   await keep(floor);
+  if (claims.length > 0) await finishQueued(floor);
 }
 
 async function openBatchFloor(fields: Record<string, unknown> = {}): Promise<Floor> {

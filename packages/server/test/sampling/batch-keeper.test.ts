@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { batchId, isTerminal } from '@millrace/protocol';
+import { backendId, batchId, isTerminal } from '@millrace/protocol';
 import { type Course, makeRandom } from '@millrace/testkit';
 import { isInformative } from '../../src/sampling/judge-group.ts';
 import type { BatchRecord } from '../../src/store/batch-store.ts';
@@ -50,7 +50,7 @@ async function listAll(bed: BatchBed) {
 }
 
 test('over random rewards, times, failures and kills of the keeper, each target is met exactly and every task is accounted for', async () => {
-  for (let seed = 1; seed <= 12; seed += 1) {
+  for (let seed = 1; seed <= 8; seed += 1) {
     const random = makeRandom(seed * 7919);
     const pick = (most: number) => 1 + Math.floor(random() * most);
     await using bed = await openBatchBed({ slots: pick(24), course: makeCourse(seed) });
@@ -83,7 +83,7 @@ test('over random rewards, times, failures and kills of the keeper, each target 
 });
 
 test('what is surplus in one batch of a series is used by the next: no task is dropped, no rollout with a reward is wasted', async () => {
-  for (let seed = 1; seed <= 4; seed += 1) {
+  for (let seed = 1; seed <= 3; seed += 1) {
     await using bed = await openBatchBed({ slots: 16, course: makeCourse(seed, 0) });
     const ids = ['s1', 's2', 's3', 's4'];
     for (const [index, id] of ids.entries()) {
@@ -98,11 +98,50 @@ test('what is surplus in one batch of a series is used by the next: no task is d
     );
     // Only the last batch may have surplus; what the others left was taken over.
     for (const record of records.slice(0, -1)) assert.equal(record?.groups.surplus, 0, `${record?.id} left surplus`);
-    const rollouts = await listAll(bed);
     const delivered = await Promise.all(ids.map((id) => bed.store.deliveredGroups(batchId.parse(id), { after: 0, limit: 100 })));
     assert.equal(new Set(delivered.flat().map(({ id }) => id)).size, 12);
-    assert.ok(rollouts.length > 0);
+    // What has its reward is waste for being surplus only while the next batch of the series may still take it over.
+    await bed.settle();
+    await bed.begin('next', { series: 's', group_size: 4, count: 0, closed: false });
+    const kept = (await bed.store.keptGroups(batchId.parse('next'), 99)).flatMap(({ siblings }) => siblings);
+    const rewarded = kept.filter(({ reward }) => reward !== undefined).length;
+    const stopped = (await listAll(bed)).filter(({ state, attempt }) => state === 'cancelled' && attempt > 0).length;
+    const wasted = await Promise.all(ids.map(async (id) => (await bed.store.batch(batchId.parse(id)))?.wasted.surplus.rollouts ?? 0));
+    const surplus = wasted.reduce((total, count) => total + count, 0);
+    assert.ok(surplus <= stopped + rewarded, `${surplus} surplus, ${stopped} stopped, ${rewarded} kept`);
   }
+});
+
+test('groups from weights that are too old at their delivery are sampled again, and the delivered ones are within the bound', async () => {
+  let version = 0;
+  await using bed = await openBatchBed({ slots: 8, course: makeCourse(3, 0), version: () => version });
+  const join = () =>
+    bed.store.joinBackend({ id: backendId.parse('x'), url: 'http://x', dialect: 'vllm', policyVersion: version, state: 'up' });
+  await join();
+  await bed.begin('b', { group_size: 4, target: 4, count: 60, max_staleness: 0 });
+  await bed.look();
+  for (let step = 0; step < 6; step += 1) {
+    await bed.pipeline.claim();
+    await bed.pipeline.step();
+  }
+  version = 1;
+  await join();
+  const record = await bed.fill('b');
+  assert.equal(record?.state, 'met');
+  assert.ok((record?.groups.stale ?? 0) > 0, 'nothing was stale');
+  const delivered = await bed.store.deliveredGroups(batchId.parse('b'), { after: 0, limit: 9 });
+  for (const { rollouts } of delivered) for (const { result } of rollouts) assert.equal(result?.policy_versions?.first, 1);
+});
+
+test('a batch for a version that is too far ahead begins nothing until the weights follow', async () => {
+  await using bed = await openBatchBed({ slots: 8, course: makeCourse(4, 0) });
+  const join = (policyVersion: number) =>
+    bed.store.joinBackend({ id: backendId.parse('x'), url: 'http://x', dialect: 'vllm', policyVersion, state: 'up' });
+  await join(0);
+  await bed.begin('b', { target: 1, for_version: 2, max_staleness: 1, count: 40 });
+  assert.equal(await bed.look(), false);
+  await join(1);
+  assert.equal(await bed.look(), true);
 });
 
 function makeStretch(from: number, count: number) {

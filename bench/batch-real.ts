@@ -1,0 +1,147 @@
+// A real run: processes, HTTP, a backend whose latency is long-tailed and whose answers make half of the prompts uniform. The same
+// prompts by the service's batches and by a client that samples, filters and repeats.
+
+import type { RolloutView } from '@millrace/protocol';
+import { openFakeBackend, qwen3Folder, TestService } from '@millrace/testkit';
+import { groupSize, taskOf, type World } from './batch-worlds.ts';
+
+const target = 12;
+const slots = 96;
+/** One second of the world takes so many milliseconds here. */
+const msPerSecond = 20;
+const seeds = [1, 2];
+
+export interface RealRun {
+  readonly batchSeconds: readonly number[];
+  readonly repeatSeconds: readonly number[];
+  /** Seconds of the model's time that the batch used, against the oracle's. */
+  readonly sampled: readonly number[];
+}
+
+export async function runRealBatches(): Promise<RealRun> {
+  const run = { batchSeconds: [] as number[], repeatSeconds: [] as number[], sampled: [] as number[] };
+  for (const seed of seeds) {
+    const world: World = { name: 'real', slots, seed, tail: 'lognormal' };
+    const source = new Answers(world);
+    await using backend = await openFakeBackend({
+      policy: (input) => ({ text: source.next(Number(/task (\d+)/.exec(input.opening())?.[1] ?? 0)) }),
+      latencyMs: () => source.latencyMs(),
+      keep: 0,
+    });
+    await using service = await TestService.open({
+      workers: 1,
+      tokenizer: qwen3Folder(),
+      pipeline: { runSlots: slots, initSlots: 32, readySlots: 64 },
+    });
+    await service.client.backends.join({ url: backend.url });
+    await repeatUntil(service, 1, 'warm');
+    source.reset();
+    const repeated = await repeatUntil(service, target, `repeat-${seed}`);
+    run.repeatSeconds.push(repeated.seconds);
+    source.reset();
+    const { seconds, sampledMs } = await fillBatch(service, `batch-${seed}`);
+    run.batchSeconds.push(seconds);
+    // What a second of the world takes on this machine, service and all, is taken from the run that sampled its tasks whole.
+    const perSecond = repeated.sampledMs / sampledSeconds(world, repeated.tasks);
+    run.sampled.push(sampledMs / (sampledSeconds(world, oracleTasks(world)) * perSecond));
+  }
+  return run;
+}
+
+/** Which sibling a request belongs to is not told to a backend: each request for a task is its next sibling. */
+class Answers {
+  readonly #world: World;
+  readonly #asked = new Map<number, number>();
+  #latencyMs = 0;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  reset(): void {
+    this.#asked.clear();
+  }
+
+  next(index: number): string {
+    const n = this.#asked.get(index) ?? 0;
+    this.#asked.set(index, n + 1);
+    const course = taskOf(this.#world, index).siblings[n % groupSize];
+    this.#latencyMs = (course?.seconds ?? 1) * msPerSecond;
+    return `\\boxed{${course?.reward === 1 ? 2 : 3}}`;
+  }
+
+  /** Of the answer that was made just before. */
+  latencyMs(): number {
+    return this.#latencyMs;
+  }
+}
+
+const makeTask = (index: number) => ({ question: `task ${index}`, answer: '2' });
+
+async function fillBatch(service: TestService, id: string): Promise<{ seconds: number; sampledMs: number }> {
+  const { batches } = service.client;
+  const startedAt = performance.now();
+  await batches.create({
+    id,
+    scenario: 'math',
+    group_size: groupSize,
+    target,
+    tasks: Array.from({ length: 20 * target }, (_, index) => makeTask(index)),
+  });
+  const view = await batches.wait(id);
+  const seconds = (performance.now() - startedAt) / 1000;
+  if (view.state !== 'met') throw new Error(`the batch of the benchmark ended as ${view.state}`);
+  const wasted = Object.values(view.wasted).reduce((total, one) => total + one.seconds, 0);
+  let deliveredMs = 0;
+  for await (const { group } of batches.groups(id))
+    for (const rollout of group.rollouts) deliveredMs += rollout.result?.timings.run_ms ?? 0;
+  return { seconds, sampledMs: deliveredMs + wasted * 1000 };
+}
+
+interface Repeated {
+  readonly seconds: number;
+  readonly sampledMs: number;
+  readonly tasks: number;
+}
+
+async function repeatUntil(service: TestService, wanted: number, name: string): Promise<Repeated> {
+  const startedAt = performance.now();
+  let [found, tasks, sampledMs] = [0, 0, 0];
+  while (found < wanted) {
+    const views = await sampleTasks(service, name, { from: tasks, count: wanted });
+    const groups = [...Map.groupBy(views, ({ group }) => group).values()];
+    found += groups.filter((group) => new Set(group.map(({ reward }) => reward)).size > 1).length;
+    sampledMs += views.reduce((total, { result }) => total + (result?.timings.run_ms ?? 0), 0);
+    tasks += wanted;
+  }
+  return { seconds: (performance.now() - startedAt) / 1000, sampledMs, tasks };
+}
+
+async function sampleTasks(
+  service: TestService,
+  name: string,
+  stretch: { readonly from: number; readonly count: number },
+): Promise<RolloutView[]> {
+  const indexes = Array.from({ length: stretch.count }, (_, index) => stretch.from + index);
+  const submissions = indexes.flatMap((index) =>
+    Array.from({ length: groupSize }, (_, n) => ({
+      id: `${name}-${index}-${n}`,
+      group: `${name}-${index}`,
+      scenario: 'math',
+      task: makeTask(index),
+    })),
+  );
+  return await Array.fromAsync(await service.client.run(submissions));
+}
+
+/** How many tasks of the stream bring the target. */
+function oracleTasks(world: World): number {
+  let [count, found] = [0, 0];
+  for (; found < target; count += 1) found += Number(taskOf(world, count).informative);
+  return count;
+}
+
+function sampledSeconds(world: World, tasks: number): number {
+  const all = Array.from({ length: tasks }, (_, index) => taskOf(world, index).siblings).flat();
+  return all.reduce((total, { seconds }) => total + seconds, 0);
+}

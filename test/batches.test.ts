@@ -1,0 +1,64 @@
+// Batches as a trainer meets them: real processes, real rollouts, and a server that is killed in the middle.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { openFakeBackend, qwen3Folder, TestService } from '@millrace/testkit';
+
+const tokenizer = qwen3Folder();
+const tasks = Array.from({ length: 200 }, (_, index) => ({ question: `${index} ${index % 2 === 0 ? 'plain' : 'hard'}`, answer: '2' }));
+
+/** Plain questions are always solved; of the hard ones every second answer is right. */
+function openBackend() {
+  let answers = 0;
+  return openFakeBackend({
+    policy: (input) => ({ text: `\\boxed{${/plain/.test(input.opening()) || answers++ % 2 === 0 ? 2 : 3}}` }),
+    latencyMs: 20,
+    keep: 0,
+  });
+}
+
+describe('batches of the whole service', { timeout: 120_000 }, () => {
+  test('a server killed in the middle of a batch goes on with it: exactly the target, each group once, the surplus stopped', async () => {
+    await using backend = await openBackend();
+    await using service = await TestService.open({ workers: 1, tokenizer, pipeline: { runSlots: 16, leaseMs: 2000 } });
+    const { batches, backends } = service.client;
+    await backends.join({ url: backend.url });
+    await batches.create({ id: 'b', scenario: 'math', group_size: 4, target: 12, tasks });
+    const seen: number[] = [];
+    for await (const { group, trajectories } of batches.groups('b', { consumer: 'trainer' })) {
+      seen.push(group.seq);
+      assert.equal(new Set(group.rewards).size, 2);
+      assert.deepEqual(
+        trajectories.map(({ rolloutId }) => rolloutId),
+        group.rollouts.map(({ id }) => id),
+      );
+      if (group.seq !== 3) continue;
+      await service.kill();
+      await service.start();
+    }
+    assert.deepEqual(
+      seen,
+      Array.from({ length: 12 }, (_, index) => index + 1),
+    );
+    const view = await batches.wait('b');
+    assert.deepEqual([view.state, view.groups.delivered, view.groups.open], ['met', 12, 0]);
+    assert.deepEqual(await Array.fromAsync(batches.groups('b', { consumer: 'trainer' })), []);
+    const live = (await Array.fromAsync(service.client.list())).filter(({ state }) => !['done', 'cancelled', 'failed'].includes(state));
+    for (const { id } of live) assert.equal((await service.client.wait(id)).state, 'cancelled');
+  });
+
+  test('the next batch of a series takes over what the one before had sampled too much', async () => {
+    await using backend = await openBackend();
+    await using service = await TestService.open({ workers: 1, tokenizer, pipeline: { runSlots: 64 } });
+    const { batches, backends } = service.client;
+    await backends.join({ url: backend.url });
+    const plan = { scenario: 'math', group_size: 4, target: 4, series: 's', surplus: 'keep' } as const;
+    await batches.create({ ...plan, id: 'first', tasks: tasks.slice(0, 100) });
+    const first = await batches.wait('first');
+    await batches.create({ ...plan, id: 'second', tasks: tasks.slice(100) });
+    const second = await batches.wait('second');
+    assert.deepEqual([first.state, second.state], ['met', 'met']);
+    assert.equal(second.carried >= Math.min(1, first.groups.surplus ?? 0), true);
+    assert.equal((await batches.get('first')).groups.surplus, Math.max(0, (first.groups.surplus ?? 0) - second.carried));
+  });
+});
