@@ -9,7 +9,8 @@ test('a pause is answered as it stands, and when asked to wait, once the last wo
   await floor.worker.register();
   const asked = await floor.call('POST', '/v1/policy/pause');
   assert.deepEqual([asked.status, asked.body.state, asked.body.mode], [200, 'pausing', 'wait']);
-  const waiting = floor.call('POST', '/v1/policy/pause?wait=60', { mode: 'abort' });
+  assert.equal((await floor.call('POST', '/v1/policy/pause', { mode: 'abort' })).body.mode, 'abort');
+  const waiting = floor.call('POST', '/v1/policy/pause?wait=60');
   await floor.store.tellGate(floor.worker.id, { pause: 1, generating: 1 });
   const { body } = await floor.call('GET', '/v1/policy');
   assert.deepEqual([body.state, body.mode, body.generating], ['pausing', 'abort', 1]);
