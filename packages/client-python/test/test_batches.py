@@ -10,7 +10,7 @@ from typing import Any
 from examples import GOLDEN, read_golden
 from fake_service import Asked, FakeService, Reply
 
-from millrace import Client, MillraceError, trajectory_from_json
+from millrace import Client, trajectory_from_json
 from millrace.batch import BatchView, group_from_json, group_page_to_json, group_to_json
 from millrace.group_binary import group_page_from_binary
 from millrace.wire import WireError, from_wire, to_wire
@@ -150,13 +150,14 @@ class BatchesTest(unittest.TestCase):
             self.assertEqual(service.asked[0].body, service.asked[1].body)
             self.assertTrue(service.asked[0].body["id"].startswith("b-"))
 
-    def test_appended_tasks_are_never_sent_twice(self) -> None:
-        replies = [Reply(hang_up=True), Reply(BATCH)]
+    def test_appended_tasks_are_sent_again_under_the_same_key(self) -> None:
+        replies = [Reply(hang_up=True), Reply(BATCH), Reply(BATCH)]
         with FakeService(lambda _: replies.pop(0)) as service, Client(service.url) as client:
-            with self.assertRaisesRegex(MillraceError, "no answer from POST"):
-                client.batches.append_tasks("b-1", [{"question": "1"}])
+            client.batches.append_tasks("b-1", [{"question": "1"}])
             client.batches.append_tasks("b-1", [{"question": "1"}], closed=True)
-            self.assertEqual([asked.body["closed"] for asked in service.asked], [False, True])
+            first, again, other = (asked.body for asked in service.asked)
+            self.assertEqual(first, again)
+            self.assertNotEqual(first["key"], other["key"])
 
     def test_waiting_and_listing_read_to_the_end(self) -> None:
         states = ["open", "met"]

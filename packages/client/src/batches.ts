@@ -78,7 +78,10 @@ export function openBatches(transport: Transport): Batches {
     },
     list: (options) => listBatches(transport, options ?? {}),
     appendTasks: (id, tasks, { closed = false, ...waiting } = {}) =>
-      transport.json({ method: 'POST', path: toPath(appendTasks.path, { id }), body: { tasks, closed }, ...waiting }, batchView),
+      transport.json(
+        { method: 'POST', path: toPath(appendTasks.path, { id }), body: { key: randomUUID(), tasks, closed }, ...waiting },
+        batchView,
+      ),
     groups: (id, { ack: acknowledges = true, ...options } = {}) =>
       readGroups(transport, id, { ...options, ...(acknowledges ? { ack } : {}) }),
     ack,

@@ -129,6 +129,7 @@ export type BatchView = z.infer<typeof batchView>;
 export const batchList = z.object({ batches: z.array(batchView), next: z.string().nullable() });
 
 export const appendTasksRequest = z.strictObject({
+  key: z.string().min(1).max(128).optional().describe('A request that comes again with its key changes nothing.'),
   tasks: z.array(task).max(mostTasks).default([]),
   closed: z.boolean().default(false).describe('These were the last.'),
 });

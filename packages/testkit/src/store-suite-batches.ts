@@ -76,7 +76,11 @@ export function defineBatchTests(openBed: OpenBed): void {
   test('tasks are appended in order until the batch is closed', async () => {
     await using bed = await openTimedBed(openBed);
     await bed.store.createBatch(makeBatch('b', { count: 1, closed: false }));
-    assert.equal(await bed.store.appendTasks(b, { tasks: [{ question: 'x' }], closed: true }), 'appended');
+    const last = { tasks: [{ question: 'x' }], closed: true, key: 'k' };
+    assert.equal(await bed.store.appendTasks(b, last), 'appended');
+    const { tasks } = (await bed.store.batch(b)) ?? assert.fail('no batch');
+    assert.equal(await bed.store.appendTasks(b, last), 'appended');
+    assert.deepEqual((await bed.store.batch(b))?.tasks, tasks, 'the same key again changes nothing');
     assert.equal(await bed.store.appendTasks(b, { tasks: [{ question: 'y' }], closed: false }), 'ended');
     assert.equal(await bed.store.appendTasks(toBatch('none'), { tasks: [], closed: false }), 'unknown');
     assert.deepEqual(

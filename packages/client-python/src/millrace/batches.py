@@ -48,10 +48,9 @@ class Batches:
     def append_tasks(
         self, id: str, tasks: Sequence[Mapping[str, Any]], *, closed: bool = False, stop: Optional[Stop] = None
     ) -> BatchView:
-        """`closed` says that these were the last. It is sent once: after an error without an answer, `tasks.given` of the batch
-        tells whether they arrived."""
-        body = {"tasks": list(tasks), "closed": closed}
-        return self._transport.json(Call("POST", f"{_one(id)}/tasks", body=body, once=True, stop=stop), BatchView)
+        """`closed` says that these were the last. A key makes it safe to send it again when an answer was lost."""
+        body = {"key": str(uuid.uuid4()), "tasks": list(tasks), "closed": closed}
+        return self._transport.json(Call("POST", f"{_one(id)}/tasks", body=body, stop=stop), BatchView)
 
     def groups(
         self,

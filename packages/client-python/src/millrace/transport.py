@@ -40,8 +40,6 @@ class Call:
     wait_s: float = 0.0
     #: Whether a 429 is raised as `too-busy` with `details["retry_after_s"]`, instead of being waited out.
     raise_busy: bool = False
-    #: A call that is not the same when repeated is not sent again once it may have arrived.
-    once: bool = False
     stop: Optional[Stop] = None
 
 
@@ -90,7 +88,7 @@ class Transport:
                 if "retry_after_s" in tried.details and not call.raise_busy:
                     last_answer_at = time.monotonic()
                     pause_s = float(tried.details["retry_after_s"])
-                elif call.once or not tried.details.get("away") or time.monotonic() - last_answer_at + pause_s > self.timeout_s:
+                elif not tried.details.get("away") or time.monotonic() - last_answer_at + pause_s > self.timeout_s:
                     raise tried
                 stop.wait(pause_s)
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)

@@ -9,7 +9,7 @@ import { toBatchView } from '../sampling/group-view.ts';
 import { leastRewards } from '../sampling/judge-group.ts';
 import { toRecipe } from '../sampling/new-siblings.ts';
 import type { Scenario } from '../scenario/scenario.ts';
-import type { BatchPlan, Task } from '../store/batch-store.ts';
+import type { BatchPlan, MoreTasks, Task } from '../store/batch-store.ts';
 import type { Context } from './context.ts';
 import { toDigest } from './digest.ts';
 import { checkIntake, checkTask, unknownScenario } from './intake.ts';
@@ -48,11 +48,7 @@ function toWebhook({ url, secret }: NonNullable<BatchRequest['webhook']>): { url
   return { url, ...(secret === undefined ? {} : { secret }) };
 }
 
-export async function appendTasks(
-  id: BatchId,
-  more: { readonly tasks: readonly Task[]; readonly closed: boolean },
-  context: Context,
-): Promise<BatchView> {
+export async function appendTasks(id: BatchId, more: MoreTasks, context: Context): Promise<BatchView> {
   checkIntake(context);
   const record = await context.store.batch(id);
   if (record === undefined) throw unknownBatch(id);

@@ -110,11 +110,18 @@ export interface WebhookDue {
   readonly attempts: number;
 }
 
+export interface MoreTasks {
+  readonly tasks: readonly Task[];
+  /** These were the last. */
+  readonly closed: boolean;
+  readonly key?: string | undefined;
+}
+
 export interface BatchStore {
   /** `known`: the same request came before, and nothing changed. */
   createBatch(batch: NewBatch): Promise<'created' | 'known' | 'conflict'>;
-  /** All or nothing. `ended`: it takes no more tasks, because it was closed or is over. */
-  appendTasks(id: BatchId, more: { readonly tasks: readonly Task[]; readonly closed: boolean }): Promise<'appended' | 'ended' | 'unknown'>;
+  /** All or nothing, and once for each key. `ended`: it takes no more tasks, because it was closed or is over. */
+  appendTasks(id: BatchId, more: MoreTasks): Promise<'appended' | 'ended' | 'unknown'>;
   batch(id: BatchId): Promise<BatchRecord | undefined>;
   /** In the order of their beginning; `next` is the `after` of the following page. */
   batches(filter: {

@@ -11,7 +11,7 @@ import {
   type SeriesId,
   type Waste,
 } from '@millrace/protocol';
-import type { BatchPlan, BatchRecord, NewBatch, OpenBatch, Task } from './batch-store.ts';
+import type { BatchPlan, BatchRecord, MoreTasks, NewBatch, OpenBatch, Task } from './batch-store.ts';
 import { appendEvent } from './sqlite-events.ts';
 import { parseCursor } from './sqlite-queries.ts';
 import type { Session } from './sqlite-session.ts';
@@ -57,13 +57,13 @@ export function createBatch(session: Session, batch: NewBatch): 'created' | 'kno
   return 'created';
 }
 
-export function appendTasks(
-  session: Session,
-  request: { readonly id: BatchId; readonly tasks: readonly Task[]; readonly closed: boolean },
-): 'appended' | 'ended' | 'unknown' {
+export function appendTasks(session: Session, request: MoreTasks & { readonly id: BatchId }): 'appended' | 'ended' | 'unknown' {
   const row = readBatch(session, request.id);
   if (!row) return 'unknown';
+  const { key } = request;
+  if (key !== undefined && session.one('SELECT 1 FROM batch_appends WHERE batch_seq = ? AND key = ?', row.seq, key)) return 'appended';
   if (row.closed || row.state !== 'open') return 'ended';
+  if (key !== undefined) session.run('INSERT INTO batch_appends (batch_seq, key) VALUES (?, ?)', row.seq, key);
   giveTasks(session, row, request.tasks);
   if (request.closed) session.run('UPDATE batches SET closed = 1 WHERE seq = ?', row.seq);
   appendEvent(session, { kind: 'batch-tasks', data: { batch: row.id, tasks: request.tasks.length, closed: request.closed } });

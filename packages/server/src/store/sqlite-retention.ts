@@ -49,7 +49,7 @@ function forgetBatch(session: Session, endedMs: number): { rollouts: number; mor
     session.run('DELETE FROM siblings WHERE seq = ?', seq);
   }
   if (old.length < rolloutsPerSlice) {
-    for (const table of ['batch_groups', 'batch_tasks', 'consumers', 'outbox'])
+    for (const table of ['batch_groups', 'batch_tasks', 'batch_appends', 'consumers', 'outbox'])
       session.run(`DELETE FROM ${table} WHERE batch_seq = ?`, batch.seq);
     session.run('DELETE FROM batches WHERE seq = ?', batch.seq);
   }
