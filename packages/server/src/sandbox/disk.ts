@@ -54,7 +54,7 @@ export async function makeDiskFile(
   if (!(await stat(template).catch(() => undefined))) {
     const scratch = join(runDir, makeSandboxId());
     await run('truncate', ['--size', `${diskMiB}M`, scratch]);
-    const format = ['-q', '-F', '-m', '0', '-i', '8192', '-O', '^has_journal,^resize_inode', '-E', 'lazy_itable_init=1'];
+    const format = ['-q', '-F', '-m', '0', '-i', '4096', '-O', '^has_journal,^resize_inode', '-E', 'lazy_itable_init=1'];
     await run('mkfs.ext4', [...format, scratch], { env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` } });
     await rename(scratch, template); // whoever comes second replaces it by its like
   }
