@@ -7,6 +7,8 @@ export interface Cost {
   readonly seconds: number;
   /** Sampled, also by rollouts that were stopped. */
   readonly rolloutSeconds: number;
+  /** Of those, what is not in an informative group that was asked for. */
+  readonly wastedSeconds: number;
   readonly tokens: number;
   /** How many tasks of the stream were used up. */
   readonly tasks: number;
@@ -23,16 +25,17 @@ export function overSample(world: World, target: number, from: number): Cost {
 }
 
 function repeat(world: World, plan: { readonly target: number; readonly from: number; readonly perRound: number }): Cost {
-  let [found, seconds, rolloutSeconds, tokens, at] = [0, 0, 0, 0, plan.from];
+  let [found, seconds, rolloutSeconds, wastedSeconds, tokens, at] = [0, 0, 0, 0, 0, plan.from];
   while (found < plan.target) {
     const round = schedule(world, at, plan.perRound);
     found += round.informative;
     seconds += round.seconds;
     rolloutSeconds += round.rolloutSeconds;
+    wastedSeconds += round.wastedSeconds;
     tokens += round.tokens;
     at += plan.perRound;
   }
-  return { seconds, rolloutSeconds, tokens, tasks: at - plan.from };
+  return { seconds, rolloutSeconds, wastedSeconds, tokens, tasks: at - plan.from };
 }
 
 /** Samples exactly the tasks up to the one that brings the last informative group. */
@@ -48,7 +51,7 @@ export function oracle(world: World, target: number, from: number): Cost {
 /** All siblings of these tasks over the slots, in order, each in the slot that is free first. */
 function schedule(world: World, from: number, count: number) {
   const free = new Float64Array(world.slots);
-  let [informative, rolloutSeconds, tokens, seconds] = [0, 0, 0, 0];
+  let [informative, rolloutSeconds, wastedSeconds, tokens, seconds] = [0, 0, 0, 0, 0];
   for (let index = from; index < from + count; index += 1) {
     const task = taskOf(world, index);
     informative += Number(task.informative);
@@ -58,8 +61,9 @@ function schedule(world: World, from: number, count: number) {
       free[slot] = end;
       seconds = Math.max(seconds, end);
       rolloutSeconds += sibling.seconds;
+      wastedSeconds += task.informative ? 0 : sibling.seconds;
       tokens += sibling.tokens;
     }
   }
-  return { informative, seconds, rolloutSeconds, tokens };
+  return { informative, seconds, rolloutSeconds, wastedSeconds, tokens };
 }

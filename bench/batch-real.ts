@@ -3,23 +3,26 @@
 
 import type { RolloutView } from '@millrace/protocol';
 import { openFakeBackend, qwen3Folder, TestService } from '@millrace/testkit';
+import { oracle } from './batch-baselines.ts';
 import { groupSize, taskOf, type World } from './batch-worlds.ts';
 
 const target = 12;
 const slots = 96;
 /** One second of the world takes so many milliseconds here. */
 const msPerSecond = 20;
-const seeds = [1, 2];
+const seeds = [101, 102, 103];
 
 export interface RealRun {
   readonly batchSeconds: readonly number[];
   readonly repeatSeconds: readonly number[];
   /** Seconds of the model's time that the batch used, against the oracle's. */
   readonly sampled: readonly number[];
+  /** The part of it that was not delivered, against the oracle's. */
+  readonly wasted: readonly number[];
 }
 
 export async function runRealBatches(): Promise<RealRun> {
-  const run = { batchSeconds: [] as number[], repeatSeconds: [] as number[], sampled: [] as number[] };
+  const run = { batchSeconds: [] as number[], repeatSeconds: [] as number[], sampled: [] as number[], wasted: [] as number[] };
   for (const seed of seeds) {
     const world: World = { name: 'real', slots, seed, tail: 'lognormal' };
     const source = new Answers(world);
@@ -39,11 +42,13 @@ export async function runRealBatches(): Promise<RealRun> {
     const repeated = await repeatUntil(service, target, `repeat-${seed}`);
     run.repeatSeconds.push(repeated.seconds);
     source.reset();
-    const { seconds, sampledMs } = await fillBatch(service, `batch-${seed}`);
+    const { seconds, sampledMs, wastedMs } = await fillBatch(service, `batch-${seed}`);
     run.batchSeconds.push(seconds);
     // What a second of the world takes on this machine, service and all, is taken from the run that sampled its tasks whole.
     const perSecond = repeated.sampledMs / sampledSeconds(world, repeated.tasks);
-    run.sampled.push(sampledMs / (sampledSeconds(world, oracleTasks(world)) * perSecond));
+    const best = oracle(world, target, 0);
+    run.sampled.push(sampledMs / (best.rolloutSeconds * perSecond));
+    run.wasted.push(wastedMs / (best.wastedSeconds * perSecond));
   }
   return run;
 }
@@ -78,7 +83,7 @@ class Answers {
 
 const makeTask = (index: number) => ({ question: `task ${index}`, answer: '2' });
 
-async function fillBatch(service: TestService, id: string): Promise<{ seconds: number; sampledMs: number }> {
+async function fillBatch(service: TestService, id: string): Promise<{ seconds: number; sampledMs: number; wastedMs: number }> {
   const { batches } = service.client;
   const startedAt = performance.now();
   await batches.create({
@@ -91,11 +96,11 @@ async function fillBatch(service: TestService, id: string): Promise<{ seconds: n
   const view = await batches.wait(id);
   const seconds = (performance.now() - startedAt) / 1000;
   if (view.state !== 'met') throw new Error(`the batch of the benchmark ended as ${view.state}`);
-  const wasted = Object.values(view.wasted).reduce((total, one) => total + one.seconds, 0);
+  const wastedMs = 1000 * Object.values(view.wasted).reduce((total, one) => total + one.seconds, 0);
   let deliveredMs = 0;
   for await (const { group } of batches.groups(id))
     for (const rollout of group.rollouts) deliveredMs += rollout.result?.timings.run_ms ?? 0;
-  return { seconds, sampledMs: deliveredMs + wasted * 1000 };
+  return { seconds, sampledMs: deliveredMs + wastedMs, wastedMs };
 }
 
 interface Repeated {
@@ -132,13 +137,6 @@ async function sampleTasks(
     })),
   );
   return await Array.fromAsync(await service.client.run(submissions));
-}
-
-/** How many tasks of the stream bring the target. */
-function oracleTasks(world: World): number {
-  let [count, found] = [0, 0];
-  for (; found < target; count += 1) found += Number(taskOf(world, count).informative);
-  return count;
 }
 
 function sampledSeconds(world: World, tasks: number): number {

@@ -34,9 +34,10 @@ export async function simulateBatches(world: World, plan: SimulationPlan): Promi
     const pipeline = new SimulatedPipeline({ store, clock, slots: world.slots, course });
     await pipeline.start();
     const keeper = new BatchKeeper({ store, scenarios, files: new TaskFiles({ stream: path }), clock, log: silentLog });
-    const costs: Cost[] = [];
+    const costs: Omit<Cost, 'wastedSeconds'>[] = [];
     for (let index = 0; index < plan.batches; index += 1) costs.push(await runBatch({ store, clock, pipeline, keeper }, plan, index));
-    return costs;
+    // Known at the end only: what one batch left may have been taken over by the next.
+    return await Promise.all(costs.map(async (cost, index) => ({ ...cost, wastedSeconds: await readWaste(store, index) })));
   } finally {
     await store[Symbol.asyncDispose]();
     await rm(folder, { recursive: true });
@@ -50,7 +51,16 @@ interface Bed {
   readonly keeper: BatchKeeper;
 }
 
-async function runBatch({ store, clock, pipeline, keeper }: Bed, plan: SimulationPlan, index: number): Promise<Cost> {
+async function readWaste(store: Store, index: number): Promise<number> {
+  const record = await store.batch(toBatch(`b${index}`));
+  return Object.values(record?.wasted ?? {}).reduce((total, { seconds }) => total + seconds, 0);
+}
+
+async function runBatch(
+  { store, clock, pipeline, keeper }: Bed,
+  plan: SimulationPlan,
+  index: number,
+): Promise<Omit<Cost, 'wastedSeconds'>> {
   const id = toBatch(`b${index}`);
   const before = { ...pipeline.spent, ms: clock.now() };
   const source = { file: 'stream', cursor: 'stream' };

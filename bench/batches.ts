@@ -7,7 +7,7 @@ import { simulateBatches } from './batch-simulation.ts';
 import type { World } from './batch-worlds.ts';
 import type { BenchReport, BenchRow } from './report.ts';
 
-const seeds = [1, 2];
+const seeds = [101, 102, 103];
 const batchesInRow = 3;
 const shapes = [
   { target: 16, slots: 64, tail: 'lognormal' },
@@ -19,7 +19,7 @@ interface Ratios {
   readonly time: number;
   readonly timeOverSampled: number;
   readonly sampled: number;
-  readonly tokens: number;
+  readonly wasted: number;
 }
 
 /** Several batches in a row on one stream, and the same number by each strategy. */
@@ -30,7 +30,7 @@ async function compare(world: World, target: number, series: boolean): Promise<R
     time: ours.seconds / inRow(world, target, sampleFilterRepeat).seconds,
     timeOverSampled: ours.seconds / inRow(world, target, overSample).seconds,
     sampled: ours.rolloutSeconds / best.rolloutSeconds,
-    tokens: ours.tokens / best.tokens,
+    wasted: ours.wastedSeconds / best.wastedSeconds,
   };
 }
 
@@ -43,7 +43,13 @@ function inRow(world: World, target: number, strategy: (world: World, target: nu
 
 function total(costs: readonly Cost[]): Cost {
   const sum = (key: keyof Cost) => costs.reduce((so, cost) => so + cost[key], 0);
-  return { seconds: sum('seconds'), rolloutSeconds: sum('rolloutSeconds'), tokens: sum('tokens'), tasks: sum('tasks') };
+  return {
+    seconds: sum('seconds'),
+    rolloutSeconds: sum('rolloutSeconds'),
+    wastedSeconds: sum('wastedSeconds'),
+    tokens: sum('tokens'),
+    tasks: sum('tasks'),
+  };
 }
 
 export async function runBatchesBench(): Promise<BenchReport> {
@@ -62,29 +68,30 @@ export async function runBatchesBench(): Promise<BenchReport> {
         samples: ratios.map(({ timeOverSampled }) => timeOverSampled),
       });
       rows.push({ what: `${name}: sampled seconds / oracle`, unit: 'ratio', samples: ratios.map(({ sampled }) => sampled) });
-      rows.push({ what: `${name}: sampled tokens / oracle`, unit: 'ratio', samples: ratios.map(({ tokens }) => tokens) });
+      rows.push({ what: `${name}: wasted seconds / oracle`, unit: 'ratio', samples: ratios.map(({ wasted }) => wasted) });
     }
   }
   const real = await runRealBatches();
   rows.push({ what: 'real run: time to fill, sample-filter-repeat', unit: 's', samples: real.repeatSeconds });
   rows.push({ what: 'real run: time to fill, batch', unit: 's', samples: real.batchSeconds, against: rows.length - 1 });
   rows.push({ what: 'real run: sampled seconds / oracle', unit: 'ratio', samples: real.sampled });
+  rows.push({ what: 'real run: wasted seconds / oracle', unit: 'ratio', samples: real.wasted });
   return { title: 'Batches: time to fill and what is sampled', rows, targets: makeTargets(kept, dropped, real), notes };
 }
 
 function makeTargets(kept: readonly Ratios[], dropped: readonly Ratios[], real: Awaited<ReturnType<typeof runRealBatches>>) {
   const all = [...kept, ...dropped];
   const time = mean(all.map((one) => one.time));
-  const [withCarry, without] = [kept, dropped].map((some) => mean(some.map(({ sampled }) => sampled)));
+  const [withCarry, without] = [kept, dropped].map((some) => mean(some.map(({ wasted }) => wasted)));
   const realTime = mean(real.batchSeconds) / mean(real.repeatSeconds);
-  const realSampled = mean(real.sampled);
+  const realWasted = mean(real.wasted);
   const at = (value = Number.NaN) => value.toFixed(2);
   return [
     { claim: `simulated time to fill ≤ 0.6 × sample-filter-repeat (${at(time)} ×)`, kept: time <= 0.6 },
-    { claim: `simulated sampling ≤ 1.10 × the oracle's with surplus kept (${at(withCarry)} ×)`, kept: (withCarry ?? 9) <= 1.1 },
-    { claim: `simulated sampling ≤ 1.10 × the oracle's with surplus dropped (${at(without)} ×)`, kept: (without ?? 9) <= 1.1 },
+    { claim: `simulated waste ≤ 1.10 × the oracle's with surplus kept (${at(withCarry)} ×)`, kept: (withCarry ?? 9) <= 1.1 },
+    { claim: `simulated waste ≤ 1.10 × the oracle's with surplus dropped (${at(without)} ×)`, kept: (without ?? 9) <= 1.1 },
     { claim: `real time to fill ≤ 0.6 × sample-filter-repeat (${at(realTime)} ×)`, kept: realTime <= 0.6 },
-    { claim: `real sampling ≤ 1.10 × the oracle's (${at(realSampled)} ×)`, kept: realSampled <= 1.1 },
+    { claim: `real waste ≤ 1.10 × the oracle's (${at(realWasted)} ×)`, kept: realWasted <= 1.1 },
   ];
 }
 
