@@ -141,7 +141,7 @@ describe('apptainer', { skip }, () => {
   });
 
   test('the program may be called singularity', async () => {
-    const bin = join(folder, 'bin');
+    const bin = join(folder, 'named');
     await mkdir(bin);
     await symlink(probe.ok ? probe.path : '', join(bin, 'singularity'));
     const named = await openApptainerDriver({ runDir, apptainerPath: join(bin, 'singularity') });
