@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { makeTinyImage } from '@millrace/testkit';
+import { makePythonImage } from '@millrace/testkit';
 
 const run = promisify(execFile);
 
@@ -39,14 +39,12 @@ for name in ['bench%d' % i for i in range(4)]:
         for path, text in files.items(): wheel.writestr(path, text)
 `;
 
-/** The tiny image, with this machine's git, and its Python with pip. */
-export async function makePythonImage(folder: string): Promise<void> {
-  await makeTinyImage(folder);
-  const script = `set -e
-cp -r /usr/lib/python3.* "$1/usr/lib/"; mkdir -p "$1/usr/lib/python3/dist-packages" "$1/usr/lib/git-core" "$1/usr/share/git-core/templates"
-cp -r /usr/lib/python3/dist-packages/pip "$1/usr/lib/python3/dist-packages/"
+/** This machine's Python with pip, and its git. */
+export async function makeGitImage(folder: string): Promise<void> {
+  await makePythonImage(folder);
+  const script = `set -e; mkdir -p "$1/usr/lib/git-core" "$1/usr/share/git-core/templates"
 cp /usr/bin/git "$1/usr/bin/"; for name in git git-upload-pack; do ln -s ../../bin/git "$1/usr/lib/git-core/$name"; done
 ln -s git "$1/usr/bin/git-upload-pack"
-for file in $(ldd /usr/bin/git /usr/lib/python3.*/lib-dynload/*.so | grep -o '/[^ ]*lib[^ ]*\\.so[^ ]*' | grep -v lib-dynload | sort -u); do cp -L "$file" "$1/usr/lib/"; done`;
+for file in $(ldd /usr/bin/git | grep -o '/[^ ]*lib[^ ]*\\.so[^ ]*' | sort -u); do cp -nL "$file" "$1/usr/lib/"; done`;
   await run('bash', ['-c', script, 'bash', folder]);
 }

@@ -16,7 +16,7 @@ import {
   type SandboxDriver,
   type SandboxSpec,
 } from '@millrace/server';
-import { makePythonImage, makeSource } from './forks-source.ts';
+import { makeGitImage, makeSource } from './forks-source.ts';
 import { type BenchReport, type BenchRow, percentile, renderReport } from './report.ts';
 import { measureWarm } from './sandbox-density.ts';
 
@@ -47,7 +47,7 @@ export async function runForksBench(): Promise<BenchReport> {
     const source = join(folder, 'source');
     await makeSource(source);
     const image = join(folder, 'image');
-    await makePythonImage(image);
+    await makeGitImage(image);
     const [bare, boxed] = [join(folder, 'b'), join(folder, 'a')];
     const beds: [string, Bed][] = [
       ['bubblewrap', { driver: await openBubblewrapDriver({ runDir: bare }), spec: {}, source, runDir: bare }],

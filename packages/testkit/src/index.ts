@@ -50,5 +50,5 @@ export {
 } from './store-bed.ts';
 export { makeBatch, makeGroup, makeTasks, toBatch, toGroup } from './store-bed-batches.ts';
 export { defineStoreSuite } from './store-suite.ts';
-export { makeTinyImage } from './tiny-image.ts';
+export { makePythonImage, makeTinyImage } from './tiny-image.ts';
 export { makeTinyModel } from './tiny-model.ts';

@@ -13,14 +13,12 @@ import { defineTransfer } from './sandbox-suite-transfer.ts';
 export interface SandboxSuiteOptions {
   /** Who the agent is inside; bubblewrap's is 1000. */
   readonly uid?: number;
-  /** False for an image without IPython: its part is not defined then. */
-  readonly hasIpython?: boolean;
   /** True where the agent has a machine that it may change as it likes, and that is gone with its sandbox. */
   readonly isRootWritable?: boolean;
 }
 
 export function defineSandboxSuite(name: string, openDriver: () => Promise<SandboxDriver>, options: SandboxSuiteOptions = {}): void {
-  const { uid = 1000, hasIpython = true, isRootWritable = false } = options;
+  const { uid = 1000, isRootWritable = false } = options;
   describe(`sandbox: ${name}`, () => {
     let driver: SandboxDriver;
     let sandbox: Sandbox;
@@ -42,7 +40,7 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     describe('ends', () => defineEnds(context));
     describe('stopping', () => defineStopping(context));
     describe('programs and files', () => definePrograms(context));
-    if (hasIpython) describe('python', () => definePython(context));
+    describe('python', () => definePython(context));
     describe('upload and download', () => defineTransfer(context));
     describe('walls', () => defineWalls(context));
     describe('life', () => defineLife(context));

@@ -38,3 +38,13 @@ export async function makeTinyImage(folder: string): Promise<void> {
     await copyFile(file, join(folder, file));
   }
 }
+
+/** The tiny image with all of this machine's Python: its library, and the packages that Debian has installed, such as IPython and pip. */
+export async function makePythonImage(folder: string): Promise<void> {
+  await makeTinyImage(folder);
+  const script = `set -e; cp -r /usr/lib/python3 /usr/lib/python3.* "$1/usr/lib/"
+for file in $(ldd $(find /usr/lib/python3 /usr/lib/python3.* -name '*.so') 2>/dev/null | grep -o '/[^ ]*lib[^ ]*\\.so[^ ]*' | grep -v /python3 | sort -u); do
+  cp -nL "$file" "$1/usr/lib/"
+done`;
+  await promisify(execFile)('bash', ['-c', script, 'bash', folder]);
+}

@@ -20,7 +20,7 @@ import {
   sandboxConfig,
   sleep,
 } from '@millrace/server';
-import { defineSandboxSuite, makeTinyImage } from '@millrace/testkit';
+import { defineSandboxSuite, makePythonImage } from '@millrace/testkit';
 
 const probe = await probeApptainer();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
@@ -35,7 +35,7 @@ describe('apptainer', { skip }, () => {
     folder = await mkdtemp(join(tmpdir(), 'mr-'));
     image = join(folder, 'image');
     runDir = join(folder, 'run');
-    await makeTinyImage(image);
+    await makePythonImage(image);
     driver = await openApptainerDriver({ runDir });
   });
   after(() => rm(folder, { recursive: true, force: true }));
@@ -50,7 +50,6 @@ describe('apptainer', { skip }, () => {
   });
   defineSandboxSuite('apptainer', onImage, {
     uid: process.getuid?.() ?? 0,
-    hasIpython: false,
     isRootWritable: true,
   });
 
