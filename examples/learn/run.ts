@@ -31,7 +31,7 @@ export async function learn({ seed, goal, mostSteps, onStep, onMoment }: LearnOp
   onMoment?.('Making the base model: a small transformer that has read talk, and can speak without knowing what for …');
   const base = makeBaseModel(seed);
   await using files = await openTokenizerFolder();
-  await using server = await PolicyServer.open(seed);
+  await using server = await PolicyServer.open(seed, base);
   onMoment?.('Starting `millrace serve` with two worker processes …');
   await using service = await TestService.open({
     workers: 2,
