@@ -2,7 +2,7 @@
 // informative (DAPO's dynamic sampling) and stops the rest. The one file that knows how rollouts are asked for.
 
 import type { Client } from '@millrace/client';
-import type { RolloutView, Trajectory } from '@millrace/protocol';
+import type { BatchInput, RolloutView, Trajectory } from '@millrace/protocol';
 import type { HouseTask } from './tasks.ts';
 
 export interface Sampled {
@@ -19,6 +19,7 @@ export interface GroupsRequest {
   /** The tasks to draw them from: the batch ends short of its target when they are used up. */
   readonly tasks: readonly HouseTask[];
   readonly maxTurns: number;
+  readonly signal: AbortSignal;
 }
 
 export interface Harvest {
@@ -38,8 +39,9 @@ export class Groups {
     this.#client = client;
   }
 
-  async sample({ version, groupSize, target, tasks, maxTurns }: GroupsRequest): Promise<Harvest> {
-    const { id } = await this.#client.batches.create({
+  async sample({ version, groupSize, target, tasks, maxTurns, signal }: GroupsRequest): Promise<Harvest> {
+    const { batches } = this.#client;
+    const request: BatchInput = {
       id: `step-${version}`,
       series: 'learn', // what is surplus in one step is kept for the next
       scenario: 'house',
@@ -50,25 +52,26 @@ export class Groups {
       max_staleness: 1,
       sampling: { temperature: 1, max_tokens: 8 },
       limits: { max_turns: maxTurns, max_context_tokens: 160 },
-    });
+    };
+    const { id } = await batches.create(request, { signal });
     const groups: Sampled[][] = [];
-    for await (const { group, trajectories } of this.#client.batches.groups(id, { consumer: 'trainer' })) {
+    for await (const { group, trajectories } of batches.groups(id, { consumer: 'trainer', signal })) {
       groups.push(group.rollouts.flatMap((view, index) => (trajectories[index] ? [{ view, trajectory: trajectories[index] }] : [])));
     }
-    const { delivered, uniform } = (await this.#client.batches.get(id)).groups;
-    return { groups, ended: await this.#readEnded(groups.flat()), judged: (delivered ?? 0) + (uniform ?? 0) };
+    const { delivered, uniform } = (await batches.get(id, { signal })).groups;
+    return { groups, ended: await this.#readEnded(groups.flat(), signal), judged: (delivered ?? 0) + (uniform ?? 0) };
   }
 
-  async #readEnded(delivered: readonly Sampled[]): Promise<Sampled[]> {
+  async #readEnded(delivered: readonly Sampled[], signal: AbortSignal): Promise<Sampled[]> {
     const known = new Map(delivered.map(({ view, trajectory }) => [view.id, trajectory]));
     const fresh: RolloutView[] = [];
-    for await (const view of this.#client.list({ scenario: 'house', state: 'done' })) {
+    for await (const view of this.#client.list({ scenario: 'house', state: 'done', signal })) {
       if (this.#seen.has(view.id)) continue;
       this.#seen.add(view.id);
       fresh.push(view);
     }
     return await Promise.all(
-      fresh.map(async (view) => ({ view, trajectory: known.get(view.id) ?? (await this.#client.trajectory(view.id)) })),
+      fresh.map(async (view) => ({ view, trajectory: known.get(view.id) ?? (await this.#client.trajectory(view.id, { signal })) })),
     );
   }
 }

@@ -19,6 +19,7 @@ export interface TrainerOptions {
   /** Training ends with the first step whose mean reward is at least this, or after `mostSteps`. */
   readonly goal: number;
   readonly mostSteps: number;
+  readonly signal: AbortSignal;
 }
 
 /** What one step has seen, before it learned from it. */
@@ -46,7 +47,7 @@ const overlong = { free: 14, most: 40 };
 export const toReward = (reward: number, sampledTokens: number) => reward + overlongPenalty(sampledTokens, overlong);
 
 export async function* train(options: TrainerOptions, count: OnPolicyCount): AsyncGenerator<Step> {
-  const { client, server, base, seed, goal, mostSteps } = options;
+  const { client, server, base, seed, goal, mostSteps, signal } = options;
   const learner = new Learner(copyNetwork(base), { ...recipe, random: makeRandom('shuffle', seed) });
   const random = makeRandom('tasks', seed);
   const groups = new Groups(client);
@@ -55,23 +56,24 @@ export async function* train(options: TrainerOptions, count: OnPolicyCount): Asy
   const startedAt = performance.now();
   for (let step = 0; ; step++) {
     const tasks = Array.from({ length: recipe.mostGroups }, () => makeTask(random));
-    const harvest = await groups.sample({ ...recipe, version: step, tasks });
+    const harvest = await groups.sample({ ...recipe, version: step, tasks, signal });
     for (const { trajectory } of harvest.ended) checkOnPolicy(trajectory, versions, count);
     const seen = toStep(harvest, { step, startedAt });
     yield seen;
     if (seen.reward >= goal || step + 1 >= mostSteps) return;
     if (harvest.groups.length > 0) await learner.update(harvest.groups.map(toSamples), shareOf(step));
+    signal.throwIfAborted();
     const network = copyNetwork(learner.network);
     versions.set(step + 1, network);
-    await swapWeights({ client, server }, { version: step + 1, network });
+    await swapWeights(options, { version: step + 1, network });
   }
 }
 
 /** Whatever is in a sandbox meanwhile waits, and goes on with the new weights. */
-async function swapWeights({ client, server }: Pick<TrainerOptions, 'client' | 'server'>, weights: { version: number; network: Network }) {
-  await client.policy.pause();
-  server.swap(weights.network);
-  await client.policy.resume({ policy_version: weights.version });
+async function swapWeights({ client, server, signal }: TrainerOptions, { version, network }: { version: number; network: Network }) {
+  await client.policy.pause({ mode: 'wait' }, { signal });
+  server.swap(network);
+  await client.policy.resume({ policy_version: version }, { signal });
 }
 
 function toSamples(group: readonly Sampled[]): Sample[] {
@@ -82,11 +84,14 @@ function toSamples(group: readonly Sampled[]): Sample[] {
 }
 
 function toStep({ groups, ended, judged }: Harvest, { step, startedAt }: { step: number; startedAt: number }): Step {
-  const means = [...Map.groupBy(ended, ({ view }) => view.group).values()].map((siblings) => mean(siblings.map(rewardOf)));
+  const reward = mean(ended.map(rewardOf));
+  // Of a group that was kept from the step before, only the missing siblings have ended since.
+  const whole = [...Map.groupBy(ended, ({ view }) => view.group).values()].filter(({ length }) => length >= recipe.groupSize);
+  const means = [reward, ...whole.map((siblings) => mean(siblings.map(rewardOf)))];
   return {
     step,
     rollouts: ended.length,
-    reward: mean(ended.map(rewardOf)),
+    reward,
     solved: mean(ended.map(({ view }) => (view.result?.score.solved === true ? 1 : 0))),
     lowest: Math.min(...means),
     highest: Math.max(...means),
