@@ -1,72 +1,82 @@
-// Where the trainer's groups come from: tasks are sampled by siblings until enough groups are informative (DAPO's dynamic sampling).
-// The one file that knows how rollouts are asked for.
+// Where the trainer's groups come from: a batch of the service for each step, which samples tasks by siblings until enough groups are
+// informative (DAPO's dynamic sampling) and stops the rest. The one file that knows how rollouts are asked for.
 
 import type { Client } from '@millrace/client';
-import type { RolloutView, SubmissionInput, Trajectory } from '@millrace/protocol';
-import { isInformative } from './dapo.ts';
+import type { BatchInput, RolloutView, Trajectory } from '@millrace/protocol';
 import type { HouseTask } from './tasks.ts';
 
-export interface Group {
-  readonly views: readonly RolloutView[];
-  readonly trajectories: readonly Trajectory[];
+export interface Sampled {
+  readonly view: RolloutView;
+  readonly trajectory: Trajectory;
 }
 
 export interface GroupsRequest {
-  /** Ids begin with it. */
-  readonly name: string;
+  /** The policy version that is served, which is also the step. */
+  readonly version: number;
   readonly groupSize: number;
   /** Informative groups that are wanted. */
   readonly target: number;
-  /** Groups that are sampled for them at most. */
-  readonly mostGroups: number;
-  readonly nextTask: () => HouseTask;
-  readonly seed: number;
+  /** The tasks to draw them from: the batch ends short of its target when they are used up. */
+  readonly tasks: readonly HouseTask[];
   readonly maxTurns: number;
+  readonly signal: AbortSignal;
 }
 
-/** All groups that were sampled, also those that teach nothing. */
-export async function sampleGroups(client: Client, request: GroupsRequest): Promise<Group[]> {
-  const { target, mostGroups } = request;
-  const groups: Group[] = [];
-  for (;;) {
-    const missing = target - groups.filter(({ views }) => isInformative(views.map(rewardOf))).length;
-    const wave = Math.min(missing, mostGroups - groups.length);
-    if (wave <= 0) return groups;
-    groups.push(...(await sampleWave(client, request, { from: groups.length, count: wave })));
+export interface Harvest {
+  /** The informative groups, to be trained on. */
+  readonly groups: readonly (readonly Sampled[])[];
+  /** Every rollout that ended since the last harvest, also those that teach nothing. */
+  readonly ended: readonly Sampled[];
+  /** Groups that were sampled to the end. */
+  readonly judged: number;
+}
+
+export class Groups {
+  readonly #client: Client;
+  readonly #seen = new Set<string>();
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  async sample({ version, groupSize, target, tasks, maxTurns, signal }: GroupsRequest): Promise<Harvest> {
+    const { batches } = this.#client;
+    const request: BatchInput = {
+      id: `step-${version}`,
+      series: 'learn', // what is surplus in one step is kept for the next
+      scenario: 'house',
+      group_size: groupSize,
+      target,
+      tasks: tasks.map((task) => ({ ...task })),
+      for_version: version,
+      max_staleness: 1,
+      sampling: { temperature: 1, max_tokens: 8 },
+      limits: { max_turns: maxTurns, max_context_tokens: 160 },
+    };
+    const { id } = await batches.create(request, { signal });
+    const groups: Sampled[][] = [];
+    for await (const { group, trajectories } of batches.groups(id, { consumer: 'trainer', signal })) {
+      groups.push(group.rollouts.flatMap((view, index) => (trajectories[index] ? [{ view, trajectory: trajectories[index] }] : [])));
+    }
+    const { delivered, uniform } = (await batches.get(id, { signal })).groups;
+    return { groups, ended: await this.#readEnded(groups.flat(), signal), judged: (delivered ?? 0) + (uniform ?? 0) };
+  }
+
+  async #readEnded(delivered: readonly Sampled[], signal: AbortSignal): Promise<Sampled[]> {
+    const known = new Map(delivered.map(({ view, trajectory }) => [view.id, trajectory]));
+    const fresh: RolloutView[] = [];
+    for await (const view of this.#client.list({ scenario: 'house', state: 'done', signal })) {
+      if (this.#seen.has(view.id)) continue;
+      this.#seen.add(view.id);
+      fresh.push(view);
+    }
+    return await Promise.all(
+      fresh.map(async (view) => ({ view, trajectory: known.get(view.id) ?? (await this.#client.trajectory(view.id, { signal })) })),
+    );
   }
 }
 
-async function sampleWave(client: Client, request: GroupsRequest, { from, count }: { from: number; count: number }): Promise<Group[]> {
-  const names = Array.from({ length: count }, (_, index) => `${request.name}-${from + index}`);
-  const submissions = names.flatMap((group, index) => toSiblings(group, { ...request, seed: request.seed + 100 * (from + index) }));
-  const members = new Map<string, Promise<{ view: RolloutView; trajectory: Trajectory }>[]>(names.map((name) => [name, []]));
-  for await (const view of await client.run(submissions)) {
-    // A group that lacks a sibling would have other advantages: better no step than a wrong one.
-    if (view.state !== 'done') throw new Error(`rollout ${view.id} failed: ${view.failure?.code}: ${view.failure?.message}`);
-    members.get(`${view.group}`)?.push(client.trajectory(view.id).then((trajectory) => ({ view, trajectory })));
-  }
-  return await Promise.all([...members.values()].map(toGroup));
-}
-
-function toSiblings(group: string, { groupSize, nextTask, seed, maxTurns }: GroupsRequest): SubmissionInput[] {
-  const { start, rooms } = nextTask();
-  return Array.from({ length: groupSize }, (_, sibling) => ({
-    id: `${group}-${sibling}`,
-    group,
-    scenario: 'house',
-    task: { start, rooms },
-    sampling: { temperature: 1, max_tokens: 8, seed: seed + sibling },
-    limits: { max_turns: maxTurns, max_context_tokens: 160 },
-  }));
-}
-
-/** Siblings in the order of their ids, not of their ends: the same seed is the same run. */
-async function toGroup(members: readonly Promise<{ view: RolloutView; trajectory: Trajectory }>[]): Promise<Group> {
-  const ordered = (await Promise.all(members)).sort((a, b) => a.view.id.localeCompare(b.view.id, 'en', { numeric: true }));
-  return { views: ordered.map(({ view }) => view), trajectories: ordered.map(({ trajectory }) => trajectory) };
-}
-
-export function rewardOf({ id, reward }: RolloutView): number {
+export function rewardOf({ view: { id, reward } }: Sampled): number {
   if (reward === null) throw new Error(`rollout ${id} has no reward`);
   return reward;
 }

@@ -76,6 +76,7 @@ function multiplyRowBack(a: Matrix, w: Matrix, { out, i }: { readonly out: Matri
   const start = i * cols;
   for (let j = 0; j < rows; j++) {
     const slope = at(out.grad, i * rows + j);
+    if (slope === 0) continue;
     const from = j * cols;
     for (let k = 0; k < cols; k++) {
       dx[start + k] = at(dx, start + k) + slope * at(v, from + k);

@@ -31,8 +31,8 @@ function makeRequest(params: Record<string, unknown> = {}, more: Partial<Generat
 }
 
 async function openBed() {
-  const server = await PolicyServer.open(1);
-  const url = server.serve(3, network);
+  const server = await PolicyServer.open(1, network);
+  const { url } = server;
   const record = { id: backendId.parse('policy'), url, dialect: 'vllm', policyVersion: 3, logprobsMode: 'processed', state: 'up' } as const;
   return { server, backend: openVllmBackend(record), url, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
@@ -61,6 +61,16 @@ test('the same seed gives the same tokens, another gives others, among many at o
   assert.deepEqual(texts.slice(0, 3), texts.slice(3, 6));
 });
 
+test('after a swap the new weights are sampled', async () => {
+  await using bed = await openBed();
+  const other = makeNetwork(network.shape, makeRandom('other'));
+  await bed.backend.generate(makeRequest());
+  bed.server.swap(other);
+  const { tokenIds, logprobs } = await bed.backend.generate(makeRequest());
+  const own = logprobsAt(other, [...promptIds, ...tokenIds], { places: Array.from(tokenIds, (_, i) => promptIds.length + i) });
+  assert.deepEqual(logprobs, Float32Array.from(own.data));
+});
+
 test('a stop token ends the turn and is part of it', async () => {
   await using bed = await openBed();
   const all = Array.from({ length: vocabularySize }, (_, id) => id);
@@ -79,7 +89,7 @@ test('what it cannot do is refused, never passed over', async () => {
   await assert.rejects(bed.backend.generate(makeRequest({}, { maxTokens: 44 })), { details: { reason: 'context-length' } });
   const nonsense = await fetch(`${bed.url}/inference/v1/generate`, { method: 'POST', body: '{"token_ids": [99999]' });
   assert.equal(nonsense.status, 400);
-  assert.equal((await fetch(`${bed.url.replace('/3', '/4')}/inference/v1/generate`, { method: 'POST' })).status, 404);
+  assert.equal((await fetch(`${bed.url}/v1/completions`, { method: 'POST' })).status, 404);
 });
 
 test("Millrace's own loader takes the tokenizer folder, word for word", async () => {

@@ -1,5 +1,5 @@
-// The policy behind vLLM's token API: POST /inference/v1/generate with ids in, ids and true log-probabilities out. Each version of the
-// weights has an address of its own, so a turn is recorded with the version that sampled it also while a swap is on its way.
+// The policy behind vLLM's token API: POST /inference/v1/generate with ids in, ids and true log-probabilities out. Its weights
+// are swapped under it, as those of a real engine are: a request keeps those that it began with, and which version they are is not said.
 
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -32,29 +32,33 @@ const generateRequest = z.looseObject({ token_ids: z.array(z.int().min(0)).min(1
 type GenerateRequest = z.infer<typeof generateRequest>;
 
 export class PolicyServer implements AsyncDisposable {
-  readonly #versions = new Map<number, Network>();
   readonly #seed: number;
+  #network: Network;
   readonly #server = createServer((request, response) => {
     this.#answer(request, response).catch((error) => refuse(response, 500, String(error)));
   });
 
-  private constructor(seed: number) {
+  private constructor(seed: number, network: Network) {
     this.#seed = seed;
+    this.#network = network;
   }
 
-  static async open(seed: number): Promise<PolicyServer> {
-    const server = new PolicyServer(seed);
+  static async open(seed: number, network: Network): Promise<PolicyServer> {
+    const server = new PolicyServer(seed, network);
     server.#server.listen(0, '127.0.0.1');
     await once(server.#server, 'listening');
     return server;
   }
 
-  /** Serves these weights, which must not change any more, and answers the address. */
-  serve(version: number, network: Network): string {
-    this.#versions.set(version, network);
+  /** What begins from now on is sampled with these weights, which must not change any more. */
+  swap(network: Network): void {
+    this.#network = network;
+  }
+
+  get url(): string {
     const address = this.#server.address();
     if (address === null || typeof address === 'string') throw new Error('the policy server does not listen');
-    return `http://127.0.0.1:${address.port}/versions/${version}`;
+    return `http://127.0.0.1:${address.port}`;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -66,11 +70,11 @@ export class PolicyServer implements AsyncDisposable {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const [, version] = /^\/versions\/(\d+)\/inference\/v1\/generate$/.exec(request.url ?? '') ?? [];
-    const network = version === undefined ? undefined : this.#versions.get(Number(version));
-    if (request.method !== 'POST' || !network) return refuse(response, 404, `there is no ${request.method} ${request.url}`);
+    if (request.method !== 'POST' || request.url !== '/inference/v1/generate')
+      return refuse(response, 404, `there is no ${request.method} ${request.url}`);
     const parsed = generateRequest.safeParse(parseJson(await readText(request)));
     if (!parsed.success) return refuse(response, 400, z.prettifyError(parsed.error));
+    const network = this.#network;
     const problem = findProblem(parsed.data, network);
     if (problem !== undefined) return refuse(response, 400, problem);
     const gone = new AbortController();

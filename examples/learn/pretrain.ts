@@ -8,10 +8,10 @@ import { makeRandom, type Random } from './random.ts';
 import { animals, callClose, callOpen, idOf, marks, places, vocabularySize } from './vocabulary.ts';
 
 const shape = { vocabulary: vocabularySize, positions: 192, width: 32, heads: 2, layers: 1 };
-const reading = { batches: 300, texts: 8, rate: 0.01 };
+const reading = { batches: 250, texts: 8, rate: 0.01 };
 
 /** How the talk goes: how often someone looks (again) before saying something, and how often a word is the one heard last. */
-const habits = { look: 0.6, copy: 0.6, mostLooks: 4 };
+const habits = { look: 0.6, copy: 0.75, mostLooks: 4 };
 
 export function makeBaseModel(seed: number): Network {
   const network = makeNetwork(shape, makeRandom('weights', seed));

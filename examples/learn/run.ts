@@ -16,6 +16,8 @@ export interface LearnOptions {
   readonly seed: number;
   readonly goal: number;
   readonly mostSteps: number;
+  /** Ends the run early; all that was opened is closed then, and `learn` rejects. */
+  readonly signal?: AbortSignal;
   onStep?(step: Step): void;
   onMoment?(what: string): void;
 }
@@ -27,11 +29,19 @@ export interface LearnReport {
   readonly left: number;
 }
 
-export async function learn({ seed, goal, mostSteps, onStep, onMoment }: LearnOptions): Promise<LearnReport> {
+export async function learn({
+  seed,
+  goal,
+  mostSteps,
+  signal = new AbortController().signal,
+  onStep,
+  onMoment,
+}: LearnOptions): Promise<LearnReport> {
   onMoment?.('Making the base model: a small transformer that has read talk, and can speak without knowing what for …');
   const base = makeBaseModel(seed);
   await using files = await openTokenizerFolder();
-  await using server = await PolicyServer.open(seed);
+  await using server = await PolicyServer.open(seed, base);
+  signal.throwIfAborted();
   onMoment?.('Starting `millrace serve` with two worker processes …');
   await using service = await TestService.open({
     workers: 2,
@@ -43,10 +53,11 @@ export async function learn({ seed, goal, mostSteps, onStep, onMoment }: LearnOp
   const onPolicy = { tokens: 0, largest: 0 };
   const steps: Step[] = [];
   onMoment?.('Training with DAPO, every rollout in a sandbox of its own …\n');
-  for await (const step of train({ client: service.client, server, base, seed, goal, mostSteps }, onPolicy)) {
+  for await (const step of train({ client: service.client, server, base, seed, goal, mostSteps, signal }, onPolicy)) {
     steps.push(step);
     onStep?.(step);
   }
+  await service.stop();
   return { steps, onPolicy, left: (await processesInSandboxesOf(service.runDir)).length };
 }
 

@@ -1,9 +1,9 @@
-// The training loop, as a user would write it: sample groups through Millrace, check them, take a DAPO step, serve the new weights.
+// The training loop, as a user would write it: a batch of groups from Millrace, a check of every token, a DAPO step, a swap of the weights.
 // It talks to the service through its client alone.
 
 import type { Client } from '@millrace/client';
-import { isInformative, overlongPenalty } from './dapo.ts';
-import { type Group, rewardOf, sampleGroups } from './groups.ts';
+import { overlongPenalty } from './dapo.ts';
+import { Groups, type Harvest, rewardOf, type Sampled } from './groups.ts';
 import { Learner, type Sample } from './learner.ts';
 import { copyNetwork, type Network } from './network.ts';
 import { checkOnPolicy, flatten, type OnPolicyCount } from './on-policy.ts';
@@ -19,6 +19,7 @@ export interface TrainerOptions {
   /** Training ends with the first step whose mean reward is at least this, or after `mostSteps`. */
   readonly goal: number;
   readonly mostSteps: number;
+  readonly signal: AbortSignal;
 }
 
 /** What one step has seen, before it learned from it. */
@@ -37,68 +38,66 @@ export interface Step {
   readonly seconds: number;
 }
 
-export const recipe = { groupSize: 8, target: 8, mostGroups: 10, maxTurns: 4, rate: 0.003, epochs: 4, minibatch: 16 };
+export const recipe = { groupSize: 8, target: 8, mostGroups: 10, maxTurns: 4, rate: 0.004, epochs: 4, minibatch: 32 };
 /** Large steps at first, smaller ones as there is less left to learn. */
 export const shareOf = (step: number) => Math.max(0.2, 1 - step / 12);
 /** Two looks and an answer are twelve sampled tokens; wandering costs from there on. */
 const overlong = { free: 14, most: 40 };
+/** What is trained on: the verifier's reward, less for rambling. */
+export const toReward = (reward: number, sampledTokens: number) => reward + overlongPenalty(sampledTokens, overlong);
 
 export async function* train(options: TrainerOptions, count: OnPolicyCount): AsyncGenerator<Step> {
-  const { client, server, seed, goal, mostSteps } = options;
-  const learner = new Learner(options.base, { ...recipe, random: makeRandom('shuffle', seed) });
-  const tasks = makeRandom('tasks', seed);
-  const versions = new Map<number, Network>();
+  const { client, server, base, seed, goal, mostSteps, signal } = options;
+  const learner = new Learner(copyNetwork(base), { ...recipe, random: makeRandom('shuffle', seed) });
+  const random = makeRandom('tasks', seed);
+  const groups = new Groups(client);
+  const versions = new Map([[0, base]]);
+  await client.backends.join({ id: 'policy', url: server.url, policy_version: 0, logprobs_mode: 'processed' });
   const startedAt = performance.now();
-  for (let step = 0; step < mostSteps; step++) {
-    await serveWeights({ client, server }, { version: step, network: learner.network, versions });
-    const request = { ...recipe, name: `step-${step}`, nextTask: () => makeTask(tasks), seed: 10_000 * step };
-    const groups = await sampleGroups(client, request);
-    for (const { trajectories } of groups) for (const trajectory of trajectories) checkOnPolicy(trajectory, versions, count);
-    const seen = toStep(groups, { step, startedAt });
+  for (let step = 0; ; step++) {
+    const tasks = Array.from({ length: recipe.mostGroups }, () => makeTask(random));
+    const harvest = await groups.sample({ ...recipe, version: step, tasks, signal });
+    for (const { trajectory } of harvest.ended) checkOnPolicy(trajectory, versions, count);
+    const seen = toStep(harvest, { step, startedAt });
     yield seen;
-    if (seen.reward >= goal) return;
-    const samples = groups.map(toSamples).filter((group) => isInformative(group.map(({ reward }) => reward)));
-    if (samples.length > 0) await learner.update(samples, shareOf(step));
+    if (seen.reward >= goal || step + 1 >= mostSteps) return;
+    if (harvest.groups.length > 0) await learner.update(harvest.groups.map(toSamples), shareOf(step));
+    signal.throwIfAborted();
+    const network = copyNetwork(learner.network);
+    versions.set(step + 1, network);
+    await swapWeights(options, { version: step + 1, network });
   }
 }
 
-interface Weights {
-  readonly version: number;
-  readonly network: Network;
-  /** All that were ever served, for the check. */
-  readonly versions: Map<number, Network>;
+/** Whatever is in a sandbox meanwhile waits, and goes on with the new weights. */
+async function swapWeights({ client, server, signal }: TrainerOptions, { version, network }: { version: number; network: Network }) {
+  await client.policy.pause({ mode: 'wait' }, { signal });
+  server.swap(network);
+  await client.policy.resume({ policy_version: version }, { signal });
 }
 
-/** A copy is served: the learner goes on changing its own. */
-async function serveWeights({ client, server }: Pick<TrainerOptions, 'client' | 'server'>, { version, network, versions }: Weights) {
-  const served = copyNetwork(network);
-  versions.set(version, served);
-  const url = server.serve(version, served);
-  await client.backends.join({ id: 'policy', url, policy_version: version, logprobs_mode: 'processed' });
-}
-
-function toSamples({ views, trajectories }: Group): Sample[] {
-  return trajectories.map((trajectory, index) => {
-    const flat = flatten(trajectory);
-    const view = views[index];
-    const reward = view ? rewardOf(view) : 0;
-    return { ...flat, reward: reward + overlongPenalty(flat.places.length, overlong) };
+function toSamples(group: readonly Sampled[]): Sample[] {
+  return group.map((sampled) => {
+    const flat = flatten(sampled.trajectory);
+    return { ...flat, reward: toReward(rewardOf(sampled), flat.places.length) };
   });
 }
 
-function toStep(groups: readonly Group[], { step, startedAt }: { step: number; startedAt: number }): Step {
-  const means = groups.map(({ views }) => mean(views.map(rewardOf)));
-  const views = groups.flatMap((group) => group.views);
+function toStep({ groups, ended, judged }: Harvest, { step, startedAt }: { step: number; startedAt: number }): Step {
+  const reward = mean(ended.map(rewardOf));
+  // Of a group that was kept from the step before, only the missing siblings have ended since.
+  const whole = [...Map.groupBy(ended, ({ view }) => view.group).values()].filter(({ length }) => length >= recipe.groupSize);
+  const means = [reward, ...whole.map((siblings) => mean(siblings.map(rewardOf)))];
   return {
     step,
-    rollouts: views.length,
-    reward: mean(views.map(rewardOf)),
-    solved: mean(views.map(({ result }) => (result?.score.solved === true ? 1 : 0))),
+    rollouts: ended.length,
+    reward,
+    solved: mean(ended.map(({ view }) => (view.result?.score.solved === true ? 1 : 0))),
     lowest: Math.min(...means),
     highest: Math.max(...means),
-    informative: groups.filter((group) => isInformative(group.views.map(rewardOf))).length,
-    groups: groups.length,
-    tokens: views.reduce((sum, { result }) => sum + (result?.tokens.sampled ?? 0), 0),
+    informative: groups.length,
+    groups: judged,
+    tokens: ended.reduce((sum, { view }) => sum + (view.result?.tokens.sampled ?? 0), 0),
     seconds: (performance.now() - startedAt) / 1000,
   };
 }

@@ -44,7 +44,12 @@ export class TestService implements AsyncDisposable {
 
   static async open(options: TestServiceOptions): Promise<TestService> {
     const service = new TestService(await mkdtemp(join(tmpdir(), 'mr-')), options);
-    await service.start();
+    try {
+      await service.start();
+    } catch (error) {
+      await service[Symbol.asyncDispose]();
+      throw error;
+    }
     return service;
   }
 
