@@ -47,6 +47,34 @@ describe('batches of the whole service', { timeout: 120_000 }, () => {
     for (const { id } of live) assert.equal((await service.client.wait(id)).state, 'cancelled');
   });
 
+  test('when the target is met, what runs for nothing is over within a second', async () => {
+    let answers = 0;
+    let isSlow = false;
+    await using backend = await openFakeBackend({
+      policy: (input) => {
+        isSlow = /slow/.test(input.opening());
+        return { text: `\\boxed{${answers++ % 2 === 0 ? 2 : 3}}` };
+      },
+      latencyMs: () => (isSlow ? 60_000 : 1500),
+      keep: 0,
+    });
+    await using service = await TestService.open({ workers: 1, tokenizer, pipeline: { runSlots: 64 } });
+    const { batches, backends } = service.client;
+    await backends.join({ url: backend.url });
+    const mixed = Array.from({ length: 20 }, (_, index) => ({
+      question: index < 6 ? `quick ${index}` : `slow ${index}`,
+      answer: '2',
+    }));
+    await batches.create({ id: 'b', scenario: 'math', group_size: 4, target: 6, tasks: mixed });
+    const { state, ended_at } = await batches.wait('b');
+    assert.equal(state, 'met');
+    const running = (await Array.fromAsync(service.client.list())).filter(({ attempt, group }) => attempt > 0 && group !== null);
+    const ends = await Promise.all(running.map(({ id }) => service.client.wait(id)));
+    const stopped = ends.filter((rollout) => rollout.state === 'cancelled');
+    assert.ok(stopped.length > 0, 'some ran when the target was met');
+    for (const rollout of stopped) assert.ok(Date.parse(rollout.ended_at ?? '') - Date.parse(ended_at ?? '') < 1000, rollout.id);
+  });
+
   test('the next batch of a series takes over what the one before had sampled too much', async () => {
     await using backend = await openBackend();
     await using service = await TestService.open({ workers: 1, tokenizer, pipeline: { runSlots: 64 } });
