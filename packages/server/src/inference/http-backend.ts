@@ -5,9 +5,9 @@ import type { Dispatcher } from 'undici';
 import { type Log, silentLog } from '../base/log.ts';
 import type { Pace } from '../base/pace.ts';
 import type { BackendRecord, GenerateRequest, Generation } from './backend.ts';
-import { post, type Reply } from './http-post.ts';
+import { openEventSplit, post, type Reply } from './http-post.ts';
 import { findLogprobsDoubt, logprobsOf } from './logprobs.ts';
-import { type Route, toBody, watchStream } from './wire.ts';
+import { type Route, type TokenStream, toBody, unwatched, watchStream } from './wire.ts';
 
 export interface HttpBackendOptions {
   /** Holds the connections; whoever made it closes it. */
@@ -50,6 +50,7 @@ export function openSend(record: BackendRecord, { dispatcher, log = silentLog, p
       log.warn('backend-logprobs-doubtful', { backend: record.id, logprobs: logprobsOf(record), doubt });
     }
     const stream = request.onTokens ? route.openStream?.(request) : undefined;
+    const reading = stream && openReading(stream, request);
     const call = {
       url: `${base}${route.path}`,
       headers: toHeaders(record, request),
@@ -58,17 +59,31 @@ export function openSend(record: BackendRecord, { dispatcher, log = silentLog, p
       signal: request.cut ? AbortSignal.any([request.signal, request.cut]) : request.signal,
       ...(dispatcher ? { dispatcher } : {}),
       ...(stallMs === undefined ? {} : { stallMs }),
-      ...(stream ? { onEvent: watchStream(stream, request) } : {}),
+      ...(reading ? { onChunk: reading.onChunk } : {}),
     };
     try {
       const reply = await post(call);
       await pace?.turn();
-      return stream && reply.isStream ? { ...reply, generation: stream.end(false) } : reply;
+      return reading && reply.isStream ? { ...reply, generation: reading.end(false) } : reply;
     } catch (error) {
       request.signal.throwIfAborted();
       if (!request.cut?.aborted) throw error;
-      return { status: 200, text: '', generation: stream?.end(true) ?? nothing };
+      return { status: 200, text: '', generation: reading?.end(true) ?? nothing };
     }
+  };
+}
+
+/** What nobody watches is read at its end, in the pace of all replies: hundreds of streams bring their events at the same time. */
+function openReading(stream: TokenStream, request: GenerateRequest) {
+  if (request.onTokens !== unwatched)
+    return { onChunk: openEventSplit(watchStream(stream, request)), end: (isCut: boolean) => stream.end(isCut) };
+  const chunks: Buffer[] = [];
+  return {
+    onChunk: (chunk: Buffer) => void chunks.push(chunk),
+    end(isCut: boolean): Generation {
+      openEventSplit((data) => stream.take(data))(Buffer.concat(chunks.splice(0)));
+      return stream.end(isCut);
+    },
   };
 }
 

@@ -14,8 +14,8 @@ export interface Post {
   /** After so long without a byte from the server the call has failed. A generation that is not streamed is silent until it ends. */
   readonly stallMs?: number;
   readonly dispatcher?: Dispatcher;
-  /** Gets the data of each server-sent event of an answer that is a stream of them. */
-  readonly onEvent?: (data: string) => void;
+  /** Gets the pieces of an answer that is a stream of server-sent events. */
+  readonly onChunk?: (chunk: Buffer) => void;
 }
 
 export interface Reply {
@@ -27,7 +27,7 @@ export interface Reply {
   readonly isStream?: boolean;
 }
 
-export async function post({ url, headers, body, maxReplyBytes, signal, stallMs = 0, dispatcher, onEvent }: Post): Promise<Reply> {
+export async function post({ url, headers, body, maxReplyBytes, signal, stallMs = 0, dispatcher, onChunk }: Post): Promise<Reply> {
   try {
     const reply = await request(url, {
       method: 'POST',
@@ -40,11 +40,11 @@ export async function post({ url, headers, body, maxReplyBytes, signal, stallMs 
       ...(dispatcher ? { dispatcher } : {}),
     });
     const isStream = reply.statusCode === 200 && `${reply.headers['content-type']}`.startsWith('text/event-stream');
-    if (!isStream || !onEvent) {
+    if (!isStream || !onChunk) {
       const text = await readBounded(reply.body, maxReplyBytes);
       return { status: reply.statusCode, text, ...readRetryAfter(reply.headers['retry-after']) };
     }
-    for await (const data of readEvents(reply.body, maxReplyBytes)) onEvent(data);
+    await readChunks(reply.body, maxReplyBytes, onChunk);
     return { status: reply.statusCode, text: '', isStream };
   } catch (error) {
     signal.throwIfAborted();
@@ -66,19 +66,31 @@ async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promi
   return Buffer.concat(chunks, bytes).toString('utf8');
 }
 
-/** The data of each event up to `[DONE]`. Every server here writes one line of data for each. */
-async function* readEvents(body: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<string> {
-  let rest: Buffer = Buffer.alloc(0);
+/** To its end, also behind the last event: a connection whose answer was not read to the end is not used again. */
+async function readChunks(body: AsyncIterable<Buffer>, maxBytes: number, onChunk: (chunk: Buffer) => void): Promise<void> {
+  let bytes = 0;
   for await (const chunk of body) {
-    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
-      const line = rest.toString('utf8', 0, end).trim();
-      rest = rest.subarray(end + 1);
-      if (line === 'data: [DONE]') return;
-      if (line.startsWith('data: ')) yield line.slice(6);
-    }
-    if (rest.length > maxBytes) throw new RolloutError('backend-bad-reply', `an event is longer than ${maxBytes} bytes`);
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw new RolloutError('backend-bad-reply', `the stream is longer than ${maxBytes} bytes`);
+    onChunk(chunk);
   }
+}
+
+/** Finds the data of each event in the chunks of a stream, up to `[DONE]`. Every server here writes one line of data for each. */
+export function openEventSplit(onEvent: (data: string) => void): (chunk: Buffer) => void {
+  let rest: Buffer = Buffer.alloc(0);
+  let isDone = false;
+  return (chunk) => {
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    let from = 0;
+    for (let end = bytes.indexOf(10); end >= 0 && !isDone; end = bytes.indexOf(10, from)) {
+      const line = bytes.toString('utf8', from, end).trim();
+      from = end + 1;
+      isDone = line === 'data: [DONE]';
+      if (!isDone && line.startsWith('data: ')) onEvent(line.slice(6));
+    }
+    rest = bytes.subarray(from);
+  };
 }
 
 function byteLength(buffers: readonly Buffer[]): number {

@@ -5,8 +5,7 @@ import type { Backend, BackendRecord, Generation } from './backend.ts';
 import { type HttpBackendOptions, openSend, readGeneration } from './http-backend.ts';
 import { logprobsOf } from './logprobs.ts';
 import { completionsRoute, generateRoute } from './vllm-wire.ts';
-
-const ignore = () => {};
+import { unwatched } from './wire.ts';
 
 export function openVllmBackend(record: BackendRecord, options: HttpBackendOptions = {}): Backend {
   const { log = silentLog } = options;
@@ -18,7 +17,7 @@ export function openVllmBackend(record: BackendRecord, options: HttpBackendOptio
     logprobs: logprobsOf(record),
     async generate(asked): Promise<Generation> {
       // vLLM gives what it has of a generation only as a stream, so whatever may be cut is streamed.
-      const request = asked.cut && !asked.onTokens ? { ...asked, onTokens: ignore } : asked;
+      const request = asked.cut && !asked.onTokens ? { ...asked, onTokens: unwatched } : asked;
       if (hasGenerate) {
         const reply = await send(generateRoute, request);
         if (reply.status !== 404 && reply.status !== 405) return readGeneration(generateRoute, reply, request);

@@ -71,6 +71,9 @@ export function toGeneration({ promptTokens, maxTokens }: GenerateRequest, raw: 
   return { tokenIds, logprobs, finishReason, ...(typeof cachedTokens === 'number' ? { cachedTokens } : {}) };
 }
 
+/** The `onTokens` of nobody: the stream is there to be cut, and is read when it has ended. */
+export const unwatched = () => {};
+
 /** Tells `onTokens` what each event brings, and refuses more than was asked for as soon as it comes. */
 export function watchStream(stream: TokenStream, request: GenerateRequest): (data: string) => void {
   let told = 0;

@@ -74,7 +74,8 @@ async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: P
   const spec = scenario.sandbox?.(task);
   if (!spec) return undefined;
   const prepareIn = (sandbox: Sandbox) => blame('init-failed', async () => scenario.prepare?.run(toContext(sandbox)));
-  const key = scenario.prepare?.key(task);
+  // A rollout without siblings would pay for a layer that nobody else stands on.
+  const key = record.claimed.submission.group === undefined ? undefined : scenario.prepare?.key(task);
   const layerOf = async () => {
     if (key === undefined) return undefined;
     const uncharged: LayerPlan['uncharged'] = (wait) => deadline.uncharged(wait);

@@ -37,9 +37,9 @@ export interface InitContext<Task> extends Context<Task> {
 }
 
 /**
- * The part of a set-up that tasks can share. It runs once on a node for all tasks with the same key and the same sandbox; its files
- * are then there for each of them, copy-on-write: /workspace, and with an image all changes to it. /tmp, /dev/shm, processes,
- * and the shell's state are not.
+ * The part of a set-up that the siblings of a group can share. It runs once on a node for all of them with the same key and the same
+ * sandbox, also of other groups; its files are then there for each, copy-on-write: /workspace, and with an image all changes to it.
+ * /tmp, /dev/shm, processes, and the shell's state are not. A rollout of no group is prepared in its own sandbox.
  */
 export interface Preparation<Task> {
   /** Names all that `run` depends on, beside the sandbox. Absent for a task that shares nothing: `run` is then done in its own sandbox. */

@@ -16,7 +16,7 @@ const shellTask = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      'The set-up runs once for all tasks with the same set-up, image and environment, and each begins with the files that it left in /workspace (with an image: anywhere but /tmp). False where it starts processes, or must differ from rollout to rollout.',
+      'The set-up runs once for all siblings of groups with the same set-up, image and environment, and each begins with the files that it left in /workspace (with an image: anywhere but /tmp). False where it starts processes, or must differ from rollout to rollout.',
     ),
   check: z
     .string()

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import type { RolloutId } from '@millrace/protocol';
+import { groupId, type RolloutId } from '@millrace/protocol';
 import { probeBubblewrap } from '../../src/sandbox/bubblewrap-probe.ts';
 import { bash, finish, says, shell, WorkerBed } from './worker-bed.ts';
 
@@ -15,6 +15,9 @@ const setup = 'date +%s%N > made; echo begun > own';
 const task = { setup, check: 'cat made; sort own' };
 /** What each agent does: its own line, in a file that was prepared. */
 const policy = () => says(bash('date +%s%N >> own; mkdir "mine-$(date +%s%N)"; ls -d mine-* | wc -l >> own'), finish());
+
+/** Of one group, whatever it is to do. */
+const sibling = (...of: Parameters<typeof shell>) => ({ ...shell(...of), group: groupId.parse('g') });
 
 describe('forks', { skip }, () => {
   /** What the check printed, line by line. */
@@ -27,7 +30,7 @@ describe('forks', { skip }, () => {
   test('the set-up of four siblings runs once, each begins with its files, and no one sees what another does', async () => {
     await using bed = await WorkerBed.open({ policy: policy() });
     await bed.startWorker();
-    const ids = await bed.submitAll(shell('g-1', task), shell('g-2', task), shell('g-3', task), shell('g-4', task));
+    const ids = await bed.submitAll(sibling('g-1', task), sibling('g-2', task), sibling('g-3', task), sibling('g-4', task));
     const seen = await Promise.all(ids.map((id) => linesOf(bed, id)));
     assert.equal(new Set(seen.map(([made]) => made)).size, 1);
     assert.equal(new Set(seen.map(([, , own]) => own)).size, 4);
@@ -38,31 +41,32 @@ describe('forks', { skip }, () => {
     await using bed = await WorkerBed.open({ policy: policy(), pipeline: { initSlots: 1, readySlots: 1, runSlots: 1 } });
     await bed.startWorker();
     await bed.startWorker();
-    const ids = await bed.submitAll(shell('w-1', task), shell('w-2', task), shell('w-3', task), shell('w-4', task));
+    const ids = await bed.submitAll(sibling('w-1', task), sibling('w-2', task), sibling('w-3', task), sibling('w-4', task));
     const seen = await Promise.all(ids.map((id) => linesOf(bed, id)));
     assert.equal(new Set(seen.map(([made]) => made)).size, 1);
     assert.equal((await readdir(join(bed.runDir, 'layers'))).filter((name) => !name.endsWith('.lock')).length, 1);
   });
 
-  test('a task that shares nothing, and one with another environment, is prepared by itself', async () => {
+  test('a task that shares nothing, one with another environment, and one of no group is prepared by itself', async () => {
     await using bed = await WorkerBed.open({ policy: policy() });
     await bed.startWorker();
     const alone = { ...task, share_setup: false };
     const ids = await bed.submitAll(
-      shell('a-1', alone),
-      shell('a-2', alone),
-      shell('a-3', task),
-      shell('a-4', { ...task, env: { A: 'b' } }),
+      sibling('a-1', alone),
+      sibling('a-2', alone),
+      sibling('a-3', task),
+      sibling('a-4', { ...task, env: { A: 'b' } }),
+      shell('a-5', task),
     );
     const seen = await Promise.all(ids.map((id) => linesOf(bed, id)));
-    assert.equal(new Set(seen.map(([made]) => made)).size, 4);
+    assert.equal(new Set(seen.map(([made]) => made)).size, 5);
   });
 
   test('a set-up that fails is the failure of every sibling, with the blame of the task', async () => {
     await using bed = await WorkerBed.open();
     await bed.startWorker();
     const bad = { setup: 'echo no such luck >&2; exit 3' };
-    const ids = await bed.submitAll(shell('f-1', bad), shell('f-2', bad), shell('f-3', bad));
+    const ids = await bed.submitAll(sibling('f-1', bad), sibling('f-2', bad), sibling('f-3', bad));
     for (const id of ids) {
       const { state, failure } = await bed.ended(id);
       assert.deepEqual([state, failure?.code, failure?.blame, failure?.stage], ['failed', 'init-failed', 'task', 'init']);
@@ -73,7 +77,7 @@ describe('forks', { skip }, () => {
   test('a set-up that runs out of time fails every sibling once, as init-timeout', async () => {
     await using bed = await WorkerBed.open();
     await bed.startWorker();
-    const slow = (id: string) => ({ ...shell(id, { setup: 'sleep 1000' }), limits: { init_timeout_s: 2 } });
+    const slow = (id: string) => ({ ...sibling(id, { setup: 'sleep 1000' }), limits: { init_timeout_s: 2 } });
     const ids = await bed.submitAll(slow('t-1'), slow('t-2'), slow('t-3'));
     for (const id of ids) assert.equal((await bed.ended(id)).failure?.code, 'init-timeout');
   });
@@ -82,9 +86,9 @@ describe('forks', { skip }, () => {
     await using bed = await WorkerBed.open({ policy: policy() });
     await bed.startWorker();
     const gate = { ...task, setup: `${setup}; sleep 3` };
-    const first = await bed.submit(shell('c-1', gate));
+    const first = await bed.submit(sibling('c-1', gate));
     await bed.reach(first, 'init');
-    const others = await bed.submitAll(shell('c-2', gate), shell('c-3', gate));
+    const others = await bed.submitAll(sibling('c-2', gate), sibling('c-3', gate));
     await Promise.all(others.map((id) => bed.reach(id, 'init')));
     await bed.store.cancel(first, { tombstoneMs: 1000 });
     assert.equal((await bed.ended(first)).state, 'cancelled');
