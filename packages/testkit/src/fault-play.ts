@@ -20,10 +20,13 @@ export const scenario: Scenario<z.infer<typeof task>> = {
 
 export const playTurns = 3;
 
-/** All but the last turn call a tool that is not there, and are told so. */
+/** All but the last turn call a tool that is not there, and are told so. Of different lengths, so that some are always in mid-turn. */
 export function playTurn(number: number, turn: number): string {
   const thought = `Number ${number} is in turn ${turn + 1} and thinks ${number * 7919 + turn} times before it acts. `;
-  return thought + (turn + 1 < playTurns ? renderCall(`tool_${turn}`, { number }) : renderCall('finish', { answer: `${number}` }));
+  return (
+    thought.repeat(1 + (number % 5)) +
+    (turn + 1 < playTurns ? renderCall(`tool_${turn}`, { number }) : renderCall('finish', { answer: `${number}` }))
+  );
 }
 
 export const policy: Policy = ({ opening, turn }) => ({ text: playTurn(Number(/number (\d+)\./.exec(opening())?.[1]), turn) });
