@@ -31,5 +31,3 @@ export const inferenceConfig = z.strictObject({
     })
     .prefault({}),
 });
-
-export type InferenceConfig = z.infer<typeof inferenceConfig>;

@@ -8,4 +8,3 @@ export const samplingConfig = z.strictObject({
     .default({})
     .describe('Files of tasks by name, one JSON object in each line, from which batches may draw.'),
 });
-export type SamplingConfig = z.infer<typeof samplingConfig>;

@@ -10,7 +10,7 @@ import type { Message, ToolSpec } from '@millrace/protocol';
 import { makeRandom, qwen3Folder } from '@millrace/testkit';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
-import { alphabet, makeSampled, makeText, tools } from './random-text.ts';
+import { alphabet, appendRandomTurn, makeSampled, makeText, tools } from './random-text.ts';
 
 const folder = qwen3Folder();
 const conversation = await openConversation(folder);
@@ -58,14 +58,7 @@ test('next_prompt[:len(previous)] == previous, over random conversations with to
     ledger.appendPrompt(conversation.openingIds([{ role: 'user', content: makeText(random, alphabet) }], tools));
     for (let turn = 0; turn < 6; turn++) {
       const before = ledger.promptJson;
-      const ids = tokenizer.encode(makeText(random, [...alphabet, ...controls]));
-      const isCut = random() < 0.3;
-      ledger.appendSampled(makeSampled(isCut ? ids : Int32Array.from([...ids, endOfTurn.id]), isCut ? 'length' : 'stop'));
-      if (isCut) ledger.appendInserted(endOfTurn);
-      const answers: Message[] = Array.from({ length: 1 + Math.floor(random() * 3) }, () => ({
-        role: 'tool',
-        content: makeText(random, [...alphabet, ...controls]),
-      }));
+      const answers = appendRandomTurn(ledger, conversation, { random, pieces: [...alphabet, ...controls] });
       ledger.appendObservation(conversation.deltaIds(answers));
       assert.ok(ledger.promptJson.subarray(0, before.length).equals(before));
     }

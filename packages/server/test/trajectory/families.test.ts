@@ -11,7 +11,7 @@ import { type ModelFamily, makeRandom, modelFamilies, modelFolder } from '@millr
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
 import { toCallId } from '../../src/trajectory/tool-calls.ts';
-import { alphabet, makeSampled, makeText, tools } from './random-text.ts';
+import { alphabet, appendRandomTurn, makeSampled, makeText, tools } from './random-text.ts';
 
 interface Turn {
   readonly message: Message;
@@ -128,14 +128,7 @@ for (const name of modelFamilies) {
       ledger.appendPrompt(conversation.openingIds([{ role: 'user', content: makeText(random, [...alphabet, ...controls]) }], tools));
       for (let turn = 0; turn < 5; turn++) {
         const before = ledger.promptJson;
-        const ids = tokenizer.encode(makeText(random, [...alphabet, ...controls]));
-        const isCut = random() < 0.3;
-        ledger.appendSampled(makeSampled(isCut ? ids : Int32Array.from([...ids, endOfTurn.id]), isCut ? 'length' : 'stop'));
-        if (isCut) ledger.appendInserted(endOfTurn);
-        const answers: Message[] = Array.from({ length: 1 + Math.floor(random() * 3) }, () => ({
-          role: 'tool',
-          content: makeText(random, [...alphabet, ...controls]),
-        }));
+        const answers = appendRandomTurn(ledger, conversation, { random, pieces: [...alphabet, ...controls] });
         const delta = conversation.deltaIds(answers);
         ledger.appendObservation(delta);
         assert.ok(ledger.promptJson.subarray(0, before.length).equals(before));

@@ -1,6 +1,8 @@
-// What the tests of conversations share: random texts of every awkward kind, a sampled turn, and the agent's one tool.
+// What the tests of conversations share: random texts of every awkward kind, a sampled turn, a random one with what tools answer, and the agent's one tool.
 
-import { backendId, type ToolSpec } from '@millrace/protocol';
+import { backendId, type Message, type ToolSpec } from '@millrace/protocol';
+import type { LocalConversation } from '../../src/trajectory/conversation.ts';
+import type { Ledger } from '../../src/trajectory/ledger.ts';
 
 export const tools: ToolSpec[] = [
   { name: 'bash', description: 'Runs a command.', parameters: { type: 'object', properties: { command: { type: 'string' } } } },
@@ -31,4 +33,17 @@ export function makeSampled(tokenIds: Int32Array, finishReason: 'stop' | 'length
   const logprobs = new Float32Array(tokenIds.length).fill(-1);
   const rest = { backend: backendId.parse('b1'), policyVersions: { first: 0, last: 0 }, retries: 0, text: '', messages: [] };
   return { tokenIds, logprobs, finishReason, ...rest };
+}
+
+/** A turn that says anything at all and is cut or not, put into the ledger; the tools' answers to it are for the caller to append. */
+export function appendRandomTurn(
+  ledger: Ledger,
+  { tokenizer, endOfTurn }: Pick<LocalConversation, 'tokenizer' | 'endOfTurn'>,
+  { random, pieces }: { readonly random: () => number; readonly pieces: readonly string[] },
+): Message[] {
+  const ids = tokenizer.encode(makeText(random, pieces));
+  const isCut = random() < 0.3;
+  ledger.appendSampled(makeSampled(isCut ? ids : Int32Array.from([...ids, endOfTurn.id]), isCut ? 'length' : 'stop'));
+  if (isCut) ledger.appendInserted(endOfTurn);
+  return Array.from({ length: 1 + Math.floor(random() * 3) }, () => ({ role: 'tool', content: makeText(random, pieces) }));
 }
