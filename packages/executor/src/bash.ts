@@ -26,6 +26,8 @@ export interface Bash {
   run(command: Buffer, onOutput: (chunk: Buffer) => void): Promise<CommandEnd>;
   /** Makes bash say the end again: an interrupt may have thrown away the line that would have said it. */
   askAgain(): void;
+  /** Resolves when bash has read and done all that came before, signals too. */
+  settle(): Promise<CommandEnd>;
   cwd(): string | undefined;
 }
 
@@ -85,6 +87,7 @@ export async function openBash(options: BashOptions, onLate: (chunk: Buffer) => 
     askAgain() {
       if (running) terminal.write(` ${renderEndCommand(running.nonce)}\n`);
     },
+    settle: () => type(' :', onLate),
     cwd: () => readCwd(terminal.pid),
   };
 }

@@ -9,7 +9,7 @@ import { typedEcho } from './end-marker.ts';
 import { killEverything, type ProgramLimits } from './launch.ts';
 import { type KeptOutput, openOutputCap } from './output.ts';
 import { renderOutput } from './render.ts';
-import { openStopper, stepsForBash } from './stop.ts';
+import { openStopper, settleBash, stepsForBash } from './stop.ts';
 
 export interface ShellOptions {
   readonly home: string;
@@ -89,7 +89,8 @@ export class ShellSession {
     this.#late = Buffer.alloc(0);
     const stopper = openStopper(stepsForBash(bash), options);
     const end = await bash.run(command, output.push).finally(stopper.close);
-    if (end.alive) this.#cwd = bash.cwd() ?? this.#cwd;
+    const { alive } = end.alive && stopper.reason() ? await settleBash(bash) : end;
+    if (alive) this.#cwd = bash.cwd() ?? this.#cwd;
     else this.#bash = this.#open();
     const reply = { end: toEnd(end, stopper.reason()), exit_code: end.exitCode, cwd: this.#cwd, ms: performance.now() - startMs };
     return toRun(output.end(), reply);

@@ -1,7 +1,7 @@
 // Stopping a command or a cell whose time is over or that nobody wants, in steps that grow harder, each only if the one before it
 // brought no end within its grace. For a command: Ctrl-C, SIGKILL for what is in the foreground, SIGKILL for the shell's session.
 
-import type { Bash } from './bash.ts';
+import type { Bash, CommandEnd } from './bash.ts';
 import { listProcesses, readProcess, sendSignal } from './processes.ts';
 
 const graceMs = 400;
@@ -26,6 +26,17 @@ export function stepsForBash(bash: Bash): StopStep[] {
     [() => bash.askAgain(), graceMs],
     [() => killSession(bash.pid), graceMs],
   ];
+}
+
+/** For a shell whose last command was stopped: an interrupt that came too late for it may still throw away a line. */
+export async function settleBash(bash: Bash): Promise<CommandEnd> {
+  const never = new AbortController().signal;
+  const steps: StopStep[] = [
+    [() => bash.askAgain(), graceMs],
+    [() => killSession(bash.pid), graceMs],
+  ];
+  const stopper = openStopper(steps, { timeoutMs: dyingMs, signal: never });
+  return bash.settle().finally(stopper.close);
 }
 
 export function openStopper(steps: StopStep[], options: { readonly timeoutMs: number; readonly signal: AbortSignal }): Stopper {

@@ -198,6 +198,16 @@ export function defineStopping(context: SuiteContext): void {
     await assertWorks(context);
     assert.ok(performance.now() - began < 1000);
   });
+
+  test('a command cancelled while bash is only about to run it does not take the next one with it', async () => {
+    for (let round = 0; round < 25; round += 1) {
+      const cancel = new AbortController();
+      const running = run('sleep 1000', { signal: cancel.signal });
+      setTimeout(() => cancel.abort(new Error('no longer wanted')), round % 5);
+      await assert.rejects(running, /no longer wanted/);
+      await assertWorks(context);
+    }
+  });
 }
 
 function see({ end, exitCode, output }: ShellResult): Pick<ShellResult, 'end' | 'output'> & { exitCode: number | undefined } {
