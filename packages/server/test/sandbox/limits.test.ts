@@ -152,20 +152,16 @@ describe('neighbours on one machine', { skip }, () => {
   });
 });
 
-test('a command enters its groups in order and keeps its own arguments', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'a group-'));
-  await writeFile(join(folder, 'cgroup.procs'), '');
-  const [file = '', ...args] = renderEntry([folder], limits, [
-    'sh',
-    '-c',
-    'read -r pid < "$0/cgroup.procs"; test "$pid" = $$; echo $? "$1"',
-    folder,
-    '--',
-  ]);
+test('a command enters groups of both versions and keeps its own arguments', async () => {
+  const [first, second] = [await mkdtemp(join(tmpdir(), 'a group-')), await mkdtemp(join(tmpdir(), 'a group-'))];
+  await writeFile(join(first, 'tasks'), '');
+  await writeFile(join(second, 'cgroup.procs'), '');
+  const script = 'read -r task < "$0/tasks"; read -r pid < "$1/cgroup.procs"; test "$task $pid" = "0 $$"; echo $? "$2"';
+  const [file = '', ...args] = renderEntry([first, second], limits, ['sh', '-c', script, first, second, '--']);
   const child = spawn(file, args);
   const [chunk] = await once(child.stdout, 'data');
   assert.equal(String(chunk), '0 --\n');
-  await rm(folder, { recursive: true });
+  for (const folder of [first, second]) await rm(folder, { recursive: true });
 });
 
 /** A process that owns one sandbox, and answers each line of input from its shell. */
