@@ -43,7 +43,7 @@ const survived = [
 /** The exit code that tells the worker that the image is to blame; as EX_CONFIG in sysexits.h. */
 const unfitImage = 78;
 
-function main([linkFolder = '', ownFolder = '', home = '', port]: readonly string[]): void {
+export function main([linkFolder = '', ownFolder = '', home = '', port]: readonly string[]): void {
   for (const signal of survived) process.on(signal, () => {});
   if (!existsSync('/bin/bash')) {
     console.error('there is no /bin/bash in this image, and agents work in it: add bash to the image');

@@ -3,14 +3,14 @@
 
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { RolloutError } from '@millrace/protocol';
+import { blame, RolloutError } from '@millrace/protocol';
 import { type Log, silentLog } from '../base/log.ts';
 import { beside, renderApptainerArguments } from './apptainer-arguments.ts';
 import { findApptainer } from './apptainer-program.ts';
 import { ownMiB } from './bubblewrap-arguments.ts';
 import { type SandboxConfig, sandboxConfig } from './config.ts';
 import { openDeviceGuard } from './device-guard.ts';
-import { type DiskAccess, type DiskPlan, findDiskAccess, makeDiskFile, refuseSeparators, renderDisk } from './disk.ts';
+import { type DiskAccess, type DiskPlan, findDiskAccess, makeDiskTemplate, prepareDisk, refuseSeparators } from './disk.ts';
 import { writeExecutorFiles } from './executor-files.ts';
 import type { ImageCache, ImageLease } from './image-cache.ts';
 import { toImageSource } from './image-source.ts';
@@ -41,7 +41,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   const { config = sandboxConfig.parse({}) } = options;
   const runDir = await openRunDir(options.runDir);
   for (const path of [runDir, nodePath]) refuseSeparators(path);
-  const executorFiles = await writeExecutorFiles(runDir);
+  const executorFiles = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir, nodePath));
   const libraries = await writeNodeLibraries(runDir, nodePath, executorFiles).catch((error: Error) => {
     throw new RolloutError('sandbox-start-failed', `the libraries of ${nodePath} could not be found: ${error.message}`, { cause: error });
   });
@@ -62,10 +62,12 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
       const { network, layer } = spec;
       const choice = { image: image.path, network, hasDisk: access !== undefined, ...(layer === undefined ? {} : { layer }) };
       const apptainer = [apptainerPath, ...renderApptainerArguments(host, folder, choice)];
-      const command = access === undefined ? apptainer : renderDisk(access, await planDisk(runDir, folder, { spec, access }), apptainer);
+      const command =
+        access === undefined ? apptainer : await prepareDisk(access, await planDisk(runDir, folder, { spec, access }), apptainer);
       if (access === undefined)
         for (const part of ['own', 'disk/home', 'disk/root', 'disk/scratch']) await mkdir(join(folder, part), { recursive: true });
-      const holder = { command, env: { PATH: process.env.PATH ?? defaultPath }, tellsInside: false };
+      // For Apptainer's command line, which is over in 20 ms and would collect its garbage twice.
+      const holder = { command, env: { PATH: process.env.PATH ?? defaultPath, GOGC: 'off' }, tellsInside: false };
       return { holder, env: { ...baseEnv, ...spec.env }, release: () => image[Symbol.asyncDispose]() };
     },
   };
@@ -89,9 +91,8 @@ async function planDisk(runDir: string, folder: string, { spec, access }: { spec
   return {
     folder,
     diskMiB,
-    parts: ['root', 'scratch'],
     besideMiB: { [beside.own]: ownMiB, [beside.shm]: Math.floor(memoryMiB / 4) },
-    ...(access.hasLoop ? { file: await makeDiskFile(runDir, { folder, diskMiB }) } : {}),
+    ...(access.hasLoop ? { template: await makeDiskTemplate(runDir, diskMiB) } : {}),
     ...(spec.layer === undefined ? {} : { layer: spec.layer }),
   };
 }

@@ -6,7 +6,7 @@ import { type Log, silentLog } from '../base/log.ts';
 import { readHostArguments, renderArguments } from './bubblewrap-arguments.ts';
 import { type SandboxConfig, sandboxConfig } from './config.ts';
 import { openDeviceGuard } from './device-guard.ts';
-import { findDiskAccess, renderDisk } from './disk.ts';
+import { findDiskAccess, prepareDisk } from './disk.ts';
 import { writeExecutorFiles, writeHiddenProgram } from './executor-files.ts';
 import { freezeLayer, refuseLayer } from './layer.ts';
 import { baseEnv, defaultPath } from './layout.ts';
@@ -29,8 +29,9 @@ export interface BubblewrapOptions {
 export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<SandboxDriver> {
   const { log = silentLog, bwrapPath = 'bwrap', config = sandboxConfig.parse({}) } = options;
   const runDir = await openRunDir(options.runDir);
-  const executorFiles = await writeExecutorFiles(runDir);
-  const nodePath = await blame('sandbox-start-failed', () => writeHiddenProgram(options.nodePath ?? process.execPath, runDir));
+  const { nodePath: node = process.execPath } = options;
+  const executorFiles = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir, node));
+  const nodePath = await blame('sandbox-start-failed', () => writeHiddenProgram(node, runDir));
   const etcFiles = join(executorFiles, 'etc');
   const host = { nodePath, executorFiles, etcFiles, system: readHostArguments(), covers: readProcCovers() };
   const access = await findDiskAccess({ loop: false });
@@ -46,7 +47,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
       const disk = spec.layer !== undefined || spec.isToFreeze ? access : undefined;
       const bwrap = [bwrapPath, ...renderArguments(host, folder, { ...spec, hasDisk: disk !== undefined })];
       const plan = { folder, diskMiB: spec.limits.diskMiB, ...(spec.layer === undefined ? {} : { layer: spec.layer }) };
-      const command = disk === undefined ? bwrap : renderDisk(disk, plan, bwrap);
+      const command = disk === undefined ? bwrap : await prepareDisk(disk, plan, bwrap);
       return { holder: { command, tellsInside: true }, env: { PATH: defaultPath, ...baseEnv, ...spec.env } };
     },
   };

@@ -2,7 +2,7 @@
 // sees it and it is gone with the holder, however that ends. It also stacks a layer's files below /workspace, copy-on-write.
 
 import { execFile } from 'node:child_process';
-import { mkdtemp, rename, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -24,8 +24,10 @@ const trialMs = 20_000;
 /** Absent where this machine gives no mounts: then nothing bounds what is written to folders, and nothing is stacked. */
 export async function findDiskAccess(options: { readonly loop: boolean }): Promise<DiskAccess | undefined> {
   const folder = await mkdtemp(join(tmpdir(), 'disk-'));
-  const works = (access: DiskAccess, file?: string) => {
-    const [program = '', ...args] = renderDisk(access, { folder, diskMiB: 1, ...(file === undefined ? {} : { file }) }, ['true']);
+  const works = async (access: DiskAccess, template?: string) => {
+    const trial = await mkdtemp(join(folder, 'trial-'));
+    const plan = { folder: trial, diskMiB: 1, ...(template === undefined ? {} : { template }) };
+    const [program = '', ...args] = await prepareDisk(access, plan, ['true']);
     return run(program, args, { timeout: trialMs }).then(
       () => true,
       () => false,
@@ -36,8 +38,8 @@ export async function findDiskAccess(options: { readonly loop: boolean }): Promi
     for (const kind of kinds) {
       if (!(await works({ kind, hasLoop: false }))) continue;
       if (kind === 'user' || !options.loop) return { kind, hasLoop: false };
-      const file = await makeDiskFile(folder, { folder, diskMiB: 1 }).catch(() => undefined); // there is no mkfs
-      return { kind, hasLoop: file !== undefined && (await works({ kind, hasLoop: true }, file)) };
+      const template = await makeDiskTemplate(folder, 1).catch(() => undefined); // there is no mkfs
+      return { kind, hasLoop: template !== undefined && (await works({ kind, hasLoop: true }, template)) };
     }
     return undefined;
   } finally {
@@ -45,67 +47,72 @@ export async function findDiskAccess(options: { readonly loop: boolean }): Promi
   }
 }
 
-/** Sparse, with an empty file system in it: a copy of one that is made once for each size. */
-export async function makeDiskFile(
-  runDir: string,
-  { folder, diskMiB }: { readonly folder: string; readonly diskMiB: number },
-): Promise<string> {
-  const template = join(runDir, `disk-${diskMiB}`);
-  if (!(await stat(template).catch(() => undefined))) {
-    const scratch = join(runDir, makeSandboxId());
-    await run('truncate', ['--size', `${diskMiB}M`, scratch]);
-    const format = ['-q', '-F', '-m', '0', '-i', '4096', '-O', '^has_journal,^resize_inode', '-E', 'lazy_itable_init=1'];
-    await run('mkfs.ext4', [...format, scratch], { env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` } });
-    await rename(scratch, template); // whoever comes second replaces it by its like
-  }
-  const file = join(folder, 'disk.img');
-  await run('cp', ['--sparse=always', '--reflink=auto', '--', template, file]);
-  return file;
-}
-
 export interface DiskPlan {
   readonly folder: string;
   readonly diskMiB: number;
-  /** From `makeDiskFile`; without it the disk is in memory. */
-  readonly file?: string;
+  /** From `makeDiskTemplate`; without it the disk is in memory. */
+  readonly template?: string;
   /** The folder of the layer whose files are to be seen in `home`. */
   readonly layer?: string;
-  /** Folders on the disk, beside `home`. */
-  readonly parts?: readonly string[];
   /** Folders beside the disk that hold so much, in memory: what must have room when the disk is full. */
   readonly besideMiB?: Readonly<Record<string, number>>;
 }
 
+/** On every disk; `upper` and `work` stack a layer below `home`, those of `root` an image below all that is written to it. */
+const diskFolders = ['home', 'upper', 'work', 'root/upper', 'root/work', 'scratch'];
+
+/** A sparse file with a file system in it that has the disk's folders, for disks to be copied from; made once for each size. */
+export async function makeDiskTemplate(runDir: string, diskMiB: number): Promise<string> {
+  const template = join(runDir, `template-${diskMiB}`);
+  if (await stat(template).catch(() => undefined)) return template;
+  const scratch = join(runDir, makeSandboxId());
+  const [file, content] = [join(scratch, 'file'), join(scratch, 'content')];
+  for (const name of diskFolders) await mkdir(join(content, name), { recursive: true });
+  await run('truncate', ['--size', `${diskMiB}M`, file]);
+  const format = ['-q', '-F', '-m', '0', '-i', '4096', '-O', '^has_journal,^resize_inode', '-E', 'lazy_itable_init=1', '-d', content];
+  await run('mkfs.ext4', [...format, file], { env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` } });
+  await rename(file, template); // whoever comes second replaces it by its like
+  await removeTree(scratch);
+  return template;
+}
+
 /**
- * `folder/disk` with `home` in it, and then the command. The overlay is refused by kernels before 5.11 where the worker is not
- * root: then the layer is copied. The file is gone from its folder as soon as it is mounted: no sweep has to know of it.
+ * Mounts what `fstab` names, and then becomes the command. The overlay is refused by kernels before 5.11 where the worker is not
+ * root: then the layer is copied.
  */
 const script = `set -e
-disk=$1/disk; mkdir -p "$disk"
-if [ -n "$3" ]; then mount -t ext4 -o loop,nosuid,nodev,noatime,barrier=0,noinit_itable "$3" "$disk"; rm "$3"; rmdir "$disk/lost+found"
-else mount -t tmpfs -o "size=$2,mode=755,nosuid,nodev" tmpfs "$disk"; fi
-mkdir "$disk/home" "$disk/upper" "$disk/work"; for part in $6; do mkdir "$disk/$part"; done
-if [ -n "$4" ]; then
-  mount -t overlay -o "lowerdir=$4/home,upperdir=$disk/upper,workdir=$disk/work,nosuid,nodev$5" overlay "$disk/home" 2>/dev/null ||
-  cp -a "$4/home/." "$disk/home"
+disk=$1/disk; [ -z "$2" ] || cp --sparse=always --reflink=auto -- "$2" "$disk.img"
+mount --all --fstab "$1/fstab"
+[ -d "$disk/home" ] || (cd "$disk"; mkdir -p ${diskFolders.join(' ')})
+if [ -n "$3" ]; then
+  mount -t overlay -o "lowerdir=$3/home,upperdir=$disk/upper,workdir=$disk/work,nosuid,nodev$4" overlay "$disk/home" 2>/dev/null ||
+  cp -a "$3/home/." "$disk/home"
 fi
-folder=$1; shift 6
-while [ "$1" != -- ]; do mkdir -p "$folder/$1"; mount -t tmpfs -o "size=$2,mode=755,nosuid,nodev" tmpfs "$folder/$1"; shift 2; done
-shift; exec "$@"`;
+shift 4; exec "$@"`;
 
-export function renderDisk(access: DiskAccess, plan: DiskPlan, command: readonly string[]): string[] {
-  const { folder, diskMiB, file = '', layer = '', parts = [], besideMiB = {} } = plan;
+/** Writes down the mounts of a sandbox's disk, and gives the command a form that has them: `folder/disk`, and what is beside it. */
+export async function prepareDisk(access: DiskAccess, plan: DiskPlan, command: readonly string[]): Promise<string[]> {
+  const { folder, template = '', layer = '' } = plan;
   refuseSeparators(folder);
+  await Promise.all(['disk', ...Object.keys(plan.besideMiB ?? {})].map((name) => mkdir(join(folder, name))));
+  await writeFile(join(folder, 'fstab'), renderMounts(plan));
   const isUser = access.kind === 'user';
   return [
     ...['unshare', '--mount', '--propagation', 'private'],
     ...(isUser ? ['--user', '--map-current-user', '--keep-caps'] : []),
-    ...['/bin/sh', '-c', script, 'sh', folder, String(diskMiB * mib), file, layer, isUser ? ',userxattr' : '', parts.join(' ')],
-    ...Object.entries(besideMiB).flatMap(([name, sizeMiB]) => [name, String(sizeMiB * mib)]),
-    '--',
+    ...['/bin/sh', '-c', script, 'sh', folder, template, layer, isUser ? ',userxattr' : ''],
     ...(isUser ? ['setpriv', '--inh-caps=-all', '--ambient-caps=-all'] : []),
     ...command,
   ];
+}
+
+/** As lines of an fstab: one program makes all of them. */
+function renderMounts({ folder, diskMiB, template, besideMiB = {} }: DiskPlan): string {
+  const path = (name: string) => join(folder, name).replace(/\s/g, (space) => `\\${space.charCodeAt(0).toString(8).padStart(3, '0')}`);
+  const inMemory = (name: string, sizeMiB: number) => `tmpfs ${path(name)} tmpfs size=${sizeMiB * mib},mode=755,nosuid,nodev`;
+  const onFile = `${path('disk.img')} ${path('disk')} ext4 loop,nosuid,nodev,noatime,barrier=0,noinit_itable`;
+  const disk = template === undefined ? inMemory('disk', diskMiB) : onFile;
+  return [disk, ...Object.entries(besideMiB).map(([name, sizeMiB]) => inMemory(name, sizeMiB)), ''].join('\n');
 }
 
 /** The command, in the namespace of the holder with this pid, with rights over all files of the sandbox. */

@@ -2,8 +2,9 @@
 // process is over only when none of them is left.
 
 import { spawn } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
+import { join } from 'node:path';
 import type { Stream } from 'node:stream';
 import { z } from 'zod';
 import { systemClock } from '../base/clock.ts';
@@ -81,16 +82,24 @@ function readTold(stream: Stream | null | undefined): Promise<number | undefined
   return new Promise((resolve) => stream?.once('close', () => resolve(parseChild(info()))));
 }
 
-/** The holder's child that is process 1 of a namespace of its own. */
-async function findInside(holder: number | undefined): Promise<number | undefined> {
-  for (const task of await readdir(`/proc/${holder}/task`).catch(() => [])) {
-    const children = await readFile(`/proc/${holder}/task/${task}/children`, 'utf8').catch(() => ''); // it has ended
-    for (const pid of children.split(' ').filter(Boolean)) {
-      const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-      if (/^NSpid:.*\t1$/m.test(status)) return Number(pid);
-    }
+/** The holder's child that is process 1 of a namespace of its own. Without waiting: these files are in memory, and a rollout waits. */
+function findInside(holder: number | undefined): number | undefined {
+  const folder = `/proc/${holder}/task`;
+  const tasks = existsSync(folder) ? readdirSync(folder) : [];
+  const children = tasks.flatMap((task) =>
+    readOrNothing(join(folder, task, 'children'))
+      .split(' ')
+      .filter(Boolean),
+  );
+  return children.map(Number).find((pid) => /^NSpid:.*\t1$/m.test(readOrNothing(`/proc/${pid}/status`)));
+}
+
+function readOrNothing(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return ''; // it has ended
   }
-  return undefined;
 }
 
 function parseChild(text: string): number | undefined {

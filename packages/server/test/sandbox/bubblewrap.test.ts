@@ -31,15 +31,19 @@ describe('bubblewrap', { skip }, () => {
   });
 
   test('a sandbox that cannot start answers what bwrap said, and leaves no folder', async () => {
-    const broken = await openBubblewrapDriver({ runDir, nodePath: '/etc/passwd' });
+    const broken = await openBubblewrapDriver({ runDir, bwrapPath: '/bin/ls' });
     const before = await readdir(runDir);
-    await assert.rejects(broken.open({}), { code: 'sandbox-start-failed', message: /executor: (Exec format error|Permission denied)/ });
+    await assert.rejects(broken.open({}), { code: 'sandbox-start-failed', message: /unrecognized option '--unshare-all'/ });
     assert.deepEqual(await readdir(runDir), before);
   });
 
-  test('a driver without Node says so', async () => {
-    const opening = openBubblewrapDriver({ runDir, nodePath: '/no/such/node' });
-    await assert.rejects(opening, { code: 'sandbox-start-failed', message: /\/no\/such\/node/ });
+  test('a driver without Node, or with something else in its place, says so and leaves nothing', async () => {
+    const before = await readdir(runDir);
+    for (const nodePath of ['/no/such/node', '/etc/passwd', '/bin/false']) {
+      const opening = openBubblewrapDriver({ runDir, nodePath });
+      await assert.rejects(opening, { code: 'sandbox-start-failed', message: new RegExp(nodePath) });
+    }
+    assert.deepEqual(await readdir(runDir), before);
   });
 
   test('a run directory that is too long for a socket is refused by name', async () => {
