@@ -1,12 +1,10 @@
 // What an Apptainer sandbox can see, as arguments of `apptainer exec` (or `singularity exec`): the image under a writable layer on the
 // sandbox's own disk, nothing of the machine's users, no network, and the executor as process 1.
 
-import { executorArguments, home, linkFolder, ownFolder, program, programFiles } from './layout.ts';
+import { executorArguments, home, libraryFolder, linkFolder, ownFolder, program, programFiles } from './layout.ts';
 import type { Granted } from './limits.ts';
 import type { NodeLibraries } from './node-libraries.ts';
 import type { ProcCover } from './proc-covers.ts';
-
-const libraryFolder = '/opt/millrace/libraries';
 
 /** What is the same for every sandbox of a driver. */
 export interface ApptainerHost {
@@ -37,12 +35,14 @@ export interface ApptainerChoice {
   readonly network: Granted['network'];
   /** The folder of a layer, below what the sandbox writes and above the image. */
   readonly layer?: string;
+  /** The root is mounted below the folder already, with all that is to be in it. */
+  readonly hasRoot: boolean;
   /** False where this machine gives no mounts: then these folders are on its disk, and /dev/shm is Apptainer's. */
   readonly hasDisk: boolean;
 }
 
 export function renderApptainerArguments(host: ApptainerHost, folder: string, choice: ApptainerChoice): string[] {
-  const { image, network, layer, hasDisk } = choice;
+  const { image, network, layer, hasRoot, hasDisk } = choice;
   const binds = [
     ...host.covers.map(({ from, path }) => `${from}:${path}:ro`),
     `${host.nodePath}:${program}:ro`,
@@ -56,11 +56,11 @@ export function renderApptainerArguments(host: ApptainerHost, folder: string, ch
   return [
     ...isolation,
     ...(network === 'none' ? noNetwork : []),
-    ...(layer === undefined ? [] : ['--overlay', `${layer}/root:ro`]),
-    ...['--overlay', `${folder}/disk/root`, '--workdir', `${folder}/disk/scratch`, '--pwd', home],
+    ...(hasRoot ? ['--writable'] : [...(layer === undefined ? [] : ['--overlay', `${layer}/root:ro`]), '--overlay', `${folder}/disk/root`]),
+    ...['--workdir', `${folder}/disk/scratch`, '--pwd', home],
     ...binds.flatMap((bind) => ['--bind', bind]),
     // An image's options for Node are not meant for the executor.
-    ...['--env', 'NODE_OPTIONS=', image],
+    ...['--env', 'NODE_OPTIONS=', hasRoot ? `${folder}/root` : image],
     ...[`${libraryFolder}/${host.libraries.loader}`, '--library-path', libraryFolder, program, ...executorArguments],
   ];
 }

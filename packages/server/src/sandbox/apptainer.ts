@@ -10,7 +10,7 @@ import { findApptainer } from './apptainer-program.ts';
 import { ownMiB } from './bubblewrap-arguments.ts';
 import { type SandboxConfig, sandboxConfig } from './config.ts';
 import { openDeviceGuard } from './device-guard.ts';
-import { type DiskAccess, type DiskPlan, findDiskAccess, makeDiskTemplate, prepareDisk, refuseSeparators } from './disk.ts';
+import { type DiskPlan, findDiskAccess, makeDiskTemplate, prepareDisk, refuseSeparators } from './disk.ts';
 import { writeExecutorFiles } from './executor-files.ts';
 import type { ImageCache, ImageLease } from './image-cache.ts';
 import { toImageSource } from './image-source.ts';
@@ -18,9 +18,10 @@ import { freezeLayer, refuseLayer } from './layer.ts';
 import { baseEnv, defaultPath } from './layout.ts';
 import { grant, openLimiter } from './limits.ts';
 import { writeNodeLibraries } from './node-libraries.ts';
-import { type GrantedSpec, openRunDir, openSandbox, type SandboxLauncher } from './open-sandbox.ts';
+import { openRunDir, openSandbox, type SandboxLauncher } from './open-sandbox.ts';
 import { sweepOrphans } from './orphans.ts';
 import { readProcCovers } from './proc-covers.ts';
+import { isStackable, writeSkeleton } from './root-skeleton.ts';
 import type { SandboxDriver, SandboxSpec } from './sandbox.ts';
 
 export interface ApptainerOptions {
@@ -33,7 +34,7 @@ export interface ApptainerOptions {
   readonly apptainerPath?: string;
   readonly nodePath?: string;
   /** Makes what is neither a SIF file nor an unpacked directory; without it, only those two are run. */
-  readonly images?: ImageCache;
+  readonly images?: Pick<ImageCache, 'open'>;
 }
 
 export async function openApptainerDriver(options: ApptainerOptions): Promise<SandboxDriver> {
@@ -48,6 +49,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   const access = await findDiskAccess({ loop: true });
   if (access === undefined)
     log.warn('disk-unbounded', { message: 'this machine gives no mounts: nothing keeps diskMiB, and nothing is forked' });
+  const skeleton = await writeSkeleton(runDir);
   const covers = process.getuid?.() === 0 ? readProcCovers() : [];
   const host = { nodePath, executorFiles, libraries, covers };
   const launcher: SandboxLauncher = {
@@ -58,17 +60,27 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     guardDevices: await openDeviceGuard(),
     isDiskInMemory: access !== undefined && !access.hasLoop,
     async prepare(spec, folder, signal) {
-      const image = await openImage(spec.image, { ...options, signal });
-      const { network, layer } = spec;
-      const choice = { image: image.path, network, hasDisk: access !== undefined, ...(layer === undefined ? {} : { layer }) };
+      await using stack = new AsyncDisposableStack(); // given back where what follows fails
+      const image = stack.use(await openImage(spec.image, { ...options, signal }));
+      const { network, layer, limits } = spec;
+      const hasRoot = access?.hasLoop === true && isStackable(image.path);
+      const choice = { image: image.path, network, hasRoot, hasDisk: access !== undefined, ...(layer === undefined ? {} : { layer }) };
       const apptainer = [apptainerPath, ...renderApptainerArguments(host, folder, choice)];
-      const command =
-        access === undefined ? apptainer : await prepareDisk(access, await planDisk(runDir, folder, { spec, access }), apptainer);
+      const plan: DiskPlan = {
+        folder,
+        diskMiB: limits.diskMiB,
+        besideMiB: { [beside.own]: ownMiB, [beside.shm]: Math.floor(limits.memoryMiB / 4) },
+        ...(access?.hasLoop ? { template: await makeDiskTemplate(runDir, limits.diskMiB) } : {}),
+        ...(layer === undefined ? {} : { layer }),
+        ...(hasRoot ? { root: [...(layer === undefined ? [] : [`${layer}/root/upper`]), image.path, skeleton] } : {}),
+      };
+      const command = access === undefined ? apptainer : await prepareDisk(access, plan, apptainer);
       if (access === undefined)
         for (const part of ['own', 'disk/home', 'disk/root', 'disk/scratch']) await mkdir(join(folder, part), { recursive: true });
       // For Apptainer's command line, which is over in 20 ms and would collect its garbage twice.
       const holder = { command, env: { PATH: process.env.PATH ?? defaultPath, GOGC: 'off' }, tellsInside: false };
-      return { holder, env: { ...baseEnv, ...spec.env }, release: () => image[Symbol.asyncDispose]() };
+      const kept = stack.move();
+      return { holder, env: { ...baseEnv, ...spec.env }, release: () => kept.disposeAsync() };
     },
   };
   const toGranted = (spec: SandboxSpec) => {
@@ -86,19 +98,8 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   };
 }
 
-async function planDisk(runDir: string, folder: string, { spec, access }: { spec: GrantedSpec; access: DiskAccess }): Promise<DiskPlan> {
-  const { diskMiB, memoryMiB } = spec.limits;
-  return {
-    folder,
-    diskMiB,
-    besideMiB: { [beside.own]: ownMiB, [beside.shm]: Math.floor(memoryMiB / 4) },
-    ...(access.hasLoop ? { template: await makeDiskTemplate(runDir, diskMiB) } : {}),
-    ...(spec.layer === undefined ? {} : { layer: spec.layer }),
-  };
-}
-
 interface ImageOptions {
-  readonly images?: ImageCache;
+  readonly images?: Pick<ImageCache, 'open'>;
   readonly signal: AbortSignal | undefined;
 }
 

@@ -2,6 +2,7 @@
 // sees it and it is gone with the holder, however that ends. It also stacks a layer's files below /workspace, copy-on-write.
 
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, rename, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -54,25 +55,34 @@ export interface DiskPlan {
   readonly template?: string;
   /** The folder of the layer whose files are to be seen in `home`. */
   readonly layer?: string;
+  /** Folders whose files are to be seen in `folder/root`, below what is written there to the disk; the first is topmost. With `template` only. */
+  readonly root?: readonly string[];
   /** Folders beside the disk that hold so much, in memory: what must have room when the disk is full. */
   readonly besideMiB?: Readonly<Record<string, number>>;
 }
 
 /** On every disk; `upper` and `work` stack a layer below `home`, those of `root` an image below all that is written to it. */
 const diskFolders = ['home', 'upper', 'work', 'root/upper', 'root/work', 'scratch'];
+const format = ['-q', '-F', '-m', '0', '-i', '4096', '-O', '^has_journal,^resize_inode', '-E', 'lazy_itable_init=1'];
+const form = createHash('sha256')
+  .update(JSON.stringify([diskFolders, format]))
+  .digest('hex')
+  .slice(0, 8);
 
 /** A sparse file with a file system in it that has the disk's folders, for disks to be copied from; made once for each size. */
 export async function makeDiskTemplate(runDir: string, diskMiB: number): Promise<string> {
-  const template = join(runDir, `template-${diskMiB}`);
+  const template = join(runDir, `template-${form}-${diskMiB}`);
   if (await stat(template).catch(() => undefined)) return template;
   const scratch = join(runDir, makeSandboxId());
   const [file, content] = [join(scratch, 'file'), join(scratch, 'content')];
-  for (const name of diskFolders) await mkdir(join(content, name), { recursive: true });
-  await run('truncate', ['--size', `${diskMiB}M`, file]);
-  const format = ['-q', '-F', '-m', '0', '-i', '4096', '-O', '^has_journal,^resize_inode', '-E', 'lazy_itable_init=1', '-d', content];
-  await run('mkfs.ext4', [...format, file], { env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` } });
-  await rename(file, template); // whoever comes second replaces it by its like
-  await removeTree(scratch);
+  try {
+    for (const name of diskFolders) await mkdir(join(content, name), { recursive: true });
+    await run('truncate', ['--size', `${diskMiB}M`, file]);
+    await run('mkfs.ext4', [...format, '-d', content, file], { env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` } });
+    await rename(file, template); // whoever comes second replaces it by its like
+  } finally {
+    await removeTree(scratch);
+  }
   return template;
 }
 
@@ -94,7 +104,8 @@ shift 4; exec "$@"`;
 export async function prepareDisk(access: DiskAccess, plan: DiskPlan, command: readonly string[]): Promise<string[]> {
   const { folder, template = '', layer = '' } = plan;
   refuseSeparators(folder);
-  await Promise.all(['disk', ...Object.keys(plan.besideMiB ?? {})].map((name) => mkdir(join(folder, name))));
+  const points = ['disk', ...(plan.root ? ['root'] : []), ...Object.keys(plan.besideMiB ?? {})];
+  await Promise.all(points.map((name) => mkdir(join(folder, name))));
   await writeFile(join(folder, 'fstab'), renderMounts(plan));
   const isUser = access.kind === 'user';
   return [
@@ -107,12 +118,18 @@ export async function prepareDisk(access: DiskAccess, plan: DiskPlan, command: r
 }
 
 /** As lines of an fstab: one program makes all of them. */
-function renderMounts({ folder, diskMiB, template, besideMiB = {} }: DiskPlan): string {
-  const path = (name: string) => join(folder, name).replace(/\s/g, (space) => `\\${space.charCodeAt(0).toString(8).padStart(3, '0')}`);
-  const inMemory = (name: string, sizeMiB: number) => `tmpfs ${path(name)} tmpfs size=${sizeMiB * mib},mode=755,nosuid,nodev`;
-  const onFile = `${path('disk.img')} ${path('disk')} ext4 loop,nosuid,nodev,noatime,barrier=0,noinit_itable`;
-  const disk = template === undefined ? inMemory('disk', diskMiB) : onFile;
-  return [disk, ...Object.entries(besideMiB).map(([name, sizeMiB]) => inMemory(name, sizeMiB)), ''].join('\n');
+function renderMounts({ folder, diskMiB, template, root, besideMiB = {} }: DiskPlan): string {
+  const inMemory = (name: string, sizeMiB: number) => ['tmpfs', join(folder, name), 'tmpfs', `size=${sizeMiB * mib},mode=755,nosuid,nodev`];
+  const [file, disk] = [join(folder, 'disk.img'), join(folder, 'disk')];
+  const stack = (lower: readonly string[]) =>
+    `lowerdir=${lower.join(':')},upperdir=${disk}/root/upper,workdir=${disk}/root/work,nosuid,nodev`;
+  const mounts = [
+    template === undefined ? inMemory('disk', diskMiB) : [file, disk, 'ext4', 'loop,nosuid,nodev,noatime,barrier=0,noinit_itable'],
+    ...(root ? [['overlay', join(folder, 'root'), 'overlay', stack(root)]] : []),
+    ...Object.entries(besideMiB).map(([name, sizeMiB]) => inMemory(name, sizeMiB)),
+  ];
+  const toField = (field: string) => field.replace(/\s/g, (space) => `\\${space.charCodeAt(0).toString(8).padStart(3, '0')}`);
+  return mounts.map((fields) => `${fields.map(toField).join(' ')}\n`).join('');
 }
 
 /** The command, in the namespace of the holder with this pid, with rights over all files of the sandbox. */

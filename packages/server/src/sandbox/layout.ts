@@ -5,6 +5,7 @@ export const home = '/workspace';
 /** Node under another name: an agent that kills its own node processes does not mean the executor. */
 export const program = '/opt/millrace/bin/executor';
 export const programFiles = '/opt/millrace/lib';
+export const libraryFolder = '/opt/millrace/libraries';
 export const linkFolder = '/run/millrace/link';
 export const ownFolder = '/run/millrace/own';
 

@@ -20,7 +20,7 @@ import {
   sandboxConfig,
   sleep,
 } from '@millrace/server';
-import { defineSandboxSuite, makePythonImage } from '@millrace/testkit';
+import { defineSandboxSuite, makePythonImage, makeTinyImage } from '@millrace/testkit';
 
 const probe = await probeApptainer();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
@@ -114,6 +114,21 @@ describe('apptainer', { skip }, () => {
     assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
   });
 
+  test('images that lack folders, or have links in their places, run and are seen as they are', async () => {
+    const odd = join(folder, 'odd');
+    await makeTinyImage(odd);
+    for (const name of ['proc', 'run', 'var', 'etc']) await rm(join(odd, name), { recursive: true });
+    const see = async () => {
+      await using sandbox = await driver.open({ image: odd });
+      return (await sandbox.runShell('touch /seen && readlink /run; ls /run', { timeoutMs })).output;
+    };
+    assert.equal(await see(), 'millrace\n');
+    await mkdir(join(odd, 'data'));
+    await symlink('data', join(odd, 'run'));
+    assert.equal(await see(), 'data\nmillrace\n');
+    assert.deepEqual(await readdir(join(odd, 'data')), []);
+  });
+
   test('what Apptainer says when it cannot start is answered', async () => {
     await assert.rejects(driver.open({ image: '/etc/passwd' }), { code: 'sandbox-start-failed', message: /image format not recognized/ });
     const broken = await openApptainerDriver({ runDir, apptainerPath: '/no/such/apptainer' });
@@ -123,6 +138,21 @@ describe('apptainer', { skip }, () => {
     });
     const other = openApptainerDriver({ runDir, nodePath: '/no/such/node' });
     await assert.rejects(other, { code: 'sandbox-start-failed', message: /\/no\/such\/node/ });
+  });
+
+  test('an image is given back by a sandbox whose disk cannot be made', async () => {
+    let held = 0;
+    const give = (change: number) => {
+      held += change;
+    };
+    const open = async () => {
+      give(1);
+      return { path: image, [Symbol.asyncDispose]: async () => give(-1) };
+    };
+    const other = await openApptainerDriver({ runDir, images: { open } });
+    await assert.rejects(other.open({ image, limits: { diskMiB: 2 ** 50 } }), { code: 'sandbox-start-failed' });
+    assert.equal(held, 0);
+    assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
   });
 
   test("the machine's network is there for a task that asks for it where the configuration allows it, and for no other", async () => {
@@ -225,7 +255,9 @@ async function startOwner(runDir: string, image: string) {
     cwd: import.meta.dirname,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const [id] = await once(owner.stdout, 'data');
+  const exit = once(owner, 'exit').then(([code]) => assert.fail(`the owner of the sandbox has ended with ${code}`));
+  exit.catch(() => {}); // later it may
+  const [id] = await Promise.race([once(owner.stdout, 'data'), exit]);
   return { owner, id: String(id).trim() };
 }
 

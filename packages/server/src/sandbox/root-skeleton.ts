@@ -1,0 +1,42 @@
+// The root of an Apptainer sandbox where the worker is root: stacked by the kernel, on the image and on a skeleton below it that has a place
+// for whatever is mounted later. Apptainer could stack any image by itself, but it then has the kernel change the options of the disk's file
+// system, for which ext4 waits 10 ms and more, and so does whoever writes to it.
+
+import { createHash } from 'node:crypto';
+import { lstatSync, statSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { makeOnce } from './executor-files.ts';
+import { home, libraryFolder, linkFolder, ownFolder, program, programFiles } from './layout.ts';
+
+const files = [program, '/etc/hosts', '/etc/resolv.conf'];
+const leaves = ['/dev', '/proc', '/tmp', '/var/tmp', home, programFiles, libraryFolder, linkFolder, ownFolder, ...files.map(dirname)];
+const folders = [...new Set(leaves.flatMap(listFolders))];
+
+/** The folder and those that it is in, the outermost first. */
+function listFolders(path: string): string[] {
+  return path === '/' ? [] : [...listFolders(dirname(path)), path];
+}
+
+/** Answers its folder; made once, by whichever worker comes first. */
+export async function writeSkeleton(runDir: string): Promise<string> {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([folders, files]))
+    .digest('hex')
+    .slice(0, 12);
+  return makeOnce(join(runDir, `skeleton-${hash}`), async (scratch) => {
+    for (const path of folders) await mkdir(join(scratch, path));
+    for (const path of files) await writeFile(join(scratch, path), '');
+  });
+}
+
+/** An unpacked directory that hides no place of the skeleton behind something else, under a path that an overlay takes for one. */
+export function isStackable(image: string): boolean {
+  const look = (path: string) => lstatSync(join(image, path), { throwIfNoEntry: false });
+  return (
+    !/[:,\\]/.test(image) &&
+    statSync(image).isDirectory() &&
+    folders.every((path) => look(path)?.isDirectory() ?? true) &&
+    files.every((path) => look(path)?.isFile() ?? true)
+  );
+}
