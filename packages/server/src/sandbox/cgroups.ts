@@ -2,6 +2,7 @@
 // limits the worker (a Slurm job, a service manager) limits its sandboxes too.
 
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { sleep } from '../base/clock.ts';
 import type { SandboxLimits } from './config.ts';
@@ -20,8 +21,11 @@ export interface CgroupBase {
 const spareProcesses = 24;
 const mib = 1 << 20;
 const periodUs = 100_000;
-/** The weight that a nice value of 10 has: workers come first. */
-const shares = 110;
+/** All sandboxes together weigh on each core what one process weighs: a worker that wakes is not one of hundreds that wait. */
+const weights = {
+  1: { file: 'cpu.shares', one: 1024, most: 262_144 },
+  2: { file: 'cpu.weight', one: 100, most: 10_000 },
+} as const;
 const removeWaitMs = 5_000;
 
 /** What is written into a group, file by file, in this order; `optional` files are not in every kernel. */
@@ -38,7 +42,6 @@ export function renderSettings({ controller, version }: Pick<CgroupBase, 'contro
     return [
       { file: 'cpu.cfs_period_us', value: String(periodUs) },
       { file: 'cpu.cfs_quota_us', value: String(quota) },
-      { file: 'cpu.shares', value: String(shares) },
     ];
   }
   if (controller === 'memory')
@@ -46,10 +49,7 @@ export function renderSettings({ controller, version }: Pick<CgroupBase, 'contro
       { file: 'memory.max', value: memory },
       { file: 'memory.swap.max', value: '0', optional: true },
     ];
-  return [
-    { file: 'cpu.max', value: `${quota} ${periodUs}` },
-    { file: 'cpu.weight', value: String(Math.round((shares * 100) / 1024)) },
-  ];
+  return [{ file: 'cpu.max', value: `${quota} ${periodUs}` }];
 }
 
 export interface Setting {
@@ -67,10 +67,14 @@ export async function makeGroups(bases: readonly CgroupBase[], name: string, lim
   for (const group of listGroups(bases, name)) await mkdir(group);
   for (const base of bases) {
     for (const { file, value, optional } of renderSettings(base, limits)) {
-      const written = writeFile(join(base.folder, name, file), value, { flag: 'r+' });
+      const written = set(join(base.folder, name, file), value);
       await (optional ? written.catch(() => {}) : written); // a kernel without swap accounting has no such file
     }
   }
+}
+
+function set(file: string, value: string): Promise<void> {
+  return writeFile(file, value, { flag: 'r+' });
 }
 
 /** Kills what is in them and removes them; what is gone already is no problem. */
@@ -112,15 +116,30 @@ export async function wasOutOfMemory(bases: readonly CgroupBase[], name: string)
 }
 
 const leaf = 'millrace-workers';
+const parent = 'millrace-sandboxes';
 
 /**
  * The controllers that this process can give to sandboxes. In version 2 a group holds either processes or groups with limits, so
- * `enter` makes this process move into a group of its own below the one that it was started in; without it nothing is changed.
+ * `enter` makes this process move into a group of its own below the one that it was started in, and the groups of sandboxes are made in
+ * another; without it nothing is changed.
  */
 export async function findCgroups({ enter }: { readonly enter: boolean }): Promise<CgroupBase[]> {
   const own = parseOwnGroups(await readText('/proc/self/cgroup'), await readText('/proc/self/mountinfo'));
   const found = await Promise.all(own.map((base) => (base.version === 2 ? checkUnified(base, enter) : checkWritable(base))));
-  return found.flatMap((base) => base ?? []);
+  const bases = found.flatMap((base) => base ?? []);
+  return enter ? Promise.all(bases.map(openParent)) : bases;
+}
+
+/** The group that all sandboxes are in. It stays: others may be about to use it. */
+async function openParent(base: CgroupBase): Promise<CgroupBase> {
+  const folder = join(base.folder, parent);
+  await mkdir(folder, { recursive: true });
+  if (base.version === 2) await set(join(folder, 'cgroup.subtree_control'), `+${base.controller}`);
+  if (base.controller === 'cpu') {
+    const { file, one, most } = weights[base.version];
+    await set(join(folder, file), String(Math.min(most, one * availableParallelism())));
+  }
+  return { ...base, folder };
 }
 
 async function checkWritable(base: CgroupBase): Promise<CgroupBase | undefined> {
@@ -139,11 +158,11 @@ async function checkUnified(base: CgroupBase, enter: boolean): Promise<CgroupBas
   if (!(await readText(join(folder, 'cgroup.controllers'))).split(/\s/).includes(base.controller)) return undefined;
   const usable = await checkWritable({ ...base, folder });
   if (!usable || !enter) return usable;
-  const enable = () => writeFile(join(folder, 'cgroup.subtree_control'), `+${base.controller}`, { flag: 'r+' });
+  const enable = () => set(join(folder, 'cgroup.subtree_control'), `+${base.controller}`);
   try {
     await enable().catch(async () => {
       await mkdir(join(folder, leaf), { recursive: true });
-      await writeFile(join(folder, leaf, 'cgroup.procs'), String(process.pid), { flag: 'r+' });
+      await set(join(folder, leaf, 'cgroup.procs'), String(process.pid));
       await enable();
     });
     return usable;

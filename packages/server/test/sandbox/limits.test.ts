@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { availableParallelism, tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { openBubblewrapDriver, openLimiter, probeBubblewrap, sandboxConfig } from '@millrace/server';
 import { parseOwnGroups, renderSettings } from '../../src/sandbox/cgroups.ts';
@@ -25,13 +25,13 @@ describe('control groups', () => {
     renderSettings({ controller, version }, limits).map(({ file, value }) => `${file} ${value}`);
 
   test('version 2 gets cpu.max, memory.max without swap, and pids.max', () => {
-    assert.deepEqual(files('cpu', 2), ['cpu.max 150000 100000', 'cpu.weight 11']);
+    assert.deepEqual(files('cpu', 2), ['cpu.max 150000 100000']);
     assert.deepEqual(files('memory', 2), ['memory.max 1073741824', 'memory.swap.max 0']);
     assert.deepEqual(files('pids', 2), ['pids.max 124']);
   });
 
   test('version 1 gets a quota, both limits of memory, and pids.max', () => {
-    assert.deepEqual(files('cpu', 1), ['cpu.cfs_period_us 100000', 'cpu.cfs_quota_us 150000', 'cpu.shares 110']);
+    assert.deepEqual(files('cpu', 1), ['cpu.cfs_period_us 100000', 'cpu.cfs_quota_us 150000']);
     assert.deepEqual(files('memory', 1), ['memory.limit_in_bytes 1073741824', 'memory.memsw.limit_in_bytes 1073741824']);
     assert.deepEqual(files('pids', 1), ['pids.max 124']);
   });
@@ -69,6 +69,13 @@ describe('a confinement', { skip: groupSkip }, () => {
     made.push(confinement);
     return { folder, confinement };
   }
+
+  test('is in the group that all sandboxes share, which weighs on each core what one process weighs', { skip: !has('cpu') }, async () => {
+    const { version, folder } = limiter.bases.find(({ controller }) => controller === 'cpu') ?? assert.fail();
+    assert.equal(basename(folder), 'millrace-sandboxes');
+    const weight = Number(await readFile(join(folder, version === 1 ? 'cpu.shares' : 'cpu.weight'), 'utf8'));
+    assert.equal(weight, (version === 1 ? 1024 : 100) * availableParallelism());
+  });
 
   test('holds from the first instruction on; an end for want of memory is its own, and nothing of it is left', async () => {
     const { confinement } = await confine('bomb');
