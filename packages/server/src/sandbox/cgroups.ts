@@ -127,7 +127,7 @@ export async function findCgroups({ enter }: { readonly enter: boolean }): Promi
   const own = parseOwnGroups(await readText('/proc/self/cgroup'), await readText('/proc/self/mountinfo'));
   const found = await Promise.all(own.map((base) => (base.version === 2 ? checkUnified(base, enter) : checkWritable(base))));
   const bases = found.flatMap((base) => base ?? []);
-  return enter ? Promise.all(bases.map(openParent)) : bases;
+  return enter ? Promise.all(bases.map((base) => openParent(base).catch(() => base))) : bases; // then each weighs what it weighs
 }
 
 /** The group that all sandboxes are in. It stays: others may be about to use it. */

@@ -16,6 +16,8 @@ export interface DiskAccess {
   readonly kind: 'root' | 'user';
   /** Whether a file can be mounted as a disk; only root's kernel does it. Otherwise disks are in memory. */
   readonly hasLoop: boolean;
+  /** Whether folders can be stacked; kernels before 5.11 refuse it to others than root. Otherwise a layer is copied. */
+  readonly hasOverlay: boolean;
 }
 
 const run = promisify(execFile);
@@ -25,10 +27,10 @@ const trialMs = 20_000;
 /** Absent where this machine gives no mounts: then nothing bounds what is written to folders, and nothing is stacked. */
 export async function findDiskAccess(options: { readonly loop: boolean }): Promise<DiskAccess | undefined> {
   const folder = await mkdtemp(join(tmpdir(), 'disk-'));
-  const works = async (access: DiskAccess, template?: string) => {
+  const works = async (kind: DiskAccess['kind'], more: Pick<DiskPlan, 'template' | 'root'> = {}) => {
     const trial = await mkdtemp(join(folder, 'trial-'));
-    const plan = { folder: trial, diskMiB: 1, ...(template === undefined ? {} : { template }) };
-    const [program = '', ...args] = await prepareDisk(access, plan, ['true']);
+    const access = { kind, hasLoop: true, hasOverlay: true };
+    const [program = '', ...args] = await prepareDisk(access, { folder: trial, diskMiB: 1, ...more }, ['true']);
     return run(program, args, { timeout: trialMs }).then(
       () => true,
       () => false,
@@ -37,10 +39,11 @@ export async function findDiskAccess(options: { readonly loop: boolean }): Promi
   try {
     const kinds = process.getuid?.() === 0 ? (['root', 'user'] as const) : (['user'] as const);
     for (const kind of kinds) {
-      if (!(await works({ kind, hasLoop: false }))) continue;
-      if (kind === 'user' || !options.loop) return { kind, hasLoop: false };
+      if (!(await works(kind))) continue;
+      const hasOverlay = await works(kind, { root: [folder] });
+      if (kind === 'user' || !options.loop) return { kind, hasLoop: false, hasOverlay };
       const template = await makeDiskTemplate(folder, 1).catch(() => undefined); // there is no mkfs
-      return { kind, hasLoop: template !== undefined && (await works({ kind, hasLoop: true }, template)) };
+      return { kind, hasLoop: template !== undefined && (await works(kind, { template })), hasOverlay };
     }
     return undefined;
   } finally {
@@ -55,7 +58,7 @@ export interface DiskPlan {
   readonly template?: string;
   /** The folder of the layer whose files are to be seen in `home`. */
   readonly layer?: string;
-  /** Folders whose files are to be seen in `folder/root`, below what is written there to the disk; the first is topmost. With `template` only. */
+  /** Folders whose files are to be seen in `folder/root`, below what is written there to the disk; the first is topmost. */
   readonly root?: readonly string[];
   /** Folders beside the disk that hold so much, in memory: what must have room when the disk is full. */
   readonly besideMiB?: Readonly<Record<string, number>>;
@@ -86,47 +89,43 @@ export async function makeDiskTemplate(runDir: string, diskMiB: number): Promise
   return template;
 }
 
-/**
- * Mounts what `fstab` names, and then becomes the command. The overlay is refused by kernels before 5.11 where the worker is not
- * root: then the layer is copied.
- */
-const script = `set -e
-disk=$1/disk; [ -z "$2" ] || cp --sparse=always --reflink=auto -- "$2" "$disk.img"
+/** Copies or makes the disk, mounts the rest, copies a layer that cannot be stacked, and becomes the command. */
+const script = `set -e; disk=$1/disk
+if [ -n "$2" ]; then cp --sparse=always --reflink=auto -- "$2" "$disk.img"
+else mount -t tmpfs -o "size=$3,mode=755,nosuid,nodev" tmpfs "$disk"; (cd "$disk"; mkdir -p ${diskFolders.join(' ')}); fi
 mount --all --fstab "$1/fstab"
-[ -d "$disk/home" ] || (cd "$disk"; mkdir -p ${diskFolders.join(' ')})
-if [ -n "$3" ]; then
-  mount -t overlay -o "lowerdir=$3/home,upperdir=$disk/upper,workdir=$disk/work,nosuid,nodev$4" overlay "$disk/home" 2>/dev/null ||
-  cp -a "$3/home/." "$disk/home"
-fi
+[ -z "$4" ] || cp -a "$4/home/." "$disk/home"
 shift 4; exec "$@"`;
 
 /** Writes down the mounts of a sandbox's disk, and gives the command a form that has them: `folder/disk`, and what is beside it. */
 export async function prepareDisk(access: DiskAccess, plan: DiskPlan, command: readonly string[]): Promise<string[]> {
-  const { folder, template = '', layer = '' } = plan;
+  const { folder, template = '', layer = '', diskMiB } = plan;
   refuseSeparators(folder);
   const points = ['disk', ...(plan.root ? ['root'] : []), ...Object.keys(plan.besideMiB ?? {})];
   await Promise.all(points.map((name) => mkdir(join(folder, name))));
-  await writeFile(join(folder, 'fstab'), renderMounts(plan));
+  await writeFile(join(folder, 'fstab'), renderMounts(access, plan));
   const isUser = access.kind === 'user';
   return [
     ...['unshare', '--mount', '--propagation', 'private'],
     ...(isUser ? ['--user', '--map-current-user', '--keep-caps'] : []),
-    ...['/bin/sh', '-c', script, 'sh', folder, template, layer, isUser ? ',userxattr' : ''],
+    ...['/bin/sh', '-c', script, 'sh', folder, template, String(diskMiB * mib), access.hasOverlay ? '' : layer],
     ...(isUser ? ['setpriv', '--inh-caps=-all', '--ambient-caps=-all'] : []),
     ...command,
   ];
 }
 
 /** As lines of an fstab: one program makes all of them. */
-function renderMounts({ folder, diskMiB, template, root, besideMiB = {} }: DiskPlan): string {
-  const inMemory = (name: string, sizeMiB: number) => ['tmpfs', join(folder, name), 'tmpfs', `size=${sizeMiB * mib},mode=755,nosuid,nodev`];
-  const [file, disk] = [join(folder, 'disk.img'), join(folder, 'disk')];
-  const stack = (lower: readonly string[]) =>
-    `lowerdir=${lower.join(':')},upperdir=${disk}/root/upper,workdir=${disk}/root/work,nosuid,nodev`;
+function renderMounts({ kind, hasOverlay }: DiskAccess, { folder, template, layer, root, besideMiB = {} }: DiskPlan): string {
+  const disk = join(folder, 'disk');
+  const stack = (lower: readonly string[], on: string) =>
+    `lowerdir=${lower.join(':')},upperdir=${join(on, 'upper')},workdir=${join(on, 'work')},nosuid,nodev${kind === 'user' ? ',userxattr' : ''}`;
   const mounts = [
-    template === undefined ? inMemory('disk', diskMiB) : [file, disk, 'ext4', 'loop,nosuid,nodev,noatime,barrier=0,noinit_itable'],
-    ...(root ? [['overlay', join(folder, 'root'), 'overlay', stack(root)]] : []),
-    ...Object.entries(besideMiB).map(([name, sizeMiB]) => inMemory(name, sizeMiB)),
+    ...(template === undefined ? [] : [[`${disk}.img`, disk, 'ext4', 'loop,nosuid,nodev,noatime,barrier=0,noinit_itable']]),
+    ...(root === undefined ? [] : [['overlay', join(folder, 'root'), 'overlay', stack(root, join(disk, 'root'))]]),
+    ...(layer === undefined || !hasOverlay ? [] : [['overlay', join(disk, 'home'), 'overlay', stack([join(layer, 'home')], disk)]]),
+    ...Object.entries(besideMiB).map(([name, sizeMiB]) => [
+      ...['tmpfs', join(folder, name), 'tmpfs', `size=${sizeMiB * mib},mode=755,nosuid,nodev`],
+    ]),
   ];
   const toField = (field: string) => field.replace(/\s/g, (space) => `\\${space.charCodeAt(0).toString(8).padStart(3, '0')}`);
   return mounts.map((fields) => `${fields.map(toField).join(' ')}\n`).join('');

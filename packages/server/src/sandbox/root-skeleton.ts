@@ -1,6 +1,6 @@
-// The root of an Apptainer sandbox where the worker is root: stacked by the kernel, on the image and on a skeleton below it that has a place
-// for whatever is mounted later. Apptainer could stack any image by itself, but it then has the kernel change the options of the disk's file
-// system, for which ext4 waits 10 ms and more, and so does whoever writes to it.
+// The root of an Apptainer sandbox, stacked by the kernel before Apptainer starts: on the image, and on a skeleton below it that has a place for
+// whatever is mounted later. Apptainer could stack any image by itself, but for an ordinary user such that folders cannot be removed, and for
+// root in a way that makes the kernel change the options of the disk's file system, for which ext4 waits 10 ms and more.
 
 import { createHash } from 'node:crypto';
 import { lstatSync, statSync } from 'node:fs';

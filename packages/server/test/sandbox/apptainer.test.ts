@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -62,6 +62,26 @@ describe('apptainer', { skip }, () => {
     await using next = await driver.open({ image });
     assert.equal((await next.runShell('find / -xdev -name new; wc </dev/null', { timeoutMs })).exitCode, 0);
     assert.ok(!(await readdir(image)).includes('new'));
+  });
+
+  test('folders of the image can be removed and made again, and what a layer has removed stays away', async () => {
+    const changed = join(folder, 'changed');
+    await makeTinyImage(changed);
+    for (const name of ['kept', 'made', 'gone']) {
+      await mkdir(join(changed, 'data', name), { recursive: true });
+      await writeFile(join(changed, 'data', name, 'file'), '');
+    }
+    const look = 'cd /data; find . | sort';
+    const change = 'rm -r /data/made /data/gone && mkdir /data/made && echo new > /data/made/new';
+    const layer = join(folder, 'changed-layer');
+    const prepare = async (own: Sandbox) => {
+      assert.equal((await own.runShell(change, { timeoutMs })).output, '');
+    };
+    await driver.freeze?.({ image: changed }, { folder: layer, prepare });
+    await using fork = await driver.open({ image: changed, layer });
+    assert.equal((await fork.runShell(look, { timeoutMs })).output, '.\n./kept\n./kept/file\n./made\n./made/new\n');
+    assert.equal((await fork.runShell('rm -r kept made && mkdir kept; find .', { timeoutMs })).output, '.\n./kept\n');
+    assert.deepEqual((await readdir(join(changed, 'data'))).sort(), ['gone', 'kept', 'made']);
   });
 
   test('a missing image and a task without one are refused; nothing is left', async () => {
