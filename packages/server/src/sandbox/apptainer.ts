@@ -63,7 +63,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
       await using stack = new AsyncDisposableStack(); // given back where what follows fails
       const image = stack.use(await openImage(spec.image, { ...options, signal }));
       const { network, layer, limits } = spec;
-      const hasRoot = access?.hasOverlay === true && isStackable(image.path);
+      const hasRoot = access?.hasOverlay === true && (await isStackable(image.path));
       const choice = { image: image.path, network, hasRoot, hasDisk: access !== undefined, ...(layer === undefined ? {} : { layer }) };
       const apptainer = [apptainerPath, ...renderApptainerArguments(host, folder, choice)];
       const plan: DiskPlan = {

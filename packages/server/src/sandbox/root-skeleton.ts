@@ -3,8 +3,7 @@
 // root in a way that makes the kernel change the options of the disk's file system, for which ext4 waits 10 ms and more.
 
 import { createHash } from 'node:crypto';
-import { lstatSync, statSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { makeOnce } from './executor-files.ts';
 import { home, libraryFolder, linkFolder, ownFolder, program, programFiles } from './layout.ts';
@@ -31,12 +30,9 @@ export async function writeSkeleton(runDir: string): Promise<string> {
 }
 
 /** An unpacked directory that hides no place of the skeleton behind something else, under a path that an overlay takes for one. */
-export function isStackable(image: string): boolean {
-  const look = (path: string) => lstatSync(join(image, path), { throwIfNoEntry: false });
-  return (
-    !/[:,\\]/.test(image) &&
-    statSync(image).isDirectory() &&
-    folders.every((path) => look(path)?.isDirectory() ?? true) &&
-    files.every((path) => look(path)?.isFile() ?? true)
-  );
+export async function isStackable(image: string): Promise<boolean> {
+  if (/[:,\\]/.test(image) || !(await stat(image)).isDirectory()) return false;
+  const look = (path: string) => lstat(join(image, path)).catch(() => undefined);
+  const [foundFolders, foundFiles] = await Promise.all([Promise.all(folders.map(look)), Promise.all(files.map(look))]);
+  return foundFolders.every((found) => found?.isDirectory() ?? true) && foundFiles.every((found) => found?.isFile() ?? true);
 }

@@ -21,31 +21,31 @@ async function makeImage(name: string): Promise<string> {
 
 test('a directory is, whether or not it has the places that the skeleton has', async () => {
   const image = await makeImage('usual');
-  assert.equal(isStackable(image), true);
+  assert.equal(await isStackable(image), true);
   await mkdir(join(image, 'opt/millrace'), { recursive: true });
-  assert.equal(isStackable(image), true);
+  assert.equal(await isStackable(image), true);
   await rm(join(image, 'proc'), { recursive: true });
-  assert.equal(isStackable(image), true);
+  assert.equal(await isStackable(image), true);
 });
 
 test('a directory with a link or a file in the place of a folder is not', async () => {
   const image = await makeImage('link');
   await symlink('usr', join(image, 'run'));
-  assert.equal(isStackable(image), false);
+  assert.equal(await isStackable(image), false);
   const other = await makeImage('file');
   await writeFile(join(other, 'workspace'), '');
-  assert.equal(isStackable(other), false);
+  assert.equal(await isStackable(other), false);
 });
 
 test('a directory whose resolv.conf leads elsewhere is not: nothing could be mounted on it', async () => {
   const image = await makeImage('resolv');
   await symlink('../run/resolve/stub.conf', join(image, 'etc/resolv.conf'));
-  assert.equal(isStackable(image), false);
+  assert.equal(await isStackable(image), false);
 });
 
 test('neither a file is, nor a directory whose path an overlay would take for several', async () => {
   const file = join(folder, 'image.sif');
   await writeFile(file, '');
-  assert.equal(isStackable(file), false);
-  assert.equal(isStackable(await makeImage('a:b')), false);
+  assert.equal(await isStackable(file), false);
+  assert.equal(await isStackable(await makeImage('a:b')), false);
 });
