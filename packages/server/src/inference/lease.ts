@@ -41,8 +41,6 @@ export class PoolLease implements Lease {
   readonly left: readonly BackendId[];
   /** Turns since it came here or last asked to leave. */
   turns = 0;
-  /** The weights that it was placed for. */
-  version: number;
   /** How its last call ended, and how many in a row found the backend busy. */
   last: { readonly outcome: Outcome; readonly retryAfterMs?: number } = { outcome: 'answered' };
   busyCalls = 0;
@@ -54,7 +52,6 @@ export class PoolLease implements Lease {
     this.entry = place.entry;
     this.rollout = place.rollout;
     this.left = place.left ?? [];
-    this.version = place.entry.record.policyVersion;
     this.#deps = deps;
     this.entry.held += 1;
   }

@@ -45,9 +45,11 @@ export interface AcquireOptions {
   readonly tokens?: number;
 }
 
+/** Why a rollout asks for another place: a call failed, its backend is far too busy, or no backend has its prefix any more. */
+export type MoveReason = 'failed' | 'busy' | 'flushed';
+
 export interface ReacquireOptions extends Pick<AcquireOptions, 'signal' | 'tokens'> {
-  /** Nothing failed: `isDue` said so. */
-  readonly isDue?: boolean;
+  readonly reason: MoveReason;
 }
 
 type MaybeSoon<T> = T | Promise<T>;
@@ -117,13 +119,11 @@ export class BackendPool implements AsyncDisposable {
     return await this.#wait({ signal, ...(rollout ? { rollout } : {}) }, tokens === undefined ? {} : { tokens });
   }
 
-  /** Counts a turn of the lease. True when it should ask for another place: it is far too busy, or new weights emptied its cache. */
+  /** Counts a turn of the lease. True when its backend is far too busy, and it should ask for another place. */
   isDue(lease: Lease): boolean {
     if (!(lease instanceof PoolLease) || !lease.backend) return false;
     lease.turns += 1;
-    const { entry, rollout } = lease;
-    if (!rollout || !this.#options.placements) return false;
-    if (lease.version !== entry.record.policyVersion) return true;
+    if (!lease.rollout || !this.#options.placements) return false;
     if (lease.turns < (this.#options.spillTurns ?? 8)) return false;
     const here = { inFlight: (this.#loads.get(lease.id)?.inFlight ?? 1) - 1 };
     const others = [...this.#entries.values()].filter(({ id, record }) => isUp(record) && id !== lease.id && !lease.left.includes(id));
@@ -133,13 +133,13 @@ export class BackendPool implements AsyncDisposable {
 
   /**
    * Another place for a lease, which it takes over. After a failed call: another backend where one is up, the same while it is
-   * there, else whichever comes; one that was only busy is left alone for a while and kept. For a lease that is due: the best
+   * there, else whichever comes; one that was only busy is left alone for a while and kept. For another reason: the best
    * place now, which may be where it is.
    */
-  async reacquire(lease: Lease, { signal, tokens, isDue = false }: ReacquireOptions): Promise<Lease> {
+  async reacquire(lease: Lease, { signal, tokens, reason }: ReacquireOptions): Promise<Lease> {
     if (!(lease instanceof PoolLease)) throw new RolloutError('internal', 'the lease is of another pool');
     const size = tokens === undefined ? {} : { tokens };
-    if (isDue && lease.backend) return await this.#improve(lease, size, signal);
+    if (reason !== 'failed' && lease.backend) return await this.#improve(lease, { ...size, isSticky: reason === 'busy' }, signal);
     if (lease.last.outcome === 'busy' && lease.backend) {
       await this.#leaveAlone(lease, signal);
       if (lease.backend && lease.busyCalls < 2) return lease;
@@ -191,12 +191,10 @@ export class BackendPool implements AsyncDisposable {
   }
 
   /** The store decides with the counts of that moment; where the lease stays, it does not ask again for some turns. */
-  async #improve(lease: PoolLease, size: PlaceOptions, signal: AbortSignal): Promise<Lease> {
-    const { policyVersion } = lease.entry.record;
-    const isSticky = lease.version === policyVersion;
+  async #improve(lease: PoolLease, options: PlaceOptions & { readonly isSticky: boolean }, signal: AbortSignal): Promise<Lease> {
+    const { isSticky } = options;
     lease.turns = 0;
-    lease.version = policyVersion;
-    const id = await this.#place(lease, { ...size, isSticky, exclude: isSticky ? lease.left : [] });
+    const id = await this.#place(lease, { ...options, exclude: isSticky ? lease.left : [] });
     if (id === undefined || id === lease.id) return lease;
     return await this.#move(lease, { id, left: isSticky ? [...lease.left, lease.id] : [], signal });
   }

@@ -9,7 +9,7 @@ import type { Ledger } from '../trajectory/ledger.ts';
 import type { Backend, Generation } from './backend.ts';
 import type { Placed } from './placements.ts';
 import type { Pass, PolicyGate } from './policy-gate.ts';
-import type { BackendPool, Lease } from './pool.ts';
+import type { BackendPool, Lease, MoveReason } from './pool.ts';
 
 export interface SessionOptions {
   readonly ledger: Ledger;
@@ -154,35 +154,37 @@ export class Session implements Disposable {
   /** A backend and the right to call it. Whoever waits for a backend holds no pass: a pause need not wait for it. */
   async #admit(signal: AbortSignal, hasFailed: boolean): Promise<Admitted> {
     const { gate } = this.#options;
-    for (let failed = hasFailed; ; failed = false) {
-      const lease = await this.#hold(signal, failed);
+    for (let reason: MoveReason | undefined = hasFailed ? 'failed' : undefined; ; ) {
+      const lease = await this.#hold(signal, reason);
       if (gate && !gate.isOpen) await this.#uncharged(() => gate.opened({ signal }));
       const pass = gate?.enter();
-      if (this.#isSettled(pass)) {
-        const { backend } = lease;
-        if (backend && (pass || !gate)) return { lease, backend, pass };
-      } else this[Symbol.dispose]();
+      reason = this.#hearFlushes(pass) ? 'flushed' : undefined;
+      const { backend } = lease;
+      if (reason === undefined && backend && (pass || !gate)) return { lease, backend, pass };
       pass?.[Symbol.dispose]();
     }
   }
 
-  /** False once after the caches were flushed: then no backend is better than another. */
-  #isSettled(pass: Pass | undefined): boolean {
+  /** True once after the caches were flushed: then no backend is better than another. */
+  #hearFlushes(pass: Pass | undefined): boolean {
     const before = this.#flushes;
     this.#flushes = pass?.flushes ?? before;
-    return before === undefined || before === this.#flushes;
+    return before !== undefined && before !== this.#flushes;
   }
 
-  /** The backend of the turn before, unless it has failed or left. */
-  async #hold(signal: AbortSignal, hasFailed: boolean): Promise<Lease> {
+  /** The backend of the turn before, unless it has left or there is a reason to ask for another. */
+  async #hold(signal: AbortSignal, reason: MoveReason | undefined): Promise<Lease> {
     const { pool, rollout } = this.#options;
     const options = { signal, tokens: this.ledger.length, ...(rollout ? { rollout } : {}) };
-    for (let isFirst = true; ; isFirst = false) {
+    if (this.#lease) {
       const lease = this.#lease;
-      const failed = isFirst && hasFailed;
-      const isDue = isFirst && !failed && lease?.backend !== undefined && pool.isDue(lease);
-      if (lease?.backend && !failed && !isDue) return lease;
-      this.#lease = await this.#uncharged(() => (lease ? pool.reacquire(lease, { ...options, isDue }) : pool.acquire(options)));
+      const why = reason ?? (pool.isDue(lease) ? 'busy' : undefined);
+      if (why) this.#lease = await this.#uncharged(() => pool.reacquire(lease, { ...options, reason: why }));
+    }
+    for (;;) {
+      const lease = this.#lease;
+      if (lease?.backend) return lease;
+      this.#lease = await this.#uncharged(() => (lease ? pool.reacquire(lease, { ...options, reason: 'failed' }) : pool.acquire(options)));
     }
   }
 }

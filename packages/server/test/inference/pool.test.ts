@@ -80,7 +80,7 @@ test('a backend that has left is gone for running rollouts too, also when it com
   pool.update([makeRecord('a'), makeRecord('b')]);
   assert.equal(lease.backend, undefined);
   assert.deepEqual(pool.inFlight(), { b: 0, a: 0 });
-  const moved = await pool.reacquire(lease, { signal });
+  const moved = await pool.reacquire(lease, { signal, reason: 'failed' });
   assert.ok(moved.backend);
   assert.equal(pool.inFlight()[moved.id], 1);
 });
@@ -99,7 +99,7 @@ test('a changed record shows in the leases: new weights keep the rollouts and th
 test('after a failure another backend is taken where there is one', async () => {
   await using pool = openPool('a', 'b');
   const lease = await pool.acquire({ signal });
-  const other = await pool.reacquire(lease, { signal });
+  const other = await pool.reacquire(lease, { signal, reason: 'failed' });
   assert.equal(other.id, 'b');
   assert.deepEqual(pool.inFlight(), { a: 0, b: 1 });
 });
@@ -107,8 +107,8 @@ test('after a failure another backend is taken where there is one', async () => 
 test('after a failure the only backend is kept, draining or not', async () => {
   await using pool = openPool('a');
   const lease = await pool.acquire({ signal });
-  assert.equal(await pool.reacquire(lease, { signal }), lease);
+  assert.equal(await pool.reacquire(lease, { signal, reason: 'failed' }), lease);
   pool.update([makeRecord('a', { state: 'draining' })]);
-  assert.equal(await pool.reacquire(lease, { signal }), lease);
+  assert.equal(await pool.reacquire(lease, { signal, reason: 'failed' }), lease);
   assert.deepEqual(pool.inFlight(), { a: 1 });
 });

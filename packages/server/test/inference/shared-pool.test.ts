@@ -139,7 +139,7 @@ test('a backend that fails some calls in a row is broken for every pool, and men
   await bed.until(a, true);
   await bed.refresh();
   assert.equal(lease.backend, undefined, 'nothing more is sent to it');
-  const moved = await first.reacquire(lease, { signal });
+  const moved = await first.reacquire(lease, { signal, reason: 'failed' });
   const other = await second.acquire({ signal, rollout: two });
   assert.deepEqual([moved.id, other.id], ['b', 'b']);
   // The first trial meets the fourth fault, the next one is good.
@@ -161,7 +161,7 @@ test('while all backends are broken rollouts wait, and go on when one mends', as
   for (let index = 0; index < 3; index++) await call(lease);
   await bed.until(a, true);
   await bed.refresh();
-  const waits = [pool.reacquire(lease, { signal }), pool.acquire({ signal, rollout: two })];
+  const waits = [pool.reacquire(lease, { signal, reason: 'failed' }), pool.acquire({ signal, rollout: two })];
   await bed.until(a, false);
   await bed.refresh();
   for (const next of await Promise.all(waits)) assert.equal(await call(next), 'answered');
@@ -187,7 +187,7 @@ test('a busy backend is left alone for as long as it asks, and neither broken no
   const lease = await pool.acquire({ signal, rollout });
   assert.equal(await call(lease), 'failed');
   let isAsked = false;
-  const again = pool.reacquire(lease, { signal }).finally(() => {
+  const again = pool.reacquire(lease, { signal, reason: 'failed' }).finally(() => {
     isAsked = true;
   });
   bed.clock.advance(6999);
@@ -211,7 +211,7 @@ test('a rollout leaves a far busier backend at a turn’s start, and does not co
   const turn = async () => {
     pool.hear(await bed.store.backendLoads());
     for (const [index, lease] of leases.entries()) {
-      if (pool.isDue(lease)) leases[index] = await pool.reacquire(lease, { signal, isDue: true });
+      if (pool.isDue(lease)) leases[index] = await pool.reacquire(lease, { signal, reason: 'busy' });
     }
   };
   await turn();
@@ -221,19 +221,28 @@ test('a rollout leaves a far busier backend at a turn’s start, and does not co
   assert.deepEqual(pool.inFlight(), { a: 8, b: 4 });
 });
 
-test('new weights let rollouts be placed anew', async () => {
+test('flushed caches let a rollout be placed anew, new weights alone do not; its end is told only where it leaves', async () => {
   await using bed = await Bed.open();
+  await using fake = await openFake();
   const pool = bed.addPool();
-  await bed.join(toRecord(a));
+  await bed.join(toRecord(a, fake.url));
   const [rollout, other] = await bed.run(2);
   assert.ok(rollout && other);
+  const told: string[] = [];
+  const ended = Promise.withResolvers<void>();
+  fake.events.on('miss', (path: string) => {
+    told.push(path);
+    ended.resolve();
+  });
   const lease = await pool.acquire({ signal, rollout });
+  assert.equal(await pool.reacquire(lease, { signal, reason: 'flushed' }), lease);
   await pool.acquire({ signal, rollout: other });
   await bed.join(toRecord(b));
+  await bed.join({ ...toRecord(a, fake.url), policyVersion: 1 });
   assert.equal(pool.isDue(lease), false);
-  await bed.join({ ...toRecord(a), policyVersion: 1 });
-  assert.equal(pool.isDue(lease), true);
-  assert.equal((await pool.reacquire(lease, { signal, isDue: true })).id, 'b');
+  assert.equal((await pool.reacquire(lease, { signal, reason: 'flushed' })).id, 'b');
+  await ended.promise;
+  assert.equal(told.length, 1);
 });
 
 test('the end of a rollout is told to a router that wants to know', async () => {
@@ -300,7 +309,7 @@ test('clearing all backends and adding them again makes running and new rollouts
   await bed.refresh();
   for (const lease of leases) assert.equal(await call(lease), 'gone');
   const waits = [
-    ...leases.map((lease) => pool.reacquire(lease, { signal })),
+    ...leases.map((lease) => pool.reacquire(lease, { signal, reason: 'failed' })),
     ...claims.slice(4).map((rollout) => pool.acquire({ signal, rollout })),
   ];
   await bed.store.joinBackend(toRecord(a, fake.url));
