@@ -4,6 +4,7 @@
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { sendSignal } from '@millrace/executor';
 import { sleep } from '../base/clock.ts';
 import type { SandboxLimits } from './config.ts';
 
@@ -87,7 +88,7 @@ export async function removeGroups(groups: readonly string[]): Promise<void> {
       );
       if (left === undefined || left.code === 'ENOENT') break;
       if (left.code !== 'EBUSY' || waitedMs >= removeWaitMs) throw left;
-      for (const pid of await readPids(group)) sendKill(pid);
+      for (const pid of await readPids(group)) sendSignal(pid, 'SIGKILL');
       await sleep(10); // they are not our children: their end has no event
     }
   }
@@ -96,12 +97,6 @@ export async function removeGroups(groups: readonly string[]): Promise<void> {
 async function readPids(group: string): Promise<number[]> {
   const text = await readFile(join(group, 'cgroup.procs'), 'utf8').catch(() => ''); // gone meanwhile
   return text.split('\n').map(Number).filter(Boolean);
-}
-
-function sendKill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {} // gone meanwhile
 }
 
 /** Whether the group has come to its own limit and lost a process by it; the machine's want of memory is something else. */

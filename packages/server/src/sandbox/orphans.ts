@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
-import { readProcess } from '@millrace/executor';
+import { readProcess, sendSignal } from '@millrace/executor';
 import { type SandboxId, sandboxId } from '@millrace/protocol';
 import { sleep } from '../base/clock.ts';
 import { removeRecordedGroups } from './limits.ts';
@@ -66,7 +66,7 @@ async function endProcess(folder: string): Promise<void> {
   const text = await readFile(join(folder, 'process'), 'utf8').catch(() => ''); // its owner died before there was one
   const [pid = 0, startTicks = 0] = text.split(' ').map(Number);
   if (pid <= 0 || !isAlive(pid, startTicks)) return;
-  sendKill(pid);
+  sendSignal(pid, 'SIGKILL');
   for (let waitedMs = 0; isAlive(pid, startTicks) && waitedMs < killWaitMs; waitedMs += 10) await sleep(10); // not our child: it has no event
 }
 
@@ -79,14 +79,8 @@ export async function killHolders(folder: string): Promise<void> {
   const inMounts = `/${basename(folder)}/`;
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
     const isArgument = (await read(pid, 'cmdline')).split('\0').some((argument) => argument.startsWith(`${folder}/`));
-    if (isArgument || (await read(pid, 'mountinfo')).includes(inMounts)) sendKill(Number(pid));
+    if (isArgument || (await read(pid, 'mountinfo')).includes(inMounts)) sendSignal(Number(pid), 'SIGKILL');
   }
-}
-
-function sendKill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {} // gone meanwhile
 }
 
 /** Follows no link. Trees that their maker has closed or made too deep for a path fall to rm, which walks them. */

@@ -6,6 +6,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import type { Stream } from 'node:stream';
+import { sendSignal } from '@millrace/executor';
 import { z } from 'zod';
 import { systemClock } from '../base/clock.ts';
 import { killHolders } from './orphans.ts';
@@ -70,7 +71,7 @@ export function startSandboxProcess(holder: HolderProgram, { folder, connected }
       // Not the holder: without it, a first process that waits for its word would wait for ever, and helpers that it started
       // would stay. And through the first process, the holder's end tells that all are dead.
       const pid = await inside;
-      if (pid !== undefined && !over) sendKill(pid);
+      if (pid !== undefined && !over) sendSignal(pid, 'SIGKILL');
       await ended;
       cancel();
     },
@@ -108,12 +109,6 @@ function parseChild(text: string): number | undefined {
   } catch {
     return undefined; // it ended before it could say
   }
-}
-
-function sendKill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {} // it has ended by itself
 }
 
 function keepTail(stream: Stream | null | undefined): () => string {
