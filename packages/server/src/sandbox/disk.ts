@@ -2,13 +2,13 @@
 // sees it and it is gone with the holder, however that ends. It also stacks a layer's files below /workspace, copy-on-write.
 
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, rename, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { RolloutError } from '@millrace/protocol';
-import { makeSandboxId, removeTree } from './orphans.ts';
+import { makeOnce } from './make-once.ts';
+import { removeTree } from './orphans.ts';
 
 /** How this process comes by mounts of its own; the same for all its sandboxes. */
 export interface DiskAccess {
@@ -67,32 +67,24 @@ export interface DiskPlan {
 /** On every disk; `upper` and `work` stack a layer below `home`, those of `root` an image below all that is written to it. */
 const diskFolders = ['home', 'upper', 'work', 'root/upper', 'root/work', 'scratch'];
 const format = ['-q', '-F', '-m', '0', '-i', '4096', '-O', '^has_journal,^resize_inode', '-E', 'lazy_itable_init=1'];
-const form = createHash('sha256')
-  .update(JSON.stringify([diskFolders, format]))
-  .digest('hex')
-  .slice(0, 8);
+const templateName = 'disk.img';
 
-/** A sparse file with a file system in it that has the disk's folders, for disks to be copied from; made once for each size. */
+/** Answers a sparse file with a file system in it that has the disk's folders, for disks to be copied from; made once for each size. */
 export async function makeDiskTemplate(runDir: string, diskMiB: number): Promise<string> {
-  const template = join(runDir, `template-${form}-${diskMiB}`);
-  if (await stat(template).catch(() => undefined)) return template;
-  const scratch = join(runDir, makeSandboxId());
-  const [file, content] = [join(scratch, 'file'), join(scratch, 'content')];
-  try {
-    for (const name of diskFolders) await mkdir(join(content, name), { recursive: true });
+  const content = [diskMiB, diskFolders, format];
+  const folder = await makeOnce(runDir, { kind: 'template', content }, async (scratch) => {
+    const [file, folders] = [join(scratch, templateName), join(scratch, 'folders')];
+    for (const name of diskFolders) await mkdir(join(folders, name), { recursive: true });
     await run('truncate', ['--size', `${diskMiB}M`, file]);
-    await run('mkfs.ext4', [...format, '-d', content, file], { env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` } });
-    await rename(file, template); // whoever comes second replaces it by its like
-  } finally {
-    await removeTree(scratch);
-  }
-  return template;
+    await run('mkfs.ext4', [...format, '-d', folders, file], { env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` } });
+  });
+  return join(folder, templateName);
 }
 
 /** Copies or makes the disk, mounts the rest, copies a layer that cannot be stacked, and becomes the command. */
 const script = `set -e; disk=$1/disk
 if [ -n "$2" ]; then cp --sparse=always --reflink=auto -- "$2" "$disk.img"
-else mount -t tmpfs -o "size=$3,mode=755,nosuid,nodev" tmpfs "$disk"; (cd "$disk"; mkdir -p ${diskFolders.join(' ')}); fi
+else mount -t tmpfs -o "$3" tmpfs "$disk"; (cd "$disk"; mkdir -p ${diskFolders.join(' ')}); fi
 mount --all --fstab "$1/fstab"
 [ -z "$4" ] || cp -a "$4/home/." "$disk/home"
 shift 4; exec "$@"`;
@@ -108,10 +100,15 @@ export async function prepareDisk(access: DiskAccess, plan: DiskPlan, command: r
   return [
     ...['unshare', '--mount', '--propagation', 'private'],
     ...(isUser ? ['--user', '--map-current-user', '--keep-caps'] : []),
-    ...['/bin/sh', '-c', script, 'sh', folder, template, String(diskMiB * mib), access.hasOverlay ? '' : layer],
+    ...['/bin/sh', '-c', script, 'sh', folder, template, inMemory(diskMiB), access.hasOverlay ? '' : layer],
     ...(isUser ? ['setpriv', '--inh-caps=-all', '--ambient-caps=-all'] : []),
     ...command,
   ];
+}
+
+/** The options of a tmpfs. */
+function inMemory(sizeMiB: number): string {
+  return `size=${sizeMiB * mib},mode=755,nosuid,nodev`;
 }
 
 /** As lines of an fstab: one program makes all of them. */
@@ -123,9 +120,7 @@ function renderMounts({ kind, hasOverlay }: DiskAccess, { folder, template, laye
     ...(template === undefined ? [] : [[`${disk}.img`, disk, 'ext4', 'loop,nosuid,nodev,noatime,barrier=0,noinit_itable']]),
     ...(root === undefined ? [] : [['overlay', join(folder, 'root'), 'overlay', stack(root, join(disk, 'root'))]]),
     ...(layer === undefined || !hasOverlay ? [] : [['overlay', join(disk, 'home'), 'overlay', stack([join(layer, 'home')], disk)]]),
-    ...Object.entries(besideMiB).map(([name, sizeMiB]) => [
-      ...['tmpfs', join(folder, name), 'tmpfs', `size=${sizeMiB * mib},mode=755,nosuid,nodev`],
-    ]),
+    ...Object.entries(besideMiB).map(([name, sizeMiB]) => ['tmpfs', join(folder, name), 'tmpfs', inMemory(sizeMiB)]),
   ];
   const toField = (field: string) => field.replace(/\s/g, (space) => `\\${space.charCodeAt(0).toString(8).padStart(3, '0')}`);
   return mounts.map((fields) => `${fields.map(toField).join(' ')}\n`).join('');

@@ -6,40 +6,44 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export interface ExecutorParts {
-  /** JavaScript, to be run by a Node that builds a snapshot. */
-  readonly bundle: string;
+  /** In their own language, for `renderBundle`. */
+  readonly modules: readonly Source[];
   /** To be beside the snapshot. */
-  readonly files: readonly Module[];
+  readonly files: readonly { readonly name: string; readonly text: string }[];
   /** The path of the library's binary, to be beside them. */
   readonly binary: string;
 }
 
-interface Module {
+export interface Source {
+  /** By which it is required. */
   readonly name: string;
   readonly text: string;
+  readonly language: 'TypeScript' | 'CommonJS';
 }
 
 export async function readExecutor(): Promise<ExecutorParts> {
   const folder = dirname(fileURLToPath(import.meta.resolve('@millrace/executor')));
   const names = (await readdir(folder)).filter((name) => name.endsWith('.ts') && name !== 'index.ts').sort();
-  const sources = await Promise.all(names.map(async (name) => ({ name, text: await readFile(join(folder, name), 'utf8') })));
-  const modules = sources.map(({ name, text }) => ({ name: basename(name, '.ts'), text: toJavaScript(text) }));
+  const own = names.map(async (name): Promise<Source> => {
+    return { name: basename(name, '.ts'), text: await readFile(join(folder, name), 'utf8'), language: 'TypeScript' };
+  });
   const library = await readLibrary();
   const python = { name: 'ipython_host.py', text: await readFile(join(folder, '../python/ipython_host.py'), 'utf8') };
-  return { bundle: renderBundle([...modules, ...library.modules]), files: [python], binary: library.binary };
+  return { modules: [...(await Promise.all(own)), ...library.modules], files: [python], binary: library.binary };
 }
 
 const libraryName = '@lydell/node-pty';
 
 /** The library's modules under the names that they are required by, and the binary for this machine from the package beside it. */
-async function readLibrary(): Promise<{ modules: Module[]; binary: string }> {
+async function readLibrary(): Promise<{ modules: Source[]; binary: string }> {
   const index = createRequire(import.meta.resolve('@millrace/executor')).resolve(libraryName);
   const names = (await readdir(dirname(index))).filter((name) => name.endsWith('.js'));
-  const modules = names.map(async (name) => ({
-    name: `${libraryName}/${basename(name, '.js')}`,
-    text: await readFile(join(dirname(index), name), 'utf8'),
-  }));
-  const entry = { name: libraryName, text: `module.exports = require('${libraryName}/${basename(index, '.js')}');` };
+  const modules = names.map(async (name): Promise<Source> => {
+    const text = await readFile(join(dirname(index), name), 'utf8');
+    return { name: `${libraryName}/${basename(name, '.js')}`, text, language: 'CommonJS' };
+  });
+  const text = `module.exports = require('${libraryName}/${basename(index, '.js')}');`;
+  const entry: Source = { name: libraryName, text, language: 'CommonJS' };
   const binary = createRequire(index).resolve(`${libraryName}-${process.platform}-${process.arch}/pty.node`);
   return { modules: [entry, ...(await Promise.all(modules))], binary };
 }
@@ -48,8 +52,10 @@ async function readLibrary(): Promise<{ modules: Module[]; binary: string }> {
  * One file for all modules, each made when it is first required. It is run by a process that ends as a snapshot; binaries, which no snapshot
  * holds, are loaded by those that start from it, out of the folder of their first argument.
  */
-function renderBundle(modules: readonly Module[]): string {
-  const makers = modules.map(({ name, text }) => `'${name}': (require, module, exports) => {${text}}`);
+export function renderBundle(modules: readonly Source[]): string {
+  const makers = modules.map(({ name, text, language }) => {
+    return `'${name}': (require, module, exports) => {${language === 'TypeScript' ? toJavaScript(text) : text}}`;
+  });
   return `const makers = {\n${makers.join(',\n')}\n};
 const made = {};
 function use(name, from) {

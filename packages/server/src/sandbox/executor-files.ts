@@ -1,31 +1,30 @@
 // The executor as sandboxes mount it: a snapshot of Node with all of its modules loaded, its Python program, the binary of its PTY library,
-// and the few files of /etc that are made up, in one folder named by its content.
-// Made once for each content, by whichever worker comes first; a half-made folder is never seen under that name.
+// and the few files of /etc that are made up.
 
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, chmod, copyFile, mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { access, chmod, copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { etcContent } from './bubblewrap-arguments.ts';
-import { readExecutor } from './executor-bundle.ts';
+import { readExecutor, renderBundle, toJavaScript } from './executor-bundle.ts';
 import { snapshotFlags } from './layout.ts';
+import { isThere, makeOnce, markFile, nameContent } from './make-once.ts';
 import { makeSandboxId } from './orphans.ts';
 
 const snapshotTimeoutMs = 60_000;
 
 /** Answers the folder, in which `snapshot` is the executor, for this Node and its copies. */
 export async function writeExecutorFiles(runDir: string, nodePath: string): Promise<string> {
-  const { bundle, files, binary } = await readExecutor();
-  const { size, mtimeMs } = await stat(nodePath);
-  const hash = createHash('sha256').update(JSON.stringify([nodePath, size, mtimeMs, snapshotFlags, bundle, files, etcContent]));
-  return makeOnce(join(runDir, `executor-${hash.digest('hex').slice(0, 12)}`), async (scratch) => {
+  const { modules, files, binary } = await readExecutor();
+  const form = [renderBundle.toString(), toJavaScript.toString(), writeSnapshot.toString(), snapshotFlags];
+  const content = [await markFile(nodePath), await markFile(binary), modules, files, etcContent, form];
+  return makeOnce(runDir, { kind: 'executor', content }, async (scratch) => {
     await mkdir(join(scratch, 'etc'));
     for (const [name, text] of Object.entries(etcContent)) await writeFile(join(scratch, 'etc', name), text);
     for (const { name, text } of files) await writeFile(join(scratch, name), text);
     await copyFile(binary, join(scratch, basename(binary)));
-    await writeFile(join(scratch, 'main.js'), bundle);
+    await writeFile(join(scratch, 'main.js'), renderBundle(modules));
     await writeSnapshot(scratch, nodePath);
   });
 }
@@ -42,29 +41,12 @@ async function writeSnapshot(folder: string, nodePath: string): Promise<void> {
   await rm(config);
 }
 
-/** Fills a folder under a name that is swept if we die, then gives it its own. */
-export async function makeOnce(folder: string, fill: (scratch: string) => Promise<void>): Promise<string> {
-  if (await isThere(folder)) return folder;
-  const scratch = join(dirname(folder), makeSandboxId());
-  await mkdir(scratch, { recursive: true });
-  try {
-    await fill(scratch);
-    await rename(scratch, folder);
-  } catch (error) {
-    await rm(scratch, { recursive: true, force: true });
-    if (!(await isThere(folder))) throw error; // otherwise another worker was first, with the same content
-  }
-  return folder;
-}
-
 /**
  * A copy of a program that can be run and not read, in the run folder: the kernel lets nobody trace, or look into the memory and
  * the open files of, a process whose program they may not read. Sandboxes mount it read-only, so that it stays so.
  */
 export async function writeHiddenProgram(path: string, runDir: string): Promise<string> {
-  const { size, mtimeMs } = await stat(path);
-  const name = createHash('sha256').update(`${path} ${size} ${mtimeMs}`).digest('hex').slice(0, 12);
-  const copy = join(runDir, `program-${name}`);
+  const copy = join(runDir, `program-${nameContent(await markFile(path))}`);
   if (await isThere(copy)) return copy;
   const scratch = join(runDir, makeSandboxId());
   await copyFile(path, scratch);
@@ -79,11 +61,4 @@ export async function writeHiddenProgram(path: string, runDir: string): Promise<
   }
   await rename(scratch, copy); // whoever comes second replaces it by its like
   return copy;
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }

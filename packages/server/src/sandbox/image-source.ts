@@ -1,10 +1,10 @@
 // What a task may name as its image, and how Apptainer is asked for it. A SIF file and an unpacked directory are run where they lie;
 // everything else is first made into an unpacked directory, which starts faster than a SIF file and needs no FUSE.
 
-import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { RolloutError } from '@millrace/protocol';
+import { nameContent } from './make-once.ts';
 
 export type ImageSource =
   | { readonly kind: 'local'; readonly path: string }
@@ -15,7 +15,7 @@ const remote = /^(docker|oras|library|shub|https?):\/\/\S+$/;
 const archive = /^(docker-archive|oci-archive):(?:\/\/)?(.+)$/;
 
 export async function toImageSource(name: string): Promise<ImageSource> {
-  if (remote.test(name)) return { kind: 'built', source: name, key: toKey(name) };
+  if (remote.test(name)) return { kind: 'built', source: name, key: nameContent([name]) };
   const [, scheme, file] = archive.exec(name) ?? [];
   const path = resolve(file ?? name);
   const found = await stat(path).catch(() => undefined);
@@ -25,9 +25,10 @@ export async function toImageSource(name: string): Promise<ImageSource> {
   }
   if (scheme !== undefined) {
     const source = `${scheme}:${path}`;
-    return { kind: 'built', source, key: toKey(source, found.size, found.mtimeMs) };
+    return { kind: 'built', source, key: nameContent([source, found.size, found.mtimeMs]) };
   }
-  if (found.isFile() && path.endsWith('.def')) return { kind: 'built', source: path, key: toKey(path, await readFile(path, 'utf8')) };
+  if (found.isFile() && path.endsWith('.def'))
+    return { kind: 'built', source: path, key: nameContent([path, await readFile(path, 'utf8')]) };
   return { kind: 'local', path };
 }
 
@@ -54,8 +55,4 @@ export function renderBuildError(source: string, said: string): string {
       .slice(-3)
       .join(' ') || lines.at(-1);
   return `the image ${source} could not be made: ${last}${way === undefined ? '' : ` (${way})`}`;
-}
-
-function toKey(...parts: readonly unknown[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16);
 }

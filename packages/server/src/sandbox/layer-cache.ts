@@ -2,7 +2,6 @@
 // the same. The least recently used go when there are too many bytes; never one that a sandbox stands on. Between processes, all of it
 // holds by locks of the kernel.
 
-import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, stat, utimes, writeFile } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { readProcess } from '@millrace/executor';
@@ -11,6 +10,7 @@ import { systemClock } from '../base/clock.ts';
 import { Expired } from '../base/deadline.ts';
 import { openFileLock, tryFileLock } from '../base/file-lock.ts';
 import { raceSignal } from '../base/race.ts';
+import { nameContent } from './make-once.ts';
 import { measureTree } from './measure-tree.ts';
 import { removeTree } from './orphans.ts';
 import type { Sandbox, SandboxDriver, SandboxSpec } from './sandbox.ts';
@@ -221,5 +221,5 @@ async function nameLayer({ driver, salt }: LayerCacheOptions, { spec, key }: Lay
   const image = spec.image === undefined ? undefined : await stat(spec.image).catch(() => undefined); // not a path
   const seen = image && [image.ino, image.mtimeMs, image.size];
   const parts = [driver.name, salt, spec.image, seen, spec.network, spec.limits, Object.entries(spec.env ?? {}).sort(), key];
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16);
+  return nameContent(parts);
 }

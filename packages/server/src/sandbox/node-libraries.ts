@@ -2,11 +2,10 @@
 // library the image has, or none. The image's own programs never use them.
 
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { chmod, copyFile, readdir, stat } from 'node:fs/promises';
+import { chmod, copyFile, readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
-import { makeOnce } from './executor-files.ts';
+import { makeOnce, markFile } from './make-once.ts';
 
 export interface NodeLibraries {
   readonly folder: string;
@@ -21,12 +20,8 @@ export async function writeNodeLibraries(runDir: string, nodePath: string, execu
   const paths = [...new Set([...stdout.matchAll(/(?:=> |^\s+)(\/\S+) \(0x/gm)].flatMap(([, path]) => path ?? []))].sort();
   const loader = paths.find((path) => /^ld-/.test(basename(path)));
   if (loader === undefined) throw new Error(`ldd ${nodePath} names no loader: ${stdout}`);
-  const marks = await Promise.all(paths.map(async (path) => [path, (await stat(path)).mtimeMs, (await stat(path)).size]));
-  const hash = createHash('sha256')
-    .update(JSON.stringify([...marks, 'hidden']))
-    .digest('hex')
-    .slice(0, 12);
-  const folder = await makeOnce(join(runDir, `libraries-${hash}`), async (scratch) => {
+  const content = [await Promise.all(paths.map(markFile)), 'hidden'];
+  const folder = await makeOnce(runDir, { kind: 'libraries', content }, async (scratch) => {
     for (const path of paths) await copyFile(path, join(scratch, basename(path)));
     // To be run and not read: the loader is the program that the kernel starts, and so nobody may trace what runs in it.
     await chmod(join(scratch, basename(loader)), 0o111);

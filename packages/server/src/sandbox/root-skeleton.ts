@@ -2,11 +2,10 @@
 // whatever is mounted later. Apptainer could stack any image by itself, but for an ordinary user such that folders cannot be removed, and for
 // root in a way that makes the kernel change the options of the disk's file system, for which ext4 waits 10 ms and more.
 
-import { createHash } from 'node:crypto';
 import { lstat, mkdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { makeOnce } from './executor-files.ts';
 import { home, libraryFolder, linkFolder, ownFolder, program, programFiles } from './layout.ts';
+import { makeOnce } from './make-once.ts';
 
 const files = [program, '/etc/hosts', '/etc/resolv.conf'];
 const leaves = ['/dev', '/proc', '/tmp', '/var/tmp', home, programFiles, libraryFolder, linkFolder, ownFolder, ...files.map(dirname)];
@@ -17,13 +16,9 @@ function listFolders(path: string): string[] {
   return path === '/' ? [] : [...listFolders(dirname(path)), path];
 }
 
-/** Answers its folder; made once, by whichever worker comes first. */
+/** Answers its folder. */
 export async function writeSkeleton(runDir: string): Promise<string> {
-  const hash = createHash('sha256')
-    .update(JSON.stringify([folders, files]))
-    .digest('hex')
-    .slice(0, 12);
-  return makeOnce(join(runDir, `skeleton-${hash}`), async (scratch) => {
+  return makeOnce(runDir, { kind: 'skeleton', content: [folders, files] }, async (scratch) => {
     for (const path of folders) await mkdir(join(scratch, path));
     for (const path of files) await writeFile(join(scratch, path), '');
   });
