@@ -28,7 +28,7 @@ export async function runCapacityBench(kind: keyof typeof kinds): Promise<BenchR
   const { title, submission } = kinds[kind];
   const freeMiB = readAvailableMiB();
   await using backend = await openFakeBackendProcess({ policy: 'fixed', turns: 4 * turns.most, tokensPerTurn: 64, latencyMs });
-  const scenarios = [fileURLToPath(new URL('./turns-scenario.ts', import.meta.url))];
+  const scenarios = [fileURLToPath(new URL('./turns/turns-scenario.ts', import.meta.url))];
   const pipeline = { runSlots: running / workers, readySlots: 32, initSlots: 8, handBackMs: 0 };
   await using service = await TestService.open({ workers, tokenizer: qwen3Folder(), scenarios, pipeline });
   await service.client.backends.join({ url: backend.url });

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { toBinary, type WorkerId, workerId } from '@millrace/protocol';
 import { makeResult, makeRollout, makeTrajectory } from '@millrace/testkit';
-import { compress, openSqliteStore } from '../packages/server/src/store/sqlite.ts';
-import { writes } from '../packages/server/src/store/sqlite-operations.ts';
-import { makeTables } from '../packages/server/src/store/sqlite-schema.ts';
-import { openConnection, type Session } from '../packages/server/src/store/sqlite-session.ts';
+import { makeTables } from '../packages/server/src/store/sqlite/engine/schema.ts';
+import { openConnection, type Session } from '../packages/server/src/store/sqlite/engine/session.ts';
+import { writes } from '../packages/server/src/store/sqlite/operations.ts';
+import { compress, openSqliteStore } from '../packages/server/src/store/sqlite/sqlite.ts';
 import type { Claim, Store } from '../packages/server/src/store/store.ts';
 import { type BenchReport, renderReport } from './report.ts';
 

@@ -69,4 +69,5 @@ install_npm_packages
 install_system_packages
 install_apptainer
 install_llama_server
+npm run --silent build:executor
 [[ -x node_modules/.bin/node ]] || say "there is no pinned Node.js for $(uname -sm); using $(command -v node || echo none)"

@@ -2,7 +2,8 @@
 // Each failure names the file and the rule.
 
 import assert from 'node:assert/strict';
-import { globSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { test } from 'node:test';
 
@@ -22,7 +23,7 @@ const sources = readSources(['packages/*/src/**/*.ts', 'bench/**/*.ts', 'example
 const tests = readSources(['packages/*/test/**/*.ts', 'test/**/*.ts', 'bench/**/*.test.ts', 'examples/**/*.test.ts']);
 const serverSources = sources.filter(({ path }) => path.startsWith('packages/server/src/'));
 
-const floors = ['base', 'trajectory', 'inference', 'sandbox', 'store', 'agent', 'scenario', 'pipeline', 'sampling', 'cluster', 'http'];
+const floors = ['base', 'trajectory', 'inference', 'sandbox', 'store', 'agent', 'scenario', 'pipeline', 'sampling', 'http'];
 
 /** What each package may import of the others. */
 const packageImports: Readonly<Record<string, readonly string[]>> = {
@@ -31,9 +32,12 @@ const packageImports: Readonly<Record<string, readonly string[]>> = {
   server: ['protocol', 'executor'],
   client: ['protocol'],
   cli: ['protocol', 'client', 'server'],
-  dashboard: ['protocol'],
   testkit: ['protocol', 'server', 'client'],
 };
+
+/** Folders that may hold more than `mostFiles`; ARCHITECTURE.md gives the reasons. */
+const largeFolders: readonly string[] = ['packages/protocol/test/golden'];
+const mostFiles = 15;
 
 /** Files of the server that may touch timers or the date beside base/clock.ts, each with its reason. */
 const timeExceptions: Readonly<Record<string, string>> = {
@@ -81,6 +85,26 @@ test('packages import only the packages that they may', () => {
       ];
     }),
   );
+});
+
+test('no import leads back to the folder it came from, by whatever way', () => {
+  const arrows = new Map<string, Map<string, string>>();
+  for (const source of sources.filter(({ path }) => basename(path) !== 'index.ts')) {
+    for (const name of importsOf(source).filter((name) => name.startsWith('.'))) {
+      const [from, to] = [dirname(source.path), dirname(join(dirname(source.path), name))];
+      if (from === to) continue;
+      const targets = arrows.get(from) ?? new Map<string, string>();
+      arrows.set(from, targets.set(to, source.path));
+    }
+  }
+  refuse(findRings(arrows));
+});
+
+test('no folder holds more files than a reader takes in', () => {
+  const counts = new Map<string, number>();
+  for (const path of trackedFiles()) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
+  const full = [...counts].filter(([folder, count]) => count > mostFiles && !largeFolders.includes(folder));
+  refuse(full.map(([folder, count]) => `${folder}: ${count} files, more than ${mostFiles}`));
 });
 
 test('the executor, which runs where agents do, takes only types from the protocol', () => {
@@ -142,7 +166,7 @@ test('an empty catch says why', () => {
 
 test('no function has more than 60 lines', () => {
   // A contract suite is one function that lists its tests.
-  const counted = sources.filter(({ path }) => !/^packages\/testkit\/src\/[a-z-]*suite[a-z-]*\.ts$/.test(path));
+  const counted = sources.filter(({ path }) => !path.startsWith('packages/testkit/src/suites/'));
   refuse(counted.flatMap((source) => longFunctions(source, 60)));
 });
 
@@ -152,6 +176,30 @@ function readSources(patterns: readonly string[]): Source[] {
     const text = readFileSync(join(root, path), 'utf8');
     return text === '' ? [] : [{ path, text, lines: text.trimEnd().split('\n'), code: withoutComments(text) }];
   });
+}
+
+/** Every folder that can be reached from itself, with the files whose imports lead there. */
+function findRings(arrows: ReadonlyMap<string, ReadonlyMap<string, string>>): string[] {
+  const rings: string[] = [];
+  for (const start of arrows.keys()) {
+    const seen = new Map<string, string>();
+    const queue = [start];
+    for (let folder = queue.pop(); folder !== undefined; folder = queue.pop()) {
+      for (const [to, file] of arrows.get(folder) ?? []) {
+        if (seen.has(to)) continue;
+        seen.set(to, file);
+        queue.push(to);
+      }
+    }
+    const last = seen.get(start);
+    if (last !== undefined) rings.push(`${start}: its own imports lead back to it, last through ${last}`);
+  }
+  return rings;
+}
+
+function trackedFiles(): string[] {
+  const { stdout } = spawnSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: root, encoding: 'utf8' });
+  return stdout.split('\n').filter((path) => path !== '' && existsSync(join(root, path)));
 }
 
 function refuse(broken: readonly string[]): void {

@@ -74,7 +74,7 @@ test("ProRL Agent's clear-then-add refuses no submission: rollouts wait for the 
 });
 
 test('a rollout too stale for its limit begins again under the new weights', async () => {
-  const slow = fileURLToPath(new URL('../packages/testkit/src/fault-play.ts', import.meta.url));
+  const slow = fileURLToPath(new URL('../packages/testkit/src/service/fault-play.ts', import.meta.url));
   const play = await import(slow);
   await using backend = await openFakeBackend({ policy: play.policy, tokens, tokenMs: 20 });
   await using service = await TestService.open({ workers: 1, tokenizer, scenarios: [slow], pipeline: { retryDelayMs: 0 } });

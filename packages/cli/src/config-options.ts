@@ -1,5 +1,6 @@
 // The options that `serve` and `worker` share: where the configuration comes from, and the fields that people set by hand.
 
+import { messageOf } from '@millrace/protocol';
 import { readConfig, type ServiceConfig } from '@millrace/server';
 import { type Arguments, type Io, type Option, UsageError } from './command.ts';
 
@@ -26,7 +27,7 @@ export function toConfig(args: Arguments, io: Io, more: Readonly<Record<string, 
   try {
     return readConfig(args.text('config'), overrides);
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    throw new UsageError(messageOf(error));
   }
 }
 

@@ -2,7 +2,7 @@
 // The millrace command: a table of commands, loaded when they are called. Exit codes: 0 all went well, 1 something failed,
 // 2 the command line or its input was wrong.
 
-import { RolloutError } from '@millrace/protocol';
+import { messageOf, RolloutError } from '@millrace/protocol';
 import { type Command, type Io, parseArguments, renderHelp, renderTable, UsageError } from './command.ts';
 import { chooseNearest } from './nearest.ts';
 
@@ -60,7 +60,7 @@ export async function runMillrace(argv: readonly string[], io: Io): Promise<numb
       error instanceof RolloutError && error.details?.away === true
         ? '\nIs it running? millrace serve starts it, and --url says where it is.'
         : '';
-    io.stderr.write(`millrace: ${error instanceof Error ? error.message : String(error)}${hint}\n`);
+    io.stderr.write(`millrace: ${messageOf(error)}${hint}\n`);
     return 1;
   }
 }

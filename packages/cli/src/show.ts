@@ -3,7 +3,15 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { openClient } from '@millrace/client';
-import { RolloutError, type RolloutView, rolloutView, type Trajectory, toTrajectoryView, trajectoryView } from '@millrace/protocol';
+import {
+  messageOf,
+  RolloutError,
+  type RolloutView,
+  rolloutView,
+  type Trajectory,
+  toTrajectoryView,
+  trajectoryView,
+} from '@millrace/protocol';
 import { openTokenizer } from '@millrace/server';
 import { type Arguments, type Command, type Io, serviceOptions, toServiceAddress, UsageError } from './command.ts';
 import { renderShow } from './show-render.ts';
@@ -78,7 +86,7 @@ async function readFromFile(id: string, file: string): Promise<Shown> {
     }
   } catch (error) {
     if (error instanceof RolloutError) throw error;
-    throw new UsageError(`cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new UsageError(`cannot read ${file}: ${messageOf(error)}`);
   } finally {
     input.destroy();
   }

@@ -1,6 +1,6 @@
 // From JSON lines to submissions: all of them, or a list of what is wrong with each bad line by its number.
 
-import { type SubmissionInput, submission } from '@millrace/protocol';
+import { messageOf, type SubmissionInput, submission } from '@millrace/protocol';
 
 export interface InputOptions {
   /** For lines that name none. Lines without a `task` field are then bare tasks. */
@@ -57,7 +57,7 @@ function parseLine(content: string, options: InputOptions): SubmissionInput | { 
   try {
     value = JSON.parse(content);
   } catch (error) {
-    return { reason: `not JSON: ${error instanceof Error ? error.message : String(error)}` };
+    return { reason: `not JSON: ${messageOf(error)}` };
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return { reason: 'not a JSON object' };
   const { scenario } = options;

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { type Client, openClient, type Run } from '@millrace/client';
-import { RolloutError, type RolloutView, type SubmissionInput, toTrajectoryView } from '@millrace/protocol';
+import { messageOf, RolloutError, type RolloutView, type SubmissionInput, toTrajectoryView } from '@millrace/protocol';
 import { type Arguments, type Command, type Io, serviceOptions, toServiceAddress, UsageError } from './command.ts';
 import { openProgress, type ProgressView, renderSummary } from './progress.ts';
 import { parseInput, renderBadLines } from './submit-input.ts';
@@ -132,7 +132,7 @@ function cancelOnInterrupt(run: Run, { io, progress, left }: Interrupting): Canc
     progress.say(`cancelling ${toCount(left())} rollouts; Ctrl-C again leaves at once`);
     finished = run.cancel().then(
       (count) => progress.say(`${toCount(count)} rollouts were told to stop`),
-      (error: unknown) => progress.say(`could not cancel: ${error instanceof Error ? error.message : String(error)}`),
+      (error: unknown) => progress.say(`could not cancel: ${messageOf(error)}`),
     );
   });
   return { finished: async () => finished, release };

@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, openClient } from '@millrace/client';
+import { messageOf } from '@millrace/protocol';
 import { type Arguments, type Command, type Io, serviceOptions, toServiceAddress, UsageError } from './command.ts';
 import { wantsColor } from './text.ts';
 import { openWatchRecord, type WatchRecord } from './watch-model.ts';
@@ -55,7 +56,7 @@ async function readStatus(client: Client, record: WatchRecord, signal: AbortSign
     try {
       record.addStatus(await client.status({ signal }), performance.now());
     } catch (error) {
-      record.addTrouble(`trying again: ${error instanceof Error ? error.message : String(error)}`);
+      record.addTrouble(`trying again: ${messageOf(error)}`);
     }
     await pauseFor(pollMs, signal);
   }

@@ -12,6 +12,7 @@ import {
   fromBinaryGroups,
   type GroupView,
   groupsMediaType,
+  messageOf,
   RolloutError,
   routes,
   type Trajectory,
@@ -138,7 +139,7 @@ async function readPage(
   try {
     return fromBinaryGroups(bytes);
   } catch (cause) {
-    const seen = cause instanceof Error ? cause.message : String(cause);
+    const seen = messageOf(cause);
     throw new RolloutError('internal', `GET ${path} answered what this client cannot read: ${seen}`, { cause });
   }
 }

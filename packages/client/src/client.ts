@@ -11,6 +11,7 @@ import {
   fromBinary,
   isTerminal,
   type JoinInput,
+  messageOf,
   mostListed,
   type PauseInput,
   type PolicyView,
@@ -182,7 +183,7 @@ async function readTrajectory(transport: Transport, path: string, waiting: Waiti
   try {
     return fromBinary(bytes);
   } catch (cause) {
-    const seen = cause instanceof Error ? cause.message : String(cause);
+    const seen = messageOf(cause);
     throw new RolloutError('internal', `GET ${path} answered what this client cannot read: ${seen}`, { cause });
   }
 }

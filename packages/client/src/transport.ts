@@ -2,7 +2,7 @@
 // a service that is away is tried again until `timeoutMs` have passed without an answer. Every call of the API may be repeated.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorBody, RolloutError } from '@millrace/protocol';
+import { errorBody, messageOf, RolloutError } from '@millrace/protocol';
 import { Agent, type Dispatcher, request } from 'undici';
 
 export interface Call {
@@ -171,8 +171,7 @@ function toBrokenError(call: Call, base: string, cause: unknown): RolloutError {
 
 /** A connection that fails for several addresses has an empty message and the reasons inside. */
 function toCause(error: Error): string {
-  if (error instanceof AggregateError)
-    return error.errors.map((inner: unknown) => (inner instanceof Error ? inner.message : String(inner))).join(', ');
+  if (error instanceof AggregateError) return error.errors.map((inner: unknown) => messageOf(inner)).join(', ');
   return error.message || error.name;
 }
 

@@ -5,15 +5,15 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { ExecutorCall } from '@millrace/protocol';
-import { CallError } from './call-error.ts';
-import { runProgram } from './exec.ts';
-import { readSandboxFile, writeSandboxFile } from './files.ts';
-import { encodeFrame, openFrameReader } from './frames.ts';
-import { isUsedUp, type ProgramLimits } from './launch.ts';
-import type { PythonSession } from './python-session.ts';
-import { ShellSession } from './shell-session.ts';
+import { runProgram } from './process/exec.ts';
+import { readSandboxFile, writeSandboxFile } from './process/files.ts';
+import { isUsedUp, type ProgramLimits } from './process/launch.ts';
+import type { PythonSession } from './python/python-session.ts';
+import { ShellSession } from './shell/shell-session.ts';
+import { CallError } from './wire/call-error.ts';
+import { encodeFrame, openFrameReader } from './wire/frames.ts';
 
 interface Answer {
   readonly result: unknown;
@@ -93,8 +93,8 @@ interface Sessions {
 function openPythonOnce(options: Omit<ConstructorParameters<typeof PythonSession>[0], 'script'>): Sessions['python'] {
   let session: PythonSession | undefined;
   return async () => {
-    const { PythonSession } = await import('./python-session.ts');
-    session ??= new PythonSession({ ...options, script: join(import.meta.dirname, 'ipython_host.py') });
+    const { PythonSession } = await import('./python/python-session.ts');
+    session ??= new PythonSession({ ...options, script: join(dirname(process.argv[1] ?? ''), 'ipython_host.py') });
     return session;
   };
 }

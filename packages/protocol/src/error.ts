@@ -109,5 +109,10 @@ export async function blame<T>(code: ErrorCode, work: () => Promise<T>): Promise
 
 export function toRolloutError(error: unknown, code: ErrorCode): RolloutError {
   if (error instanceof RolloutError) return error;
-  return new RolloutError(code, error instanceof Error ? error.message : String(error), { cause: error });
+  return new RolloutError(code, messageOf(error), { cause: error });
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

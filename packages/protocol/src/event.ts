@@ -15,7 +15,7 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
  * - batch-open, batch-tasks, group-begin, group-end, batch-end: `data` has batch, and for an end its state and counts
  * - task-skip: a line of a task file that its scenario refused; `data` has batch, file, line and message
  * - backend-traffic: what one worker's calls to it came to since the event before
- * - backend-break, backend-mend: nothing is placed on it until it answers again
+ * - backend-break, backend-recovered: nothing is placed on it until it answers again
  */
 export const eventKinds = [
   'rollout-queue',
@@ -30,7 +30,7 @@ export const eventKinds = [
   'policy-pause',
   'policy-resume',
   'backend-break',
-  'backend-mend',
+  'backend-recovered',
   'backend-traffic',
   'worker-start',
   'worker-end',

@@ -40,6 +40,9 @@ export {
   waste,
   webhook,
 } from './batch.ts';
+export { type BinaryGroups, fromBinaryGroups, groupsMediaType, toBinaryGroups } from './binary/group-binary.ts';
+export { fromBinary, toBinary, trajectoryMediaType } from './binary/trajectory-binary.ts';
+export { type Defined, definedOf } from './defined.ts';
 export {
   type Blame,
   blame,
@@ -49,6 +52,7 @@ export {
   errorBody,
   errorCodes,
   errorTable,
+  messageOf,
   RolloutError,
   toErrorBody,
   toRolloutError,
@@ -78,7 +82,6 @@ export {
   shellEnds,
   shellRunReply,
 } from './executor.ts';
-export { type BinaryGroups, fromBinaryGroups, groupsMediaType, toBinaryGroups } from './group-binary.ts';
 export {
   type BackendId,
   type BatchId,
@@ -108,22 +111,6 @@ export {
   type ResumeInput,
   resumeRequest,
 } from './policy.ts';
-export {
-  type CriticalError,
-  criticalErrors,
-  llmServerRequest,
-  type ProcessReply,
-  type ProcessRequest,
-  type ProrlMessage,
-  type ProrlStatus,
-  processReply,
-  processRequest,
-  prorlCancelRequest,
-  prorlErrorBody,
-  prorlMessage,
-  prorlReply,
-  prorlStatus,
-} from './prorl.ts';
 export {
   type CancelOutcome,
   cancelOutcomes,
@@ -160,8 +147,24 @@ export {
   timings,
   tokenCounts,
 } from './rollout.ts';
-export { longestWaitSeconds, mostListed, type Route, type RouteReply } from './route.ts';
-export { healthReply, leaveReply, type RouteName, routes, toPath } from './routes.ts';
+export {
+  type CriticalError,
+  criticalErrors,
+  llmServerRequest,
+  type ProcessReply,
+  type ProcessRequest,
+  type ProrlMessage,
+  type ProrlStatus,
+  processReply,
+  processRequest,
+  prorlCancelRequest,
+  prorlErrorBody,
+  prorlMessage,
+  prorlReply,
+  prorlStatus,
+} from './routes/prorl.ts';
+export { longestWaitSeconds, mostListed, type Route, type RouteReply } from './routes/route.ts';
+export { healthReply, leaveReply, type RouteName, routes, toPath } from './routes/routes.ts';
 export {
   type FinishReason,
   finishReasons,
@@ -182,5 +185,4 @@ export {
   toTrajectoryView,
   trajectoryView,
 } from './trajectory.ts';
-export { fromBinary, toBinary, trajectoryMediaType } from './trajectory-binary.ts';
 export { type ServiceStatus, type StageReport, serviceStatus, stageReport, type WorkerReport, workerReport, workerView } from './worker.ts';

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { httpConfig } from './http/config.ts';
+import { httpConfig } from './http/request/http-config.ts';
 import { inferenceConfig } from './inference/inference-config.ts';
 import { pipelineConfig } from './pipeline/pipeline-config.ts';
 import { samplingConfig } from './sampling/sampling-config.ts';

@@ -8,27 +8,27 @@ export { Pace } from './base/pace.ts';
 export { Slots } from './base/slots.ts';
 export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
 export { renderConfigDoc } from './config-doc.ts';
-export type { Backend, BackendRecord, GenerateRequest, Generation } from './inference/backend.ts';
-export { openBackend } from './inference/open-backend.ts';
+export type { Backend, BackendRecord, GenerateRequest, Generation } from './inference/backends/backend.ts';
+export { openBackend } from './inference/backends/open-backend.ts';
+export { openVllmBackend } from './inference/backends/vllm.ts';
 export { PolicyGate, type PolicyRecord } from './inference/policy-gate.ts';
-export { BackendPool, type Lease } from './inference/pool.ts';
+export { BackendPool, type Lease } from './inference/pool/pool.ts';
 export { Session } from './inference/session.ts';
-export { openVllmBackend } from './inference/vllm.ts';
 export { Stage } from './pipeline/stage.ts';
 export { BatchKeeper, type KeeperDeps } from './sampling/batch-keeper.ts';
 export { toRecipe } from './sampling/new-siblings.ts';
 export { TaskFiles } from './sampling/task-files.ts';
-export { type ApptainerOptions, openApptainerDriver } from './sandbox/apptainer.ts';
-export { type ApptainerProbe, probeApptainer } from './sandbox/apptainer-probe.ts';
-export { findApptainer } from './sandbox/apptainer-program.ts';
-export { type BubblewrapOptions, openBubblewrapDriver } from './sandbox/bubblewrap.ts';
-export { type BubblewrapProbe, probeBubblewrap } from './sandbox/bubblewrap-probe.ts';
-export { type CgroupBase, controllers, findCgroups } from './sandbox/cgroups.ts';
+export { type ApptainerOptions, openApptainerDriver } from './sandbox/apptainer/apptainer.ts';
+export { type ApptainerProbe, probeApptainer } from './sandbox/apptainer/probe.ts';
+export { type BubblewrapOptions, openBubblewrapDriver } from './sandbox/bubblewrap/bubblewrap.ts';
+export { type BubblewrapProbe, probeBubblewrap } from './sandbox/bubblewrap/probe.ts';
 export { type SandboxConfig, type SandboxLimits, sandboxConfig } from './sandbox/config.ts';
-export { type CachedImage, ImageCache, type ImageCacheOptions, type ImageLease } from './sandbox/image-cache.ts';
-export { LayerCache, type LayerCacheOptions, type LayerLease, type LayerPlan } from './sandbox/layer-cache.ts';
-export { holdLayers } from './sandbox/layer-holding.ts';
-export { openLimiter } from './sandbox/limits.ts';
+export { findApptainer } from './sandbox/images/apptainer-program.ts';
+export { type CachedImage, ImageCache, type ImageCacheOptions, type ImageLease } from './sandbox/images/image-cache.ts';
+export { LayerCache, type LayerCacheOptions, type LayerLease, type LayerPlan } from './sandbox/layers/layer-cache.ts';
+export { holdLayers } from './sandbox/layers/layer-holding.ts';
+export { type CgroupBase, controllers, findCgroups } from './sandbox/limits/cgroups.ts';
+export { openLimiter } from './sandbox/limits/limits.ts';
 export type {
   ExecOptions,
   ExecResult,
@@ -43,7 +43,7 @@ export type {
   ShellResult,
   TransferOptions,
 } from './sandbox/sandbox.ts';
-export { idleMiB, openWarmPool, type WarmPool, type WarmPoolOptions } from './sandbox/warm-pool.ts';
+export { idleMiB, openWarmPool, type WarmPool, type WarmPoolOptions } from './sandbox/warm/warm-pool.ts';
 export type {
   AgentEnd,
   CollectContext,
@@ -70,8 +70,8 @@ export type {
   Task,
 } from './store/batch-store.ts';
 export { EventTail } from './store/event-tail.ts';
-export { networkFileSystemOf } from './store/network-file-system.ts';
-export { openSqliteStore } from './store/sqlite.ts';
+export { networkFileSystemOf } from './store/sqlite/engine/network-file-system.ts';
+export { openSqliteStore } from './store/sqlite/sqlite.ts';
 export type {
   Claim,
   ClaimedRollout,
@@ -88,4 +88,4 @@ export { Supervisor } from './supervisor.ts';
 export { type Conversation, type LocalConversation, openConversation } from './trajectory/conversation.ts';
 export { Ledger } from './trajectory/ledger.ts';
 export { openRemoteConversation } from './trajectory/remote-conversation.ts';
-export { openTokenizer, type Tokenizer } from './trajectory/tokenizer.ts';
+export { openTokenizer, type Tokenizer } from './trajectory/tokenizer/tokenizer.ts';

@@ -70,7 +70,7 @@ export class Supervisor implements AsyncDisposable {
     const child = fork(main, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], execArgv: ['--disable-warning=ExperimentalWarning'] });
     this.#children.add(child);
     const exited = once(child, 'exit');
-    child.send(config, (error) => error && log.error('worker-unreached', { pid: child.pid, error: String(error) }));
+    child.send(config, (error) => error && log.error('worker-start-failed', { pid: child.pid, error: String(error) }));
     const [code, signalName] = await exited;
     this.#children.delete(child);
     if (this.#stopping.signal.aborted) return;
@@ -85,7 +85,7 @@ export class Supervisor implements AsyncDisposable {
       for (const { id } of dead) await store.dropWorker(id, config.pipeline);
     } catch (error) {
       // The lease does the same, later.
-      log.error('worker-undropped', { pid, error: String(error) });
+      log.error('worker-remove-failed', { pid, error: String(error) });
     }
   }
 }

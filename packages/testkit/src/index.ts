@@ -1,9 +1,6 @@
 // What tests, benchmarks and examples share, name by name.
 
-export { type BackendSuiteOptions, defineBackendSuite } from './backend-suite.ts';
-export { type ChaosReport, findWrongToken, runChaos } from './chaos.ts';
-export { writeDockerArchive } from './docker-archive.ts';
-export { FakeBackend, type FakeBackendOptions, type Latency, openFakeBackend } from './fake-backend.ts';
+export { FakeBackend, type FakeBackendOptions, type Latency, openFakeBackend } from './fake-backend/fake-backend.ts';
 export {
   type Fault,
   type FaultKind,
@@ -13,16 +10,8 @@ export {
   makeRandom,
   randomFaults,
   scriptedFaults,
-} from './fake-backend-faults.ts';
-export { type FakeBackendProcess, openFakeBackendProcess } from './fake-backend-process.ts';
-export { type FakeTokens, openFakeTokens } from './fake-backend-tokens.ts';
-export type { FakeRequest } from './fake-backend-wire.ts';
-export { FakeClock } from './fake-clock.ts';
-export { fakeLogprob } from './fake-logprob.ts';
-export type { TokenizerDialect } from './fake-tokenizer.ts';
-export { type FaultReport, runFaults } from './fault-run.ts';
-export { findLlamaServer, type LlamaServer, type LlamaServerOptions, openLlamaServer, skipWithoutLlamaServer } from './llama-server.ts';
-export { type ModelFamily, modelFamilies, modelFolder } from './model-folders.ts';
+} from './fake-backend/faults.ts';
+export { fakeLogprob } from './fake-backend/logprob.ts';
 export {
   echoPolicy,
   fixedPolicy,
@@ -32,11 +21,30 @@ export {
   renderCall,
   type Script,
   scriptedPolicy,
-} from './policy.ts';
-export { qwen3Folder } from './qwen3.ts';
-export { defineSandboxSuite } from './sandbox-suite.ts';
-export { processesInSandboxesOf, TestService } from './service.ts';
+} from './fake-backend/policy.ts';
+export { type FakeBackendProcess, openFakeBackendProcess } from './fake-backend/process.ts';
+export type { TokenizerDialect } from './fake-backend/tokenizer.ts';
+export { type FakeTokens, openFakeTokens } from './fake-backend/tokens.ts';
+export type { FakeRequest } from './fake-backend/wire.ts';
+export { FakeClock } from './fake-clock.ts';
+export { writeDockerArchive } from './images/docker-archive.ts';
+export { makePythonImage, makeTinyImage } from './images/tiny-image.ts';
+export {
+  findLlamaServer,
+  type LlamaServer,
+  type LlamaServerOptions,
+  openLlamaServer,
+  skipWithoutLlamaServer,
+} from './models/llama-server.ts';
+export { type ModelFamily, modelFamilies, modelFolder } from './models/model-folders.ts';
+export { qwen3Folder } from './models/qwen3.ts';
+export { makeTinyModel } from './models/tiny-model.ts';
+export { type ChaosReport, findWrongToken, runChaos } from './service/chaos.ts';
+export { type FaultReport, runFaults } from './service/fault-run.ts';
+export { processesInSandboxesOf, TestService } from './service/service.ts';
 export { type Course, SimulatedPipeline, type SimulatedPipelineOptions } from './simulated-pipeline.ts';
+export { type BackendSuiteOptions, defineBackendSuite } from './suites/backend-suite.ts';
+export { defineSandboxSuite } from './suites/sandbox/sandbox-suite.ts';
 export {
   claimOne,
   makeFailure,
@@ -47,8 +55,7 @@ export {
   moveUpTo,
   type OpenBed,
   type StoreBed,
-} from './store-bed.ts';
-export { makeBatch, makeGroup, makeTasks, toBatch, toGroup } from './store-bed-batches.ts';
-export { defineStoreSuite } from './store-suite.ts';
-export { makePythonImage, makeTinyImage } from './tiny-image.ts';
-export { makeTinyModel } from './tiny-model.ts';
+} from './suites/store/bed.ts';
+export { makeBatch, makeGroup, makeTasks, toBatch, toGroup } from './suites/store/bed-batches.ts';
+export { defineStoreSuite } from './suites/store/store-suite.ts';
+export { makeTempFolder, type TempFolder } from './temp-folder.ts';

@@ -4,7 +4,7 @@
 import { type RolloutResult, type WorkerId, workerId } from '@millrace/protocol';
 import type { ClaimedRollout, Ending, Store } from '@millrace/server';
 import type { FakeClock } from './fake-clock.ts';
-import { makeFailure, makeReport, makeResult, makeTrajectory } from './store-bed.ts';
+import { makeFailure, makeReport, makeResult, makeTrajectory } from './suites/store/bed.ts';
 
 /** How one rollout goes; without a reward it fails. */
 export interface Course {

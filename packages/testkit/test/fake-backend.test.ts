@@ -162,7 +162,7 @@ test('only so many requests are kept', async () => {
 });
 
 test('as a process of its own it prints its url, answers, and ends with its parent', async () => {
-  const main = fileURLToPath(new URL('../src/fake-backend-main.ts', import.meta.url));
+  const main = fileURLToPath(new URL('../src/fake-backend/main.ts', import.meta.url));
   const child = spawn(
     process.execPath,
     [main, '--policy', 'fixed', '--turns', '1', '--tokens-per-turn', '32', '--latency', 'long-tail:1'],

@@ -1,7 +1,7 @@
 // What can be set about the calls to backends.
 
 import { z } from 'zod';
-import { defaultRouting } from './routing.ts';
+import { defaultRouting } from './pool/routing.ts';
 
 export const inferenceConfig = z.strictObject({
   stallMs: z

@@ -6,10 +6,10 @@ import { type BackendId, RolloutError, type Sampling } from '@millrace/protocol'
 import { type Clock, systemClock } from '../base/clock.ts';
 import { retry } from '../base/retry.ts';
 import type { Ledger } from '../trajectory/ledger.ts';
-import type { Backend, Generation } from './backend.ts';
-import type { Placed } from './placements.ts';
+import type { Backend, Generation } from './backends/backend.ts';
 import type { Pass, PolicyGate } from './policy-gate.ts';
-import type { BackendPool, Lease, MoveReason } from './pool.ts';
+import type { Placed } from './pool/placements.ts';
+import type { BackendPool, Lease, MoveReason } from './pool/pool.ts';
 
 export interface SessionOptions {
   readonly ledger: Ledger;

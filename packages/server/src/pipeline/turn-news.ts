@@ -3,7 +3,7 @@
 import type { RolloutId, WorkerId } from '@millrace/protocol';
 import type { TurnReport } from '../agent/turn-loop.ts';
 import type { Clock } from '../base/clock.ts';
-import type { Traffic } from '../inference/traffic.ts';
+import type { Traffic } from '../inference/pool/traffic.ts';
 import type { Claim, NewEvent, Store } from '../store/store.ts';
 
 /** The traffic of each backend is told so often. */

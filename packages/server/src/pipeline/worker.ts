@@ -87,7 +87,7 @@ export class Worker implements AsyncDisposable {
         'backend-drain',
         'backend-leave',
         'backend-break',
-        'backend-mend',
+        'backend-recovered',
         'policy-pause',
         'policy-resume',
       ],
@@ -241,7 +241,7 @@ export class Worker implements AsyncDisposable {
     try {
       await this.#deps.store.tellGate(this.#id, this.#gate.report);
     } catch (error) {
-      this.#deps.log.error('gate-untold', { error: String(error) });
+      this.#deps.log.error('gate-report-failed', { error: String(error) });
     }
   }
 

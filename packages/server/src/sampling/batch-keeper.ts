@@ -81,7 +81,7 @@ export class BatchKeeper implements AsyncDisposable {
         await this.#rest(clock.monotonic() - startedAt);
       }
     } catch (error) {
-      this.#deps.log.error('batches-unkept', { error: String(error) }); // The poll tries again.
+      this.#deps.log.error('batch-save-failed', { error: String(error) }); // The poll tries again.
     } finally {
       this.#working = undefined;
     }

@@ -1,7 +1,7 @@
 // Draws the next tasks of a batch: first from its own line, then from its file. A line of the file that the scenario refuses is
 // passed over and told in an event; a whole round of such lines ends the file.
 
-import { RolloutError, type TaskSource } from '@millrace/protocol';
+import { messageOf, RolloutError, type TaskSource } from '@millrace/protocol';
 import type { Scenarios } from '../scenario/load.ts';
 import type { NewGroup, OpenBatch, Task } from '../store/batch-store.ts';
 import type { Store } from '../store/store.ts';
@@ -61,7 +61,7 @@ async function readTask({ text }: DrawnLine, scenario: string, scenarios: Scenar
   try {
     task = JSON.parse(text);
   } catch (error) {
-    return { fault: error instanceof Error ? error.message : String(error) };
+    return { fault: messageOf(error) };
   }
   if (!isTask(task)) return { fault: 'not a JSON object' };
   const parsed = await scenarios.get(scenario)?.task.safeParseAsync(task);

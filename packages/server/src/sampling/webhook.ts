@@ -66,7 +66,7 @@ export class WebhookSender implements AsyncDisposable {
         this.#stopTimer = this.#closing.signal.aborted ? () => {} : clock.after(pauseMs, () => this.#wake());
       }
     } catch (error) {
-      log.error('webhooks-unread', { error: String(error) });
+      log.error('webhook-read-failed', { error: String(error) });
       this.#stopTimer = clock.after(pollMs, () => this.#wake());
     } finally {
       this.#looking = undefined;

@@ -8,6 +8,8 @@ export const programFiles = '/opt/millrace/lib';
 export const libraryFolder = '/opt/millrace/libraries';
 export const linkFolder = '/run/millrace/link';
 export const ownFolder = '/run/millrace/own';
+/** Size of `ownFolder`: one command (64 MiB at most) and anything the agent puts there. */
+export const ownMiB = 80;
 
 /**
  * The same when the executor's snapshot is made and when it is run. Not to give all of Node's tables new hashes takes 6 ms off its start;
@@ -24,3 +26,10 @@ export const executorArguments = [...nodeFlags, `${programFiles}/main.js`, linkF
 export const baseEnv: Readonly<Record<string, string>> = { HOME: home, LANG: 'C.UTF-8', TERM: 'dumb', PAGER: 'cat', GIT_PAGER: 'cat' };
 
 export const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** The files of /etc that are the same in every sandbox. */
+export const etcContent: Readonly<Record<string, string>> = {
+  passwd: `root:x:0:0:root:/root:/bin/sh\nagent:x:1000:1000:agent:${home}:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n`,
+  group: 'root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n',
+  hosts: '127.0.0.1 localhost sandbox\n::1 localhost\n',
+};

@@ -16,9 +16,9 @@ import type {
   WorkerId,
   WorkerReport,
 } from '@millrace/protocol';
-import type { BackendRecord, NewBackend } from '../inference/backend.ts';
-import type { BackendLoad, Placements } from '../inference/placements.ts';
+import type { BackendRecord, NewBackend } from '../inference/backends/backend.ts';
 import type { PolicyRecord } from '../inference/policy-gate.ts';
+import type { BackendLoad, Placements } from '../inference/pool/placements.ts';
 import type { BatchStore } from './batch-store.ts';
 
 /** A submission that has its id. `digest` tells a repeated submission from another one under the same id. */

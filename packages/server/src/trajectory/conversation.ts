@@ -5,11 +5,11 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Message, ToolSpec } from '@millrace/protocol';
 import type { Steps } from '../base/pace.ts';
-import { type ChatTemplate, openChatTemplate } from './chat-template.ts';
 import type { ModelConfig } from './model-config.ts';
-import { openTokenizer, type PartTokenizer, runSteps, type TextPart, type Tokenizer } from './tokenizer.ts';
-import type { ParsedTurn, ToolCallParser } from './tool-calls.ts';
-import { chooseToolParser } from './tool-parsers.ts';
+import { type ChatTemplate, openChatTemplate } from './template/chat-template.ts';
+import { openTokenizer, type PartTokenizer, runSteps, type TextPart, type Tokenizer } from './tokenizer/tokenizer.ts';
+import type { ParsedTurn, ToolCallParser } from './tool-calls/tool-calls.ts';
+import { chooseToolParser } from './tool-calls/tool-parsers.ts';
 
 export interface RenderedMessages {
   readonly tokenIds: Int32Array;

@@ -1,7 +1,7 @@
 // What can be set about the model: its files, how it writes tool calls, and the variables of its chat template.
 
 import { z } from 'zod';
-import { toolParserNames } from './tool-parsers.ts';
+import { toolParserNames } from './tool-calls/tool-parsers.ts';
 
 export const modelConfig = z.strictObject({
   tokenizer: z

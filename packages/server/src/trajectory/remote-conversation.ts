@@ -2,11 +2,11 @@
 
 import { z } from 'zod';
 import { Pace } from '../base/pace.ts';
-import { openChatTemplate } from './chat-template.ts';
 import { type Conversation, type ConversationOptions, exampleParts, joinConversation, joinText, readTemplate } from './conversation.ts';
-import { RemoteTokenizer } from './remote-tokenizer.ts';
-import { openTokenSource, type TokenSource } from './token-source.ts';
-import { chooseToolParser } from './tool-parsers.ts';
+import { openChatTemplate } from './template/chat-template.ts';
+import { RemoteTokenizer } from './tokenizer/remote-tokenizer.ts';
+import { openTokenSource, type TokenSource } from './tokenizer/token-source.ts';
+import { chooseToolParser } from './tool-calls/tool-parsers.ts';
 
 export interface RemoteConversationOptions extends ConversationOptions {
   readonly apiKey?: string | undefined;

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { makeEditorTool } from '../../src/agent/editor-tool.ts';
-import { openBubblewrapDriver } from '../../src/sandbox/bubblewrap.ts';
-import { probeBubblewrap } from '../../src/sandbox/bubblewrap-probe.ts';
+import { openBubblewrapDriver } from '../../src/sandbox/bubblewrap/bubblewrap.ts';
+import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
 
 const probe = await probeBubblewrap();

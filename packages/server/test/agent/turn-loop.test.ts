@@ -7,7 +7,7 @@ import { backendId, limits, sampling } from '@millrace/protocol';
 import { FakeBackend, openFakeTokens, type Policy, qwen3Folder, renderCall, scriptedFaults } from '@millrace/testkit';
 import type { Tool } from '../../src/agent/tool.ts';
 import { type AgentOptions, type AgentTally, runTurns } from '../../src/agent/turn-loop.ts';
-import { BackendPool } from '../../src/inference/pool.ts';
+import { BackendPool } from '../../src/inference/pool/pool.ts';
 import { Session } from '../../src/inference/session.ts';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';

@@ -20,11 +20,11 @@ import { z } from 'zod';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { type App, openApp } from '../../src/http/app.ts';
-import { httpConfig } from '../../src/http/config.ts';
+import { httpConfig } from '../../src/http/request/http-config.ts';
 import { TaskFiles } from '../../src/sampling/task-files.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
 import { EventTail } from '../../src/store/event-tail.ts';
-import { openSqliteStore } from '../../src/store/sqlite.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import type { ClaimedRollout, Ending, Store } from '../../src/store/store.ts';
 
 const never = () => Promise.reject(new Error('no test runs a scenario'));

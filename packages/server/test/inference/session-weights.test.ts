@@ -7,9 +7,9 @@ import { test } from 'node:test';
 import { backendId, type Dialect, RolloutError, sampling } from '@millrace/protocol';
 import { FakeBackend, type FakeBackendOptions, FakeClock, fakeLogprob, openFakeTokens, scriptedFaults } from '@millrace/testkit';
 import { Deadline } from '../../src/base/deadline.ts';
-import type { BackendRecord, Generation } from '../../src/inference/backend.ts';
+import type { BackendRecord, Generation } from '../../src/inference/backends/backend.ts';
 import { PolicyGate } from '../../src/inference/policy-gate.ts';
-import { BackendPool } from '../../src/inference/pool.ts';
+import { BackendPool } from '../../src/inference/pool/pool.ts';
 import { type SampledTurn, Session, type SessionOptions } from '../../src/inference/session.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
 

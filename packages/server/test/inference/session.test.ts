@@ -6,8 +6,8 @@ import { test } from 'node:test';
 import { backendId, RolloutError, sampling } from '@millrace/protocol';
 import { FakeBackend, type FakeBackendOptions, FakeClock, fakeLogprob, openFakeTokens, scriptedFaults } from '@millrace/testkit';
 import { Deadline } from '../../src/base/deadline.ts';
-import type { BackendRecord } from '../../src/inference/backend.ts';
-import { BackendPool } from '../../src/inference/pool.ts';
+import type { BackendRecord } from '../../src/inference/backends/backend.ts';
+import { BackendPool } from '../../src/inference/pool/pool.ts';
 import { Session } from '../../src/inference/session.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
 

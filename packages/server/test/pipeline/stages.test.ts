@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import type { RolloutState, SubmissionInput } from '@millrace/protocol';
 import { processesInSandboxesOf } from '@millrace/testkit';
 import { z } from 'zod';
-import { probeBubblewrap } from '../../src/sandbox/bubblewrap-probe.ts';
+import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
 import { bash, says, shell, toRecord, WorkerBed } from './worker-bed.ts';
 

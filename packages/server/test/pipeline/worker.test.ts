@@ -6,7 +6,7 @@ import { readdir } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { RolloutError } from '@millrace/protocol';
 import { findWrongToken, processesInSandboxesOf } from '@millrace/testkit';
-import { probeBubblewrap } from '../../src/sandbox/bubblewrap-probe.ts';
+import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
 import { bash, finish, says, shell, toRecord, WorkerBed } from './worker-bed.ts';
 
 const probe = await probeBubblewrap();

@@ -8,7 +8,7 @@ import { BatchKeeper } from '../../src/sampling/batch-keeper.ts';
 import { TaskFiles } from '../../src/sampling/task-files.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
 import type { Store } from '../../src/store/store.ts';
-import { openSqliteBed } from '../store/sqlite-bed.ts';
+import { openSqliteBed } from '../store/sqlite/bed.ts';
 
 const never = () => Promise.reject(new Error('no test runs a scenario'));
 const math: Scenario = { name: 'math', task: z.strictObject({ question: z.string(), answer: z.string() }), init: never, evaluate: never };

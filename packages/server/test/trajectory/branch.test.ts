@@ -8,7 +8,7 @@ import { makeRandom, qwen3Folder } from '@millrace/testkit';
 import { appendNext, renderNext } from '../../src/trajectory/branch.ts';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
-import { runSteps } from '../../src/trajectory/tokenizer.ts';
+import { runSteps } from '../../src/trajectory/tokenizer/tokenizer.ts';
 import { alphabet, makeSampled, makeText, tools } from './random-text.ts';
 
 const conversation = await openConversation(qwen3Folder());

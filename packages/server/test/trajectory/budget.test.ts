@@ -6,7 +6,7 @@ import type { Message } from '@millrace/protocol';
 import { makeRandom, modelFolder } from '@millrace/testkit';
 import { chooseAnswerRoom, chooseTurnTokens, cutMiddle, fitAnswers, shareRoom } from '../../src/trajectory/budget.ts';
 import { openConversation } from '../../src/trajectory/conversation.ts';
-import { runSteps } from '../../src/trajectory/tokenizer.ts';
+import { runSteps } from '../../src/trajectory/tokenizer/tokenizer.ts';
 
 test('a turn may sample what it was given or what is left, whichever is less', () => {
   assert.equal(chooseTurnTokens(100, { max_context_tokens: 1000 }, { max_tokens: 50 }), 50);

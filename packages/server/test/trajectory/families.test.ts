@@ -10,7 +10,7 @@ import type { Message, ToolSpec } from '@millrace/protocol';
 import { type ModelFamily, makeRandom, modelFamilies, modelFolder } from '@millrace/testkit';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
-import { toCallId } from '../../src/trajectory/tool-calls.ts';
+import { toCallId } from '../../src/trajectory/tool-calls/tool-calls.ts';
 import { alphabet, appendRandomTurn, makeSampled, makeText, tools } from './random-text.ts';
 
 interface Turn {

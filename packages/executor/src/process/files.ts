@@ -1,0 +1,45 @@
+// Files in and out of the sandbox. Only regular files are read, never more of one than was asked for, and a pipe cannot block it.
+
+import { constants } from 'node:fs';
+import { chmod, mkdir, open, writeFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import type { FileReadParams, FileWriteParams } from '@millrace/protocol';
+import { CallError } from '../wire/call-error.ts';
+import { isUsedUp } from './launch.ts';
+
+/** Whatever cannot be read is not found, and the message says why. */
+export async function readSandboxFile(params: FileReadParams, home: string): Promise<Buffer> {
+  const path = resolve(home, params.path);
+  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error) => {
+    throw new CallError(isUsedUp(error) ? 'limit' : 'not-found', message(error));
+  });
+  const stat = await file.stat();
+  if (!stat.isFile()) throw new CallError('not-found', `${path} is not a regular file`);
+  const tooLarge = (bytes: number) => new CallError('too-large', `${path} has ${bytes} bytes, more than ${params.max_bytes}`);
+  if (stat.size > params.max_bytes) throw tooLarge(stat.size);
+  // One byte more than it may have: the file may be growing, or of a kind that states no size, as in /proc.
+  const chunks: Buffer[] = [];
+  let total = 0;
+  for await (const chunk of file.createReadStream({ end: params.max_bytes, autoClose: false })) {
+    chunks.push(chunk);
+    total += chunk.length;
+  }
+  if (total > params.max_bytes) throw tooLarge(total);
+  return Buffer.concat(chunks);
+}
+
+export async function writeSandboxFile(params: FileWriteParams, content: Buffer, home: string): Promise<void> {
+  const path = resolve(home, params.path);
+  const { O_WRONLY, O_CREAT, O_TRUNC, O_NONBLOCK } = constants;
+  try {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, content, { flag: O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK });
+    await chmod(path, params.mode);
+  } catch (error) {
+    throw new CallError(isUsedUp(error) ? 'limit' : 'failed', message(error));
+  }
+}
+
+function message(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,130 @@
+// One bash on a pseudo-terminal. Its own output goes nowhere, so a prompt or a notice never mixes with a command's; each command
+// gets the terminal as output and nothing as input, and its end is a marker in the same stream.
+
+import { chmodSync, closeSync, constants, openSync, readdirSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { openMarkerScan, renderEndCommand } from '../output/end-marker.ts';
+import { offerToKernel, type ProgramLimits, renderLaunch } from '../process/launch.ts';
+
+export interface BashOptions {
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Where commands are put for bash to read; its folder belongs to the executor. */
+  readonly commandFile: string;
+  readonly limits: ProgramLimits;
+}
+
+/** `alive` is false when bash itself has ended. */
+export interface CommandEnd {
+  readonly alive: boolean;
+  readonly exitCode: number;
+}
+
+export interface Bash {
+  readonly pid: number;
+  hasEnded(): boolean;
+  run(command: Buffer, onOutput: (chunk: Buffer) => void): Promise<CommandEnd>;
+  /** Makes bash say the end again: an interrupt may have thrown away the line that would have said it. */
+  askAgain(): void;
+  /** Resolves when bash has read and done all that came before, signals too. */
+  settle(): Promise<CommandEnd>;
+  cwd(): string | undefined;
+}
+
+interface Running {
+  readonly nonce: string;
+  readonly scan: ReturnType<typeof openMarkerScan>;
+  readonly onOutput: (chunk: Buffer) => void;
+  readonly resolve: (end: CommandEnd) => void;
+}
+
+/** `onLate` gets what arrives while no command runs: the output of background processes. */
+export async function openBash(options: BashOptions, onLate: (chunk: Buffer) => void): Promise<Bash> {
+  const { cwd, env, commandFile } = options;
+  // Loaded late: the executor is ready without it, and the worker need not wait.
+  const { spawn } = await import('@lydell/node-pty');
+  const [file = '', ...args] = renderLaunch(['/bin/bash', '--norc', '--noprofile', '--noediting', '-i'], options.limits);
+  const terminal = spawn(file, args, { name: 'dumb', cols: 200, rows: 50, cwd, env: { ...env }, encoding: null });
+  offerToKernel(terminal.pid);
+  let running: Running | undefined;
+  let last: CommandEnd | undefined;
+
+  function finish(end: CommandEnd): void {
+    running?.resolve(end);
+    running = undefined;
+  }
+  terminal.onExit(({ exitCode, signal }) => {
+    last = { alive: false, exitCode: signal ? 128 + signal : exitCode };
+    finish(last);
+  });
+  terminal.onData((data) => {
+    const chunk = Buffer.from(data); // a Buffer already, since the encoding is null; the types say string
+    if (!running) return onLate(chunk);
+    const { output, end } = running.scan(chunk);
+    if (output.length > 0) running.onOutput(output);
+    if (!end) return;
+    finish({ alive: true, exitCode: end.exitCode });
+    if (end.rest.length > 0) onLate(end.rest);
+  });
+  function type(line: string, onOutput: (chunk: Buffer) => void): Promise<CommandEnd> {
+    return new Promise((resolve) => {
+      if (last) return resolve(last);
+      const nonce = makeNonce();
+      const typed = `${line}; ${renderEndCommand(nonce)}\n`;
+      running = { nonce, scan: openMarkerScan(nonce), onOutput, resolve };
+      terminal.write(typed);
+    });
+  }
+
+  await type(prepare, () => {});
+  return {
+    pid: terminal.pid,
+    hasEnded: () => last !== undefined,
+    async run(command, onOutput) {
+      writeCommand(commandFile, command);
+      return type(` . ${commandFile} </dev/null >/dev/tty 2>&1`, onOutput);
+    },
+    askAgain() {
+      if (running) terminal.write(` ${renderEndCommand(running.nonce)}\n`);
+    },
+    settle: () => type(' :', onLate),
+    cwd: () => readCwd(terminal.pid),
+  };
+}
+
+const prepare = ' stty -echo -onlcr; set +o history +H; PS1= PS2= PROMPT_COMMAND=; exec >/dev/null 2>&1';
+
+/** Unique, not secret: a program that forges an end deceives only its own agent. */
+function makeNonce(): string {
+  return Math.random().toString(36).slice(2, 14).padEnd(12, '0');
+}
+
+/** The agent may have put anything in the file's place: a folder, a link, a pipe that nobody reads; or filled its folder. */
+function writeCommand(file: string, command: Buffer): void {
+  try {
+    writePlainFile(file, command);
+  } catch {
+    chmodSync(dirname(file), 0o700);
+    for (const name of readdirSync(dirname(file))) rmSync(join(dirname(file), name), { recursive: true, force: true });
+    writePlainFile(file, command);
+  }
+}
+
+function writePlainFile(file: string, content: Buffer): void {
+  const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = constants;
+  const descriptor = openSync(file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK, 0o600);
+  try {
+    writeFileSync(descriptor, content);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function readCwd(pid: number): string | undefined {
+  try {
+    const path = readlinkSync(`/proc/${pid}/cwd`);
+    return statSync(path).isDirectory() ? path : undefined;
+  } catch {
+    return undefined; // bash has ended, or its directory is deleted
+  }
+}

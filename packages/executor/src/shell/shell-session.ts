@@ -1,0 +1,117 @@
+// The persistent shell: one command at a time, state kept from command to command. Whatever a command does to the shell, the
+// next command finds a working one, in the last working directory that still exists.
+
+import { accessSync, constants } from 'node:fs';
+import type { ShellRunReply } from '@millrace/protocol';
+import { typedEcho } from '../output/end-marker.ts';
+import { type KeptOutput, openOutputCap } from '../output/output.ts';
+import { renderOutput } from '../output/render.ts';
+import { killEverything, type ProgramLimits } from '../process/launch.ts';
+import { CallError } from '../wire/call-error.ts';
+import { type Bash, type CommandEnd, openBash } from './bash.ts';
+import { openStopper, settleBash, stepsForBash } from './stop.ts';
+
+export interface ShellOptions {
+  readonly home: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly commandFile: string;
+  readonly limits: ProgramLimits;
+}
+
+export interface RunOptions {
+  readonly timeoutMs: number;
+  readonly capBytes: number;
+  readonly signal: AbortSignal;
+}
+
+export interface ShellRun {
+  readonly reply: ShellRunReply;
+  readonly output: string;
+}
+
+/** How much of what background processes write between two commands is kept for the second. */
+const lateCap = 8192;
+
+export class ShellSession {
+  readonly #options: ShellOptions;
+  #bash: Promise<Bash | undefined>;
+  #turn: Promise<unknown> = Promise.resolve();
+  #cwd: string;
+  #late: Buffer = Buffer.alloc(0);
+
+  constructor(options: ShellOptions) {
+    this.#options = options;
+    this.#cwd = options.home;
+    this.#bash = this.#open();
+  }
+
+  /** Calls made while a command runs wait for it; their time begins when they do. */
+  run(command: Buffer, options: RunOptions): Promise<ShellRun> {
+    const run = this.#turn.then(() => this.#run(command, options));
+    this.#turn = run.catch(() => {}); // the caller of that run hears of it
+    return run;
+  }
+
+  /** Answers nothing where none could be opened: the next command tries again. */
+  async #open(): Promise<Bash | undefined> {
+    const { env, home, commandFile, limits } = this.#options;
+    const late = (chunk: Buffer) => {
+      this.#late = Buffer.concat([this.#late, chunk]).subarray(-lateCap);
+    };
+    if (!isUsable(this.#cwd)) this.#cwd = home;
+    return openBash({ cwd: this.#cwd, env, commandFile, limits }, late).catch(() => undefined);
+  }
+
+  async #ready(): Promise<Bash> {
+    const bash = await this.#bash;
+    if (bash && !bash.hasEnded()) return bash;
+    this.#bash = this.#open();
+    const next = (await this.#bash) ?? (await this.#openByForce());
+    this.#late = Buffer.from('[the shell was killed between two commands; this is a new one]\n');
+    return next;
+  }
+
+  /** Whatever the agent has running has used up what a shell needs, and goes. */
+  async #openByForce(): Promise<Bash> {
+    killEverything();
+    this.#bash = this.#open();
+    const bash = await this.#bash;
+    if (!bash) throw new CallError('limit', 'no shell can be started: the processes or the memory of this sandbox are used up');
+    return bash;
+  }
+
+  async #run(command: Buffer, options: RunOptions): Promise<ShellRun> {
+    const startMs = performance.now();
+    const output = openOutputCap(options.capBytes);
+    const bash = await this.#ready();
+    if (options.signal.aborted) return toRun(output.end(), { end: 'cancelled', exit_code: null, cwd: this.#cwd, ms: 0 });
+    output.push(this.#late);
+    this.#late = Buffer.alloc(0);
+    const stopper = openStopper(stepsForBash(bash), options);
+    const end = await bash.run(command, output.push).finally(stopper.close);
+    const { alive } = end.alive && stopper.reason() ? await settleBash(bash) : end;
+    if (alive) this.#cwd = bash.cwd() ?? this.#cwd;
+    else this.#bash = this.#open();
+    const reply = { end: toEnd(end, stopper.reason()), exit_code: end.exitCode, cwd: this.#cwd, ms: performance.now() - startMs };
+    return toRun(output.end(), reply);
+  }
+}
+
+function isUsable(directory: string): boolean {
+  try {
+    accessSync(directory, constants.X_OK);
+    return true;
+  } catch {
+    return false; // deleted or closed: the shell begins at home
+  }
+}
+
+function toEnd(end: CommandEnd, reason: 'timeout' | 'cancelled' | undefined): ShellRunReply['end'] {
+  if (reason === 'cancelled') return 'cancelled';
+  if (end.alive) return reason ?? 'exited';
+  return reason === 'timeout' ? 'shell-killed' : 'shell-exited';
+}
+
+function toRun(kept: KeptOutput, reply: Omit<ShellRunReply, 'total_bytes' | 'cut_bytes'>): ShellRun {
+  return { reply: { ...reply, total_bytes: kept.totalBytes, cut_bytes: kept.cutBytes }, output: renderOutput(kept).replace(typedEcho, '') };
+}

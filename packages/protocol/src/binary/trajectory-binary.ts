@@ -1,0 +1,99 @@
+// The compact form of a trajectory: a JSON head with everything but the numbers, then all ids as int32, then all logprobs
+// as float32, then all routed experts as bytes or pairs of them, little-endian. Writing and reading it is exact, bit for bit.
+
+import { z } from 'zod';
+import { type RoutedExperts, type Segment, segmentHead, type Trajectory, toolSpec } from '../trajectory.ts';
+
+export const trajectoryMediaType = 'application/vnd.millrace.trajectory';
+
+const magic = 0x4d52_5431; // "MRT1"
+
+const expertsHead = z.object({
+  from: z.int().min(0),
+  shape: z.array(z.int()),
+  width: z.union([z.literal(1), z.literal(2)]),
+  count: z.int().min(0),
+});
+
+const binaryHead = z.object({
+  rollout_id: z.string(),
+  attempt: z.int(),
+  model: z.string(),
+  tools: z.array(toolSpec),
+  segments: z.array(segmentHead.extend({ ids: z.int().min(0), logprobs: z.int().min(0), experts: expertsHead.optional() })),
+});
+
+export function toBinary(trajectory: Trajectory): Buffer {
+  const { segments } = trajectory;
+  const head = Buffer.from(
+    JSON.stringify({
+      rollout_id: trajectory.rolloutId,
+      attempt: trajectory.attempt,
+      model: trajectory.model,
+      tools: trajectory.tools,
+      segments: segments.map(({ tokenIds, logprobs, routedExperts, ...rest }) => ({
+        ...rest,
+        ids: tokenIds.length,
+        logprobs: logprobs.length,
+        ...(routedExperts ? { experts: toExpertsHead(routedExperts) } : {}),
+      })),
+    }),
+  );
+  const padded = Math.ceil((8 + head.length) / 4) * 4;
+  const idCount = sum(segments.map((segment) => segment.tokenIds.length));
+  const logprobCount = sum(segments.map((segment) => segment.logprobs.length));
+  const experts = segments.flatMap(({ routedExperts }) => (routedExperts ? [routedExperts.ids] : []));
+  const buffer = Buffer.alloc(padded + 4 * (idCount + logprobCount) + sum(experts.map(({ byteLength }) => byteLength)));
+  buffer.writeUInt32BE(magic, 0);
+  buffer.writeUInt32LE(head.length, 4);
+  head.copy(buffer, 8);
+  let at = padded;
+  for (const numbers of [...segments.map((s) => s.tokenIds), ...segments.map((s) => s.logprobs), ...experts]) {
+    Buffer.from(numbers.buffer, numbers.byteOffset, numbers.byteLength).copy(buffer, at);
+    at += numbers.byteLength;
+  }
+  return buffer;
+}
+
+/** Throws an Error that says what was seen when the bytes are not a whole trajectory. */
+export function fromBinary(buffer: Buffer): Trajectory {
+  if (buffer.length < 8 || buffer.readUInt32BE(0) !== magic) throw new Error('not a trajectory: the first bytes are not MRT1');
+  const headLength = buffer.readUInt32LE(4);
+  const head = binaryHead.parse(JSON.parse(buffer.toString('utf8', 8, 8 + headLength)));
+  // The numbers are copied out, because a Buffer's offset in its pool need not be a multiple of four.
+  const numbers = new Uint8Array(buffer.subarray(Math.ceil((8 + headLength) / 4) * 4));
+  const idCount = sum(head.segments.map((segment) => segment.ids));
+  const expertsStart = 4 * (idCount + sum(head.segments.map((segment) => segment.logprobs)));
+  const wanted = expertsStart + sum(head.segments.map(({ experts }) => (experts ? experts.width * experts.count : 0)));
+  if (numbers.byteLength !== wanted) throw new Error(`trajectory cut short: ${numbers.byteLength} bytes of numbers, ${wanted} announced`);
+  let idAt = 0;
+  let logprobAt = 4 * idCount;
+  let expertsAt = expertsStart;
+  const segments: Segment[] = head.segments.map(({ ids, logprobs, experts, ...rest }) => {
+    const segment = {
+      ...rest,
+      tokenIds: new Int32Array(numbers.buffer, idAt, ids),
+      logprobs: new Float32Array(numbers.buffer, logprobAt, logprobs),
+      ...(experts ? { routedExperts: toExperts(experts, numbers.subarray(expertsAt, expertsAt + experts.width * experts.count)) } : {}),
+    };
+    expertsAt += experts ? experts.width * experts.count : 0;
+    idAt += 4 * ids;
+    logprobAt += 4 * logprobs;
+    return segment;
+  });
+  return { rolloutId: head.rollout_id, attempt: head.attempt, model: head.model, tools: head.tools, segments };
+}
+
+function toExpertsHead({ from, shape, ids }: RoutedExperts): z.infer<typeof expertsHead> {
+  return { from, shape: [...shape], width: ids instanceof Uint8Array ? 1 : 2, count: ids.length };
+}
+
+/** Copied, since pairs of bytes need not begin at an even place. */
+function toExperts({ from, shape, width }: z.infer<typeof expertsHead>, bytes: Uint8Array): RoutedExperts {
+  const own = bytes.slice();
+  return { from, shape, ids: width === 1 ? own : new Uint16Array(own.buffer) };
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

@@ -1,0 +1,234 @@
+// The routes of the HTTP API as one table: the service registers it, the OpenAPI document is made from it, and clients take
+// their paths from it. A route that is not here does not exist.
+
+import { z } from 'zod';
+import { backendList, backendView, joinRequest } from '../backend.ts';
+import { trajectoryMediaType } from '../binary/trajectory-binary.ts';
+import { backendId, groupId, rolloutId } from '../ids.ts';
+import { cancelReply, rolloutList, rolloutStates, rolloutView, submitReply, submitRequest } from '../rollout.ts';
+import { trajectoryView } from '../trajectory.ts';
+import { serviceStatus } from '../worker.ts';
+import { batchRoutes } from './batch-routes.ts';
+import { policyRoutes } from './policy-routes.ts';
+import { llmServerRequest, processReply, processRequest, prorlCancelRequest, prorlReply, prorlStatus } from './prorl.ts';
+import { bodyErrors, intakeErrors, json, mostListed, type Route, waitQuery } from './route.ts';
+
+export const leaveReply = z.object({ id: backendId });
+export const healthReply = z.object({ status: z.literal('ok') });
+
+const rolloutParams = z.strictObject({ id: rolloutId });
+const backendParams = z.strictObject({ id: backendId });
+
+export const routes = {
+  submitRollouts: {
+    method: 'POST',
+    path: '/v1/rollouts',
+    tag: 'rollouts',
+    summary: 'Submit rollouts: all or none. A repeated id with the same content changes nothing.',
+    body: submitRequest,
+    replies: { 200: json('Accepted, in the order given.', submitReply) },
+    errors: ['unknown-scenario', 'task-invalid', 'conflict', ...intakeErrors],
+  },
+  listRollouts: {
+    method: 'GET',
+    path: '/v1/rollouts',
+    tag: 'rollouts',
+    summary: 'List rollouts in the order of submission.',
+    query: z.strictObject({
+      state: z.enum(rolloutStates).optional(),
+      group: groupId.optional(),
+      scenario: z.string().min(1).max(128).optional(),
+      after: z.string().min(1).max(128).optional().describe('The `next` of the page before.'),
+      limit: z.coerce.number().int().min(1).max(mostListed).default(100),
+    }),
+    replies: { 200: json('One page.', rolloutList) },
+    errors: [],
+  },
+  getRollout: {
+    method: 'GET',
+    path: '/v1/rollouts/{id}',
+    tag: 'rollouts',
+    summary: 'One rollout: its state and, once it has ended, its result.',
+    params: rolloutParams,
+    query: waitQuery('its end'),
+    replies: { 200: json('The rollout as it stands.', rolloutView) },
+    errors: ['not-found'],
+  },
+  getTrajectory: {
+    method: 'GET',
+    path: '/v1/rollouts/{id}/trajectory',
+    tag: 'rollouts',
+    summary: 'The token-exact record of a rollout that has ended.',
+    params: rolloutParams,
+    replies: {
+      200: {
+        description: 'The trajectory, in the form that Accept asks for.',
+        content: { 'application/json': trajectoryView, [trajectoryMediaType]: 'binary' },
+      },
+    },
+    errors: ['not-found', 'not-acceptable'],
+  },
+  cancelRollout: {
+    method: 'DELETE',
+    path: '/v1/rollouts/{id}',
+    tag: 'rollouts',
+    summary: 'Cancel a rollout, also before its submission arrives.',
+    params: rolloutParams,
+    replies: { 200: json('What became of it.', cancelReply) },
+    errors: [],
+  },
+  ...batchRoutes,
+  joinBackend: {
+    method: 'POST',
+    path: '/v1/backends',
+    tag: 'backends',
+    summary: 'Add a backend, or change the record of a known one.',
+    body: joinRequest,
+    replies: { 200: json('The backend.', backendView) },
+    errors: [...bodyErrors],
+  },
+  listBackends: {
+    method: 'GET',
+    path: '/v1/backends',
+    tag: 'backends',
+    summary: 'All backends, with what runs on each.',
+    replies: { 200: json('The backends.', backendList) },
+    errors: [],
+  },
+  leaveBackend: {
+    method: 'DELETE',
+    path: '/v1/backends/{id}',
+    tag: 'backends',
+    summary: 'Remove a backend at once.',
+    params: backendParams,
+    replies: { 200: json('It is gone.', leaveReply) },
+    errors: ['not-found'],
+  },
+  drainBackend: {
+    method: 'POST',
+    path: '/v1/backends/{id}/drain',
+    tag: 'backends',
+    summary: 'Give a backend no new rollouts.',
+    params: backendParams,
+    replies: { 200: json('The backend.', backendView) },
+    errors: ['not-found'],
+  },
+  ...policyRoutes,
+  readEvents: {
+    method: 'GET',
+    path: '/v1/events',
+    tag: 'service',
+    summary: 'The event log as server-sent events; a Last-Event-ID header goes before `after`.',
+    query: z.strictObject({ after: z.coerce.number().int().min(0).optional().describe('The last id already seen; absent: from now on.') }),
+    replies: {
+      200: { description: 'Each has its id, its kind as `event`, and itself as `data`.', content: { 'text/event-stream': 'text' } },
+    },
+    errors: ['not-running'],
+  },
+  getStatus: {
+    method: 'GET',
+    path: '/v1/status',
+    tag: 'service',
+    summary: 'Rollouts by state, workers and backends; at most a second old.',
+    replies: { 200: json('The service.', serviceStatus) },
+    errors: [],
+  },
+  getHealth: {
+    method: 'GET',
+    path: '/healthz',
+    tag: 'service',
+    summary: 'The process answers. Needs no key.',
+    replies: { 200: json('It does.', healthReply) },
+    errors: [],
+  },
+  getReadiness: {
+    method: 'GET',
+    path: '/readyz',
+    tag: 'service',
+    summary: 'Whether submissions would be worked on; `details.missing` says what is not there.',
+    replies: { 200: json('Ready.', healthReply) },
+    errors: ['not-running'],
+  },
+  getMetrics: {
+    method: 'GET',
+    path: '/metrics',
+    tag: 'service',
+    summary: 'Metrics in the Prometheus text format.',
+    replies: { 200: { description: 'The metrics.', content: { 'text/plain': 'text' } } },
+    errors: [],
+  },
+  getOpenapi: {
+    method: 'GET',
+    path: '/openapi.json',
+    tag: 'service',
+    summary: 'This document.',
+    replies: { 200: json('OpenAPI 3.1.', z.record(z.string(), z.unknown())) },
+    errors: [],
+  },
+  prorlStart: {
+    method: 'POST',
+    path: '/start',
+    tag: 'prorl',
+    summary: 'Open /process.',
+    replies: { 200: json('Started.', prorlReply) },
+    errors: [],
+  },
+  prorlStop: {
+    method: 'POST',
+    path: '/stop',
+    tag: 'prorl',
+    summary: 'Close /process and cancel what came through it.',
+    replies: { 200: json('Stopped.', prorlReply) },
+    errors: ['not-running'],
+  },
+  prorlStatus: {
+    method: 'GET',
+    path: '/status',
+    tag: 'prorl',
+    summary: 'How much waits and works in each stage.',
+    replies: { 200: json('The counts.', prorlStatus) },
+    errors: ['not-running'],
+  },
+  prorlProcess: {
+    method: 'POST',
+    path: '/process',
+    tag: 'prorl',
+    summary: 'Run one rollout and answer at its end. A caller that hangs up cancels it.',
+    body: processRequest,
+    replies: { 200: json('How it ended, well or not.', processReply) },
+    errors: ['unknown-scenario', 'task-invalid', ...intakeErrors],
+  },
+  prorlCancel: {
+    method: 'POST',
+    path: '/cancel',
+    tag: 'prorl',
+    summary: 'Cancel a job, known or not.',
+    body: prorlCancelRequest,
+    replies: { 200: json('Asked.', prorlReply) },
+    errors: [...bodyErrors],
+  },
+  prorlAddServer: {
+    method: 'POST',
+    path: '/add_llm_server',
+    tag: 'prorl',
+    summary: 'Add a backend by its address.',
+    body: llmServerRequest,
+    replies: { 200: json('Added, or known already.', prorlReply) },
+    errors: [...bodyErrors],
+  },
+  prorlClearServers: {
+    method: 'POST',
+    path: '/clear_llm_server',
+    tag: 'prorl',
+    summary: 'Remove all backends. Rollouts wait for the next one.',
+    replies: { 200: json('Removed.', prorlReply) },
+    errors: [],
+  },
+} as const satisfies Record<string, Route>;
+
+export type RouteName = keyof typeof routes;
+
+/** Fills the `{name}` places of a path. */
+export function toPath(path: string, params: Readonly<Record<string, string>> = {}): string {
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
+}

@@ -1,0 +1,33 @@
+// A backend as the store keeps it, as the wire shows it.
+
+import type { BackendView } from '@millrace/protocol';
+import type { BackendRecord } from '../../inference/backends/backend.ts';
+import { logprobsOf } from '../../inference/backends/logprobs.ts';
+import type { BackendLoad } from '../../inference/pool/placements.ts';
+import { toTime } from '../../store/rollout-view.ts';
+import type { WorkerRecord } from '../../store/store.ts';
+
+/** The key stays inside. `workers` are the live ones. */
+export function toBackendView(backend: BackendRecord, now: BackendsNow): BackendView {
+  const { id, url, dialect, model, policyVersion, state, health } = backend;
+  const load = now.loads.find((one) => one.id === id);
+  return {
+    id,
+    url,
+    dialect,
+    model: model ?? null,
+    policy_version: policyVersion,
+    logprobs_mode: logprobsOf(backend),
+    state,
+    health: health?.brokenAtMs === undefined ? 'ok' : 'broken',
+    last_error: health ? { message: health.error, at: toTime(health.errorAtMs) } : null,
+    in_flight: load?.inFlight ?? 0,
+    calls: now.workers.reduce((total, { report }) => total + (report?.calls?.[id] ?? 0), 0),
+    tokens: load?.tokens ?? 0,
+  };
+}
+
+export interface BackendsNow {
+  readonly loads: readonly BackendLoad[];
+  readonly workers: readonly WorkerRecord[];
+}

@@ -1,0 +1,85 @@
+// Callers that wait for a rollout's end or for news of a batch, by its id, or for the policy to change. An event wakes them; nobody
+// polls, and whoever hangs up is forgotten.
+
+import type { BatchId, Event, RolloutId } from '@millrace/protocol';
+import type { Clock } from '../../base/clock.ts';
+
+export interface Watch extends Disposable {
+  /** Resolves at the event waited for, after `ms`, when the signal aborts or when the service drains, whichever is first. */
+  until(options: { readonly ms?: number; readonly signal: AbortSignal }): Promise<void>;
+}
+
+/** No rollout's id begins so. */
+const policyKey = '/policy';
+
+export class EndWaiters {
+  readonly #clock: Clock;
+  readonly #byId = new Map<string, Set<() => void>>();
+  #closed = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  /** Ends that come after this call are seen by `until`, so the state is to be read between the two. */
+  watch(id: RolloutId): Watch {
+    return this.#watch(id);
+  }
+
+  watchPolicy(): Watch {
+    return this.#watch(policyKey);
+  }
+
+  /** A group was delivered, or the batch has ended. */
+  watchBatch(id: BatchId): Watch {
+    return this.#watch(batchKey(id));
+  }
+
+  #watch(id: string): Watch {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiting = this.#byId.get(id) ?? new Set();
+    this.#byId.set(id, waiting.add(resolve));
+    if (this.#closed) resolve();
+    return {
+      until: async ({ ms, signal }) => {
+        if (signal.aborted) return;
+        const stopTimer = ms === undefined ? undefined : this.#clock.after(ms, resolve);
+        signal.addEventListener('abort', () => resolve(), { once: true });
+        await promise;
+        stopTimer?.();
+      },
+      [Symbol.dispose]: () => {
+        waiting.delete(resolve);
+        if (waiting.size === 0 && this.#byId.get(id) === waiting) this.#byId.delete(id);
+      },
+    };
+  }
+
+  push(events: readonly Event[]): void {
+    for (const event of events) {
+      const key = keyOf(event);
+      if (key !== undefined) for (const wake of this.#byId.get(key) ?? []) wake();
+    }
+  }
+
+  /** Wakes everyone, and lets nobody wait from here on. */
+  close(): void {
+    this.#closed = true;
+    for (const waiting of this.#byId.values()) for (const wake of waiting) wake();
+  }
+}
+
+function keyOf({ kind, rollout_id, data }: Event): string | undefined {
+  if (kind === 'rollout-end') return rollout_id;
+  if (kind === 'policy-pause' || kind === 'policy-resume') return policyKey;
+  return kind === 'batch-end' || kind === 'group-end' ? batchKey(String(data.batch)) : undefined;
+}
+
+/** No id of a rollout has a slash. */
+function batchKey(id: string): string {
+  return `batch/${id}`;
+}

@@ -1,0 +1,100 @@
+// The event log as server-sent events for any number of readers. The newest events are kept, rendered once, for readers that
+// keep up; one that falls behind reads the store page by page at its own pace, so its slowness costs no memory here.
+
+import type { Event } from '@millrace/protocol';
+import type { Clock } from '../../base/clock.ts';
+import type { Store } from '../../store/store.ts';
+
+const mostKept = 4096;
+const pageSize = 500;
+const heartbeatMs = 15_000;
+
+interface Page {
+  readonly text: string;
+  readonly last: number;
+}
+
+export class EventFeed {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #wakers = new Set<() => void>();
+  #kept: { readonly id: number; readonly text: string }[] = [];
+  /** Every event above it is kept; absent before the first event. */
+  #keptFrom: number | undefined;
+  #newest = 0;
+  #closed = false;
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  push(events: readonly Event[]): void {
+    const first = events[0];
+    if (first === undefined) return;
+    this.#keptFrom ??= first.id - 1;
+    for (const event of events) {
+      this.#kept.push({ id: event.id, text: render(event) });
+      this.#newest = event.id;
+    }
+    const dropped = this.#kept.length > mostKept ? this.#kept.splice(0, this.#kept.length - mostKept / 2) : [];
+    this.#keptFrom = dropped.at(-1)?.id ?? this.#keptFrom;
+    this.#wakeAll();
+  }
+
+  /** Ends every stream soon. */
+  close(): void {
+    this.#closed = true;
+    this.#wakeAll();
+  }
+
+  /** What came after the id `after`, for ever, until the signal aborts or the feed is closed. */
+  async *stream(after: number, signal: AbortSignal): AsyncGenerator<string> {
+    yield ': open\n\n';
+    let position = after;
+    while (!signal.aborted && !this.#closed) {
+      const page = this.#recent(position) ?? (await this.#stored(position));
+      position = page.last;
+      if (page.text !== '') yield page.text;
+      else if ((await this.#change(position, signal)) === 'none') yield ': alive\n\n';
+    }
+  }
+
+  #recent(after: number): Page | undefined {
+    if (this.#keptFrom === undefined || after < this.#keptFrom) return undefined;
+    if (after >= this.#newest) return { text: '', last: after };
+    let start = this.#kept.length;
+    while ((this.#kept[start - 1]?.id ?? 0) > after) start -= 1;
+    const page = this.#kept.slice(start, start + pageSize);
+    return { text: page.map(({ text }) => text).join(''), last: page.at(-1)?.id ?? after };
+  }
+
+  async #stored(after: number): Promise<Page> {
+    const newest = this.#newest;
+    const { events, last } = await this.#store.events(after, { limit: pageSize });
+    // An empty page below the newest event means that retention has deleted what was there.
+    return { text: events.map(render).join(''), last: events.length === 0 ? Math.max(last, newest) : last };
+  }
+
+  async #change(after: number, signal: AbortSignal): Promise<'some' | 'none'> {
+    if (this.#newest > after || signal.aborted || this.#closed) return 'some';
+    const { promise, resolve } = Promise.withResolvers<'some' | 'none'>();
+    const wake = () => resolve('some');
+    this.#wakers.add(wake);
+    signal.addEventListener('abort', wake, { once: true });
+    const stopTimer = this.#clock.after(heartbeatMs, () => resolve('none'));
+    const change = await promise;
+    stopTimer();
+    signal.removeEventListener('abort', wake);
+    this.#wakers.delete(wake);
+    return change;
+  }
+
+  #wakeAll(): void {
+    for (const wake of this.#wakers) wake();
+  }
+}
+
+function render(event: Event): string {
+  return `id: ${event.id}\nevent: ${event.kind}\ndata: ${JSON.stringify(event)}\n\n`;
+}

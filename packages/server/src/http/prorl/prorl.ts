@@ -1,0 +1,203 @@
+// ProRL Agent's seven routes, so that its unchanged clients work. They are a thin front: what comes in is an ordinary
+// rollout, durable and listed like any other.
+
+import { randomUUID } from 'node:crypto';
+import {
+  isTerminal,
+  joinRequest,
+  limits,
+  messageOf,
+  type ProcessReply,
+  type ProcessRequest,
+  RolloutError,
+  type RolloutId,
+  routes,
+  type Submission,
+  sampling,
+} from '@millrace/protocol';
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { type Context, closedSignal, tombstoneMs } from '../context/context.ts';
+import { checkIntake, checkTask, submitAll, toNewRollout, toRolloutId, unknownScenario } from '../intake/intake.ts';
+import { check } from '../request/check.ts';
+import { sendError, toAnswer } from '../request/errors.ts';
+import { type Input, mount } from '../request/mount.ts';
+import { toNewBackend } from '../routes/backend-routes.ts';
+import { waitForEnd } from '../routes/rollout-routes.ts';
+import { toBackendUrl, toProcessReply, toProrlStatus, toScenarioName, toSettings, toTask, toWantedId } from './prorl-mapping.ts';
+
+/** One /process call that waits. */
+interface Job {
+  readonly name: string | undefined;
+  id?: RolloutId;
+  cancelled: boolean;
+}
+
+class Front {
+  readonly #context: Context;
+  readonly #jobs = new Set<Job>();
+  #running = false;
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  start(): void {
+    if (this.#running) throw new RolloutError('bad-request', 'Server is already running');
+    this.#running = true;
+  }
+
+  async stop(): Promise<void> {
+    this.checkRunning();
+    this.#running = false;
+    await this.#cancelAll([...this.#jobs]);
+  }
+
+  checkRunning(): void {
+    if (!this.#running) throw new RolloutError('not-running', 'Server is not running. Please start the server first.');
+  }
+
+  get pending(): number {
+    return this.#jobs.size;
+  }
+
+  async process(request: ProcessRequest, signal: AbortSignal): Promise<ProcessReply> {
+    this.checkRunning();
+    checkIntake(this.#context);
+    const submission = await toSubmission(request, this.#context);
+    const wanted = toWantedId(request);
+    const job: Job = { name: wanted, cancelled: false };
+    this.#jobs.add(job);
+    try {
+      const id = await this.#submit(submission, wanted);
+      job.id = id;
+      if (job.cancelled) await this.#cancel(job);
+      return await this.#finish(request, id, signal);
+    } finally {
+      this.#jobs.delete(job);
+    }
+  }
+
+  /** Also before it arrives. */
+  async cancel(name: string): Promise<void> {
+    const wanted = toWantedId({ job_id: name, instance: {}, sampling_params: {} });
+    const jobs = [...this.#jobs].filter((job) => job.name === wanted);
+    if (jobs.length > 0) return this.#cancelAll(jobs);
+    if (wanted !== undefined) await this.#context.store.cancel(toRolloutId(wanted), { tombstoneMs });
+  }
+
+  /** A second call for the same instance runs again, as the original does: under an id of its own. */
+  async #submit(submission: Omit<Submission, 'id'>, wanted: string | undefined): Promise<RolloutId> {
+    const fresh = () => toRolloutId(wanted === undefined ? `r-${randomUUID()}` : `${wanted.slice(0, 80)}.${randomUUID()}`);
+    for (const id of wanted === undefined ? [fresh()] : [toRolloutId(wanted), fresh()]) {
+      const created = await this.#tryCreate(id, submission);
+      if (created) return id;
+    }
+    throw new RolloutError('internal', 'a random id was taken already');
+  }
+
+  async #tryCreate(id: RolloutId, submission: Omit<Submission, 'id'>): Promise<boolean> {
+    try {
+      const { rollouts } = await submitAll([toNewRollout(id, submission)], this.#context);
+      return rollouts[0]?.created === true;
+    } catch (error) {
+      if (error instanceof RolloutError && error.code === 'conflict') return false;
+      throw error;
+    }
+  }
+
+  async #finish({ instance }: ProcessRequest, id: RolloutId, signal: AbortSignal): Promise<ProcessReply> {
+    const { store } = this.#context;
+    const record = await waitForEnd(id, { signal }, this.#context);
+    if (record !== undefined && isTerminal(record.state)) return toProcessReply(instance, record, await store.trajectory(id));
+    // Nobody waits for it any more: the caller hung up, or the service shuts down.
+    await store.cancel(id, { tombstoneMs });
+    throw new RolloutError('not-running', `rollout ${id} was cancelled: its caller was gone, or the service is shutting down`);
+  }
+
+  async #cancelAll(jobs: readonly Job[]): Promise<void> {
+    await Promise.all(jobs.map((job) => this.#cancel(job)));
+  }
+
+  async #cancel(job: Job): Promise<void> {
+    job.cancelled = true;
+    if (job.id !== undefined) await this.#context.store.cancel(job.id, { tombstoneMs });
+  }
+}
+
+export function mountProrl(app: FastifyInstance, context: Context): void {
+  const front = new Front(context);
+  app.register(async (scope) => {
+    scope.setErrorHandler((error, request, reply) => {
+      const answer = toAnswer(error, context.log, request);
+      return sendError(reply, answer, { detail: answer.message });
+    });
+    mountControl(scope, front, context);
+    mount(scope, routes.prorlProcess, ({ body, reply }: Input<typeof routes.prorlProcess>) => front.process(body, closedSignal(reply)));
+    mount(scope, routes.prorlCancel, async ({ body: { job_id } }) => {
+      await front.cancel(job_id);
+      return { status: `Cancel requested for job ${job_id}` };
+    });
+  });
+}
+
+function mountControl(app: FastifyInstance, front: Front, context: Context): void {
+  mount(app, routes.prorlStart, () => {
+    front.start();
+    return { status: 'Server started successfully' };
+  });
+  mount(app, routes.prorlStop, async () => {
+    await front.stop();
+    return { status: 'Server stopped successfully' };
+  });
+  mount(app, routes.prorlStatus, async () => {
+    front.checkRunning();
+    return toProrlStatus(await context.status.read(), front.pending);
+  });
+  mount(app, routes.prorlAddServer, async ({ body: { address } }) => ({ status: await addServer(address, context) }));
+  mount(app, routes.prorlClearServers, async () => {
+    await context.store.clearBackends();
+    return { status: 'Cleared all LLM server addresses' };
+  });
+}
+
+async function addServer(address: string, { store }: Context): Promise<string> {
+  const join = await check(
+    joinRequest.pick({ url: true, dialect: true, logprobs_mode: true }),
+    { url: toBackendUrl(address) },
+    { at: ['address'] },
+  );
+  const backend = toNewBackend(join);
+  const known = (await store.backends()).some(
+    ({ id, state, health }) => id === backend.id && state === 'up' && health?.brokenAtMs === undefined,
+  );
+  if (!known) await store.joinBackend(backend);
+  return known ? `LLM server address is known already: ${address}` : `Added LLM server address: ${address}`;
+}
+
+async function toSubmission({ instance, sampling_params }: ProcessRequest, { scenarios }: Context): Promise<Omit<Submission, 'id'>> {
+  const name = toScenarioName(instance);
+  const scenario = scenarios.get(name);
+  if (scenario === undefined) throw unknownScenario('instance.data_source', name, scenarios);
+  const settings = toSettings(sampling_params);
+  const task = await check(
+    z.record(z.string(), z.unknown()),
+    tryTask(() => toTask(scenario, instance)),
+    { at: ['instance'], code: 'task-invalid' },
+  );
+  await checkTask(scenario, task, ['instance']);
+  return {
+    scenario: scenario.name,
+    task,
+    sampling: await check(sampling, settings.sampling, { at: ['sampling_params'] }),
+    limits: await check(limits, settings.limits, { at: ['sampling_params'] }),
+  };
+}
+
+function tryTask(make: () => unknown): unknown {
+  try {
+    return make();
+  } catch (error) {
+    throw new RolloutError('task-invalid', `instance: ${messageOf(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,82 @@
+// Every error leaves as one shape from one table. What was not expected is logged whole and answered without its inside.
+
+import type { Socket } from 'node:net';
+import { type ErrorCode, RolloutError, type Route, routes, toErrorBody } from '@millrace/protocol';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Log } from '../../base/log.ts';
+
+/** What the framework refuses before a handler sees it. */
+const frameworkCodes: Readonly<Record<string, ErrorCode>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'body-too-large',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported-media-type',
+};
+
+export function toAnswer(error: unknown, log: Log, request: FastifyRequest): RolloutError {
+  if (error instanceof RolloutError) return error;
+  const { code, statusCode } = error instanceof Error ? fromFramework(error) : {};
+  const known = code === undefined ? undefined : frameworkCodes[code];
+  const message = error instanceof Error ? error.message : '';
+  if (known !== undefined) return new RolloutError(known, message);
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) return new RolloutError('bad-request', message);
+  log.error('request-fail', { method: request.method, route: request.routeOptions.url, request_id: request.id, error: toText(error) });
+  return new RolloutError('internal', `the service failed on this request; its log says why under request_id ${request.id}`);
+}
+
+export function sendError(reply: FastifyReply, error: RolloutError, extra: Readonly<Record<string, unknown>> = {}): FastifyReply {
+  const retryMs = error.details?.retry_after_ms;
+  if (typeof retryMs === 'number') reply.header('retry-after', Math.ceil(retryMs / 1000));
+  if (error.code === 'unauthorized') reply.header('www-authenticate', 'Bearer');
+  return reply
+    .status(error.status)
+    .type('application/json')
+    .send({ ...extra, ...toErrorBody(error) });
+}
+
+/** A path that exists under another method is told apart from one that does not exist. */
+export function answerUnknown(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const path = request.url.replace(/\?.*/s, '');
+  const table: readonly Route[] = Object.values(routes);
+  const allowed = table.filter((route) => matches(route.path, path)).map((route) => route.method);
+  if (allowed.length === 0) return sendError(reply, new RolloutError('not-found', `no such route: ${request.method} ${cut(path)}`));
+  reply.header('allow', allowed.join(', '));
+  return sendError(reply, new RolloutError('method-not-allowed', `${cut(path)} answers ${allowed.join(', ')}, not ${request.method}`));
+}
+
+/** For bytes that never became a request. */
+export function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const late = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
+  const answer = late
+    ? new RolloutError('request-timeout', 'the request did not arrive in time')
+    : new RolloutError('bad-request', 'not an HTTP request');
+  const body = JSON.stringify(toErrorBody(answer));
+  const head = [
+    `HTTP/1.1 ${answer.status} ${late ? 'Request Timeout' : 'Bad Request'}`,
+    'content-type: application/json',
+    'connection: close',
+  ];
+  socket.end(`${[...head, `content-length: ${Buffer.byteLength(body)}`].join('\r\n')}\r\n\r\n${body}`);
+}
+
+function matches(pattern: string, path: string): boolean {
+  const wanted = pattern.split('/');
+  const given = path.split('/');
+  return (
+    wanted.length === given.length && wanted.every((part, index) => (part.startsWith('{') ? given[index] !== '' : part === given[index]))
+  );
+}
+
+function fromFramework(error: Error & { code?: unknown; statusCode?: unknown }): { code?: string; statusCode?: number } {
+  return {
+    ...(typeof error.code === 'string' ? { code: error.code } : {}),
+    ...(typeof error.statusCode === 'number' ? { statusCode: error.statusCode } : {}),
+  };
+}
+
+function toText(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+function cut(path: string): string {
+  return path.length > 200 ? `${path.slice(0, 200)}…` : path;
+}

@@ -1,0 +1,67 @@
+// The backend routes: join, list, drain, leave.
+
+import { createHash } from 'node:crypto';
+import { type BackendId, backendId, type JoinRequest, RolloutError, routes } from '@millrace/protocol';
+import type { FastifyInstance } from 'fastify';
+import type { NewBackend } from '../../inference/backends/backend.ts';
+import { toBackendView } from '../context/backend-view.ts';
+import type { Context } from '../context/context.ts';
+import { isAlive } from '../context/status.ts';
+import { mount } from '../request/mount.ts';
+
+export function mountBackends(app: FastifyInstance, context: Context): void {
+  const { store } = context;
+  mount(app, routes.joinBackend, async ({ body }) => {
+    const backend = toNewBackend(body);
+    await store.joinBackend(backend);
+    return viewBackend(backend.id, context);
+  });
+  mount(app, routes.listBackends, async () => ({ backends: await viewBackends(context) }));
+  mount(app, routes.drainBackend, async ({ params: { id } }) => {
+    if (!(await store.drainBackend(id))) throw unknownBackend(id);
+    return viewBackend(id, context);
+  });
+  mount(app, routes.leaveBackend, async ({ params: { id } }) => {
+    if (!(await store.leaveBackend(id))) throw unknownBackend(id);
+    return { id };
+  });
+}
+
+export function toNewBackend(join: JoinRequest): NewBackend {
+  const url = join.url.replace(/\/+$/, '');
+  return {
+    id: join.id ?? toBackendId(url),
+    url,
+    dialect: join.dialect,
+    state: 'up',
+    ...(join.policy_version === undefined ? {} : { policyVersion: join.policy_version }),
+    ...(join.model === undefined ? {} : { model: join.model }),
+    ...(join.api_key === undefined ? {} : { apiKey: join.api_key }),
+    ...(join.logprobs_mode === 'unknown' ? {} : { logprobsMode: join.logprobs_mode }),
+  };
+}
+
+/** Host and port where they say it all; otherwise with a digest, so that two addresses never share an id. */
+function toBackendId(url: string): BackendId {
+  const { host, pathname, protocol } = new URL(url);
+  const plain = backendId.safeParse(host);
+  if (plain.success && pathname === '/' && protocol === 'http:') return plain.data;
+  const readable = host.replace(/[^A-Za-z0-9.:-]/g, '').slice(0, 80);
+  return backendId.parse(`b-${readable}-${createHash('sha256').update(url).digest('hex').slice(0, 12)}`);
+}
+
+async function viewBackends({ store, clock }: Context) {
+  const [backends, loads, all] = await Promise.all([store.backends(), store.backendLoads(), store.workers()]);
+  const workers = all.filter((worker) => isAlive(worker, clock));
+  return backends.map((backend) => toBackendView(backend, { loads, workers }));
+}
+
+async function viewBackend(id: BackendId, context: Context) {
+  const view = (await viewBackends(context)).find((backend) => backend.id === id);
+  if (view === undefined) throw unknownBackend(id);
+  return view;
+}
+
+function unknownBackend(id: BackendId): RolloutError {
+  return new RolloutError('not-found', `no backend is known as ${id}`);
+}

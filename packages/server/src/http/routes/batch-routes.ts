@@ -1,0 +1,81 @@
+// The batch routes: begin, look, append tasks, read the stream of groups, acknowledge, cancel.
+
+import { Readable } from 'node:stream';
+import { type GroupPage, groupsMediaType, RolloutError, routes, toBinaryGroups } from '@millrace/protocol';
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { readTrajectories, toBatchView, toFullGroupView, toGroupView } from '../../sampling/group-view.ts';
+import { type Context, closedSignal } from '../context/context.ts';
+import { appendTasks, createBatch, readBatchView, unknownBatch } from '../intake/batch-intake.ts';
+import { chooseMediaType } from '../request/accept.ts';
+import { check } from '../request/check.ts';
+import { type Input, mount } from '../request/mount.ts';
+import { streamGroups, waitForGroups } from './group-stream.ts';
+
+const groupForms = ['application/json', groupsMediaType, 'text/event-stream'];
+
+export function mountBatches(app: FastifyInstance, context: Context): void {
+  mount(app, routes.createBatch, ({ body }) => createBatch(body, context));
+  mount(app, routes.listBatches, ({ query }) => listBatches(query, context));
+  mount(app, routes.getBatch, (input) => getBatch(input, context));
+  mount(app, routes.appendTasks, ({ params: { id }, body }) => appendTasks(id, body, context));
+  mount(app, routes.readGroups, (input) => readGroups(input, context));
+  mount(app, routes.ackGroups, async ({ params: { id }, body: { consumer, through } }) => {
+    const now = await context.store.ack(id, consumer, through);
+    if (now === undefined) throw unknownBatch(id);
+    return { consumer, through: now };
+  });
+  mount(app, routes.cancelBatch, async ({ params: { id } }) => {
+    await context.store.endBatch(id, 'cancelled');
+    return readBatchView(id, context);
+  });
+}
+
+async function listBatches({ limit, state, series, after }: Input<typeof routes.listBatches>['query'], { store }: Context) {
+  const { batches, next } = await store.batches({
+    limit,
+    ...(state === undefined ? {} : { state }),
+    ...(series === undefined ? {} : { series }),
+    ...(after === undefined ? {} : { after }),
+  });
+  return { batches: batches.map(toBatchView), next: next ?? null };
+}
+
+async function getBatch({ params: { id }, query: { wait }, reply }: Input<typeof routes.getBatch>, context: Context) {
+  const signal = closedSignal(reply);
+  const until = context.clock.monotonic() + wait * 1000;
+  for (;;) {
+    using watch = context.waiters.watchBatch(id);
+    const view = await readBatchView(id, context);
+    const leftMs = until - context.clock.monotonic();
+    if (view.state !== 'open' || leftMs <= 0 || signal.aborted || context.draining.aborted) return view;
+    await watch.until({ ms: leftMs, signal });
+  }
+}
+
+async function readGroups({ params: { id }, query, request, reply }: Input<typeof routes.readGroups>, context: Context) {
+  const form = chooseMediaType(request.headers.accept, groupForms);
+  if (form === undefined)
+    throw new RolloutError('not-acceptable', `groups come as ${groupForms.join(', ')}, not as ${request.headers.accept}`);
+  const seen = form === 'text/event-stream' ? request.headers['last-event-id'] : undefined;
+  const resumed = seen === undefined ? undefined : await check(z.coerce.number().int().min(0), seen, { at: ['Last-Event-ID'] });
+  const acked = query.consumer === undefined ? 0 : await context.store.acked(id, query.consumer);
+  const after = resumed ?? query.after ?? acked;
+  const signal = closedSignal(reply);
+  if (form === 'text/event-stream') {
+    if ((await context.store.batch(id)) === undefined) throw unknownBatch(id);
+    reply.type(form).headers({ 'cache-control': 'no-cache', 'x-accel-buffering': 'no', connection: 'close' });
+    const stream = streamGroups({ id, after, trajectories: query.trajectories === 'true', signal }, context);
+    return reply.send(Readable.from(stream, { highWaterMark: 1 }));
+  }
+  const { groups, state } = await waitForGroups({ id, after, limit: query.limit, waitMs: query.wait * 1000, signal }, context);
+  const next = groups.at(-1)?.seq ?? after;
+  reply.type(form).header('vary', 'accept');
+  if (form === groupsMediaType) {
+    const trajectories = await Promise.all(groups.map((group) => readTrajectories(group, context.store)));
+    return reply.send(toBinaryGroups({ page: { groups: groups.map(toGroupView), next, state }, trajectories }));
+  }
+  const full = query.trajectories === 'true';
+  const views = await Promise.all(groups.map((group) => (full ? toFullGroupView(group, context.store) : toGroupView(group))));
+  return reply.send({ groups: views, next, state } satisfies GroupPage);
+}

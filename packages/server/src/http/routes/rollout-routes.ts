@@ -1,0 +1,91 @@
+// The rollout routes: submit, look, wait, list, read the trajectory, cancel.
+
+import {
+  isTerminal,
+  RolloutError,
+  type RolloutId,
+  type RolloutList,
+  type RolloutView,
+  routes,
+  toBinary,
+  toTrajectoryView,
+  trajectoryMediaType,
+} from '@millrace/protocol';
+import type { FastifyInstance } from 'fastify';
+import { toRolloutView } from '../../store/rollout-view.ts';
+import type { RolloutRecord } from '../../store/store.ts';
+import { type Context, closedSignal, tombstoneMs } from '../context/context.ts';
+import { checkIntake, readSubmissions, submitAll } from '../intake/intake.ts';
+import { chooseMediaType } from '../request/accept.ts';
+import { type Input, mount, mountUnchecked } from '../request/mount.ts';
+
+export function mountRollouts(app: FastifyInstance, context: Context): void {
+  const { store } = context;
+  mountUnchecked(app, routes.submitRollouts, async ({ body }) => {
+    checkIntake(context);
+    return submitAll(await readSubmissions(body, context), context);
+  });
+  mount(app, routes.listRollouts, ({ query }) => listRollouts(query, context));
+  mount(app, routes.getRollout, (input) => getRollout(input, context));
+  mount(app, routes.getTrajectory, (input) => getTrajectory(input, context));
+  mount(app, routes.cancelRollout, async ({ params: { id } }) => ({ id, cancel: await store.cancel(id, { tombstoneMs }) }));
+}
+
+/** The record at the rollout's end, or as it stands after `ms`, a hang-up or a drain; absent when the id is unknown. */
+export async function waitForEnd(
+  id: RolloutId,
+  options: { readonly ms?: number; readonly signal: AbortSignal },
+  { store, waiters }: Context,
+): Promise<RolloutRecord | undefined> {
+  using watch = waiters.watch(id);
+  const record = await store.get(id);
+  if (record === undefined || isTerminal(record.state)) return record;
+  await watch.until(options);
+  return store.get(id);
+}
+
+async function listRollouts(query: Input<typeof routes.listRollouts>['query'], { store }: Context): Promise<RolloutList> {
+  const { limit, state, group, scenario, after } = query;
+  const { rollouts, next } = await store.list({
+    limit,
+    ...(state === undefined ? {} : { state }),
+    ...(group === undefined ? {} : { group }),
+    ...(scenario === undefined ? {} : { scenario }),
+    ...(after === undefined ? {} : { after }),
+  });
+  return { rollouts: rollouts.map(toRolloutView), next: next ?? null };
+}
+
+async function getRollout(
+  { params: { id }, query: { wait }, reply }: Input<typeof routes.getRollout>,
+  context: Context,
+): Promise<RolloutView> {
+  const record = await (wait === 0 ? context.store.get(id) : waitForEnd(id, { ms: wait * 1000, signal: closedSignal(reply) }, context));
+  if (record === undefined) throw unknownRollout(id);
+  return toRolloutView(record);
+}
+
+async function getTrajectory({ params: { id }, request, reply }: Input<typeof routes.getTrajectory>, { store }: Context) {
+  const mediaType = chooseMediaType(request.headers.accept, ['application/json', trajectoryMediaType]);
+  if (mediaType === undefined)
+    throw new RolloutError(
+      'not-acceptable',
+      `a trajectory comes as application/json or ${trajectoryMediaType}, not as ${request.headers.accept}`,
+    );
+  const trajectory = await store.trajectory(id);
+  if (trajectory === undefined) throw withoutTrajectory(id, await store.get(id));
+  reply.type(mediaType).header('vary', 'accept');
+  return reply.send(mediaType === trajectoryMediaType ? toBinary(trajectory) : toTrajectoryView(trajectory));
+}
+
+function unknownRollout(id: RolloutId): RolloutError {
+  return new RolloutError('not-found', `no rollout is known as ${id}`, { details: { reason: 'unknown' } });
+}
+
+function withoutTrajectory(id: RolloutId, record: RolloutRecord | undefined): RolloutError {
+  if (record === undefined) return unknownRollout(id);
+  const { state } = record;
+  const ended = isTerminal(state);
+  const message = ended ? `rollout ${id} ended as ${state} without a trajectory` : `rollout ${id} has not ended: it is in ${state}`;
+  return new RolloutError('not-found', message, { details: { reason: ended ? 'none' : 'not-ended', state } });
+}

@@ -1,0 +1,56 @@
+// The two questions to a backend that may be down: whether its server says that it is well, and whether it generates a token.
+// Each is bounded in time.
+
+import { RolloutError, sampling } from '@millrace/protocol';
+import { type Dispatcher, request } from 'undici';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { raceSignal } from '../../base/race.ts';
+import type { Backend, BackendRecord } from '../backends/backend.ts';
+import { probeTimeoutMs } from './placements.ts';
+
+export interface ProbeOptions {
+  readonly signal: AbortSignal;
+  readonly clock?: Clock;
+  readonly dispatcher?: Dispatcher;
+}
+
+/** GET /health, or /v1/models where a server or a router in front of it has no such route. */
+export async function checkHealth({ url, apiKey }: BackendRecord, options: ProbeOptions): Promise<void> {
+  const get = async (path: string, signal: AbortSignal) => {
+    const { statusCode, body } = await request(`${url}${path}`, {
+      signal,
+      headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
+      ...(options.dispatcher ? { dispatcher: options.dispatcher } : {}),
+    });
+    await body.dump();
+    return { path, statusCode };
+  };
+  const { path, statusCode } = await within(options, async (signal) => {
+    const first = await get('/health', signal);
+    return first.statusCode === 404 || first.statusCode === 405 ? await get('/v1/models', signal) : first;
+  });
+  if (statusCode >= 300) throw new RolloutError('backend-failed', `GET ${url}${path} answered ${statusCode}`);
+}
+
+/** One token after a prompt of one: the whole way that a rollout's calls go, at no cost. */
+export async function tryOut(backend: Backend, options: ProbeOptions): Promise<void> {
+  const prompt = { promptJson: Buffer.from('1'), promptTokens: 1, maxTokens: 1, stopTokenIds: [] };
+  await within(options, (signal) =>
+    backend.generate({ ...prompt, sampling: sampling.parse({}), sessionId: 'probe', requestId: `probe-${backend.id}`, signal }),
+  );
+}
+
+async function within<T>({ signal, clock = systemClock }: ProbeOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const timeout = new AbortController();
+  const late = new RolloutError('backend-failed', `a probe was not answered within ${probeTimeoutMs / 2000} s`);
+  const stop = clock.after(probeTimeoutMs / 2, () => timeout.abort(late));
+  const either = AbortSignal.any([signal, timeout.signal]);
+  try {
+    return await raceSignal(work(either), either);
+  } catch (error) {
+    if (either.aborted) throw either.reason;
+    throw error;
+  } finally {
+    stop();
+  }
+}

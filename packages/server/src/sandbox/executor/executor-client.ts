@@ -1,0 +1,137 @@
+// The worker's end of the executor wire. The agent shares the executor's machine, so nothing that comes over it is trusted: every
+// reply is checked and bounded, and the first thing out of order breaks the connection for good.
+
+import type { Socket } from 'node:net';
+import { encodeFrame, type Frame, openFrameReader } from '@millrace/executor';
+import { type ExecutorCall, maxBodyBytes, maxHeadBytes, RolloutError, readyFrame, replyFrame } from '@millrace/protocol';
+import type { z } from 'zod';
+import { systemClock } from '../../base/clock.ts';
+
+export interface CallSpec<T> {
+  readonly method: Exclude<ExecutorCall['method'], 'cancel'>;
+  readonly params: Record<string, unknown>;
+  readonly body?: Buffer;
+  readonly reply: z.ZodType<T>;
+  readonly maxBytes: number;
+  /** An executor that has not replied by then is broken. */
+  readonly deadlineMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface CallReply<T> {
+  readonly result: T;
+  readonly body: Buffer;
+}
+
+interface Pending {
+  readonly take: (frame: Frame) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class ExecutorClient {
+  readonly #socket: Socket;
+  readonly #onBroken: (why: string) => void;
+  readonly #pending = new Map<number, Pending>();
+  readonly #ready = Promise.withResolvers<void>();
+  #nextId = 1;
+  #isReady = false;
+  #isBroken = false;
+  #over: RolloutError | undefined;
+
+  /** `onBroken` is called at most once, with what was seen; its owner then calls `close` with the error to give to callers. */
+  constructor(socket: Socket, onBroken: (why: string) => void) {
+    this.#socket = socket;
+    this.#onBroken = onBroken;
+    const readFrames = openFrameReader({ headBytes: maxHeadBytes, bodyBytes: maxBodyBytes });
+    socket.on('data', (chunk) => {
+      try {
+        for (const frame of readFrames(chunk)) this.#take(frame);
+      } catch (error) {
+        this.#break(`the executor sent nonsense: ${error instanceof Error ? error.message : error}`);
+      }
+    });
+    socket.on('error', () => {}); // 'close' follows
+    socket.on('close', () => this.#break('the executor closed its connection'));
+  }
+
+  /** Resolves with the executor's first frame; rejects when closed before. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  /** Throws the signal's reason as soon as it aborts; the executor is then stopping what it did. */
+  async call<T>(spec: CallSpec<T>): Promise<CallReply<T>> {
+    spec.signal?.throwIfAborted();
+    if (this.#over) throw this.#over;
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<CallReply<T>>();
+    this.#pending.set(id, { reject, take: (frame) => resolve(this.#check(spec, frame)) });
+    this.#socket.write(encodeFrame({ id, method: spec.method, params: spec.params }, spec.body));
+    const onAbort = () => {
+      this.#socket.write(encodeFrame({ id, method: 'cancel', params: { call: id } }));
+      reject(spec.signal?.reason);
+    };
+    spec.signal?.addEventListener('abort', onAbort, { once: true });
+    const cancelDeadline = systemClock.after(spec.deadlineMs, () => this.#break(`no reply to ${spec.method} within ${spec.deadlineMs} ms`));
+    try {
+      return await promise;
+    } finally {
+      cancelDeadline();
+      spec.signal?.removeEventListener('abort', onAbort);
+    }
+  }
+
+  /** Pending and later calls throw the error. */
+  close(error: RolloutError): void {
+    if (this.#over) return;
+    this.#over = error;
+    this.#socket.destroy();
+    this.#ready.promise.catch(() => {}); // whoever waits hears of it; nobody else need
+    this.#ready.reject(error);
+    for (const { reject } of this.#pending.values()) reject(error);
+    this.#pending.clear();
+  }
+
+  #take(frame: Frame): void {
+    if (this.#isBroken) return;
+    if (!this.#isReady) {
+      readyFrame.parse(frame.head);
+      this.#isReady = true;
+      this.#ready.resolve();
+      return;
+    }
+    const { id } = replyFrame.parse(frame.head);
+    const pending = this.#pending.get(id);
+    if (!pending) throw new Error(`a reply to call ${id}, which is not open`);
+    try {
+      pending.take(frame);
+    } catch (error) {
+      if (!(error instanceof RolloutError)) throw error;
+      pending.reject(error);
+    }
+    this.#pending.delete(id);
+  }
+
+  /** Throws a RolloutError for an error of the executor, and anything else for a reply that cannot be. */
+  #check<T>(spec: CallSpec<T>, frame: Frame): CallReply<T> {
+    const { result, error } = replyFrame.parse(frame.head);
+    if (error) throw new RolloutError(errorCodes[error.kind], `${spec.method}: ${error.message.slice(0, 1000)}`);
+    if (frame.body.length > spec.maxBytes) throw new Error(`${frame.body.length} bytes for ${spec.method}, more than ${spec.maxBytes}`);
+    return { result: spec.reply.parse(result), body: frame.body };
+  }
+
+  #break(why: string): void {
+    if (this.#isBroken || this.#over) return;
+    this.#isBroken = true;
+    this.#socket.destroy();
+    this.#onBroken(why);
+  }
+}
+
+const errorCodes = {
+  'not-found': 'not-found',
+  'too-large': 'artifact-too-large',
+  'bad-call': 'sandbox-refused',
+  failed: 'sandbox-refused',
+  limit: 'sandbox-limit',
+} as const;

@@ -1,0 +1,153 @@
+// A sandbox as seen through its executor: the contract's calls as calls on the wire. How the sandbox is started and ended is the
+// driver's; this part is the same for all of them.
+
+import {
+  execReply,
+  fileReadReply,
+  fileWriteReply,
+  maxBodyBytes,
+  maxPythonImageBytes,
+  maxPythonImages,
+  pythonRunReply,
+  RolloutError,
+  type SandboxId,
+  shellRunReply,
+} from '@millrace/protocol';
+import type { ExecOptions, ExecResult, PythonOptions, PythonResult, Sandbox, ShellResult } from '../sandbox.ts';
+import type { ExecutorClient } from './executor-client.ts';
+import { download, upload } from './transfer.ts';
+
+export interface ExecutorSandboxParts {
+  readonly id: SandboxId;
+  readonly client: ExecutorClient;
+  readonly died: AbortSignal;
+  readonly close: () => Promise<void>;
+}
+
+const defaultCapBytes = 64 * 1024;
+/** Rendered text has at most three bytes for each byte of output, and a note. */
+const textBytesPerByte = 3;
+const noteBytes = 256;
+/** How much later than a command's own time its reply may come: stopping a command takes up to a second. */
+const marginMs = 15_000;
+const fileDeadlineMs = 60_000;
+/** The first cell waits for Python to start, which has a minute. */
+const pythonStartMs = 60_000;
+
+export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
+  const { id, client, died, close } = parts;
+  let shellTurn: Promise<unknown> = Promise.resolve();
+  const run = (argv: readonly string[], options: ExecOptions) => exec(client, argv, options);
+  let pythonTurn: Promise<unknown> = Promise.resolve();
+  return {
+    id,
+    died,
+    runShell(command, options) {
+      const run = shellTurn.then(() => runShell(client, command, options));
+      shellTurn = run.catch(() => {}); // the caller of that run hears of it
+      return run;
+    },
+    runPython(code, options) {
+      const run = pythonTurn.then(() => runPython(client, code, options));
+      pythonTurn = run.catch(() => {}); // as above
+      return run;
+    },
+    exec: run,
+    upload: (from, to, options = {}) => upload(run, { from, to }, options),
+    download: async (from, to, options = {}) => ({ skipped: await download(run, { from, to }, options) }),
+    async readFile(path, { maxBytes, signal }) {
+      const params = { path, max_bytes: Math.min(maxBytes, maxBodyBytes) };
+      const call = { method: 'file.read', params, reply: fileReadReply, maxBytes, deadlineMs: fileDeadlineMs, signal } as const;
+      return (await client.call(call)).body;
+    },
+    async writeFile(path, content, { mode = 0o644, signal } = {}) {
+      const body = toBody(content, `the content of ${path}`);
+      const params = { path, mode };
+      await client.call({ method: 'file.write', params, body, reply: fileWriteReply, maxBytes: 0, deadlineMs: fileDeadlineMs, signal });
+    },
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+async function runShell(client: ExecutorClient, command: string, options: Parameters<Sandbox['runShell']>[1]): Promise<ShellResult> {
+  const { timeoutMs, capBytes = defaultCapBytes, signal } = options;
+  const { result, body } = await client.call({
+    method: 'shell.run',
+    params: { timeout_ms: timeoutMs, cap_bytes: capBytes },
+    body: toBody(command, 'the command'),
+    reply: shellRunReply,
+    maxBytes: capBytes * textBytesPerByte + noteBytes,
+    deadlineMs: timeoutMs + marginMs,
+    signal,
+  });
+  return {
+    end: result.end,
+    ...(result.exit_code === null ? {} : { exitCode: result.exit_code }),
+    output: body.toString('utf8'),
+    totalBytes: result.total_bytes,
+    cutBytes: result.cut_bytes,
+    ...(result.cwd === null ? {} : { cwd: result.cwd }),
+    ms: result.ms,
+  };
+}
+
+async function runPython(client: ExecutorClient, code: string, options: PythonOptions): Promise<PythonResult> {
+  const { timeoutMs, capBytes = defaultCapBytes, restart = false, signal } = options;
+  const { result, body } = await client.call({
+    method: 'python.run',
+    params: { timeout_ms: timeoutMs, cap_bytes: capBytes, restart },
+    body: toBody(code, 'the cell'),
+    reply: pythonRunReply,
+    maxBytes: capBytes * textBytesPerByte + noteBytes + maxPythonImages * maxPythonImageBytes,
+    deadlineMs: timeoutMs + pythonStartMs + marginMs,
+    signal,
+  });
+  let at = result.text_bytes;
+  const images = result.images.map(({ mime, bytes }) => {
+    at += bytes;
+    return { mimeType: mime, data: body.subarray(at - bytes, at) };
+  });
+  return {
+    end: result.end,
+    output: body.toString('utf8', 0, result.text_bytes),
+    images,
+    totalBytes: result.total_bytes,
+    cutBytes: result.cut_bytes,
+    stateLost: result.state_lost,
+    ms: result.ms,
+  };
+}
+
+async function exec(client: ExecutorClient, argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
+  const { stdin = '', cwd, env, timeoutMs, capBytes = defaultCapBytes, signal } = options;
+  const params = {
+    argv,
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(env === undefined ? {} : { env }),
+    timeout_ms: timeoutMs,
+    cap_bytes: capBytes,
+  };
+  const { result, body } = await client.call({
+    method: 'exec',
+    params,
+    body: toBody(stdin, 'standard input'),
+    reply: execReply.refine((reply) => reply.stdout_bytes <= capBytes && reply.stderr_bytes <= capBytes + noteBytes),
+    maxBytes: 2 * capBytes + noteBytes,
+    deadlineMs: timeoutMs + marginMs,
+    signal,
+  });
+  return {
+    ...(result.exit_code === null ? {} : { exitCode: result.exit_code }),
+    ...(result.signal === null ? {} : { signal: result.signal }),
+    timedOut: result.timed_out,
+    stdout: body.subarray(0, result.stdout_bytes),
+    stderr: body.subarray(result.stdout_bytes, result.stdout_bytes + result.stderr_bytes),
+    cutBytes: result.cut_bytes,
+  };
+}
+
+function toBody(content: Buffer | string, what: string): Buffer {
+  const body = Buffer.from(content);
+  if (body.length > maxBodyBytes) throw new RolloutError('sandbox-refused', `${what} has ${body.length} bytes, more than ${maxBodyBytes}`);
+  return body;
+}

@@ -1,0 +1,73 @@
+// Layers: the files that a preparation has left in a sandbox, frozen, for other sandboxes to start on top of. Files only: what the
+// preparation has started is killed first.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { RolloutError } from '@millrace/protocol';
+import { type DiskAccess, renderEnterDisk } from '../launch/disk.ts';
+import { type GrantedSpec, openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
+import type { LayerRequest, Sandbox, SandboxSpec } from '../sandbox.ts';
+
+const killTimeoutMs = 10_000;
+const keptChars = 2000;
+
+interface FreezeOptions extends LayerRequest {
+  readonly access: DiskAccess;
+  /** Of the sandbox's disk: `home` is /workspace, `root/upper` what Apptainer stacks on the image. */
+  readonly parts: readonly string[];
+}
+
+export async function freezeLayer(launcher: SandboxLauncher, spec: GrantedSpec, options: FreezeOptions): Promise<void> {
+  const { folder, prepare, signal, access, parts } = options;
+  await using sandbox = await openSandbox(launcher, { ...spec, isToFreeze: true }, signal === undefined ? {} : { signal });
+  await prepare(sandbox);
+  await killPrograms(sandbox, signal);
+  const from = join(launcher.runDir, sandbox.id);
+  const holder = await readHolder(from);
+  for (const part of parts) {
+    await mkdir(dirname(join(folder, part)), { recursive: true, mode: 0o700 });
+    const copy = ['cp', '--archive', '--', join(from, 'disk', part), join(folder, part)];
+    const seen = await runToEnd(renderEnterDisk(access, holder, copy), signal);
+    if (sandbox.died.aborted) throw sandbox.died.reason;
+    if (seen) throw new RolloutError('sandbox-start-failed', `what ${sandbox.id} has prepared could not be kept: ${seen}`);
+  }
+}
+
+/** Answers what went wrong. When it is aborted, the program is over before this is: nothing writes to the folder any more. */
+async function runToEnd([program = '', ...args]: readonly string[], signal: AbortSignal | undefined): Promise<string | undefined> {
+  signal?.throwIfAborted();
+  const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const onAbort = () => child.kill('SIGKILL');
+  signal?.addEventListener('abort', onAbort, { once: true });
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-keptChars);
+  });
+  try {
+    const [code, by] = await once(child, 'close');
+    signal?.throwIfAborted();
+    return code === 0 ? undefined : `cp ended with ${code ?? by}: ${said.trim()}`;
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+/** A sandbox without the files that it was to start with would be another one. */
+export function refuseLayer(spec: SandboxSpec, access: DiskAccess | undefined): void {
+  if (spec.layer === undefined || access !== undefined) return;
+  throw new RolloutError('sandbox-start-failed', `this machine gives no mounts, so that nothing can start on top of ${spec.layer}`);
+}
+
+/** All but the executor, which is process 1; nothing writes to the files any more. */
+async function killPrograms(sandbox: Sandbox, signal: AbortSignal | undefined): Promise<void> {
+  await sandbox.exec(['bash', '-c', 'kill -9 -1'], { timeoutMs: killTimeoutMs, ...(signal === undefined ? {} : { signal }) });
+}
+
+/** The parent of the first process inside: it lives where the sandbox's disk is mounted. */
+async function readHolder(folder: string): Promise<number> {
+  const [pid] = (await readFile(join(folder, 'process'), 'utf8')).split(' ');
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/^PPid:\t(\d+)$/m.exec(status)?.[1]);
+}

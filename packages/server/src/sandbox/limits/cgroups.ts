@@ -1,0 +1,194 @@
+// Control groups of sandboxes, of both versions. They are made below the worker's own group and nowhere else, so that whatever
+// limits the worker (a Slurm job, a service manager) limits its sandboxes too.
+
+import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { sendSignal } from '@millrace/executor';
+import { sleep } from '../../base/clock.ts';
+import type { SandboxLimits } from '../config.ts';
+
+export const controllers = ['cpu', 'memory', 'pids'] as const;
+export type Controller = (typeof controllers)[number];
+
+/** A folder in which groups with this controller can be made. */
+export interface CgroupBase {
+  readonly controller: Controller;
+  readonly version: 1 | 2;
+  readonly folder: string;
+}
+
+/** Threads of the executor, which are not the agent's, and some room to start a new shell. */
+const spareProcesses = 24;
+const mib = 1 << 20;
+const periodUs = 100_000;
+/** All sandboxes together weigh on each core what one process weighs: a worker that wakes is not one of hundreds that wait. */
+const weights = {
+  1: { file: 'cpu.shares', one: 1024, most: 262_144 },
+  2: { file: 'cpu.weight', one: 100, most: 10_000 },
+} as const;
+const removeWaitMs = 5_000;
+
+/** What is written into a group, file by file, in this order; `optional` files are not in every kernel. */
+export function renderSettings({ controller, version }: Pick<CgroupBase, 'controller' | 'version'>, limits: SandboxLimits): Setting[] {
+  const memory = String((limits.memoryMiB + limits.diskMiB) * mib);
+  const quota = Math.max(1000, Math.round(limits.cpus * periodUs));
+  if (controller === 'pids') return [{ file: 'pids.max', value: String(limits.processes + spareProcesses) }];
+  if (version === 1) {
+    if (controller === 'memory')
+      return [
+        { file: 'memory.limit_in_bytes', value: memory },
+        { file: 'memory.memsw.limit_in_bytes', value: memory, optional: true },
+      ];
+    return [
+      { file: 'cpu.cfs_period_us', value: String(periodUs) },
+      { file: 'cpu.cfs_quota_us', value: String(quota) },
+    ];
+  }
+  if (controller === 'memory')
+    return [
+      { file: 'memory.max', value: memory },
+      { file: 'memory.swap.max', value: '0', optional: true },
+    ];
+  return [{ file: 'cpu.max', value: `${quota} ${periodUs}` }];
+}
+
+export interface Setting {
+  readonly file: string;
+  readonly value: string;
+  readonly optional?: boolean;
+}
+
+/** The folders of one sandbox's groups; each is there once, also where one folder has several controllers. */
+export function listGroups(bases: readonly CgroupBase[], name: string): string[] {
+  return [...new Set(bases.map(({ folder }) => join(folder, name)))];
+}
+
+export async function makeGroups(bases: readonly CgroupBase[], name: string, limits: SandboxLimits): Promise<void> {
+  for (const group of listGroups(bases, name)) await mkdir(group);
+  for (const base of bases) {
+    for (const { file, value, optional } of renderSettings(base, limits)) {
+      const written = set(join(base.folder, name, file), value);
+      await (optional ? written.catch(() => {}) : written); // a kernel without swap accounting has no such file
+    }
+  }
+}
+
+function set(file: string, value: string): Promise<void> {
+  return writeFile(file, value, { flag: 'r+' });
+}
+
+/** Kills what is in them and removes them; what is gone already is no problem. */
+export async function removeGroups(groups: readonly string[]): Promise<void> {
+  for (const group of groups) {
+    for (let waitedMs = 0; ; waitedMs += 10) {
+      const left = await rmdir(group).then(
+        () => undefined,
+        (error: NodeJS.ErrnoException) => error,
+      );
+      if (left === undefined || left.code === 'ENOENT') break;
+      if (left.code !== 'EBUSY' || waitedMs >= removeWaitMs) throw left;
+      for (const pid of await readPids(group)) sendSignal(pid, 'SIGKILL');
+      await sleep(10); // they are not our children: their end has no event
+    }
+  }
+}
+
+async function readPids(group: string): Promise<number[]> {
+  const text = await readFile(join(group, 'cgroup.procs'), 'utf8').catch(() => ''); // gone meanwhile
+  return text.split('\n').map(Number).filter(Boolean);
+}
+
+/** Whether the group has come to its own limit and lost a process by it; the machine's want of memory is something else. */
+export async function wasOutOfMemory(bases: readonly CgroupBase[], name: string): Promise<boolean> {
+  const base = bases.find(({ controller }) => controller === 'memory');
+  if (!base) return false;
+  const group = join(base.folder, name);
+  const files = base.version === 1 ? ['memory.oom_control', 'memory.max_usage_in_bytes', 'memory.limit_in_bytes'] : ['memory.events'];
+  const [kills = '', peak, limit] = await Promise.all(files.map((file) => readText(join(group, file))));
+  const isHit = base.version === 1 ? Number(peak) > 0.98 * Number(limit) : /^oom [1-9]/m.test(kills);
+  return isHit && /^oom_kill [1-9]/m.test(kills);
+}
+
+const leaf = 'millrace-workers';
+const parent = 'millrace-sandboxes';
+
+/**
+ * The controllers that this process can give to sandboxes. In version 2 a group holds either processes or groups with limits, so
+ * `enter` makes this process move into a group of its own below the one that it was started in, and the groups of sandboxes are made in
+ * another; without it nothing is changed.
+ */
+export async function findCgroups({ enter }: { readonly enter: boolean }): Promise<CgroupBase[]> {
+  const own = parseOwnGroups(await readText('/proc/self/cgroup'), await readText('/proc/self/mountinfo'));
+  const found = await Promise.all(own.map((base) => (base.version === 2 ? checkUnified(base, enter) : checkWritable(base))));
+  const bases = found.flatMap((base) => base ?? []);
+  return enter ? Promise.all(bases.map((base) => openParent(base).catch(() => base))) : bases; // then each weighs what it weighs
+}
+
+/** The group that all sandboxes are in. It stays: others may be about to use it. */
+async function openParent(base: CgroupBase): Promise<CgroupBase> {
+  const folder = join(base.folder, parent);
+  await mkdir(folder, { recursive: true });
+  if (base.version === 2) await set(join(folder, 'cgroup.subtree_control'), `+${base.controller}`);
+  if (base.controller === 'cpu') {
+    const { file, one, most } = weights[base.version];
+    await set(join(folder, file), String(Math.min(most, one * availableParallelism())));
+  }
+  return { ...base, folder };
+}
+
+async function checkWritable(base: CgroupBase): Promise<CgroupBase | undefined> {
+  const trial = join(base.folder, `trial-${process.pid}-${base.controller}`);
+  try {
+    await mkdir(trial);
+    await rmdir(trial);
+    return base;
+  } catch {
+    return undefined; // not delegated to us, or read-only
+  }
+}
+
+async function checkUnified(base: CgroupBase, enter: boolean): Promise<CgroupBase | undefined> {
+  const folder = basename(base.folder) === leaf ? dirname(base.folder) : base.folder;
+  if (!(await readText(join(folder, 'cgroup.controllers'))).split(/\s/).includes(base.controller)) return undefined;
+  const usable = await checkWritable({ ...base, folder });
+  if (!usable || !enter) return usable;
+  const enable = () => set(join(folder, 'cgroup.subtree_control'), `+${base.controller}`);
+  try {
+    await enable().catch(async () => {
+      await mkdir(join(folder, leaf), { recursive: true });
+      await set(join(folder, leaf, 'cgroup.procs'), String(process.pid));
+      await enable();
+    });
+    return usable;
+  } catch {
+    return undefined; // others live in this group: it is not ours alone
+  }
+}
+
+/** Where this process is in each hierarchy, as folders, from the two files of /proc that tell. */
+export function parseOwnGroups(cgroup: string, mountinfo: string): CgroupBase[] {
+  const mounts = mountinfo.split('\n').flatMap((line) => {
+    const [, root, point, type, options] = /^\d+ \d+ \S+ (\S+) (\S+) .* - (cgroup2?) \S+ (\S+)$/.exec(line) ?? [];
+    return root && point && type && options ? [{ root, point, type, options: options.split(',') }] : [];
+  });
+  const paths = cgroup.split('\n').flatMap((line) => {
+    const [, names, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
+    return names !== undefined && path !== undefined ? [{ names: names.split(','), path }] : [];
+  });
+  return controllers.flatMap((controller) => {
+    const named = paths.find(({ names }) => names.includes(controller));
+    const version = named ? 1 : 2;
+    const path = (named ?? paths.find(({ names }) => names[0] === ''))?.path;
+    const mount = mounts.find(({ type, options }) =>
+      version === 1 ? type === 'cgroup' && options.includes(controller) : type === 'cgroup2',
+    );
+    if (path === undefined || !mount) return [];
+    const below = mount.root !== '/' && path.startsWith(mount.root) ? path.slice(mount.root.length) : path;
+    return [{ controller, version, folder: join(mount.point, below === '/' ? '' : below) } as const];
+  });
+}
+
+async function readText(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch(() => ''); // not there: no such thing on this machine
+}

@@ -1,0 +1,91 @@
+// The operations by name, as they travel to the two threads: what changes goes to the writer, what only reads to the reader.
+
+import { backends, clearBackends, drainBackend, joinBackend, leaveBackend } from './operations/backends.ts';
+import { appendTasks, batch, batches, createBatch, endBatch, openBatches } from './operations/batches.ts';
+import { claim, finish, move, release, retry } from './operations/claims.ts';
+import { ack, acked, deliveredGroups, dueWebhooks, load, noteWebhook } from './operations/delivery.ts';
+import { appendEvents, events, lastEventId } from './operations/events.ts';
+import {
+  beginGroup,
+  cursor,
+  groupTask,
+  keptGroups,
+  lineTasks,
+  openGroups,
+  renewGroup,
+  replaceSiblings,
+  settleGroup,
+  takeGroup,
+} from './operations/groups.ts';
+import { backendLoads, breakBackend, mendBackend, noteTraffic, place, takeProbe } from './operations/placements.ts';
+import { pausePolicy, policy, resumePolicy, tellGate } from './operations/policy.ts';
+import { counts, get, list, trajectory } from './operations/queries.ts';
+import { retainSlice } from './operations/retention.ts';
+import { cancel, submit } from './operations/submit.ts';
+import { dropWorker, expire, registerWorker, renew, workers } from './operations/workers.ts';
+
+export const writes = {
+  submit,
+  cancel,
+  registerWorker,
+  renew,
+  claim,
+  move,
+  finish,
+  retry,
+  release,
+  dropWorker,
+  expire,
+  joinBackend,
+  drainBackend,
+  leaveBackend,
+  clearBackends,
+  pausePolicy,
+  resumePolicy,
+  tellGate,
+  place,
+  breakBackend,
+  mendBackend,
+  takeProbe,
+  noteTraffic,
+  appendEvents,
+  retainSlice,
+  createBatch,
+  appendTasks,
+  endBatch,
+  beginGroup,
+  takeGroup,
+  renewGroup,
+  replaceSiblings,
+  settleGroup,
+  ack,
+  noteWebhook,
+};
+
+export const reads = {
+  get,
+  list,
+  trajectory,
+  counts,
+  workers,
+  backends,
+  backendLoads,
+  policy,
+  events,
+  lastEventId,
+  batch,
+  batches,
+  openBatches,
+  openGroups,
+  groupTask,
+  keptGroups,
+  lineTasks,
+  cursor,
+  load,
+  deliveredGroups,
+  acked,
+  dueWebhooks,
+};
+
+export type Writes = typeof writes;
+export type Reads = typeof reads;

@@ -1,0 +1,166 @@
+// The SQLite store: the contract over two threads, so that no query and no fsync ever runs on the event loop. The writer makes
+// everything that waits one transaction; the reader never waits for a commit. Any number of processes may open one file.
+
+import { scheduler } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { zstdCompress, zstdDecompress } from 'node:zlib';
+import { fromBinary, toBinary } from '@millrace/protocol';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { type Log, silentLog } from '../../base/log.ts';
+import type { Ending, NewRollout, Store } from '../store.ts';
+import { Hints } from './engine/hint.ts';
+import { networkFileSystemOf } from './engine/network-file-system.ts';
+import { ThreadLink } from './link.ts';
+import type { StoredSubmission } from './operations/submit.ts';
+import type { StoredEnding } from './operations/transitions.ts';
+import type { Reads, Writes } from './operations.ts';
+
+const decompress = promisify(zstdDecompress);
+
+/** The size said beforehand lets zstd make its tables no larger than they need to be: for most trajectories that is most of the cost. */
+export function compress(bytes: Buffer): Promise<Buffer> {
+  return promisify(zstdCompress)(bytes, { pledgedSrcSize: bytes.length });
+}
+
+interface Parts {
+  readonly path: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly writer: ThreadLink<keyof Writes, Writes>;
+  readonly reader: ThreadLink<keyof Reads, Reads>;
+}
+
+/** Opens the file, or makes it with its folders. The caller closes the store. */
+export async function openSqliteStore(options: { readonly path: string; readonly clock?: Clock; readonly log?: Log }): Promise<Store> {
+  const { path, clock = systemClock, log = silentLog } = options;
+  const network = networkFileSystemOf(path);
+  if (network) log.warn('store-on-network-file-system', { path, type: network });
+  const writer: Parts['writer'] = new ThreadLink({ path, role: 'writer' });
+  const reader: Parts['reader'] = new ThreadLink({ path, role: 'reader' });
+  try {
+    await writer.call('appendEvents', [], clock.now()); // the first call opens the file, whatever it asks
+  } catch (error) {
+    await Promise.all([reader[Symbol.asyncDispose](), writer[Symbol.asyncDispose]()]);
+    throw error;
+  }
+  return new SqliteStore({ path, clock, log, writer, reader });
+}
+
+class SqliteStore implements Store {
+  readonly #parts: Parts;
+  readonly #hints: Hints;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#hints = new Hints({ path: parts.path, log: parts.log, lastEventId: () => this.lastEventId() });
+  }
+
+  submit: Store['submit'] = async (rollouts, { maxQueued }) => this.#write('submit', { rollouts: await toStored(rollouts), maxQueued });
+  cancel: Store['cancel'] = (id, { tombstoneMs }) => this.#write('cancel', { id, tombstoneMs });
+  get: Store['get'] = (id) => this.#read('get', id);
+  list: Store['list'] = (filter) => this.#read('list', filter);
+  counts: Store['counts'] = () => this.#read('counts', undefined);
+
+  trajectory: Store['trajectory'] = async (id) => {
+    const stored = await this.#read('trajectory', id);
+    return stored && fromBinary(await decompress(stored));
+  };
+
+  registerWorker: Store['registerWorker'] = (worker, { leaseMs }) => this.#write('registerWorker', { ...worker, leaseMs });
+  renew: Store['renew'] = (worker, { leaseMs, report }) => this.#write('renew', { worker, leaseMs, report });
+  claim: Store['claim'] = (worker, limit) => this.#write('claim', { worker, limit });
+  move: Store['move'] = (claim, to) => this.#write('move', { claim, to });
+  finish: Store['finish'] = async (claim, ending) => this.#write('finish', { claim, ending: await toStoredEnding(ending) });
+  retry: Store['retry'] = (claim, failure, { delayMs }) => this.#write('retry', { claim, failure, delayMs });
+  release: Store['release'] = (claim) => this.#write('release', claim);
+  dropWorker: Store['dropWorker'] = (worker, { maxLosses }) => this.#write('dropWorker', { worker, maxLosses });
+  expire: Store['expire'] = ({ maxLosses }) => this.#write('expire', { maxLosses });
+  workers: Store['workers'] = () => this.#read('workers', undefined);
+
+  joinBackend: Store['joinBackend'] = (backend) => this.#write('joinBackend', backend);
+  drainBackend: Store['drainBackend'] = (id) => this.#write('drainBackend', id);
+  leaveBackend: Store['leaveBackend'] = (id) => this.#write('leaveBackend', id);
+  clearBackends: Store['clearBackends'] = () => this.#write('clearBackends', undefined);
+  backends: Store['backends'] = () => this.#read('backends', undefined);
+  backendLoads: Store['backendLoads'] = () => this.#read('backendLoads', undefined);
+  place: Store['place'] = (claim, options) => this.#write('place', { claim, options });
+  breakBackend: Store['breakBackend'] = (id, options) => this.#write('breakBackend', { id, ...options });
+  mendBackend: Store['mendBackend'] = (id) => this.#write('mendBackend', id);
+  takeProbe: Store['takeProbe'] = (id) => this.#write('takeProbe', id);
+  noteTraffic: Store['noteTraffic'] = (notes) => this.#write('noteTraffic', notes);
+
+  policy: Store['policy'] = () => this.#read('policy', undefined);
+  pausePolicy: Store['pausePolicy'] = (request) => this.#write('pausePolicy', request);
+  resumePolicy: Store['resumePolicy'] = (request) => this.#write('resumePolicy', request);
+  tellGate: Store['tellGate'] = (worker, report) => this.#write('tellGate', { worker, ...report });
+
+  createBatch: Store['createBatch'] = (batch) => this.#write('createBatch', batch);
+  appendTasks: Store['appendTasks'] = (id, more) => this.#write('appendTasks', { id, ...more });
+  batch: Store['batch'] = (id) => this.#read('batch', id);
+  batches: Store['batches'] = (filter) => this.#read('batches', filter);
+  endBatch: Store['endBatch'] = (id, state) => this.#write('endBatch', { id, state });
+  openBatches: Store['openBatches'] = () => this.#read('openBatches', undefined);
+  openGroups: Store['openGroups'] = (batch) => this.#read('openGroups', batch);
+  groupTask: Store['groupTask'] = (group) => this.#read('groupTask', group);
+  keptGroups: Store['keptGroups'] = (batch, limit) => this.#read('keptGroups', { batch, limit });
+  lineTasks: Store['lineTasks'] = (batch, limit) => this.#read('lineTasks', { batch, limit });
+  cursor: Store['cursor'] = (name) => this.#read('cursor', name);
+  load: Store['load'] = () => this.#read('load', undefined);
+  beginGroup: Store['beginGroup'] = async (group) => this.#write('beginGroup', { ...group, rollouts: await toStored(group.rollouts) });
+  takeGroup: Store['takeGroup'] = async (batch, group, rollouts) =>
+    this.#write('takeGroup', { batch, group, rollouts: await toStored(rollouts) });
+  renewGroup: Store['renewGroup'] = (batch, group) => this.#write('renewGroup', { batch, group });
+  replaceSiblings: Store['replaceSiblings'] = async (group, rollouts) =>
+    this.#write('replaceSiblings', { group, rollouts: await toStored(rollouts) });
+  settleGroup: Store['settleGroup'] = (settlement) => this.#write('settleGroup', settlement);
+  deliveredGroups: Store['deliveredGroups'] = (batch, options) => this.#read('deliveredGroups', { batch, ...options });
+  ack: Store['ack'] = (batch, consumer, through) => this.#write('ack', { batch, consumer, through });
+  acked: Store['acked'] = (batch, consumer) => this.#read('acked', { batch, consumer });
+  dueWebhooks: Store['dueWebhooks'] = () => this.#read('dueWebhooks', undefined);
+  noteWebhook: Store['noteWebhook'] = (sent) => this.#write('noteWebhook', sent);
+
+  appendEvents: Store['appendEvents'] = (events) => this.#write('appendEvents', events);
+  events: Store['events'] = (after, options) => this.#read('events', { after, ...options });
+  lastEventId: Store['lastEventId'] = () => this.#read('lastEventId', undefined);
+  onHint: Store['onHint'] = (listener) => this.#hints.subscribe(listener);
+
+  retain: Store['retain'] = async ({ endedMs, eventsMs }) => {
+    for (let gone = 0; ; ) {
+      const { rollouts, more } = await this.#write('retainSlice', { endedMs, eventsMs });
+      gone += rollouts;
+      if (!more) return gone;
+    }
+  };
+
+  /** The writer closes last: only it may fold the WAL into the file. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#hints[Symbol.dispose]();
+    await this.#parts.reader[Symbol.asyncDispose]();
+    await this.#parts.writer[Symbol.asyncDispose]();
+  }
+
+  #write<Name extends keyof Writes>(name: Name, request: Parameters<Writes[Name]>[1]): Promise<ReturnType<Writes[Name]>> {
+    return this.#parts.writer.call(name, request, this.#parts.clock.now());
+  }
+
+  #read<Name extends keyof Reads>(name: Name, request: Parameters<Reads[Name]>[1]): Promise<ReturnType<Reads[Name]>> {
+    return this.#parts.reader.call(name, request, this.#parts.clock.now());
+  }
+}
+
+/** Lets the event loop breathe between slices: ten thousand tasks are many milliseconds of JSON. */
+async function toStored(rollouts: readonly NewRollout[]): Promise<StoredSubmission[]> {
+  const stored: StoredSubmission[] = [];
+  for (const { id, digest, submission } of rollouts) {
+    const { scenario, group } = submission;
+    stored.push({ id, digest, scenario, ...(group ? { group } : {}), body: JSON.stringify(submission) });
+    if (stored.length % 500 === 0) await scheduler.yield();
+  }
+  return stored;
+}
+
+/** Compressed on the thread pool. */
+async function toStoredEnding(ending: Ending): Promise<StoredEnding> {
+  const { trajectory, ...rest } = ending;
+  return trajectory ? { ...rest, trajectory: await compress(toBinary(trajectory)) } : rest;
+}

@@ -1,0 +1,82 @@
+// What a chat template writes around places for what users and tools wrote. The template never sees those texts, so it cannot
+// be steered by them, and one run of it serves all messages of one shape.
+
+import type { Message } from '@millrace/protocol';
+import type { TextPart } from '../tokenizer/tokenizer.ts';
+
+/** A place knows how the template would have changed the text that comes there. */
+export interface Place {
+  readonly place: number;
+  readonly trimsStart: boolean;
+  readonly trimsEnd: boolean;
+  readonly isJson: boolean;
+}
+
+export type Skeleton = readonly ({ readonly text: string } | Place)[];
+
+/** The space around a placeholder shows where the template trims, and the quote inside of it whether it writes JSON. */
+export function renderSkeleton(messages: readonly Message[], render: (guarded: readonly Message[]) => string): Skeleton {
+  let mark = '\u{e000}';
+  while (messages.some((message) => !isUntrusted(message) && JSON.stringify(message).includes(mark))) mark += '\u{e000}';
+  let places = 0;
+  const guard = () => `\u2003${mark}${places++}"\u{e001}\u2003`;
+  const guarded = messages.map((message) => {
+    if (!isUntrusted(message)) return message;
+    return { ...message, content: guard(), ...(message.name === undefined ? {} : { name: guard() }) };
+  });
+  const pieces = render(guarded).split(new RegExp(`(\u2003?${mark}[0-9]+\\\\?"\u{e001}\u2003?)`, 'u'));
+  return pieces.map((piece, index) => {
+    if (index % 2 === 0) return { text: piece };
+    const place = Number.parseInt(piece.replace(/^\D+/u, ''), 10);
+    return { place, trimsStart: !piece.startsWith('\u2003'), trimsEnd: !piece.endsWith('\u2003'), isJson: piece.includes('\\') };
+  });
+}
+
+export function fillSkeleton(skeleton: Skeleton, messages: readonly Message[]): TextPart[] {
+  const texts = messages.filter(isUntrusted).flatMap(({ content, name }) => (name === undefined ? [content] : [content, name]));
+  return skeleton.flatMap((piece): TextPart[] => {
+    if ('text' in piece) return piece.text === '' ? [] : [{ text: piece.text, trusted: true }];
+    return [{ text: fitText(texts[piece.place] ?? '', piece), trusted: false }];
+  });
+}
+
+function fitText(text: string, { trimsStart, trimsEnd, isJson }: Place): string {
+  const begun = trimsStart ? text.trimStart() : text;
+  const fit = trimsEnd ? begun.trimEnd() : begun;
+  return isJson ? JSON.stringify(fit).slice(1, -1) : fit;
+}
+
+/** The messages, from the one at `from` on, whose content is not in the skeleton exactly once. */
+export function findLost(skeleton: Skeleton, messages: readonly Message[], from = 0): readonly Message[] {
+  const seen = new Map<number, number>();
+  for (const piece of skeleton) if ('place' in piece) seen.set(piece.place, (seen.get(piece.place) ?? 0) + 1);
+  let place = 0;
+  return messages.filter((message, index) => {
+    if (!isUntrusted(message)) return false;
+    const own = place;
+    place += message.name === undefined ? 1 : 2;
+    return index >= from && seen.get(own) !== 1;
+  });
+}
+
+/** System and assistant messages of an opening are the scenario's own text. */
+export function isUntrusted({ role }: Message): boolean {
+  return role === 'user' || role === 'tool';
+}
+
+const mostShapes = 256;
+
+/** Runs `render` once for each shape of new messages. */
+export function rememberShapes(render: (newMessages: readonly Message[]) => Skeleton): (newMessages: readonly Message[]) => Skeleton {
+  const shapes = new Map<string, Skeleton>();
+  return (newMessages) => {
+    const shape = JSON.stringify(newMessages.map((message) => (isUntrusted(message) ? toShape(message) : message)));
+    const skeleton = shapes.get(shape) ?? render(newMessages);
+    if (shapes.size < mostShapes) shapes.set(shape, skeleton);
+    return skeleton;
+  };
+}
+
+function toShape({ content: _content, name, ...rest }: Message): Record<string, unknown> {
+  return { ...rest, named: name !== undefined };
+}

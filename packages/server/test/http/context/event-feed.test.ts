@@ -1,0 +1,88 @@
+// Server-sent events over a real listener: order, resuming, slow readers, heartbeats.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { test } from 'node:test';
+import { systemClock } from '../../../src/base/clock.ts';
+import type { NewEvent, Store } from '../../../src/store/store.ts';
+import { openFloor, readEvents } from '../floor.ts';
+
+async function open(url: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
+  const [response] = await once(get(url, { headers }), 'response');
+  return response;
+}
+
+const turn = (text = ''): NewEvent => ({ kind: 'turn-end', data: { text } });
+const turns = (count: number, text = '') => Array.from({ length: count }, () => turn(text));
+
+async function append(store: Store, count: number, text = ''): Promise<void> {
+  for (let left = count; left > 0; left -= 500) await store.appendEvents(turns(Math.min(left, 500), text));
+}
+
+test('a reader without a position hears only what is new, each event with its id and kind', async () => {
+  await using floor = await openFloor();
+  await floor.store.appendEvents(turns(3));
+  const stream = await open(`${await floor.listen()}/v1/events`);
+  assert.equal(stream.headers['content-type'], 'text/event-stream');
+  const id = await floor.submit();
+  const [event] = await readEvents(stream, (events) => events.length > 0);
+  assert.deepEqual([event?.kind, event?.rollout_id], ['rollout-queue', id]);
+});
+
+test('a reader resumes after the id it has seen, by query or by header, without a gap or a repeat', async () => {
+  await using floor = await openFloor();
+  const address = await floor.listen();
+  await append(floor.store, 1200);
+  const ids = async (stream: IncomingMessage, last: number) =>
+    (await readEvents(stream, (events) => events.at(-1)?.id === last)).map((event) => event.id);
+  const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+  assert.deepEqual(await ids(await open(`${address}/v1/events?after=0`), 1200), range(1, 1200));
+  const resumed = ids(await open(`${address}/v1/events?after=0`, { 'last-event-id': '1190' }), 1300);
+  await append(floor.store, 100);
+  assert.deepEqual(await resumed, range(1191, 1300));
+  const bad = await open(`${address}/v1/events`, { 'last-event-id': 'x' });
+  assert.equal(bad.statusCode, 400);
+  bad.resume();
+});
+
+test('a reader that stalls misses nothing, and what it has not read is not held for it', async () => {
+  let reads = 0;
+  await using floor = await openFloor({
+    wrap: (store) =>
+      new Proxy(store, {
+        get(target, name) {
+          if (name === 'events') reads += 1;
+          return Reflect.get(target, name);
+        },
+      }),
+  });
+  const address = await floor.listen();
+  const stalled = await open(`${address}/v1/events?after=0`);
+  stalled.pause();
+  await append(floor.store, 9000, 'x'.repeat(1000));
+  const keepsUp = await open(`${address}/v1/events?after=8999`);
+  await readEvents(keepsUp, (events) => events.at(-1)?.id === 9000);
+  const readsWhileStalled = reads;
+  const events = await readEvents(stalled, (seen) => seen.at(-1)?.id === 9000);
+  assert.equal(events.length, 9000);
+  assert.ok(events.every((event, index) => event.id === index + 1));
+  assert.ok(reads > readsWhileStalled, 'the rest was read from the store when the reader came back');
+});
+
+test('a quiet stream carries a heartbeat', async () => {
+  const { promise: waiting, resolve } = Promise.withResolvers<() => void>();
+  const after = (ms: number, callback: () => void) => {
+    if (ms === 15_000) resolve(callback);
+    return systemClock.after(ms, callback);
+  };
+  await using floor = await openFloor({ clock: { ...systemClock, after } });
+  const stream = await open(`${await floor.listen()}/v1/events`);
+  let text = '';
+  stream.on('data', (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  (await waiting)();
+  while (!text.includes(': alive\n\n')) await once(stream, 'data');
+  stream.destroy();
+});

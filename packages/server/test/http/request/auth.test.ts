@@ -1,0 +1,57 @@
+// Keys, loopback, and web pages that pretend to be local.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { checkListen } from '../../../src/http/request/auth.ts';
+import { httpConfig } from '../../../src/http/request/http-config.ts';
+import { openFloor } from '../floor.ts';
+
+const keys = ['first-key-0123456789', 'second-key-012345678'];
+
+test('on an address that others can reach the service does not start without a key', () => {
+  for (const host of ['0.0.0.0', '::', '10.0.0.1', 'node7', '127.0.0.1.example.org']) {
+    assert.throws(() => checkListen({ host, keys: [] }), /refusing to listen on .* without a key: put a key/);
+    checkListen({ host, keys });
+  }
+  for (const host of ['127.0.0.1', '127.8.8.8', 'localhost', '::1']) checkListen({ host, keys: [] });
+});
+
+test('a key that could be guessed, or not be sent, is refused by the configuration', () => {
+  for (const key of ['short', 'has spaces in its middle', 'ümlaut-key-0123456789'])
+    assert.equal(httpConfig.safeParse({ keys: [key] }).success, false);
+});
+
+test('with keys every route but /healthz wants one of them', async () => {
+  await using floor = await openFloor({ config: { keys } });
+  const status = async (url: string, authorization?: string) =>
+    (await floor.app.inject({ url, headers: authorization === undefined ? {} : { authorization } })).statusCode;
+  assert.equal(await status('/healthz'), 200);
+  for (const url of ['/v1/status', '/readyz', '/metrics', '/openapi.json', '/status', '/nowhere', '/v1/events'])
+    assert.equal(await status(url), 401, url);
+  for (const key of keys) assert.equal(await status('/v1/status', `Bearer ${key}`), 200);
+  for (const wrong of ['Bearer ', 'Bearer x', `Basic ${keys[0]}`, `Bearer ${keys[0]}x`, `${keys[0]}`, `Bearer ${keys.join(' ')}`]) {
+    assert.equal(await status('/v1/status', wrong), 401, wrong);
+  }
+  const refused = await floor.app.inject({ method: 'POST', url: '/v1/rollouts', payload: '{"broken' });
+  assert.equal(refused.statusCode, 401);
+  assert.equal(refused.headers['www-authenticate'], 'Bearer');
+  assert.equal(refused.json().error.code, 'unauthorized');
+});
+
+test('with a key any Host is served: the key is the proof', async () => {
+  await using floor = await openFloor({ config: { keys } });
+  const headers = { host: 'rollouts.example.org', authorization: `Bearer ${keys[0]}` };
+  assert.equal((await floor.app.inject({ url: '/v1/status', headers })).statusCode, 200);
+});
+
+test('without a key a Host or an Origin that is not loopback is refused', async () => {
+  await using floor = await openFloor();
+  const status = async (headers: Record<string, string>) => (await floor.app.inject({ method: 'POST', url: '/start', headers })).statusCode;
+  for (const host of ['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example:8007', '10.0.0.1', '@', '127.0.0.1@evil.example']) {
+    assert.equal(await status({ host }), 403, host);
+  }
+  for (const origin of ['https://evil.example', 'null', 'http://localhost.evil.example'])
+    assert.equal(await status({ origin }), 403, origin);
+  const good = ['localhost', 'LOCALHOST:8007', '127.0.0.1:8007', '[::1]:8007', '127.1.2.3'];
+  for (const host of good) assert.notEqual(await status({ host, origin: 'http://127.0.0.1:8007' }), 403, host);
+});

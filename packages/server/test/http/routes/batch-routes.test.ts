@@ -1,0 +1,239 @@
+// The batch routes over a real store, with a keeper and a worker played by hand: what is refused, what is answered, how groups
+// are read, waited for, streamed and acknowledged.
+
+import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { batchView, fromBinaryGroups, groupPage, groupsMediaType, groupView } from '@millrace/protocol';
+import { systemClock } from '../../../src/base/clock.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import { BatchKeeper } from '../../../src/sampling/batch-keeper.ts';
+import { TaskFiles } from '../../../src/sampling/task-files.ts';
+import { WebhookSender } from '../../../src/sampling/webhook.ts';
+import { EventTail } from '../../../src/store/event-tail.ts';
+import { errorOf, type Floor, makeResult, makeTrajectory, openFloor, task } from '../floor.ts';
+
+const tasks = Array.from({ length: 8 }, () => task);
+const batch = { id: 'b', scenario: 'sums', group_size: 2, target: 2, tasks };
+
+async function keep(floor: Floor): Promise<void> {
+  const scenarios = { get: () => undefined, names: () => [] };
+  const keeper = new BatchKeeper({ store: floor.store, scenarios, files: new TaskFiles({}), clock: systemClock, log: silentLog });
+  while (await keeper.look());
+}
+
+/** Ends every rollout until none is queued; of each group one has the reward 1. */
+async function finishQueued(floor: Floor): Promise<void> {
+  const claims = await floor.store.claim(floor.worker.id, 1000);
+  for (const claim of claims)
+    await floor.worker.finish(claim, {
+      state: 'done',
+      result: makeResult({ reward: Number(claim.id.endsWith(':0')) }),
+      trajectory: makeTrajectory(claim.id),
+    });
+  await keep(floor);
+  if (claims.length > 0) await finishQueued(floor);
+}
+
+async function openBatchFloor(fields: Record<string, unknown> = {}): Promise<Floor> {
+  const floor = await openFloor();
+  await floor.worker.register();
+  const made = await floor.call('POST', '/v1/batches', { ...batch, ...fields });
+  assert.equal(made.status, 200, JSON.stringify(made.body));
+  await keep(floor);
+  return floor;
+}
+
+test('a batch that cannot be is refused with the field at fault', async () => {
+  await using floor = await openFloor();
+  const refused: [Record<string, unknown>, RegExp, string][] = [
+    [{ group_size: 1 }, /^group_size:/, 'bad-request'],
+    [{ min_samples: 3 }, /^min_samples:/, 'bad-request'],
+    [{ min_samples: 1 }, /^min_samples:/, 'bad-request'],
+    [{ give_up_after: 1 }, /^give_up_after:/, 'bad-request'],
+    [{ target: 0 }, /^target:/, 'bad-request'],
+    [{ informative: { rule: 'mean-within', above: 1, below: 0 } }, /^informative\.below:/, 'bad-request'],
+    [{ informative: { rule: 'odd' } }, /^informative\.rule:/, 'bad-request'],
+    [{ surplus: 'keep' }, /^surplus:/, 'bad-request'],
+    [{ tasks: [], closed: true }, /^tasks:/, 'bad-request'],
+    [{ source: { file: 'x' } }, /^source\.file: no task file is named "x"; known: none/, 'bad-request'],
+    [{ scenario: 'nothing' }, /^scenario:/, 'unknown-scenario'],
+    [{ tasks: [task, { question: 1 }] }, /^tasks\[1\]\.question:/, 'task-invalid'],
+    [{ webhook: { url: 'ftp://x' } }, /^webhook\.url:/, 'bad-request'],
+    [{ id: 'x'.repeat(101) }, /^id:/, 'bad-request'],
+    [{ targets: 1 }, /^targets: unknown field/, 'bad-request'],
+  ];
+  for (const [fields, message, code] of refused) {
+    const reply = await floor.call('POST', '/v1/batches', { ...batch, ...fields });
+    assert.equal(reply.status, 400, JSON.stringify(fields));
+    assert.match(errorOf(reply).message, message);
+    assert.equal(errorOf(reply).code, code);
+  }
+  assert.deepEqual((await floor.call('GET', '/v1/batches')).body, { batches: [], next: null });
+});
+
+test('a repeated request changes nothing, another one under the same id is a conflict, an unknown id is not found', async () => {
+  await using floor = await openBatchFloor();
+  const again = await floor.call('POST', '/v1/batches', batch);
+  assert.deepEqual([again.status, batchView.parse(again.body).tasks.given], [200, 8]);
+  assert.equal((await floor.call('POST', '/v1/batches', { ...batch, target: 3 })).status, 409);
+  for (const [method, path, body] of [
+    ['GET', '', undefined],
+    ['DELETE', '', undefined],
+    ['GET', '/groups', undefined],
+    ['POST', '/tasks', { tasks: [] }],
+    ['POST', '/ack', { consumer: 'c', through: 1 }],
+  ] as const)
+    assert.equal((await floor.call(method, `/v1/batches/nobody${path}`, body)).status, 404, path);
+});
+
+test('groups come in order with their trajectories, as JSON and as the compact binary', async () => {
+  await using floor = await openBatchFloor();
+  await finishQueued(floor);
+  const view = batchView.parse((await floor.call('GET', '/v1/batches/b?wait=5')).body);
+  assert.deepEqual([view.state, view.groups.delivered, view.informative_share], ['met', 2, 1]);
+  const page = groupPage.parse((await floor.call('GET', '/v1/batches/b/groups?trajectories=true')).body);
+  assert.deepEqual([page.groups.map(({ seq }) => seq), page.next, page.state], [[1, 2], 2, 'met']);
+  assert.deepEqual(
+    page.groups[0]?.rewards,
+    page.groups[0]?.rollouts.map(({ reward }) => reward),
+  );
+  assert.deepEqual(
+    page.groups[0]?.trajectories?.map(({ rollout_id }) => rollout_id),
+    page.groups[0]?.rollouts.map(({ id }) => id),
+  );
+  const reply = await floor.app.inject({ url: '/v1/batches/b/groups', headers: { accept: groupsMediaType } });
+  const binary = fromBinaryGroups(reply.rawPayload);
+  assert.deepEqual(binary.page, groupPage.parse((await floor.call('GET', '/v1/batches/b/groups')).body));
+  assert.deepEqual(binary.trajectories[1]?.[0]?.segments, makeTrajectory('x').segments);
+  assert.throws(() => fromBinaryGroups(reply.rawPayload.subarray(0, -4)));
+  assert.equal((await floor.app.inject({ url: '/v1/batches/b/groups', headers: { accept: 'text/html' } })).statusCode, 406);
+});
+
+test('a long poll is answered by the group that it waits for, and at once when the batch is over', async () => {
+  await using floor = await openBatchFloor({ target: 1 });
+  const waiting = floor.call('GET', '/v1/batches/b/groups?wait=60');
+  const ending = floor.call('GET', '/v1/batches/b?wait=60');
+  await finishQueued(floor);
+  assert.equal((await waiting).body.groups.length, 1);
+  assert.equal((await ending).body.state, 'met');
+  assert.deepEqual((await floor.call('GET', '/v1/batches/b/groups?wait=60&after=1')).body, { groups: [], next: 1, state: 'met' });
+});
+
+test('two consumers each read every group once, from their own acknowledgements', async () => {
+  await using floor = await openBatchFloor();
+  await finishQueued(floor);
+  const read = async (consumer: string) =>
+    (await floor.call('GET', `/v1/batches/b/groups?limit=1&consumer=${consumer}`)).body.groups[0]?.seq;
+  const ack = (consumer: string, through: number) => floor.call('POST', '/v1/batches/b/ack', { consumer, through });
+  assert.equal(await read('a'), 1);
+  assert.equal(await read('a'), 1, 'not acknowledged, so it comes again');
+  assert.deepEqual((await ack('a', 1)).body, { consumer: 'a', through: 1 });
+  assert.deepEqual([await read('a'), await read('b')], [2, 1]);
+  await ack('a', 2);
+  assert.equal(await read('a'), undefined);
+  assert.deepEqual((await ack('a', 0)).body, { consumer: 'a', through: 2 });
+});
+
+test('the stream gives each group with its place as the id, resumes after it, and ends with the batch', async () => {
+  await using floor = await openBatchFloor();
+  const url = await floor.listen();
+  const open = (headers: Record<string, string> = {}) =>
+    fetch(`${url}/v1/batches/b/groups`, { headers: { accept: 'text/event-stream', ...headers } });
+  const reply = await open();
+  await finishQueued(floor);
+  const frames = (await reply.text()).split('\n\n').filter((frame) => frame.includes('event:'));
+  assert.deepEqual(
+    frames.map((frame) => /event: (.*)/.exec(frame)?.[1]),
+    ['group', 'group', 'batch-end'],
+  );
+  assert.deepEqual(
+    frames.map((frame) => /id: (.*)/.exec(frame)?.[1]),
+    ['1', '2', undefined],
+  );
+  const resumed = await (await open({ 'last-event-id': '1' })).text();
+  assert.deepEqual(resumed.match(/^id: .*/gm), ['id: 2']);
+});
+
+test('cancelling stops what is queued at once and tells what runs, and delivered groups stay', async () => {
+  await using floor = await openBatchFloor({ target: 3 });
+  const first = await floor.store.claim(floor.worker.id, 2);
+  for (const claim of first)
+    await floor.worker.finish(claim, {
+      state: 'done',
+      result: makeResult({ reward: Number(claim.id.endsWith(':0')) }),
+      trajectory: makeTrajectory(claim.id),
+    });
+  await keep(floor);
+  const [running] = await floor.store.claim(floor.worker.id, 1);
+  const reply = await floor.call('DELETE', '/v1/batches/b');
+  assert.deepEqual([reply.body.state, reply.body.groups.delivered, reply.body.groups.open], ['cancelled', 1, 0]);
+  assert.deepEqual(await floor.worker.report(), [running?.id]);
+  const { rollouts } = await floor.store.list({ limit: 100 });
+  assert.deepEqual(
+    rollouts.filter(({ state }) => state === 'queued'),
+    [],
+  );
+  assert.equal((await floor.call('GET', '/v1/batches/b/groups')).body.groups.length, 1);
+  assert.equal((await floor.call('POST', '/v1/batches/b/tasks', { tasks: [task] })).status, 409);
+});
+
+test('an open batch takes tasks until it is closed, and ends short of its target then', async () => {
+  await using floor = await openBatchFloor({ tasks: [], target: 5 });
+  assert.equal((await floor.call('GET', '/v1/batches/b')).body.state, 'open');
+  await floor.call('POST', '/v1/batches/b/tasks', { tasks: [task, task] });
+  await keep(floor);
+  await finishQueued(floor);
+  await floor.call('POST', '/v1/batches/b/tasks', { closed: true });
+  await keep(floor);
+  const view = (await floor.call('GET', '/v1/batches/b')).body;
+  assert.deepEqual([view.state, view.groups.delivered], ['short', 2]);
+});
+
+test('a webhook gets each group in order, signed, again after a failure, and on after a restart', async () => {
+  const seen: { delivery: unknown; signature: unknown; body: string }[] = [];
+  const server = createServer(async (request, response) => {
+    const body = await text(request);
+    const { 'x-millrace-delivery': delivery, 'x-millrace-signature': signature } = request.headers;
+    seen.push({ delivery, signature, body });
+    response.writeHead(seen.length === 1 ? 500 : 204).end();
+    server.emit('delivery');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await using floor = await openBatchFloor({ webhook: { url: `http://127.0.0.1:${port}/`, secret: 'key' } });
+  await finishQueued(floor);
+  const until = async (count: number) => {
+    while (seen.length < count) await once(server, 'delivery');
+  };
+  const open = async () => {
+    const sender = new WebhookSender({ store: floor.store, clock: systemClock, log: silentLog });
+    const tail = new EventTail({ store: floor.store, after: 0 });
+    tail.subscribe((events) => sender.push(events));
+    sender.start();
+    return { sender, tail };
+  };
+  const first = await open();
+  await until(1);
+  await first.sender[Symbol.asyncDispose]();
+  await first.tail[Symbol.asyncDispose]();
+  const second = await open();
+  await until(3);
+  await second.sender[Symbol.asyncDispose]();
+  await second.tail[Symbol.asyncDispose]();
+  assert.deepEqual(
+    seen.map(({ delivery }) => delivery),
+    ['b/1', 'b/1', 'b/2'],
+  );
+  for (const { signature, body } of seen) {
+    assert.equal(signature, `sha256=${createHmac('sha256', 'key').update(body).digest('hex')}`);
+    assert.equal(groupView.parse(JSON.parse(body)).trajectories?.length, 2);
+  }
+  assert.doesNotMatch(JSON.stringify((await floor.call('GET', '/v1/batches/b')).body), /key|127\.0\.0\.1/);
+  server.close();
+});

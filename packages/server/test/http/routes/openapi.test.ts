@@ -1,0 +1,155 @@
+// The OpenAPI document against what the service really has and really answers.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { errorBody, type Route, type RouteName, routes, toPath } from '@millrace/protocol';
+import type { ZodType } from 'zod';
+import { openFloor, shareFloor, task } from '../floor.ts';
+
+const sharedFloor = shareFloor();
+
+interface Document {
+  readonly openapi: string;
+  readonly paths: Record<
+    string,
+    Record<
+      string,
+      { operationId: string; parameters: { name: string; in: string; required: boolean }[]; responses: Record<string, unknown> }
+    >
+  >;
+}
+
+test('the document and the registered routes are the same, in both directions', async () => {
+  const floor = sharedFloor();
+  const document: Document = (await floor.call('GET', '/openapi.json')).body;
+  assert.equal(document.openapi, '3.1.0');
+  const described = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  assert.deepEqual(described.toSorted(), readRegistered(floor.app.printRoutes({ commonPrefix: false })).toSorted());
+});
+
+test('parameters with a default are optional, and every reference points somewhere', async () => {
+  const floor = sharedFloor();
+  const document: Document = (await floor.call('GET', '/openapi.json')).body;
+  const list = document.paths['/v1/rollouts']?.get;
+  assert.deepEqual(
+    list?.parameters.filter((parameter) => parameter.required),
+    [],
+  );
+  assert.deepEqual(
+    document.paths['/v1/rollouts/{id}']?.get?.parameters.map(({ name, required }) => [name, required]),
+    [
+      ['id', true],
+      ['wait', false],
+    ],
+  );
+  assert.deepEqual(
+    Object.keys(document.paths['/v1/rollouts']?.post?.responses ?? {}).map(Number),
+    [200, 400, 401, 403, 409, 413, 415, 429, 500, 503],
+  );
+  const components = Reflect.get(document, 'components');
+  for (const [, name = ''] of JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g))
+    assert.ok(name in components.schemas, name);
+  assert.doesNotMatch(JSON.stringify(document), /"\$ref":"#\/(\$defs|definitions)/);
+});
+
+test('every route answers what the document promises', async () => {
+  await using floor = await openFloor();
+  await floor.worker.register();
+  await floor.worker.report({ backends: { b: 1 } });
+  const done = await floor.submit({ id: 'done', metadata: { a: 1 }, group: 'g' });
+  await floor.worker.succeed(done);
+  await floor.submit({ id: 'held', scenario: 'free', task: {} });
+  const instance = { data_source: 'sums', ...task, instance_id: 'i', trajectory_id: 0 };
+  const calls: readonly [RouteName, (Record<string, string> | undefined)?, unknown?][] = [
+    ['submitRollouts', undefined, { rollouts: [{ id: 'new', scenario: 'sums', task }] }],
+    ['listRollouts'],
+    ['getRollout', { id: 'done' }],
+    ['getTrajectory', { id: 'done' }],
+    ['cancelRollout', { id: 'new' }],
+    ['createBatch', undefined, { id: 'open', scenario: 'sums', group_size: 2, target: 1 }],
+    ['listBatches'],
+    ['getBatch', { id: 'open' }],
+    ['appendTasks', { id: 'open' }, { tasks: [task] }],
+    ['readGroups', { id: 'open' }],
+    ['ackGroups', { id: 'open' }, { consumer: 'c', through: 0 }],
+    ['cancelBatch', { id: 'open' }],
+    ['joinBackend', undefined, { id: 'b', url: 'http://127.0.0.1:1', model: 'm' }],
+    ['listBackends'],
+    ['drainBackend', { id: 'b' }],
+    ['leaveBackend', { id: 'b' }],
+    ['getPolicy'],
+    ['pausePolicy', undefined, { mode: 'abort' }],
+    ['resumePolicy', undefined, { policy_version: 3 }],
+    ['getStatus'],
+    ['getHealth'],
+    ['getReadiness'],
+    ['getOpenapi'],
+    ['getMetrics'],
+    ['prorlStart'],
+    ['prorlStatus'],
+    ['prorlAddServer', undefined, { address: '127.0.0.1:2/v1' }],
+    ['prorlClearServers'],
+    ['prorlCancel', undefined, { job_id: 'gone' }],
+    ['prorlProcess', undefined, { instance, sampling_params: {}, job_id: 'gone' }],
+    ['prorlStop'],
+  ];
+  // Events are a stream, and have tests of their own.
+  assert.deepEqual(
+    calls.map(([name]) => name).toSorted(),
+    Object.keys(routes)
+      .filter((name) => name !== 'readEvents')
+      .toSorted(),
+  );
+  for (const [name, params, body] of calls) {
+    const route: Route = routes[name];
+    const reply = await floor.call(route.method, toPath(route.path, params), body);
+    const form = route.replies[reply.status]?.content[String(reply.headers['content-type']).replace(/;.*/, '')];
+    assert.ok(form !== undefined, `${name} answered ${reply.status} ${reply.headers['content-type']} ${JSON.stringify(reply.body)}`);
+    if (typeof form !== 'string') assertFits(form, reply.body, name);
+  }
+});
+
+test('every error answers in the one shape, with its code declared', async () => {
+  await using floor = await openFloor();
+  const wrong: readonly [RouteName, string, unknown?][] = [
+    ['getRollout', '/v1/rollouts/none'],
+    ['getTrajectory', '/v1/rollouts/none/trajectory'],
+    ['leaveBackend', '/v1/backends/none'],
+    ['drainBackend', '/v1/backends/none/drain'],
+    ['getReadiness', '/readyz'],
+    ['prorlStop', '/stop'],
+    ['prorlStatus', '/status'],
+    ['prorlProcess', '/process', { instance: {}, sampling_params: {} }],
+    ['submitRollouts', '/v1/rollouts', { rollouts: [{ scenario: 'none', task: {} }] }],
+  ];
+  for (const [name, url, body] of wrong) {
+    const route: Route = routes[name];
+    const reply = await floor.call(route.method, url, body);
+    const { code } = errorBody.parse(reply.body).error;
+    assert.ok(route.errors.includes(code), `${name}: ${code}`);
+  }
+});
+
+/** What the schema would strip is a field that the document does not know. */
+function assertFits(schema: ZodType, body: unknown, name: string): void {
+  const parsed = schema.safeParse(body);
+  assert.ok(parsed.success, `${name}: ${parsed.error}`);
+  assert.deepEqual(body, parsed.data, name);
+}
+
+/** Reads Fastify's own picture of its routes. */
+function readRegistered(tree: string): string[] {
+  const path: string[] = [];
+  return tree.split('\n').flatMap((line) => {
+    const [, indent = '', part = '', methods = ''] = /^([│ ]*)[├└]── (\S*)(?: \((.*)\))?$/.exec(line) ?? [];
+    if (part === '' && methods === '') return [];
+    path.splice(indent.length / 4, path.length, part);
+    const full = path.join('').replace(/:(\w+)/g, '{$1}');
+    return methods
+      .split(', ')
+      .filter((method) => method !== '' && method !== 'HEAD')
+      .map((method) => `${method} ${full}`);
+  });
+}

@@ -1,0 +1,70 @@
+// Pausing and resuming over HTTP: what is answered when, and what is refused.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { errorOf, openFloor, task } from '../floor.ts';
+
+test('a pause is answered as it stands, and when asked to wait, once the last worker has told', async () => {
+  await using floor = await openFloor();
+  await floor.worker.register();
+  const asked = await floor.call('POST', '/v1/policy/pause');
+  assert.deepEqual([asked.status, asked.body.state, asked.body.mode], [200, 'pausing', 'wait']);
+  assert.equal((await floor.call('POST', '/v1/policy/pause', { mode: 'abort' })).body.mode, 'abort');
+  const waiting = floor.call('POST', '/v1/policy/pause?wait=60');
+  await floor.store.tellGate(floor.worker.id, { pause: 1, generating: 1 });
+  const { body } = await floor.call('GET', '/v1/policy');
+  assert.deepEqual([body.state, body.mode, body.generating], ['pausing', 'abort', 1]);
+  await floor.store.tellGate(floor.worker.id, { pause: 1, generating: 0 });
+  const paused = await waiting;
+  assert.deepEqual([paused.body.state, paused.body.generating], ['paused', 0]);
+});
+
+test('whoever waits for a pause is answered as it stands when the time is up, or when somebody resumes', async () => {
+  await using floor = await openFloor();
+  await floor.worker.register();
+  const late = await floor.call('POST', '/v1/policy/pause?wait=0.05');
+  assert.equal(late.body.state, 'pausing');
+  const waiting = floor.call('POST', '/v1/policy/pause?wait=60');
+  const resumed = await floor.call('POST', '/v1/policy/resume', { policy_version: 2 });
+  assert.deepEqual([resumed.body.state, resumed.body.policy_version, resumed.body.mode], ['running', 2, null]);
+  assert.notEqual((await waiting).body.state, 'paused');
+});
+
+test('a resume without a body goes on as before; one with an older version is a conflict', async () => {
+  await using floor = await openFloor();
+  await floor.call('POST', '/v1/backends', { id: 'b', url: 'http://127.0.0.1:1', policy_version: 4 });
+  assert.equal((await floor.call('POST', '/v1/policy/pause')).body.state, 'paused');
+  const refused = await floor.call('POST', '/v1/policy/resume', { policy_version: 3 });
+  assert.deepEqual([refused.status, errorOf(refused).code], [409, 'conflict']);
+  assert.match(errorOf(refused).message, /version 4.*older version 3/);
+  assert.equal((await floor.call('GET', '/v1/policy')).body.state, 'paused');
+  assert.deepEqual((await floor.call('POST', '/v1/policy/resume')).body.policy_version, 4);
+  await floor.call('POST', '/v1/policy/resume', { policy_version: 9, caches_flushed: false });
+  assert.equal((await floor.call('GET', '/v1/backends')).body.backends[0].policy_version, 9);
+});
+
+test('nonsense is refused, and a pause refuses no submission', async () => {
+  await using floor = await openFloor();
+  for (const [url, body] of [
+    ['/v1/policy/pause', { mode: 'hard' }],
+    ['/v1/policy/pause', { mode: 'wait', until: 3 }],
+    ['/v1/policy/pause?wait=61', {}],
+    ['/v1/policy/resume', { policy_version: -1 }],
+    ['/v1/policy/resume', { policy_version: 1.5 }],
+    ['/v1/policy/resume', { caches_flushed: 'no' }],
+    ['/v1/policy/resume', []],
+  ] as const)
+    assert.equal((await floor.call('POST', url, body)).status, 400, `${url} ${JSON.stringify(body)}`);
+  await floor.call('POST', '/v1/policy/pause', { mode: 'abort' });
+  assert.equal((await floor.call('POST', '/v1/rollouts', { rollouts: [{ scenario: 'sums', task }] })).status, 200);
+});
+
+test('a drain answers whoever waits for a pause', async () => {
+  await using floor = await openFloor();
+  await floor.worker.register();
+  const url = await floor.listen();
+  const waiting = fetch(`${url}/v1/policy/pause?wait=60`, { method: 'POST' });
+  while ((await floor.store.policy()).state === 'running') await new Promise(setImmediate);
+  floor.app.drain();
+  assert.equal((await waiting).status, 200);
+});

@@ -1,0 +1,215 @@
+// The rollout routes over a real store: submitting, looking, waiting, reading, cancelling.
+
+import assert from 'node:assert/strict';
+import { request } from 'node:http';
+import { test } from 'node:test';
+import { fromBinary, trajectoryMediaType, trajectoryView } from '@millrace/protocol';
+import type { Store } from '../../../src/store/store.ts';
+import { errorOf, makeFailure, makeTrajectory, openFloor, shareFloor, task } from '../floor.ts';
+
+const sharedFloor = shareFloor();
+
+test('a submission is answered with its id, and a rollout without one gets one', async () => {
+  const floor = sharedFloor();
+  const { status, body } = await floor.call('POST', '/v1/rollouts', {
+    rollouts: [
+      { id: 'mine', scenario: 'sums', task },
+      { scenario: 'sums', task },
+    ],
+  });
+  assert.equal(status, 200);
+  assert.deepEqual(body.rollouts[0], { id: 'mine', state: 'queued', created: true });
+  assert.match(body.rollouts[1].id, /^r-[0-9a-f-]{36}$/);
+});
+
+test('resubmitting with the same id changes nothing, whatever the order of keys and written-out defaults', async () => {
+  const floor = sharedFloor();
+  await floor.submit({ id: 'same' });
+  const again = { limits: { max_turns: 50 }, task: { answer: '2', question: '1 + 1' }, scenario: 'sums', id: 'same' };
+  const { body } = await floor.call('POST', '/v1/rollouts', { rollouts: [again] });
+  assert.deepEqual(body.rollouts, [{ id: 'same', state: 'queued', created: false }]);
+});
+
+test('a known id with other content is a conflict that names it, and nothing of the submission is accepted', async () => {
+  const floor = sharedFloor();
+  await floor.submit({ id: 'taken' });
+  const rollouts = [
+    { id: 'beside', scenario: 'sums', task },
+    { id: 'taken', scenario: 'sums', task: { ...task, answer: '3' } },
+  ];
+  const reply = await floor.call('POST', '/v1/rollouts', { rollouts });
+  assert.equal(reply.status, 409);
+  assert.deepEqual(errorOf(reply).details, { ids: ['taken'] });
+  assert.equal((await floor.call('GET', '/v1/rollouts/beside')).status, 404);
+});
+
+test('an alias is kept under the name of its scenario', async () => {
+  const floor = sharedFloor();
+  const id = await floor.submit({ scenario: 'deepscaler' });
+  assert.equal((await floor.call('GET', `/v1/rollouts/${id}`)).body.scenario, 'sums');
+});
+
+const refusals: readonly [string, object, string, RegExp][] = [
+  ['an unknown field is refused by name', { limits: { max_turn: 3 } }, 'bad-request', /^rollouts\[1\]\.limits\.max_turn: unknown field$/],
+  ['a wrong type is refused by path', { sampling: { top_p: 'x' } }, 'bad-request', /^rollouts\[1\]\.sampling\.top_p: /],
+  [
+    'an unknown scenario is answered with the known ones',
+    { scenario: 'nope' },
+    'unknown-scenario',
+    /^rollouts\[1\]\.scenario: .*"nope"; known: sums, free$/,
+  ],
+  ['a task is checked by its scenario', { task: { question: 1, answer: '2' } }, 'task-invalid', /^rollouts\[1\]\.task\.question: /],
+  [
+    'an unknown field of a task is refused by name',
+    { task: { ...task, hints: [{ txt: '' }] } },
+    'task-invalid',
+    /rollouts\[1\]\.task\.hints\[0\]\.txt: unknown field/,
+  ],
+  ['an id twice in one submission is refused', { id: 'a' }, 'bad-request', /^rollouts\[1\]\.id: a stands already at rollouts\[0\]$/],
+  ['an id outside of the pattern is refused', { id: '../x' }, 'bad-request', /^rollouts\[1\]\.id: must be/],
+];
+test('a submission at fault is refused whole, by the path of what is wrong', async (t) => {
+  await using floor = await openFloor();
+  for (const [title, fields, code, message] of refusals) {
+    await t.test(title, async () => {
+      const good = { id: 'a', scenario: 'sums', task };
+      const reply = await floor.call('POST', '/v1/rollouts', { rollouts: [good, { ...good, id: 'b', ...fields }] });
+      assert.equal(reply.status, 400);
+      assert.equal(errorOf(reply).code, code);
+      assert.match(errorOf(reply).message, message);
+    });
+  }
+  assert.equal((await floor.store.counts()).queued, 0);
+});
+
+test('past the bound a submission gets 429 with a Retry-After that follows the rate of ends', async () => {
+  await using floor = await openFloor({ config: { maxQueued: 2 } });
+  const id = await floor.submit({ id: 'a' });
+  await floor.submit({ id: 'b' });
+  const first = await floor.call('POST', '/v1/rollouts', { rollouts: [{ scenario: 'sums', task }] });
+  assert.equal(first.status, 429);
+  assert.equal(first.headers['retry-after'], '60');
+  assert.equal(errorOf(first).retryable, true);
+
+  assert.equal((await floor.call('POST', '/v1/rollouts', { rollouts: [{ id: 'a', scenario: 'sums', task }] })).status, 200);
+  await floor.worker.register();
+  const waiting = floor.call('GET', '/v1/rollouts/a?wait=30');
+  await floor.worker.succeed(id);
+  await waiting;
+  await floor.submit({ id: 'c' });
+  const second = await floor.call('POST', '/v1/rollouts', { rollouts: [{ scenario: 'sums', task }] });
+  assert.ok(Number(second.headers['retry-after']) < 10);
+});
+
+test('lists go by state, group and scenario, page by page', async () => {
+  await using floor = await openFloor();
+  for (const id of ['a', 'b', 'c']) await floor.submit({ id, group: 'g' });
+  await floor.submit({ id: 'd', scenario: 'free', task: {} });
+  const page = (await floor.call('GET', '/v1/rollouts?group=g&limit=2')).body;
+  const rest = (await floor.call('GET', `/v1/rollouts?group=g&limit=2&after=${page.next}`)).body;
+  const ids = (list: { rollouts: { id: string }[] }) => list.rollouts.map((rollout) => rollout.id);
+  assert.deepEqual([ids(page), ids(rest), rest.next], [['a', 'b'], ['c'], null]);
+  assert.deepEqual(ids((await floor.call('GET', '/v1/rollouts?scenario=free&state=queued')).body), ['d']);
+  for (const query of ['limit=0', 'limit=1001', 'state=lost', 'colour=red', 'state=done&state=run']) {
+    assert.equal((await floor.call('GET', `/v1/rollouts?${query}`)).status, 400, query);
+  }
+});
+
+test('a long poll is answered at the end of its rollout', async () => {
+  const floor = sharedFloor();
+  const id = await floor.submit({ metadata: { step: 7 } });
+  const polls = Array.from({ length: 50 }, () => floor.call('GET', `/v1/rollouts/${id}?wait=60`));
+  await floor.worker.succeed(id, 0.5);
+  for (const { body } of await Promise.all(polls)) {
+    assert.deepEqual([body.state, body.reward, body.metadata], ['done', 0.5, { step: 7 }]);
+  }
+});
+
+test('a long poll that runs out answers the rollout as it stands', async () => {
+  const floor = sharedFloor();
+  const id = await floor.submit();
+  assert.equal((await floor.call('GET', `/v1/rollouts/${id}?wait=0.01`)).body.state, 'queued');
+  assert.equal((await floor.call('GET', `/v1/rollouts/${id}?wait=61`)).status, 400);
+  assert.equal((await floor.call('GET', '/v1/rollouts/nobody?wait=60')).status, 404);
+});
+
+/** Counts the reads of single rollouts, and tells of the n-th. */
+function countReads() {
+  let reads = 0;
+  const waiting = new Map<number, () => void>();
+  const wrap = (store: Store) =>
+    new Proxy(store, {
+      get(target, name) {
+        if (name === 'get') waiting.get(++reads)?.();
+        return Reflect.get(target, name);
+      },
+    });
+  return {
+    wrap,
+    count: () => reads,
+    reach: (n: number) => new Promise<void>((resolve) => (reads >= n ? resolve() : waiting.set(n, resolve))),
+  };
+}
+
+test('a long poll reads the store twice, not in a loop', async () => {
+  const reads = countReads();
+  await using floor = await openFloor({ wrap: reads.wrap });
+  await floor.worker.register();
+  const id = await floor.submit();
+  const poll = floor.call('GET', `/v1/rollouts/${id}?wait=60`);
+  await reads.reach(1);
+  await floor.worker.succeed(id);
+  await poll;
+  assert.equal(reads.count(), 2);
+});
+
+test('a caller that hangs up frees its long poll at once', async () => {
+  const reads = countReads();
+  await using floor = await openFloor({ wrap: reads.wrap });
+  const id = await floor.submit();
+  const caller = request(`${await floor.listen()}/v1/rollouts/${id}?wait=60`);
+  caller.on('error', () => {}); // it hangs up on itself
+  caller.end();
+  await reads.reach(1);
+  caller.destroy();
+  await reads.reach(2);
+});
+
+test('a trajectory comes as JSON or as bytes, as Accept asks', async () => {
+  const floor = sharedFloor();
+  const id = await floor.submit();
+  await floor.worker.succeed(id);
+  const url = `/v1/rollouts/${id}/trajectory`;
+  const json = await floor.app.inject({ url });
+  assert.equal(trajectoryView.parse(json.json()).segments.length, 4);
+  const bytes = await floor.app.inject({ url, headers: { accept: `${trajectoryMediaType}, application/json;q=0.5` } });
+  assert.equal(bytes.headers['content-type'], trajectoryMediaType);
+  assert.deepEqual(fromBinary(bytes.rawPayload), makeTrajectory(id));
+  const neither = await floor.app.inject({ url, headers: { accept: 'text/html' } });
+  assert.equal(neither.statusCode, 406);
+  assert.equal(neither.json().error.code, 'not-acceptable');
+});
+
+test('a missing trajectory says whether the rollout is unknown, has not ended, or left none', async () => {
+  const floor = sharedFloor();
+  const reason = async (id: string) => errorOf(await floor.call('GET', `/v1/rollouts/${id}/trajectory`)).details?.reason;
+  assert.equal(await reason('nobody'), 'unknown');
+  const id = await floor.submit();
+  assert.equal(await reason(id), 'not-ended');
+  await floor.worker.finish(await floor.worker.claim(id), { state: 'failed', failure: makeFailure() });
+  assert.equal(await reason(id), 'none');
+});
+
+test('cancelling tells what became of the rollout, also before it arrives', async () => {
+  const floor = sharedFloor();
+  const cancel = async (id: string) => (await floor.call('DELETE', `/v1/rollouts/${id}`)).body;
+  const held = await floor.submit({ id: 'held' });
+  await floor.worker.claim(held);
+  await floor.submit({ id: 'queued' });
+  assert.deepEqual(await cancel(held), { id: 'held', cancel: 'asked' });
+  assert.deepEqual(await cancel('queued'), { id: 'queued', cancel: 'cancelled' });
+  assert.deepEqual(await cancel('queued'), { id: 'queued', cancel: 'ended' });
+  assert.deepEqual(await cancel('later'), { id: 'later', cancel: 'cancelled' });
+  const { body } = await floor.call('POST', '/v1/rollouts', { rollouts: [{ id: 'later', scenario: 'sums', task }] });
+  assert.equal(body.rollouts[0].state, 'cancelled');
+});

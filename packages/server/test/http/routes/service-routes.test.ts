@@ -1,0 +1,135 @@
+// Backends, status, readiness and metrics.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { errorOf, makeFailure, makeResult, openFloor, shareFloor } from '../floor.ts';
+
+const sharedFloor = shareFloor();
+
+const url = 'http://10.0.0.1:8000';
+
+test('a backend joins, is listed without its key, drains and leaves', async () => {
+  const floor = sharedFloor();
+  await floor.worker.report({ calls: { '10.0.0.1:8000': 3 } });
+  const joined = await floor.call('POST', '/v1/backends', { url: `${url}/`, api_key: 'secret', policy_version: 4 });
+  const known = { id: '10.0.0.1:8000', url, dialect: 'vllm', model: null, policy_version: 4, logprobs_mode: 'unknown' };
+  const view = { ...known, state: 'up', health: 'ok', last_error: null, in_flight: 0, calls: 3, tokens: 0 };
+  assert.deepEqual(joined.body, view);
+  assert.deepEqual((await floor.call('GET', '/v1/backends')).body, { backends: [view] });
+  assert.equal((await floor.call('POST', `/v1/backends/${view.id}/drain`)).body.state, 'draining');
+  assert.deepEqual((await floor.call('DELETE', `/v1/backends/${view.id}`)).body, { id: view.id });
+  for (const [method, path] of [
+    ['DELETE', view.id],
+    ['POST', `${view.id}/drain`],
+  ] as const) {
+    assert.equal(errorOf(await floor.call(method, `/v1/backends/${path}`)).code, 'not-found');
+  }
+});
+
+test('two addresses never share an id, and an address that is none is refused', async () => {
+  const floor = sharedFloor();
+  const id = async (address: string) => (await floor.call('POST', '/v1/backends', { url: address })).body.id;
+  const addresses = [
+    url,
+    'https://10.0.0.1:8000',
+    `${url}/a`,
+    `${url}/b`,
+    'http://[::1]:8000',
+    'http://[::2]:8000',
+    `http://${'x'.repeat(200)}.org`,
+  ];
+  assert.equal(new Set(await Promise.all(addresses.map(id))).size, addresses.length);
+  for (const bad of ['ftp://x', 'nonsense', '', 7])
+    assert.match(errorOf(await floor.call('POST', '/v1/backends', { url: bad })).message, /^url: /);
+});
+
+test('readiness says what is missing', async () => {
+  await using floor = await openFloor();
+  const before = await floor.call('GET', '/readyz');
+  assert.equal(before.status, 503);
+  assert.deepEqual(errorOf(before).details?.missing, ['no live worker']);
+  await floor.worker.register();
+  assert.equal((await floor.call('GET', '/readyz')).status, 200);
+});
+
+test('status and metrics read the store once a second, however many ask', async () => {
+  let counts = 0;
+  await using floor = await openFloor({
+    wrap: (store) =>
+      new Proxy(store, {
+        get(target, name) {
+          if (name === 'counts') counts += 1;
+          return Reflect.get(target, name);
+        },
+      }),
+  });
+  const start = performance.now();
+  await Promise.all(Array.from({ length: 200 }, (_, index) => floor.call('GET', ['/v1/status', '/metrics'][index % 2] ?? '')));
+  assert.ok(counts <= 1 + (performance.now() - start) / 1000, `${counts} reads`);
+});
+
+test('metrics count ends, retries, turns, tokens, rewards and stages from the event log', async () => {
+  await using floor = await openFloor();
+  await floor.worker.register();
+  const good = await floor.submit();
+  const bad = await floor.submit();
+  await floor.worker.succeed(good, 0.5);
+  await floor.store.retry(await floor.worker.claim(), makeFailure(), { delayMs: 0 });
+  await floor.store.appendEvents([
+    { kind: 'turn-end', data: { sampled_tokens: 12 } },
+    { kind: 'turn-end', data: { sampled_tokens: 30 } },
+  ]);
+  await floor.worker.finish(await floor.worker.claim(), { state: 'failed', failure: makeFailure(), result: makeResult({ reward: null }) });
+  for (const id of [good, bad]) await floor.call('GET', `/v1/rollouts/${id}?wait=30`);
+  // An end that is in the store already is answered before the tail has told the metrics of it.
+  let body = '';
+  while (!body.includes('millrace_rollouts_ended_total{state="failed"')) ({ body } = await floor.call('GET', '/metrics'));
+  for (const line of [
+    'millrace_rollouts_ended_total{state="done",blame="",code=""} 1',
+    'millrace_rollouts_ended_total{state="failed",blame="sandbox",code="sandbox-died"} 1',
+    'millrace_rollouts_queued_total{reason="retry"} 1',
+    'millrace_rollouts_queued_total{reason="loss"} 0',
+    'millrace_turns_total 2',
+    'millrace_sampled_tokens_total 42',
+    'millrace_reward_bucket{le="0.4"} 0',
+    'millrace_reward_bucket{le="0.5"} 1',
+    'millrace_reward_count 1',
+    'millrace_stage_seconds_sum{stage="evaluate"} 6',
+    'millrace_stage_seconds_count{stage="queued"} 2',
+    'millrace_rollouts{state="done"} 1',
+    'millrace_workers{alive="true"} 1',
+    'millrace_loop_lag_seconds{quantile="p99"} 0.001',
+  ])
+    assert.ok(body.includes(`${line}\n`), line);
+  assert.match(body, /millrace_http_request_seconds_count\{method="GET",route="\/v1\/rollouts\/:id\?wait",status="200"\} 2/);
+});
+
+test('metrics and the list say of each backend what runs on it, what its calls came to and whether it is broken', async () => {
+  await using floor = await openFloor();
+  await floor.worker.register();
+  const { id: backendId } = (await floor.call('POST', '/v1/backends', { id: 'b', url })).body;
+  await floor.submit();
+  const claim = await floor.worker.claim();
+  for (const to of ['ready', 'run'] as const) await floor.store.move(claim, to);
+  assert.equal(await floor.store.place(claim, { tokens: 500 }), backendId);
+  const counts = { calls: 9, retries: 2, prompt_tokens: 1000, cached_tokens: 800, sampled_tokens: 70, model_ms: 2500 };
+  await floor.store.appendEvents([
+    { kind: 'backend-traffic', backendId, data: { ...counts, errors: { busy: 1, 'backend-failed': 2 } } },
+    { kind: 'backend-traffic', backendId, data: { calls: 'nonsense' } },
+  ]);
+  await floor.store.breakBackend(backendId, { error: 'connection refused' });
+  const [view] = (await floor.call('GET', '/v1/backends')).body.backends;
+  assert.deepEqual([view.health, view.last_error.message, view.in_flight, view.tokens], ['broken', 'connection refused', 1, 500]);
+  let body = '';
+  while (!body.includes('millrace_backend_breaks_total{backend="b"} 1')) ({ body } = await floor.call('GET', '/metrics'));
+  for (const line of ['calls_total{backend="b"} 9', 'retries_total{backend="b"} 2', 'prompt_tokens_total{backend="b"} 1000'])
+    assert.ok(body.includes(`millrace_backend_${line}\n`), line);
+  for (const line of [
+    'cached_tokens_total{backend="b"} 800',
+    'sampled_tokens_total{backend="b"} 70',
+    'call_seconds_total{backend="b"} 2.5',
+  ])
+    assert.ok(body.includes(`millrace_backend_${line}\n`), line);
+  for (const line of ['errors_total{backend="b",code="busy"} 1', 'errors_total{backend="b",code="backend-failed"} 2'])
+    assert.ok(body.includes(`millrace_backend_${line}\n`), line);
+});

@@ -1,0 +1,24 @@
+// A call to a backend ends, whatever the other side does with its socket.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { RolloutError } from '@millrace/protocol';
+import { post } from '../../../src/inference/backends/http-post.ts';
+
+test('a server that accepts a call and never reads it is given up too', async () => {
+  const sockets: Socket[] = [];
+  const server = createServer({ pauseOnConnect: true }, (socket) => sockets.push(socket.on('error', () => {}))).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const call = { url: `http://127.0.0.1:${port}/`, headers: {}, maxReplyBytes: 1, signal: new AbortController().signal, stallMs: 50 };
+  try {
+    await assert.rejects(post({ ...call, body: [Buffer.alloc(64 << 20, '1')] }), (error) => {
+      return error instanceof RolloutError && error.code === 'backend-failed' && /nothing came for 0.05 s/.test(error.message);
+    });
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  }
+});

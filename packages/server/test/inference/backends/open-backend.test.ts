@@ -1,0 +1,14 @@
+// Every dialect keeps the backend contract.
+
+import { after } from 'node:test';
+import { dialects } from '@millrace/protocol';
+import { defineBackendSuite } from '@millrace/testkit';
+import { Agent } from 'undici';
+import { openBackend } from '../../../src/inference/backends/open-backend.ts';
+
+const dispatcher = new Agent();
+after(() => dispatcher.destroy());
+
+for (const dialect of dialects) {
+  defineBackendSuite(dialect, { dialect, open: (record, options) => openBackend(record, { dispatcher, ...options }) });
+}

@@ -1,0 +1,72 @@
+// vLLM's adapter finds out by itself which route a server has, and takes ids from where they cost least.
+
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { backendId, RolloutError, sampling } from '@millrace/protocol';
+import { openFakeBackend, openFakeTokens } from '@millrace/testkit';
+import { Agent } from 'undici';
+import type { BackendRecord, GenerateRequest } from '../../../src/inference/backends/backend.ts';
+import { openVllmBackend } from '../../../src/inference/backends/vllm.ts';
+import { completionsRoute, generateRoute } from '../../../src/inference/backends/vllm-wire.ts';
+
+const dispatcher = new Agent();
+after(() => dispatcher.destroy());
+const tokens = await openFakeTokens();
+
+function makeRecord(url: string): BackendRecord {
+  return { id: backendId.parse('b1'), url, dialect: 'vllm', policyVersion: 0, state: 'up' };
+}
+
+function makeRequest(changes: Partial<GenerateRequest> = {}): GenerateRequest {
+  const signal = new AbortController().signal;
+  const base = { promptJson: Buffer.from('1,2,3'), promptTokens: 3, sampling: sampling.parse({}), maxTokens: 4096, stopTokenIds: [] };
+  return { ...base, sessionId: 's', requestId: 'r', signal, ...changes };
+}
+
+test('a server without the generate route is asked for completions, and only once in vain', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, withoutGenerate: true });
+  const backend = openVllmBackend(makeRecord(fake.url), { dispatcher });
+  for (let i = 0; i < 3; i++) assert.equal((await backend.generate(makeRequest())).finishReason, 'stop');
+  assert.deepEqual(
+    fake.requests.map(({ route }) => route),
+    ['completions', 'completions', 'completions'],
+  );
+  assert.equal(fake.misses, 1);
+});
+
+test('a 404 on both routes is backend-refused', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
+  const lost = openVllmBackend(makeRecord(`${fake.url}/nowhere`), { dispatcher });
+  await assert.rejects(lost.generate(makeRequest()), (error) => error instanceof RolloutError && error.code === 'backend-refused');
+  assert.equal(fake.misses, 2);
+});
+
+test('a completion brings no prompt back', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
+  const backend = openVllmBackend({ ...makeRecord(fake.url), dialect: 'vllm-completions' }, { dispatcher });
+  await backend.generate(makeRequest());
+  assert.equal(fake.requests[0]?.sampling.return_tokens_as_token_ids, true);
+  assert.equal(fake.requests[0]?.sampling.return_token_ids, undefined);
+});
+
+test('a completion whose tokens are named by their text is refused', () => {
+  const logprobs = { tokens: ['token_id:5', 'yes'], token_logprobs: [-1, -2] };
+  const text = JSON.stringify({ choices: [{ logprobs, finish_reason: 'stop' }] });
+  assert.throws(() => completionsRoute.parse(text, makeRequest()), /"yes" as a token id/);
+});
+
+test('a reply of 4,096 tokens is parsed in a few milliseconds', () => {
+  const entry = { token: 'token_id:12345', logprob: -0.123456789, bytes: null };
+  const content = Array.from({ length: 4096 }, () => ({ ...entry, top_logprobs: [entry] }));
+  const token_ids = content.map((_, i) => 100_000 + i);
+  const text = JSON.stringify({
+    choices: [{ index: 0, token_ids, logprobs: { content }, finish_reason: 'stop' }],
+    usage: { prompt_tokens: 3 },
+  });
+  const times = Array.from({ length: 15 }, () => {
+    const startedAt = performance.now();
+    assert.equal(generateRoute.parse(text, makeRequest()).tokenIds.length, 4096);
+    return performance.now() - startedAt;
+  });
+  assert.ok(Math.min(...times) < 10, `${Math.min(...times)} ms`);
+});

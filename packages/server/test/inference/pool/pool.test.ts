@@ -1,0 +1,114 @@
+// The pool: leases go to the least loaded, stay there, and move only from what has failed or left.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { backendId } from '@millrace/protocol';
+import type { BackendRecord } from '../../../src/inference/backends/backend.ts';
+import { BackendPool } from '../../../src/inference/pool/pool.ts';
+
+const signal = new AbortController().signal;
+
+function makeRecord(id: string, changes: Partial<BackendRecord> = {}): BackendRecord {
+  return { id: backendId.parse(id), url: `http://127.0.0.1:1/${id}`, dialect: 'vllm', policyVersion: 0, state: 'up', ...changes };
+}
+
+function openPool(...ids: string[]): BackendPool {
+  const pool = new BackendPool();
+  pool.update(ids.map((id) => makeRecord(id)));
+  return pool;
+}
+
+test('leases are spread over the backends, and given back once', async () => {
+  await using pool = openPool('b', 'a');
+  const leases = [await pool.acquire({ signal }), await pool.acquire({ signal }), await pool.acquire({ signal })];
+  assert.deepEqual(
+    leases.map(({ id }) => String(id)),
+    ['a', 'b', 'a'],
+  );
+  assert.deepEqual(pool.inFlight(), { b: 1, a: 2 });
+  leases[0]?.[Symbol.dispose]();
+  leases[0]?.[Symbol.dispose]();
+  assert.deepEqual(pool.inFlight(), { b: 1, a: 1 });
+});
+
+test('who comes before any backend waits for one, first come first served', async () => {
+  await using pool = new BackendPool();
+  const order: number[] = [];
+  const waits = [0, 1, 2].map((i) => pool.acquire({ signal }).finally(() => order.push(i)));
+  pool.update([]);
+  pool.update([makeRecord('a', { state: 'draining' })]);
+  assert.deepEqual(order, []);
+  pool.update([makeRecord('a')]);
+  for (const lease of await Promise.all(waits)) assert.equal(lease.id, 'a');
+  assert.deepEqual(order, [0, 1, 2]);
+  assert.deepEqual(pool.inFlight(), { a: 3 });
+});
+
+test('an abort ends the wait with its reason, and takes no lease', async () => {
+  await using pool = new BackendPool();
+  const controller = new AbortController();
+  const wait = pool.acquire({ signal: controller.signal });
+  controller.abort(new Error('enough'));
+  await assert.rejects(wait, /enough/);
+  pool.update([makeRecord('a')]);
+  await assert.rejects(pool.acquire({ signal: controller.signal }), /enough/);
+  assert.deepEqual(pool.inFlight(), { a: 0 });
+});
+
+test('closing the pool ends every wait', async () => {
+  const pool = new BackendPool();
+  const wait = pool.acquire({ signal });
+  await pool[Symbol.asyncDispose]();
+  await assert.rejects(wait, /closed/);
+});
+
+test('a draining backend gets no new rollouts and keeps the ones it has', async () => {
+  await using pool = openPool('a', 'b');
+  const lease = await pool.acquire({ signal });
+  pool.update([makeRecord('a', { state: 'draining' }), makeRecord('b')]);
+  assert.equal(lease.backend?.id, 'a');
+  assert.equal((await pool.acquire({ signal })).id, 'b');
+  assert.equal((await pool.acquire({ signal })).id, 'b');
+  assert.deepEqual(pool.inFlight(), { a: 1, b: 2 });
+});
+
+test('a backend that has left is gone for running rollouts too, also when it comes again', async () => {
+  await using pool = openPool('a', 'b');
+  const lease = await pool.acquire({ signal });
+  pool.update([makeRecord('b')]);
+  assert.equal(lease.backend, undefined);
+  pool.update([makeRecord('a'), makeRecord('b')]);
+  assert.equal(lease.backend, undefined);
+  assert.deepEqual(pool.inFlight(), { b: 0, a: 0 });
+  const moved = await pool.reacquire(lease, { signal, reason: 'failed' });
+  assert.ok(moved.backend);
+  assert.equal(pool.inFlight()[moved.id], 1);
+});
+
+test('a changed record shows in the leases: new weights keep the rollouts and their counts', async () => {
+  await using pool = openPool('a');
+  const lease = await pool.acquire({ signal });
+  const before = lease.backend;
+  pool.update([makeRecord('a')]);
+  assert.equal(lease.backend, before);
+  pool.update([makeRecord('a', { policyVersion: 7 })]);
+  assert.equal(lease.backend?.policyVersion, 7);
+  assert.deepEqual(pool.inFlight(), { a: 1 });
+});
+
+test('after a failure another backend is taken where there is one', async () => {
+  await using pool = openPool('a', 'b');
+  const lease = await pool.acquire({ signal });
+  const other = await pool.reacquire(lease, { signal, reason: 'failed' });
+  assert.equal(other.id, 'b');
+  assert.deepEqual(pool.inFlight(), { a: 0, b: 1 });
+});
+
+test('after a failure the only backend is kept, draining or not', async () => {
+  await using pool = openPool('a');
+  const lease = await pool.acquire({ signal });
+  assert.equal(await pool.reacquire(lease, { signal, reason: 'failed' }), lease);
+  pool.update([makeRecord('a', { state: 'draining' })]);
+  assert.equal(await pool.reacquire(lease, { signal, reason: 'failed' }), lease);
+  assert.deepEqual(pool.inFlight(), { a: 1 });
+});

@@ -1,0 +1,320 @@
+// Pools that share a store: they balance like one, break and mend backends for each other, and lose no rollout that waits.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { type BackendId, backendId, RolloutError, sampling, workerId } from '@millrace/protocol';
+import { FakeBackend, type FakeBackendOptions, FakeClock, makeRollout, moveUpTo, openFakeTokens, scriptedFaults } from '@millrace/testkit';
+import type { Backend, BackendRecord, GenerateRequest } from '../../../src/inference/backends/backend.ts';
+import type { Lease } from '../../../src/inference/pool/pool.ts';
+import { BackendPool, type PoolOptions } from '../../../src/inference/pool/pool.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/sqlite.ts';
+import type { Claim, Store } from '../../../src/store/store.ts';
+
+const { signal } = new AbortController();
+const tokens = await openFakeTokens();
+const a = backendId.parse('a');
+const b = backendId.parse('b');
+
+class Bed implements AsyncDisposable {
+  readonly clock: FakeClock;
+  readonly stack = new AsyncDisposableStack();
+  readonly store: Store;
+  readonly pools: BackendPool[] = [];
+
+  private constructor(store: Store, clock: FakeClock) {
+    this.store = store;
+    this.clock = clock;
+  }
+
+  static async open(): Promise<Bed> {
+    const folder = await mkdtemp(join(tmpdir(), 'mr-pool-'));
+    const clock = new FakeClock();
+    const store = await openSqliteStore({ path: join(folder, 'store.db'), clock });
+    const bed = new Bed(store, clock);
+    bed.stack.defer(() => rm(folder, { recursive: true }));
+    bed.stack.use(store);
+    return bed;
+  }
+
+  addPool(options: PoolOptions = {}): BackendPool {
+    const pool = this.stack.use(new BackendPool({ placements: this.store, clock: this.clock, breakAfter: 3, ...options }));
+    this.pools.push(pool);
+    return pool;
+  }
+
+  /** As the workers do on an event of a backend. */
+  async refresh(): Promise<void> {
+    for (const pool of this.pools) pool.update(await this.store.backends());
+  }
+
+  async join(...records: readonly BackendRecord[]): Promise<void> {
+    for (const record of records) await this.store.joinBackend(record);
+    await this.refresh();
+  }
+
+  async run(count: number, changes: Record<string, unknown> = {}): Promise<readonly Claim[]> {
+    const worker = workerId.parse(`w${this.clock.now()}-${count}`);
+    await this.store.registerWorker({ id: worker, host: 'here', pid: 1 }, { leaseMs: 1e9 });
+    const ids = Array.from({ length: count }, (_, index) => `${worker}-${index}`);
+    await this.store.submit(
+      ids.map((id) => makeRollout(id, changes)),
+      { maxQueued: 1e6 },
+    );
+    const claims = await this.store.claim(worker, count);
+    for (const claim of claims) await moveUpTo(this.store, claim, 'run');
+    return claims;
+  }
+
+  async loads(): Promise<Record<string, number>> {
+    return Object.fromEntries((await this.store.backendLoads()).map(({ id, inFlight }) => [id, inFlight]));
+  }
+
+  /** Lets time pass until the store says so of the backend. */
+  async until(id: BackendId, isBroken: boolean): Promise<void> {
+    for (;;) {
+      const found = (await this.store.backends()).find((backend) => backend.id === id);
+      if ((found?.health?.brokenAtMs !== undefined) === isBroken) return;
+      this.clock.advance(1000);
+    }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stack.disposeAsync();
+  }
+}
+
+function toRecord(id: BackendId, url = `http://127.0.0.1:1/${id}`): BackendRecord {
+  return { id, url, dialect: 'vllm', policyVersion: 0, state: 'up' };
+}
+
+async function openFake(options: Partial<FakeBackendOptions> = {}): Promise<FakeBackend> {
+  const fake = new FakeBackend({ policy: () => ({ text: 'yes' }), ...options }, tokens);
+  await fake.listen();
+  return fake;
+}
+
+const request: GenerateRequest = {
+  promptJson: Buffer.from('1,2,3'),
+  promptTokens: 3,
+  sampling: sampling.parse({}),
+  maxTokens: 8,
+  stopTokenIds: [],
+  sessionId: 's',
+  requestId: 'q',
+  signal,
+};
+
+async function call(lease: Lease): Promise<'answered' | 'failed' | 'gone'> {
+  if (!lease.backend) return 'gone';
+  return await lease.backend.generate(request).then(
+    () => 'answered' as const,
+    () => 'failed' as const,
+  );
+}
+
+test('ten pools on one store balance like one', async () => {
+  await using bed = await Bed.open();
+  for (let index = 0; index < 10; index++) bed.addPool();
+  await bed.join(toRecord(a), toRecord(b), toRecord(backendId.parse('c')));
+  const claims = await bed.run(30);
+  await Promise.all(claims.map((rollout, index) => bed.pools[index % 10]?.acquire({ signal, rollout })));
+  assert.deepEqual(await bed.loads(), { a: 10, b: 10, c: 10 });
+});
+
+test('a backend that fails some calls in a row is broken for every pool, and mended by a probe without anyone’s help', async () => {
+  await using bed = await Bed.open();
+  await using sick = await openFake({ faults: scriptedFaults(['http-500', 'reset', 'http-500', 'garbage']) });
+  await using well = await openFake();
+  const [first, second] = [bed.addPool(), bed.addPool()];
+  await bed.join(toRecord(a, sick.url), toRecord(b, well.url));
+  const [one, two, three] = await bed.run(3);
+  assert.ok(one && two && three);
+  const lease = await first.acquire({ signal, rollout: one });
+  assert.equal(lease.id, 'a');
+  for (let index = 0; index < 3; index++) assert.equal(await call(lease), 'failed');
+  await bed.until(a, true);
+  await bed.refresh();
+  assert.equal(lease.backend, undefined, 'nothing more is sent to it');
+  const moved = await first.reacquire(lease, { signal, reason: 'failed' });
+  const other = await second.acquire({ signal, rollout: two });
+  assert.deepEqual([moved.id, other.id], ['b', 'b']);
+  // The first trial meets the fourth fault, the next one is good.
+  await bed.until(a, false);
+  assert.ok(sick.generations >= 5);
+  await bed.refresh();
+  assert.equal((await second.acquire({ signal, rollout: three })).id, 'a');
+  assert.ok((await bed.store.backends())[0]?.health?.error, 'what was wrong is still told');
+});
+
+test('while all backends are broken rollouts wait, and go on when one mends', async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake({ faults: scriptedFaults(['reset', 'reset', 'reset']) });
+  const pool = bed.addPool();
+  await bed.join(toRecord(a, fake.url));
+  const [one, two] = await bed.run(2);
+  assert.ok(one && two);
+  const lease = await pool.acquire({ signal, rollout: one });
+  for (let index = 0; index < 3; index++) await call(lease);
+  await bed.until(a, true);
+  await bed.refresh();
+  const waits = [pool.reacquire(lease, { signal, reason: 'failed' }), pool.acquire({ signal, rollout: two })];
+  await bed.until(a, false);
+  await bed.refresh();
+  for (const next of await Promise.all(waits)) assert.equal(await call(next), 'answered');
+});
+
+test('a busy backend is left alone for as long as it asks, and neither broken nor left', async () => {
+  await using bed = await Bed.open();
+  const busy = new RolloutError('backend-failed', 'answered 429', { details: { reason: 'busy', retry_after_ms: 7000 } });
+  let isBusy = true;
+  const open = ({ id }: BackendRecord): Backend => ({
+    id,
+    policyVersion: 0,
+    logprobs: 'raw',
+    generate: async () => {
+      if (isBusy) throw busy;
+      return { tokenIds: Int32Array.of(1), logprobs: Float32Array.of(-1), finishReason: 'stop' };
+    },
+  });
+  const pool = bed.addPool({ open, breakAfter: 1 });
+  await bed.join(toRecord(a), toRecord(b));
+  const [rollout] = await bed.run(1);
+  assert.ok(rollout);
+  const lease = await pool.acquire({ signal, rollout });
+  assert.equal(await call(lease), 'failed');
+  let isAsked = false;
+  const again = pool.reacquire(lease, { signal, reason: 'failed' }).finally(() => {
+    isAsked = true;
+  });
+  bed.clock.advance(6999);
+  await bed.store.backends();
+  assert.equal(isAsked, false);
+  bed.clock.advance(1);
+  assert.equal(await again, lease);
+  isBusy = false;
+  assert.equal(await call(lease), 'answered');
+  assert.equal((await bed.store.backends())[0]?.health, undefined);
+  assert.deepEqual(pool.traffic.take().counts.get(a)?.errors, { busy: 1 });
+});
+
+test('a rollout leaves a far busier backend at a turn’s start, and does not come back', async () => {
+  await using bed = await Bed.open();
+  const routing = { affinityBound: 1.25, spillFactor: 2, spillRollouts: 4 };
+  const pool = bed.addPool({ routing, spillTurns: 2 });
+  await bed.join(toRecord(a));
+  const leases = await Promise.all((await bed.run(12)).map((rollout) => pool.acquire({ signal, rollout })));
+  await bed.join(toRecord(b));
+  const turn = async () => {
+    pool.hear(await bed.store.backendLoads());
+    for (const [index, lease] of leases.entries()) {
+      if (pool.isDue(lease)) leases[index] = await pool.reacquire(lease, { signal, reason: 'busy' });
+    }
+  };
+  await turn();
+  assert.deepEqual(await bed.loads(), { a: 12 }, 'not in its first turns');
+  for (let index = 0; index < 5; index++) await turn();
+  assert.deepEqual(await bed.loads(), { a: 8, b: 4 });
+  assert.deepEqual(pool.inFlight(), { a: 8, b: 4 });
+});
+
+test('flushed caches let a rollout be placed anew, new weights alone do not; its end is told only where it leaves', async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake();
+  const pool = bed.addPool();
+  await bed.join(toRecord(a, fake.url));
+  const [rollout, other] = await bed.run(2);
+  assert.ok(rollout && other);
+  const told: string[] = [];
+  const ended = Promise.withResolvers<void>();
+  fake.events.on('miss', (path: string) => {
+    told.push(path);
+    ended.resolve();
+  });
+  const lease = await pool.acquire({ signal, rollout });
+  assert.equal(await pool.reacquire(lease, { signal, reason: 'flushed' }), lease);
+  await pool.acquire({ signal, rollout: other });
+  await bed.join(toRecord(b));
+  await bed.join({ ...toRecord(a, fake.url), policyVersion: 1 });
+  assert.equal(pool.isDue(lease), false);
+  assert.equal((await pool.reacquire(lease, { signal, reason: 'flushed' })).id, 'b');
+  await ended.promise;
+  assert.equal(told.length, 1);
+});
+
+test('the end of a rollout is told to a router that wants to know', async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake();
+  const pool = bed.addPool();
+  await bed.join(toRecord(a, fake.url));
+  const [one, two] = await bed.run(2);
+  assert.ok(one && two);
+  const told: string[] = [];
+  const ended = Promise.withResolvers<void>();
+  fake.events.on('miss', (path: string) => {
+    told.push(path);
+    ended.resolve();
+  });
+  (await pool.acquire({ signal, rollout: one }))[Symbol.dispose]();
+  await ended.promise;
+  assert.deepEqual(told, [`POST /finish_session?session_id=${encodeURIComponent(one.id)}`]);
+});
+
+test('a server that has no such route is told of one rollout’s end only', async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake();
+  const pool = bed.addPool();
+  await bed.join(toRecord(a, fake.url));
+  const claims = await bed.run(3);
+  const leases = await Promise.all(claims.map((rollout) => pool.acquire({ signal, rollout })));
+  const missed = once(fake.events, 'miss');
+  leases[0]?.[Symbol.dispose]();
+  await missed;
+  // Its answer is on the same connection before that of any later request.
+  for (const lease of leases.slice(1)) assert.equal(await call(lease), 'answered');
+  for (const lease of leases.slice(1)) lease[Symbol.dispose]();
+  assert.equal(await call(await pool.acquire({ signal, rollout: claims[0] ?? assert.fail() })), 'answered');
+  assert.equal(fake.misses, 1);
+});
+
+test('long silence breaks a backend only when its server does not answer for itself either', async () => {
+  await using bed = await Bed.open();
+  await using slow = await openFake();
+  const gone = await openFake();
+  const silence = new RolloutError('backend-failed', 'nothing came', { details: { reason: 'silence' } });
+  const open = ({ id }: BackendRecord): Backend => ({ id, policyVersion: 0, logprobs: 'raw', generate: () => Promise.reject(silence) });
+  const pool = bed.addPool({ open, breakAfter: 1 });
+  await bed.join(toRecord(a, slow.url), toRecord(b, gone.url));
+  await gone[Symbol.asyncDispose]();
+  const leases = await Promise.all((await bed.run(2)).map((rollout) => pool.acquire({ signal, rollout })));
+  for (const lease of leases) assert.equal(await call(lease), 'failed');
+  while (!(await bed.store.backends()).some(({ health }) => health?.brokenAtMs !== undefined));
+  assert.deepEqual(
+    (await bed.store.backends()).map(({ health }) => health?.brokenAtMs !== undefined),
+    [false, true],
+  );
+});
+
+test('clearing all backends and adding them again makes running and new rollouts wait, and fails none', async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake();
+  const pool = bed.addPool();
+  await bed.join(toRecord(a, fake.url), toRecord(b, fake.url));
+  const claims = await bed.run(6);
+  const leases = await Promise.all(claims.slice(0, 4).map((rollout) => pool.acquire({ signal, rollout })));
+  await bed.store.clearBackends();
+  await bed.refresh();
+  for (const lease of leases) assert.equal(await call(lease), 'gone');
+  const waits = [
+    ...leases.map((lease) => pool.reacquire(lease, { signal, reason: 'failed' })),
+    ...claims.slice(4).map((rollout) => pool.acquire({ signal, rollout })),
+  ];
+  await bed.store.joinBackend(toRecord(a, fake.url));
+  await bed.store.joinBackend(toRecord(b, fake.url));
+  await bed.refresh();
+  for (const lease of await Promise.all(waits)) assert.equal(await call(lease), 'answered');
+  assert.deepEqual(await bed.loads(), { a: 3, b: 3 });
+});

@@ -1,6 +1,0 @@
-// The SQLite store keeps the contract.
-
-import { defineStoreSuite } from '@millrace/testkit';
-import { openSqliteBed } from './sqlite-bed.ts';
-
-defineStoreSuite('SQLite store', openSqliteBed);

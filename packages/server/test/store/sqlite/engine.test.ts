@@ -1,0 +1,137 @@
+// What the SQLite store promises beside the contract: other processes, full disks, strange files, and staying quick.
+
+import assert from 'node:assert/strict';
+import { execFileSync, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { statSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { workerId } from '@millrace/protocol';
+import { makeResult, makeRollout, makeTrajectory, moveUpTo } from '@millrace/testkit';
+import { openSqliteStore } from '../../../src/store/sqlite/sqlite.ts';
+import { openSqliteBed } from './bed.ts';
+
+const roomy = { maxQueued: 1_000_000 };
+
+test('a hint reaches another process, also after the WAL was folded into the file', async () => {
+  await using bed = await openSqliteBed();
+  const child = fork(new URL('./loop.ts', import.meta.url), [bed.path, 'listen']);
+  try {
+    assert.deepEqual(await once(child, 'message'), ['ready', undefined]);
+    for (const id of ['a', 'b', 'c', 'd']) {
+      const hinted = once(child, 'message');
+      await bed.store.submit([makeRollout(id)], roomy);
+      assert.deepEqual((await hinted)[0], { queued: id.charCodeAt(0) - 96 });
+      checkpoint(bed.path);
+    }
+  } finally {
+    child.kill('SIGKILL');
+  }
+});
+
+test('the file is readable by its owner only', async () => {
+  await using bed = await openSqliteBed();
+  for (const end of ['', '-wal', '-shm', '-hint']) assert.equal(statSync(bed.path + end).mode & 0o077, 0, end);
+});
+
+test('a file that is no database, and one of another version, are refused by name', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-store-'));
+  try {
+    const nonsense = join(folder, 'nonsense.db');
+    writeFileSync(nonsense, 'these are not the bytes of a database '.repeat(50));
+    await assert.rejects(openSqliteStore({ path: nonsense }), { code: 'internal', message: /nonsense\.db: SQLITE_NOTADB/ });
+    const newer = join(folder, 'newer.db');
+    const db = new DatabaseSync(newer);
+    db.exec('PRAGMA user_version = 99');
+    db.close();
+    await assert.rejects(openSqliteStore({ path: newer }), { code: 'internal', message: /schema 99/ });
+    await assert.rejects(openSqliteStore({ path: join(nonsense, 'store.db') }), {
+      code: 'internal',
+      message: /nonsense\.db\/store\.db: E/,
+    });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test('writes that find no space fail by name, lose nothing that was answered, and go on when there is space', async () => {
+  await using bed = await openSqliteBed();
+  await bed.store.submit([makeRollout('before')], roomy);
+  limitFileSize(String(statSync(`${bed.path}-wal`).size + 20_000));
+  try {
+    const big = Array.from({ length: 50 }, (_, index) => makeRollout(`big${index}`, { task: { text: 'x'.repeat(4_000) } }));
+    await assert.rejects(bed.store.submit(big, roomy), { code: 'internal', message: /store\.db: EIO, SQLITE_IOERR: / });
+    assert.deepEqual(
+      (await bed.store.list({ limit: 99 })).rollouts.map(({ id }) => id),
+      ['before'],
+    );
+  } finally {
+    limitFileSize('unlimited');
+  }
+  await bed.store.submit([makeRollout('after')], roomy);
+  const reopened = await bed.another();
+  assert.deepEqual(
+    (await reopened.list({ limit: 99 })).rollouts.map(({ id }) => id),
+    ['before', 'after'],
+  );
+});
+
+test('handles that write at once wait for each other, and none is told that the file is busy', async () => {
+  await using bed = await openSqliteBed();
+  const stores = [bed.store, await bed.another(), await bed.another()];
+  const ids = Array.from({ length: 60 }, (_, index) => `r${index}`);
+  await Promise.all(
+    stores.map(async (store) => {
+      for (const id of ids) assert.equal((await store.submit([makeRollout(id)], roomy)).kind, 'accepted');
+    }),
+  );
+  assert.equal((await bed.store.counts()).queued, 60);
+});
+
+test('ten thousand rollouts are accepted in one call, and claiming stays quick behind them', async () => {
+  await using bed = await openSqliteBed();
+  const worker = workerId.parse('w');
+  await bed.store.registerWorker({ id: worker, host: 'h', pid: 1 }, { leaseMs: 600_000 });
+  const many = Array.from({ length: 10_000 }, (_, index) => makeRollout(`r${index}`));
+  const start = performance.now();
+  await bed.store.submit(many, roomy);
+  const submitMs = performance.now() - start;
+  for (let n = 0; n < 20; n++) await bed.store.claim(worker, 1);
+  const claimMs = (performance.now() - start - submitMs) / 20;
+  // Loose bounds, for a busy machine: they catch a collapse, not a slower plan.
+  assert.ok(submitMs < 3_000, `submit took ${submitMs} ms`);
+  assert.ok(claimMs < 30, `a claim took ${claimMs} ms`);
+});
+
+test('a large trajectory comes back whole', async () => {
+  await using bed = await openSqliteBed();
+  const worker = workerId.parse('w');
+  await bed.store.registerWorker({ id: worker, host: 'h', pid: 1 }, { leaseMs: 600_000 });
+  await bed.store.submit([makeRollout('a')], roomy);
+  const [claim] = await bed.store.claim(worker, 1);
+  assert.ok(claim);
+  await moveUpTo(bed.store, claim, 'evaluate');
+  const small = makeTrajectory('a', 1);
+  const tokenIds = Int32Array.from({ length: 1_000_000 }, (_, index) => (index * 7919) % 151_936);
+  const logprobs = Float32Array.from(tokenIds, (id) => -Math.sqrt(id));
+  const trajectory = {
+    ...small,
+    segments: small.segments.map((segment) => (segment.kind === 'sampled' ? { ...segment, tokenIds, logprobs } : segment)),
+  };
+  await bed.store.finish(claim, { state: 'done', result: makeResult(1), trajectory });
+  assert.deepEqual(await bed.store.trajectory(claim.id), trajectory);
+});
+
+function checkpoint(path: string): void {
+  const db = new DatabaseSync(path, { timeout: 5_000 });
+  db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  db.close();
+}
+
+/** Of this process; the hard limit stays, so it can be lifted again. */
+function limitFileSize(bytes: string): void {
+  execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]);
+}

@@ -1,0 +1,145 @@
+// A template is used only when its deltas do not depend on the past; those that cannot be continued exactly are refused by name.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openChatTemplate } from '../../../src/trajectory/template/chat-template.ts';
+
+const chatml = `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{%- endfor %}{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{%- endif %}`;
+const open = (chat_template: unknown) => openChatTemplate({ chat_template, eos_token: '<|im_end|>' }, { name: 'the template x' });
+const joined = (parts: readonly { text: string }[]) => parts.map(({ text }) => text).join('');
+
+test('a delta is what follows the end of the assistant turn', () => {
+  const template = open(chatml);
+  assert.equal(
+    joined(template.renderDelta([{ role: 'user', content: 'more' }])),
+    '\n<|im_start|>user\nmore<|im_end|>\n<|im_start|>assistant\n',
+  );
+});
+
+test('what users and tools wrote is untrusted, the rest is not', () => {
+  const parts = open(chatml).renderOpening(
+    [
+      { role: 'system', content: 'rules' },
+      { role: 'user', content: '<|im_end|>' },
+    ],
+    [],
+  );
+  assert.deepEqual(
+    parts.filter(({ trusted }) => !trusted),
+    [{ text: '<|im_end|>', trusted: false }],
+  );
+});
+
+test('where a template trims, contents are trimmed', () => {
+  const trimming = chatml.replace('m.content', 'm.content | trim');
+  const content = '\n  a b \n';
+  assert.match(joined(open(trimming).renderDelta([{ role: 'tool', content }])), /tool\na b<\|im_end\|>/);
+  assert.match(joined(open(chatml).renderDelta([{ role: 'tool', content }])), /tool\n\n {2}a b \n<\|im_end\|>/);
+});
+
+test('content that looks like a placeholder is content', () => {
+  const content = '\u{e000}0\u{e001} and \u2003\u{e000}1\u{e001}\u2003';
+  const text = joined(open(chatml).renderOpening([{ role: 'user', content }], []));
+  assert.ok(text.includes(`user\n${content}<|im_end|>`));
+});
+
+test('the name of a tool, which a policy may have made up, is untrusted too', () => {
+  const naming = chatml.replace('m.role +', "m.role + (m.name if m.name else '') +");
+  const parts = open(naming).renderDelta([{ role: 'tool', content: 'x', name: '<|im_start|>' }]);
+  assert.deepEqual(
+    parts.filter(({ text }) => text === '<|im_start|>'),
+    [{ text: '<|im_start|>', trusted: false }],
+  );
+});
+
+test('a list of templates is chosen from by name', () => {
+  assert.equal(open([{ name: 'default', template: chatml }]).endOfTurn, '<|im_end|>');
+  assert.throws(() => open([{ name: 'rag', template: chatml }]), /the template x .*neither/);
+});
+
+const gemma = `{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}{% if (message['role'] == 'assistant') %}{% set role = 'model' %}{% else %}{% set role = message['role'] %}{% endif %}{{ '<start_of_turn>' + role + '\n' + message['content'] | trim + '<end_of_turn>\n' }}{% endfor %}{% if add_generation_prompt %}{{'<start_of_turn>model\n'}}{% endif %}`;
+
+test('a template that ends turns otherwise than texts, knows no system and no tools, and alternates strictly, is used for what it can do', () => {
+  const controlTokens = ['<bos>', '<eos>', '<start_of_turn>', '<end_of_turn>'];
+  const template = openChatTemplate({ chat_template: gemma, bos_token: '<bos>', eos_token: '<eos>' }, { name: 'gemma', controlTokens });
+  assert.equal(template.endOfTurn, '<end_of_turn>');
+  assert.equal(template.answerRole, 'user');
+  const answers = [
+    { role: 'tool', content: 'one ' },
+    { role: 'tool', content: 'two\n' },
+  ] as const;
+  assert.equal(joined(template.renderDelta(answers)), '\n<start_of_turn>user\none \n\ntwo<end_of_turn>\n<start_of_turn>model\n');
+  assert.throws(
+    () =>
+      template.renderOpening(
+        [
+          { role: 'system', content: 'rules' },
+          { role: 'user', content: 'q' },
+        ],
+        [],
+      ),
+    /gemma .*System role not supported/,
+  );
+});
+
+test('a template that drops what tools say gets it as a user message', () => {
+  const dropping = chatml
+    .replace("{{ '<|im_start|>' +", "{% if m.role != 'tool' %}{{ '<|im_start|>' +")
+    .replace("'<|im_end|>\\n' }}", "'<|im_end|>\\n' }}{% endif %}");
+  const template = open(dropping);
+  assert.equal(template.answerRole, 'user');
+  assert.match(joined(template.renderDelta([{ role: 'tool', content: 'out' }])), /user\nout<\|im_end\|>/);
+});
+
+test('where a template writes JSON, contents are written as JSON', () => {
+  const template = open(chatml.replace('m.content', 'm.content | tojson'));
+  const content = ' "a"\n\\ é <|im_end|>';
+  const parts = template.renderDelta([{ role: 'tool', content }]);
+  assert.deepEqual(
+    parts.filter(({ trusted }) => !trusted),
+    [{ text: JSON.stringify(content).slice(1, -1), trusted: false }],
+  );
+  assert.ok(joined(parts).includes(`tool\n${JSON.stringify(content)}<|im_end|>`));
+});
+
+test('variables of the configuration reach the template, and cannot replace the conversation', () => {
+  const thinking = chatml.replace("assistant\\n'", "assistant\\n' + ('<think>\\n' if enable_thinking else '')");
+  const openWith = (kwargs: Record<string, unknown>) => openChatTemplate({ chat_template: thinking, eos_token: '<|im_end|>' }, { kwargs });
+  const delta = (kwargs: Record<string, unknown>) => joined(openWith(kwargs).renderDelta([{ role: 'tool', content: 'x' }]));
+  assert.match(delta({ enable_thinking: true }), /assistant\n<think>\n$/);
+  assert.match(delta({ enable_thinking: false, messages: [] }), /tool\nx<\|im_end\|>\n<\|im_start\|>assistant\n$/);
+});
+
+test('many shapes of messages cost memory for some of them only, and all are rendered right', () => {
+  const template = open(chatml.replace('m.role +', "m.role + (m.tool_call_id if m.tool_call_id else '') +"));
+  for (let i = 0; i < 600; i++)
+    assert.match(joined(template.renderDelta([{ role: 'tool', content: 'x', tool_call_id: `id${i}` }])), new RegExp(`toolid${i}\n`));
+});
+
+const refused: readonly [string, unknown, RegExp][] = [
+  ['no template', undefined, /the template x cannot be used/],
+  [
+    'a delta that counts the messages before it',
+    chatml.replace('m.role +', 'm.role + (messages | length | string) +'),
+    /the template x cannot be continued exactly/,
+  ],
+  [
+    'a delta that repeats the tools',
+    chatml.replace('m.content', "m.content + ('T' if tools else '')"),
+    /the template x cannot be continued exactly/,
+  ],
+  ['a turn without its end', chatml.replaceAll('<|im_end|>', '</s>'), /the template x .*not ended with a control token/],
+  [
+    'a turn that a call ends otherwise',
+    chatml.replace("'<|im_end|>\\n' }}", "('</s>' if m.tool_calls else '<|im_end|>') + '\\n' }}"),
+    /the template x cannot be continued exactly/,
+  ],
+  ['what is no Jinja', '{% if %}', /the template x/],
+  ['a template that throws', `{{ raise_exception('no tools here') }}`, /the template x .*no tools here/],
+];
+
+for (const [what, template, message] of refused) {
+  test(`${what} is refused by name`, () => {
+    assert.throws(() => open(template), message);
+  });
+}

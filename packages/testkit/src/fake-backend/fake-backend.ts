@@ -1,0 +1,298 @@
+// A fake backend: an HTTP server that speaks the token APIs of vLLM, SGLang and llama.cpp, with a policy in place of a model, and latency and faults on
+// order. What it answers depends only on the prompt, so every token that a service got from it can be checked.
+
+import { EventEmitter, once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text as readText } from 'node:stream/consumers';
+import { makeAnswer } from './answer.ts';
+import type { Fault, Faults } from './faults.ts';
+import { llamacppCompletion } from './llamacpp.ts';
+import { paceAnswer, paceEvents, pause } from './pace.ts';
+import type { Policy } from './policy.ts';
+import { sglangGenerate } from './sglang.ts';
+import { writeEvents, writeJson, writeSpoiled } from './spoil.ts';
+import { serveTokenizer, type TokenizerDialect, tokenizerPaths } from './tokenizer.ts';
+import { type FakeTokens, openFakeTokens } from './tokens.ts';
+import { toVllmError, toVllmMetrics, vllmCompletions, vllmGenerate } from './vllm.ts';
+import {
+  type FakeAnswer,
+  type FakeDialect,
+  type FakeRequest,
+  isRecord,
+  outputFaults,
+  parseJson,
+  spoilOutput,
+  toExperts,
+  tokensPerEvent,
+  toOutput,
+} from './wire.ts';
+
+export type Latency =
+  | number
+  | ((answer: { readonly index: number; readonly promptTokens: number; readonly sampledTokens: number }) => number);
+
+export interface FakeBackendOptions {
+  readonly policy: Policy;
+  /** Qwen3's where it is absent. */
+  readonly tokens?: FakeTokens;
+  readonly latencyMs?: Latency;
+  /** What each token takes, after the latency; a stream is written as they come. */
+  readonly tokenMs?: number;
+  /** Go into every logprob, so that a token shows which weights sampled it. */
+  readonly weights?: number;
+  readonly faults?: Faults;
+  readonly port?: number;
+  readonly model?: string;
+  readonly maxModelLen?: number;
+  readonly apiKey?: string;
+  /** What SGLang tells in every reply. */
+  readonly weightVersion?: string;
+  /** Older servers have no /inference/v1/generate. */
+  readonly withoutGenerate?: boolean;
+  /** Whether it was started to return the experts of each token. */
+  readonly routedExperts?: boolean;
+  /** Whose tokenizer routes it has; vLLM's where it is absent. */
+  readonly tokenizer?: TokenizerDialect;
+  /** How many of the newest requests are kept. */
+  readonly keep?: number;
+}
+
+const dialects = [vllmGenerate, vllmCompletions, sglangGenerate, llamacppCompletion];
+
+export class FakeBackend implements AsyncDisposable {
+  /** The newest requests, oldest first. */
+  readonly requests: FakeRequest[] = [];
+  /**
+   * `request`, `answer` and `abort` (the caller went away), each with the FakeRequest; `tokens`, with their count so far, where they
+   * take time; `miss` with the method and path of a route that it has not.
+   */
+  readonly events = new EventEmitter();
+  readonly #options: FakeBackendOptions;
+  readonly #tokens: FakeTokens;
+  readonly #server = createServer((request, response) => {
+    // A policy that throws is an engine that broke.
+    this.#serve(request, response).catch((error) => writeJson(response, 500, toVllmError(500, String(error))));
+  });
+  #latency: Latency;
+  #faults: Faults | undefined;
+  #weightVersion: string;
+  #weights: number;
+  /** How to abort what is under way, by its request id. */
+  readonly #aborts = new Map<unknown, AbortController>();
+  #generations = 0;
+  #misses = 0;
+  #running = 0;
+  #sampledTokens = 0;
+
+  constructor(options: FakeBackendOptions, tokens: FakeTokens) {
+    this.#options = options;
+    this.#tokens = tokens;
+    this.#latency = options.latencyMs ?? 0;
+    this.#faults = options.faults;
+    this.#weightVersion = options.weightVersion ?? 'default';
+    this.#weights = options.weights ?? 0;
+    this.#server.keepAliveTimeout = 60_000;
+  }
+
+  get url(): string {
+    const { port } = this.#server.address() as AddressInfo;
+    return `http://127.0.0.1:${port}`;
+  }
+
+  /** Generations asked for so far. */
+  get generations(): number {
+    return this.#generations;
+  }
+
+  /** Requests to routes that it has not. */
+  get misses(): number {
+    return this.#misses;
+  }
+
+  get #metrics(): string {
+    const [running, sampled, ended] = [this.#running, this.#sampledTokens, this.#generations - this.#running];
+    return toVllmMetrics(this.#options.model ?? 'fake', { running, sampled, ended });
+  }
+
+  get inFlight(): number {
+    return this.#running;
+  }
+
+  setLatency(latencyMs: Latency): void {
+    this.#latency = latencyMs;
+  }
+
+  setWeights(weights: number): void {
+    this.#weights = weights;
+  }
+
+  setWeightVersion(version: string): void {
+    this.#weightVersion = version;
+  }
+
+  /** Counts from the next generation on. */
+  setFaults(faults: Faults | undefined): void {
+    const base = this.#generations;
+    this.#faults = faults && ((index) => faults(index - base));
+  }
+
+  async listen(): Promise<void> {
+    this.#server.listen(this.#options.port ?? 0, '127.0.0.1');
+    await once(this.#server, 'listening');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#server.listening) return;
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { model = 'fake', apiKey, maxModelLen = 131_072 } = this.#options;
+    const path = request.url?.split('?')[0];
+    const dialect = request.method === 'POST' ? dialects.find((candidate) => candidate.path === path) : undefined;
+    if (apiKey !== undefined && (dialect || path?.includes('/v1')) && request.headers.authorization !== `Bearer ${apiKey}`) {
+      return writeJson(response, 401, { error: 'Unauthorized' });
+    }
+    if (dialect && !(dialect === vllmGenerate && this.#options.withoutGenerate)) return await this.#generate(dialect, request, response);
+    if (path !== undefined && tokenizerPaths.includes(path))
+      return await serveTokenizer(request, response, {
+        tokens: this.#tokens,
+        dialect: this.#options.tokenizer ?? 'vllm',
+        maxModelLen,
+        miss: () => this.#miss(response),
+      });
+    switch (`${request.method} ${path}`) {
+      case 'POST /abort_request':
+        return await this.#abort(request, response);
+      case 'GET /health':
+        response.writeHead(200).end();
+        return;
+      case 'GET /v1/models':
+        return writeJson(response, 200, {
+          object: 'list',
+          data: [
+            { id: model, object: 'model', created: 1_700_000_000, owned_by: 'vllm', root: model, parent: null, max_model_len: maxModelLen },
+          ],
+        });
+      case 'GET /version':
+        return writeJson(response, 200, { version: '0.28.0' });
+      case 'GET /metrics':
+        response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4' }).end(this.#metrics);
+        return;
+      default:
+        this.events.emit('miss', `${request.method} ${request.url}`);
+        return this.#miss(response);
+    }
+  }
+
+  #miss(response: ServerResponse): void {
+    this.#misses += 1;
+    writeJson(response, 404, { detail: 'Not Found' });
+  }
+
+  async #generate(dialect: FakeDialect, incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await readText(incoming).catch(() => undefined);
+    if (body === undefined) return; // the caller went away while it was sending
+    const json = parseJson(body);
+    const request = isRecord(json) ? dialect.parse(json, incoming.headers) : 'the body is not a JSON object';
+    if (typeof request === 'string') return writeJson(response, 400, dialect.error(400, request));
+    const { maxModelLen = 131_072, keep = 256 } = this.#options;
+    const room = maxModelLen - request.promptIds.length;
+    if (room < (request.maxTokens ?? 1)) {
+      const message = `This model's maximum context length is ${maxModelLen} tokens. However, you requested ${request.maxTokens} output tokens and your prompt contains ${request.promptIds.length} input tokens.`;
+      return writeJson(response, 400, dialect.error(400, message));
+    }
+    const index = this.#generations++;
+    this.requests.push(request);
+    if (this.requests.length > keep) this.requests.shift();
+    this.#running += 1;
+    this.events.emit('request', request);
+    try {
+      const speaker = { policy: this.#options.policy, tokens: this.#tokens, defaultMaxTokens: dialect.defaultMaxTokens ?? room };
+      const answer = makeAnswer(request, speaker);
+      const fault = this.#faults?.(index);
+      if (!(await this.#wait(response, { index, answer, request, fault }))) return void this.events.emit('abort', request);
+      await this.#write(response, dialect, { request, answer, fault, index });
+      const isSilent = fault === 'hang' || fault === 'stuck';
+      if (isSilent && !response.closed) await once(response, 'close');
+      this.events.emit(isSilent ? 'abort' : 'answer', request);
+    } finally {
+      this.#running -= 1;
+    }
+  }
+
+  async #write(
+    response: ServerResponse,
+    dialect: FakeDialect,
+    { request, answer: wanted, fault, index }: { request: FakeRequest; answer: FakeAnswer; fault: Fault | undefined; index: number },
+  ): Promise<void> {
+    const { model = 'fake', tokenMs = 0 } = this.#options;
+    const onTokens = (count: number) => this.events.emit('tokens', count);
+    const isPaced = tokenMs > 0 && typeof fault !== 'string';
+    const isStream = request.options.stream === true || request.sampling.stream === true;
+    const answer = isPaced && !isStream ? await this.#sample(response, request, wanted) : wanted;
+    this.#sampledTokens += answer.tokenIds.length;
+    const { decode } = this.#tokens;
+    const outputFault = outputFaults.find((kind) => kind === fault);
+    const plain = toOutput(request, answer, this.#weights);
+    const whole = this.#options.routedExperts ? { ...plain, routedExperts: toExperts(request, answer) } : plain;
+    const output = outputFault ? spoilOutput(whole, outputFault) : whole;
+    const endsInside = (tokenIds: readonly unknown[]) => decode(tokenIds.map(Number)).endsWith('\ufffd');
+    const server = { model, index, weightVersion: this.#weightVersion, endsInside };
+    const events = dialect.events?.(request, output, server);
+    const isStreamed = typeof fault !== 'string' || outputFault !== undefined || fault === 'stuck';
+    const reply = dialect.reply(request, output, server);
+    if (events && isPaced)
+      await paceEvents(response, events, { eventMs: tokensPerEvent * tokenMs, onEvent: (i) => onTokens(tokensPerEvent * i) });
+    else if (events && isStreamed) writeEvents(response, events, fault);
+    else if (typeof fault === 'string') writeSpoiled(response, reply, { fault, dialect });
+    else writeJson(response, 200, reply);
+  }
+
+  /** What is aborted by its id or by its caller's going ends early. */
+  async #sample(response: ServerResponse, { options }: FakeRequest, answer: FakeAnswer): Promise<FakeAnswer> {
+    const { tokenMs = 0 } = this.#options;
+    const controller = new AbortController();
+    this.#aborts.set(options.rid, controller);
+    response.once('close', () => controller.abort());
+    try {
+      return await paceAnswer(answer, { tokenMs, aborted: controller.signal, onTokens: (count) => this.events.emit('tokens', count) });
+    } finally {
+      this.#aborts.delete(options.rid);
+    }
+  }
+
+  /** As SGLang does it: the aborted request itself is answered, with what there is. */
+  async #abort(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const json: unknown = await readText(incoming).then(JSON.parse, () => undefined);
+    this.#aborts.get(isRecord(json) ? json.rid : undefined)?.abort();
+    response.writeHead(200).end();
+  }
+
+  /** False when the caller has gone before the time is up. */
+  async #wait(
+    response: ServerResponse,
+    { index, answer, request, fault }: { index: number; answer: FakeAnswer; request: FakeRequest; fault: Fault | undefined },
+  ): Promise<boolean> {
+    const sizes = { index, promptTokens: request.promptIds.length, sampledTokens: answer.tokenIds.length };
+    const ms = (typeof this.#latency === 'number' ? this.#latency : this.#latency(sizes)) + (typeof fault === 'object' ? fault.lateMs : 0);
+    if (ms <= 0 || response.closed) return !response.closed;
+    const gone = new AbortController();
+    const abort = () => gone.abort();
+    response.once('close', abort);
+    const isThere = await pause(ms, gone.signal);
+    response.off('close', abort);
+    return isThere;
+  }
+}
+
+/** Listens on a free port of the loopback address unless one is given. */
+export async function openFakeBackend(options: FakeBackendOptions): Promise<FakeBackend> {
+  const backend = new FakeBackend(options, options.tokens ?? (await openFakeTokens()));
+  await backend.listen();
+  return backend;
+}

@@ -1,0 +1,68 @@
+// The tokenizer routes of vLLM, SGLang and llama.cpp, as the fake backend plays them: each with its own names and its own traps.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text as readText } from 'node:stream/consumers';
+import { writeJson } from './spoil.ts';
+import type { FakeTokens } from './tokens.ts';
+import { toVllmError } from './vllm.ts';
+import { isRecord, type Json } from './wire.ts';
+
+/** vLLM gives out its configuration only where it was started to. */
+export type TokenizerDialect = 'vllm' | 'vllm-with-info' | 'sglang' | 'llamacpp';
+
+export const tokenizerPaths: readonly string[] = [
+  '/tokenize',
+  '/detokenize',
+  '/props',
+  '/tokenizer_info',
+  '/v1/tokenize',
+  '/v1/detokenize',
+];
+
+interface Served {
+  readonly tokens: FakeTokens;
+  readonly dialect: TokenizerDialect;
+  readonly maxModelLen: number;
+  readonly miss: () => void;
+}
+
+export async function serveTokenizer(request: IncomingMessage, response: ServerResponse, served: Served): Promise<void> {
+  const { dialect, miss } = served;
+  const path = request.url?.split('?')[0] ?? '';
+  const isSglang = dialect === 'sglang';
+  if (request.method === 'GET') {
+    const info = toInfo(path, served);
+    return info ? writeJson(response, 200, info) : miss();
+  }
+  if (path.startsWith('/v1') && !isSglang) return miss();
+  const body: unknown = await readText(request).then(JSON.parse, () => undefined);
+  const answer = isRecord(body) ? (path.endsWith('/detokenize') ? toText(body, served) : toTokens(body, served)) : undefined;
+  if (answer) return writeJson(response, 200, answer);
+  writeJson(response, 400, toVllmError(400, `the fake backend does not take such a body for ${path}`));
+}
+
+function toInfo(path: string, { dialect, tokens }: Served): Json | undefined {
+  const { chat_template, bos_token, eos_token } = tokens.config;
+  if (path === '/props' && dialect === 'llamacpp')
+    return { total_slots: 1, model_path: 'fake.gguf', chat_template, bos_token: bos_token ?? '', eos_token, build_info: 'fake' };
+  if (path === '/tokenizer_info' && dialect === 'vllm-with-info') return { tokenizer_class: 'Qwen2TokenizerFast', ...tokens.config };
+  return undefined;
+}
+
+function toTokens(body: Json, { dialect, tokens, maxModelLen }: Served): Json | undefined {
+  if (dialect === 'llamacpp') {
+    if (typeof body.content !== 'string') return { tokens: [] };
+    return { tokens: Array.from(body.parse_special === false ? tokens.encodeWithoutSpecial(body.content) : tokens.encode(body.content)) };
+  }
+  if (typeof body.prompt !== 'string') return undefined;
+  const ids = Array.from(tokens.encode(body.prompt));
+  if (dialect === 'sglang') return { tokens: ids, count: ids.length, max_model_len: maxModelLen };
+  return { count: ids.length, max_model_len: maxModelLen, tokens: ids, token_strs: null };
+}
+
+function toText(body: Json, { dialect, tokens }: Served): Json | undefined {
+  if (!Array.isArray(body.tokens)) return undefined;
+  const text = tokens.decode(body.tokens.map(Number));
+  if (dialect === 'llamacpp') return { content: text };
+  return dialect === 'sglang' ? { text } : { prompt: text };
+}

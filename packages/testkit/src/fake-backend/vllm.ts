@@ -1,0 +1,153 @@
+// vLLM as the fake backend plays it: its two token routes, field by field.
+
+import { type FakeDialect, type FakeOutput, type FakeRequest, isRecord, type Json, parseIds, parseMaxTokens, splitOutput } from './wire.ts';
+
+export const vllmGenerate: FakeDialect = {
+  path: '/inference/v1/generate',
+  parse(body, headers) {
+    const { token_ids, sampling_params: sampling, ...options } = body;
+    if (!isRecord(sampling)) return 'sampling_params must be an object';
+    return parseParts('generate', { ids: parseIds('token_ids', token_ids), sampling, options, headers });
+  },
+  reply(request, output, { model, index }) {
+    const given = request.headers['x-request-id'] ?? `fake-${index}`;
+    const choices = [toGenerateChoice(request, output)];
+    return { request_id: `generate-tokens-${given}`, ...toCommon(output, model), choices, prompt_logprobs: null };
+  },
+  events(request, output, { index }) {
+    if (request.options.stream !== true) return undefined;
+    const request_id = `generate-tokens-${request.headers['x-request-id'] ?? `fake-${index}`}`;
+    return toEvents(request.options, output, (part) => [toGenerateChoice(request, part)]).map((event) => ({ request_id, ...event }));
+  },
+  withoutOutput: (reply) => ({ ...reply, choices: [] }),
+  error: toVllmError,
+};
+
+/** A caller who does not say how many gets 16 tokens. */
+export const vllmCompletions: FakeDialect = {
+  path: '/v1/completions',
+  defaultMaxTokens: 16,
+  parse(body, headers) {
+    const { prompt, ...sampling } = body;
+    return parseParts('completions', { ids: parseIds('prompt', prompt), sampling, options: {}, headers });
+  },
+  reply(request, output, { model, index }) {
+    const given = request.headers['x-request-id'] ?? `fake-${index}`;
+    const choices = [toCompletionsChoice(request, output)];
+    return { id: `cmpl-${given}`, object: 'text_completion', ...toCommon(output, model), choices };
+  },
+  events(request, output, { model, index }) {
+    if (request.sampling.stream !== true) return undefined;
+    const common = { id: `cmpl-fake-${index}`, object: 'text_completion', created: 1_700_000_000, model };
+    return toEvents(request.sampling, output, (part) => [toCompletionsChoice(request, part)]).map((event) => ({ ...common, ...event }));
+  },
+  withoutOutput: (reply) => ({ ...reply, choices: [] }),
+  error: toVllmError,
+};
+
+export function toVllmError(status: number, message: string): Json {
+  const type = status === 404 ? 'NotFoundError' : status < 500 ? 'BadRequestError' : 'InternalServerError';
+  return { error: { message, type, param: null, code: status } };
+}
+
+export function toVllmMetrics(model: string, counts: { running: number; sampled: number; ended: number }): string {
+  const rows = [
+    ['gauge', 'num_requests_running', counts.running],
+    ['gauge', 'num_requests_waiting', 0],
+    ['gauge', 'kv_cache_usage_perc', 0],
+    ['counter', 'generation_tokens_total', counts.sampled],
+    ['counter', 'request_success_total', counts.ended],
+  ];
+  return rows.map(([kind, name, value]) => `# TYPE vllm:${name} ${kind}\nvllm:${name}{model_name="${model}"} ${value}\n`).join('');
+}
+
+function parseParts(
+  route: 'generate' | 'completions',
+  { ids, ...parts }: Pick<FakeRequest, 'sampling' | 'options' | 'headers'> & { readonly ids: Int32Array | string },
+): FakeRequest | string {
+  if (typeof ids === 'string') return ids;
+  const maxTokens = parseMaxTokens('max_tokens', parts.sampling.max_tokens);
+  if (typeof maxTokens === 'string') return maxTokens;
+  if (parts.sampling.n !== undefined && parts.sampling.n !== 1) return 'the fake backend gives one choice only';
+  return { route, promptIds: ids, maxTokens, ...parts };
+}
+
+/** Each event brings what is new; the usage comes last, by itself, for those who ask. */
+function toEvents(asked: Readonly<Json>, output: FakeOutput, toChoices: (part: FakeOutput) => Json[]): Json[] {
+  const events: Json[] = splitOutput(output, { isCumulative: false }).map(({ isLast, ...part }) => ({
+    choices: toChoices(part).map((choice) => ({ ...choice, finish_reason: isLast ? choice.finish_reason : null })),
+  }));
+  const withUsage = isRecord(asked.stream_options) && asked.stream_options.include_usage === true;
+  return withUsage ? [...events, { choices: [], usage: toCommon(output, '').usage }] : events;
+}
+
+function toCommon({ promptTokens, tokenIds }: FakeOutput, model: string): Json {
+  const completion = tokenIds.length;
+  return {
+    created: 1_700_000_000,
+    model,
+    usage: {
+      prompt_tokens: promptTokens,
+      total_tokens: promptTokens + completion,
+      completion_tokens: completion,
+      prompt_tokens_details: null,
+    },
+    kv_transfer_params: null,
+  };
+}
+
+function toGenerateChoice({ sampling }: FakeRequest, { tokenIds, logprobs, finishReason, routedExperts }: FakeOutput): Json {
+  const content = logprobs?.map((logprob, i) => {
+    const entry = { token: `token_id:${tokenIds[i]}`, logprob, bytes: null };
+    return { ...entry, top_logprobs: [entry] };
+  });
+  return {
+    index: 0,
+    logprobs: content === undefined || isAbsent(sampling.logprobs) ? null : { content },
+    finish_reason: finishReason,
+    token_ids: tokenIds,
+    routed_experts: routedExperts === undefined ? null : toNpy(routedExperts).toString('base64'),
+    sampling_mask: null,
+  };
+}
+
+/** Tokens are named by their ids only on demand; otherwise by a text that is no id. */
+function toCompletionsChoice(
+  { sampling, promptIds }: FakeRequest,
+  { tokenIds, logprobs, finishReason, text, routedExperts }: FakeOutput,
+): Json {
+  const withIds = sampling.return_token_ids === true;
+  const asIds = sampling.return_tokens_as_token_ids === true;
+  const tokens = tokenIds.map((id) => (typeof id === 'number' && asIds ? `token_id:${id}` : `<${id}>`));
+  return {
+    index: 0,
+    text,
+    logprobs:
+      logprobs === undefined || isAbsent(sampling.logprobs)
+        ? null
+        : {
+            text_offset: tokens.map(() => 0),
+            token_logprobs: logprobs,
+            tokens,
+            top_logprobs: tokens.map((token, i) => ({ [token]: logprobs[i] })),
+          },
+    finish_reason: finishReason,
+    stop_reason: null,
+    token_ids: withIds ? tokenIds : null,
+    prompt_logprobs: null,
+    prompt_token_ids: withIds ? Array.from(promptIds) : null,
+    ...(routedExperts === undefined ? {} : { routed_experts: toNpy(routedExperts).toString('base64') }),
+  };
+}
+
+/** tokens × 2 layers × 2 experts. */
+function toNpy(experts: Int32Array): Buffer {
+  const head = `{'descr': '<i4', 'fortran_order': False, 'shape': (${experts.length / 4}, 2, 2), }`.padEnd(117).concat('\n');
+  const length = Buffer.alloc(2);
+  length.writeUInt16LE(head.length);
+  return Buffer.concat([Buffer.from('\x93NUMPY\x01\x00', 'latin1'), length, Buffer.from(head), Buffer.from(experts.buffer)]);
+}
+
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null;
+}

@@ -1,0 +1,147 @@
+// What the fake backend's dialects share: a request as it was understood, an output before it is written down, and the faults
+// that are in the output itself, so that each dialect writes them in its own words.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import { fakeLogprob } from './logprob.ts';
+
+/** vLLM's two, SGLang's and llama.cpp's. */
+export type FakeRoute = 'generate' | 'completions' | 'sglang' | 'llamacpp';
+export type Json = Record<string, unknown>;
+
+export interface FakeRequest {
+  readonly route: FakeRoute;
+  readonly promptIds: Int32Array;
+  /** Absent where the caller sent none. */
+  readonly maxTokens: number | undefined;
+  /** As sent: `sampling_params` where the dialect has them, else all but the prompt. */
+  readonly sampling: Readonly<Json>;
+  /** All but the prompt and the sampling. */
+  readonly options: Readonly<Json>;
+  readonly headers: IncomingHttpHeaders;
+}
+
+export interface FakeAnswer {
+  readonly tokenIds: Int32Array;
+  readonly finishReason: 'stop' | 'length' | 'abort';
+  readonly text: string;
+}
+
+/** An answer on its way out; a fault may have made nonsense of it. */
+export interface FakeOutput {
+  readonly tokenIds: readonly unknown[];
+  /** Absent where the server has none to give. */
+  readonly logprobs: readonly unknown[] | undefined;
+  readonly promptTokens: number;
+  readonly finishReason: 'stop' | 'length' | 'abort';
+  readonly text: string;
+  /** Four for each token but the last, where the server is started to return them. */
+  readonly routedExperts?: Int32Array;
+}
+
+export interface FakeServer {
+  readonly model: string;
+  /** Counts the generations. */
+  readonly index: number;
+  readonly weightVersion: string;
+  /** Whether a text of these tokens ends inside a character. */
+  endsInside(tokenIds: readonly unknown[]): boolean;
+}
+
+export interface FakeDialect {
+  readonly path: string;
+  /** What a caller gets who does not say how many tokens; absent for all that there is room for. */
+  readonly defaultMaxTokens?: number;
+  /** A string says why the body is refused. */
+  parse(body: Json, headers: IncomingHttpHeaders): FakeRequest | string;
+  reply(request: FakeRequest, output: FakeOutput, server: FakeServer): Json;
+  /** The replies of a stream, where the caller asked for one. */
+  events?(request: FakeRequest, output: FakeOutput, server: FakeServer): Json[] | undefined;
+  /** The reply with its main part missing. */
+  withoutOutput(reply: Json): Json;
+  error(status: number, message: string): Json;
+}
+
+export function toOutput({ promptIds }: FakeRequest, { tokenIds, finishReason, text }: FakeAnswer, weights: number): FakeOutput {
+  const logprobs = Array.from(tokenIds, (id, i) => fakeLogprob(promptIds.length + i, id, weights));
+  return { tokenIds: Array.from(tokenIds), logprobs, promptTokens: promptIds.length, finishReason, text };
+}
+
+/** Two layers of two experts: for each token, its place and its id, in what a byte holds. */
+export function toExperts({ promptIds }: FakeRequest, { tokenIds }: FakeAnswer): Int32Array {
+  const all = [...promptIds, ...tokenIds].slice(0, -1);
+  return Int32Array.from(all.flatMap((id, at) => [at & 0xff, id & 0xff, (id >> 8) & 0xff, 7]));
+}
+
+/** How many tokens each event of a stream brings at most. */
+export const tokensPerEvent = 3;
+
+/** The output in parts; only the last is told how it ended. */
+export function splitOutput(output: FakeOutput, { isCumulative }: { isCumulative: boolean }): (FakeOutput & { isLast: boolean })[] {
+  const { tokenIds, logprobs } = output;
+  const count = Math.max(1, Math.ceil(tokenIds.length / tokensPerEvent));
+  return Array.from({ length: count }, (_, i) => {
+    const [begin, end] = [isCumulative ? 0 : i * tokensPerEvent, (i + 1) * tokensPerEvent];
+    return { ...output, tokenIds: tokenIds.slice(begin, end), logprobs: logprobs?.slice(begin, end), isLast: i === count - 1 };
+  });
+}
+
+export const outputFaults = [
+  'misaligned',
+  'no-logprobs',
+  'floor-logprobs',
+  'logits',
+  'bad-ids',
+  'too-many',
+  'wrong-prompt',
+  'abort',
+] as const;
+export type OutputFault = (typeof outputFaults)[number];
+
+export function spoilOutput(output: FakeOutput, fault: OutputFault): FakeOutput {
+  const { tokenIds, logprobs = [] } = output;
+  const half = Math.floor(tokenIds.length / 2);
+  switch (fault) {
+    case 'misaligned':
+      return { ...output, logprobs: logprobs.slice(0, -1) };
+    case 'no-logprobs':
+      return { ...output, logprobs: undefined };
+    case 'floor-logprobs':
+      return { ...output, logprobs: [-9999, ...logprobs.slice(1)] };
+    case 'logits':
+      return { ...output, logprobs: [12.5, ...logprobs.slice(1)] };
+    case 'bad-ids':
+      return { ...output, tokenIds: ['12', ...tokenIds.slice(1)] };
+    case 'too-many':
+      return { ...output, tokenIds: [...tokenIds, ...Array(1000).fill(1)], logprobs: [...logprobs, ...Array(1000).fill(-1)] };
+    case 'wrong-prompt':
+      return { ...output, promptTokens: output.promptTokens + 1 };
+    case 'abort':
+      return { ...output, tokenIds: tokenIds.slice(0, half), logprobs: logprobs.slice(0, half), finishReason: 'abort' };
+  }
+}
+
+/** The ids of a prompt; a string says why they are refused. */
+export function parseIds(name: string, ids: unknown): Int32Array | string {
+  if (!Array.isArray(ids) || ids.length === 0) return `${name} must be a list of at least one id`;
+  if (!ids.every((id) => Number.isInteger(id) && id >= 0)) return 'token ids must be integers from 0';
+  return Int32Array.from(ids);
+}
+
+/** Absent where none was sent; a string says why it is refused. */
+export function parseMaxTokens(name: string, value: unknown): number | undefined | string {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1) return value;
+  return `${name} must be at least 1, got ${JSON.stringify(value)}.`;
+}
+
+export function isRecord(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // what is not JSON is no object either
+  }
+}

@@ -1,0 +1,141 @@
+// A whole service for tests and benchmarks: `millrace serve` as a process of its own in a temporary folder, which can be killed
+// and started again on the same store and port.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { type Client, openClient } from '@millrace/client';
+import { z } from 'zod';
+
+export interface TestServiceOptions {
+  readonly workers: number;
+  readonly tokenizer: string;
+  /** How the model writes tool calls; as the configuration has it where absent. */
+  readonly toolParser?: string;
+  readonly pipeline?: Readonly<Record<string, unknown>>;
+  readonly http?: Readonly<Record<string, unknown>>;
+  readonly sampling?: Readonly<Record<string, unknown>>;
+  readonly sandbox?: Readonly<Record<string, unknown>>;
+  readonly inference?: Readonly<Record<string, unknown>>;
+  readonly scenarios?: readonly string[];
+}
+
+const started = z.object({ url: z.string(), workers: z.int() });
+
+export class TestService implements AsyncDisposable {
+  readonly folder: string;
+  /** Where the sandboxes are. */
+  readonly runDir: string;
+  readonly #options: TestServiceOptions;
+  #child: ChildProcess | undefined;
+  #client: Client | undefined;
+  #port = 0;
+
+  private constructor(folder: string, options: TestServiceOptions) {
+    this.folder = folder;
+    this.runDir = join(folder, 'run');
+    this.#options = options;
+  }
+
+  static async open(options: TestServiceOptions): Promise<TestService> {
+    const service = new TestService(await mkdtemp(join(tmpdir(), 'mr-')), options);
+    try {
+      await service.start();
+    } catch (error) {
+      await service[Symbol.asyncDispose]();
+      throw error;
+    }
+    return service;
+  }
+
+  get client(): Client {
+    if (!this.#client) throw new Error('the service was never started');
+    return this.#client;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  get pid(): number {
+    const pid = this.#child?.pid;
+    if (pid === undefined) throw new Error('the service does not run');
+    return pid;
+  }
+
+  /** Starts it; the second time on the same store, folder and port. */
+  async start(): Promise<void> {
+    const { workers, tokenizer, toolParser, scenarios = [], http = {}, ...floors } = this.#options;
+    const config = {
+      data: join(this.folder, 'data'),
+      run: this.runDir,
+      model: { tokenizer, ...(toolParser === undefined ? {} : { toolParser }) },
+      scenarios,
+      workers,
+      ...floors,
+      http: { ...http, port: this.#port },
+    };
+    const path = join(this.folder, 'millrace.json');
+    await writeFile(path, JSON.stringify(config));
+    const main = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url));
+    const log = openSync(join(this.folder, 'service.log'), 'a');
+    const child = spawn(process.execPath, [main, 'serve', '--config', path], { stdio: ['ignore', 'pipe', log] });
+    this.#child = child;
+    if (!child.stdout) throw new Error('the service has no standard output');
+    const [line]: unknown[] = await Promise.race([once(createInterface(child.stdout), 'line'), once(child, 'exit').then(() => [])]);
+    if (typeof line !== 'string') throw new Error(`the service did not start:\n${await this.log()}`);
+    const { url } = started.parse(JSON.parse(line));
+    this.#port = Number(new URL(url).port);
+    this.#client ??= openClient({ url });
+  }
+
+  /** SIGKILL to the server alone; its workers notice by themselves. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL');
+  }
+
+  /** Waits for the workers to finish or hand back. */
+  async stop(): Promise<void> {
+    await this.#end('SIGTERM');
+  }
+
+  async log(): Promise<string> {
+    return await readFile(join(this.folder, 'service.log'), 'utf8');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    await this.#client?.[Symbol.asyncDispose]();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill(signal);
+    await once(child, 'exit');
+  }
+}
+
+/** Pids of live processes that have the folder mounted: everything inside the sandboxes of that run folder. */
+export async function processesInSandboxesOf(runDir: string): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const own = await readlink('/proc/self/ns/pid');
+  const inside = await Promise.all(
+    pids.map(async (pid) => {
+      try {
+        if ((await readlink(`/proc/${pid}/ns/pid`)) === own) return false;
+        return (await readFile(`/proc/${pid}/mountinfo`, 'utf8')).includes(runDir);
+      } catch {
+        return false; // It ended while we looked, or it is a zombie without mounts.
+      }
+    }),
+  );
+  return pids.filter((_, index) => inside[index]).map(Number);
+}

@@ -1,0 +1,242 @@
+// The contract suite of backend adapters: every dialect must keep it, each fault must come out as the code that the contract
+// names, and nothing that a broken server says may become part of a trajectory.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { describe, test } from 'node:test';
+import { backendId, type Dialect, type ErrorCode, RolloutError, sampling } from '@millrace/protocol';
+import type { Backend, BackendRecord, GenerateRequest } from '@millrace/server';
+import { FakeBackend, type FakeBackendOptions } from '../fake-backend/fake-backend.ts';
+import { type Fault, scriptedFaults } from '../fake-backend/faults.ts';
+import { fakeLogprob } from '../fake-backend/logprob.ts';
+import { openFakeTokens } from '../fake-backend/tokens.ts';
+
+const promptIds = [151644, 872, 198, 9707, 151645, 198, 151644, 77091, 198];
+const spoken = 'The answer is 42.';
+
+const faultCodes: readonly (readonly [Fault, ErrorCode])[] = [
+  ['http-500', 'backend-failed'],
+  ['http-429', 'backend-failed'],
+  ['http-400', 'backend-refused'],
+  ['context-length', 'backend-refused'],
+  ['reset', 'backend-failed'],
+  ['cut', 'backend-failed'],
+  ['garbage', 'backend-failed'],
+  ['endless', 'backend-bad-reply'],
+  ['no-choices', 'backend-bad-reply'],
+  ['misaligned', 'backend-bad-reply'],
+  ['no-logprobs', 'backend-bad-reply'],
+  ['floor-logprobs', 'backend-bad-reply'],
+  ['logits', 'backend-bad-reply'],
+  ['bad-ids', 'backend-bad-reply'],
+  ['too-many', 'backend-bad-reply'],
+  ['wrong-prompt', 'backend-bad-reply'],
+];
+
+const penalties = ['presence_penalty', 'frequency_penalty'];
+const vllmFields = ['repetition_penalty', 'max_tokens', 'seed', 'stop_token_ids', 'logprobs', 'ignore_eos', 'skip_special_tokens'];
+/** What each dialect calls the fields of `sampling` and of the request, all of which must go out. */
+const fieldNames: Readonly<Record<Dialect, readonly string[]>> = {
+  vllm: vllmFields,
+  'vllm-completions': vllmFields,
+  sglang: [
+    ...['repetition_penalty', 'max_new_tokens', 'sampling_seed', 'stop_token_ids', 'ignore_eos', 'min_new_tokens', 'n'],
+    ...['no_stop_trim', 'skip_special_tokens', 'spaces_between_special_tokens'],
+  ],
+  llamacpp: ['repeat_penalty', 'n_predict', 'seed', 'samplers', 'n_probs', 'return_tokens', 'cache_prompt', 'post_sampling_probs'],
+};
+
+export interface BackendSuiteOptions {
+  readonly dialect: Dialect;
+  open(record: BackendRecord, options: { readonly stallMs?: number }): Backend;
+}
+
+export function defineBackendSuite(name: string, { dialect, open }: BackendSuiteOptions): void {
+  const tokens = openFakeTokens();
+
+  async function openBed(
+    options: Partial<FakeBackendOptions> = {},
+    settings: { readonly stallMs?: number } = {},
+  ): Promise<{ fake: FakeBackend; backend: Backend } & AsyncDisposable> {
+    const fake = new FakeBackend({ policy: () => ({ text: spoken }), ...options }, await tokens);
+    await fake.listen();
+    const id = backendId.parse('b1');
+    const record = { id, url: `${fake.url}/`, dialect, model: 'fake', apiKey: 'secret', policyVersion: 3, state: 'up' } as const;
+    const backend = open(record, settings);
+    return { fake, backend, [Symbol.asyncDispose]: () => fake[Symbol.asyncDispose]() };
+  }
+
+  describe(`a backend: ${name}`, () => {
+    test('the ids and logprobs come back as the server sampled them', async () => {
+      await using bed = await openBed();
+      const generation = await bed.backend.generate(makeRequest());
+      const { encode, endOfTurnId } = await tokens;
+      assert.deepEqual(generation.tokenIds, Int32Array.from([...encode(spoken), endOfTurnId]));
+      assert.deepEqual(
+        generation.logprobs,
+        generation.tokenIds.reduce(
+          (all, id, i) => all.fill(fakeLogprob(promptIds.length + i, id), i),
+          new Float32Array(generation.tokenIds.length),
+        ),
+      );
+      assert.equal(generation.finishReason, 'stop');
+      assert.equal(bed.backend.policyVersion, 3);
+    });
+
+    test('the server sees exactly the ids that were sent, and every sampling field', async () => {
+      await using bed = await openBed({ apiKey: 'secret' });
+      await bed.backend.generate(makeRequest({ sampling: sampling.parse({ temperature: 0.5, seed: 7 }), maxTokens: 33 }));
+      const [seen] = bed.fake.requests;
+      assert.deepEqual(seen?.promptIds, Int32Array.from(promptIds));
+      const fields = ['temperature', 'top_p', 'top_k', 'min_p', ...penalties, ...fieldNames[dialect]];
+      for (const field of fields) assert.ok(field in (seen?.sampling ?? {}), field);
+      assert.equal(seen?.sampling.temperature, 0.5);
+      assert.equal(seen?.sampling.seed ?? seen?.sampling.sampling_seed, 7);
+      assert.equal(seen?.maxTokens, 33);
+      if (dialect !== 'llamacpp') assert.deepEqual(seen?.sampling.stop_token_ids, [151645]);
+      assert.equal(seen?.headers['x-session-id'], 'rollout-1');
+      assert.equal(seen?.headers['x-smg-routing-key'], 'rollout-1');
+      assert.equal(seen?.headers['x-request-id'], 'request-1');
+      assert.equal(seen?.headers.authorization, 'Bearer secret');
+    });
+
+    test('a turn that is cut at the limit says so', async () => {
+      await using bed = await openBed();
+      const generation = await bed.backend.generate(makeRequest({ maxTokens: 3 }));
+      assert.equal(generation.tokenIds.length, 3);
+      assert.equal(generation.finishReason, 'length');
+    });
+
+    test('more tokens than any server gives by default come back, where they are asked for', async () => {
+      await using bed = await openBed({ policy: ({ encode }) => ({ tokenIds: new Int32Array(999).fill(encode(' on')[0] ?? 0) }) });
+      assert.equal((await bed.backend.generate(makeRequest({ maxTokens: 4000 }))).tokenIds.length, 1000);
+    });
+
+    test('a context that is too long for the server is backend-refused, and told apart by its details', async () => {
+      await using bed = await openBed({ maxModelLen: 20 });
+      await assert.rejects(bed.backend.generate(makeRequest()), (error) => {
+        return error instanceof RolloutError && error.code === 'backend-refused' && error.details?.reason === 'context-length';
+      });
+    });
+
+    // One logprob too few looks like llama.cpp's missing ones, for which it is no use to try again.
+    const codes = faultCodes.map(([fault, code]) =>
+      dialect === 'llamacpp' && fault === 'misaligned' ? ([fault, 'backend-refused'] as const) : ([fault, code] as const),
+    );
+
+    for (const [fault, code] of codes) {
+      test(`${String(fault)} is ${code}, and the next request is served`, async () => {
+        await using bed = await openBed({ faults: scriptedFaults([fault]) });
+        await assert.rejects(bed.backend.generate(makeRequest()), (error) => error instanceof RolloutError && error.code === code);
+        assert.equal((await bed.backend.generate(makeRequest())).finishReason, 'stop');
+      });
+    }
+
+    test('a server that cannot be reached is backend-failed', async () => {
+      const bed = await openBed();
+      await bed[Symbol.asyncDispose]();
+      await assert.rejects(
+        bed.backend.generate(makeRequest()),
+        (error) => error instanceof RolloutError && error.code === 'backend-failed',
+      );
+    });
+
+    for (const fault of ['hang', 'stuck'] as const) {
+      test(`a server that falls silent (${fault}) is given up as backend-failed, and sees the caller go`, async () => {
+        await using bed = await openBed({ faults: scriptedFaults([fault]) }, { stallMs: 50 });
+        const gone = once(bed.fake.events, 'abort');
+        await assert.rejects(bed.backend.generate(makeRequest()), (error) => {
+          return error instanceof RolloutError && error.code === 'backend-failed' && /nothing came for 0.05 s/.test(error.message);
+        });
+        await gone;
+        assert.equal((await bed.backend.generate(makeRequest())).finishReason, 'stop');
+      });
+    }
+
+    test('tokens are told as they come where the server streams exactly, each once, and the end is the same', async () => {
+      await using bed = await openBed();
+      const whole = await bed.backend.generate(makeRequest());
+      const told: { ids: number[]; logprobs: number[] } = { ids: [], logprobs: [] };
+      let calls = 0;
+      const onTokens = (ids: Int32Array, logprobs: Float32Array) => {
+        calls += 1;
+        told.ids.push(...ids);
+        told.logprobs.push(...logprobs);
+      };
+      const streamed = await bed.backend.generate(makeRequest({ onTokens }));
+      assert.deepEqual([streamed.tokenIds, streamed.logprobs], [whole.tokenIds, whole.logprobs]);
+      assert.equal(streamed.finishReason, 'stop');
+      if (dialect === 'llamacpp') return assert.equal(calls, 0);
+      assert.ok(calls > 1);
+      assert.deepEqual([told.ids, told.logprobs], [[...whole.tokenIds], [...whole.logprobs]]);
+    });
+
+    test('a cut ends the call with what came, as an abort, and the server sees the caller go', async () => {
+      await using bed = await openBed({ faults: scriptedFaults(['stuck']) });
+      const cut = new AbortController();
+      const gone = once(bed.fake.events, 'abort');
+      if (dialect === 'llamacpp') bed.fake.events.once('request', () => cut.abort());
+      const partial = await bed.backend.generate(makeRequest({ onTokens: () => cut.abort(), cut: cut.signal }));
+      await gone;
+      const whole = await bed.backend.generate(makeRequest());
+      assert.equal(partial.finishReason, 'abort');
+      assert.equal(partial.tokenIds.length, dialect === 'llamacpp' ? 0 : 3);
+      assert.deepEqual(partial.tokenIds, whole.tokenIds.slice(0, partial.tokenIds.length));
+      assert.deepEqual(partial.logprobs, whole.logprobs.slice(0, partial.tokenIds.length));
+    });
+
+    test('a call that may be cut keeps what was sampled until then, where the server gives it', async () => {
+      await using bed = await openBed({ tokenMs: 2, policy: () => ({ text: 'one two three '.repeat(10) }) });
+      const cut = new AbortController();
+      bed.fake.events.on('tokens', (count: number) => count >= 9 && cut.abort());
+      if (dialect === 'llamacpp') bed.fake.events.once('request', () => cut.abort());
+      const partial = await bed.backend.generate(makeRequest({ cut: cut.signal }));
+      const whole = await bed.backend.generate(makeRequest({ cut: new AbortController().signal }));
+      assert.deepEqual([partial.finishReason, whole.finishReason], ['abort', 'stop']);
+      const { length } = partial.tokenIds;
+      assert.ok(dialect === 'llamacpp' ? length === 0 : length >= 3 && length < whole.tokenIds.length, `${length} tokens`);
+      assert.deepEqual(partial.tokenIds, whole.tokenIds.slice(0, length));
+      assert.deepEqual(partial.logprobs, whole.logprobs.slice(0, length));
+    });
+
+    for (const [fault, code] of codes) {
+      test(`${String(fault)} is ${code} in a stream too`, async () => {
+        await using bed = await openBed({ faults: scriptedFaults([fault]) });
+        const call = bed.backend.generate(makeRequest({ onTokens: () => {} }));
+        await assert.rejects(call, (error) => error instanceof RolloutError && error.code === code);
+      });
+    }
+
+    test('an abort ends the call with its reason, and the server sees the caller go', async () => {
+      await using bed = await openBed({ faults: scriptedFaults(['hang']) });
+      const controller = new AbortController();
+      const gone = once(bed.fake.events, 'abort');
+      bed.fake.events.once('request', () => controller.abort(new Error('enough')));
+      await assert.rejects(bed.backend.generate(makeRequest({ signal: controller.signal })), /enough/);
+      await gone;
+      await assert.rejects(bed.backend.generate(makeRequest({ signal: controller.signal })), /enough/);
+    });
+
+    test('many calls at once each get their own answer', async () => {
+      await using bed = await openBed({ policy: ({ promptIds: ids }) => ({ tokenIds: ids.subarray(-1) }) });
+      const calls = Array.from({ length: 50 }, (_, i) =>
+        bed.backend.generate(makeRequest({ promptJson: Buffer.from(`1,2,${i}`), promptTokens: 3 })),
+      );
+      for (const [i, generation] of (await Promise.all(calls)).entries()) assert.equal(generation.tokenIds[0], i);
+    });
+  });
+}
+
+function makeRequest(changes: Partial<GenerateRequest> = {}): GenerateRequest {
+  return {
+    promptJson: Buffer.from(promptIds.join()),
+    promptTokens: promptIds.length,
+    sampling: sampling.parse({}),
+    maxTokens: 100,
+    stopTokenIds: [151645],
+    sessionId: 'rollout-1',
+    requestId: 'request-1',
+    signal: new AbortController().signal,
+    ...changes,
+  };
+}

@@ -1,0 +1,50 @@
+// The contract suite of sandboxes: what every driver promises, and for each thing an agent does, what the model sees.
+
+import { after, before, describe } from 'node:test';
+import type { Sandbox, SandboxDriver } from '@millrace/server';
+import { type SuiteContext, timeoutMs } from './context.ts';
+import { defineHostile } from './hostile.ts';
+import { defineLayers } from './layers.ts';
+import { defineLife, definePrograms, defineWalls } from './machine.ts';
+import { definePython } from './python.ts';
+import { defineEnds, defineOutput, defineState, defineStopping } from './shell.ts';
+import { defineTransfer } from './transfer.ts';
+
+export interface SandboxSuiteOptions {
+  /** Who the agent is inside; bubblewrap's is 1000. */
+  readonly uid?: number;
+  /** True where the agent has a machine that it may change as it likes, and that is gone with its sandbox. */
+  readonly isRootWritable?: boolean;
+}
+
+export function defineSandboxSuite(name: string, openDriver: () => Promise<SandboxDriver>, options: SandboxSuiteOptions = {}): void {
+  const { uid = 1000, isRootWritable = false } = options;
+  describe(`sandbox: ${name}`, () => {
+    let driver: SandboxDriver;
+    let sandbox: Sandbox;
+    before(async () => {
+      driver = await openDriver();
+      sandbox = await driver.open({ env: { GREETING: 'hello' } });
+    });
+    after(() => sandbox[Symbol.asyncDispose]());
+
+    const context: SuiteContext = {
+      sandbox: () => sandbox,
+      driver: () => driver,
+      uid,
+      isRootWritable,
+      run: (command, options = {}) => sandbox.runShell(command, { timeoutMs, ...options }),
+    };
+    describe('state', () => defineState(context));
+    describe('output', () => defineOutput(context));
+    describe('ends', () => defineEnds(context));
+    describe('stopping', () => defineStopping(context));
+    describe('programs and files', () => definePrograms(context));
+    describe('python', () => definePython(context));
+    describe('upload and download', () => defineTransfer(context));
+    describe('walls', () => defineWalls(context));
+    describe('life', () => defineLife(context));
+    describe('layers', () => defineLayers(context));
+    describe('hostile agents', () => defineHostile(context));
+  });
+}

@@ -1,0 +1,85 @@
+// The sandbox suite's part on upload and download: files and folders arrive whole, and nothing of the machine is harmed on the way.
+
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { type SuiteContext, timeoutMs } from './context.ts';
+
+export function defineTransfer({ sandbox, driver }: SuiteContext): void {
+  let base: string;
+  before(async () => {
+    base = await mkdtemp(join(tmpdir(), 'transfer-'));
+  });
+  after(() => rm(base, { recursive: true, force: true }));
+  const shell = async (command: string) => (await sandbox().runShell(command, { timeoutMs })).output;
+
+  test('a folder goes in and comes out as it was', async () => {
+    const from = join(base, 'tree');
+    await mkdir(join(from, 'a/b'), { recursive: true });
+    await writeFile(join(from, 'a/b/run'), 'echo ran', { mode: 0o755 });
+    await writeFile(join(from, 'a/empty'), '');
+    await symlink('b/run', join(from, 'a/link'));
+    await sandbox().upload(from, '/workspace/sent/tree');
+    assert.equal(
+      await shell('bash sent/tree/a/link; stat -c %a sent/tree/a/b/run; ls /tmp/tmp.*'),
+      "ran\n755\nls: cannot access '/tmp/tmp.*': No such file or directory\n",
+    );
+    const to = join(base, 'back/tree');
+    assert.deepEqual(await sandbox().download('sent/tree', to), { skipped: [] });
+    assert.deepEqual((await readdir(to, { recursive: true })).sort(), ['a', 'a/b', 'a/b/run', 'a/empty', 'a/link']);
+    assert.equal(await readlink(join(to, 'a/link')), 'b/run');
+    assert.equal((await stat(join(to, 'a/b/run'))).mode & 0o777, 0o755);
+  });
+
+  test('a file of many pieces goes in and comes out under the names that were asked for', async () => {
+    const bytes = Buffer.alloc((20 << 20) + 17, 'millrace');
+    await writeFile(join(base, 'large'), bytes);
+    await sandbox().upload(join(base, 'large'), 'sent/-odd name');
+    await sandbox().download('sent/-odd name', join(base, 'large again'));
+    assert.ok((await readFile(join(base, 'large again'))).equals(bytes));
+  });
+
+  test('what is missing is not found, what is there is not overwritten, what is too large is refused; nothing is left behind', async () => {
+    await using fresh = await driver().open({});
+    await fresh.runShell('head -c 2000000 /dev/zero > big; truncate -s 4T hole', { timeoutMs });
+    await assert.rejects(fresh.download('/no/such', join(base, 'none')), { code: 'not-found' });
+    await assert.rejects(fresh.download('big', base), { code: 'conflict' });
+    await assert.rejects(fresh.download('big', join(base, 'big'), { maxBytes: 1000 }), { code: 'artifact-too-large' });
+    await assert.rejects(fresh.upload(join(base, 'large'), 'x', { maxBytes: 1000 }), { code: 'artifact-too-large' });
+    await assert.rejects(fresh.upload(join(base, 'large'), '/proc/x'), { code: 'sandbox-refused' });
+    await assert.rejects(fresh.download('hole', join(base, 'hole'), { timeoutMs: 300 }));
+    assert.deepEqual(
+      (await readdir(base)).filter((name) => /none|big|hole|part/.test(name)),
+      [],
+    );
+  });
+
+  test('links out of the folder, pipes and sockets stay in the sandbox and are named', async () => {
+    await shell('mkdir bad; cd bad; ln -s /etc/passwd out; ln -s ../.. up; mkfifo pipe; echo x > good; cd ..');
+    const { skipped } = await sandbox().download('bad', join(base, 'bad'));
+    assert.deepEqual([...skipped].sort(), ['out (link to /etc/passwd, outside)', 'pipe (pipe)', 'up (link to ../.., outside)']);
+    assert.deepEqual(await readdir(join(base, 'bad')), ['good']);
+  });
+
+  test('an archive made by a false tar is refused, and the machine keeps its files', async () => {
+    await using fresh = await driver().open({ env: { PATH: '/workspace/bin:/usr/bin:/bin' } });
+    const evil = ['#!/bin/sh', 'mkdir -p /tmp/e/d; cd /tmp/e/d; echo harm > ../harm; exec /usr/bin/tar -c -P -f "$3" ../harm'].join('\n');
+    await fresh.writeFile('bin/tar', evil, { mode: 0o755 });
+    await fresh.runShell('mkdir work', { timeoutMs });
+    await assert.rejects(fresh.download('work', join(base, 'deep/work')), { code: 'sandbox-refused', message: /\.\.\/harm/ });
+    assert.deepEqual(await readdir(join(base, 'deep')), []);
+  });
+
+  test('a cancelled transfer throws the reason and leaves nothing', async () => {
+    const cancel = new AbortController();
+    const running = sandbox().download('sent', join(base, 'cancelled'), { signal: cancel.signal });
+    setImmediate(() => cancel.abort(new Error('no longer wanted')));
+    await assert.rejects(running, /no longer wanted/);
+    assert.deepEqual(
+      (await readdir(base)).filter((name) => name.startsWith('cancelled')),
+      [],
+    );
+  });
+}

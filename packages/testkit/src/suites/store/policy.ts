@@ -1,0 +1,138 @@
+// The store's promises about the policy's weights: when a pause has taken hold, and what a resume changes.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { backendId } from '@millrace/protocol';
+import type { BackendRecord, Store } from '@millrace/server';
+import { leaseMs, maxLosses, type OpenBed, openTimedBed, registerWorker } from './bed.ts';
+
+const resume = { cachesFlushed: true };
+
+export function definePolicyTests(openBed: OpenBed): void {
+  test('a new store runs at version 0', async () => {
+    await using bed = await openTimedBed(openBed);
+    const { state, mode, pause, flushes, policyVersion, generating } = await bed.store.policy();
+    assert.deepEqual([state, mode, pause, flushes, policyVersion, generating], ['running', undefined, 0, 0, 0, 0]);
+  });
+
+  test('a pause without workers has taken hold at once, and stays over every reader', async () => {
+    await using bed = await openTimedBed(openBed);
+    const paused = await bed.store.pausePolicy({ mode: 'wait' });
+    assert.deepEqual([paused.state, paused.mode, paused.pause, paused.sinceMs], ['paused', 'wait', 1, bed.clock.now()]);
+    assert.deepEqual(await (await bed.another()).policy(), paused);
+  });
+
+  test('a pause has taken hold when every worker has heard of it and has no call under way, not before', async () => {
+    await using bed = await openTimedBed(openBed);
+    const [a, b] = [await registerWorker(bed.store, 'a'), await registerWorker(bed.store, 'b')];
+    await bed.store.tellGate(a, { pause: 0, generating: 2 });
+    const { state, generating } = await bed.store.pausePolicy({ mode: 'wait' });
+    assert.deepEqual([state, generating], ['pausing', 2]);
+    await bed.store.tellGate(a, { pause: 0, generating: 0 }); // idle, but has not heard of it: it may begin a call at any moment
+    await bed.store.tellGate(b, { pause: 1, generating: 0 });
+    assert.equal((await bed.store.policy()).state, 'pausing');
+    await bed.store.tellGate(a, { pause: 1, generating: 1 });
+    assert.equal((await bed.store.policy()).state, 'pausing');
+    bed.clock.advance(5);
+    await bed.store.tellGate(a, { pause: 1, generating: 0 });
+    const paused = await bed.store.policy();
+    assert.deepEqual([paused.state, paused.generating, paused.sinceMs], ['paused', 0, bed.clock.now()]);
+  });
+
+  test('what was told of one pause does not count for the next', async () => {
+    await using bed = await openTimedBed(openBed);
+    const worker = await registerWorker(bed.store, 'w');
+    await bed.store.pausePolicy({ mode: 'wait' });
+    await bed.store.tellGate(worker, { pause: 1, generating: 0 });
+    await bed.store.resumePolicy(resume);
+    assert.equal((await bed.store.pausePolicy({ mode: 'wait' })).state, 'pausing');
+    await bed.store.tellGate(worker, { pause: 1, generating: 0 });
+    assert.equal((await bed.store.policy()).state, 'pausing');
+  });
+
+  test('a worker that is lost or dropped holds a pause up until its lease has been taken away', async () => {
+    await using bed = await openTimedBed(openBed);
+    const dropped = await registerWorker(bed.store, 'dropped');
+    const lost = await registerWorker(bed.store, 'lost');
+    await bed.store.pausePolicy({ mode: 'wait' });
+    await bed.store.dropWorker(dropped, { maxLosses });
+    bed.clock.advance(leaseMs - 1);
+    await bed.store.expire({ maxLosses });
+    assert.equal((await bed.store.policy()).state, 'pausing');
+    bed.clock.advance(1);
+    assert.equal((await bed.store.policy()).state, 'pausing');
+    await bed.store.expire({ maxLosses });
+    assert.equal((await bed.store.policy()).state, 'paused');
+    await bed.store.tellGate(lost, { pause: 1, generating: 3 });
+    assert.equal((await bed.store.policy()).generating, 0);
+  });
+
+  test('a pause under way is kept or made stricter, never laxer, and repeating it tells nothing', async () => {
+    await using bed = await openTimedBed(openBed);
+    await registerWorker(bed.store, 'w');
+    await bed.store.pausePolicy({ mode: 'wait' });
+    bed.clock.advance(5);
+    const strict = await bed.store.pausePolicy({ mode: 'abort' });
+    assert.deepEqual([strict.state, strict.mode, strict.pause, strict.sinceMs], ['pausing', 'abort', 1, bed.clock.now() - 5]);
+    const last = await bed.store.lastEventId();
+    assert.deepEqual(await bed.store.pausePolicy({ mode: 'wait' }), strict);
+    assert.deepEqual(await bed.store.pausePolicy({ mode: 'abort' }), strict);
+    assert.equal(await bed.store.lastEventId(), last);
+  });
+
+  test('a resume sets the version of the policy and of all backends, and repeating it changes nothing', async () => {
+    await using bed = await openTimedBed(openBed);
+    for (const id of ['a', 'b']) await bed.store.joinBackend(makeBackend(id, 2));
+    await bed.store.pausePolicy({ mode: 'abort' });
+    const { state, mode, policyVersion, flushes } = await bed.store.resumePolicy({ policyVersion: 7, cachesFlushed: true });
+    assert.deepEqual([state, mode, policyVersion, flushes], ['running', undefined, 7, 1]);
+    assert.deepEqual(await versionsOf(bed.store), [7, 7]);
+    const last = await bed.store.lastEventId();
+    assert.equal((await bed.store.resumePolicy({ policyVersion: 7, cachesFlushed: true })).flushes, 1);
+    assert.equal(await bed.store.lastEventId(), last);
+    await bed.store.pausePolicy({ mode: 'wait' });
+    assert.equal((await bed.store.resumePolicy({ cachesFlushed: false })).flushes, 1);
+    assert.deepEqual(await versionsOf(bed.store), [7, 7]);
+    const { events } = await bed.store.events(0, { limit: 99, kinds: ['policy-pause', 'policy-resume'] });
+    assert.deepEqual(
+      events.map(({ kind, data }) => [kind, data]),
+      [
+        ['policy-pause', { state: 'pausing', mode: 'abort' }],
+        ['policy-pause', { state: 'paused', mode: 'abort' }],
+        ['policy-resume', { policy_version: 7, caches_flushed: true }],
+        ['policy-pause', { state: 'pausing', mode: 'wait' }],
+        ['policy-pause', { state: 'paused', mode: 'wait' }],
+        ['policy-resume', { policy_version: 7, caches_flushed: false }],
+      ],
+    );
+  });
+
+  test('a resume at an older version is a conflict that changes nothing; a backend that joins with newer weights sets the mark', async () => {
+    await using bed = await openTimedBed(openBed);
+    await bed.store.joinBackend(makeBackend('a', 4));
+    await bed.store.joinBackend(makeBackend('b', 3));
+    assert.equal((await bed.store.policy()).policyVersion, 4);
+    await bed.store.pausePolicy({ mode: 'wait' });
+    await assert.rejects(bed.store.resumePolicy({ policyVersion: 3, cachesFlushed: true }), { code: 'conflict' });
+    assert.equal((await bed.store.policy()).state, 'paused');
+    assert.deepEqual(await versionsOf(bed.store), [4, 3]);
+    await bed.store.resumePolicy({ policyVersion: 4, cachesFlushed: true });
+    assert.deepEqual(await versionsOf(bed.store), [4, 4]);
+  });
+
+  test('a backend that joins without a version serves what the policy has now', async () => {
+    await using bed = await openTimedBed(openBed);
+    await bed.store.resumePolicy({ policyVersion: 6, cachesFlushed: true });
+    const { policyVersion: _, ...unversioned } = makeBackend('a', 0);
+    await bed.store.joinBackend(unversioned);
+    assert.deepEqual(await versionsOf(bed.store), [6]);
+  });
+}
+
+function makeBackend(id: string, policyVersion: number): BackendRecord {
+  return { id: backendId.parse(id), url: `http://${id}:8000`, dialect: 'vllm', policyVersion, state: 'up' };
+}
+
+async function versionsOf(store: Store): Promise<number[]> {
+  return (await store.backends()).map(({ policyVersion }) => policyVersion);
+}

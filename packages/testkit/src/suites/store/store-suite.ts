@@ -1,0 +1,23 @@
+// The contract suite of the store: every sentence of the contract as a test, for whichever engine opens the bed.
+
+import { describe } from 'node:test';
+import { defineBatchTests } from './batches.ts';
+import type { OpenBed } from './bed.ts';
+import { defineCallerTests } from './callers.ts';
+import { defineClaimTests } from './claims.ts';
+import { defineLogTests } from './log.ts';
+import { definePlacementTests } from './placements.ts';
+import { definePolicyTests } from './policy.ts';
+import { defineWorkerTests } from './workers.ts';
+
+export function defineStoreSuite(name: string, openBed: OpenBed): void {
+  describe(name, { concurrency: 4 }, () => {
+    defineCallerTests(openBed);
+    defineClaimTests(openBed);
+    defineWorkerTests(openBed);
+    definePlacementTests(openBed);
+    defineLogTests(openBed);
+    definePolicyTests(openBed);
+    defineBatchTests(openBed);
+  });
+}

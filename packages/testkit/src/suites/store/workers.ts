@@ -1,0 +1,146 @@
+// The store's promises about workers, whose leases run out by the clock, and about backends.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type BackendId, backendId } from '@millrace/protocol';
+import type { BackendRecord } from '@millrace/server';
+import {
+  claimOne,
+  leaseMs,
+  makeId,
+  makeReport,
+  maxLosses,
+  moveUpTo,
+  type OpenBed,
+  openTimedBed,
+  registerWorker,
+  submitAll,
+} from './bed.ts';
+
+export function defineWorkerTests(openBed: OpenBed): void {
+  test('workers are listed with what they last said', async () => {
+    await using bed = await openTimedBed(openBed);
+    const startedAtMs = bed.clock.now();
+    const worker = await registerWorker(bed.store, 'w');
+    bed.clock.advance(100);
+    await bed.store.renew(worker, { leaseMs, report: makeReport(7) });
+    const other = await bed.another();
+    const leaseUntilMs = bed.clock.now() + leaseMs;
+    assert.deepEqual(await other.workers(), [{ id: 'w', host: 'host', pid: 1, startedAtMs, leaseUntilMs, report: makeReport(7) }]);
+  });
+
+  test('a worker id is used once', async () => {
+    await using bed = await openTimedBed(openBed);
+    await registerWorker(bed.store, 'w');
+    await assert.rejects(registerWorker(bed.store, 'w'), { code: 'conflict' });
+  });
+
+  test('a worker whose lease ran out claims nothing, and may renew while nobody took it away', async () => {
+    await using bed = await openTimedBed(openBed);
+    const worker = await registerWorker(bed.store, 'w');
+    await submitAll(bed.store, ['a']);
+    bed.clock.advance(leaseMs);
+    assert.deepEqual(await bed.store.claim(worker, 1), []);
+    assert.deepEqual(await bed.store.renew(worker, { leaseMs, report: makeReport(0) }), { alive: true, cancelled: [] });
+    assert.equal(await bed.store.expire({ maxLosses }), 0);
+    assert.equal((await bed.store.claim(worker, 1)).length, 1);
+  });
+
+  test('a renewed lease keeps what the worker holds', async () => {
+    await using bed = await openTimedBed(openBed);
+    const worker = await registerWorker(bed.store, 'w');
+    const claim = await claimOne(bed.store, { id: 'a', worker });
+    for (let round = 0; round < 3; round++) {
+      bed.clock.advance(leaseMs - 1);
+      assert.equal((await bed.store.renew(worker, { leaseMs, report: makeReport(0) })).alive, true);
+      assert.equal(await bed.store.expire({ maxLosses }), 0);
+    }
+    assert.equal(await bed.store.move(claim, 'ready'), true);
+  });
+
+  test('expiry sends back what a lost worker held, counts the loss, and ends the worker', async () => {
+    await using bed = await openTimedBed(openBed);
+    const worker = await registerWorker(bed.store, 'w');
+    const claim = await claimOne(bed.store, { id: 'a', worker });
+    await moveUpTo(bed.store, claim, 'run');
+    bed.clock.advance(leaseMs);
+    assert.equal(await bed.store.expire({ maxLosses }), 1);
+    const record = await bed.store.get(claim.id);
+    assert.deepEqual([record?.state, record?.losses, record?.retries, record?.worker], ['queued', 1, 0, undefined]);
+    assert.deepEqual(
+      record?.failures.map(({ code, stage, attempt }) => [code, stage, attempt]),
+      [['worker-lost', 'run', 1]],
+    );
+    assert.deepEqual(await bed.store.renew(worker, { leaseMs, report: makeReport(0) }), { alive: false, cancelled: [] });
+    assert.deepEqual(await bed.store.claim(worker, 1), []);
+    assert.equal(await bed.store.expire({ maxLosses }), 0);
+  });
+
+  test('a rollout that reaches the most losses fails as worker-lost', async () => {
+    await using bed = await openTimedBed(openBed);
+    await submitAll(bed.store, ['a']);
+    for (let loss = 1; loss <= maxLosses; loss++) {
+      const worker = await registerWorker(bed.store, `w${loss}`);
+      assert.equal((await bed.store.claim(worker, 1))[0]?.attempt, loss);
+      await bed.store.dropWorker(worker, { maxLosses });
+    }
+    const record = await bed.store.get(makeId('a'));
+    assert.deepEqual(
+      [record?.state, record?.losses, record?.failure?.code, record?.failure?.blame],
+      ['failed', maxLosses, 'worker-lost', 'service'],
+    );
+    assert.equal(record?.failures.length, maxLosses - 1);
+  });
+
+  test('a rollout asked to cancel is cancelled when its worker is lost', async () => {
+    await using bed = await openTimedBed(openBed);
+    const claim = await claimOne(bed.store, { id: 'a', worker: await registerWorker(bed.store, 'w') });
+    await bed.store.cancel(claim.id, { tombstoneMs: 0 });
+    bed.clock.advance(leaseMs);
+    assert.equal(await bed.store.expire({ maxLosses }), 1);
+    assert.equal((await bed.store.get(claim.id))?.state, 'cancelled');
+  });
+
+  test('a dropped worker gives everything up at once, and dropping it again changes nothing', async () => {
+    await using bed = await openTimedBed(openBed);
+    const worker = await registerWorker(bed.store, 'w');
+    await submitAll(bed.store, ['a', 'b']);
+    await bed.store.claim(worker, 2);
+    await bed.store.dropWorker(worker, { maxLosses });
+    assert.equal((await bed.store.counts()).queued, 2);
+    assert.equal((await bed.store.renew(worker, { leaseMs, report: makeReport(0) })).alive, false);
+    assert.equal((await bed.store.workers())[0]?.leaseUntilMs, bed.clock.now());
+    const before = await bed.store.lastEventId();
+    await bed.store.dropWorker(worker, { maxLosses });
+    assert.equal(await bed.store.lastEventId(), before);
+  });
+
+  test('backends join, change, drain and leave, and their keys are never told', async () => {
+    await using bed = await openTimedBed(openBed);
+    const [a, b] = [makeBackend('a'), makeBackend('b', { apiKey: 'secret', model: 'm', logprobsMode: 'raw' })];
+    await bed.store.joinBackend(b);
+    await bed.store.joinBackend(a);
+    assert.deepEqual(await (await bed.another()).backends(), [a, b]);
+    await bed.store.joinBackend({ ...a, policyVersion: 4 });
+    assert.equal(await bed.store.drainBackend(b.id), true);
+    assert.deepEqual(await bed.store.backends(), [
+      { ...a, policyVersion: 4 },
+      { ...b, state: 'draining' },
+    ]);
+    assert.equal(await bed.store.leaveBackend(b.id), true);
+    assert.deepEqual([await bed.store.leaveBackend(b.id), await bed.store.drainBackend(b.id)], [false, false]);
+    assert.deepEqual([await bed.store.clearBackends(), await bed.store.clearBackends()], [1, 0]);
+    const { events } = await bed.store.events(0, { limit: 99 });
+    const told = ['backend-join b', 'backend-join a', 'backend-join a', 'backend-drain b', 'backend-leave b', 'backend-leave a'];
+    assert.deepEqual(
+      events.map(({ kind, backend_id }) => `${kind} ${backend_id}`),
+      told,
+    );
+    assert.doesNotMatch(JSON.stringify(events), /secret/);
+  });
+}
+
+function makeBackend(id: string, changes: Partial<BackendRecord> = {}): BackendRecord {
+  const name: BackendId = backendId.parse(id);
+  return { id: name, url: `http://${id}:8000`, dialect: 'vllm', policyVersion: 0, state: 'up', ...changes };
+}
