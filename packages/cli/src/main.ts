@@ -3,8 +3,8 @@
 // 2 the command line or its input was wrong.
 
 import { messageOf, RolloutError } from '@millrace/protocol';
-import { type Command, type Io, parseArguments, renderHelp, renderTable, UsageError } from './command.ts';
-import { chooseNearest } from './nearest.ts';
+import { type Command, type Io, parseArguments, renderHelp, renderTable, UsageError } from './command/command.ts';
+import { chooseNearest } from './command/nearest.ts';
 
 interface Entry {
   readonly summary: string;
@@ -14,31 +14,31 @@ interface Entry {
 const commands: Readonly<Record<string, Entry>> = {
   serve: {
     summary: 'Runs the service with its workers on this machine.',
-    load: async () => (await import('./serve.ts')).serveCommand,
+    load: async () => (await import('./operate/serve.ts')).serveCommand,
   },
   worker: {
     summary: 'Adds a worker to a service that runs already.',
-    load: async () => (await import('./worker.ts')).workerCommand,
+    load: async () => (await import('./operate/worker.ts')).workerCommand,
   },
   submit: {
     summary: 'Submits tasks from JSON lines and writes each rollout as it ends.',
-    load: async () => (await import('./submit.ts')).submitCommand,
+    load: async () => (await import('./rollouts/submit.ts')).submitCommand,
   },
   watch: {
     summary: 'Shows stages, rates, backends and workers, live.',
-    load: async () => (await import('./watch.ts')).watchCommand,
+    load: async () => (await import('./watch/watch.ts')).watchCommand,
   },
   show: {
     summary: 'Shows one trajectory, turn by turn.',
-    load: async () => (await import('./show.ts')).showCommand,
+    load: async () => (await import('./rollouts/show.ts')).showCommand,
   },
   image: {
     summary: 'Makes, lists and removes the images that Apptainer sandboxes run.',
-    load: async () => (await import('./image.ts')).imageCommand,
+    load: async () => (await import('./operate/image.ts')).imageCommand,
   },
   doctor: {
     summary: 'Says what this machine has, what is missing, and how to get it.',
-    load: async () => (await import('./doctor.ts')).doctorCommand,
+    load: async () => (await import('./operate/doctor.ts')).doctorCommand,
   },
 };
 

@@ -1,7 +1,7 @@
 // Streams in memory for a command under test, and a Ctrl-C to press.
 
 import { PassThrough, Readable, Writable } from 'node:stream';
-import type { Io } from '../src/command.ts';
+import type { Io } from '../src/command/command.ts';
 import { runMillrace } from '../src/main.ts';
 
 export interface FakeIo extends Io {

@@ -1,7 +1,7 @@
 // The progress of a submission: counts, rate and what is left, as one line. Rendering is pure; drawing redraws in place on a
 // terminal at most ten times a second, and elsewhere says a plain line every few seconds.
 
-import type { Io } from './command.ts';
+import type { Io } from '../command/command.ts';
 import { bar, cut, openPaint, type Paint, toCount, toDuration, toRate, wantsColor, width } from './text.ts';
 
 export interface Progress {

@@ -2,8 +2,8 @@
 
 import type { Readable, Writable } from 'node:stream';
 import { parseArgs } from 'node:util';
+import { padEnd, wrap } from '../terminal/text.ts';
 import { chooseNearest } from './nearest.ts';
-import { padEnd, wrap } from './text.ts';
 
 /** Where a command reads and writes; a test hands in its own. */
 export interface Io {

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { probeApptainer } from '@millrace/server';
 import { writeDockerArchive } from '@millrace/testkit';
-import { millrace, openIo } from './fake-io.ts';
+import { millrace, openIo } from '../fake-io.ts';
 
 const probe = await probeApptainer();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;

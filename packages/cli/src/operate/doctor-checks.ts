@@ -7,7 +7,7 @@ import { createServer } from 'node:net';
 import { availableParallelism, freemem, totalmem } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { type CgroupBase, controllers, findCgroups, networkFileSystemOf, probeApptainer, probeBubblewrap } from '@millrace/server';
-import { toBytes, toCount } from './text.ts';
+import { toBytes, toCount } from '../terminal/text.ts';
 
 export interface Check {
   readonly name: string;

@@ -2,7 +2,7 @@
 
 import { messageOf } from '@millrace/protocol';
 import { readConfig, type ServiceConfig } from '@millrace/server';
-import { type Arguments, type Io, type Option, UsageError } from './command.ts';
+import { type Arguments, type Io, type Option, UsageError } from '../command/command.ts';
 
 export const configOptions = {
   config: { type: 'string', value: 'FILE', describe: 'A JSON file with the configuration; docs/configuration.md has every field.' },

@@ -2,7 +2,7 @@
 // request. Token boundaries are shown by ids, or by the text of each token where the model's tokenizer is at hand.
 
 import type { Message, RolloutView, Segment, ToolCall, Trajectory } from '@millrace/protocol';
-import { openPaint, type Paint, padEnd, toCount, toDuration, toVisible, width, wrap } from './text.ts';
+import { openPaint, type Paint, padEnd, toCount, toDuration, toVisible, width, wrap } from '../terminal/text.ts';
 
 export interface ShowOptions {
   readonly columns: number;

@@ -1,8 +1,8 @@
 // What has ended so far, counted for the progress line and the closing summary.
 
 import type { RolloutView } from '@millrace/protocol';
-import { ended, type Progress } from './progress.ts';
-import { toCount } from './text.ts';
+import { ended, type Progress } from '../terminal/progress.ts';
+import { toCount } from '../terminal/text.ts';
 
 export interface Tally {
   add(view: RolloutView): void;

@@ -8,8 +8,8 @@ import { test } from 'node:test';
 import { backendId, type Segment, type Trajectory } from '@millrace/protocol';
 import { openTokenizer } from '@millrace/server';
 import { qwen3Folder } from '@millrace/testkit';
-import { FakeService } from '../../client/test/fake-service.ts';
-import { millrace, openIo } from './fake-io.ts';
+import { FakeService } from '../../../client/test/fake-service.ts';
+import { millrace, openIo } from '../fake-io.ts';
 
 const numbers = (ids: number[], logprobs: number[] = []) => ({ tokenIds: Int32Array.from(ids), logprobs: Float32Array.from(logprobs) });
 

@@ -4,8 +4,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, openClient } from '@millrace/client';
 import { messageOf } from '@millrace/protocol';
-import { type Arguments, type Command, type Io, serviceOptions, toServiceAddress, UsageError } from './command.ts';
-import { wantsColor } from './text.ts';
+import { type Arguments, type Command, type Io, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
+import { wantsColor } from '../terminal/text.ts';
 import { openWatchRecord, type WatchRecord } from './watch-model.ts';
 import { renderWatch } from './watch-render.ts';
 

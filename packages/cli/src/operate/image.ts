@@ -1,9 +1,9 @@
 // `millrace image`: what the image cache of this machine holds, and making or removing images before tasks ask for them.
 
 import { type CachedImage, ImageCache } from '@millrace/server';
-import { type Arguments, type Command, type Io, UsageError } from './command.ts';
+import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
+import { padEnd, toBytes } from '../terminal/text.ts';
 import { configOptions, toConfig } from './config-options.ts';
-import { padEnd, toBytes } from './text.ts';
 
 export const imageCommand: Command = {
   name: 'image',

@@ -6,11 +6,11 @@ import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { type Client, openClient, type Run } from '@millrace/client';
 import { messageOf, RolloutError, type RolloutView, type SubmissionInput, toTrajectoryView } from '@millrace/protocol';
-import { type Arguments, type Command, type Io, serviceOptions, toServiceAddress, UsageError } from './command.ts';
-import { openProgress, type ProgressView, renderSummary } from './progress.ts';
+import { type Arguments, type Command, type Io, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
+import { openProgress, type ProgressView, renderSummary } from '../terminal/progress.ts';
+import { toCount } from '../terminal/text.ts';
 import { parseInput, renderBadLines } from './submit-input.ts';
 import { openTally } from './tally.ts';
-import { toCount } from './text.ts';
 
 export const submitCommand: Command = {
   name: 'submit',

@@ -1,9 +1,9 @@
 // `millrace doctor`: what this machine has, what is missing, and how to get it. Fails when a needed thing is missing.
 
-import { type Arguments, type Command, type Io, UsageError } from './command.ts';
+import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
+import { openPaint, padEnd, wantsColor, width, wrap } from '../terminal/text.ts';
 import { configOptions, toConfig } from './config-options.ts';
 import { type Check, runChecks } from './doctor-checks.ts';
-import { openPaint, padEnd, wantsColor, width, wrap } from './text.ts';
 
 export const doctorCommand: Command = {
   name: 'doctor',

@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { openFakeBackend } from '@millrace/testkit';
-import { renderChecks } from '../src/doctor.ts';
-import { checkMemory, checkNode, checkOpenFiles, checkPort, checkRunFolder, checkTokenizer } from '../src/doctor-checks.ts';
-import { millrace, openIo } from './fake-io.ts';
+import { renderChecks } from '../../src/operate/doctor.ts';
+import { checkMemory, checkNode, checkOpenFiles, checkPort, checkRunFolder, checkTokenizer } from '../../src/operate/doctor-checks.ts';
+import { millrace, openIo } from '../fake-io.ts';
 
 test('an old Node.js, a small limit of files and little memory are told', () => {
   assert.deepEqual([checkNode('24.21.0').level, checkNode('20.20.2').level], ['ok', 'fail']);

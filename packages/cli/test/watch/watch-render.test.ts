@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { event, type ServiceStatus, serviceStatus } from '@millrace/protocol';
-import { FakeService } from '../../client/test/fake-service.ts';
-import { toPlain, width } from '../src/text.ts';
-import { openWatchRecord } from '../src/watch-model.ts';
-import { renderWatch } from '../src/watch-render.ts';
-import { millrace, openIo } from './fake-io.ts';
+import { FakeService } from '../../../client/test/fake-service.ts';
+import { toPlain, width } from '../../src/terminal/text.ts';
+import { openWatchRecord } from '../../src/watch/watch-model.ts';
+import { renderWatch } from '../../src/watch/watch-render.ts';
+import { millrace, openIo } from '../fake-io.ts';
 
 const stage = (active: number, waiting: number, slots: number) => ({ active, waiting, slots });
 

@@ -13,9 +13,9 @@ import {
   trajectoryView,
 } from '@millrace/protocol';
 import { openTokenizer } from '@millrace/server';
-import { type Arguments, type Command, type Io, serviceOptions, toServiceAddress, UsageError } from './command.ts';
+import { type Arguments, type Command, type Io, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
+import { wantsColor } from '../terminal/text.ts';
 import { renderShow } from './show-render.ts';
-import { wantsColor } from './text.ts';
 
 export const showCommand: Command = {
   name: 'show',

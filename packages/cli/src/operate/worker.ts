@@ -1,7 +1,7 @@
 // `millrace worker`: one more worker process on the store of a service.
 
 import { openWorker } from '@millrace/server';
-import type { Command } from './command.ts';
+import type { Command } from '../command/command.ts';
 import { askedToStop, configOptions, toConfig } from './config-options.ts';
 
 export const workerCommand: Command = {

@@ -2,7 +2,7 @@
 
 import { availableParallelism } from 'node:os';
 import { findCgroups, openLog, openServer, Supervisor } from '@millrace/server';
-import { type Command, UsageError } from './command.ts';
+import { type Command, UsageError } from '../command/command.ts';
 import { askedToStop, configOptions, toConfig } from './config-options.ts';
 
 export const serveCommand: Command = {

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { chooseNearest } from '../src/nearest.ts';
-import { bar, clip, cut, padStart, toBytes, toDuration, toRate, toVisible, width, wrap } from '../src/text.ts';
+import { chooseNearest } from '../../src/command/nearest.ts';
+import { bar, clip, cut, padStart, toBytes, toDuration, toRate, toVisible, width, wrap } from '../../src/terminal/text.ts';
 
 test('durations read as people say them', () => {
   const table: [number, string][] = [

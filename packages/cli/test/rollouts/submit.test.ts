@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Trajectory } from '@millrace/protocol';
-import { FakeService, send } from '../../client/test/fake-service.ts';
-import { parseInput } from '../src/submit-input.ts';
-import { millrace, openIo } from './fake-io.ts';
+import { FakeService, send } from '../../../client/test/fake-service.ts';
+import { parseInput } from '../../src/rollouts/submit-input.ts';
+import { millrace, openIo } from '../fake-io.ts';
 
 const line = (id: string) => JSON.stringify({ id, scenario: 'math', task: { question: '6 * 7?' } });
 const ids = (out: string) =>

@@ -15,7 +15,7 @@ import {
   toDuration,
   toRate,
   width,
-} from './text.ts';
+} from '../terminal/text.ts';
 import type { WatchModel } from './watch-model.ts';
 
 export interface FrameOptions {

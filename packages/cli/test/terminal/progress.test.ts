@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openProgress, type Progress, renderPlainProgress, renderProgress, renderSummary } from '../src/progress.ts';
-import { openTally } from '../src/tally.ts';
-import { openPaint, width } from '../src/text.ts';
-import { openIo } from './fake-io.ts';
+import { openTally } from '../../src/rollouts/tally.ts';
+import { openProgress, type Progress, renderPlainProgress, renderProgress, renderSummary } from '../../src/terminal/progress.ts';
+import { openPaint, width } from '../../src/terminal/text.ts';
+import { openIo } from '../fake-io.ts';
 
 const half: Progress = { total: 10_000, accepted: 10_000, done: 4990, failed: 10, cancelled: 0, elapsedMs: 60_000, perSecond: 50 };
 const plain = openPaint(false);
