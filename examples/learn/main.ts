@@ -3,10 +3,10 @@
 
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { LiveCurve } from './curve.ts';
-import { renderPicture } from './picture.ts';
+import { animals } from './model/vocabulary.ts';
 import { learn } from './run.ts';
-import { animals } from './vocabulary.ts';
+import { LiveCurve } from './training/curve.ts';
+import { renderPicture } from './training/picture.ts';
 
 const { values } = parseArgs({
   options: {

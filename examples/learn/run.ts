@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { processesInSandboxesOf, TestService } from '@millrace/testkit';
-import type { OnPolicyCount } from './on-policy.ts';
-import { PolicyServer } from './policy-server.ts';
-import { makeBaseModel } from './pretrain.ts';
-import { type Step, train } from './trainer.ts';
-import { makeTokenizerFiles } from './vocabulary.ts';
+import { makeBaseModel } from './model/pretrain.ts';
+import { makeTokenizerFiles } from './model/vocabulary.ts';
+import { PolicyServer } from './serving/policy-server.ts';
+import type { OnPolicyCount } from './training/on-policy.ts';
+import { type Step, train } from './training/trainer.ts';
 
 export interface LearnOptions {
   readonly seed: number;
@@ -47,7 +47,7 @@ export async function learn({
     workers: 2,
     tokenizer: files.folder,
     toolParser: 'fenced',
-    scenarios: [fileURLToPath(new URL('./scenario.ts', import.meta.url))],
+    scenarios: [fileURLToPath(new URL('./task/scenario.ts', import.meta.url))],
     pipeline: { initSlots: 4, readySlots: 8, runSlots: 16 },
   });
   const onPolicy = { tokens: 0, largest: 0 };

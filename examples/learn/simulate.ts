@@ -2,15 +2,15 @@
 // seeds. It tells how much of the demo is luck: for each seed the curve, and whether it got to the goal.
 
 import { parseArgs } from 'node:util';
-import { isInformative } from './dapo.ts';
-import { Learner, type Sample } from './learner.ts';
-import type { Network } from './network.ts';
-import { makeBaseModel } from './pretrain.ts';
-import { makeRandom, type Random } from './random.ts';
-import { generate } from './sampler.ts';
-import { type HouseTask, makeTask, scoreVisit } from './tasks.ts';
-import { recipe, shareOf, toReward } from './trainer.ts';
-import { callClose, callOpen, idOf, marks, places, textOf } from './vocabulary.ts';
+import type { Network } from './model/network.ts';
+import { makeBaseModel } from './model/pretrain.ts';
+import { makeRandom, type Random } from './model/random.ts';
+import { generate } from './model/sampler.ts';
+import { callClose, callOpen, idOf, marks, places, textOf } from './model/vocabulary.ts';
+import { type HouseTask, makeTask, scoreVisit } from './task/tasks.ts';
+import { isInformative } from './training/dapo.ts';
+import { Learner, type Sample } from './training/learner.ts';
+import { recipe, shareOf, toReward } from './training/trainer.ts';
 
 interface Visit extends Sample {
   readonly score: number;

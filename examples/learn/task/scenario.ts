@@ -4,8 +4,8 @@
 import { RolloutError } from '@millrace/protocol';
 import type { Scenario } from '@millrace/server';
 import { z } from 'zod';
+import { question } from '../model/vocabulary.ts';
 import { followNotes, scoreVisit } from './tasks.ts';
-import { question } from './vocabulary.ts';
 
 const word = z.string().regex(/^[a-z]{1,20}$/);
 const task = z.strictObject({ start: word, rooms: z.record(word, word) }).refine((house) => followNotes(house) !== undefined, {

@@ -2,11 +2,11 @@
 // nothing of where they came from.
 
 import { setImmediate as turn } from 'node:timers/promises';
-import { Adam } from './adam.ts';
+import { Adam } from '../model/adam.ts';
+import { Tape } from '../model/matrix.ts';
+import { logprobsAt, type Network, weightsOf } from '../model/network.ts';
+import type { Random } from '../model/random.ts';
 import { toAdvantages, toTokenTerm } from './dapo.ts';
-import { Tape } from './matrix.ts';
-import { logprobsAt, type Network, weightsOf } from './network.ts';
-import type { Random } from './random.ts';
 
 /** One trajectory as numbers. */
 export interface Sample {

@@ -2,7 +2,7 @@
 // is said to have sampled them. That they agree proves that no token was changed, lost or attributed to other weights on the way.
 
 import type { Trajectory } from '@millrace/protocol';
-import { logprobsAt, type Network } from './network.ts';
+import { logprobsAt, type Network } from '../model/network.ts';
 
 export interface OnPolicyCount {
   tokens: number;

@@ -5,9 +5,9 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { z } from 'zod';
-import type { Network } from './network.ts';
-import { makeRandom } from './random.ts';
-import { generate } from './sampler.ts';
+import type { Network } from '../model/network.ts';
+import { makeRandom } from '../model/random.ts';
+import { generate } from '../model/sampler.ts';
 
 /** What this server does not do must be asked for as switched off: a filter or a penalty that it passed over would falsify the logprobs. */
 const samplingParams = z.strictObject({

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { backendId, sampling } from '@millrace/protocol';
 import { type GenerateRequest, openConversation, openVllmBackend } from '@millrace/server';
-import { logSoftmax } from './matrix.ts';
-import { forward, logprobsAt, makeNetwork, toLogits } from './network.ts';
+import { logSoftmax } from '../model/matrix.ts';
+import { forward, logprobsAt, makeNetwork, toLogits } from '../model/network.ts';
+import { makeRandom } from '../model/random.ts';
+import { callClose, callOpen, idOf, makeTokenizerFiles, marks, question, vocabularySize } from '../model/vocabulary.ts';
 import { PolicyServer } from './policy-server.ts';
-import { makeRandom } from './random.ts';
-import { callClose, callOpen, idOf, makeTokenizerFiles, marks, question, vocabularySize } from './vocabulary.ts';
 
 const network = makeNetwork({ vocabulary: vocabularySize, positions: 48, width: 16, heads: 2, layers: 1 }, makeRandom('server'));
 const promptIds = [marks.user, 'Who ', 'is ', marks.end, marks.assistant].map(idOf);

@@ -1,8 +1,8 @@
 // The tasks: a house whose rooms hold notes. A note names either the animal that is there or the room it has gone to, so the right
 // answer is in the sandbox alone, and what to do next depends on what was just seen.
 
-import type { Random } from './random.ts';
-import { animals, places } from './vocabulary.ts';
+import type { Random } from '../model/random.ts';
+import { animals, places } from '../model/vocabulary.ts';
 
 export interface HouseTask {
   /** The room that is asked about. */

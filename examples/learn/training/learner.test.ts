@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { copyNetwork, logprobsAt, makeNetwork, type Network } from '../model/network.ts';
+import { makeRandom } from '../model/random.ts';
 import { Learner, type Sample } from './learner.ts';
-import { copyNetwork, logprobsAt, makeNetwork, type Network } from './network.ts';
-import { makeRandom } from './random.ts';
 
 const shape = { vocabulary: 11, positions: 16, width: 8, heads: 2, layers: 1 };
 const base = makeNetwork(shape, makeRandom('learner'));

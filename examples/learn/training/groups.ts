@@ -3,7 +3,7 @@
 
 import type { Client } from '@millrace/client';
 import type { BatchInput, RolloutView, Trajectory } from '@millrace/protocol';
-import type { HouseTask } from './tasks.ts';
+import type { HouseTask } from '../task/tasks.ts';
 
 export interface Sampled {
   readonly view: RolloutView;

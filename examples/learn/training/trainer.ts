@@ -2,14 +2,14 @@
 // It talks to the service through its client alone.
 
 import type { Client } from '@millrace/client';
+import { copyNetwork, type Network } from '../model/network.ts';
+import { makeRandom } from '../model/random.ts';
+import type { PolicyServer } from '../serving/policy-server.ts';
+import { makeTask } from '../task/tasks.ts';
 import { overlongPenalty } from './dapo.ts';
 import { Groups, type Harvest, rewardOf, type Sampled } from './groups.ts';
 import { Learner, type Sample } from './learner.ts';
-import { copyNetwork, type Network } from './network.ts';
 import { checkOnPolicy, flatten, type OnPolicyCount } from './on-policy.ts';
-import type { PolicyServer } from './policy-server.ts';
-import { makeRandom } from './random.ts';
-import { makeTask } from './tasks.ts';
 
 export interface TrainerOptions {
   readonly client: Client;

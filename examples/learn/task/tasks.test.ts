@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { makeRandom } from './random.ts';
+import { makeRandom } from '../model/random.ts';
+import { animals } from '../model/vocabulary.ts';
 import { followNotes, makeTask, scoreVisit } from './tasks.ts';
-import { animals } from './vocabulary.ts';
 
 const task = { start: 'barn', rooms: { barn: 'cellar', cellar: 'fox', hall: 'owl' } };
 

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Segment, Trajectory } from '@millrace/protocol';
-import { logprobsAt, makeNetwork } from './network.ts';
+import { logprobsAt, makeNetwork } from '../model/network.ts';
+import { makeRandom } from '../model/random.ts';
 import { checkOnPolicy, flatten } from './on-policy.ts';
-import { makeRandom } from './random.ts';
 
 const shape = { vocabulary: 11, positions: 16, width: 8, heads: 2, layers: 1 };
 const network = makeNetwork(shape, makeRandom('sampled'));
