@@ -1,5 +1,5 @@
-// One whole training run on this machine: the base model, its server, the service with real sandboxes, and the trainer. What the
-// command shows and what the test asserts is this.
+// One complete training run on this machine: the base model, its server, the service with real sandboxes, and the trainer. The command
+// and the test both run this.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ export interface LearnOptions {
   readonly seed: number;
   readonly goal: number;
   readonly mostSteps: number;
-  /** Ends the run early; all that was opened is closed then, and `learn` rejects. */
+  /** Ends the run early: everything opened is closed, and `learn` rejects. */
   readonly signal?: AbortSignal;
   onStep?(step: Step): void;
   onMoment?(what: string): void;
@@ -37,7 +37,7 @@ export async function learn({
   onStep,
   onMoment,
 }: LearnOptions): Promise<LearnReport> {
-  onMoment?.('Making the base model: a small transformer that has read talk, and can speak without knowing what for …');
+  onMoment?.('Pretraining the base model: a small transformer that knows the format but not the task …');
   const base = makeBaseModel(seed);
   await using files = await openTokenizerFolder();
   await using server = await PolicyServer.open(seed, base);
@@ -52,7 +52,7 @@ export async function learn({
   });
   const onPolicy = { tokens: 0, largest: 0 };
   const steps: Step[] = [];
-  onMoment?.('Training with DAPO, every rollout in a sandbox of its own …\n');
+  onMoment?.('Training with DAPO, every rollout in its own sandbox …\n');
   for await (const step of train({ client: service.client, server, base, seed, goal, mostSteps, signal }, onPolicy)) {
     steps.push(step);
     onStep?.(step);
@@ -61,7 +61,7 @@ export async function learn({
   return { steps, onPolicy, left: (await processesInSandboxesOf(service.runDir)).length };
 }
 
-/** The model's folder as the service wants it, gone with its user. */
+/** A temporary model folder in the form the service expects. */
 async function openTokenizerFolder(): Promise<AsyncDisposable & { readonly folder: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'mr-model-'));
   for (const [name, text] of Object.entries(makeTokenizerFiles())) await writeFile(join(folder, name), text);

@@ -1,4 +1,4 @@
-// Adam: takes the gradients that a backward pass has left in the weights, moves the weights, and clears the gradients.
+// Adam: updates the weights with the gradients of a backward pass, then clears the gradients.
 
 import type { Matrix } from './matrix.ts';
 
@@ -6,7 +6,7 @@ export interface AdamOptions {
   readonly rate: number;
   readonly beta1?: number;
   readonly beta2?: number;
-  /** Gradients are scaled down where their norm, over all weights, is larger. */
+  /** Gradients are clipped to this norm, taken over all weights. */
   readonly maxNorm?: number;
 }
 
@@ -24,7 +24,7 @@ export class Adam {
     this.#squares = weights.map(({ data }) => new Float64Array(data.length));
   }
 
-  /** `share` is how much of the rate this step takes. */
+  /** `share` scales the learning rate of this step. */
   step(share = 1): void {
     const { beta1 = 0.9, beta2 = 0.99, maxNorm = 1 } = this.#options;
     this.#steps += 1;

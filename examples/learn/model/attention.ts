@@ -1,11 +1,11 @@
-// Causal attention with several heads, forwards and backwards. Each head minds distance by a slope of its own (ALiBi), so no position
-// need be learned. A cache holds the keys and values of the tokens before, so that a sampled token costs itself and not its prefix.
+// Causal multi-head attention, forward and backward. Each head has its own distance penalty (ALiBi), so no positions are learned. A cache
+// holds the keys and values of earlier tokens, so that sampling a token does not recompute its prefix.
 
 import { addScaled, dot, type Matrix, makeMatrix, type Tape } from './matrix.ts';
 
 export interface AttentionInput {
   readonly queries: Matrix;
-  /** Of all tokens so far; the queries are of the last of them. */
+  /** Keys and values of all tokens so far; the queries belong to the last ones. */
   readonly keys: Matrix;
   readonly values: Matrix;
   readonly heads: number;
@@ -43,7 +43,7 @@ interface Place {
   readonly n: number;
 }
 
-/** How much one head of token i looks at each token up to itself. Each step back counts against a token, most in the first head. */
+/** The attention weights of one head for token i over the tokens up to it. Distance is penalised, most in the first head. */
 function toShares(queries: Matrix, keys: Matrix, { i, from, n, seen }: Place & { readonly seen: number }): Float64Array {
   const { cols } = queries;
   const shares = new Float64Array(seen);

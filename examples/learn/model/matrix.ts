@@ -1,5 +1,5 @@
-// Matrices with gradients: each operation computes its result and, where a tape is given, notes how to go back. Row by row, in a
-// fixed order, so that a sequence computed token by token has bit for bit the numbers of one computed at once.
+// Matrices with gradients: each operation computes its result and, if given a tape, records its backward step. Rows are computed in a
+// fixed order, so that a sequence computed token by token is bit-identical to one computed at once.
 
 export interface Matrix {
   readonly rows: number;
@@ -13,7 +13,7 @@ export function makeMatrix(rows: number, cols: number, data: Float64Array = new 
   return { rows, cols, data, grad: new Float64Array(rows * cols) };
 }
 
-/** What was computed, to be gone back over once, last operation first. */
+/** Recorded operations, to be played backward once. */
 export class Tape {
   readonly #steps: (() => void)[] = [];
 

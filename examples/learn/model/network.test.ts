@@ -1,4 +1,4 @@
-// The network's own proof: its gradients are those of finite differences, and token by token it gives the numbers of all at once.
+// The network is correct: its gradients match finite differences, and sampling token by token is bit-identical to training.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ const tokenIds = [3, 1, 4, 1, 5, 9, 2, 6];
 const places = [2, 3, 6, 7];
 const factors = [0.7, -1.3, 0.4, 2.1];
 
-test('every gradient is that of finite differences', () => {
+test('every gradient matches finite differences', () => {
   const network = makeNetwork(shape, makeRandom('gradients'));
   const loss = () => logprobsAt(network, tokenIds, { places }).data.reduce((sum, logprob, i) => sum + (factors[i] ?? 0) * logprob, 0);
   const tape = new Tape();
@@ -32,7 +32,7 @@ test('every gradient is that of finite differences', () => {
   }
 });
 
-test('token by token behind a cache gives bit for bit the numbers of all tokens at once', () => {
+test('computing token by token with a cache is bit-identical to computing all tokens at once', () => {
   const network = makeNetwork(shape, makeRandom('cache'));
   const whole = forward(network, tokenIds);
   const cache = openCache(network);
@@ -43,7 +43,7 @@ test('token by token behind a cache gives bit for bit the numbers of all tokens 
   );
 });
 
-test('a copy does not move with the network that it is of', () => {
+test('a copy does not change with its original', () => {
   const network = makeNetwork(shape, makeRandom('copy'));
   const copy = copyNetwork(network);
   network.tokens.data.fill(0);

@@ -1,5 +1,5 @@
 // The policy: a small transformer over tokens. One function computes it for training (all tokens at once, with a tape) and for
-// sampling (new tokens behind a cache), so that both give the same numbers.
+// sampling (new tokens after a cache), so that both give the same numbers.
 
 import { attend } from './attention.ts';
 import { add, type Matrix, makeMatrix, multiply, normalize, pickLogprobs, pickRows, silu, type Tape } from './matrix.ts';
@@ -7,7 +7,7 @@ import type { Random } from './random.ts';
 
 export interface Shape {
   readonly vocabulary: number;
-  /** Tokens of context at most. */
+  /** The longest context, in tokens. */
   readonly positions: number;
   readonly width: number;
   readonly heads: number;
@@ -54,7 +54,7 @@ export function makeNetwork(shape: Shape, random: Random): Network {
   };
 }
 
-/** A head begins by handing on what it looks at; where to look is learned. */
+/** A head starts by copying what it attends to; where to attend is learned. */
 function identity(matrix: Matrix): Matrix {
   for (let i = 0; i < matrix.rows; i++) matrix.data[i * matrix.cols + i] = 1 + (matrix.data[i * matrix.cols + i] ?? 0);
   return matrix;
@@ -65,7 +65,7 @@ export function weightsOf({ tokens, layers }: Network): readonly Matrix[] {
   return [tokens, ...layers.flatMap(({ query, key, value, output, up, down }) => [query, key, value, output, up, down])];
 }
 
-/** The same weights in other memory, so that training does not change what is being served. */
+/** A deep copy, so that training does not change what is being served. */
 export function copyNetwork(network: Network): Network {
   const copy = ({ rows, cols, data }: Matrix) => makeMatrix(rows, cols, Float64Array.from(data));
   const { shape, tokens, layers } = network;
@@ -95,11 +95,11 @@ export function openCache({ shape: { layers, width } }: Network): Cache {
 
 export interface ForwardOptions {
   readonly tape?: Tape;
-  /** Read, and grown by the given tokens. Not together with a tape. */
+  /** Read and extended by the given tokens. Cannot be combined with a tape. */
   readonly cache?: Cache;
 }
 
-/** One row for each token: what the network has made of the text up to there. */
+/** One row for each token: the hidden state after it. */
 export function forward(network: Network, tokenIds: ArrayLike<number>, { tape, cache }: ForwardOptions = {}): Matrix {
   const { heads, positions } = network.shape;
   const before = cache?.length ?? 0;
@@ -117,7 +117,7 @@ export function forward(network: Network, tokenIds: ArrayLike<number>, { tape, c
   return normalize(x, tape);
 }
 
-/** The logits of what follows, for the given rows of what `forward` gave. */
+/** The logits of the next token for the given rows of the output of `forward`. */
 export function toLogits(network: Network, outputs: Matrix, tape?: Tape): Matrix {
   return multiply(outputs, network.tokens, tape);
 }

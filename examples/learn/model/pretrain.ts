@@ -1,5 +1,5 @@
-// The base model: what the policy can do before it is trained. It has read talk in which people look somewhere and say something,
-// often copying what they heard last and else at random: it knows how one speaks, and not what for.
+// The base model: the policy before training. It has read random dialogues in which people look somewhere and then answer, often
+// repeating the last word they saw. It knows the format, but not the task.
 
 import { Adam } from './adam.ts';
 import { Tape } from './matrix.ts';
@@ -10,7 +10,7 @@ import { animals, callClose, callOpen, idOf, marks, places, vocabularySize } fro
 const shape = { vocabulary: vocabularySize, positions: 192, width: 32, heads: 2, layers: 1 };
 const reading = { batches: 250, texts: 8, rate: 0.01 };
 
-/** How the talk goes: how often someone looks (again) before saying something, and how often a word is the one heard last. */
+/** The dialogues: how often someone looks (again) before answering, and how often a word repeats the last one seen. */
 const habits = { look: 0.6, copy: 0.75, mostLooks: 4 };
 
 export function makeBaseModel(seed: number): Network {

@@ -30,7 +30,7 @@ export function makeRandom(...seeds: readonly (number | string)[]): Random {
   };
 }
 
-/** FNV-1a, so that seeds that look alike give streams that do not. */
+/** FNV-1a, so that similar seeds give different streams. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);

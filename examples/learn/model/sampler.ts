@@ -19,7 +19,7 @@ export interface Generated {
   readonly finishReason: 'stop' | 'length';
 }
 
-/** Lets other requests have their turn after each token, so that many are answered at once. */
+/** Yields after each token, so that many requests make progress at once. */
 export async function generate(network: Network, promptIds: ArrayLike<number>, options: GenerateOptions): Promise<Generated> {
   const { maxTokens, temperature, stopTokenIds, random, signal } = options;
   const cache = openCache(network);
@@ -47,6 +47,6 @@ function drawFrom(logprobs: Float64Array, random: Random): number {
     rest -= Math.exp(logprob);
     return rest < 0;
   });
-  // Rounding may leave a hair at the end.
+  // Rounding may leave a small remainder.
   return drawn < 0 ? logprobs.length - 1 : drawn;
 }

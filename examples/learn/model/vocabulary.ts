@@ -1,5 +1,5 @@
 // The policy's words: bytes, so that every text has tokens, a few whole words, and the marks of turns. A space belongs to the
-// word before it, so that a word is the same token wherever it stands.
+// word before it, so that a word is always the same token.
 
 export const places = ['attic', 'barn', 'cellar', 'hall'] as const;
 export const animals = ['crow', 'fox', 'mouse', 'owl'] as const;
@@ -13,7 +13,7 @@ const words: readonly string[] = [...new Set(['Who ', 'is ', 'in ', 'the ', '?',
 const byteCount = 256;
 const controls: readonly string[] = Object.values(marks);
 
-/** Tokens in all; ids are below it. */
+/** The number of tokens; all ids are below it. */
 export const vocabularySize = byteCount + words.length + controls.length;
 
 /** The id of a word or mark. */
@@ -23,7 +23,7 @@ export function idOf(text: string): number {
   return byteCount + index;
 }
 
-/** The word or mark of an id; of a byte, nothing. */
+/** The word or mark of an id; empty for a byte. */
 export function textOf(id: number): string {
   return [...words, ...controls][id - byteCount] ?? '';
 }
@@ -46,7 +46,7 @@ export function makeTokenizerFiles(): Readonly<Record<'tokenizer.json' | 'tokeni
     pre_tokenizer: { type: 'Sequence', pretokenizers },
     post_processor: null,
     decoder: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: false, use_regex: false },
-    // A piece that is a word is that word; all else falls apart into bytes.
+    // A piece that is a known word is one token; anything else is split into bytes.
     model: { type: 'BPE', vocab, merges: [], ignore_merges: true, byte_fallback: false },
   };
   const config = { tokenizer_class: 'PreTrainedTokenizerFast', eos_token: marks.end, chat_template: chatTemplate };
@@ -58,7 +58,7 @@ const chatTemplate = [
   "{%- if add_generation_prompt -%}{{- '<|assistant|>' -}}{%- endif -%}",
 ].join('');
 
-/** The letter by which byte-level vocabularies write each byte. */
+/** The character that byte-level vocabularies use for each byte. */
 const byteLetters: readonly string[] = makeByteLetters();
 
 function makeByteLetters(): string[] {

@@ -1,4 +1,4 @@
-// The policy's server as Millrace's own vLLM adapter sees it: true log-probabilities, seeds, stops, many at once, and loud refusals.
+// The policy's server as Millrace's own vLLM adapter sees it: true log-probabilities, seeds, stops, concurrent requests, and explicit refusals.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -53,7 +53,7 @@ test('a temperature changes what is sampled and the log-probabilities with it', 
   assert.equal(logprobs[0], Math.fround(logSoftmax(logits.map((logit) => logit / 10))[tokenIds[0] ?? 0] ?? 0));
 });
 
-test('the same seed gives the same tokens, another gives others, among many at once', async () => {
+test('the same seed gives the same tokens and another seed gives others, in concurrent requests', async () => {
   await using bed = await openBed();
   const seeds = [1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3];
   const texts = await Promise.all(seeds.map(async (seed) => (await bed.backend.generate(makeRequest({ seed }))).tokenIds.join()));
@@ -78,7 +78,7 @@ test('a stop token ends the turn and is part of it', async () => {
   assert.deepEqual([tokenIds.length, finishReason], [1, 'stop']);
 });
 
-test('what it cannot do is refused, never passed over', async () => {
+test('unsupported parameters are refused, never ignored', async () => {
   await using bed = await openBed();
   const refused = (params: Record<string, unknown>, what: RegExp) =>
     assert.rejects(bed.backend.generate(makeRequest(params)), (error: Error) => what.test(error.message));
@@ -92,7 +92,7 @@ test('what it cannot do is refused, never passed over', async () => {
   assert.equal((await fetch(`${bed.url}/v1/completions`, { method: 'POST' })).status, 404);
 });
 
-test("Millrace's own loader takes the tokenizer folder, word for word", async () => {
+test("Millrace's own loader reads the tokenizer folder and tokenises it word by word", async () => {
   const folder = await mkdtemp(join(tmpdir(), 'mr-model-'));
   try {
     for (const [name, text] of Object.entries(makeTokenizerFiles())) await writeFile(join(folder, name), text);

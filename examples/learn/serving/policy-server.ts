@@ -1,5 +1,5 @@
-// The policy behind vLLM's token API: POST /inference/v1/generate with ids in, ids and true log-probabilities out. Its weights
-// are swapped under it, as those of a real engine are: a request keeps those that it began with, and which version they are is not said.
+// Serves the policy through vLLM's token API: POST /inference/v1/generate takes ids and returns ids with true log-probabilities. Weights
+// are swapped while it runs, as in a real engine: a request keeps the weights it started with, and replies do not name their version.
 
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -9,7 +9,7 @@ import type { Network } from '../model/network.ts';
 import { makeRandom } from '../model/random.ts';
 import { generate } from '../model/sampler.ts';
 
-/** What this server does not do must be asked for as switched off: a filter or a penalty that it passed over would falsify the logprobs. */
+/** Unsupported filters and penalties must be switched off in the request: ignoring one would make the logprobs wrong. */
 const samplingParams = z.strictObject({
   temperature: z.number().gt(0),
   max_tokens: z.int().min(1),
@@ -50,14 +50,14 @@ export class PolicyServer implements AsyncDisposable {
     return server;
   }
 
-  /** What begins from now on is sampled with these weights, which must not change any more. */
+  /** New requests are sampled with these weights, which must not change afterwards. */
   swap(network: Network): void {
     this.#network = network;
   }
 
   get url(): string {
     const address = this.#server.address();
-    if (address === null || typeof address === 'string') throw new Error('the policy server does not listen');
+    if (address === null || typeof address === 'string') throw new Error('the policy server is not listening');
     return `http://127.0.0.1:${address.port}`;
   }
 
@@ -71,7 +71,7 @@ export class PolicyServer implements AsyncDisposable {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.method !== 'POST' || request.url !== '/inference/v1/generate')
-      return refuse(response, 404, `there is no ${request.method} ${request.url}`);
+      return refuse(response, 404, `no such route: ${request.method} ${request.url}`);
     const parsed = generateRequest.safeParse(parseJson(await readText(request)));
     if (!parsed.success) return refuse(response, 400, z.prettifyError(parsed.error));
     const network = this.#network;
@@ -86,7 +86,7 @@ export class PolicyServer implements AsyncDisposable {
     if (body) response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   }
 
-  /** The same ids, seed and weights give the same tokens; without a seed, the same rollout does. */
+  /** Deterministic for the same ids, seed and weights; without a seed, for the same rollout. */
   async #generate(network: Network, request: GenerateRequest, { session, signal }: { session: string; signal: AbortSignal }) {
     const { token_ids, sampling_params: params } = request;
     const { tokenIds, logprobs, finishReason } = await generate(network, token_ids, {

@@ -1,5 +1,5 @@
-// The scenario of the demo that learns: the agent walks through a house of notes with `./look ROOM` in its sandbox, and says which
-// animal it found. It is judged by its answer and by where it looked, without a second sandbox.
+// The scenario of the learning demo: the agent follows notes from room to room with `./look ROOM` in its sandbox and says which animal
+// it found. It is judged by its answer and by where it looked, without a second sandbox.
 
 import { RolloutError } from '@millrace/protocol';
 import type { Scenario } from '@millrace/server';
@@ -12,7 +12,7 @@ const task = z.strictObject({ start: word, rooms: z.record(word, word) }).refine
   message: 'the notes must lead from the start to an animal',
 });
 
-/** Shell words alone: a look starts one process, not three. */
+/** Only shell builtins, so that a look starts one process instead of three. */
 const lookScript = `#!/bin/sh
 echo "$1" >> /workspace/.seen
 IFS= read -r note < "/workspace/rooms/$1" && echo "$note"

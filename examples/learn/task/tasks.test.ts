@@ -1,4 +1,4 @@
-// The tasks and their score: an answer that was not found out earns nothing.
+// The tasks and their score: an answer that was guessed earns nothing.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -14,7 +14,7 @@ test('a note that names a room leads on, one that names an animal ends the trail
   assert.equal(followNotes({ start: 'barn', rooms: {} }), undefined);
 });
 
-test('the reward is half for the way and half for the answer at its end', () => {
+test('half of the reward is for the trail and half for the answer at its end', () => {
   const score = (answer: string, ...seen: readonly string[]) => scoreVisit(task, { seen, answer }).reward;
   assert.equal(score('fox', 'barn', 'cellar'), 1);
   assert.equal(score('owl', 'barn', 'cellar'), 0.5);
@@ -24,7 +24,7 @@ test('the reward is half for the way and half for the answer at its end', () => 
   assert.equal(score('fox', 'barn', 'cellar', 'hall', 'hall'), 0.75);
 });
 
-test('every task leads to an animal, and they are all asked for about equally often', () => {
+test('every task leads to an animal, and all animals are about equally frequent', () => {
   const random = makeRandom('tasks');
   const answers = Array.from({ length: 1200 }, () => followNotes(makeTask(random))?.answer);
   for (const animal of animals) {

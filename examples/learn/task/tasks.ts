@@ -1,17 +1,17 @@
-// The tasks: a house whose rooms hold notes. A note names either the animal that is there or the room it has gone to, so the right
-// answer is in the sandbox alone, and what to do next depends on what was just seen.
+// The tasks: a house whose rooms hold notes. A note names the animal in the room or the room it has gone to. So the right answer is only
+// in the sandbox, and the next action depends on the last observation.
 
 import type { Random } from '../model/random.ts';
 import { animals, places } from '../model/vocabulary.ts';
 
 export interface HouseTask {
-  /** The room that is asked about. */
+  /** The room in the question. */
   readonly start: string;
   /** What each room's note says: an animal, or another room. */
   readonly rooms: Readonly<Record<string, string>>;
 }
 
-/** Rooms on the way to the answer, at most. */
+/** The longest trail, in rooms. */
 export const longestTrail = 2;
 
 export function makeTask(random: Random): HouseTask {
@@ -22,7 +22,7 @@ export function makeTask(random: Random): HouseTask {
   return { start: trail[0] ?? places[0], rooms };
 }
 
-/** Which rooms lead to the answer, in order, and the answer. Undefined where the notes lead in a circle or nowhere. */
+/** The rooms that lead to the answer, in order, and the answer. Undefined if the notes lead in a circle or nowhere. */
 export function followNotes({ start, rooms }: HouseTask): { readonly trail: readonly string[]; readonly answer: string } | undefined {
   const trail: string[] = [];
   for (let place = start; !trail.includes(place); ) {
@@ -36,8 +36,8 @@ export function followNotes({ start, rooms }: HouseTask): { readonly trail: read
 }
 
 /**
- * Half for the way, half for the answer at its end. Of the way counts how far the looks kept to the trail, and looks beside it
- * cost; an answer that was not seen on the trail is a guess, and earns nothing.
+ * Half for the trail, half for the answer at its end. Looks on the trail count and looks elsewhere cost; an answer that was not seen on
+ * the trail is a guess and earns nothing.
  */
 export function scoreVisit(task: HouseTask, { seen, answer }: { readonly seen: readonly string[]; readonly answer: string }) {
   const truth = followNotes(task);

@@ -1,4 +1,4 @@
-// What one sees: plain lines where nobody looks, a plot that is drawn over in a terminal, and a picture in two colour schemes.
+// The output: plain lines without a terminal, a plot that redraws itself in a terminal, and a picture in two colour schemes.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -26,13 +26,13 @@ test('without a terminal each step is one plain line', () => {
   assert.equal(more.length, 0);
 });
 
-test('in a terminal the plot is drawn over, and the lines stay', () => {
+test('in a terminal the plot is redrawn and the lines stay', () => {
   const [, first = '', erase = '', second = ''] = draw(true);
   assert.equal(erase, `\u001b[${first.split('\n').length - 2}A\u001b[J`);
   assert.match(second, /1\.0 ┤.* ● /);
 });
 
-test('the picture has both axes named, every step, and colours for light and dark pages', () => {
+test('the picture names both axes, shows every step, and has colours for light and dark pages', () => {
   const svg = renderPicture(steps, { chance: 1 / 6, title: 'A title' });
   for (const text of ['training step', 'reward, share solved', 'mean reward', 'range of groups', 'guessing', 'prefers-color-scheme: dark'])
     assert.ok(svg.includes(text), text);

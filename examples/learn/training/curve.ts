@@ -1,4 +1,4 @@
-// The curve in the terminal: a line for each step, and in a live terminal a plot beneath them that grows as the policy learns.
+// The curve in the terminal: a line for each step, and a plot below them that grows as the policy learns.
 
 import type { Step } from './trainer.ts';
 

@@ -1,4 +1,4 @@
-// DAPO's numbers, each against what can be computed by hand.
+// DAPO's numbers, each checked against a value computed by hand.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,7 +15,7 @@ test('advantages are distances from the mean in standard deviations', () => {
   assert.deepEqual(toAdvantages([0.5, 0.5, 0.5]), [0, 0, 0]);
 });
 
-test('a group teaches something only where its rewards differ', () => {
+test('a group is informative only if its rewards differ', () => {
   assert.equal(isInformative([1, 1, 1]), false);
   assert.equal(isInformative([0, 0]), false);
   assert.equal(isInformative([0, 0, 1]), true);
@@ -41,7 +41,7 @@ test('the slope of a token is the derivative of its loss', () => {
   }
 });
 
-test('length is free up to a bound, and costs 1 from another on', () => {
+test('length is free up to one bound and costs 1 from another', () => {
   const bounds = { free: 10, most: 20 };
   assert.deepEqual(
     [0, 10, 15, 20, 99].map((tokens) => overlongPenalty(tokens, bounds)),

@@ -1,5 +1,5 @@
-// DAPO as numbers on arrays: group-normalised advantages, clip-higher, a loss over tokens, and a soft punishment of what is too
-// long. Pure: no weights and no network here.
+// DAPO as functions on arrays: group-normalised advantages, clip-higher, a token-level loss, and a soft penalty for overlong answers.
+// Pure: no weights and no network here.
 
 export interface DapoOptions {
   readonly clipLow: number;
@@ -15,12 +15,12 @@ export function toAdvantages(rewards: readonly number[]): number[] {
   return rewards.map((reward) => (reward - mean) / (Math.sqrt(variance) + 1e-6));
 }
 
-/** Whether a group teaches anything: where all rewards are equal, all advantages are 0. */
+/** Whether a group teaches anything: if all rewards are equal, all advantages are 0. */
 export function isInformative(rewards: readonly number[]): boolean {
   return rewards.some((reward) => Math.abs(reward - (rewards[0] ?? 0)) > 1e-6);
 }
 
-/** 0 up to `free` sampled tokens, -1 from `most` on, and a straight line between. */
+/** 0 up to `free` sampled tokens, -1 from `most`, linear in between. */
 export function overlongPenalty(sampledTokens: number, { free, most }: { readonly free: number; readonly most: number }): number {
   return -Math.min(1, Math.max(0, (sampledTokens - free) / (most - free)));
 }

@@ -1,5 +1,5 @@
-// Where the trainer's groups come from: a batch of the service for each step, which samples tasks by siblings until enough groups are
-// informative (DAPO's dynamic sampling) and stops the rest. The one file that knows how rollouts are asked for.
+// Gets the trainer's groups: one batch of the service for each step, which samples tasks until enough groups are informative (DAPO's
+// dynamic sampling) and stops the rest. The only file that knows how rollouts are requested.
 
 import type { Client } from '@millrace/client';
 import type { BatchInput, RolloutView, Trajectory } from '@millrace/protocol';
@@ -14,9 +14,9 @@ export interface GroupsRequest {
   /** The policy version that is served, which is also the step. */
   readonly version: number;
   readonly groupSize: number;
-  /** Informative groups that are wanted. */
+  /** Informative groups to deliver. */
   readonly target: number;
-  /** The tasks to draw them from: the batch ends short of its target when they are used up. */
+  /** The tasks to draw from: the batch ends short of its target when they run out. */
   readonly tasks: readonly HouseTask[];
   readonly maxTurns: number;
   readonly signal: AbortSignal;
@@ -25,7 +25,7 @@ export interface GroupsRequest {
 export interface Harvest {
   /** The informative groups, to be trained on. */
   readonly groups: readonly (readonly Sampled[])[];
-  /** Every rollout that ended since the last harvest, also those that teach nothing. */
+  /** Every rollout that ended since the last harvest, including uninformative ones. */
   readonly ended: readonly Sampled[];
   /** Groups that were sampled to the end. */
   readonly judged: number;

@@ -1,4 +1,4 @@
-// A training step in the small: what was rewarded becomes likelier, what was not less so, and a group that teaches nothing moves nothing.
+// One training step: rewarded tokens become more likely, unrewarded ones less, and an uninformative group changes nothing.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -19,7 +19,7 @@ function makeLearner(): Learner {
   return new Learner(copyNetwork(base), { rate: 0.003, epochs: 2, minibatch: 4, random: makeRandom('order') });
 }
 
-test('what was rewarded becomes likelier, and what was not less likely', async () => {
+test('rewarded tokens become more likely, and unrewarded ones less likely', async () => {
   const learner = makeLearner();
   const good = [1, 2, 3, 4, 5];
   const bad = [1, 2, 3, 6, 7];
@@ -34,7 +34,7 @@ test('the same seed and the same samples give the same weights', async () => {
   assert.deepEqual(one.network.tokens.data, other.network.tokens.data);
 });
 
-test('a group whose rewards are all equal moves nothing', async () => {
+test('a group whose rewards are all equal changes nothing', async () => {
   const learner = makeLearner();
   const { loss, clipped } = await learner.update([[makeSample([1, 2, 3, 4, 5], 0.5), makeSample([1, 2, 3, 6, 7], 0.5)]]);
   assert.deepEqual(learner.network.tokens.data, base.tokens.data);

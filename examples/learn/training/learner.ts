@@ -1,5 +1,5 @@
-// The learning half of the trainer: groups of samples in, better weights out. It knows tokens, log-probabilities and rewards, and
-// nothing of where they came from.
+// The learning half of the trainer: groups of samples in, better weights out. It knows tokens, log-probabilities and rewards, but not
+// where they come from.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { Adam } from '../model/adam.ts';
@@ -20,7 +20,7 @@ export interface Sample {
 
 export interface LearnerOptions {
   readonly rate: number;
-  /** How often each batch is gone through. */
+  /** Passes over each batch. */
   readonly epochs: number;
   /** Samples for each step of the optimiser. */
   readonly minibatch: number;
@@ -45,7 +45,7 @@ export class Learner {
     this.#adam = new Adam(weightsOf(network), { rate: options.rate });
   }
 
-  /** One training step on the groups of one batch, with a share of the rate. Others have their turn between its optimiser steps. */
+  /** One training step on the groups of one batch, with a share of the rate. Yields between optimiser steps. */
   async update(groups: readonly (readonly Sample[])[], share = 1): Promise<Update> {
     const { epochs, minibatch } = this.#options;
     const scored = groups.flatMap((group) => {
@@ -64,7 +64,7 @@ export class Learner {
     return { loss: total.loss / total.tokens, clipped: total.clipped / total.tokens };
   }
 
-  /** The loss is a mean over tokens, so a long answer counts as much as its length. */
+  /** The loss is a mean over tokens, so an answer counts in proportion to its length. */
   #accumulate(part: readonly Scored[], total: { loss: number; clipped: number; tokens: number }): void {
     const tokens = part.reduce((sum, { sample }) => sum + sample.places.length, 0);
     for (const { sample, advantage } of part) {

@@ -1,4 +1,4 @@
-// The on-policy check must be able to fail: a changed id, a changed log-probability and other weights are each found.
+// The on-policy check can fail: it finds a changed id, a changed log-probability and wrong weights.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -50,7 +50,7 @@ test('what the policy sampled is confirmed, token for token', () => {
   assert.ok(count.largest < 1e-6);
 });
 
-test('a changed id, a changed log-probability and other weights are each found', () => {
+test('a changed id, a changed log-probability and wrong weights are each found', () => {
   const check = (trajectory: Trajectory, own = versions) => checkOnPolicy(trajectory, own, { tokens: 0, largest: 0 });
   assert.throws(() => check(makeTrajectory({ ids: [3, 1, 4, 1, 6, 9] })), /one: token 5 has log-probability/);
   assert.throws(() => check(makeTrajectory({ off: 1e-4 })), /one: token 3/);

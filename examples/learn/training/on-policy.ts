@@ -1,5 +1,5 @@
-// The on-policy check: each recorded log-probability is computed again from the trajectory's ids, with the weights of the version that
-// is said to have sampled them. That they agree proves that no token was changed, lost or attributed to other weights on the way.
+// The on-policy check: each recorded log-probability is computed again from the trajectory's ids, with the weights of the recorded
+// version. If they agree, no token was changed, lost or attributed to the wrong weights.
 
 import type { Trajectory } from '@millrace/protocol';
 import { logprobsAt, type Network } from '../model/network.ts';
@@ -9,7 +9,7 @@ export interface OnPolicyCount {
   largest: number;
 }
 
-/** Twice the spacing of float32 at 8: what rounding a log-probability for the wire may cost. */
+/** Twice the spacing of float32 at 8: the largest error from rounding a log-probability for the wire. */
 export const tolerance = 2 ** -19;
 
 export interface Flat {

@@ -18,7 +18,7 @@ const style = `
   }`;
 
 export interface PictureOptions {
-  /** What a policy that guesses would solve. */
+  /** The share that a guessing policy would solve. */
   readonly chance: number;
   readonly title: string;
 }

@@ -1,5 +1,5 @@
 // The training loop, as a user would write it: a batch of groups from Millrace, a check of every token, a DAPO step, a swap of the weights.
-// It talks to the service through its client alone.
+// It uses nothing but the client.
 
 import type { Client } from '@millrace/client';
 import { copyNetwork, type Network } from '../model/network.ts';
@@ -22,7 +22,7 @@ export interface TrainerOptions {
   readonly signal: AbortSignal;
 }
 
-/** What one step has seen, before it learned from it. */
+/** The results of one step, before the policy learns from them. */
 export interface Step {
   readonly step: number;
   readonly rollouts: number;
@@ -39,11 +39,11 @@ export interface Step {
 }
 
 export const recipe = { groupSize: 8, target: 8, mostGroups: 10, maxTurns: 4, rate: 0.004, epochs: 4, minibatch: 32 };
-/** Large steps at first, smaller ones as there is less left to learn. */
+/** Large steps at first, smaller ones later. */
 export const shareOf = (step: number) => Math.max(0.2, 1 - step / 12);
-/** Two looks and an answer are twelve sampled tokens; wandering costs from there on. */
+/** Two looks and an answer are twelve sampled tokens; anything longer costs. */
 const overlong = { free: 14, most: 40 };
-/** What is trained on: the verifier's reward, less for rambling. */
+/** The training reward: the verifier's, minus a penalty for length. */
 export const toReward = (reward: number, sampledTokens: number) => reward + overlongPenalty(sampledTokens, overlong);
 
 export async function* train(options: TrainerOptions, count: OnPolicyCount): AsyncGenerator<Step> {
@@ -69,7 +69,7 @@ export async function* train(options: TrainerOptions, count: OnPolicyCount): Asy
   }
 }
 
-/** Whatever is in a sandbox meanwhile waits, and goes on with the new weights. */
+/** Rollouts that are running wait, and continue with the new weights. */
 async function swapWeights({ client, server, signal }: TrainerOptions, { version, network }: { version: number; network: Network }) {
   await client.policy.pause({ mode: 'wait' }, { signal });
   server.swap(network);
@@ -85,7 +85,7 @@ function toSamples(group: readonly Sampled[]): Sample[] {
 
 function toStep({ groups, ended, judged }: Harvest, { step, startedAt }: { step: number; startedAt: number }): Step {
   const reward = mean(ended.map(rewardOf));
-  // Of a group that was kept from the step before, only the missing siblings have ended since.
+  // In a group kept from the previous step, only the missing siblings have ended since then.
   const whole = [...Map.groupBy(ended, ({ view }) => view.group).values()].filter(({ length }) => length >= recipe.groupSize);
   const means = [reward, ...whole.map((siblings) => mean(siblings.map(rewardOf)))];
   return {
