@@ -1,5 +1,5 @@
-// Tasks that name an image, through the whole service with Apptainer: init, the agent's turns and the check are in that image, and
-// nothing is left, not of sandboxes that were started ahead either.
+// Tasks that name an image, through the whole service with Apptainer: init, the agent's turns and the check run in that image, and
+// nothing is left behind, not even warm sandboxes.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
@@ -22,7 +22,7 @@ import {
 const probe = await probeApptainer();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 
-test('a task that names an image is prepared, worked at and checked in it', { skip }, async () => {
+test('a task that names an image is prepared, run and checked in it', { skip }, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'mr-'));
   const image = join(folder, 'image');
   await makeTinyImage(image);

@@ -46,9 +46,7 @@ const rollouts = steps.reduce((sum, step) => sum + step.rollouts, 0);
 say(
   `\nReward ${first?.reward.toFixed(2)} → ${last?.reward.toFixed(2)}, solved ${first?.solved.toFixed(2)} → ${last?.solved.toFixed(2)}, in`,
 );
-say(
-  `${rollouts} rollouts, each in its own sandbox, and ${last?.seconds.toFixed(0)} s. A guess is right in one case of ${animals.length}.`,
-);
+say(`${rollouts} rollouts, each in its own sandbox, and ${last?.seconds.toFixed(0)} s. A guess is right in one case of ${animals.length}.`);
 say(`On-policy check: ${onPolicy.tokens.toLocaleString('en')} sampled tokens computed again by the trainer, largest difference of a`);
 say(`log-probability ${onPolicy.largest.toExponential(1)}. Sandboxes left behind: ${left}. The curve is in ${values.picture}.`);
 process.exitCode = last !== undefined && last.reward >= goal && onPolicy.tokens > 0 && left === 0 ? 0 : 1;

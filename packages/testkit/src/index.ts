@@ -1,4 +1,4 @@
-// What tests, benchmarks and examples share, name by name.
+// What tests, benchmarks and examples share.
 
 export { FakeBackend, type FakeBackendOptions, type Latency, openFakeBackend } from './fake-backend/fake-backend.ts';
 export {
