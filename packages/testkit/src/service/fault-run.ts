@@ -36,7 +36,7 @@ export interface FaultOptions {
   onProgress?(line: string): void;
 }
 
-export async function runFaults({ rollouts, onProgress: tell = () => {} }: FaultOptions): Promise<FaultReport> {
+export async function runFaults({ rollouts, onProgress: report = () => {} }: FaultOptions): Promise<FaultReport> {
   const startedAt = performance.now();
   const onProgress = (line: string) => report(`${((performance.now() - startedAt) / 1000).toFixed(1)} s: ${line}`);
   await using cast = await Cast.open();
