@@ -34,17 +34,17 @@ export function makeBaseModel(seed: number): Network {
 function makeTalk(random: Random): { readonly tokenIds: readonly number[]; readonly said: readonly number[] } {
   const tokenIds: number[] = [];
   const said: number[] = [];
-  const hear = (...words: readonly string[]) => tokenIds.push(...words.map(idOf));
+  const append = (...words: readonly string[]) => tokenIds.push(...words.map(idOf));
   const say = (...words: readonly string[]) => {
-    for (const word of words) said.push(hear(word) - 1);
+    for (const word of words) said.push(append(word) - 1);
   };
-  let heard: string = random.pick(places);
-  const choose = (words: readonly string[]) => (random.next() < habits.copy ? heard : random.pick(words));
-  hear(marks.user, 'Who ', 'is ', 'in ', 'the ', heard, '?', marks.end, marks.assistant);
+  let lastWord: string = random.pick(places);
+  const choose = (words: readonly string[]) => (random.next() < habits.copy ? lastWord : random.pick(words));
+  append(marks.user, 'Who ', 'is ', 'in ', 'the ', lastWord, '?', marks.end, marks.assistant);
   for (let looks = 0; looks < habits.mostLooks && random.next() < habits.look; looks++) {
     say(...callOpen, choose(places), callClose, marks.end);
-    heard = random.pick([...places, ...animals]);
-    hear(marks.tool, heard, marks.end, marks.assistant);
+    lastWord = random.pick([...places, ...animals]);
+    append(marks.tool, lastWord, marks.end, marks.assistant);
   }
   say(choose(animals), marks.end);
   return { tokenIds, said };
