@@ -34,7 +34,9 @@ describe('the Python client and a real service', { skip: missing ?? false }, () 
   test('submits, waits, iterates, reads both forms, takes groups, swaps weights and cancels, from threads and from asyncio', async () => {
     await using backend = await openFakeBackend({ policy, tokens: await openFakeTokens(), latencyMs: 5 });
     await using service = await TestService.open({ workers: 2, tokenizer });
-    const { code, output } = await runPython(['-W', 'error', 'end_to_end.py', backend.url], { env: { MILLRACE_URL: service.url } });
+    const { code, output } = await runPython(['-W', 'error', 'programs/end_to_end.py', backend.url], {
+      env: { MILLRACE_URL: service.url },
+    });
     assert.equal(code, 0, output);
     const seen = printed.parse(JSON.parse(output));
     assert.deepEqual([seen.cancelled, seen.drained, seen.left], ['cancelled', 'draining', 0]);

@@ -9,15 +9,15 @@ import time
 import unittest
 from typing import Iterator
 
-from examples import read_golden
-from fake_service import Asked, FakeService, Reply
-from test_rollouts import to_event, to_view
+from fakes.examples import read_golden
+from fakes.fake_service import Asked, FakeService, Reply
+from rollouts.test_rollouts import to_event, to_view
 
 from millrace import AsyncClient, Client
 from millrace.async_client import AsyncBackends, AsyncBatches, AsyncPolicy
-from millrace.backends import Backends
-from millrace.batches import Batches
-from millrace.policy import Policy
+from millrace.batches.batches import Batches
+from millrace.service.backends import Backends
+from millrace.service.policy import Policy
 
 
 class AsyncTest(unittest.TestCase):

@@ -8,7 +8,7 @@ import math
 import unittest
 from typing import Any
 
-from examples import make_trajectory
+from fakes.examples import make_trajectory
 
 from millrace import trajectory_to_binary, trajectory_to_json
 from millrace.dapo import clip_higher, group_advantages, token_level_loss

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, AsyncIterator, Mapping, Optional, Sequence
 
 from .async_run import AsyncRun
-from .backends import Backends
-from .batch import AckReply, BatchView, GroupView
-from .batches import Batches
+from .batches.batch import AckReply, BatchView, GroupView
+from .batches.batches import Batches
 from .client import Client
-from .policy import Policy, PolicyView
-from .rollout import Accepted, RolloutView
-from .service import BackendView, Event, ServiceStatus
-from .submit import Submission
-from .trajectory import Trajectory
+from .rollouts.rollout import Accepted, RolloutView
+from .rollouts.submit import Submission
+from .service.backends import Backends
+from .service.policy import Policy, PolicyView
+from .service.status import BackendView, Event, ServiceStatus
+from .trajectories.trajectory import Trajectory
 
 
 class AsyncClient:

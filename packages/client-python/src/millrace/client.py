@@ -7,19 +7,19 @@ import json
 import os
 from typing import Iterator, Optional, Sequence
 
-from .backends import Backends
-from .batches import Batches
+from .batches.batches import Batches
 from .error import caller_error
-from .events import read_events
-from .policy import Policy
-from .results import follow_results
-from .rollout import Accepted, CancelReply, RolloutList, RolloutView
-from .service import Event, ServiceStatus
+from .rollouts.results import follow_results
+from .rollouts.rollout import Accepted, CancelReply, RolloutList, RolloutView
+from .rollouts.submit import Submission, submit_all, to_id
+from .service.backends import Backends
+from .service.event_stream import read_events
+from .service.policy import Policy
+from .service.status import Event, ServiceStatus
 from .stop import Stop
-from .submit import Submission, submit_all, to_id
-from .trajectory import Trajectory, trajectory_from_json
-from .trajectory_binary import MEDIA_TYPE, trajectory_from_binary
-from .transport import POLL_S, Call, Transport, to_path
+from .trajectories.binary import MEDIA_TYPE, trajectory_from_binary
+from .trajectories.trajectory import Trajectory, trajectory_from_json
+from .wire.transport import POLL_S, Call, Transport, to_path
 
 _DEFAULT_URL = "http://127.0.0.1:8007"
 _PAGE = 1000

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence
 
-from ..rollout import RolloutView
-from ..trajectory import Message, Segment, Trajectory
+from ..rollouts.rollout import RolloutView
+from ..trajectories.trajectory import Message, Segment, Trajectory
 from .rows import tool_to_openai
 
 SCHEMA_VERSION = "ATIF-v1.6"

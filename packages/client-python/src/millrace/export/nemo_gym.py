@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any, Iterable
 
-from ..trajectory import Message, Segment
+from ..trajectories.trajectory import Message, Segment
 from .rows import Row
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Iterable, Mapping, Optional, Sequence
 
-from ..rollout import PolicySpan, RolloutView
-from ..trajectory import Message, Segment, ToolSpec, Trajectory, check_segment
+from ..rollouts.rollout import PolicySpan, RolloutView
+from ..trajectories.trajectory import Message, Segment, ToolSpec, Trajectory, check_segment
 
 Pair = tuple[RolloutView, Trajectory]
 

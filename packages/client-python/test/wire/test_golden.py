@@ -9,7 +9,7 @@ import unittest
 from array import array
 from typing import Any
 
-from examples import GOLDEN, make_trajectory, read_golden
+from fakes.examples import GOLDEN, make_trajectory, read_golden
 
 from millrace import (
     MillraceError,
@@ -22,12 +22,12 @@ from millrace import (
     trajectory_to_binary,
     trajectory_to_json,
 )
-from millrace.batch import AckReply, BatchList, group_page_from_json, group_page_to_json
+from millrace.batches.batch import AckReply, BatchList, group_page_from_json, group_page_to_json
+from millrace.batches.group_binary import group_page_from_binary
 from millrace.error import error_from_body
-from millrace.group_binary import group_page_from_binary
-from millrace.rollout import CancelReply, RolloutList, SubmitReply
-from millrace.service import BackendList, Event, LeaveReply
-from millrace.wire import from_wire, to_wire
+from millrace.rollouts.rollout import CancelReply, RolloutList, SubmitReply
+from millrace.service.status import BackendList, Event, LeaveReply
+from millrace.wire.codec import from_wire, to_wire
 
 KINDS = {
     "rollout.json": RolloutView,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence
 
-from .service import BackendList, BackendView, LeaveReply
-from .stop import Stop
-from .transport import Call, Transport, to_path
+from ..stop import Stop
+from ..wire.transport import Call, Transport, to_path
+from .status import BackendList, BackendView, LeaveReply
 
 
 class Backends:

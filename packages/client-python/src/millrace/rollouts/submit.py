@@ -7,10 +7,10 @@ import re
 import uuid
 from typing import Any, Mapping, Optional, Sequence
 
-from .error import MillraceError, caller_error
+from ..error import MillraceError, caller_error
+from ..stop import Stop, joined
+from ..wire.transport import Call, Transport
 from .rollout import Accepted, SubmitReply
-from .stop import Stop, joined
-from .transport import Call, Transport
 
 _LARGEST_PIECE = 1000
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\Z")

@@ -9,9 +9,9 @@ from array import array
 from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Sequence
 
-from .rollout import PolicySpan
+from ..rollouts.rollout import PolicySpan
+from ..wire.codec import WireError, from_wire, to_wire
 from .routed_experts import RoutedExperts, experts_from_json, experts_to_json
-from .wire import WireError, from_wire, to_wire
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from .stop import Stop
-from .transport import POLL_S, Call, Transport
+from ..stop import Stop
+from ..wire.transport import POLL_S, Call, Transport
 
 
 @dataclass(frozen=True)

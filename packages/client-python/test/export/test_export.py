@@ -11,7 +11,7 @@ from array import array
 from pathlib import Path
 from typing import Any
 
-from examples import make_rollout, make_trajectory
+from fakes.examples import make_rollout, make_trajectory
 
 from millrace import Segment, SegmentHead, Trajectory, WireError
 from millrace.export import (

@@ -8,10 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Callable, Iterator, Optional, Sequence, Union
 
-from .events import read_events
+from ..service.event_stream import read_events
+from ..stop import Stop, joined
+from ..wire.transport import Transport
 from .rollout import RolloutView
-from .stop import Stop, joined
-from .transport import Transport
 
 _READS_AT_ONCE = 16
 

@@ -6,9 +6,9 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Mapping, Optional
 
-from .rollout import PolicySpan, RolloutView
-from .trajectory import Trajectory, trajectory_from_json, trajectory_to_json
-from .wire import WireError, from_wire, to_wire
+from ..rollouts.rollout import PolicySpan, RolloutView
+from ..trajectories.trajectory import Trajectory, trajectory_from_json, trajectory_to_json
+from ..wire.codec import WireError, from_wire, to_wire
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ import json
 import uuid
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
+from ..rollouts.submit import to_id
+from ..stop import Stop
+from ..wire.transport import POLL_S, Call, Query, Transport, to_path
 from .batch import AckReply, BatchList, BatchView, GroupPage, GroupView, group_page_from_json
 from .group_binary import MEDIA_TYPE, group_page_from_binary
-from .stop import Stop
-from .submit import to_id
-from .transport import POLL_S, Call, Query, Transport, to_path
 
 
 class Batches:

@@ -7,8 +7,8 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from examples import read_golden
-from fake_service import Asked, FakeService, Reply, refusal
+from fakes.examples import read_golden
+from fakes.fake_service import Asked, FakeService, Reply, refusal
 
 from millrace import Client, MillraceError, Stop
 

@@ -8,7 +8,7 @@ from array import array
 from dataclasses import dataclass
 from typing import Any, Mapping
 
-from .wire import WireError
+from ..wire.codec import WireError
 
 _CODES = {"uint8": "B", "uint16": "H"}
 

@@ -7,13 +7,13 @@ import struct
 import unittest
 from typing import Any
 
-from examples import GOLDEN, read_golden
-from fake_service import Asked, FakeService, Reply
+from fakes.examples import GOLDEN, read_golden
+from fakes.fake_service import Asked, FakeService, Reply
 
 from millrace import Client, trajectory_from_json
-from millrace.batch import BatchView, group_from_json, group_page_to_json, group_to_json
-from millrace.group_binary import group_page_from_binary
-from millrace.wire import WireError, from_wire, to_wire
+from millrace.batches.batch import BatchView, group_from_json, group_page_to_json, group_to_json
+from millrace.batches.group_binary import group_page_from_binary
+from millrace.wire.codec import WireError, from_wire, to_wire
 
 WASTE = {"rollouts": 1, "tokens": 100, "seconds": 2.5}
 BATCH = {

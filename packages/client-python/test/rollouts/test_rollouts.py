@@ -8,11 +8,11 @@ import time
 import unittest
 from typing import Any, Iterator
 
-from examples import read_golden
-from fake_service import Asked, FakeService, Reply, refusal
+from fakes.examples import read_golden
+from fakes.fake_service import Asked, FakeService, Reply, refusal
 
 from millrace import Client, MillraceError, Stop
-from millrace.events import read_frames
+from millrace.service.event_stream import read_frames
 
 
 def to_event(id: int, kind: str, **fields: Any) -> bytes:

@@ -1,5 +1,5 @@
-"""Which routes of the protocol this client cannot call. Reads the table of routes as JSON, {name: {method, path}}, and prints the names
-of those that no method asks for and that are not left out on purpose, with what was asked instead."""
+"""Finds routes of the protocol that this client cannot call. Reads the table of routes as JSON, {name: {method, path}}, and prints
+those that no method calls and that are not excluded on purpose."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import sys
 from typing import Any, Callable
 
 from millrace import Client
-from millrace.transport import Call, Transport
+from millrace.wire.transport import Call, Transport
 
-#: Routes that are for others than trainers.
-LEFT_OUT = {
-    "getHealth": "for whoever starts the service",
-    "getReadiness": "for whoever starts the service",
+#: Routes that trainers do not need.
+EXCLUDED = {
+    "getHealth": "for process supervisors",
+    "getReadiness": "for process supervisors",
     "getMetrics": "for Prometheus",
-    "getOpenapi": "for those who make clients",
-    "prorlStart": "for clients of ProRL Agent, as are all of these",
-    "prorlStop": "",
-    "prorlStatus": "",
-    "prorlProcess": "",
-    "prorlCancel": "",
-    "prorlAddServer": "",
-    "prorlClearServers": "",
+    "getOpenapi": "for client generators",
+    "prorlStart": "for ProRL Agent clients",
+    "prorlStop": "for ProRL Agent clients",
+    "prorlStatus": "for ProRL Agent clients",
+    "prorlProcess": "for ProRL Agent clients",
+    "prorlCancel": "for ProRL Agent clients",
+    "prorlAddServer": "for ProRL Agent clients",
+    "prorlClearServers": "for ProRL Agent clients",
 }
 
 CALLS: dict[str, Callable[[Client], Any]] = {
@@ -52,7 +52,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
 
 
 class Recorded(Exception):
-    """What would have been asked."""
+    """The method and path that a call would have sent."""
 
 
 class RecordingTransport(Transport):
@@ -63,7 +63,7 @@ class RecordingTransport(Transport):
         raise Recorded(call.method, call.path)
 
 
-def asked_by(work: Callable[[Client], Any]) -> tuple[str, str]:
+def sent_by(work: Callable[[Client], Any]) -> tuple[str, str]:
     client = Client("http://127.0.0.1:1")
     client._transport.__class__ = RecordingTransport
     try:
@@ -71,19 +71,19 @@ def asked_by(work: Callable[[Client], Any]) -> tuple[str, str]:
     except Recorded as recorded:
         method, path = recorded.args
         return method, path
-    raise AssertionError("nothing was asked")
+    raise AssertionError("nothing was sent")
 
 
 def main() -> None:
     routes = json.load(sys.stdin)
-    asked = {asked_by(work) for work in CALLS.values()}
+    sent = {sent_by(work) for work in CALLS.values()}
     missing = {}
     for name, route in routes.items():
         wanted = (route["method"], re.sub(r"\{\w+\}", "an-id", route["path"]))
-        if wanted not in asked and name not in LEFT_OUT:
-            missing[name] = f"{route['method']} {route['path']} has no method in the Python client, and is not left out by name"
-    unknown = [name for name in LEFT_OUT if name not in routes]
-    print(json.dumps({"missing": missing, "left_out_but_unknown": unknown}))
+        if wanted not in sent and name not in EXCLUDED:
+            missing[name] = f"{route['method']} {route['path']} has no method in the Python client, and is not excluded by name"
+    unknown = [name for name in EXCLUDED if name not in routes]
+    print(json.dumps({"missing": missing, "excluded_but_unknown": unknown}))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ import time
 from typing import Callable, Mapping, Optional
 from urllib.parse import urlsplit
 
-from .error import caller_error
-from .stop import Stop, shut
+from ..error import caller_error
+from ..stop import Stop, shut
 
 # Shorter than the service keeps an idle connection, so that it is seldom closed under a request.
 _KEEP_SECONDS = 4.0

@@ -11,13 +11,13 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-from examples import make_rollout
-from test_export import make_branched, make_rows
+from export.test_export import make_branched, make_rows
+from fakes.examples import make_rollout
 
 from millrace.export import Row, to_rows, write_parquet
 from millrace.export.jsonl import to_record
 
-GOLDEN_FILE = Path(__file__).parent / "golden" / "rows.parquet"
+GOLDEN_FILE = Path(__file__).resolve().parents[1] / "golden" / "rows.parquet"
 
 
 def make_all() -> list[Row]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Generator, Mapping, Optional, Type, TypeVar, Union
 from urllib.parse import quote, urlencode
 
+from ..error import MillraceError, error_from_body
+from ..stop import Stop, joined
+from .codec import WireError, from_wire
 from .connection import Connections, Exchange, Request
-from .error import MillraceError, error_from_body
-from .stop import Stop, joined
-from .wire import WireError, from_wire
 
 T = TypeVar("T")
 Query = Mapping[str, Union[str, int, float, bool, None]]

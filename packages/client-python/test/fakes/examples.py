@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from millrace import RolloutView, Trajectory, trajectory_from_binary
-from millrace.wire import from_wire
+from millrace.wire.codec import from_wire
 
-GOLDEN = Path(__file__).resolve().parents[2] / "protocol" / "test" / "golden"
+GOLDEN = Path(__file__).resolve().parents[3] / "protocol" / "test" / "golden"
 
 
 def read_golden(name: str) -> Any:

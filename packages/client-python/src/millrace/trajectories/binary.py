@@ -10,9 +10,9 @@ import sys
 from array import array
 from typing import Any, Sequence
 
+from ..wire.codec import WireError, from_wire, to_wire
 from .routed_experts import experts_from_head, experts_to_head, write_experts
 from .trajectory import Segment, SegmentHead, Trajectory, TrajectoryHead, check_segment, head_to_json
-from .wire import WireError, from_wire, to_wire
 
 MEDIA_TYPE = "application/vnd.millrace.trajectory"
 _MAGIC = b"MRT1"

@@ -7,11 +7,11 @@ import time
 from contextlib import closing
 from typing import Callable, Generator, Iterable, Iterator, Optional
 
-from .error import MillraceError
-from .service import Event
-from .stop import Stop
-from .transport import Call, Transport
-from .wire import WireError, from_wire
+from ..error import MillraceError
+from ..stop import Stop
+from ..wire.codec import WireError, from_wire
+from ..wire.transport import Call, Transport
+from .status import Event
 
 _PAUSE_S = 0.2
 

@@ -9,9 +9,9 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+from ..trajectories.binary import trajectory_from_binary
+from ..wire.codec import WireError, from_wire
 from .batch import GroupPage, group_page_from_json
-from .trajectory_binary import trajectory_from_binary
-from .wire import WireError, from_wire
 
 MEDIA_TYPE = "application/vnd.millrace.groups"
 _MAGIC = b"MRG1"
