@@ -1,4 +1,4 @@
-"""Batches and the policy: groups in order and once, acknowledged when they are done with, and a pause that holds."""
+"""Batches and the policy: groups arrive in order and once, are acknowledged after use, and a pause waits until nothing is sampled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import unittest
 from typing import Any
 
 from fakes.examples import GOLDEN, read_golden
-from fakes.fake_service import Asked, FakeService, Reply
+from fakes.fake_service import FakeService, Received, Reply
 
 from millrace import Client, trajectory_from_json
 from millrace.batches.batch import BatchView, group_from_json, group_page_to_json, group_to_json
@@ -62,24 +62,24 @@ def pad(data: bytes) -> bytes:
 
 
 class Stream:
-    """The stream of a batch with `count` groups, two in a page, which remembers acks."""
+    """The groups of a batch with `count` of them, two a page, and the acks that arrived."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.acks: list[int] = []
 
-    def answer(self, asked: Asked) -> Reply:
-        if asked.path.endswith("/ack"):
-            self.acks.append(asked.body["through"])
-            return Reply(asked.body)
-        after = int(asked.query.get("after", max(self.acks, default=0)))
+    def reply_to(self, request: Received) -> Reply:
+        if request.path.endswith("/ack"):
+            self.acks.append(request.body["through"])
+            return Reply(request.body)
+        after = int(request.query.get("after", max(self.acks, default=0)))
         some = [make_group(seq, trajectories=False) for seq in range(after + 1, min(after + 2, self.count) + 1)]
         page = {"groups": some, "next": after + len(some), "state": "met"}
-        return Reply(to_binary(page) if asked.headers["accept"].endswith("groups") else page)
+        return Reply(to_binary(page) if request.headers["accept"].endswith("groups") else page)
 
 
 class BatchesTest(unittest.TestCase):
-    def test_batches_and_groups_are_read_and_written_without_loss(self) -> None:
+    def test_batches_and_groups_round_trip(self) -> None:
         self.assertEqual(to_wire(from_wire(BatchView, BATCH)), BATCH)
         for trajectories in (True, False):
             group = make_group(1, trajectories=trajectories)
@@ -89,17 +89,17 @@ class BatchesTest(unittest.TestCase):
 
     def test_groups_come_in_order_over_pages_until_the_batch_has_ended(self) -> None:
         stream = Stream(5)
-        with FakeService(stream.answer) as service, Client(service.url) as client:
+        with FakeService(stream.reply_to) as service, Client(service.url) as client:
             groups = list(client.batches.groups("b-1", limit=2))
             self.assertEqual([one.seq for one in groups], [1, 2, 3, 4, 5])
             assert groups[0].trajectories is not None
             self.assertEqual(list(groups[0].trajectories[0].segments[0].token_ids), [151644, 872, 198])
-            self.assertEqual(service.asked[1].query, {"limit": "2", "wait": "25", "after": "2"})
+            self.assertEqual(service.received[1].query, {"limit": "2", "wait": "25", "after": "2"})
             self.assertEqual(groups[0].trajectories[0], trajectory_from_json(read_golden("trajectory.json")))
             self.assertEqual(stream.acks, [])
 
-    def test_groups_come_without_trajectories_where_none_are_wanted(self) -> None:
-        with FakeService(Stream(3).answer) as service, Client(service.url) as client:
+    def test_groups_come_without_trajectories_on_request(self) -> None:
+        with FakeService(Stream(3).reply_to) as service, Client(service.url) as client:
             groups = list(client.batches.groups("b-1", trajectories=False))
             self.assertEqual([(one.seq, one.trajectories) for one in groups], [(1, None), (2, None), (3, None)])
 
@@ -114,52 +114,52 @@ class BatchesTest(unittest.TestCase):
             with self.assertRaises(WireError):
                 group_page_from_binary(wrong)
 
-    def test_a_group_is_acknowledged_only_when_the_next_is_asked_for(self) -> None:
+    def test_a_group_is_acknowledged_only_when_the_next_is_requested(self) -> None:
         stream = Stream(3)
-        with FakeService(stream.answer) as service, Client(service.url) as client:
+        with FakeService(stream.reply_to) as service, Client(service.url) as client:
             groups = client.batches.groups("b-1", consumer="trainer")
             next(groups)
             self.assertEqual(stream.acks, [])
             next(groups)
             self.assertEqual(stream.acks, [1])
 
-    def test_a_consumer_that_died_goes_on_after_its_last_ack(self) -> None:
+    def test_a_restarted_consumer_continues_after_its_last_ack(self) -> None:
         stream = Stream(5)
-        with FakeService(stream.answer) as service, Client(service.url) as client:
+        with FakeService(stream.reply_to) as service, Client(service.url) as client:
             seen = []
             for group in client.batches.groups("b-1", consumer="trainer"):
                 if group.seq == 3:
-                    break  # It dies with the third in its hands.
+                    break  # It dies while it handles the third.
                 seen.append(group.seq)
             seen += [one.seq for one in client.batches.groups("b-1", consumer="trainer")]
             self.assertEqual(seen, [1, 2, 3, 4, 5])
             self.assertEqual(stream.acks, [1, 2, 3, 4, 5])
             self.assertEqual(list(client.batches.groups("b-1", consumer="trainer")), [])
 
-    def test_ack_is_left_to_the_caller_who_wants_it(self) -> None:
+    def test_with_ack_false_only_the_caller_acknowledges(self) -> None:
         stream = Stream(2)
-        with FakeService(stream.answer) as service, Client(service.url) as client:
+        with FakeService(stream.reply_to) as service, Client(service.url) as client:
             list(client.batches.groups("b-1", consumer="trainer", ack=False))
             self.assertEqual(stream.acks, [])
             self.assertEqual(client.batches.ack("b-1", "trainer", 2).through, 2)
 
-    def test_a_batch_is_made_with_one_id_however_often_it_is_sent(self) -> None:
+    def test_a_batch_request_that_is_repeated_keeps_its_generated_id(self) -> None:
         replies = [Reply(hang_up=True), Reply(BATCH)]
         with FakeService(lambda _: replies.pop(0)) as service, Client(service.url) as client:
             client.batches.create({"scenario": "math", "group_size": 2, "target": 8})
-            self.assertEqual(service.asked[0].body, service.asked[1].body)
-            self.assertTrue(service.asked[0].body["id"].startswith("b-"))
+            self.assertEqual(service.received[0].body, service.received[1].body)
+            self.assertTrue(service.received[0].body["id"].startswith("b-"))
 
-    def test_appended_tasks_are_sent_again_under_the_same_key(self) -> None:
+    def test_appended_tasks_that_are_repeated_keep_their_key(self) -> None:
         replies = [Reply(hang_up=True), Reply(BATCH), Reply(BATCH)]
         with FakeService(lambda _: replies.pop(0)) as service, Client(service.url) as client:
             client.batches.append_tasks("b-1", [{"question": "1"}])
             client.batches.append_tasks("b-1", [{"question": "1"}], closed=True)
-            first, again, other = (asked.body for asked in service.asked)
+            first, again, other = (request.body for request in service.received)
             self.assertEqual(first, again)
             self.assertNotEqual(first["key"], other["key"])
 
-    def test_waiting_and_listing_read_to_the_end(self) -> None:
+    def test_wait_polls_until_the_end_and_list_reads_every_page(self) -> None:
         states = ["open", "met"]
         with FakeService(lambda _: Reply({**BATCH, "state": states.pop(0)})) as service, Client(service.url) as client:
             self.assertEqual(client.batches.wait("b-1").state, "met")
@@ -169,29 +169,29 @@ class BatchesTest(unittest.TestCase):
 
 
 class PolicyTest(unittest.TestCase):
-    def test_a_pause_comes_back_when_nothing_is_sampled_any_more(self) -> None:
+    def test_a_pause_returns_when_nothing_is_being_sampled(self) -> None:
         views = [("pausing", 3), ("pausing", 1), ("paused", 0)]
 
-        def answer(_: Asked) -> Reply:
+        def reply_to(_: Received) -> Reply:
             state, generating = views.pop(0)
             return Reply({**POLICY, "state": state, "mode": "wait", "generating": generating})
 
-        with FakeService(answer) as service, Client(service.url) as client:
+        with FakeService(reply_to) as service, Client(service.url) as client:
             view = client.policy.pause()
             self.assertEqual((view.state, view.generating), ("paused", 0))
-            self.assertEqual([(asked.method, asked.query) for asked in service.asked], [("POST", {"wait": "25"})] * 3)
+            self.assertEqual([(request.method, request.query) for request in service.received], [("POST", {"wait": "25"})] * 3)
 
-    def test_a_pause_that_need_not_settle_comes_back_at_once(self) -> None:
+    def test_a_pause_that_need_not_settle_returns_at_once(self) -> None:
         with FakeService(lambda _: Reply({**POLICY, "state": "pausing", "mode": "abort"})) as service, Client(service.url) as client:
             self.assertEqual(client.policy.pause("abort", settle=False).state, "pausing")
-            self.assertEqual([asked.body for asked in service.asked], [{"mode": "abort"}])
+            self.assertEqual([request.body for request in service.received], [{"mode": "abort"}])
 
     def test_resume_names_the_version(self) -> None:
         with FakeService(lambda _: Reply(POLICY)) as service, Client(service.url) as client:
             client.policy.resume(4, caches_flushed=False)
             client.policy.resume()
             wanted = [{"policy_version": 4, "caches_flushed": False}, {"caches_flushed": True}]
-            self.assertEqual([asked.body for asked in service.asked], wanted)
+            self.assertEqual([request.body for request in service.received], wanted)
 
 
 if __name__ == "__main__":

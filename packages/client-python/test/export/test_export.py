@@ -1,4 +1,4 @@
-"""Every export: lengths align, only sampled tokens are trainable, and a rollout without a reward never becomes a zero."""
+"""Every export: lengths match, only sampled tokens are trainable, and a missing reward never becomes a zero."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from array import array
 from pathlib import Path
 from typing import Any
 
-from fakes.examples import make_rollout, make_trajectory
+from fakes.examples import make_rollout, make_trajectory, read_golden
 
-from millrace import Segment, SegmentHead, Trajectory, WireError
+from millrace import GroupView, RolloutView, Segment, SegmentHead, SegmentKind, Trajectory, WireError
+from millrace.batches.batch import group_page_from_json
 from millrace.export import (
     Row,
     read_jsonl,
@@ -40,7 +41,13 @@ def make_rows() -> list[Row]:
     return to_rows((make_rollout(id=id, reward=reward), make_trajectory(id)) for id, reward in (("r-1", 0.5), ("r-2", 1.0)))
 
 
-def make_segment(kind: str, ids: list[int], *, turn: int = 0, branch: int = 0) -> Segment:
+def make_group(pairs: list[tuple[RolloutView, Trajectory]]) -> GroupView:
+    rollouts, trajectories = tuple(one for one, _ in pairs), tuple(one for _, one in pairs)
+    golden = group_page_from_json(read_golden("group-page.json")).groups[0]
+    return dataclasses.replace(golden, id="g-1", rollouts=rollouts, trajectories=trajectories)
+
+
+def make_segment(kind: SegmentKind, ids: list[int], *, turn: int = 0, branch: int = 0) -> Segment:
     logprobs = [-0.5] * len(ids) if kind == "sampled" else []
     return Segment(SegmentHead(kind, turn, kind, (), branch=branch), array("i", ids), array("f", logprobs))
 
@@ -58,20 +65,20 @@ def make_branched() -> Trajectory:
 
 
 class RowsTest(unittest.TestCase):
-    def test_the_prompt_ends_where_the_first_reply_begins_and_only_sampled_tokens_are_trainable(self) -> None:
+    def test_the_prompt_ends_before_the_first_reply_and_only_sampled_tokens_are_trainable(self) -> None:
         row = make_rows()[0]
         self.assertEqual((row.prompt_ids, row.response_ids), (PROMPT, RESPONSE))
         self.assertEqual((row.response_mask, row.response_logprobs), (MASK, LOGPROBS))
         self.assertEqual((row.reward, row.branch, row.last), (0.5, 0, True))
 
-    def test_a_rollout_without_a_reward_is_refused_or_left_out_and_never_a_zero(self) -> None:
+    def test_a_rollout_without_a_reward_is_refused_or_skipped_and_never_a_zero(self) -> None:
         pair = (make_rollout(reward=None, state="failed"), make_trajectory())
         with self.assertRaisesRegex(ValueError, r"rollout r-1 has no reward \(failed\); skip_unscored=True"):
             to_rows([pair])
         self.assertEqual(to_rows([pair], skip_unscored=True), [])
         self.assertEqual(to_rows([(make_rollout(reward=0.0), make_trajectory())])[0].reward, 0.0)
 
-    def test_a_rewritten_history_is_a_row_of_its_own(self) -> None:
+    def test_a_rewritten_history_is_a_separate_row(self) -> None:
         rows = to_rows([(make_rollout(), make_branched())])
         self.assertEqual([(row.branch, row.last, row.prompt_ids, row.response_ids, row.response_mask) for row in rows], [
             (0, False, [1, 2], [3, 4, 5, 6, 7], [1, 0, 0, 1, 1]),
@@ -79,7 +86,7 @@ class RowsTest(unittest.TestCase):
         ])
         self.assertEqual([row.reward for row in rows], [0.5, 0.5])
 
-    def test_what_nothing_was_sampled_in_is_refused_or_left_out(self) -> None:
+    def test_a_branch_in_which_nothing_was_sampled_is_refused_or_skipped(self) -> None:
         for segments in ((), (make_segment("prompt", [1]),), (make_segment("prompt", [1]), make_segment("sampled", [], turn=1))):
             pair = (make_rollout(), dataclasses.replace(make_trajectory(), segments=segments))
             with self.assertRaisesRegex(ValueError, "nothing was sampled; skip_empty=True"):
@@ -87,11 +94,38 @@ class RowsTest(unittest.TestCase):
             self.assertEqual(to_rows([pair], skip_empty=True), [])
 
     def test_a_trajectory_of_another_rollout_or_with_a_missing_logprob_is_refused(self) -> None:
-        with self.assertRaisesRegex(ValueError, "rollout r-1 was given with the trajectory of r-9"):
+        with self.assertRaisesRegex(ValueError, "rollout r-1 is paired with the trajectory of r-9"):
             to_rows([(make_rollout(), make_trajectory("r-9"))])
         short = dataclasses.replace(make_segment("sampled", [1, 2]), logprobs=array("f", [-0.5]))
         with self.assertRaisesRegex(WireError, "2 ids of kind sampled with 1 logprobs"):
             to_rows([(make_rollout(), dataclasses.replace(make_trajectory(), segments=(short,)))])
+
+
+class RowSourcesTest(unittest.TestCase):
+    def test_a_rollout_a_group_and_any_iterable_of_either_give_the_same_rows(self) -> None:
+        pairs = [(make_rollout(id=id, reward=reward), make_trajectory(id)) for id, reward in (("r-1", 0.5), ("r-2", 1.0))]
+        group = make_group(pairs)
+        rows = to_rows(pairs)
+        self.assertEqual(len(rows), 2)
+        sources: list[Any] = [group, [group], iter([group]), tuple(pairs), iter(pairs), [pairs[0], make_group(pairs[1:])]]
+        for source in sources:
+            self.assertEqual(to_rows(source), rows)
+        self.assertEqual(to_rows(pairs[0]), rows[:1])
+        self.assertEqual(to_rows([group, group]), rows + rows)
+        self.assertEqual(to_rows([]), [])
+
+    def test_a_group_that_was_read_without_trajectories_says_so(self) -> None:
+        group = dataclasses.replace(make_group([(make_rollout(), make_trajectory())]), trajectories=None)
+        with self.assertRaisesRegex(ValueError, "group g-1 has no trajectories; read it with groups.*trajectories=True"):
+            to_rows(group)
+
+    def test_a_rollout_without_its_trajectory_or_anything_else_is_refused_with_a_hint(self) -> None:
+        wrong: list[Any] = [make_rollout(), [make_rollout()], make_trajectory(), "r-1", ["r-1"], None, 5, [(make_rollout(),)], {"a": 1}]
+        for source in wrong:
+            with self.assertRaisesRegex(TypeError, r"to_rows expects \(rollout, trajectory\) pairs or groups, not "):
+                to_rows(source)
+        with self.assertRaisesRegex(TypeError, r"client.trajectory\('r-1'\)"):
+            to_rows(make_rollout())  # type: ignore[arg-type]
 
 
 class ExportTest(unittest.TestCase):
@@ -113,13 +147,13 @@ class ExportTest(unittest.TestCase):
         self.assertEqual(output["loss_masks"], [MASK, MASK])
         self.assertEqual(output["rollout_logprobs"], [LOGPROBS, LOGPROBS])
         self.assertEqual((output["rewards"], output["stop_reasons"]), ([0.5, 1.0], ["stop", "stop"]))
-        self.assertEqual(output["trajectory_ids"], [{"instance_id": "g-1", "repetition_id": place} for place in (0, 1)])
+        self.assertEqual(output["trajectory_ids"], [{"instance_id": "g-1", "repetition_id": index} for index in (0, 1)])
         self.assertEqual(output["trajectory_time_splits"], {"llm": [1.8, 1.8], "env": [0.15, 0.15]})
         self.assertNotIn("is_last_step", output)
         lengths = {len(value) for value in output.values() if isinstance(value, list)}
         self.assertEqual(lengths, {2})
 
-    def test_skyrl_with_branches_says_which_row_is_the_last_of_its_rollout(self) -> None:
+    def test_skyrl_marks_the_last_row_of_a_rollout_with_branches(self) -> None:
         output = to_skyrl(to_rows([(make_rollout(), make_branched())]))
         self.assertEqual(output["is_last_step"], [False, True])
         self.assertEqual([one["repetition_id"] for one in output["trajectory_ids"]], [0, 0])
@@ -157,7 +191,7 @@ class ExportTest(unittest.TestCase):
         self.assertEqual((items[2]["call_id"], items[2]["output"]), (items[1]["call_id"], "3"))
         self.assertEqual(json.loads(items[1]["arguments"]), {"command": 'ls "ä" ☃'})
 
-    def test_nemo_gym_begins_each_prompt_with_the_whole_turn_before(self) -> None:
+    def test_nemo_gym_begins_each_prompt_with_the_whole_previous_turn(self) -> None:
         for result in to_nemo_gym(to_rows([(make_rollout(), make_branched())])):
             before: list[int] = []
             for item in result["response"]["output"]:
@@ -182,7 +216,7 @@ class ExportTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "has no branch 1"):
             to_atif(make_rollout(), make_trajectory(), branch=1)
 
-    def test_json_lines_come_back_as_they_were_written(self) -> None:
+    def test_json_lines_are_read_as_they_were_written(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.jsonl"
             self.assertEqual(write_jsonl(path, make_rows()), 2)

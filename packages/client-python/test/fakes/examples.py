@@ -1,4 +1,4 @@
-"""The golden files, and rollouts made of them."""
+"""The golden files, and rollouts made from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fake service for tests: an HTTP server whose answers are a function of the request, which also may hang up or stream."""
+"""A fake service for tests: an HTTP server whose reply is a function of the request, and may be a stream or a closed connection."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 
 @dataclass(frozen=True)
-class Asked:
+class Received:
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: Any
-    #: The caller's address, which tells connections apart.
+    #: The caller's address, which identifies the connection.
     peer: Any
 
 
@@ -26,9 +26,9 @@ class Reply:
     body: Any = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    #: Sent as they come, in place of a body; the connection is closed after them.
+    #: Sent as they are produced instead of a body, after which the connection is closed.
     chunks: Optional[Iterable[bytes]] = None
-    #: Nothing is answered, and the connection is closed.
+    #: Close the connection without a reply.
     hang_up: bool = False
 
 
@@ -38,9 +38,9 @@ def refusal(code: str, status: int, **headers: str) -> Reply:
 
 
 class FakeService:
-    def __init__(self, answer: Callable[[Asked], Reply]) -> None:
-        self.answer = answer
-        self.asked: list[Asked] = []
+    def __init__(self, reply_to: Callable[[Received], Reply]) -> None:
+        self.reply_to = reply_to
+        self.received: list[Received] = []
         service = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -53,9 +53,9 @@ class FakeService:
                 parts = urlsplit(self.path)
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 value = json.loads(body) if body else None
-                asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), headers, value, self.client_address)
-                service.asked.append(asked)
-                self.reply(service.answer(asked))
+                request = Received(self.command, parts.path, dict(parse_qsl(parts.query)), headers, value, self.client_address)
+                service.received.append(request)
+                self.reply(service.reply_to(request))
 
             def reply(self, reply: Reply) -> None:
                 if reply.hang_up:
@@ -104,4 +104,4 @@ class Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, *_: Any) -> None:
-        """A caller that hung up is no error here."""
+        """Ignores callers that closed the connection, which tests do on purpose."""

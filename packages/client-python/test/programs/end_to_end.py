@@ -1,5 +1,5 @@
-"""Every call against a real service, from threads and from asyncio. Prints what it got as JSON, for the test that started the service
-to compare with what it knows."""
+"""Makes every call against a real service, from threads and from asyncio, and prints the results as JSON for the test that started
+the service to compare."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from millrace import AsyncClient, Client, MillraceError, Trajectory, trajectory_to_binary
+from millrace import AsyncClient, BatchRequest, Client, MillraceError, RolloutRequest, Trajectory, trajectory_to_binary
 from millrace.export import to_rows
 
 
-def math(id: str, group: str) -> dict[str, Any]:
+def math(id: str, group: str) -> RolloutRequest:
     return {"id": id, "scenario": "math", "group": group, "task": {"question": "1 + 1 = ?", "answer": "2"}, "metadata": {"of": group}}
 
 
-def shell(id: str, group: str) -> dict[str, Any]:
+def shell(id: str, group: str) -> RolloutRequest:
     return {"id": id, "scenario": "shell", "group": group, "task": {"instruction": "two turns", "check": "true"}}
 
 
@@ -35,13 +35,13 @@ def use_threads(client: Client) -> dict[str, Any]:
     assert [one.created for one in client.submit(submissions)] == [False] * len(ids), "the same ids change nothing"
     views = {view.id: view for view in client.results(ids, after=before)}
     assert sorted(views) == sorted(ids), "each once"
-    assert {view.id for view in client.results(ids)} == set(ids), "also those that ended before they were asked for"
+    assert {view.id for view in client.results(ids)} == set(ids), "including those that finished before the call"
     with ThreadPoolExecutor(8) as pool:
         waited = list(pool.map(client.wait, ids))
         binary = list(pool.map(client.trajectory, ids))
         as_json = list(pool.map(lambda id: client.trajectory(id, form="json"), ids))
     assert waited == [views[id] for id in ids]
-    assert binary == as_json, "both forms have the same numbers"
+    assert binary == as_json, "both forms carry the same numbers"
     assert [view.id for view in client.list(group="threads")] == ids, "in the order of submission"
     for row in to_rows(zip(waited, binary)):
         tokens = row.rollout.result.tokens if row.rollout.result else None
@@ -61,21 +61,22 @@ def cancel_running(client: Client) -> str:
 
 
 def use_batches(client: Client) -> dict[str, Any]:
-    """Four tasks of two siblings each; three groups are wanted, by a consumer that dies with the second in its hands."""
+    """Four tasks of two siblings each, for three groups. The consumer stops while it handles the second, and starts again."""
     tasks = [{"question": "1 + 1 = ?", "answer": "2"}] * 4
-    batch = {"id": "b-1", "scenario": "math", "group_size": 2, "target": 3, "informative": {"rule": "any"}, "closed": False}
+    batch: BatchRequest = {"id": "b-1", "scenario": "math", "group_size": 2, "target": 3}
+    batch.update({"informative": {"rule": "any"}, "closed": False})
     assert client.batches.create(batch) == client.batches.create(batch), "the same id changes nothing"
     assert client.batches.append_tasks("b-1", tasks, closed=True).tasks.closed
     for group in client.batches.groups("b-1", consumer="trainer"):
         if group.seq == 2:
             break
     groups = list(client.batches.groups("b-1", consumer="trainer"))
-    assert [one.seq for one in groups] == [2, 3], "from the last acknowledged on, each once"
+    assert [one.seq for one in groups] == [2, 3], "it continues after the last ack, each group once"
     assert [one.id for one in client.batches.groups("b-1", trajectories=False)][1:] == [one.id for one in groups]
     for group in groups:
         assert group.trajectories is not None and len(group.trajectories) == 2
         for rollout, trajectory in zip(group.rollouts, group.trajectories):
-            assert trajectory == client.trajectory(rollout.id), "the page has what the rollout's own route has"
+            assert trajectory == client.trajectory(rollout.id), "the page carries what the rollout's own route returns"
     assert client.batches.wait("b-1").state == "met"
     assert [one.id for one in client.batches.list(state="met")] == ["b-1"]
     return {"rewards": [list(one.rewards) for one in groups]}
@@ -115,8 +116,8 @@ def main() -> None:
         cancelled = cancel_running(client)
         drained = client.backends.drain("fake").state
         client.backends.leave("fake")
-        told = {"rollouts": rollouts, "batches": batches, "policy": policy, "cancelled": cancelled, "drained": drained}
-        print(json.dumps({**told, "left": len(client.backends.list())}))
+        report = {"rollouts": rollouts, "batches": batches, "policy": policy, "cancelled": cancelled, "drained": drained}
+        print(json.dumps({**report, "left": len(client.backends.list())}))
 
 
 if __name__ == "__main__":

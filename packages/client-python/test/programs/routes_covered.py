@@ -41,7 +41,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "getPolicy": lambda client: client.policy.get(),
     "pausePolicy": lambda client: client.policy.pause(),
     "resumePolicy": lambda client: client.policy.resume(),
-    "createBatch": lambda client: client.batches.create({}),
+    "createBatch": lambda client: client.batches.create({"scenario": "math", "group_size": 2, "target": 1}),
     "listBatches": lambda client: next(client.batches.list()),
     "getBatch": lambda client: client.batches.get("an-id"),
     "appendTasks": lambda client: client.batches.append_tasks("an-id", []),

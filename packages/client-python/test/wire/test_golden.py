@@ -1,4 +1,4 @@
-"""The golden files of the protocol: read and written again they are the same, so this client has every field that the service sends."""
+"""The golden files of the protocol: they round-trip unchanged, so this client has every field that the service sends."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ TRAJECTORIES = ("trajectory", "branched-trajectory")
 
 
 class GoldenTest(unittest.TestCase):
-    def test_every_golden_file_is_read_and_written_without_loss(self) -> None:
+    def test_every_golden_file_round_trips(self) -> None:
         for name, kind in KINDS.items():
             with self.subTest(name):
                 golden = read_golden(name)
                 self.assertEqual(to_wire(from_wire(kind, golden)), golden)
 
-    def test_no_golden_file_is_left_unread(self) -> None:
+    def test_every_golden_file_has_a_test(self) -> None:
         trajectories = {f"{name}.{form}" for name in TRAJECTORIES for form in ("json", "mrt")}
         others = {"error.json", "group-page.json", "group-page.mrg"} | trajectories
         self.assertEqual({path.name for path in GOLDEN.iterdir()}, set(KINDS) | others)
@@ -66,28 +66,28 @@ class GoldenTest(unittest.TestCase):
         self.assertEqual(seen, ("too-busy", "the queue is full", "service", True, 429, {"retry_after_ms": 1000}))
         self.assertEqual(str(error), "too-busy: the queue is full")
 
-    def test_an_error_crosses_processes(self) -> None:
+    def test_an_error_can_be_pickled(self) -> None:
         error = MillraceError("not-found", "no such rollout", blame="caller", status=404, details={"id": "r"})
         self.assertEqual(vars(pickle.loads(pickle.dumps(error))), vars(error))
 
-    def test_a_field_from_a_newer_service_is_passed_over(self) -> None:
+    def test_a_field_of_a_newer_service_is_ignored(self) -> None:
         golden = read_golden("rollout.json")
         newer = {**copy.deepcopy(golden), "mood": "good"}
         newer["result"]["tokens"]["dreamt"] = 3
         self.assertEqual(to_wire(from_wire(RolloutView, newer)), golden)
 
-    def test_a_number_is_a_float_however_json_writes_it(self) -> None:
+    def test_a_reward_is_a_float_even_if_json_writes_an_integer(self) -> None:
         view = from_wire(RolloutView, {**read_golden("rollout.json"), "reward": 1})
         self.assertIs(type(view.reward), float)
 
-    def test_what_is_missing_or_of_another_kind_is_named(self) -> None:
+    def test_a_missing_or_wrongly_typed_field_is_named(self) -> None:
         golden = read_golden("rollout.json")
         del golden["result"]["tokens"]["sampled"]
         with self.assertRaisesRegex(WireError, r"RolloutView\.result\.tokens\.sampled is missing"):
             from_wire(RolloutView, golden)
-        with self.assertRaisesRegex(WireError, r"RolloutView\.attempt: int was expected, not 'two'"):
+        with self.assertRaisesRegex(WireError, r"RolloutView\.attempt: expected int, not 'two'"):
             from_wire(RolloutView, {**read_golden("rollout.json"), "attempt": "two"})
-        with self.assertRaisesRegex(WireError, r"RolloutView\.failures\[0\]: an object was expected"):
+        with self.assertRaisesRegex(WireError, r"RolloutView\.failures\[0\]: expected an object"):
             from_wire(RolloutView, {**read_golden("rollout.json"), "failures": [1]})
         nonsense: list[Any] = [None, [], "r-1", True]
         for wrong in nonsense:
@@ -96,7 +96,7 @@ class GoldenTest(unittest.TestCase):
 
 
 class GroupPageTest(unittest.TestCase):
-    def test_both_forms_of_the_golden_page_of_groups_are_the_same(self) -> None:
+    def test_both_forms_of_the_golden_page_of_groups_are_equal(self) -> None:
         golden = read_golden("group-page.json")
         page = group_page_from_json(golden)
         self.assertEqual(group_page_to_json(page), golden)
@@ -104,7 +104,7 @@ class GroupPageTest(unittest.TestCase):
 
 
 class TrajectoryTest(unittest.TestCase):
-    def test_both_forms_of_the_golden_trajectories_are_the_same_and_come_back_bit_for_bit(self) -> None:
+    def test_both_forms_of_the_golden_trajectories_are_equal_and_round_trip_bit_for_bit(self) -> None:
         for name in TRAJECTORIES:
             with self.subTest(name):
                 data = (GOLDEN / f"{name}.mrt").read_bytes()
@@ -113,7 +113,7 @@ class TrajectoryTest(unittest.TestCase):
                 self.assertEqual(trajectory_to_json(trajectory), read_golden(f"{name}.json"))
                 self.assertEqual(trajectory_to_binary(trajectory), data)
 
-    def test_routed_experts_are_arrays_as_wide_as_they_came(self) -> None:
+    def test_routed_experts_keep_their_width(self) -> None:
         segments = trajectory_from_json(read_golden("branched-trajectory.json")).segments
         narrow, wide = segments[-2].routed_experts, segments[-1].routed_experts
         assert narrow is not None and wide is not None
@@ -125,7 +125,7 @@ class TrajectoryTest(unittest.TestCase):
         self.assertEqual(sampled.token_ids, array("i", [1, 2147483647]))
         self.assertEqual(sampled.logprobs, array("f", [-0.1, -1.5]))
 
-    def test_logprobs_that_are_not_finite_pass_through_the_binary_form(self) -> None:
+    def test_logprobs_that_are_not_finite_survive_the_binary_form(self) -> None:
         trajectory = make_trajectory()
         odd = dataclasses.replace(trajectory.segments[1], logprobs=array("f", [float("nan"), float("-inf")]))
         data = trajectory_to_binary(dataclasses.replace(trajectory, segments=(odd,)))

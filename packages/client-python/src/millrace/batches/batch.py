@@ -1,18 +1,23 @@
-"""Batches: a stream of tasks, each sampled by a group of siblings, until enough groups are informative for one training step."""
+"""A batch and its groups as the service reports them: tasks sampled by groups of siblings until enough groups are informative."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Mapping, Optional
+from typing import Any, Literal, Mapping, Optional
 
 from ..rollouts.rollout import PolicySpan, RolloutView
 from ..trajectories.trajectory import Trajectory, trajectory_from_json, trajectory_to_json
 from ..wire.codec import WireError, from_wire, to_wire
 
+#: `met`: the target was delivered. `short`: the tasks or `max_groups` ran out first.
+BatchState = Literal["open", "met", "short", "cancelled"]
+
 
 @dataclass(frozen=True)
 class Waste:
+    """What was sampled and will not be delivered."""
+
     rollouts: int
     tokens: int
     seconds: float
@@ -27,15 +32,16 @@ class TaskCounts:
 
 @dataclass(frozen=True)
 class BatchView:
-    """`state` is open, met, short or cancelled."""
+    """A batch: its state, how many groups are in which state, and what was wasted."""
 
     id: str
     series: Optional[str]
-    state: str
+    state: BatchState
     scenario: str
     group_size: int
     target: int
     groups: Mapping[str, int]
+    #: Groups taken over from an earlier batch of the series.
     carried: int
     tasks: TaskCounts
     informative_share: Optional[float]
@@ -71,9 +77,9 @@ class GroupHead:
 
 @dataclass(frozen=True)
 class GroupView(GroupHead):
-    """A delivered group: exactly the siblings that count, each with its reward. `seq` is its place in the stream of its batch."""
+    """A delivered group: exactly the siblings that count, each with its reward. `seq` numbers the groups of a batch from 1."""
 
-    #: In the order of `rollouts`, where they were asked for.
+    #: In the order of `rollouts`; None if the group was read with `trajectories=False`.
     trajectories: Optional[tuple[Trajectory, ...]] = None
 
 
@@ -81,7 +87,7 @@ class GroupView(GroupHead):
 class GroupPage:
     groups: tuple[GroupView, ...]
     next: int
-    state: str
+    state: BatchState
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,7 @@ class AckReply:
 class _PageHead:
     groups: tuple[Any, ...]
     next: int
-    state: str
+    state: BatchState
 
 
 def group_page_from_json(value: Any) -> GroupPage:

@@ -1,5 +1,5 @@
-"""The compact form of a page of groups: "MRG1", the length of a JSON head, the head `{ page, trajectories }` with the byte length of
-each trajectory, then these, each in its binary form; head and trajectories are padded to multiples of four."""
+"""The binary form of a page of groups: "MRG1", the length of a JSON head, the head `{ page, trajectories }` with the byte length of
+each trajectory, then the trajectories in their binary form. Head and trajectories are padded to multiples of four bytes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class _Head:
 
 
 def group_page_from_binary(data: bytes) -> GroupPage:
-    """Raises a WireError that says what was seen where the bytes are not a whole page."""
+    """Raises a WireError with what was found if the bytes are not a whole page."""
     if len(data) < 8 or data[:4] != _MAGIC:
-        raise WireError("not a page of groups: the first bytes are not MRG1")
+        raise WireError("not a page of groups: it does not begin with MRG1")
     length = struct.unpack_from("<I", data, 4)[0]
     try:
         head = from_wire(_Head, json.loads(data[8 : 8 + length]), "GroupPage")
@@ -48,7 +48,7 @@ def group_page_from_binary(data: bytes) -> GroupPage:
             at += _padded(size)
         groups.append(dataclasses.replace(group, trajectories=tuple(read)))
     if at != len(data):
-        raise WireError(f"page of groups cut short: {len(data)} bytes, {at} announced")
+        raise WireError(f"truncated page of groups: {len(data)} bytes, expected {at}")
     return GroupPage(tuple(groups), page.next, page.state)
 
 

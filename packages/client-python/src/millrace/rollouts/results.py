@@ -1,5 +1,5 @@
-"""Rollouts as they end, many at once over one connection: the event log says which ended, and each is read once. What the log
-cannot tell (it ended before, or while the log was away) is found by asking for it."""
+"""Rollouts as they finish, any number over one connection. The event log says which rollouts finished, and each is read once.
+Rollouts that finished before the log was opened, or during a break of it, are found by reading them directly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..stop import Stop, joined
 from ..wire.transport import Transport
 from .rollout import RolloutView
 
-_READS_AT_ONCE = 16
+_CONCURRENT_READS = 16
 
 Get = Callable[[str, Stop], RolloutView]
 
@@ -21,13 +21,13 @@ Get = Callable[[str, Stop], RolloutView]
 def follow_results(
     transport: Transport, get: Get, ids: Sequence[str], *, after: int, check_first: bool, stop: Optional[Stop]
 ) -> Iterator[RolloutView]:
-    """Each of `ids` once, in the order of ending; ends when all have. `after` is an event id from before any of them could have
-    ended, or from before they are asked for by `check_first`."""
+    """Yields each of `ids` once, in the order in which they finish. `after` is an event id from before any of them could have
+    finished; if there is none, `check_first` reads each of them once at the start."""
     pending = set(ids)
-    # Never longer than there are ids and breaks of the log, so it needs no bound.
+    # Bounded by the number of ids and breaks of the log, so it needs no limit.
     reads: SimpleQueue[Union[Future[RolloutView], BaseException]] = SimpleQueue()
     with joined(stop) as inner:
-        pool = ThreadPoolExecutor(_READS_AT_ONCE, thread_name_prefix="millrace-results")
+        pool = ThreadPoolExecutor(_CONCURRENT_READS, thread_name_prefix="millrace-results")
 
         def read(some: Sequence[str]) -> None:
             for one in some:

@@ -1,17 +1,29 @@
-"""A rollout as the service tells it: its state and, once it has ended, its result. `reward` is a number only if a verifier gave one."""
+"""A rollout as the service reports it: its state and, once it has finished, its result. `reward` is a number only if a verifier
+measured one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Mapping, Optional
+from typing import Any, Literal, Mapping, Optional
+
+RolloutState = Literal["queued", "init", "ready", "run", "evaluate", "done", "failed", "cancelled"]
+Stage = Literal["init", "run", "evaluate"]
+StopReason = Literal[
+    "completed", "tool_stopped", "max_turns", "max_tokens", "context_overflow", "parse_error", "rollout_timeout"
+]
+Blame = Literal["caller", "policy", "task", "sandbox", "backend", "verifier", "service"]
+#: `cancelled`: it is over now. `asked`: a worker is running it and will stop it. `ended`: it had finished before.
+CancelOutcome = Literal["cancelled", "asked", "ended"]
 
 TERMINAL_STATES = ("done", "failed", "cancelled")
 
 
 @dataclass(frozen=True)
 class Accepted:
+    """A submitted rollout. `created` is False if the service already had a rollout with this id."""
+
     id: str
-    state: str
+    state: RolloutState
     created: bool
 
 
@@ -23,16 +35,18 @@ class SubmitReply:
 @dataclass(frozen=True)
 class CancelReply:
     id: str
-    cancel: str
+    cancel: CancelOutcome
 
 
 @dataclass(frozen=True)
 class Failure:
+    """Why an attempt failed, and what is to blame."""
+
     code: str
     message: str
-    blame: str
+    blame: Blame
     retryable: bool
-    stage: Optional[str]
+    stage: Optional[Stage]
     attempt: int
 
 
@@ -57,7 +71,7 @@ class TokenCounts:
 
 @dataclass(frozen=True)
 class PolicySpan:
-    """The first and the last policy version that sampled."""
+    """The lowest and the highest policy version that sampled."""
 
     first: int
     last: int
@@ -66,8 +80,9 @@ class PolicySpan:
 @dataclass(frozen=True)
 class RolloutResult:
     reward: Optional[float]
+    #: What the verifier reported in addition to the reward.
     score: Mapping[str, Any]
-    stop_reason: Optional[str]
+    stop_reason: Optional[StopReason]
     turns: int
     tokens: TokenCounts
     malformed_calls: int
@@ -81,14 +96,18 @@ class RolloutView:
     id: str
     scenario: str
     group: Optional[str]
-    state: str
+    state: RolloutState
+    #: How many times a worker has started it.
     attempt: int
+    #: How many times a retryable failure sent it back to the queue.
     retries: int
+    #: How many times its worker died.
     losses: int
     worker: Optional[str]
     reward: Optional[float]
     result: Optional[RolloutResult]
     failure: Optional[Failure]
+    #: Failures of earlier attempts.
     failures: tuple[Failure, ...]
     created_at: str
     ended_at: Optional[str]

@@ -1,4 +1,4 @@
-"""The event log as an iterator without an end: it resumes after a break where it stopped, and gives no event twice."""
+"""The event log as an endless iterator. After a break it resumes where it stopped, and it yields no event twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAUSE_S = 0.2
 
 
 def read_events(transport: Transport, after: int, stop: Optional[Stop], on_resume: Callable[[], None]) -> Iterator[Event]:
-    """`on_resume` is called when a stream has been opened again after a break."""
+    """`on_resume` is called when the stream has been reopened after a break."""
     away_since: Optional[float] = None
     pauses = Stop() if stop is None else stop
     while True:
@@ -47,7 +47,7 @@ def _open(transport: Transport, after: int, stop: Optional[Stop]) -> Generator[b
 
 
 def _parse(data: Optional[str]) -> Optional[Event]:
-    """None for what this client does not know, from a newer service."""
+    """None for an event of a newer service that this client cannot read."""
     if data is None:
         return None
     try:
@@ -57,8 +57,8 @@ def _parse(data: Optional[str]) -> Optional[Event]:
 
 
 def read_frames(lines: Iterable[bytes]) -> Iterator[Optional[str]]:
-    """The data of each frame, and None for one without, such as a comment that keeps the connection open. A frame is given out
-    only when its closing blank line has come, so a stream that breaks in the middle of one gives nothing of it."""
+    """Yields the data of each frame, and None for a frame without data, such as a keep-alive comment. A frame is complete at its
+    closing blank line; a stream that breaks inside a frame yields nothing of it."""
     data: list[str] = []
     begun = False
     for line in lines:

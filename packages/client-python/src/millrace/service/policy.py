@@ -1,21 +1,25 @@
-"""The policy's weights: sampling is paused while the trainer changes them, and resumed under the version that it names."""
+"""Policy calls: pause sampling, load new weights into the backends, resume under their version."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Literal, Optional
 
 from ..stop import Stop
 from ..wire.transport import POLL_S, Call, Transport
 
+PolicyState = Literal["running", "pausing", "paused"]
+#: `wait` finishes calls to backends that are in progress. `abort` cuts them; they continue from their partial tokens on resume.
+PauseMode = Literal["wait", "abort"]
+
 
 @dataclass(frozen=True)
 class PolicyView:
-    """`state` is running, pausing or paused; `generating` counts the calls to backends that are under way."""
-
-    state: str
-    mode: Optional[str]
+    state: PolicyState
+    #: Of the pause; None while running.
+    mode: Optional[PauseMode]
     policy_version: int
+    #: Calls to backends in progress.
     generating: int
     since: str
 
@@ -27,9 +31,8 @@ class Policy:
     def get(self, *, stop: Optional[Stop] = None) -> PolicyView:
         return self._transport.json(Call("GET", "/v1/policy", stop=stop), PolicyView)
 
-    def pause(self, mode: str = "wait", *, settle: bool = True, stop: Optional[Stop] = None) -> PolicyView:
-        """Comes back once nothing is sampled any more, so that the weights may be changed; with `settle=False` at once. Mode
-        `wait` lets calls to backends end, `abort` cuts them; they go on from their partial tokens after the pause."""
+    def pause(self, mode: PauseMode = "wait", *, settle: bool = True, stop: Optional[Stop] = None) -> PolicyView:
+        """Returns when nothing is being sampled, so that you can change the weights; with `settle=False`, at once."""
         wait_s = POLL_S if settle else 0
         call = Call("POST", "/v1/policy/pause", {"wait": wait_s}, {"mode": mode}, wait_s=wait_s, stop=stop)
         while True:
@@ -40,7 +43,8 @@ class Policy:
     def resume(
         self, policy_version: Optional[int] = None, *, caches_flushed: bool = True, stop: Optional[Stop] = None
     ) -> PolicyView:
-        """From now on the backends serve `policy_version`; absent: the weights that they served before."""
+        """All backends now serve `policy_version`, which must not be lower than the current one; by default it stays the same.
+        `caches_flushed` says whether the backends lost their prefix caches, so that rollouts may move to another backend."""
         body: dict[str, Any] = {"caches_flushed": caches_flushed}
         if policy_version is not None:
             body["policy_version"] = policy_version

@@ -1,9 +1,14 @@
-"""The service around the rollouts: backends, workers, its status, and the events of its log."""
+"""What the service reports about itself: backends, workers, its status, and the events of its log."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Mapping, Optional
+from typing import Any, Literal, Mapping, Optional
+
+#: vllm: /inference/v1/generate, otherwise /v1/completions. vllm-completions: /v1/completions. sglang: /generate. llamacpp: /completion.
+Dialect = Literal["vllm", "vllm-completions", "sglang", "llamacpp"]
+#: `processed` logprobs are those of the sampling distribution; `raw` ones are from before temperature and penalties.
+LogprobsMode = Literal["raw", "processed", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -16,15 +21,19 @@ class BackendError:
 class BackendView:
     id: str
     url: str
-    dialect: str
+    dialect: Dialect
     model: Optional[str]
     policy_version: int
-    logprobs_mode: str
-    state: str
-    health: str
+    logprobs_mode: LogprobsMode
+    state: Literal["up", "draining"]
+    #: Nothing is placed on a broken backend until it passes a health check.
+    health: Literal["ok", "broken"]
     last_error: Optional[BackendError]
+    #: Rollouts running on it, over all workers.
     in_flight: int
+    #: Requests of those rollouts that it is serving or has queued.
     calls: int
+    #: Context tokens of those rollouts, as last reported.
     tokens: int
 
 
@@ -86,7 +95,7 @@ class ServiceStatus:
 
 @dataclass(frozen=True)
 class Event:
-    """`kind` may be one that this client does not know; which data comes with it is the protocol's."""
+    """`kind` may be unknown to this client. The protocol defines which data comes with each kind."""
 
     id: int
     at: str

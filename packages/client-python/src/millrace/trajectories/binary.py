@@ -1,6 +1,5 @@
-"""The compact form of a trajectory: a JSON head with everything but the numbers, then all ids as int32, then all logprobs as
-float32, then all routed experts as bytes or pairs of them, little-endian. Writing and reading it is exact, bit for bit, and
-the same bytes as in TypeScript."""
+"""The binary form of a trajectory: a JSON head with everything except the numbers, then all ids as int32, all logprobs as float32,
+and all routed experts as uint8 or uint16, little-endian. It round-trips bit for bit, and TypeScript writes the same bytes."""
 
 from __future__ import annotations
 
@@ -19,9 +18,9 @@ _MAGIC = b"MRT1"
 
 
 def trajectory_from_binary(data: bytes) -> Trajectory:
-    """Raises a WireError that says what was seen where the bytes are not a whole trajectory."""
+    """Raises a WireError with what was found if the bytes are not a whole trajectory."""
     if len(data) < 8 or data[:4] != _MAGIC:
-        raise WireError("not a trajectory: the first bytes are not MRT1")
+        raise WireError("not a trajectory: it does not begin with MRT1")
     length = struct.unpack_from("<I", data, 4)[0]
     head, entries = _read_head(data[8 : 8 + length])
     numbers = memoryview(data)[_padded(8 + length) :]
@@ -30,7 +29,7 @@ def trajectory_from_binary(data: bytes) -> Trajectory:
     expert_sizes = [_expert_bytes(entry, index) for index, entry in enumerate(entries)]
     wanted = 4 * (sum(id_counts) + sum(logprob_counts)) + sum(expert_sizes)
     if len(numbers) != wanted:
-        raise WireError(f"trajectory cut short: {len(numbers)} bytes of numbers, {wanted} announced")
+        raise WireError(f"truncated trajectory: {len(numbers)} bytes of numbers, expected {wanted}")
     segments = []
     id_at, logprob_at, expert_at = 0, 4 * sum(id_counts), wanted - sum(expert_sizes)
     for index, entry in enumerate(entries):
@@ -78,7 +77,7 @@ def _read_head(data: bytes) -> tuple[TrajectoryHead, list[Any]]:
 def _count(entry: Any, name: str, index: int) -> int:
     value = entry.get(name) if isinstance(entry, dict) else None
     if not isinstance(value, int) or value < 0:
-        raise WireError(f"Trajectory.segments[{index}].{name}: a count was expected, not {value!r}")
+        raise WireError(f"Trajectory.segments[{index}].{name}: expected a count, not {value!r}")
     return value
 
 
@@ -89,7 +88,7 @@ def _expert_bytes(entry: Any, index: int) -> int:
     try:
         return int(experts["width"]) * int(experts["count"])
     except (KeyError, TypeError, ValueError) as error:
-        raise WireError(f"Trajectory.segments[{index}].experts: from, shape, width and count were expected") from error
+        raise WireError(f"Trajectory.segments[{index}].experts: expected from, shape, width and count") from error
 
 
 def _padded(length: int) -> int:

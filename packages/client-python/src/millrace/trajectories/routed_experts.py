@@ -1,4 +1,4 @@
-"""Which experts a mixture's tokens were routed to: a row for each token of the branch, counted by `first`, as bytes or pairs of them."""
+"""Which experts the tokens of a mixture-of-experts model were routed to: one row for each token, one or two bytes for each id."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _CODES = {"uint8": "B", "uint16": "H"}
 
 @dataclass(frozen=True)
 class RoutedExperts:
-    #: The token of the branch that the first row belongs to.
+    #: The index in the branch of the token that the first row belongs to.
     first: int
-    #: Of one row: layers and experts, or their product where the server does not say.
+    #: The shape of one row: layers and experts, or their product if the server does not say.
     shape: tuple[int, ...]
-    #: `array('B')` or `array('H')`: row after row.
+    #: `array('B')` or `array('H')`, row after row.
     ids: array[int]
 
 
@@ -28,7 +28,7 @@ def experts_from_json(value: Any, where: str) -> RoutedExperts:
         data = base64.b64decode(value["data"], validate=True)
         return RoutedExperts(int(value["from"]), tuple(value["shape"]), read_experts(_CODES[value["dtype"]], data))
     except (KeyError, TypeError, ValueError) as error:
-        raise WireError(f"{where}: from, shape, dtype and data were expected: {error!r}") from error
+        raise WireError(f"{where}: expected from, shape, dtype and data: {error!r}") from error
 
 
 def experts_to_json(experts: RoutedExperts) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""A trajectory: an ordered list of segments whose token ids, joined, are exactly what the model saw and sampled.
-Ids and logprobs are `array('i')` and `array('f')`, or numpy arrays of the same width where those were asked for."""
+"""A trajectory: an ordered list of segments whose token ids, concatenated, are exactly what the model saw and sampled.
+Ids and logprobs are `array('i')` and `array('f')`, or numpy arrays of the same width on request."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import dataclasses
 import importlib
 from array import array
 from dataclasses import dataclass
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Literal, Mapping, Optional, Sequence
 
 from ..rollouts.rollout import PolicySpan
 from ..wire.codec import WireError, from_wire, to_wire
 from .routed_experts import RoutedExperts, experts_from_json, experts_to_json
+
+#: Only `sampled` segments are trainable.
+SegmentKind = Literal["prompt", "sampled", "observation", "inserted"]
 
 
 @dataclass(frozen=True)
@@ -39,9 +42,9 @@ class ToolSpec:
 
 @dataclass(frozen=True)
 class SegmentHead:
-    """Everything about a segment but its numbers. `kind` is prompt, sampled, observation or inserted; only sampled is trainable."""
+    """Everything about a segment except its numbers."""
 
-    kind: str
+    kind: SegmentKind
     turn: int
     text: str
     messages: tuple[Message, ...]
@@ -49,7 +52,7 @@ class SegmentHead:
     backend: Optional[str] = None
     policy_versions: Optional[PolicySpan] = None
     retries: Optional[int] = None
-    #: A rewritten history begins a new branch with a prompt segment of its own.
+    #: A rewritten history starts a new branch, which has its own prompt segment.
     branch: int = 0
 
 
@@ -57,13 +60,13 @@ class SegmentHead:
 class Segment:
     head: SegmentHead
     token_ids: Sequence[int]
-    #: One for each id of a sampled segment; empty for the others.
+    #: One for each id of a sampled segment; empty for other kinds.
     logprobs: Sequence[float]
-    #: With a sampled segment, where they were asked for.
+    #: Of a sampled segment, if `sampling.routed_experts` was set.
     routed_experts: Optional[RoutedExperts] = None
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> SegmentKind:
         return self.head.kind
 
     @property
@@ -88,7 +91,7 @@ class Trajectory:
     segments: tuple[Segment, ...]
 
     def to_numpy(self) -> Trajectory:
-        """The same numbers as int32 and float32 arrays, without a copy where the memory allows it."""
+        """The same numbers as int32 and float32 arrays, without copying where possible. Needs numpy: `pip install millrace[numpy]`."""
         numpy: Any = importlib.import_module("numpy")
 
         def convert(one: Segment) -> Segment:
@@ -121,7 +124,7 @@ def _read_segment(value: Any, where: str) -> Segment:
     try:
         numbers = (array("i", value["token_ids"]), array("f", value["logprobs"]))
     except (KeyError, TypeError, OverflowError) as error:
-        # JSON has no word for a logprob that is not finite; the binary form has.
+        # JSON cannot express a logprob that is not finite; the binary form can.
         raise WireError(f"{where}: token_ids or logprobs are not numbers: {error!r}") from error
     experts = value.get("routed_experts")
     segment = Segment(head, *numbers, None if experts is None else experts_from_json(experts, f"{where}.routed_experts"))

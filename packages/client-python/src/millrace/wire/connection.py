@@ -1,4 +1,4 @@
-"""HTTP connections to one address, kept alive and shared by any number of threads: each call has one for itself while it lasts."""
+"""Kept-alive HTTP connections to one address, shared by any number of threads. Each call has a connection to itself."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import os
 import threading
 import time
 from typing import Callable, Mapping, Optional
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from ..error import caller_error
 from ..stop import Stop, shut
 
-# Shorter than the service keeps an idle connection, so that it is seldom closed under a request.
+# Shorter than the service's own idle timeout, so that the service rarely closes a connection during a request.
 _KEEP_SECONDS = 4.0
 
 
 class Exchange:
-    """One request and its answer. Closed by whoever has read the answer, after which the connection serves others."""
+    """One request and its response. Reading or closing it releases the connection for other calls."""
 
     def __init__(self, response: http.client.HTTPResponse, end: Callable[[bool], None]) -> None:
         self.response = response
@@ -39,8 +39,8 @@ class Exchange:
 class Connections:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or parts.hostname is None:
-            raise caller_error(f"not an http address: {url}")
+        if parts.scheme not in ("http", "https") or parts.hostname is None or not _has_valid_port(parts):
+            raise caller_error(f"not an http address: {url!r}; it looks like http://127.0.0.1:8007")
         self._secure = parts.scheme == "https"
         self._host, self._port = parts.hostname, parts.port
         self.prefix = parts.path.rstrip("/")
@@ -49,10 +49,10 @@ class Connections:
         self._process = os.getpid()
 
     def open(self, request: Request, stop: Stop) -> Exchange:
-        """Sends a request and waits for the head of the answer. What breaks is raised as it comes, with the connection closed."""
+        """Sends a request and waits for the response headers. Errors are raised unchanged, with the connection closed."""
         connection = self._take(request.timeout)
         response: Optional[http.client.HTTPResponse] = None
-        # Held here, because the connection lets go of its socket when the answer is to end with it.
+        # Kept here because the connection drops its socket when the response ends with the connection.
         sockets = [connection.sock]
         forget = stop.on_stop(lambda: shut(sockets[0]))
 
@@ -69,7 +69,7 @@ class Connections:
             if connection.sock is None:
                 connection.connect()
                 sockets[0] = connection.sock
-                stop.check()  # A stop while it connected found no socket to shut.
+                stop.check()  # A stop during connect() found no socket to shut down.
             connection.sock.settimeout(request.timeout)
             connection.request(request.method, self.prefix + request.target, request.body, dict(request.headers))
             response = connection.getresponse()
@@ -86,7 +86,7 @@ class Connections:
 
     def _take(self, timeout: float) -> http.client.HTTPConnection:
         with self._lock:
-            if self._process != os.getpid():  # After a fork, these belong to the parent.
+            if self._process != os.getpid():  # After a fork, these connections belong to the parent.
                 self._idle, self._process = [], os.getpid()
             while self._idle:
                 since, connection = self._idle.pop()
@@ -99,6 +99,13 @@ class Connections:
     def _give_back(self, connection: http.client.HTTPConnection) -> None:
         with self._lock:
             self._idle.append((time.monotonic(), connection))
+
+
+def _has_valid_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port is None or parts.port > 0
+    except ValueError:
+        return False
 
 
 class Request:

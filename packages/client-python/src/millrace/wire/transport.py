@@ -1,5 +1,5 @@
-"""Requests to one Millrace service. What the service refuses is raised as its own MillraceError; a service that is away is tried
-again until `timeout_s` seconds have passed without an answer. Every call of the API may be repeated."""
+"""Requests to one Millrace service. A refusal is raised as the service's own MillraceError. A service that is down or restarting is
+retried until `timeout_s` seconds have passed without a reply. Every call of the API is safe to repeat."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Generator, Mapping, Optional, Type, TypeVar, Union
 from urllib.parse import quote, urlencode
 
-from ..error import MillraceError, error_from_body
+from ..error import MillraceError, ServiceUnreachable, error_from_body
 from ..stop import Stop, joined
 from .codec import WireError, from_wire
 from .connection import Connections, Exchange, Request
@@ -19,7 +19,7 @@ from .connection import Connections, Exchange, Request
 T = TypeVar("T")
 Query = Mapping[str, Union[str, int, float, bool, None]]
 
-#: How long a long poll asks the service to wait.
+#: How many seconds a long poll asks the service to wait.
 POLL_S = 25
 
 _FIRST_PAUSE_S = 0.05
@@ -36,15 +36,15 @@ class Call:
     query: Query = field(default_factory=dict)
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    #: How long the service may rightly keep the answer back, as in a long poll.
+    #: How long the service may hold the reply, as in a long poll.
     wait_s: float = 0.0
-    #: Whether a 429 is raised as `too-busy` with `details["retry_after_s"]`, instead of being waited out.
+    #: Raise a 429 as `too-busy` with `details["retry_after_s"]` instead of waiting and retrying.
     raise_busy: bool = False
     stop: Optional[Stop] = None
 
 
 def to_path(pattern: str, **places: str) -> str:
-    """Fills the `{name}` places of a route's path."""
+    """Fills the `{name}` placeholders of a route's path."""
     for name, value in places.items():
         pattern = pattern.replace(f"{{{name}}}", quote(value, safe=""))
     return pattern
@@ -57,10 +57,10 @@ class Transport:
         self._key = key
         self._connections = Connections(self.url)
         self._closed = Stop()
-        self._answered = False
+        self._replied = False
 
     def close(self) -> None:
-        """Calls that still run raise `cancelled`."""
+        """Calls still in progress raise `cancelled`."""
         self._closed.stop()
         self._connections.close()
 
@@ -68,16 +68,16 @@ class Transport:
         return self.read(call, lambda data: from_wire(kind, json.loads(data)))
 
     def read(self, call: Call, decode: Callable[[bytes], T]) -> T:
-        """The answer as `decode` makes it of the bytes; what it cannot read is an error that shows the beginning."""
+        """The decoded reply. A reply that `decode` cannot read is an error that shows how the reply begins."""
         data = self.data(call)
         try:
             return decode(data)
         except (WireError, ValueError) as error:
             seen = data[:200].decode(errors="replace").strip()
-            raise MillraceError("internal", f"{self._name(call)} answered what this client cannot read: {error}: {seen}") from error
+            raise MillraceError("internal", f"cannot read the reply to {self._name(call)}: {error}: {seen}") from error
 
     def data(self, call: Call) -> bytes:
-        last_answer_at = time.monotonic()
+        last_reply_at = time.monotonic()
         pause_s = _FIRST_PAUSE_S
         with joined(self._closed, call.stop) as stop:
             while True:
@@ -86,19 +86,19 @@ class Transport:
                 if isinstance(tried, bytes):
                     return tried
                 if "retry_after_s" in tried.details and not call.raise_busy:
-                    last_answer_at = time.monotonic()
+                    last_reply_at = time.monotonic()
                     pause_s = float(tried.details["retry_after_s"])
-                elif not tried.details.get("away") or time.monotonic() - last_answer_at + pause_s > self.timeout_s:
+                elif not tried.details.get("away") or time.monotonic() - last_reply_at + pause_s > self.timeout_s:
                     raise tried
                 stop.wait(pause_s)
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
     def stream(self, call: Call) -> Generator[bytes, None, None]:
-        """The lines of an answer as they come; one attempt. Whoever does not read to the end closes the iterator."""
+        """The lines of a reply as they arrive, in one attempt. Close the iterator if you do not read it to the end."""
         with joined(self._closed, call.stop) as stop:
             try:
                 exchange = self._open(call, stop, max(self.timeout_s, 60.0))
-                self._answered = True
+                self._replied = True
                 if exchange.response.status >= 300:
                     raise self._refusal(call, exchange, exchange.read())
                 try:
@@ -121,7 +121,7 @@ class Transport:
         except _BROKEN as error:
             stop.check()
             return self._broken(call, error)
-        self._answered = True
+        self._replied = True
         return data if exchange.response.status < 300 else self._refusal(call, exchange, data)
 
     def _open(self, call: Call, stop: Stop, timeout_s: float) -> Exchange:
@@ -138,9 +138,9 @@ class Transport:
         status = exchange.response.status
         error = error_from_body(_try_json(data), status)
         if error is None:
-            seen = data[:200].decode(errors="replace").strip() or "no text"
+            seen = data[:200].decode(errors="replace").strip() or "an empty body"
             code = "too-busy" if status == 429 else "internal"
-            error = MillraceError(code, f"{self._name(call)} answered {status}: {seen}", retryable=status >= 429, status=status)
+            error = MillraceError(code, f"{self._name(call)} returned {status}: {seen}", retryable=status >= 429, status=status)
         more: dict[str, Any] = {}
         if status == 429:
             more["retry_after_s"] = _retry_after(exchange.response.getheader("retry-after"))
@@ -150,11 +150,10 @@ class Transport:
         return error
 
     def _broken(self, call: Call, error: Exception) -> MillraceError:
-        # A service that never answered this client and refuses connections is more likely a wrong address than a restart.
-        unreachable = isinstance(error, (ConnectionRefusedError, socket.gaierror)) and not self._answered
-        seen = str(error) or type(error).__name__
-        details = {} if unreachable else {"away": True}
-        return MillraceError("internal", f"no answer from {self._name(call)}: {seen}", retryable=True, details=details)
+        # If the service never replied to this client, a refused connection is more likely a wrong address than a restart.
+        hopeless = isinstance(error, (ConnectionRefusedError, socket.gaierror)) and not self._replied
+        seen = f"{call.method} {to_target(call)}: {str(error) or type(error).__name__}"
+        return ServiceUnreachable(self.url, seen, details={} if hopeless else {"away": True})
 
     def _name(self, call: Call) -> str:
         return f"{call.method} {self.url}{to_target(call)}"
