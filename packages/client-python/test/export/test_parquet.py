@@ -1,15 +1,17 @@
-"""The Parquet file that is written without a library: its bytes are those of a file that pyarrow and DuckDB read back equal, and where
-pyarrow is there it reads this one too."""
+"""Rows as Parquet. With pyarrow installed, its reader returns exactly the rows that were written; without it, the call says how to
+get it."""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import json
+import struct
 import tempfile
 import unittest
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 from export.test_export import make_branched, make_rows
 from fakes.examples import make_rollout
@@ -17,40 +19,70 @@ from fakes.examples import make_rollout
 from millrace.export import Row, to_rows, write_parquet
 from millrace.export.jsonl import to_record
 
-GOLDEN_FILE = Path(__file__).resolve().parents[1] / "golden" / "rows.parquet"
+HAS_PYARROW = importlib.util.find_spec("pyarrow") is not None
+TEXTS = ("", "\0", "☃", '"\\\n', "a" * 70_000, "𝕏\u202e")
+IDS = ([], [0], [-(2**31), 2**31 - 1], list(range(500)))
+REWARDS = (0.0, -0.5, 5e-324, 1e300)
 
 
-def make_all() -> list[Row]:
-    """Texts and numbers that are there and that are not, and lists of one and of several."""
-    return make_rows() + to_rows([(make_rollout(group=None, metadata=None, result=None), make_branched())])
+def make_hostile(count: int) -> Iterator[Row]:
+    """Rows with odd texts, empty lists, extreme numbers and every optional field absent in turn."""
+    [row, _] = make_rows()
+    for index in range(count):
+        ids = list(IDS[index % len(IDS)])
+        logprobs = [struct.unpack("f", struct.pack("f", -0.1 * one))[0] for one in range(len(ids))]
+        metadata = None if index % 3 == 0 else {TEXTS[index % len(TEXTS)]: [2**70, None, TEXTS[-1]]}
+        rollout = dataclasses.replace(row.rollout, id=f"r-{index}", group=None if index % 2 else "☃", metadata=metadata)
+        changes: dict[str, Any] = {"prompt_ids": ids, "response_ids": ids, "response_mask": [1] * len(ids)}
+        yield dataclasses.replace(row, rollout=rollout, reward=REWARDS[index % 4], response_logprobs=logprobs, **changes)
 
 
-def write(rows: list[Row]) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.parquet"
-        assert write_parquet(path, rows) == len(rows)
-        return path.read_bytes()
+def to_columns(row: Row) -> dict[str, Any]:
+    record = to_record(row)
+    metadata = record["metadata"]
+    return {**record, "metadata": None if metadata is None else json.dumps(metadata, ensure_ascii=False)}
 
 
 class ParquetTest(unittest.TestCase):
-    def test_the_bytes_are_those_of_the_file_that_other_readers_read(self) -> None:
-        self.assertEqual(write(make_all()), GOLDEN_FILE.read_bytes())
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
 
-    def test_the_footer_says_where_it_begins(self) -> None:
-        for rows in ([], make_all()):
-            data = write(rows)
-            self.assertEqual((data[:4], data[-4:]), (b"PAR1", b"PAR1"))
-            length = int.from_bytes(data[-8:-4], "little")
-            self.assertEqual(data[-8 - length :][:4], bytes([0x15, 2, 0x19, 0xFC]))  # Version 1, then a list of over 14 structs.
+    def test_without_pyarrow_the_error_says_how_to_install_it(self) -> None:
+        if HAS_PYARROW:
+            return
+        with self.assertRaisesRegex(ModuleNotFoundError, r"pip install 'millrace\[parquet\]'"):
+            write_parquet(self.folder / "rows.parquet", make_rows())
+        self.assertEqual(list(self.folder.iterdir()), [])
 
-    def test_a_reader_sees_the_rows_that_were_written(self) -> None:
-        if importlib.util.find_spec("pyarrow") is None:
-            return  # The bytes above are what a reader has seen.
+    def test_a_reader_returns_the_rows_that_were_written(self) -> None:
+        if not HAS_PYARROW:
+            return
         parquet: Any = importlib.import_module("pyarrow.parquet")
-        wanted = [to_record(row) for row in make_all()]
-        for one in wanted:
-            one["metadata"] = None if one["metadata"] is None else json.dumps(one["metadata"])
-        self.assertEqual(parquet.read_table(GOLDEN_FILE).to_pylist(), wanted)
+        path = self.folder / "rows.parquet"
+        optional = to_rows([(make_rollout(group=None, metadata=None, result=None), make_branched())])
+        for rows in ([], make_rows() + optional, list(make_hostile(2501))):
+            self.assertEqual(write_parquet(path, iter(rows)), len(rows))
+            file = parquet.ParquetFile(path)
+            self.assertEqual(file.read().to_pylist(), [to_columns(row) for row in rows])
+            self.assertEqual(file.num_row_groups, (len(rows) + 999) // 1000)
+
+    def test_a_write_that_fails_leaves_the_existing_file_and_nothing_else(self) -> None:
+        if not HAS_PYARROW:
+            return
+        path = self.folder / "rows.parquet"
+        write_parquet(path, make_rows())
+        before = path.read_bytes()
+
+        def fail() -> Iterator[Row]:
+            yield from make_hostile(1500)
+            raise RuntimeError("the source broke")
+
+        with self.assertRaisesRegex(RuntimeError, "the source broke"):
+            write_parquet(path, fail())
+        self.assertEqual(path.read_bytes(), before)
+        self.assertEqual(list(self.folder.iterdir()), [path])
 
 
 if __name__ == "__main__":
