@@ -8,7 +8,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SOURCES = sorted((PACKAGE / "src").rglob("*.py"))
-FILES = SOURCES + sorted((PACKAGE / "test").rglob("*.py"))
+FILES = SOURCES + [PACKAGE / "build_wheel.py"] + sorted((PACKAGE / "test").rglob("*.py"))
 
 #: The standard library modules that the client uses. Add to this list on purpose.
 MODULES = {

@@ -21,7 +21,7 @@ from millrace.export.jsonl import to_record
 
 HAS_PYARROW = importlib.util.find_spec("pyarrow") is not None
 TEXTS = ("", "\0", "☃", '"\\\n', "a" * 70_000, "𝕏\u202e")
-IDS = ([], [0], [-(2**31), 2**31 - 1], list(range(500)))
+IDS: tuple[list[int], ...] = ([], [0], [-(2**31), 2**31 - 1], list(range(500)))
 REWARDS = (0.0, -0.5, 5e-324, 1e300)
 
 
