@@ -4,7 +4,7 @@ creating a rollout twice. When the queue is full, the rest is sent in smaller ch
 from __future__ import annotations
 
 import uuid
-from typing import Any, Iterable, Mapping, Optional, Sequence, Union
+from typing import Any, Mapping, Optional, Sequence, Union
 
 from ..arguments import check_dicts, check_id
 from ..error import MillraceError
@@ -15,8 +15,8 @@ from .rollout import Accepted, SubmitReply
 
 _LARGEST_CHUNK = 1000
 
-#: One rollout request, or any iterable of them.
-RolloutRequests = Union[RolloutRequest, Iterable[RolloutRequest]]
+#: One rollout request, or a list of them. Not `Iterable`: a dict is iterable, which would blur the errors of type checkers.
+RolloutRequests = Union[RolloutRequest, Sequence[RolloutRequest]]
 
 
 def submit_all(transport: Transport, requests: RolloutRequests, stop: Optional[Stop]) -> list[Accepted]:
