@@ -46,7 +46,7 @@ test('the licence in the wheel is that of the project', () => {
   assert.equal(readFileSync(join(folder, 'LICENSE'), 'utf8'), readFileSync(join(folder, '../../LICENSE'), 'utf8'));
 });
 
-/** With the installed setuptools, or else with one that pip downloads; undefined where neither is there. */
+/** Uses the installed setuptools, or one that pip downloads; returns undefined if neither is available. */
 async function buildWheel(out: string): Promise<string | undefined> {
   const offline = await runPython([builder, '--offline', out]);
   if (offline.code === 0) return /^.*\.whl$/m.exec(offline.output)?.[0];
@@ -57,7 +57,7 @@ async function buildWheel(out: string): Promise<string | undefined> {
   assert.fail(`${offline.output}\n${online.output}`);
 }
 
-/** The clients for TypeScript and Python have the same version. */
+/** The TypeScript and Python clients have the same version. */
 function readVersion(): string {
   return JSON.parse(readFileSync(join(folder, '../client/package.json'), 'utf8')).version;
 }

@@ -24,8 +24,8 @@ def script(*replies: Reply) -> FakeService:
 class TransportTest(unittest.TestCase):
     def test_a_busy_or_restarting_service_is_retried(self) -> None:
         good = Reply(read_golden("rollout.json"))
-        busy, away = refusal("too-busy", 429, retry_after="0.01"), refusal("not-running", 503)
-        for bad in (busy, away, Reply(hang_up=True), Reply(b"<html>", 502)):
+        busy, down = refusal("too-busy", 429, retry_after="0.01"), refusal("not-running", 503)
+        for bad in (busy, down, Reply(hang_up=True), Reply(b"<html>", 502)):
             with self.subTest(bad), script(bad, bad, good) as service, Client(service.url) as client:
                 self.assertEqual(client.get("r-1").id, "r-1")
                 self.assertEqual(len(service.received), 3)

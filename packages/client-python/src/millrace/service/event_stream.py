@@ -18,26 +18,26 @@ _PAUSE_S = 0.2
 
 def read_events(transport: Transport, after: int, stop: Optional[Stop], on_resume: Callable[[], None]) -> Iterator[Event]:
     """`on_resume` is called when the stream has been reopened after a break."""
-    away_since: Optional[float] = None
+    down_since: Optional[float] = None
     pauses = Stop() if stop is None else stop
     while True:
         try:
             with closing(_open(transport, after, stop)) as lines:
                 for frame in read_frames(lines):
-                    if away_since is not None:
-                        away_since = None
+                    if down_since is not None:
+                        down_since = None
                         on_resume()
                     event = _parse(frame)
                     if event is not None and event.id > after:
                         after = event.id
                         yield event
         except MillraceError as error:
-            if not error.details.get("away") and error.code not in ("not-running", "too-busy"):
+            if not error.details.get("down") and error.code not in ("not-running", "too-busy"):
                 raise
-            if away_since is not None and time.monotonic() - away_since > transport.timeout_s:
+            if down_since is not None and time.monotonic() - down_since > transport.timeout_s:
                 raise
-        if away_since is None:
-            away_since = time.monotonic()
+        if down_since is None:
+            down_since = time.monotonic()
         pauses.wait(_PAUSE_S)
 
 

@@ -25,7 +25,7 @@ POLL_S = 25
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 _LONGEST_RETRY_AFTER_S = 60.0
-_AWAY_STATUSES = (502, 503, 504)
+_DOWN_STATUSES = (502, 503, 504)
 _BROKEN = (OSError, http.client.HTTPException)
 
 
@@ -88,7 +88,7 @@ class Transport:
                 if "retry_after_s" in tried.details and not call.raise_busy:
                     last_reply_at = time.monotonic()
                     pause_s = float(tried.details["retry_after_s"])
-                elif not tried.details.get("away") or time.monotonic() - last_reply_at + pause_s > self.timeout_s:
+                elif not tried.details.get("down") or time.monotonic() - last_reply_at + pause_s > self.timeout_s:
                     raise tried
                 stop.wait(pause_s)
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
@@ -144,8 +144,8 @@ class Transport:
         more: dict[str, Any] = {}
         if status == 429:
             more["retry_after_s"] = _retry_after(exchange.response.getheader("retry-after"))
-        if status in _AWAY_STATUSES:
-            more["away"] = True
+        if status in _DOWN_STATUSES:
+            more["down"] = True
         error.details = {**error.details, **more}
         return error
 
@@ -153,7 +153,7 @@ class Transport:
         # If the service never replied to this client, a refused connection is more likely a wrong address than a restart.
         hopeless = isinstance(error, (ConnectionRefusedError, socket.gaierror)) and not self._replied
         seen = f"{call.method} {to_target(call)}: {str(error) or type(error).__name__}"
-        return ServiceUnreachable(self.url, seen, details={} if hopeless else {"away": True})
+        return ServiceUnreachable(self.url, seen, details={} if hopeless else {"down": True})
 
     def _name(self, call: Call) -> str:
         return f"{call.method} {self.url}{to_target(call)}"
