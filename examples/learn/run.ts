@@ -1,11 +1,10 @@
 // One complete training run on this machine: the base model, its server, the service with real sandboxes, and the trainer. The command
 // and the test both run this.
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { processesInSandboxesOf, TestService } from '@millrace/testkit';
+import { makeTempFolder, processesInSandboxesOf, type TempFolder, TestService } from '@millrace/testkit';
 import { makeBaseModel } from './model/pretrain.ts';
 import { makeTokenizerFiles } from './model/vocabulary.ts';
 import { PolicyServer } from './serving/policy-server.ts';
@@ -39,13 +38,13 @@ export async function learn({
 }: LearnOptions): Promise<LearnReport> {
   onMoment?.('Pretraining the base model: a small transformer that knows the format but not the task …');
   const base = makeBaseModel(seed);
-  await using files = await openTokenizerFolder();
+  await using folder = await makeModelFolder();
   await using server = await PolicyServer.open(seed, base);
   signal.throwIfAborted();
   onMoment?.('Starting `millrace serve` with two worker processes …');
   await using service = await TestService.open({
     workers: 2,
-    tokenizer: files.folder,
+    tokenizer: folder.path,
     toolParser: 'fenced',
     scenarios: [fileURLToPath(new URL('./task/scenario.ts', import.meta.url))],
     pipeline: { initSlots: 4, readySlots: 8, runSlots: 16 },
@@ -62,8 +61,8 @@ export async function learn({
 }
 
 /** A temporary model folder in the form the service expects. */
-async function openTokenizerFolder(): Promise<AsyncDisposable & { readonly folder: string }> {
-  const folder = await mkdtemp(join(tmpdir(), 'mr-model-'));
-  for (const [name, text] of Object.entries(makeTokenizerFiles())) await writeFile(join(folder, name), text);
-  return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
+async function makeModelFolder(): Promise<TempFolder> {
+  const folder = await makeTempFolder('mr-model');
+  for (const [name, text] of Object.entries(makeTokenizerFiles())) await writeFile(join(folder.path, name), text);
+  return folder;
 }

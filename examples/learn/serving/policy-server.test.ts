@@ -1,12 +1,12 @@
 // The policy's server as Millrace's own vLLM adapter sees it: true log-probabilities, seeds, stops, concurrent requests, and explicit refusals.
 
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { backendId, sampling } from '@millrace/protocol';
 import { type GenerateRequest, openConversation, openVllmBackend } from '@millrace/server';
+import { makeTempFolder } from '@millrace/testkit';
 import { logSoftmax } from '../model/matrix.ts';
 import { forward, logprobsAt, makeNetwork, toLogits } from '../model/network.ts';
 import { makeRandom } from '../model/random.ts';
@@ -93,19 +93,15 @@ test('unsupported parameters are refused, never ignored', async () => {
 });
 
 test("Millrace's own loader reads the tokenizer folder and tokenises it word by word", async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'mr-model-'));
-  try {
-    for (const [name, text] of Object.entries(makeTokenizerFiles())) await writeFile(join(folder, name), text);
-    const conversation = await openConversation(folder, { toolParser: 'fenced' });
-    const opening = conversation.openingIds([{ role: 'user', content: question('barn') }], []);
-    assert.deepEqual([...opening.tokenIds], [marks.user, 'Who ', 'is ', 'in ', 'the ', 'barn', '?', marks.end, marks.assistant].map(idOf));
-    const answer = conversation.deltaIds([{ role: 'tool', content: 'fox' }]);
-    assert.deepEqual([...answer.tokenIds], [marks.tool, 'fox', marks.end, marks.assistant].map(idOf));
-    const said = Int32Array.from([...callOpen, 'barn', callClose, marks.end].map(idOf));
-    const { calls } = conversation.parseTurn(conversation.decodeTurn(said));
-    assert.deepEqual(calls[0]?.arguments, { command: './look barn' });
-    assert.equal(conversation.tokenizer.decode(conversation.tokenizer.encodePlain('Zürich <|end|>\n')), 'Zürich <|end|>\n');
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  await using folder = await makeTempFolder('mr-model');
+  for (const [name, text] of Object.entries(makeTokenizerFiles())) await writeFile(join(folder.path, name), text);
+  const conversation = await openConversation(folder.path, { toolParser: 'fenced' });
+  const opening = conversation.openingIds([{ role: 'user', content: question('barn') }], []);
+  assert.deepEqual([...opening.tokenIds], [marks.user, 'Who ', 'is ', 'in ', 'the ', 'barn', '?', marks.end, marks.assistant].map(idOf));
+  const answer = conversation.deltaIds([{ role: 'tool', content: 'fox' }]);
+  assert.deepEqual([...answer.tokenIds], [marks.tool, 'fox', marks.end, marks.assistant].map(idOf));
+  const said = Int32Array.from([...callOpen, 'barn', callClose, marks.end].map(idOf));
+  const { calls } = conversation.parseTurn(conversation.decodeTurn(said));
+  assert.deepEqual(calls[0]?.arguments, { command: './look barn' });
+  assert.equal(conversation.tokenizer.decode(conversation.tokenizer.encodePlain('Zürich <|end|>\n')), 'Zürich <|end|>\n');
 });

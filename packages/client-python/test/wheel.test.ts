@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { makeTempFolder } from '@millrace/testkit';
 import { python, runPython } from './run-python.ts';
 
 const folder = join(import.meta.dirname, '..');
@@ -17,10 +16,9 @@ test('the wheel installs, holds types and licence but no tests, and building it 
   skip: python.ok ? false : python.reason,
   timeout: 300_000,
 }, async (t) => {
-  const temporary = await mkdtemp(join(tmpdir(), 'mr-wheel-'));
-  t.after(() => rm(temporary, { recursive: true, force: true }));
+  await using temporary = await makeTempFolder('wheel');
   const before = readdirSync(folder, { recursive: true }).sort();
-  const wheel = await buildWheel(temporary);
+  const wheel = await buildWheel(temporary.path);
   if (wheel === undefined) return t.skip(remedy);
   assert.deepEqual(readdirSync(folder, { recursive: true }).sort(), before);
 
@@ -33,7 +31,7 @@ test('the wheel installs, holds types and licence but no tests, and building it 
   );
   assert.ok(!/test/.test(listed), listed);
 
-  const site = join(temporary, 'site');
+  const site = join(temporary.path, 'site');
   const options = ['--no-index', '--no-deps', '--no-cache-dir', '--quiet', '--disable-pip-version-check'];
   const installed = await runPython(['-m', 'pip', 'install', ...options, '--target', site, wheel]);
   assert.equal(installed.code, 0, installed.output);
