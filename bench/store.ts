@@ -12,7 +12,7 @@ import { openConnection, type Session } from '../packages/server/src/store/sqlit
 import { writes } from '../packages/server/src/store/sqlite/operations.ts';
 import { compress, openSqliteStore } from '../packages/server/src/store/sqlite/sqlite.ts';
 import type { Claim, Store } from '../packages/server/src/store/store.ts';
-import { type BenchReport, renderReport } from './report.ts';
+import { type BenchReport, renderReport } from './report/report.ts';
 
 const rollouts = 3_000;
 const callers = 64;

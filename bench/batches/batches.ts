@@ -1,7 +1,7 @@
 // Filling batches for DAPO at half uninformative prompts and long-tailed rollouts: the service's refill on virtual time and in a real
 // run, beside sample-filter-repeat, fixed over-sampling and an oracle that knows how far into the stream it must sample.
 
-import type { BenchReport, BenchRow } from '../report.ts';
+import type { BenchReport, BenchRow } from '../report/report.ts';
 import { type Cost, oracle, overSample, sampleFilterRepeat } from './batch-baselines.ts';
 import { runRealBatches } from './batch-real.ts';
 import { simulateBatches } from './batch-simulation.ts';

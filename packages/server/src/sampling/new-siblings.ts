@@ -3,7 +3,7 @@
 
 import { type BatchId, type GroupId, groupId, rolloutId } from '@millrace/protocol';
 import type { BatchPlan, Task } from '../store/batch-store.ts';
-import type { NewRollout } from '../store/store.ts';
+import type { NewRollout } from '../store/rollout-record.ts';
 
 export function toGroupId(batch: BatchId, begun: number): GroupId {
   return groupId.parse(`${batch}:${begun}`);

@@ -2,7 +2,7 @@
 // transaction, so a decision that is made twice, or too late, changes nothing.
 
 import type { BatchId, BatchRequest, BatchState, GroupId, GroupState, RolloutId, RolloutState, SeriesId, Waste } from '@millrace/protocol';
-import type { NewRollout, RolloutRecord } from './store.ts';
+import type { NewRollout, RolloutRecord } from './rollout-record.ts';
 
 export type Task = Readonly<Record<string, unknown>>;
 

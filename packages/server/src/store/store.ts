@@ -20,29 +20,7 @@ import type { BackendRecord, NewBackend } from '../inference/backends/backend.ts
 import type { PolicyRecord } from '../inference/policy-gate.ts';
 import type { BackendLoad, Placements } from '../inference/pool/placements.ts';
 import type { BatchStore } from './batch-store.ts';
-
-/** A submission that has its id. `digest` tells a repeated submission from another one under the same id. */
-export interface NewRollout {
-  readonly id: RolloutId;
-  readonly submission: Submission;
-  readonly digest: string;
-}
-
-export interface RolloutRecord {
-  readonly id: RolloutId;
-  readonly submission: Submission;
-  readonly group?: GroupId;
-  readonly state: RolloutState;
-  readonly attempt: number;
-  readonly retries: number;
-  readonly losses: number;
-  readonly worker?: WorkerId;
-  readonly result?: RolloutResult;
-  readonly failure?: Failure;
-  readonly failures: readonly Failure[];
-  readonly createdAtMs: number;
-  readonly endedAtMs?: number;
-}
+import type { NewRollout, RolloutRecord } from './rollout-record.ts';
 
 /** One worker's right to write one attempt of a rollout. A write under a claim that has passed to another changes nothing. */
 export interface Claim {

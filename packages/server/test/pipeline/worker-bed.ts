@@ -28,8 +28,9 @@ import type { SandboxDriver } from '../../src/sandbox/sandbox.ts';
 import { loadScenarios } from '../../src/scenario/load.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
 import { EventTail } from '../../src/store/event-tail.ts';
+import type { RolloutRecord } from '../../src/store/rollout-record.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite.ts';
-import type { RolloutRecord, Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { type Conversation, openConversation } from '../../src/trajectory/conversation.ts';
 
 export const bash = (command: string) => renderCall('bash', { command });

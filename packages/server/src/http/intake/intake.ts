@@ -7,7 +7,7 @@ import { RolloutError, rolloutId, type Submission, type SubmitReply, submission 
 import { z } from 'zod';
 import type { Scenarios } from '../../scenario/load.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
-import type { NewRollout } from '../../store/store.ts';
+import type { NewRollout } from '../../store/rollout-record.ts';
 import type { Context } from '../context/context.ts';
 import { check, renderPath } from '../request/check.ts';
 import { toDigest } from '../request/digest.ts';

@@ -12,7 +12,7 @@ import type {
   Trajectory,
 } from '@millrace/protocol';
 import type { Scenario } from '../../scenario/scenario.ts';
-import type { RolloutRecord } from '../../store/store.ts';
+import type { RolloutRecord } from '../../store/rollout-record.ts';
 
 type Instance = ProcessRequest['instance'];
 

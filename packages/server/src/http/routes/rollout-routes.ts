@@ -12,8 +12,8 @@ import {
   trajectoryMediaType,
 } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
+import type { RolloutRecord } from '../../store/rollout-record.ts';
 import { toRolloutView } from '../../store/rollout-view.ts';
-import type { RolloutRecord } from '../../store/store.ts';
 import { type Context, closedSignal, tombstoneMs } from '../context/context.ts';
 import { checkIntake, readSubmissions, submitAll } from '../intake/intake.ts';
 import { chooseMediaType } from '../request/accept.ts';

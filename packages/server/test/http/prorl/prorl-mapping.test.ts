@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { submission } from '@millrace/protocol';
 import { toBackendUrl, toMessages, toProcessReply, toWantedId } from '../../../src/http/prorl/prorl-mapping.ts';
-import type { RolloutRecord } from '../../../src/store/store.ts';
+import type { RolloutRecord } from '../../../src/store/rollout-record.ts';
 import { makeFailure, makeResult, makeTrajectory, toId } from '../floor.ts';
 
 const id = toId('a');

@@ -2,7 +2,8 @@
 
 import type { SQLInputValue } from 'node:sqlite';
 import { type GroupId, RolloutError, type RolloutId, type RolloutState, rolloutStates, type WorkerId } from '@millrace/protocol';
-import type { ListFilter, RolloutRecord } from '../../store.ts';
+import type { RolloutRecord } from '../../rollout-record.ts';
+import type { ListFilter } from '../../store.ts';
 import type { Session } from '../engine/session.ts';
 
 export interface RecordRow {

@@ -3,8 +3,8 @@
 
 import { type RolloutResult, type WorkerId, workerId } from '@millrace/protocol';
 import type { ClaimedRollout, Ending, Store } from '@millrace/server';
-import type { FakeClock } from './fake-clock.ts';
-import { makeFailure, makeReport, makeResult, makeTrajectory } from './suites/store/bed.ts';
+import type { FakeClock } from '../../clock/fake-clock.ts';
+import { makeFailure, makeReport, makeResult, makeTrajectory } from './bed.ts';
 
 /** How one rollout goes; without a reward it fails. */
 export interface Course {
