@@ -60,13 +60,13 @@ export type {
   BatchPlan,
   BatchRecord,
   BatchStore,
-  DeliveredGroup,
-  KeptGroup,
+  GroupRecord,
   NewBatch,
   NewGroup,
   OpenBatch,
   OpenGroup,
   Settlement,
+  SurplusGroup,
   Task,
 } from './store/batch-store.ts';
 export { EventTail } from './store/event-tail.ts';

@@ -2,7 +2,7 @@
 
 import type { Failure, GroupId, RolloutId, RolloutResult, RolloutState, Submission, WorkerId } from '@millrace/protocol';
 
-/** A submission that has its id. `digest` tells a repeated submission from another one under the same id. */
+/** A submission with its id. `digest` distinguishes a repeated submission from a different one with the same id. */
 export interface NewRollout {
   readonly id: RolloutId;
   readonly submission: Submission;

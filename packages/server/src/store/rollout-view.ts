@@ -1,4 +1,4 @@
-// A rollout as the store keeps it, as the wire shows it.
+// Converts a rollout's record to its wire view.
 
 import type { RolloutView } from '@millrace/protocol';
 import type { RolloutRecord } from './rollout-record.ts';
