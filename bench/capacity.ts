@@ -6,8 +6,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { ServiceStatus, SubmissionInput } from '@millrace/protocol';
 import { openFakeBackendProcess, qwen3Folder, TestService } from '@millrace/testkit';
-import { readPssMiB } from './processes.ts';
-import { type BenchReport, percentile } from './report.ts';
+import { readPssMiB } from './report/processes.ts';
+import { type BenchReport, percentile } from './report/report.ts';
 
 const queued = 10_000;
 const running = 500;

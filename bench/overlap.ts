@@ -3,7 +3,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { Slots, Stage } from '@millrace/server';
-import type { BenchReport } from './report.ts';
+import type { BenchReport } from './report/report.ts';
 
 const runSlots = 16;
 const rollouts = 320;

@@ -6,11 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { backendId, workerId } from '@millrace/protocol';
 import { makeRandom, makeRollout, moveUpTo } from '@millrace/testkit';
+import { systemClock } from '../../packages/server/src/base/clock.ts';
+import { silentLog } from '../../packages/server/src/base/log.ts';
 import { BackendPool, type Lease } from '../../packages/server/src/inference/pool/pool.ts';
 import { chooseBackend } from '../../packages/server/src/inference/pool/routing.ts';
 import { openSqliteStore } from '../../packages/server/src/store/sqlite/sqlite.ts';
 import type { Claim } from '../../packages/server/src/store/store.ts';
-import { type BenchReport, type BenchRow, renderReport } from '../report.ts';
+import { type BenchReport, type BenchRow, renderReport } from '../report/report.ts';
 import { groupSize, groups, type Router, type SimBackend, type SimReport, type SimRollout, simulate } from './routing-simulation.ts';
 
 const seeds = [1, 2, 3, 4, 5];
@@ -106,7 +108,7 @@ async function spread(workers: number, isShared: boolean): Promise<number[]> {
   const random = makeRandom(7);
   await using stack = new AsyncDisposableStack();
   stack.defer(() => rm(folder, { recursive: true }));
-  const store = stack.use(await openSqliteStore({ path: join(folder, 'store.db') }));
+  const store = stack.use(await openSqliteStore({ path: join(folder, 'store.db'), clock: systemClock, log: silentLog }));
   const names = ['a', 'b', 'c', 'd', 'e'];
   for (const name of names)
     await store.joinBackend({ id: backendId.parse(name), url: 'http://127.0.0.1:9', dialect: 'vllm', policyVersion: 0, state: 'up' });

@@ -7,7 +7,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { TokenizerLoader } from '@lenml/tokenizers';
 import { openTokenizer, Pace, type Tokenizer } from '@millrace/server';
 import { type ModelFamily, makeRandom, modelFamilies, modelFolder } from '@millrace/testkit';
-import type { BenchReport, BenchRow } from '../report.ts';
+import type { BenchReport, BenchRow } from '../report/report.ts';
 import { compareWithLlama } from './llama-parity.ts';
 
 const root = join(import.meta.dirname, '../..');

@@ -20,7 +20,7 @@ import {
   Session,
 } from '@millrace/server';
 import { makeRandom, qwen3Folder } from '@millrace/testkit';
-import { type BenchReport, type BenchRow, percentile, renderReport } from '../report.ts';
+import { type BenchReport, type BenchRow, percentile, renderReport } from '../report/report.ts';
 
 const sizes = [1_000, 16_000, 64_000];
 const turnsEach = 100;

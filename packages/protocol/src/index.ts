@@ -185,4 +185,16 @@ export {
   toTrajectoryView,
   trajectoryView,
 } from './trajectory.ts';
-export { type ServiceStatus, type StageReport, serviceStatus, stageReport, type WorkerReport, workerReport, workerView } from './worker.ts';
+export {
+  type OpenBatchView,
+  openBatchView,
+  type RecentEnds,
+  recentEnds,
+  type ServiceStatus,
+  type StageReport,
+  serviceStatus,
+  stageReport,
+  type WorkerReport,
+  workerReport,
+  workerView,
+} from './worker.ts';

@@ -60,16 +60,17 @@ export type {
   BatchPlan,
   BatchRecord,
   BatchStore,
-  DeliveredGroup,
-  KeptGroup,
+  GroupRecord,
   NewBatch,
   NewGroup,
   OpenBatch,
   OpenGroup,
   Settlement,
+  SurplusGroup,
   Task,
 } from './store/batch-store.ts';
 export { EventTail } from './store/event-tail.ts';
+export type { NewRollout, RolloutRecord } from './store/rollout-record.ts';
 export { networkFileSystemOf } from './store/sqlite/engine/network-file-system.ts';
 export { openSqliteStore } from './store/sqlite/sqlite.ts';
 export type {
@@ -78,8 +79,6 @@ export type {
   Ending,
   ListFilter,
   NewEvent,
-  NewRollout,
-  RolloutRecord,
   Store,
   SubmitOutcome,
   WorkerRecord,

@@ -1,5 +1,6 @@
 // What tests, benchmarks and examples share.
 
+export { FakeClock } from './clock/fake-clock.ts';
 export { FakeBackend, type FakeBackendOptions, type Latency, openFakeBackend } from './fake-backend/fake-backend.ts';
 export {
   type Fault,
@@ -26,7 +27,6 @@ export { type FakeBackendProcess, openFakeBackendProcess } from './fake-backend/
 export type { TokenizerDialect } from './fake-backend/tokenizer.ts';
 export { type FakeTokens, openFakeTokens } from './fake-backend/tokens.ts';
 export type { FakeRequest } from './fake-backend/wire.ts';
-export { FakeClock } from './fake-clock.ts';
 export { writeDockerArchive } from './images/docker-archive.ts';
 export { makePythonImage, makeTinyImage } from './images/tiny-image.ts';
 export {
@@ -42,7 +42,6 @@ export { makeTinyModel } from './models/tiny-model.ts';
 export { type ChaosReport, findWrongToken, runChaos } from './service/chaos.ts';
 export { type FaultReport, runFaults } from './service/fault-run.ts';
 export { processesInSandboxesOf, TestService } from './service/service.ts';
-export { type Course, SimulatedPipeline, type SimulatedPipelineOptions } from './simulated-pipeline.ts';
 export { type BackendSuiteOptions, defineBackendSuite } from './suites/backend-suite.ts';
 export { defineSandboxSuite } from './suites/sandbox/sandbox-suite.ts';
 export {
@@ -57,5 +56,6 @@ export {
   type StoreBed,
 } from './suites/store/bed.ts';
 export { makeBatch, makeGroup, makeTasks, toBatch, toGroup } from './suites/store/bed-batches.ts';
+export { type Course, SimulatedPipeline, type SimulatedPipelineOptions } from './suites/store/simulated-pipeline.ts';
 export { defineStoreSuite } from './suites/store/store-suite.ts';
 export { makeTempFolder, type TempFolder } from './temp-folder.ts';

@@ -1,11 +1,11 @@
-// A lock between processes of one machine, kept by the kernel: waiting for it is an event, and it ends with its holder, however that
-// ends. flock(1) holds it for us while its standard input is open.
+// A file lock between processes on one machine. The kernel releases it when its holder exits, for whatever reason. flock(1) holds it
+// for us while its standard input is open.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 export interface FileLockOptions {
-  /** Any number of holders may share a shared lock; none has it together with an exclusive one. */
+  /** A shared lock can have any number of holders, but excludes an exclusive lock. */
   readonly shared?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -16,7 +16,7 @@ export async function openFileLock(path: string, options: FileLockOptions = {}):
   return lock;
 }
 
-/** Absent when somebody else has it. */
+/** Absent when another holder has the lock. */
 export async function tryFileLock(path: string): Promise<AsyncDisposable | undefined> {
   return take(path, {}, ['--nonblock']);
 }

@@ -30,7 +30,7 @@ export class Worker implements AsyncDisposable {
   readonly #deps: WorkerDeps;
   readonly #attempt: AttemptDeps;
   readonly #places: Slots;
-  readonly #gate = new PolicyGate({ onStill: () => void this.#tellGate() });
+  readonly #gate = new PolicyGate({ onStill: () => void this.#reportGate() });
   readonly #held = new Map<RolloutId, Held>();
   /** Cancels heard of rollouts not held: the answer to a claim may still be under way. */
   readonly #earlyCancels = new Set<RolloutId>();
@@ -93,6 +93,7 @@ export class Worker implements AsyncDisposable {
       ],
       after,
       clock,
+      log: this.#deps.log,
     });
     tail.subscribe((events) => this.#hear(events));
     this.#stopping.signal.addEventListener('abort', () => void tail[Symbol.asyncDispose](), { once: true });
@@ -181,7 +182,7 @@ export class Worker implements AsyncDisposable {
   async #renew(): Promise<void> {
     const { store, config, log } = this.#deps;
     const renewal = store.renew(this.#id, { leaseMs: config.leaseMs, report: this.report() });
-    const [{ alive, cancelled }] = await Promise.all([renewal, this.#tellGate()]);
+    const [{ alive, cancelled }] = await Promise.all([renewal, this.#reportGate()]);
     if (!alive) {
       log.warn('worker-fenced', { workerId: this.#id, held: this.#held.size });
       this.#dropAll(new Fenced());
@@ -237,9 +238,9 @@ export class Worker implements AsyncDisposable {
   }
 
   /** A pause is over for the others only when the store has this; what fails is told again with the next renewal. */
-  async #tellGate(): Promise<void> {
+  async #reportGate(): Promise<void> {
     try {
-      await this.#deps.store.tellGate(this.#id, this.#gate.report);
+      await this.#deps.store.reportGate(this.#id, this.#gate.report);
     } catch (error) {
       this.#deps.log.error('gate-report-failed', { error: String(error) });
     }

@@ -28,8 +28,9 @@ import type { SandboxDriver } from '../../src/sandbox/sandbox.ts';
 import { loadScenarios } from '../../src/scenario/load.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
 import { EventTail } from '../../src/store/event-tail.ts';
+import type { RolloutRecord } from '../../src/store/rollout-record.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite.ts';
-import type { RolloutRecord, Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { type Conversation, openConversation } from '../../src/trajectory/conversation.ts';
 
 export const bash = (command: string) => renderCall('bash', { command });
@@ -90,12 +91,12 @@ export class WorkerBed implements AsyncDisposable {
     const stack = new AsyncDisposableStack();
     const folder = await mkdtemp(join(tmpdir(), 'mr-'));
     stack.defer(() => rm(folder, { recursive: true, force: true }));
-    const store = stack.use(await openSqliteStore({ path: join(folder, 'millrace.db') }));
+    const store = stack.use(await openSqliteStore({ path: join(folder, 'millrace.db'), clock: systemClock, log: silentLog }));
     tokens ??= openFakeTokens();
     const { policy = says(finish()), latencyMs = 0 } = options;
     const backend = stack.use(await openFakeBackend({ policy, latencyMs, tokens: await tokens }));
     if (!options.withoutBackend) await store.joinBackend(toRecord(backend.url));
-    const tail = stack.use(new EventTail({ store, after: 0 }));
+    const tail = stack.use(new EventTail({ store, after: 0, clock: systemClock, log: silentLog }));
     const runDir = join(folder, 'run');
     const real = await openBubblewrapDriver({ runDir });
     const driver = options.driver?.(real) ?? real;

@@ -45,6 +45,7 @@ class BatchView:
     carried: int
     tasks: TaskCounts
     informative_share: Optional[float]
+    mean_reward: Optional[float]
     wasted: Mapping[str, Waste]
     created_at: str
     ended_at: Optional[str]

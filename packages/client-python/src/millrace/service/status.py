@@ -10,6 +10,8 @@ Dialect = Literal["vllm", "vllm-completions", "sglang", "llamacpp"]
 #: `processed` logprobs are those of the sampling distribution; `raw` ones are from before temperature and penalties.
 LogprobsMode = Literal["raw", "processed", "unknown"]
 
+from .policy import PolicyView
+
 
 @dataclass(frozen=True)
 class BackendError:
@@ -84,10 +86,39 @@ class WorkerView:
 
 
 @dataclass(frozen=True)
+class OpenBatchView:
+    id: str
+    series: Optional[str]
+    scenario: str
+    target: int
+    delivered: int
+    open_groups: int
+    mean_reward: Optional[float]
+    created_at: str
+
+
+@dataclass(frozen=True)
+class RecentEnds:
+    """Rollouts that ended in the last `seconds`."""
+
+    seconds: int
+    ended: int
+    failed: int
+    rewarded: int
+    mean_reward: Optional[float]
+
+
+@dataclass(frozen=True)
 class ServiceStatus:
+    """`hints` says what is missing for rollouts to make progress."""
+
     rollouts: Mapping[str, int]
     workers: tuple[WorkerView, ...]
     backends: tuple[BackendView, ...]
+    policy: PolicyView
+    batches: tuple[OpenBatchView, ...]
+    recent: RecentEnds
+    hints: tuple[str, ...]
     last_event_id: int
     loop_lag_ms: LoopLag
     rss_bytes: int

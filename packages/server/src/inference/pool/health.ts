@@ -137,7 +137,7 @@ export class HealthWatch implements AsyncDisposable {
       await placements.breakBackend(id, { error: describe(error), isProbe: true });
       return false;
     }
-    await placements.mendBackend(id);
+    await placements.recoverBackend(id);
     return true;
   }
 }

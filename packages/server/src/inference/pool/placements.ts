@@ -41,7 +41,7 @@ export interface Placements {
    */
   breakBackend(id: BackendId, options: { readonly error: string; readonly isProbe?: boolean }): Promise<void>;
   /** It answers again. */
-  mendBackend(id: BackendId): Promise<void>;
+  recoverBackend(id: BackendId): Promise<void>;
   /** 0 when a broken backend is now this caller's to probe, milliseconds until it may be, undefined when it is not broken. */
   takeProbe(id: BackendId): Promise<number | undefined>;
 }

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { type BackendId, backendId, RolloutError, sampling, workerId } from '@millrace/protocol';
 import { FakeBackend, type FakeBackendOptions, FakeClock, makeRollout, moveUpTo, openFakeTokens, scriptedFaults } from '@millrace/testkit';
+import { silentLog } from '../../../src/base/log.ts';
 import type { Backend, BackendRecord, GenerateRequest } from '../../../src/inference/backends/backend.ts';
 import type { Lease } from '../../../src/inference/pool/pool.ts';
 import { BackendPool, type PoolOptions } from '../../../src/inference/pool/pool.ts';
@@ -33,7 +34,7 @@ class Bed implements AsyncDisposable {
   static async open(): Promise<Bed> {
     const folder = await mkdtemp(join(tmpdir(), 'mr-pool-'));
     const clock = new FakeClock();
-    const store = await openSqliteStore({ path: join(folder, 'store.db'), clock });
+    const store = await openSqliteStore({ path: join(folder, 'store.db'), clock, log: silentLog });
     const bed = new Bed(store, clock);
     bed.stack.defer(() => rm(folder, { recursive: true }));
     bed.stack.use(store);

@@ -1,28 +1,28 @@
-// One connection to the database file: its settings, its prepared statements, and the wait while another process writes.
-// Nothing that goes through `whileBusy` ever answers SQLITE_BUSY, unless another process holds the file for a minute.
+// One connection to the database file: its settings, its prepared statements, and waiting while another process writes.
+// Work run by `whileBusy` never fails with SQLITE_BUSY, unless another process locks the file for a minute.
 
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 
-/** What an operation works with: the connection inside an open transaction, and the caller's time. */
-export interface Session {
+/** What an operation gets: the connection inside an open transaction, and the caller's time. */
+export interface Transaction {
   readonly nowMs: number;
   one<Row>(sql: string, ...values: SQLInputValue[]): Row | undefined;
   all<Row>(sql: string, ...values: SQLInputValue[]): Row[];
-  /** Answers how many rows changed. */
+  /** Returns the number of rows changed. */
   run(sql: string, ...values: SQLInputValue[]): number;
   exec(sql: string): void;
 }
 
 export interface Connection {
   readonly db: DatabaseSync;
-  at(nowMs: number): Session;
+  at(nowMs: number): Transaction;
 }
 
 export function openConnection(path: string, options: { readonly readOnly: boolean }): Connection {
   const db = new DatabaseSync(path, { readOnly: options.readOnly, timeout: 0 });
   try {
     if (!options.readOnly) whileBusy(() => db.exec('PRAGMA journal_mode = WAL'));
-    // FULL: a commit is on the disk before it is answered. The WAL file gives its space back after a burst.
+    // FULL: a commit is on disk before it is acknowledged. The WAL file is truncated after a burst.
     db.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY');
   } catch (error) {
     db.close();
@@ -49,8 +49,8 @@ const mostWaits = 60_000;
 const oneMs = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Runs `work` again, a millisecond later, for as long as another process holds the file. SQLite's own waiting backs off to
- * 100 ms and so lets the process that writes most starve the others.
+ * Retries `work` every millisecond while another process locks the file. SQLite's own busy handler backs off to 100 ms, which
+ * lets the process that writes most starve the others.
  */
 export function whileBusy<T>(work: () => T): T {
   for (let waits = 0; ; waits++) {
@@ -67,7 +67,7 @@ export function isBusy(error: unknown): boolean {
   return sqliteCode(error) === 5;
 }
 
-/** SQLite's primary result code, where the error is SQLite's. */
+/** SQLite's primary result code; absent for other errors. */
 export function sqliteCode(error: unknown): number | undefined {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return undefined;
   return error.errcode & 0xff;

@@ -1,4 +1,4 @@
-// A clock that tests own: time passes only when they say so.
+// A clock that tests control: time passes only when they advance it.
 
 import type { Clock } from '@millrace/server';
 
@@ -27,7 +27,7 @@ export class FakeClock implements Clock {
     return () => void this.#timers.delete(key);
   }
 
-  /** Lets time pass; timers that come due fire in order, each at its own moment. */
+  /** Advances the time; timers that fall due fire in order, each at its own time. */
   advance(ms: number): void {
     const end = this.#nowMs + ms;
     for (;;) {

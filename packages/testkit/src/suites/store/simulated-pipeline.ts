@@ -1,12 +1,12 @@
-// A pipeline on a clock of its own: it claims from a real store as a worker does, and ends each rollout when its time has come,
-// so that hours of sampling pass in seconds and the same seed gives the same hours.
+// A pipeline on a fake clock: it claims from a real store like a worker and ends each rollout at its scripted time, so hours of
+// sampling pass in seconds and runs are reproducible.
 
 import { type RolloutResult, type WorkerId, workerId } from '@millrace/protocol';
 import type { ClaimedRollout, Ending, Store } from '@millrace/server';
-import type { FakeClock } from './fake-clock.ts';
-import { makeFailure, makeReport, makeResult, makeTrajectory } from './suites/store/bed.ts';
+import type { FakeClock } from '../../clock/fake-clock.ts';
+import { makeFailure, makeReport, makeResult, makeTrajectory } from './bed.ts';
 
-/** How one rollout goes; without a reward it fails. */
+/** The outcome of one rollout; without a reward it fails. */
 export interface Course {
   readonly seconds: number;
   readonly tokens: number;
@@ -18,11 +18,11 @@ export interface SimulatedPipelineOptions {
   readonly clock: FakeClock;
   readonly slots: number;
   course(rollout: ClaimedRollout): Course;
-  /** The weights that sample now. */
+  /** The current policy version. */
   version?(): number;
 }
 
-interface Running {
+interface SimulatedRollout {
   readonly claim: ClaimedRollout;
   readonly course: Course;
   readonly version: number;
@@ -35,8 +35,8 @@ const leaseMs = 10 ** 12;
 export class SimulatedPipeline {
   readonly #options: SimulatedPipelineOptions;
   readonly #worker: WorkerId;
-  readonly #running = new Map<string, Running>();
-  /** What was sampled, by whoever asked for it, also of rollouts that were stopped. */
+  readonly #running = new Map<string, SimulatedRollout>();
+  /** Totals over all rollouts, including stopped ones. */
   readonly spent = { rollouts: 0, seconds: 0, tokens: 0 };
 
   constructor(options: SimulatedPipelineOptions) {
@@ -60,19 +60,19 @@ export class SimulatedPipeline {
     const claims = await store.claim(this.#worker, slots - this.#running.size);
     const startMs = clock.now();
     for (const claim of claims) {
-      const goes = course(claim);
+      const outcome = course(claim);
       this.#running.set(claim.id, {
         claim,
-        course: goes,
+        course: outcome,
         version: version?.() ?? 0,
         startMs,
-        endMs: startMs + Math.ceil(goes.seconds * 1000),
+        endMs: startMs + Math.ceil(outcome.seconds * 1000),
       });
     }
     await Promise.all(claims.flatMap((claim) => (['ready', 'run'] as const).map((to) => store.move(claim, to))));
   }
 
-  /** What was asked to stop is over now. */
+  /** Ends the rollouts that were asked to cancel. */
   async stopCancelled(): Promise<number> {
     const report = makeReport(0);
     const stages = { ...report.stages, run: { active: this.busy, waiting: 0, slots: this.#options.slots } };
@@ -81,9 +81,9 @@ export class SimulatedPipeline {
     return cancelled.length;
   }
 
-  /** Lets time pass up to the next end, and ends it. False when nothing runs. */
+  /** Advances the clock to the next end and ends that rollout. False when nothing runs. */
   async step(): Promise<boolean> {
-    const next = [...this.#running.values()].reduce<Running | undefined>(
+    const next = [...this.#running.values()].reduce<SimulatedRollout | undefined>(
       (best, one) => (best && best.endMs <= one.endMs ? best : one),
       undefined,
     );
