@@ -14,7 +14,8 @@ export const workerReport = z.object({
   backends: z.record(z.string(), z.int()).describe('Rollouts in flight on each backend.'),
   calls: z.record(z.string(), z.int()).optional().describe('Its requests that each backend is answering.'),
   turns: z.int().describe('Since the worker started.'),
-  sampled_tokens: z.int(),
+  sampled_tokens: z.int().describe('Since the worker started, also those of calls in flight.'),
+  tokens_per_s: z.number().optional().describe('Over the last ten seconds.'),
   loop_lag_ms: z.object({ p50: z.number(), p99: z.number(), max: z.number() }).describe('Over some ten seconds.'),
   rss_bytes: z.int(),
 });
@@ -33,6 +34,7 @@ export const serviceStatus = z.object({
   rollouts: z.record(z.enum(rolloutStates), z.int()),
   workers: z.array(workerView),
   backends: z.array(backendView),
+  tokens_per_s: z.number().describe('Tokens sampled by all live workers, over the last ten seconds.'),
   last_event_id: z.int(),
   loop_lag_ms: z.object({ p50: z.number(), p99: z.number(), max: z.number() }),
   rss_bytes: z.int(),

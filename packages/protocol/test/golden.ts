@@ -53,6 +53,7 @@ const report = {
   calls: { '10.0.0.1:8000': 2 },
   turns: 100,
   sampled_tokens: 12_345,
+  tokens_per_s: 61.5,
   loop_lag_ms: lag,
   rss_bytes: 150_000_000,
 };
@@ -127,7 +128,7 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
     'leave-reply.json': { schema: leaveReply, value: { id: 'b-2' } },
     'status.json': {
       schema: serviceStatus,
-      value: { rollouts, workers, backends: [backend], last_event_id: 99, loop_lag_ms: lag, rss_bytes: 90_000_000 },
+      value: { rollouts, workers, backends: [backend], tokens_per_s: 61.5, last_event_id: 99, loop_lag_ms: lag, rss_bytes: 90_000_000 },
     },
     'event.json': {
       schema: event,

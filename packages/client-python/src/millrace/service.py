@@ -62,6 +62,7 @@ class WorkerReport:
     loop_lag_ms: LoopLag
     rss_bytes: int
     calls: Optional[Mapping[str, int]] = None
+    tokens_per_s: Optional[float] = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class ServiceStatus:
     rollouts: Mapping[str, int]
     workers: tuple[WorkerView, ...]
     backends: tuple[BackendView, ...]
+    tokens_per_s: float
     last_event_id: int
     loop_lag_ms: LoopLag
     rss_bytes: int

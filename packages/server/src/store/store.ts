@@ -183,7 +183,7 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   /** Sets the version of the policy and of all backends in one transaction. A conflict when it is lower than the present one. */
   resumePolicy(request: { readonly policyVersion?: number; readonly cachesFlushed: boolean }): Promise<PolicyRecord>;
   /** What the worker's gate says: the newest pause that it has heard of, and its calls under way. Nothing for a worker that is ended. */
-  tellGate(worker: WorkerId, report: { readonly pause: number; readonly generating: number }): Promise<void>;
+  reportGate(worker: WorkerId, report: { readonly pause: number; readonly generating: number }): Promise<void>;
 
   // The event log. All methods above write their own events in the same transaction.
 

@@ -58,6 +58,7 @@ async function readStatus({ store, clock, loopLag }: Parameters<typeof openStatu
       report: worker.report ?? null,
     })),
     backends: backends.map((backend) => toBackendView(backend, { loads, workers: alive })),
+    tokens_per_s: alive.reduce((total, { report }) => total + (report?.tokens_per_s ?? 0), 0),
     last_event_id: lastEventId,
     loop_lag_ms: loopLag.read(),
     rss_bytes: process.memoryUsage.rss(),

@@ -17,8 +17,8 @@ import {
   settleGroup,
   takeGroup,
 } from './operations/groups.ts';
-import { backendLoads, breakBackend, mendBackend, noteTraffic, place, takeProbe } from './operations/placements.ts';
-import { pausePolicy, policy, resumePolicy, tellGate } from './operations/policy.ts';
+import { backendLoads, breakBackend, noteTraffic, place, recoverBackend, takeProbe } from './operations/placements.ts';
+import { pausePolicy, policy, reportGate, resumePolicy } from './operations/policy.ts';
 import { counts, get, list, trajectory } from './operations/queries.ts';
 import { retainSlice } from './operations/retention.ts';
 import { cancel, submit } from './operations/submit.ts';
@@ -42,10 +42,10 @@ export const writes = {
   clearBackends,
   pausePolicy,
   resumePolicy,
-  tellGate,
+  reportGate,
   place,
   breakBackend,
-  mendBackend,
+  recoverBackend,
   takeProbe,
   noteTraffic,
   appendEvents,

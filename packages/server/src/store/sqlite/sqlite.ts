@@ -85,14 +85,14 @@ class SqliteStore implements Store {
   backendLoads: Store['backendLoads'] = () => this.#read('backendLoads', undefined);
   place: Store['place'] = (claim, options) => this.#write('place', { claim, options });
   breakBackend: Store['breakBackend'] = (id, options) => this.#write('breakBackend', { id, ...options });
-  mendBackend: Store['mendBackend'] = (id) => this.#write('mendBackend', id);
+  recoverBackend: Store['recoverBackend'] = (id) => this.#write('recoverBackend', id);
   takeProbe: Store['takeProbe'] = (id) => this.#write('takeProbe', id);
   noteTraffic: Store['noteTraffic'] = (notes) => this.#write('noteTraffic', notes);
 
   policy: Store['policy'] = () => this.#read('policy', undefined);
   pausePolicy: Store['pausePolicy'] = (request) => this.#write('pausePolicy', request);
   resumePolicy: Store['resumePolicy'] = (request) => this.#write('resumePolicy', request);
-  tellGate: Store['tellGate'] = (worker, report) => this.#write('tellGate', { worker, ...report });
+  reportGate: Store['reportGate'] = (worker, report) => this.#write('reportGate', { worker, ...report });
 
   createBatch: Store['createBatch'] = (batch) => this.#write('createBatch', batch);
   appendTasks: Store['appendTasks'] = (id, more) => this.#write('appendTasks', { id, ...more });

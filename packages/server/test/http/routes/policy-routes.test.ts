@@ -11,10 +11,10 @@ test('a pause is answered as it stands, and when asked to wait, once the last wo
   assert.deepEqual([asked.status, asked.body.state, asked.body.mode], [200, 'pausing', 'wait']);
   assert.equal((await floor.call('POST', '/v1/policy/pause', { mode: 'abort' })).body.mode, 'abort');
   const waiting = floor.call('POST', '/v1/policy/pause?wait=60');
-  await floor.store.tellGate(floor.worker.id, { pause: 1, generating: 1 });
+  await floor.store.reportGate(floor.worker.id, { pause: 1, generating: 1 });
   const { body } = await floor.call('GET', '/v1/policy');
   assert.deepEqual([body.state, body.mode, body.generating], ['pausing', 'abort', 1]);
-  await floor.store.tellGate(floor.worker.id, { pause: 1, generating: 0 });
+  await floor.store.reportGate(floor.worker.id, { pause: 1, generating: 0 });
   const paused = await waiting;
   assert.deepEqual([paused.body.state, paused.body.generating], ['paused', 0]);
 });

@@ -132,8 +132,8 @@ export function definePlacementTests(openBed: OpenBed): void {
       assert.equal(await other.takeProbe(a), 21_000);
       await bed.store.breakBackend(a, { error: 'still down', isProbe: true });
     }
-    await bed.store.mendBackend(a);
-    await bed.store.mendBackend(a);
+    await bed.store.recoverBackend(a);
+    await bed.store.recoverBackend(a);
     assert.equal(await other.takeProbe(a), undefined);
     const { events } = await bed.store.events(0, { limit: 99 });
     assert.deepEqual(

@@ -25,16 +25,16 @@ export function definePolicyTests(openBed: OpenBed): void {
   test('a pause has taken hold when every worker has heard of it and has no call under way, not before', async () => {
     await using bed = await openTimedBed(openBed);
     const [a, b] = [await registerWorker(bed.store, 'a'), await registerWorker(bed.store, 'b')];
-    await bed.store.tellGate(a, { pause: 0, generating: 2 });
+    await bed.store.reportGate(a, { pause: 0, generating: 2 });
     const { state, generating } = await bed.store.pausePolicy({ mode: 'wait' });
     assert.deepEqual([state, generating], ['pausing', 2]);
-    await bed.store.tellGate(a, { pause: 0, generating: 0 }); // idle, but has not heard of it: it may begin a call at any moment
-    await bed.store.tellGate(b, { pause: 1, generating: 0 });
+    await bed.store.reportGate(a, { pause: 0, generating: 0 }); // idle, but has not heard of it: it may begin a call at any moment
+    await bed.store.reportGate(b, { pause: 1, generating: 0 });
     assert.equal((await bed.store.policy()).state, 'pausing');
-    await bed.store.tellGate(a, { pause: 1, generating: 1 });
+    await bed.store.reportGate(a, { pause: 1, generating: 1 });
     assert.equal((await bed.store.policy()).state, 'pausing');
     bed.clock.advance(5);
-    await bed.store.tellGate(a, { pause: 1, generating: 0 });
+    await bed.store.reportGate(a, { pause: 1, generating: 0 });
     const paused = await bed.store.policy();
     assert.deepEqual([paused.state, paused.generating, paused.sinceMs], ['paused', 0, bed.clock.now()]);
   });
@@ -43,10 +43,10 @@ export function definePolicyTests(openBed: OpenBed): void {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     await bed.store.pausePolicy({ mode: 'wait' });
-    await bed.store.tellGate(worker, { pause: 1, generating: 0 });
+    await bed.store.reportGate(worker, { pause: 1, generating: 0 });
     await bed.store.resumePolicy(resume);
     assert.equal((await bed.store.pausePolicy({ mode: 'wait' })).state, 'pausing');
-    await bed.store.tellGate(worker, { pause: 1, generating: 0 });
+    await bed.store.reportGate(worker, { pause: 1, generating: 0 });
     assert.equal((await bed.store.policy()).state, 'pausing');
   });
 
@@ -63,7 +63,7 @@ export function definePolicyTests(openBed: OpenBed): void {
     assert.equal((await bed.store.policy()).state, 'pausing');
     await bed.store.expire({ maxLosses });
     assert.equal((await bed.store.policy()).state, 'paused');
-    await bed.store.tellGate(lost, { pause: 1, generating: 3 });
+    await bed.store.reportGate(lost, { pause: 1, generating: 3 });
     assert.equal((await bed.store.policy()).generating, 0);
   });
 

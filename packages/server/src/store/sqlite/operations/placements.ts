@@ -84,7 +84,7 @@ export function breakBackend(
   if (!isProbe) appendEvent(session, { kind: 'backend-break', backendId: id, data: { error } });
 }
 
-export function mendBackend(session: Session, id: BackendId): void {
+export function recoverBackend(session: Session, id: BackendId): void {
   const row = session.one<HealthRow>('SELECT broken_at, probes, probe_at FROM backends WHERE id = ?', id);
   if (!row || row.broken_at === null) return;
   session.run('UPDATE backends SET broken_at = NULL, probes = 0, probe_at = 0 WHERE id = ?', id);

@@ -58,7 +58,7 @@ export function raisePolicyVersion(session: Session, version: number): void {
   if (version > row.version) writeRow(session, { ...row, version });
 }
 
-export function tellGate(
+export function reportGate(
   session: Session,
   request: { readonly worker: WorkerId; readonly pause: number; readonly generating: number },
 ): void {
