@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { backendId, sampling } from '@millrace/protocol';
-import { type GenerateRequest, openConversation, openVllmBackend } from '@millrace/server';
+import { type GenerateRequest, openConversation, openVllmBackend, Pace, silentLog } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit';
 import { logSoftmax } from '../model/matrix.ts';
 import { forward, logprobsAt, makeNetwork, toLogits } from '../model/network.ts';
@@ -34,7 +34,12 @@ async function openBed() {
   const server = await PolicyServer.open(1, network);
   const { url } = server;
   const record = { id: backendId.parse('policy'), url, dialect: 'vllm', policyVersion: 3, logprobsMode: 'processed', state: 'up' } as const;
-  return { server, backend: openVllmBackend(record), url, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+  return {
+    server,
+    backend: openVllmBackend(record, { log: silentLog, pace: new Pace() }),
+    url,
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
 }
 
 test('the log-probabilities are those of the network for the sampled tokens', async () => {

@@ -112,7 +112,7 @@ export function toRolloutError(error: unknown, code: ErrorCode): RolloutError {
   return new RolloutError(code, messageOf(error), { cause: error });
 }
 
-/** The message of anything that was thrown. */
+/** The message of anything that was thrown; the class of an error without a message. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return error instanceof Error ? error.message || error.constructor.name : String(error);
 }

@@ -15,7 +15,8 @@ export const workerReport = z.object({
   backends: z.record(z.string(), z.int()).describe('Rollouts in flight on each backend.'),
   calls: z.record(z.string(), z.int()).optional().describe('Its requests that each backend is answering.'),
   turns: z.int().describe('Since the worker started.'),
-  sampled_tokens: z.int(),
+  sampled_tokens: z.int().describe('Since the worker started, also those of calls in flight.'),
+  tokens_per_s: z.number().optional().describe('Over the last ten seconds.'),
   loop_lag_ms: z.object({ p50: z.number(), p99: z.number(), max: z.number() }).describe('Over some ten seconds.'),
   rss_bytes: z.int(),
 });
@@ -61,6 +62,7 @@ export const serviceStatus = z.object({
   batches: z.array(openBatchView).describe('Open batches, oldest first.'),
   recent: recentEnds,
   hints: z.array(z.string()).describe('What is missing for rollouts to make progress, in sentences for people.'),
+  tokens_per_s: z.number().describe('Tokens sampled by all live workers, over the last ten seconds.'),
   last_event_id: z.int(),
   loop_lag_ms: z.object({ p50: z.number(), p99: z.number(), max: z.number() }),
   rss_bytes: z.int(),

@@ -53,6 +53,7 @@ const report = {
   calls: { '10.0.0.1:8000': 2 },
   turns: 100,
   sampled_tokens: 12_345,
+  tokens_per_s: 61.5,
   loop_lag_ms: lag,
   rss_bytes: 150_000_000,
 };
@@ -147,6 +148,7 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
         batches: [openBatch, { ...openBatch, id: 'b-2', series: null, mean_reward: null }],
         recent: { seconds: 60, ended: 12, failed: 2, rewarded: 8, mean_reward: 0.375 },
         hints: ['no backend takes rollouts: 10.0.0.1:8000 is broken (connection refused)'],
+        tokens_per_s: 61.5,
         last_event_id: 99,
         loop_lag_ms: lag,
         rss_bytes: 90_000_000,

@@ -12,8 +12,9 @@ export type { Backend, BackendRecord, GenerateRequest, Generation } from './infe
 export { openBackend } from './inference/backends/open-backend.ts';
 export { openVllmBackend } from './inference/backends/vllm.ts';
 export { PolicyGate, type PolicyRecord } from './inference/policy-gate.ts';
-export { BackendPool, type Lease } from './inference/pool/pool.ts';
-export { Session } from './inference/session.ts';
+export type { BackendLease } from './inference/pool/lease.ts';
+export { BackendPool } from './inference/pool/pool.ts';
+export { Sampler } from './inference/sampler.ts';
 export { Stage } from './pipeline/stage.ts';
 export { BatchKeeper, type KeeperDeps } from './sampling/batch-keeper.ts';
 export { toRecipe } from './sampling/new-siblings.ts';

@@ -8,7 +8,6 @@ export {
   type Faults,
   faultKinds,
   longTailLatency,
-  makeRandom,
   randomFaults,
   scriptedFaults,
 } from './fake-backend/faults.ts';
@@ -38,6 +37,7 @@ export {
 } from './models/llama-server.ts';
 export { type ModelFamily, modelFamilies, modelFolder } from './models/model-folders.ts';
 export { qwen3Folder } from './models/qwen3.ts';
+export { makeRandom } from './models/random.ts';
 export { makeTinyModel } from './models/tiny-model.ts';
 export { type ChaosReport, findWrongToken, runChaos } from './service/chaos.ts';
 export { type FaultReport, runFaults } from './service/fault-run.ts';

@@ -4,8 +4,8 @@
 import { type Limits, type Message, RolloutError, type Sampling, type StopReason, type ToolCall } from '@millrace/protocol';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { Expired } from '../base/deadline.ts';
-import { Pace } from '../base/pace.ts';
-import type { SampledTurn, Session } from '../inference/session.ts';
+import type { Pace } from '../base/pace.ts';
+import type { SampledTurn, Sampler } from '../inference/sampler.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { appendNext, renderNext } from '../trajectory/branch.ts';
 import { chooseAnswerRoom, chooseTurnTokens, fitAnswers } from '../trajectory/budget.ts';
@@ -32,7 +32,7 @@ export interface TurnReport {
 export interface AgentOptions {
   readonly messages: readonly Message[];
   readonly tools: readonly Tool[];
-  readonly session: Session;
+  readonly session: Sampler;
   readonly conversation: Conversation;
   readonly sandbox?: Sandbox;
   readonly sampling: Sampling;
@@ -41,7 +41,7 @@ export interface AgentOptions {
   readonly signal: AbortSignal;
   readonly clock?: Clock;
   /** Everything is tokenised at its pace: many come at once, and some is long. */
-  readonly pace?: Pace;
+  readonly pace: Pace;
   onTurn?(report: TurnReport): void;
   /** Asked when the context is full: the messages to go on with, as a new branch. Undefined, or more than fits, ends it as `context_overflow`. */
   compact?(messages: readonly Message[]): Promise<readonly Message[] | undefined>;
@@ -57,7 +57,7 @@ const maxMalformedTurns = 3;
 
 /** Runs to the agent's end. When the signal's reason is an expired deadline that is an end too; any other abort is thrown. */
 export async function runTurns(options: AgentOptions): Promise<AgentStop> {
-  const { session, conversation, messages, tools, signal, pace = new Pace() } = options;
+  const { session, conversation, messages, tools, signal, pace } = options;
   const specs = tools.map((tool) => tool.spec);
   session.ledger.appendPrompt(await pace.run(conversation.openingSteps(messages, specs)));
   const progress = { lastText: '', malformedTurns: 0, compactedAt: 0 };
@@ -110,7 +110,7 @@ async function runTurn(options: AgentOptions, progress: Progress): Promise<Agent
 }
 
 /** Samples one turn and puts it into the ledger, with what it says beside it. Undefined when the context is full. */
-async function sampleTurn({ session, conversation, tools, sampling, limits, tally, signal, pace = new Pace() }: AgentOptions) {
+async function sampleTurn({ session, conversation, tools, sampling, limits, tally, signal, pace }: AgentOptions) {
   const { ledger } = session;
   const maxTokens = chooseTurnTokens(ledger.length, limits, sampling);
   if (maxTokens === 0) return undefined;
@@ -160,7 +160,7 @@ async function act(options: AgentOptions, calls: readonly ToolCall[]): Promise<{
 
 /** Cut where they must be. False when not even that fits into what is left of the context: then nothing is appended. */
 async function appendAnswers(options: AgentOptions, answers: readonly Message[]): Promise<boolean> {
-  const { session, conversation, limits, pace = new Pace() } = options;
+  const { session, conversation, limits, pace } = options;
   const { ledger } = session;
   const { endOfTurn } = conversation;
   const isOwed = ledger.segments.at(-1)?.tokenIds.at(-1) !== endOfTurn.id;
@@ -174,7 +174,7 @@ async function appendAnswers(options: AgentOptions, answers: readonly Message[])
 
 /** False when there is nobody to ask, or when what is answered does not fit either. */
 async function compact(options: AgentOptions, progress: Progress, answers: readonly Message[]): Promise<boolean> {
-  const { session, conversation, limits, tools, tally, pace = new Pace() } = options;
+  const { session, conversation, limits, tools, tally, pace } = options;
   const { ledger } = session;
   if (!options.compact || progress.compactedAt === tally.turns) return false;
   progress.compactedAt = tally.turns;

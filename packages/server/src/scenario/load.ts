@@ -1,5 +1,6 @@
 // The scenarios that a service knows: the built-in ones, and the user's own from module paths.
 
+import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { mathScenario } from './math.ts';
@@ -10,12 +11,15 @@ export interface Scenarios {
   /** By name or alias. */
   get(name: string): Scenario | undefined;
   names(): readonly string[];
+  /** The module of a user's scenario; undefined for a built-in one. */
+  fileOf?(name: string): string | undefined;
 }
 
 /** Throws an Error that names the file when a module does not export a scenario, or two have one name. */
 export async function loadScenarios(paths: readonly string[]): Promise<Scenarios> {
   const builtIn: readonly Scenario[] = [erase(mathScenario), erase(shellScenario)];
   const own = await Promise.all(paths.map(loadScenario));
+  const files = new Map(await Promise.all(own.map(async (scenario, index) => [scenario, await realpath(paths[index] ?? '')] as const)));
   const byName = new Map<string, Scenario>();
   for (const scenario of [...builtIn, ...own]) {
     for (const name of [scenario.name, ...(scenario.aliases ?? [])]) {
@@ -23,7 +27,14 @@ export async function loadScenarios(paths: readonly string[]): Promise<Scenarios
       byName.set(name, scenario);
     }
   }
-  return { get: (name) => byName.get(name), names: () => [...new Set([...byName.values()].map((scenario) => scenario.name))] };
+  return {
+    get: (name) => byName.get(name),
+    names: () => [...new Set([...byName.values()].map((scenario) => scenario.name))],
+    fileOf(name) {
+      const scenario = byName.get(name);
+      return scenario && files.get(scenario);
+    },
+  };
 }
 
 async function loadScenario(path: string): Promise<Scenario> {

@@ -7,8 +7,10 @@ import { backendId, limits, sampling } from '@millrace/protocol';
 import { FakeBackend, openFakeTokens, type Policy, qwen3Folder, renderCall, scriptedFaults } from '@millrace/testkit';
 import type { Tool } from '../../src/agent/tool.ts';
 import { type AgentOptions, type AgentTally, runTurns } from '../../src/agent/turn-loop.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { Pace } from '../../src/base/pace.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
-import { Session } from '../../src/inference/session.ts';
+import { Sampler } from '../../src/inference/sampler.ts';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
 
@@ -31,9 +33,10 @@ interface RunOptions {
 async function run(policy: Policy, { maxContext = 4000, faults = [], maxTurns = 10, compact }: RunOptions = {}) {
   await using fake = new FakeBackend({ policy, faults: scriptedFaults(faults) }, tokens);
   await fake.listen();
-  await using pool = new BackendPool();
+  const pace = new Pace();
+  await using pool = new BackendPool({ log: silentLog, pace });
   pool.update([{ id: backendId.parse('a'), url: fake.url, dialect: 'vllm', policyVersion: 0, state: 'up' }]);
-  using session = new Session({ ledger: new Ledger(), pool, sessionId: 'r', delayMs: 1 });
+  using session = new Sampler({ ledger: new Ledger(), pool, sessionId: 'r', delayMs: 1 });
   const tally: AgentTally = { turns: 0, malformedCalls: 0, modelMs: 0, toolMs: 0 };
   const stop = await runTurns({
     messages: [{ role: 'user', content: 'go' }],
@@ -44,6 +47,7 @@ async function run(policy: Policy, { maxContext = 4000, faults = [], maxTurns = 
     limits: limits.parse({ max_context_tokens: maxContext, max_turns: maxTurns }),
     tally,
     signal: new AbortController().signal,
+    pace,
     ...(compact ? { compact } : {}),
   });
   return { stop, tally, ledger: session.ledger, prompts: fake.requests.map(({ promptIds }) => promptIds) };

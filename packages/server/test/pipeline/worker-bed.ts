@@ -1,12 +1,11 @@
 // A worker to test with: a real store, real sandboxes and a fake backend behind the real protocol, all in this process.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type RolloutId, type RolloutState, rolloutId, type SubmissionInput, submission } from '@millrace/protocol';
 import {
   type FakeBackend,
   type FakeTokens,
+  makeTempFolder,
   openFakeBackend,
   openFakeTokens,
   type Policy,
@@ -89,8 +88,7 @@ export class WorkerBed implements AsyncDisposable {
 
   static async open(options: BedOptions = {}): Promise<WorkerBed> {
     const stack = new AsyncDisposableStack();
-    const folder = await mkdtemp(join(tmpdir(), 'mr-'));
-    stack.defer(() => rm(folder, { recursive: true, force: true }));
+    const { path: folder } = stack.use(await makeTempFolder('mr'));
     const store = stack.use(await openSqliteStore({ path: join(folder, 'millrace.db'), clock: systemClock, log: silentLog }));
     tokens ??= openFakeTokens();
     const { policy = says(finish()), latencyMs = 0 } = options;
@@ -123,7 +121,7 @@ export class WorkerBed implements AsyncDisposable {
         layers,
         config,
         scenarios,
-        pool: stack.use(new BackendPool({ placements: store })),
+        pool: stack.use(new BackendPool({ placements: store, log: shared.log, pace: shared.pace })),
         loopLag: stack.use(openLoopLag()),
       });
       await worker.start();

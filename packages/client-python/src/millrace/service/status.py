@@ -73,6 +73,7 @@ class WorkerReport:
     loop_lag_ms: LoopLag
     rss_bytes: int
     calls: Optional[Mapping[str, int]] = None
+    tokens_per_s: Optional[float] = None
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ class ServiceStatus:
     batches: tuple[OpenBatchView, ...]
     recent: RecentEnds
     hints: tuple[str, ...]
+    tokens_per_s: float
     last_event_id: int
     loop_lag_ms: LoopLag
     rss_bytes: int

@@ -70,6 +70,7 @@ async function readStatus({ store, clock, loopLag, recentEnds }: StatusDeps): Pr
     batches: batches.map(toOpenBatchView),
     recent: recentEnds.read(),
     hints: findHints({ liveWorkers: alive.length, backends, policy, batches }),
+    tokens_per_s: alive.reduce((total, { report }) => total + (report?.tokens_per_s ?? 0), 0),
     last_event_id: lastEventId,
     loop_lag_ms: loopLag.read(),
     rss_bytes: process.memoryUsage.rss(),

@@ -1,5 +1,5 @@
-// A session while the weights change: it waits at the gate, keeps what was sampled when it is cut, goes on from exactly these ids,
-// and every part says which weights sampled it.
+// A sampler while the weights change: it waits at the gate, keeps the sampled tokens when it is cut, continues from exactly these
+// ids, and every part names the weights that sampled it.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -7,16 +7,19 @@ import { test } from 'node:test';
 import { backendId, type Dialect, RolloutError, sampling } from '@millrace/protocol';
 import { FakeBackend, type FakeBackendOptions, FakeClock, fakeLogprob, openFakeTokens, scriptedFaults } from '@millrace/testkit';
 import { Deadline } from '../../src/base/deadline.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { Pace } from '../../src/base/pace.ts';
 import type { BackendRecord, Generation } from '../../src/inference/backends/backend.ts';
 import { PolicyGate } from '../../src/inference/policy-gate.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
-import { type SampledTurn, Session, type SessionOptions } from '../../src/inference/session.ts';
+import { type SampledTurn, Sampler, type SamplerOptions } from '../../src/inference/sampler.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
 
 const tokens = await openFakeTokens();
 const said = 'one two three four five six seven eight nine ten eleven twelve';
 const turnIds = [...tokens.encode(said), tokens.endOfTurnId];
 const never = new AbortController().signal;
+const quiet = { log: silentLog, pace: new Pace() };
 
 async function openFake(options: Partial<FakeBackendOptions> = {}): Promise<FakeBackend> {
   const fake = new FakeBackend({ policy: () => ({ text: said }), ...options }, tokens);
@@ -30,39 +33,39 @@ function toRecord(id: string, { url }: FakeBackend, changes: Partial<BackendReco
 
 class Bed implements AsyncDisposable {
   readonly gate: PolicyGate;
-  readonly pool = new BackendPool();
-  readonly session: Session;
+  readonly pool = new BackendPool(quiet);
+  readonly sampler: Sampler;
   readonly parts: SampledTurn[] = [];
-  readonly still = Promise.withResolvers<void>();
+  readonly idle = Promise.withResolvers<void>();
   #pauses = 0;
   #flushes = 0;
 
-  constructor(options: Partial<SessionOptions> = {}) {
-    this.gate = new PolicyGate({ onStill: () => this.still.resolve() });
+  constructor(options: Partial<SamplerOptions> = {}) {
+    this.gate = new PolicyGate({ onIdle: () => this.idle.resolve() });
     const ledger = new Ledger();
     ledger.appendPrompt({ tokenIds: tokens.encode('<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n'), text: '', messages: [] });
-    this.session = new Session({ ledger, pool: this.pool, gate: this.gate, sessionId: 'r', delayMs: 1, ...options });
+    this.sampler = new Sampler({ ledger, pool: this.pool, gate: this.gate, sessionId: 'r', delayMs: 1, ...options });
     this.resume(0);
   }
 
   pause(mode: 'wait' | 'abort'): void {
     this.#pauses += 1;
-    this.gate.tell({ state: 'pausing', mode, pause: this.#pauses, flushes: this.#flushes, policyVersion: 0 });
+    this.gate.update({ state: 'pausing', mode, pause: this.#pauses, flushes: this.#flushes, policyVersion: 0 });
   }
 
   resume(policyVersion: number, { isFlushed = true } = {}): void {
     this.#flushes += Number(isFlushed);
-    this.gate.tell({ state: 'running', pause: this.#pauses, flushes: this.#flushes, policyVersion });
+    this.gate.update({ state: 'running', pause: this.#pauses, flushes: this.#flushes, policyVersion });
   }
 
   /** Samples one turn into the ledger, part by part. */
   async sample({ maxTokens = 50, signal = never } = {}): Promise<SampledTurn> {
     const keep = (part: SampledTurn) => {
       this.parts.push(part);
-      this.session.ledger.appendSampled({ ...part, text: '', messages: [] });
+      this.sampler.ledger.appendSampled({ ...part, text: '', messages: [] });
     };
     const options = { sampling: sampling.parse({}), maxTokens, stopTokenIds: [tokens.endOfTurnId], signal };
-    const last = await this.session.sample({ ...options, onPart: keep });
+    const last = await this.sampler.sample({ ...options, onPart: keep });
     keep(last);
     return last;
   }
@@ -73,7 +76,7 @@ class Bed implements AsyncDisposable {
       this.parts.flatMap(({ tokenIds }) => [...tokenIds]),
       ids,
     );
-    let at = this.session.ledger.segments[0]?.tokenIds.length ?? 0;
+    let at = this.sampler.ledger.segments[0]?.tokenIds.length ?? 0;
     for (const { tokenIds, logprobs, policyVersions } of this.parts) {
       for (const [i, id] of tokenIds.entries()) assert.equal(logprobs[i], fakeLogprob(at + i, id, policyVersions.first));
       at += tokenIds.length;
@@ -81,12 +84,12 @@ class Bed implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.session[Symbol.dispose]();
+    this.sampler[Symbol.dispose]();
     await this.pool[Symbol.asyncDispose]();
   }
 }
 
-test('a pause that waits lets the call end; the next one waits, under no clock', async () => {
+test('a pause that waits lets the call end; the next call waits, uncharged', async () => {
   const clock = new FakeClock();
   using deadline = new Deadline('run', 10_000, clock);
   await using fake = await openFake();
@@ -94,7 +97,7 @@ test('a pause that waits lets the call end; the next one waits, under no clock',
   bed.pool.update([toRecord('a', fake)]);
   fake.events.once('request', () => bed.pause('wait'));
   assert.equal((await bed.sample()).finishReason, 'stop');
-  await bed.still.promise;
+  await bed.idle.promise;
   const next = bed.sample();
   await new Promise(setImmediate);
   clock.advance(1_000_000);
@@ -106,13 +109,13 @@ test('a pause that waits lets the call end; the next one waits, under no clock',
 });
 
 for (const dialect of ['vllm', 'vllm-completions', 'sglang'] satisfies Dialect[]) {
-  test(`${dialect}: a turn that was cut goes on from its partial tokens under the new weights`, async () => {
+  test(`${dialect}: a turn that was cut continues from its partial tokens under the new weights`, async () => {
     await using fake = await openFake({ tokenMs: 2 });
     await using bed = new Bed();
     bed.pool.update([toRecord('a', fake, { dialect })]);
     fake.events.on('tokens', (count: number) => count >= 9 && bed.parts.length === 0 && bed.gate.isOpen && bed.pause('abort'));
     const turn = bed.sample();
-    await bed.still.promise;
+    await bed.idle.promise;
     fake.setWeights(5);
     bed.pool.update([toRecord('a', fake, { dialect, policyVersion: 5 })]);
     bed.resume(5);
@@ -128,7 +131,7 @@ for (const dialect of ['vllm', 'vllm-completions', 'sglang'] satisfies Dialect[]
     assert.equal(fake.requests[1]?.maxTokens, 50 - (bed.parts[0]?.tokenIds.length ?? 0));
     assert.ok(last.tokenIds.length < turnIds.length);
     assert.deepEqual(
-      bed.session.ledger.segments.map(({ kind, turn: number }) => [kind, number]),
+      bed.sampler.ledger.segments.map(({ kind, turn: number }) => [kind, number]),
       [
         ['prompt', 0],
         ['sampled', 1],
@@ -138,13 +141,13 @@ for (const dialect of ['vllm', 'vllm-completions', 'sglang'] satisfies Dialect[]
   });
 }
 
-test('a server that gives nothing of what it was asked to stop has the turn sampled anew, and that is counted', async () => {
+test('if a server returns nothing of a cut turn, the turn is sampled again, and the retry is counted', async () => {
   await using fake = await openFake({ tokenMs: 2 });
   await using bed = new Bed();
   bed.pool.update([toRecord('a', fake, { dialect: 'llamacpp' })]);
   fake.events.on('tokens', (count: number) => count === 5 && fake.generations <= 5 && bed.pause('abort'));
   const turn = bed.sample();
-  // More often than a call may fail: a pause is no failure.
+  // More often than a call may fail: a pause is not a failure.
   for (let swap = 1; swap <= 5; swap++) {
     await once(fake.events, 'tokens');
     while (bed.gate.isOpen || bed.gate.report.generating > 0) await new Promise(setImmediate);
@@ -157,7 +160,7 @@ test('a server that gives nothing of what it was asked to stop has the turn samp
 });
 
 for (const dialect of ['vllm', 'sglang'] satisfies Dialect[]) {
-  test(`${dialect}: what a server gave when it aborted by itself is kept, and continued`, async () => {
+  test(`${dialect}: tokens that a server returns when it aborts on its own are kept and continued`, async () => {
     await using fake = await openFake({ faults: scriptedFaults(['abort', 'abort']) });
     await using bed = new Bed();
     bed.pool.update([toRecord('a', fake, { dialect })]);
@@ -170,7 +173,7 @@ for (const dialect of ['vllm', 'sglang'] satisfies Dialect[]) {
   });
 }
 
-test('a turn that was cut behind its end, or at its limit, is whole: nothing is sampled after it', async () => {
+test('a turn that was cut after its last token, or at its limit, is complete: nothing is sampled after it', async () => {
   for (const [maxTokens, finishReason] of [
     [2, 'length'],
     [3, 'stop'],
@@ -179,7 +182,7 @@ test('a turn that was cut behind its end, or at its limit, is whole: nothing is 
       const tokenIds = Int32Array.of(1, 2, tokens.endOfTurnId).subarray(0, maxTokens);
       return { tokenIds, logprobs: new Float32Array(maxTokens), finishReason: 'abort' };
     };
-    await using pool = new BackendPool({ open: ({ id, policyVersion }) => ({ id, policyVersion, logprobs: 'raw', generate }) });
+    await using pool = new BackendPool({ ...quiet, open: ({ id, policyVersion }) => ({ id, policyVersion, logprobs: 'raw', generate }) });
     pool.update([{ id: backendId.parse('a'), url: 'http://a', dialect: 'vllm', policyVersion: 0, state: 'up' }]);
     await using bed = new Bed({ pool });
     assert.equal((await bed.sample({ maxTokens })).finishReason, finishReason);
@@ -187,7 +190,7 @@ test('a turn that was cut behind its end, or at its limit, is whole: nothing is 
   }
 });
 
-test('an abort without a token is a failed call', async () => {
+test('an abort without a token counts as a failed call', async () => {
   await using fake = await openFake({ faults: () => 'abort', policy: () => ({ tokenIds: new Int32Array(0) }) });
   await using bed = new Bed();
   bed.pool.update([toRecord('a', fake)]);
@@ -195,7 +198,7 @@ test('an abort without a token is a failed call', async () => {
   assert.equal(fake.generations, 4);
 });
 
-test('after flushed caches a rollout may change its backend; otherwise it stays', async () => {
+test('a rollout may change its backend after the caches were flushed; otherwise it stays', async () => {
   await using a = await openFake();
   await using b = await openFake();
   await using bed = new Bed();
@@ -212,12 +215,12 @@ test('after flushed caches a rollout may change its backend; otherwise it stays'
   assert.deepEqual([backend, bed.pool.inFlight()], ['b', { a: 1, b: 1 }]);
 });
 
-test('a rollout that waits for a backend does not hold up a pause', async () => {
+test('a rollout that waits for a backend does not delay a pause', async () => {
   await using bed = new Bed();
   const turn = bed.sample();
   await new Promise(setImmediate);
   bed.pause('wait');
-  await bed.still.promise;
+  await bed.idle.promise;
   await using fake = await openFake();
   bed.pool.update([toRecord('a', fake)]);
   await new Promise(setImmediate);
@@ -226,7 +229,7 @@ test('a rollout that waits for a backend does not hold up a pause', async () => 
   assert.equal((await turn).backend, 'a');
 });
 
-test('a rollout whose first token is too old ends as too-stale before its next call', async () => {
+test('a rollout whose first token is too old fails as too-stale before its next call', async () => {
   await using fake = await openFake();
   await using bed = new Bed({ maxStaleness: 2 });
   bed.pool.update([toRecord('a', fake)]);
@@ -243,7 +246,7 @@ test('a rollout whose first token is too old ends as too-stale before its next c
   assert.equal(fake.generations, 2);
 });
 
-test('a cancel while the gate is closed, or while a stream runs, ends the turn at once', async () => {
+test('a cancel ends the turn at once, at the closed gate and during a stream', async () => {
   await using fake = await openFake({ tokenMs: 2 });
   await using bed = new Bed();
   bed.pool.update([toRecord('a', fake)]);
