@@ -24,7 +24,8 @@ export async function tryFileLock(path: string): Promise<AsyncDisposable | undef
 async function take(path: string, { shared, signal }: FileLockOptions, flags: readonly string[]): Promise<AsyncDisposable | undefined> {
   signal?.throwIfAborted();
   const args = ['--no-fork', shared ? '--shared' : '--exclusive', ...flags, path, 'sh', '-c', 'echo && exec cat'];
-  const holder = spawn('flock', args, { stdio: ['pipe', 'pipe', 'ignore'] });
+  // In its own session: a Ctrl-C in our terminal must not release the lock.
+  const holder = spawn('flock', args, { detached: true, stdio: ['pipe', 'pipe', 'ignore'] });
   const onAbort = () => holder.kill('SIGKILL');
   signal?.addEventListener('abort', onAbort, { once: true });
   try {
