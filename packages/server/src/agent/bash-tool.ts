@@ -24,12 +24,12 @@ export const bashTool: Tool = {
     },
   },
   async run(args, { sandbox, timeoutMs, signal }) {
-    if (!sandbox) return { kind: 'answer', text: 'bash: this task has no machine to run commands on' };
+    if (!sandbox) return { kind: 'text', text: 'bash: this task has no machine to run commands on' };
     const parsed = bashArguments.safeParse(args);
-    if (!parsed.success) return { kind: 'answer', text: `bash: ${z.prettifyError(parsed.error)}` };
+    if (!parsed.success) return { kind: 'text', text: `bash: ${z.prettifyError(parsed.error)}` };
     const { command, timeout_s } = parsed.data;
     const limitMs = Math.min(timeoutMs, timeout_s === undefined ? timeoutMs : timeout_s * 1000);
-    return { kind: 'answer', text: renderShellResult(await sandbox.runShell(command, { timeoutMs: limitMs, capBytes, signal }), limitMs) };
+    return { kind: 'text', text: renderShellResult(await sandbox.runShell(command, { timeoutMs: limitMs, capBytes, signal }), limitMs) };
   },
 };
 

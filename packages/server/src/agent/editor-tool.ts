@@ -67,13 +67,13 @@ export function makeEditorTool(): Tool {
   return {
     spec,
     async run(args, { sandbox, signal }) {
-      if (!sandbox) return { kind: 'answer', text: 'str_replace_editor: this task has no machine with files' };
+      if (!sandbox) return { kind: 'text', text: 'str_replace_editor: this task has no machine with files' };
       const parsed = editorArguments.safeParse(args);
-      if (!parsed.success) return { kind: 'answer', text: `str_replace_editor: ${z.prettifyError(parsed.error)}` };
+      if (!parsed.success) return { kind: 'text', text: `str_replace_editor: ${z.prettifyError(parsed.error)}` };
       try {
-        return { kind: 'answer', text: cut(await runCommand(parsed.data, { sandbox, signal, history })) };
+        return { kind: 'text', text: cut(await runCommand(parsed.data, { sandbox, signal, history })) };
       } catch (error) {
-        if (error instanceof Refusal) return { kind: 'answer', text: `str_replace_editor: ${error.message}` };
+        if (error instanceof Refusal) return { kind: 'text', text: `str_replace_editor: ${error.message}` };
         throw error;
       }
     },

@@ -26,13 +26,13 @@ export const ipythonTool: Tool = {
     },
   },
   async run(args, { sandbox, timeoutMs, signal }) {
-    if (!sandbox) return { kind: 'answer', text: 'ipython: this task has no machine to run code on' };
+    if (!sandbox) return { kind: 'text', text: 'ipython: this task has no machine to run code on' };
     const parsed = ipythonArguments.safeParse(args);
-    if (!parsed.success) return { kind: 'answer', text: `ipython: ${z.prettifyError(parsed.error)}` };
+    if (!parsed.success) return { kind: 'text', text: `ipython: ${z.prettifyError(parsed.error)}` };
     const { code, timeout_s, restart } = parsed.data;
     const limitMs = Math.min(timeoutMs, timeout_s === undefined ? timeoutMs : timeout_s * 1000);
     const result = await sandbox.runPython(code, { timeoutMs: limitMs, capBytes, restart, signal });
-    return { kind: 'answer', text: renderPythonResult(result, limitMs) };
+    return { kind: 'text', text: renderPythonResult(result, limitMs) };
   },
 };
 

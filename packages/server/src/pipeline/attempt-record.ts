@@ -10,7 +10,8 @@ import {
   type Trajectory,
   toRolloutError,
 } from '@millrace/protocol';
-import type { AgentStop, AgentTally } from '../agent/turn-loop.ts';
+import type { AgentEnd } from '../agent/agent-end.ts';
+import type { AgentTally } from '../agent/turn-loop.ts';
 import type { Clock } from '../base/clock.ts';
 import { Expired } from '../base/deadline.ts';
 import type { Session } from '../inference/session.ts';
@@ -44,7 +45,7 @@ export class AttemptRecord {
   session: Session | undefined;
   model = '';
   tools: Trajectory['tools'] = [];
-  stop: AgentStop | undefined;
+  stop: AgentEnd | undefined;
   score: Score | undefined;
 
   constructor(claimed: ClaimedRollout, clock: Clock) {

@@ -27,8 +27,8 @@ describe('str_replace_editor', { skip: probe.ok ? false : probe.reason }, () => 
   });
   async function call(command: string, path: string, rest: Record<string, unknown> = {}): Promise<string> {
     const answer = await tool.run({ command, path, ...rest }, { sandbox, timeoutMs, signal: new AbortController().signal });
-    assert.equal(answer.kind, 'answer');
-    return answer.kind === 'answer' ? answer.text : '';
+    assert.equal(answer.kind, 'text');
+    return answer.kind === 'text' ? answer.text : '';
   }
   const content = async (path: string) => (await sandbox.readFile(path, { maxBytes: 1000 })).toString('utf8');
 

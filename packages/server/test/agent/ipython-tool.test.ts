@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { renderPythonResult } from '../../src/agent/ipython-tool.ts';
-import { chooseTools } from '../../src/agent/tools.ts';
 import type { PythonResult } from '../../src/sandbox/sandbox.ts';
 
 const result = (fields: Partial<PythonResult>): PythonResult => ({
@@ -40,13 +39,3 @@ const rendered: [string, PythonResult, string][] = [
 ];
 
 for (const [claim, python, text] of rendered) test(claim, () => assert.equal(renderPythonResult(python, 5000), text));
-
-test('each rollout has a file tool of its own, and a name that no tool has is refused', () => {
-  const names = ['bash', 'ipython', 'str_replace_editor', 'finish'];
-  assert.deepEqual(
-    chooseTools(names).map(({ spec }) => spec.name),
-    names,
-  );
-  assert.notEqual(chooseTools(['str_replace_editor'])[0], chooseTools(['str_replace_editor'])[0]);
-  for (const name of ['vim', 'constructor']) assert.throws(() => chooseTools([name]), /no tool is named/);
-});

@@ -7,6 +7,8 @@ import { backendId, limits, sampling } from '@millrace/protocol';
 import { FakeBackend, openFakeTokens, type Policy, qwen3Folder, renderCall, scriptedFaults } from '@millrace/testkit';
 import type { Tool } from '../../src/agent/tool.ts';
 import { type AgentOptions, type AgentTally, runTurns } from '../../src/agent/turn-loop.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { Pace } from '../../src/base/pace.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
 import { Session } from '../../src/inference/session.ts';
 import { openConversation } from '../../src/trajectory/conversation.ts';
@@ -18,7 +20,7 @@ const conversation = await openConversation(qwen3Folder());
 /** A tool that answers with what it is asked to say, so many times. */
 const repeatTool: Tool = {
   spec: { name: 'repeat', description: 'Repeats.', parameters: { type: 'object', properties: {} } },
-  run: async ({ text, times }) => ({ kind: 'answer', text: String(text).repeat(Number(times)) }),
+  run: async ({ text, times }) => ({ kind: 'text', text: String(text).repeat(Number(times)) }),
 };
 
 interface RunOptions {
@@ -44,6 +46,8 @@ async function run(policy: Policy, { maxContext = 4000, faults = [], maxTurns = 
     limits: limits.parse({ max_context_tokens: maxContext, max_turns: maxTurns }),
     tally,
     signal: new AbortController().signal,
+    clock: systemClock,
+    pace: new Pace(),
     ...(compact ? { compact } : {}),
   });
   return { stop, tally, ledger: session.ledger, prompts: fake.requests.map(({ promptIds }) => promptIds) };

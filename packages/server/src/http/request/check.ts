@@ -1,7 +1,6 @@
 // Checks what a caller sent, and says of each fault where it is: `rollouts[3].limits.max_turn: unknown field`.
 
-import { type ErrorCode, RolloutError } from '@millrace/protocol';
-import type { ZodType, z } from 'zod';
+import { type ErrorCode, RolloutError, type Schema, type SchemaIssue } from '@millrace/protocol';
 
 const mostFaults = 20;
 
@@ -12,7 +11,7 @@ interface Where {
 }
 
 /** The parsed value, or a RolloutError that names every field at fault. */
-export async function check<T extends ZodType>(schema: T, value: unknown, where: Where = {}): Promise<z.output<T>> {
+export async function check<T>(schema: Schema<T>, value: unknown, where: Where = {}): Promise<T> {
   const parsed = await schema.safeParseAsync(value);
   if (parsed.success) return parsed.data;
   throw toFault(
@@ -30,9 +29,9 @@ interface Fault {
   readonly message: string;
 }
 
-function toFaults(issue: z.core.$ZodIssue, at: readonly PropertyKey[]): Fault[] {
+function toFaults(issue: SchemaIssue, at: readonly PropertyKey[]): Fault[] {
   const path = [...at, ...issue.path];
-  if (issue.code !== 'unrecognized_keys') return [{ path: renderPath(path), message: issue.message }];
+  if (issue.code !== 'unrecognized_keys' || !issue.keys) return [{ path: renderPath(path), message: issue.message }];
   return issue.keys.map((key) => ({ path: renderPath([...path, key]), message: 'unknown field' }));
 }
 
