@@ -41,12 +41,14 @@ function describe(error: unknown): string {
 
 /** The innermost line of the scenario's own code: not Node's, not a package's, not ours. */
 export function findPlace(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined;
+  const stack = error instanceof Error ? (error.stack ?? '') : '';
+  // Node puts the place of a syntax error before the message.
+  const [, file] = /^(?:file:\/\/)?(\/[^\n]+:\d+)\n/.exec(stack) ?? [];
+  if (file !== undefined) return file;
   const ours = new URL('..', import.meta.url).href;
-  const frames = (error.stack ?? '').matchAll(/(file:\/\/\/[^\s)]+?):(\d+)(?::(\d+))?(?=[\s)]|$)/g);
-  for (const [, url = '', line, column] of frames) {
+  for (const [, url = '', place] of stack.matchAll(/\(?(file:\/\/\/[^\s)]+?)(:\d+:\d+)\)?$/gm)) {
     if (url.startsWith(ours) || url.includes('/node_modules/')) continue;
-    return `${decodeURIComponent(new URL(url).pathname)}:${line}${column === undefined ? '' : `:${column}`}`;
+    return `${decodeURIComponent(new URL(url).pathname)}${place}`;
   }
   return undefined;
 }
