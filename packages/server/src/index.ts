@@ -1,5 +1,6 @@
 // What other packages may use of the server, name by name.
 
+export type { AgentEnd } from './agent/agent-end.ts';
 export { type Clock, sleep, systemClock } from './base/clock.ts';
 export { Deadline, Expired } from './base/deadline.ts';
 export { type Log, openLog, silentLog } from './base/log.ts';
@@ -46,7 +47,6 @@ export type {
 } from './sandbox/sandbox.ts';
 export { idleMiB, openWarmPool, type WarmPool, type WarmPoolOptions } from './sandbox/warm/warm-pool.ts';
 export type {
-  AgentEnd,
   CollectContext,
   CompactContext,
   EvaluateContext,

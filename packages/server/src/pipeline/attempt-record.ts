@@ -10,7 +10,8 @@ import {
   type Trajectory,
   toRolloutError,
 } from '@millrace/protocol';
-import type { AgentStop, AgentTally } from '../agent/turn-loop.ts';
+import type { AgentEnd } from '../agent/agent-end.ts';
+import type { AgentTally } from '../agent/turn-loop.ts';
 import type { Clock } from '../base/clock.ts';
 import { Expired } from '../base/deadline.ts';
 import type { Sampler } from '../inference/sampler.ts';
@@ -18,7 +19,6 @@ import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Opening, Scenario, Score } from '../scenario/scenario.ts';
 import type { ClaimedRollout } from '../store/store.ts';
 import { Machine } from './machine.ts';
-import { findPlace } from './scenario-error.ts';
 
 /** The code of a plain error or an expired deadline, by the stage in which it happened. */
 const stageErrors = {
@@ -46,11 +46,9 @@ export class AttemptRecord {
   readonly timings: Timings;
   stage: StageName | undefined;
   sampler: Sampler | undefined;
-  /** The module of the user's scenario. */
-  scenarioFile: string | undefined;
   model = '';
   tools: Trajectory['tools'] = [];
-  stop: AgentStop | undefined;
+  stop: AgentEnd | undefined;
   score: Score | undefined;
 
   constructor(claimed: ClaimedRollout, clock: Clock) {
@@ -97,9 +95,7 @@ export class AttemptRecord {
 
   failureOf(reason: unknown): Failure {
     const { code, message, blame, retryable } = this.#errorOf(reason);
-    const place = findPlace(this.exceptionOf(reason), this.scenarioFile);
-    const where = place === undefined ? '' : ` (${place})`;
-    return { code, message: `${message}${where}`, blame, retryable, stage: this.stage ?? null, attempt: this.claimed.attempt };
+    return { code, message, blame, retryable, stage: this.stage ?? null, attempt: this.claimed.attempt };
   }
 
   /** The plain error behind a failure, thrown by a scenario or by a bug; undefined if the failure is a typed error. */

@@ -6,8 +6,8 @@ import type { Log } from '../base/log.ts';
 import type { Slot } from '../base/slots.ts';
 import type { ClaimedRollout, Ending, Store } from '../store/store.ts';
 import { AttemptRecord } from './attempt-record.ts';
+import { renderStack } from './error-stack.ts';
 import type { PipelineConfig } from './pipeline-config.ts';
-import { renderStack } from './scenario-error.ts';
 import type { Stage } from './stage.ts';
 import { collectAttempt, evaluateAttempt, initAttempt, runAttempt, type StageDeps } from './stages.ts';
 

@@ -1,8 +1,7 @@
 // What happens inside each stage: a sandbox is prepared, the agent runs in it, and its results are evaluated in another one.
 // Clocks run only here, so waiting for a slot is never charged.
 
-import { blame, definedOf, RolloutError } from '@millrace/protocol';
-import { chooseTools } from '../agent/tools.ts';
+import { definedOf, RolloutError } from '@millrace/protocol';
 import { runTurns, type TurnReport } from '../agent/turn-loop.ts';
 import type { Clock } from '../base/clock.ts';
 import { Deadline } from '../base/deadline.ts';
@@ -13,7 +12,9 @@ import type { BackendPool } from '../inference/pool/pool.ts';
 import { Sampler } from '../inference/sampler.ts';
 import type { LayerCache, LayerPlan } from '../sandbox/layers/layer-cache.ts';
 import type { Sandbox, SandboxDriver } from '../sandbox/sandbox.ts';
+import { collectScenario, compactScenario, evaluateScenario, initScenario, keyOf, parseTask, prepareScenario } from '../scenario/hooks.ts';
 import type { Scenarios } from '../scenario/load.ts';
+import { openTools } from '../scenario/open-tools.ts';
 import type { InitContext, Scenario } from '../scenario/scenario.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import { Ledger } from '../trajectory/ledger.ts';
@@ -53,13 +54,12 @@ interface InitTime {
 async function prepare(deps: StageDeps, record: AttemptRecord, time: InitTime): Promise<Prepared> {
   const { limits, scenario: name, task: data } = record.claimed.submission;
   const scenario = deps.scenarios.get(name);
-  record.scenarioFile = deps.scenarios.fileOf?.(name);
   if (!scenario)
     throw new RolloutError('unknown-scenario', `this worker has no scenario ${name}; it has ${deps.scenarios.names().join(', ')}`);
-  const task = scenario.task.parse(data);
+  const task = await parseTask(scenario, data);
   const toContext = (sandbox: Sandbox | undefined) => new InitView(name, { task, limits, signal: time.signal }, sandbox);
   const sandbox = await openPrepared(deps, record, { scenario, task, toContext, ...time });
-  const opening = await blame('init-failed', () => scenario.init(toContext(sandbox)));
+  const opening = await initScenario(scenario, toContext(sandbox));
   return { scenario, task, opening, ...definedOf({ sandbox }) };
 }
 
@@ -74,9 +74,9 @@ async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: P
   const { scenario, task, toContext, signal, deadline } = preparing;
   const spec = scenario.sandbox?.(task);
   if (!spec) return undefined;
-  const prepareIn = (sandbox: Sandbox) => blame('init-failed', async () => scenario.prepare?.run(toContext(sandbox)));
+  const prepareIn = (sandbox: Sandbox) => prepareScenario(scenario, toContext(sandbox));
   // A rollout without siblings would pay for a layer that no other sandbox uses.
-  const key = record.claimed.submission.group === undefined ? undefined : scenario.prepare?.key(task);
+  const key = record.claimed.submission.group === undefined ? undefined : await keyOf(scenario, task);
   const layerOf = async () => {
     if (key === undefined) return undefined;
     const uncharged: LayerPlan['uncharged'] = (wait) => deadline.uncharged(wait);
@@ -97,7 +97,7 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   const { scenario, task, opening, sandbox, signal } = prepared;
   const { limits, sampling } = submission;
   using deadline = new Deadline('run', limits.run_timeout_s * 1000, deps.clock);
-  const tools = chooseTools(opening.tools);
+  const tools = openTools(opening.tools);
   record.tools = tools.map((tool) => tool.spec);
   record.model = deps.model;
   using sampler = new Sampler({
@@ -114,12 +114,11 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   record.sampler = sampler;
   const within = AbortSignal.any([signal, deadline.signal, ...(sandbox ? [sandbox.died] : [])]);
   const machine = definedOf({ sandbox });
-  const compact = scenario.compact?.bind(scenario);
   try {
     record.stop = await runTurns({
       messages: opening.messages,
       tools,
-      session: sampler,
+      sampler,
       conversation: deps.conversation,
       sampling,
       limits,
@@ -129,7 +128,7 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
       pace: deps.pace,
       ...machine,
       onTurn: (report) => deps.onTurn(record, report),
-      ...(compact ? { compact: (messages) => raceSignal(compact({ task, limits, signal: within, messages, ...machine }), within) } : {}),
+      compact: (messages) => raceSignal(compactScenario(scenario, { task, limits, signal: within, messages, ...machine }), within),
     });
   } finally {
     record.timings.run_ms += deadline.chargedMs;
@@ -148,7 +147,7 @@ export async function collectAttempt(
   if (!sandbox || !end || !scenario.collect) return Buffer.alloc(0);
   using deadline = new Deadline('collecting the results', limits.evaluate_timeout_s * 1000, deps.clock);
   const within = AbortSignal.any([signal, deadline.signal, sandbox.died]);
-  return await raceSignal(scenario.collect({ task, limits, signal: within, sandbox, end }), within);
+  return await raceSignal(collectScenario(scenario, { task, limits, signal: within, sandbox, end }), within);
 }
 
 export async function evaluateAttempt(
@@ -164,9 +163,7 @@ export async function evaluateAttempt(
   const signal = AbortSignal.any([prepared.signal, deadline.signal]);
   const openSandbox = () => machine.open(() => deps.driver.open(scenario.sandbox?.(task) ?? {}, { signal }));
   try {
-    const score = await raceSignal(scenario.evaluate({ task, limits, signal, end, artifact, openSandbox }), signal);
-    if (!Number.isFinite(score.reward)) throw new Error(`scenario ${scenario.name} gave ${score.reward} as the reward`);
-    record.score = score;
+    record.score = await raceSignal(evaluateScenario(scenario, { task, limits, signal, end, artifact, openSandbox }), signal);
   } finally {
     record.timings.evaluate_ms += deadline.chargedMs;
   }
@@ -189,7 +186,7 @@ class InitView implements InitContext<unknown> {
   }
 
   get sandbox(): Sandbox {
-    if (!this.#sandbox) throw new RolloutError('init-failed', `scenario ${this.#name} uses a sandbox but does not ask for one`);
+    if (!this.#sandbox) throw new RolloutError('init-failed', `scenario ${this.#name} uses a sandbox, but it has no \`sandbox\` function`);
     return this.#sandbox;
   }
 }

@@ -1,7 +1,6 @@
 // Checks what a caller sent, and reports where each fault is: `rollouts[3].limits.max_turn: unknown field`.
 
-import { definedOf, type ErrorCode, messageOf, RolloutError } from '@millrace/protocol';
-import type { ZodType, z } from 'zod';
+import { definedOf, type ErrorCode, messageOf, RolloutError, type Schema, type SchemaIssue } from '@millrace/protocol';
 
 const mostFaults = 20;
 
@@ -19,8 +18,8 @@ interface Where {
   readonly code?: ErrorCode;
 }
 
-/** Returns the parsed value, or throws a RolloutError that names every faulty field. */
-export async function check<T extends ZodType>(schema: T, value: unknown, where: Where = {}): Promise<z.output<T>> {
+/** The parsed value, or a RolloutError that names every field at fault. */
+export async function check<T>(schema: Schema<T>, value: unknown, where: Where = {}): Promise<T> {
   const parsed = await schema.safeParseAsync(value);
   if (parsed.success) return parsed.data;
   const { at = [], code = 'bad-request' } = where;
@@ -84,10 +83,10 @@ export class FaultCollector {
   }
 }
 
-function toFaults(issue: z.core.$ZodIssue, at: readonly PropertyKey[]): RequestFault[] {
+function toFaults(issue: SchemaIssue, at: readonly PropertyKey[]): RequestFault[] {
   const path = [...at, ...issue.path];
   const index = at.find((part) => typeof part === 'number');
-  if (issue.code !== 'unrecognized_keys') return [definedOf({ index, path: renderPath(path), message: issue.message })];
+  if (issue.code !== 'unrecognized_keys' || !issue.keys) return [definedOf({ index, path: renderPath(path), message: issue.message })];
   return issue.keys.map((key) => definedOf({ index, path: renderPath([...path, key]), message: 'unknown field' }));
 }
 
