@@ -13,7 +13,7 @@ from .trajectory import Message, Segment, SegmentHead, ToolCall, ToolSpec, Traje
 from .trajectory_binary import trajectory_from_binary, trajectory_to_binary
 from .wire import WireError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Accepted",
