@@ -42,9 +42,3 @@ export function findPtyBinary(): string {
   const library = createRequire(isBuilt ? import.meta.url : import.meta.resolve('@millrace/executor')).resolve('@lydell/node-pty');
   return createRequire(library).resolve(`@lydell/node-pty-${process.platform}-${process.arch}/pty.node`);
 }
-
-/** The version of the package that runs. */
-export function readVersion(): string {
-  const manifest: { version: string } = createRequire(import.meta.url)(isBuilt ? '../package.json' : '../../package.json');
-  return manifest.version;
-}

@@ -3,7 +3,6 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { mathScenario } from './math.ts';
-import { provideScenarioModule } from './own-module.ts';
 import type { Scenario } from './scenario.ts';
 import { shellScenario } from './shell.ts';
 
@@ -15,7 +14,6 @@ export interface Scenarios {
 
 /** Throws an Error that names the file when a module does not export a scenario, or two have one name. */
 export async function loadScenarios(paths: readonly string[]): Promise<Scenarios> {
-  provideScenarioModule();
   const builtIn: readonly Scenario[] = [erase(mathScenario), erase(shellScenario)];
   const own = await Promise.all(paths.map(loadScenario));
   const byName = new Map<string, Scenario>();
