@@ -23,8 +23,10 @@ describe('the published packages', { timeout: 600_000 }, () => {
   let packed: readonly Packed[] = [];
   let user: UserFolder | undefined;
   let noNetwork = '';
+  let wheel: Promise<PromiseSettledResult<string>[]>;
   before(async () => {
     folder = await makeTempFolder('mr-package');
+    wheel = Promise.allSettled([installWheel(join(root, 'packages/client-python'), join(folder.path, 'python'))]);
     packed = await packFolders(await buildPackages(join(folder.path, 'build')), join(folder.path, 'packed'));
     const install = openUserFolder(
       join(folder.path, 'user'),
@@ -36,7 +38,10 @@ describe('the published packages', { timeout: 600_000 }, () => {
       return undefined;
     });
   });
-  after(() => folder?.[Symbol.asyncDispose]());
+  after(async () => {
+    await wheel;
+    await folder?.[Symbol.asyncDispose]();
+  });
 
   /** Skips the test where npm could not install. */
   const userOf = (t: TestContext): UserFolder | undefined => {
@@ -159,10 +164,11 @@ describe('the published packages', { timeout: 600_000 }, () => {
       const missing = await findMissingPython();
       if (missing !== undefined) return t.skip(missing);
       if (!service) return t.skip(noNetwork);
-      const python = await installWheel(join(root, 'packages/client-python'), join(folder.path, 'python'));
+      const [installed] = await wheel;
+      if (installed?.status !== 'fulfilled') throw installed?.reason;
       const example = await readExample('packages/client-python/README.md', 'python');
       const env = { MILLRACE_URL: service.url };
-      const { code, stdout, stderr } = await runProgram([python, '-W', 'error', '-c', example], { cwd: folder.path, env });
+      const { code, stdout, stderr } = await runProgram([installed.value, '-W', 'error', '-c', example], { cwd: folder.path, env });
       assert.equal(code, 0, stderr);
       assert.match(stdout, /\d/);
     });
