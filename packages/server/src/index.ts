@@ -6,6 +6,7 @@ export { Deadline, Expired } from './base/deadline.ts';
 export { type Log, openLog, silentLog } from './base/log.ts';
 export { openLoopLag } from './base/loop-lag.ts';
 export { Pace } from './base/pace.ts';
+export { findParts, type Parts } from './base/parts.ts';
 export { Slots } from './base/slots.ts';
 export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
 export { renderConfigDoc } from './config-doc.ts';

@@ -4,9 +4,9 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { hostname } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { sleep } from './base/clock.ts';
 import type { Log } from './base/log.ts';
+import { findParts } from './base/parts.ts';
 import type { ServiceConfig } from './config.ts';
 import type { Store } from './store/store.ts';
 
@@ -66,8 +66,10 @@ export class Supervisor implements AsyncDisposable {
 
   async #runChild(): Promise<void> {
     const { config, log } = this.#options;
-    const main = fileURLToPath(new URL('./worker-main.ts', import.meta.url));
-    const child = fork(main, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], execArgv: ['--disable-warning=ExperimentalWarning'] });
+    const child = fork(findParts().worker, {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      execArgv: ['--disable-warning=ExperimentalWarning'],
+    });
     this.#children.add(child);
     const exited = once(child, 'exit');
     child.send(config, (error) => error && log.error('worker-start-failed', { pid: child.pid, error: String(error) }));

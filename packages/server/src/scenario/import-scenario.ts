@@ -3,7 +3,8 @@
 import { existsSync, statSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { extname, resolve } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathToFileURL } from 'node:url';
+import { findParts } from '../base/parts.ts';
 import { describeImportError } from './import-error.ts';
 import type { Scenario } from './scenario.ts';
 
@@ -33,16 +34,12 @@ function checkFile(file: string): void {
     throw new Error(`${file}: a scenario is a TypeScript or JavaScript module (${extensions.join(', ')}), not ${extension || 'this'}`);
 }
 
-/** In the sources the public API is a file next to this one; in the published package it is an entry of the package itself. */
-const publicApi = new URL('./public.ts', import.meta.url);
-
 /** `millrace/scenario` is always ours, so that a scenario and the service agree. Of zod, the user's own copy comes first. */
 function resolveOwnImports(): void {
   registerHooks({
     resolve(specifier, context, nextResolve) {
       const fromHere = () => nextResolve(specifier, { ...context, parentURL: import.meta.url });
-      if (specifier === 'millrace/scenario')
-        return existsSync(fileURLToPath(publicApi)) ? { url: publicApi.href, shortCircuit: true } : fromHere();
+      if (specifier === 'millrace/scenario') return { url: findParts().scenario.href, shortCircuit: true };
       if (specifier !== 'zod' && !specifier.startsWith('zod/')) return nextResolve(specifier, context);
       try {
         return nextResolve(specifier, context);

@@ -2,6 +2,7 @@
 
 import { Worker } from 'node:worker_threads';
 import { messageOf, RolloutError } from '@millrace/protocol';
+import { findParts } from '../../base/parts.ts';
 import type { Transaction } from './engine/connection.ts';
 import type { OperationCall, OperationReply, ThreadOptions } from './thread.ts';
 
@@ -20,7 +21,7 @@ export class ThreadLink<Names extends string, All extends Operations<Names>> imp
   #ended: RolloutError | undefined;
 
   constructor(options: ThreadOptions) {
-    this.#worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options, name: `store-${options.role}` });
+    this.#worker = new Worker(findParts().storeThread, { workerData: options, name: `store-${options.role}` });
     this.#worker.on('message', (replies: OperationReply[]) => this.#settle(replies));
     const exited = Promise.withResolvers<void>();
     this.#exited = exited.promise;
