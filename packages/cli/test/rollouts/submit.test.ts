@@ -1,10 +1,9 @@
-// The submit command against a service in memory, and what it makes of its input.
+// The submit command against a service in memory.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Trajectory } from '@millrace/protocol';
 import { FakeService, send } from '../../../client/test/fake-service.ts';
-import { parseInput } from '../../src/rollouts/submit-input.ts';
 import { millrace, openIo } from '../fake-io.ts';
 
 const line = (id: string) => JSON.stringify({ id, scenario: 'math', task: { question: '6 * 7?' } });
@@ -14,7 +13,7 @@ const ids = (out: string) =>
     .split('\n')
     .map((text) => JSON.parse(text).id);
 
-test('rollouts are written in the order of ending, and all done answers 0', async () => {
+test('rollouts are written in the order in which they end, and exit code 0 means that all are done', async () => {
   await using service = await FakeService.open();
   service.onSubmit = () => {
     for (const id of ['b', 'a']) service.end(id);
@@ -27,13 +26,13 @@ test('rollouts are written in the order of ending, and all done answers 0', asyn
   assert.match(err, /^2 rollouts in .*: 2 done, 0 failed, 0 cancelled; mean reward 1\.000 of 2\n$/);
 });
 
-test('a failed rollout answers 1 and is counted by its reason', async () => {
+test('a failed rollout is counted by its reason and gives exit code 1', async () => {
   await using service = await FakeService.open();
   const failure = { code: 'sandbox-died', message: 'it died', blame: 'sandbox', retryable: true, stage: 'run', attempt: 1 };
   service.onSubmit = () => service.end('a', { state: 'failed', reward: null, failure });
   const { code, err } = await millrace(['submit', '--url', service.url, '-'], openIo({ stdin: line('a') }));
   assert.equal(code, 1);
-  assert.match(err, /0 done, 1 failed, 0 cancelled\n {2}1 × sandbox-died \(sandbox\), such as: it died/);
+  assert.match(err, /0 done, 1 failed, 0 cancelled\n {2}1 × sandbox-died \(blame: sandbox\), for example: it died/);
 });
 
 test('trajectories are added on request, null where there is none', async () => {
@@ -54,7 +53,7 @@ test('trajectories are added on request, null where there is none', async () => 
   assert.equal(b.trajectory, null);
 });
 
-test('bad lines are named by number, and nothing is submitted', async () => {
+test('bad lines are named by their number, and nothing is submitted', async () => {
   await using service = await FakeService.open();
   const stdin = [line('a'), '{"scenario":"math"}', 'nonsense', '[]', line('a'), '{"scenario":"math","task":{},"tasks":1}'].join('\n');
   const { code, out, err } = await millrace(['submit', '--url', service.url], openIo({ stdin }));
@@ -67,7 +66,7 @@ test('bad lines are named by number, and nothing is submitted', async () => {
   assert.match(err, /stdin:6: .*tasks/);
 });
 
-test('Ctrl-C cancels what has not ended, says how many, and answers 1', async () => {
+test('Ctrl-C cancels what has not ended and says how many', async () => {
   await using service = await FakeService.open();
   const io = openIo({ stdin: ['a', 'b', 'c'].map(line).join('\n') });
   service.onSubmit = () => {
@@ -77,8 +76,8 @@ test('Ctrl-C cancels what has not ended, says how many, and answers 1', async ()
   const { code, out, err } = await millrace(['submit', '--url', service.url], io);
   assert.equal(code, 1);
   assert.deepEqual(ids(out).sort(), ['a', 'b', 'c']);
-  assert.match(err, /cancelling \d rollouts; Ctrl-C again leaves at once\n/);
-  assert.match(err, /2 rollouts were told to stop\n3 rollouts in .*: 1 done, 0 failed, 2 cancelled/);
+  assert.match(err, /cancelling \d rollouts; press Ctrl-C again to leave at once\n/);
+  assert.match(err, /2 rollouts were asked to stop\n3 rollouts in .*: 1 done, 0 failed, 2 cancelled/);
 });
 
 test('a refused submission cancels what was accepted before it', async () => {
@@ -94,26 +93,7 @@ test('a refused submission cancels what was accepted before it', async () => {
   assert.match(err, /1,000 rollouts that were accepted before are cancelled\nmillrace: rollouts\.0\.task is bad\n/);
 });
 
-test('no lines are no error', async () => {
+test('an empty file is not an error', async () => {
   const { code, err } = await millrace(['submit'], openIo({ stdin: '\n' }));
   assert.deepEqual([code, err], [0, 'there is nothing to submit\n']);
-});
-
-test('repeating makes groups, and a scenario makes bare lines tasks', () => {
-  const options = { scenario: 'math', repeat: 2, prefix: 'g' };
-  const read = (text: string) => {
-    const input = parseInput(text, options);
-    assert.equal(input.kind, 'good');
-    return input.kind === 'good' ? input.submissions : [];
-  };
-  const bare = { scenario: 'math', task: { question: 'q' }, group: 'g-2' };
-  assert.deepEqual(read('\n{"question":"q"}'), [bare, bare]);
-  assert.deepEqual(read('{"id":"x","task":{},"scenario":"shell"}'), [
-    { id: 'x-1', scenario: 'shell', task: {}, group: 'x' },
-    { id: 'x-2', scenario: 'shell', task: {}, group: 'x' },
-  ]);
-  assert.deepEqual(
-    read('{"id":"x","group":"mine","task":{}}').map((one) => one.group),
-    ['mine', 'mine'],
-  );
 });
