@@ -1,6 +1,7 @@
 // Asks the service, while a submission waits for it, what is in the way: no worker, no backend, a paused policy, or no answer.
 
 import { openClient } from '@millrace/client';
+import { RolloutError } from '@millrace/protocol';
 import { readHints } from '../service/hints.ts';
 import { toDuration } from '../terminal/text.ts';
 
@@ -22,8 +23,10 @@ export function openHintMonitor(address: { readonly url: string; readonly key?: 
     try {
       hints = await readHints(client, stop.signal);
       away = undefined;
-    } catch {
-      away ??= performance.now(); // the submission itself fails with the reason when its patience ends
+    } catch (error) {
+      // Any other error is one that the submission itself reports.
+      if (!(error instanceof RolloutError) || error.details?.away !== true) return;
+      away ??= performance.now();
       const left = Math.max(0, patienceMs - (performance.now() - away));
       hints = [`No answer from ${address.url}. Trying again for ${toDuration(left)}.`];
     }

@@ -174,14 +174,18 @@ interface Cancelling {
 
 /** The first Ctrl-C cancels what has not ended; the second leaves at once. */
 function cancelOnInterrupt(run: Run, { io, progress, tally, leave }: Interrupting): Cancelling {
-  let finished: Promise<void> | undefined;
+  let finished: Promise<unknown> | undefined;
+  let hasLeft = false;
   const release = io.onInterrupt(() => {
-    if (finished !== undefined) return leave();
+    if (finished !== undefined) {
+      hasLeft = true;
+      return leave();
+    }
     progress.say(`cancelling ${toCount(tally.left())} rollouts; press Ctrl-C again to leave at once`);
     finished = run.cancel().then(
       (count) => progress.say(`${toCount(count)} rollouts were asked to stop`),
-      (error: unknown) => progress.say(`could not cancel: ${messageOf(error)}`),
+      (error: unknown) => hasLeft || progress.say(`could not cancel: ${messageOf(error)}`),
     );
   });
-  return { finished: async () => finished, release };
+  return { finished: async () => void (await finished), release };
 }

@@ -17,11 +17,12 @@ export function toHints(status: ServiceStatus, policy: PolicyView | undefined): 
   return own.success ? own.data.hints : [...workerHints(status), ...backendHints(status), ...policyHints(policy)];
 }
 
-/** Asks for the policy only when the service sends no hints itself. */
+/** Reads the policy only when the service sends no hints itself. */
 export async function readHints(client: Pick<Client, 'status' | 'policy'>, signal?: AbortSignal): Promise<string[]> {
   const waiting = signal === undefined ? {} : { signal };
   const status = await client.status(waiting);
-  return toHints(status, ownHints.safeParse(status).success ? undefined : await client.policy.get(waiting));
+  if (ownHints.safeParse(status).success) return toHints(status, undefined);
+  return toHints(status, await client.policy.get(waiting).catch(() => undefined)); // a hint is lost, not the others
 }
 
 function workerHints({ workers }: ServiceStatus): string[] {

@@ -1,9 +1,13 @@
 // The submit command against a service in memory.
 
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Trajectory } from '@millrace/protocol';
+import { serviceStatus, type Trajectory } from '@millrace/protocol';
+import { makeTempFolder } from '@millrace/testkit';
 import { FakeService, send } from '../../../client/test/fake-service.ts';
+import { toHints } from '../../src/service/hints.ts';
 import { millrace, openIo } from '../fake-io.ts';
 
 const line = (id: string) => JSON.stringify({ id, scenario: 'math', task: { question: '6 * 7?' } });
@@ -97,3 +101,150 @@ test('an empty file is not an error', async () => {
   const { code, err } = await millrace(['submit'], openIo({ stdin: '\n' }));
   assert.deepEqual([code, err], [0, 'there is nothing to submit\n']);
 });
+
+test('what is in the way is shown next to the progress', async () => {
+  await using service = await FakeService.open();
+  const io = openIo({ stdin: line('a'), terminal: true });
+  const ended = endWhen(service, () => /No backend has joined.*millrace backend add/.test(io.err()));
+  const { code, err } = await millrace(['submit', '--url', service.url], io);
+  await ended;
+  assert.equal(code, 0);
+  assert.match(err, /! No worker is running/);
+});
+
+test('without a terminal a hint is one line, written once', async () => {
+  await using service = await FakeService.open();
+  const io = openIo({ stdin: line('a') });
+  const ended = endWhen(service, () => io.err().includes('No backend has joined'));
+  const { err } = await millrace(['submit', '--url', service.url], io);
+  await ended;
+  assert.equal(err.match(/^! No backend has joined.*$/gm)?.length, 1);
+});
+
+test('the hints of the service itself are shown as they are', () => {
+  const status = { ...emptyStatus, hints: ['The disk is full.'] };
+  assert.deepEqual(toHints(status, undefined), ['The disk is full.']);
+});
+
+test('hints name a broken backend with its error, a draining one, and a paused policy', () => {
+  const worker = { alive: true };
+  const backend = { id: 'b1', state: 'up', health: 'broken', last_error: { message: 'connect ECONNREFUSED', at: '' } };
+  const toText = (more: object, policy?: object) =>
+    toHints({ ...emptyStatus, workers: [worker], ...more } as never, policy as never).join(' ');
+  assert.equal(toText({ backends: [backend] }), 'No backend works, so nothing is sampled. b1: connect ECONNREFUSED');
+  assert.match(toText({ backends: [{ ...backend, health: 'ok', state: 'draining' }] }), /^Every backend is draining/);
+  assert.equal(toText({ backends: [{ ...backend, health: 'ok' }, backend] }), '');
+  assert.match(toText({ backends: [{ ...backend, health: 'ok' }] }, { state: 'paused' }), /^Sampling is paused.*millrace policy resume$/);
+});
+
+test('a service that stays away costs no rollout: the ids are named, and the file that is written continues', async () => {
+  await using service = await FakeService.open();
+  await using folder = await makeTempFolder('resume');
+  const io = openIo({ stdin: ['a', 'b', 'c'].map(line).join('\n') });
+  const { port } = service;
+  service.onSubmit = () => {
+    service.end('b');
+    setTimeout(() => void service.stop(), 300);
+  };
+  const gaveUp = await inFolder(folder.path, () => millrace(['submit', '--patience', '1s', '--max-tokens', '7', '--url', service.url], io));
+  assert.deepEqual([gaveUp.code, ids(gaveUp.out)], [1, ['b']]);
+  assert.match(gaveUp.err, /2 rollouts have not been written: a, c\n/);
+  const [, command = ''] = /\n {2}millrace (submit .*)\n/.exec(gaveUp.err) ?? [];
+  service.onSubmit = () => {};
+  await service.start(port);
+  for (const id of ['a', 'c']) service.end(id);
+  const resumed = await inFolder(folder.path, () => millrace(command.split(' '), openIo()));
+  assert.deepEqual([resumed.code, ids(resumed.out).sort()], [0, ['a', 'c']], resumed.err);
+});
+
+test('a service that comes back within the patience is waited for', async () => {
+  await using service = await FakeService.open();
+  const io = openIo({ stdin: line('a') });
+  const { port } = service;
+  service.onSubmit = () => {
+    service.onSubmit = () => {};
+    setTimeout(async () => {
+      await service.stop();
+      await until(() => io.err().includes('No answer from'));
+      await service.start(port);
+      service.end('a');
+    }, 100);
+  };
+  const { code, out } = await millrace(['submit', '--url', service.url], io);
+  assert.deepEqual([code, ids(out)], [0, ['a']]);
+});
+
+test('a second Ctrl-C leaves at once, with the ids of what is left', async () => {
+  await using service = await FakeService.open();
+  await using folder = await makeTempFolder('resume');
+  const io = openIo({ stdin: line('a') });
+  service.fault = (request) => {
+    if (request.method !== 'DELETE') return false;
+    setImmediate(io.interrupt);
+    return true;
+  };
+  service.onSubmit = () => setImmediate(io.interrupt);
+  const { code, err } = await inFolder(folder.path, () => millrace(['submit', '--url', service.url], io));
+  assert.equal(code, 1);
+  assert.match(err, /1 rollout has not been written: a\nIt is in millrace-resume-.*\.jsonl\. To continue/);
+});
+
+test('options for sampling and limits are sent with every rollout', async () => {
+  await using service = await FakeService.open();
+  let sent = '';
+  service.fault = (request, _response, body) => {
+    if (request.method === 'POST') sent = body;
+    return false;
+  };
+  service.onSubmit = () => service.end('a');
+  const options = ['--max-tokens', '64', '--temperature', '0.5', '--sampling', 'top_p=0.9', '--limits', 'max_turns=3'];
+  await millrace(['submit', ...options, '--url', service.url], openIo({ stdin: line('a') }));
+  const [{ sampling, limits }] = JSON.parse(sent).rollouts;
+  assert.deepEqual([sampling, limits], [{ top_p: 0.9, max_tokens: 64, temperature: 0.5 }, { max_turns: 3 }]);
+});
+
+test('what the service refuses is named by file and line', async () => {
+  await using service = await FakeService.open();
+  await using folder = await makeTempFolder('submit');
+  const file = join(folder.path, 'tasks.jsonl');
+  await writeFile(file, `${line('a')}\n\n${line('b')}\n`);
+  service.fault = (request, response) => {
+    if (request.method !== 'POST') return false;
+    const faults = [{ path: 'rollouts[1].task.answer', message: 'expected string' }];
+    const error = { code: 'task-invalid', message: 'rollouts[1].task.answer: expected string', blame: 'caller', retryable: false };
+    send(response, 400, { error: { ...error, details: { faults } } });
+    return true;
+  };
+  const { code, err } = await millrace(['submit', file, '--url', service.url], openIo());
+  assert.equal(code, 1);
+  assert.match(err, new RegExp(`millrace: ${file}:3: task\\.answer: expected string\n`));
+});
+
+const emptyStatus = serviceStatus.parse({
+  rollouts: { queued: 0, init: 0, ready: 0, run: 0, evaluate: 0, done: 0, failed: 0, cancelled: 0 },
+  workers: [],
+  backends: [],
+  last_event_id: 0,
+  loop_lag_ms: { p50: 0, p99: 0, max: 0 },
+  rss_bytes: 0,
+});
+
+/** Ends rollout `a` once the condition holds. */
+async function endWhen(service: FakeService, isDue: () => boolean): Promise<void> {
+  await until(() => isDue() && service.rollouts.has('a'));
+  service.end('a');
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+async function inFolder<T>(path: string, work: () => Promise<T>): Promise<T> {
+  const before = process.cwd();
+  process.chdir(path);
+  try {
+    return await work();
+  } finally {
+    process.chdir(before);
+  }
+}
