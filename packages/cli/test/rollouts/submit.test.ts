@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { serviceStatus, type Trajectory } from '@millrace/protocol';
+import type { Trajectory } from '@millrace/protocol';
 import { makeTempFolder } from '@millrace/testkit';
 import { FakeService, send } from '../../../client/test/fake-service.ts';
 import { toHints } from '../../src/service/hints.ts';
@@ -104,6 +104,7 @@ test('an empty file is not an error', async () => {
 
 test('what is in the way is shown next to the progress', async () => {
   await using service = await FakeService.open();
+  answerWithHints(service);
   const io = openIo({ stdin: line('a'), terminal: true });
   const ended = endWhen(service, () => /No backend has joined.*millrace backend add/.test(io.err()));
   const { code, err } = await millrace(['submit', '--url', service.url], io);
@@ -114,6 +115,7 @@ test('what is in the way is shown next to the progress', async () => {
 
 test('without a terminal a hint is one line, written once', async () => {
   await using service = await FakeService.open();
+  answerWithHints(service);
   const io = openIo({ stdin: line('a') });
   const ended = endWhen(service, () => io.err().includes('No backend has joined'));
   const { err } = await millrace(['submit', '--url', service.url], io);
@@ -123,7 +125,7 @@ test('without a terminal a hint is one line, written once', async () => {
 
 test('the hints of the service itself are shown as they are', () => {
   const status = { ...emptyStatus, hints: ['The disk is full.'] };
-  assert.deepEqual(toHints(status, undefined), ['The disk is full.']);
+  assert.deepEqual(toHints(status as never, undefined), ['The disk is full.']);
 });
 
 test('hints name a broken backend with its error, a draining one, and a paused policy', () => {
@@ -220,14 +222,27 @@ test('what the service refuses is named by file and line', async () => {
   assert.match(err, new RegExp(`millrace: ${file}:3: task\\.answer: expected string\n`));
 });
 
-const emptyStatus = serviceStatus.parse({
+/** As a service without workers and backends does. */
+function answerWithHints(service: FakeService): void {
+  service.fault = (request, response) => {
+    if (request.url !== '/v1/status') return false;
+    const hints = ['No worker is running.', 'No backend has joined. Add one: millrace backend add http://127.0.0.1:8000'];
+    send(response, 200, { ...emptyStatus, last_event_id: service.events.length, hints });
+    return true;
+  };
+}
+
+const emptyStatus = {
+  policy: { state: 'running', mode: null, policy_version: 0, generating: 0, since: '2026-01-01T00:00:00Z' },
+  batches: [],
+  recent: { seconds: 60, ended: 0, failed: 0, rewarded: 0, mean_reward: null },
   rollouts: { queued: 0, init: 0, ready: 0, run: 0, evaluate: 0, done: 0, failed: 0, cancelled: 0 },
   workers: [],
   backends: [],
   last_event_id: 0,
   loop_lag_ms: { p50: 0, p99: 0, max: 0 },
   rss_bytes: 0,
-});
+};
 
 /** Ends rollout `a` once the condition holds. */
 async function endWhen(service: FakeService, isDue: () => boolean): Promise<void> {
