@@ -1,4 +1,4 @@
 // The command line as a library, for programs that bring their own streams.
 
-export type { Arguments, Command, Io } from './command/command.ts';
+export type { Arguments, Command, CommandGroup, Io } from './command/command.ts';
 export { runMillrace } from './main.ts';
