@@ -58,6 +58,8 @@ test('on a terminal the bar is redrawn in place and removed at the end', () => {
       .every((part) => !part.slice(0, -1).includes('\n') || part.includes('a word')),
   );
   assert.ok(io.err().endsWith('\r\x1b[K'));
+  progress.say('late news');
+  assert.ok(io.err().endsWith('late news\n'), 'nothing is drawn after the end');
 });
 
 test('hints stand above the bar, and both are removed at the end', () => {
