@@ -49,10 +49,13 @@ async function cancelBatch(client: Client, id: string, { args, io }: Asking): Pr
 }
 
 async function cancelQueued(client: Client, { args, io }: Asking): Promise<number> {
-  const { rollouts } = await client.status();
-  if (!(await confirm(`Cancel all ${toCount(rollouts.queued)} queued rollouts?`, args, io))) return 1;
   const ids: string[] = [];
   for await (const { id } of client.list({ state: 'queued' })) ids.push(id);
+  if (ids.length === 0) {
+    io.stderr.write('Nothing is queued.\n');
+    return 0;
+  }
+  if (!(await confirm(`Cancel all ${toCount(ids.length)} queued rollouts?`, args, io))) return 1;
   const outcomes = await cancelAll(client, ids);
   io.stdout.write(`${toCount(outcomes.filter((outcome) => outcome !== 'ended').length)} rollouts are cancelled\n`);
   return 0;

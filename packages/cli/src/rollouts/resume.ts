@@ -21,7 +21,7 @@ export async function writeResumeFile(submissions: readonly SubmissionInput[]): 
   }
 }
 
-const mostNamed = 10;
+const mostNamed = 5;
 
 export function renderResume(
   ids: readonly string[],

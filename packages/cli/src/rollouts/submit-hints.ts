@@ -18,17 +18,13 @@ export function openHintMonitor(address: { readonly url: string; readonly key?: 
   const client = openClient({ ...address, timeoutMs: 1500 });
   let hints: readonly string[] = [];
   let listener = () => {};
-  let away: number | undefined;
   const read = async () => {
     try {
       hints = await readHints(client, stop.signal);
-      away = undefined;
     } catch (error) {
       // Any other error is one that the submission itself reports.
       if (!(error instanceof RolloutError) || error.details?.away !== true) return;
-      away ??= performance.now();
-      const left = Math.max(0, patienceMs - (performance.now() - away));
-      hints = [`No answer from ${address.url}. Trying again for ${toDuration(left)}.`];
+      hints = [`No answer from ${address.url}. Trying again for up to ${toDuration(patienceMs)}.`];
     }
     if (!stop.signal.aborted) listener();
   };

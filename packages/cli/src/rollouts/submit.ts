@@ -127,10 +127,8 @@ interface Refused {
 /** Requests are sent in order, so what was accepted is what came before the refused one. */
 async function reportRefusal(error: unknown, { run, job, tally, io }: Refused): Promise<never> {
   const offset = run.accepted;
-  if (tally.left() > 0) {
-    const count = await run.cancel();
-    io.stderr.write(`${toCount(count)} rollouts that were accepted before are cancelled\n`);
-  }
+  const count = tally.left() > 0 ? await run.cancel() : 0;
+  if (count > 0) io.stderr.write(`${toCount(count)} rollouts that were accepted before are cancelled\n`);
   throw locateFaults(error, { source: job.source, lines: job.lines, offset });
 }
 

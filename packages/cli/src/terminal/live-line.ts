@@ -31,6 +31,7 @@ const plainMs = 5000;
 export function openLiveLine(io: Io, options: LiveLineOptions): LiveLine {
   const screen = io.stderr.isTTY === true ? openTerminalLine(io, options) : openPlainLine(io, options);
   const timer = setInterval(screen.tick, io.stderr.isTTY === true ? redrawMs : plainMs);
+  let isClosed = false;
   // The line is removed even when a broken pipe ends the process.
   process.once('exit', screen.wipe);
   return {
@@ -38,12 +39,13 @@ export function openLiveLine(io: Io, options: LiveLineOptions): LiveLine {
     say(text) {
       screen.wipe();
       io.stderr.write(`${text}\n`);
-      screen.draw();
+      if (!isClosed) screen.draw();
     },
     async pause(ms, signal) {
       await sleep(ms, undefined, { signal }).catch(() => {}); // aborted: the caller checks the signal
     },
     close() {
+      isClosed = true;
       clearInterval(timer);
       process.off('exit', screen.wipe);
       screen.wipe();

@@ -108,7 +108,7 @@ const mostCodes = 3;
 
 function renderEnds({ ended, failed, rewarded, meanReward, trend, failures }: Ends, { paint }: Style): string[] {
   if (ended === 0) return [`${label('Rewards', paint)}${paint('dim', 'no rollout has ended yet')}`];
-  const mean = meanReward === undefined ? paint('dim', 'none yet') : paint('green', `mean ${meanReward.toFixed(3)}`);
+  const mean = meanReward === undefined ? paint('dim', 'none') : paint('green', `mean ${meanReward.toFixed(3)}`);
   const line = trend.length === 0 ? '' : `  ${paint('cyan', toSparkline(trend))}`;
   const rewards = `${label('Rewards', paint)}${mean}${line}  ${paint('dim', `of ${toCount(rewarded)}`)}`;
   const share = `${toRate((100 * failed) / ended)}% of the last ${toCount(ended)}`;

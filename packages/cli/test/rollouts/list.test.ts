@@ -40,6 +40,7 @@ test('everything that is queued is cancelled only after a yes', async () => {
   assert.match(refused.err, /Cancel all 2 queued rollouts\? Add --yes/);
   assert.equal((await service.client.get('a')).state, 'queued');
   assert.equal((await service.run(['cancel', '--all-queued', '--yes'])).out, '2 rollouts are cancelled\n');
+  assert.equal((await service.run(['cancel', '--all-queued'], { stdin: '' })).err, 'Nothing is queued.\n');
 });
 
 test('a batch is cancelled with its rollouts, and one that is over says so', async () => {
