@@ -40,8 +40,8 @@ export async function openServer(config: ServiceConfig): Promise<RunningServer> 
   checkListen(config.http);
   const log = openLog({ base: { process: 'server', pid: process.pid } });
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openStore(config));
-  const tail = stack.use(new EventTail({ store, after: await store.lastEventId() }));
+  const store = stack.use(await openStore(config, log));
+  const tail = stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log }));
   const loopLag = stack.use(openLoopLag());
   const scenarios = await loadScenarios(config.scenarios);
   const taskFiles = new TaskFiles(config.sampling.taskFiles);
@@ -91,7 +91,7 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
     throw new Error("a worker needs --tokenizer: the folder with tokenizer.json and tokenizer_config.json, or a backend's address");
   const log = openLog({ base: { process: 'worker', pid: process.pid } });
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openStore(config));
+  const store = stack.use(await openStore(config, log));
   const loopLag = stack.use(openLoopLag());
   const bare = await openDriver(config, log);
   const layers = openLayers(config, bare);
@@ -147,7 +147,7 @@ function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriv
   return new LayerCache({ driver, runDir, maxBytes: sandbox.layersGib * 2 ** 30, salt: JSON.stringify(sandbox) });
 }
 
-async function openStore(config: ServiceConfig): Promise<Store> {
+async function openStore(config: ServiceConfig, log: Log): Promise<Store> {
   await mkdir(config.data, { recursive: true, mode: 0o700 });
-  return await openSqliteStore({ path: join(config.data, 'millrace.db') });
+  return await openSqliteStore({ path: join(config.data, 'millrace.db'), clock: systemClock, log });
 }

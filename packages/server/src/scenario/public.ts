@@ -1,17 +1,30 @@
-// What a scenario imports as `millrace/scenario`: the contract's types and the few values that it needs.
+// The public API for scenario authors, published as `millrace/scenario`: everything needed to write a scenario, and nothing internal.
 
-export { RolloutError } from '@millrace/protocol';
+export type { Limits, Message, Schema, StopReason, ToolSpec } from '@millrace/protocol';
 export { z } from 'zod';
-export type { ExecResult, Sandbox, SandboxSpec, ShellResult } from '../sandbox/sandbox.ts';
-export { defineScenario } from './define-scenario.ts';
+export type { AgentEnd } from '../agent/agent-end.ts';
+export type { ToolName } from '../agent/tool-names.ts';
 export type {
-  AgentEnd,
-  CollectContext,
-  CompactContext,
-  EvaluateContext,
-  InitContext,
-  Opening,
-  Preparation,
-  Scenario,
-  Score,
+  ExecOptions,
+  ExecResult,
+  PythonImage,
+  PythonOptions,
+  PythonResult,
+  Sandbox,
+  SandboxSpec,
+  ShellResult,
+  TransferOptions,
+} from '../sandbox/sandbox.ts';
+export { type CustomTool, type CustomToolContext, type CustomToolResult, defineTool } from './custom-tool.ts';
+export {
+  type CollectContext,
+  type CompactContext,
+  defineScenario,
+  type EvaluateContext,
+  type InitContext,
+  type Opening,
+  type Preparation,
+  type Scenario,
+  type Score,
 } from './scenario.ts';
+export { type ScenarioBlame, ScenarioError } from './scenario-error.ts';
