@@ -239,6 +239,7 @@ const emptyStatus = {
   rollouts: { queued: 0, init: 0, ready: 0, run: 0, evaluate: 0, done: 0, failed: 0, cancelled: 0 },
   workers: [],
   backends: [],
+  tokens_per_s: 0,
   last_event_id: 0,
   loop_lag_ms: { p50: 0, p99: 0, max: 0 },
   rss_bytes: 0,
