@@ -41,7 +41,7 @@ test('after the last attempt the last error is thrown', async () => {
 });
 
 for (const error of [new RolloutError('backend-refused', 'no'), new Error('a bug')]) {
-  test(`a ${error.name} that is not retryable is thrown immediately`, async () => {
+  test(`an error that is not retryable is thrown immediately: ${error.name}`, async () => {
     let calls = 0;
     const work = () => {
       calls += 1;
