@@ -6,7 +6,7 @@ import { RolloutError } from '@millrace/protocol';
 import type { Clock } from '../../src/base/clock.ts';
 import { retry } from '../../src/base/retry.ts';
 
-/** Every pause is over at once, and written down. */
+/** A clock whose pauses end immediately and are recorded. */
 function makeClock(pauses: number[]): Clock {
   return {
     now: () => 0,
