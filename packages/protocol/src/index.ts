@@ -188,7 +188,7 @@ export {
 export {
   type OpenBatchView,
   openBatchView,
-  type RecentEnds,
+  type RecentEndsView,
   recentEnds,
   type ServiceStatus,
   type StageReport,
