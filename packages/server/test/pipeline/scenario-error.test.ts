@@ -1,0 +1,65 @@
+// An exception in a user's scenario leads to its line: in the failure for the caller, and with its stack in the worker's log.
+
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { makeTempFolder } from '@millrace/testkit';
+import { type Fields, silentLog } from '../../src/base/log.ts';
+import { findPlace, renderStack } from '../../src/pipeline/scenario-error.ts';
+import { says, WorkerBed } from './worker-bed.ts';
+
+const source = `import { check } from './check.mjs';
+class Broken extends Error {}
+export const scenario = {
+  name: 'broken',
+  task: { parse: (task) => task },
+  async init({ task: { at } }) {
+    if (at === 'init') throw new Broken();
+    return { messages: [{ role: 'user', content: 'go' }], tools: [] };
+  },
+  async evaluate() {
+    return await check(undefined);
+  },
+};
+`;
+
+test('a failure names the line of the scenario, and the log has the stack', async () => {
+  await using folder = await makeTempFolder('a scenario');
+  const file = join(folder.path, 'broken.mjs');
+  await writeFile(join(folder.path, 'check.mjs'), 'export const check = async (value) => value.reward;\n');
+  await writeFile(file, source);
+  const logged: Fields[] = [];
+  const log = { ...silentLog, warn: (_event: string, fields: Fields = {}) => logged.push(fields) };
+  await using bed = await WorkerBed.open({ scenarioFiles: [file], log, policy: says('done') });
+  await bed.startWorker();
+  const limits = { max_retries: 0 };
+  const [init, evaluate] = await bed.submitAll(
+    { id: 'in-init', scenario: 'broken', task: { at: 'init' }, limits },
+    { id: 'in-evaluate', scenario: 'broken', task: {}, limits },
+  );
+  const failures = [(await bed.ended(init)).failure, (await bed.ended(evaluate)).failure];
+  assert.deepEqual(
+    failures.map((failure) => [failure?.code, failure?.message]),
+    [
+      ['init-failed', `Broken (${file}:7)`],
+      ['evaluate-failed', `Cannot read properties of undefined (reading 'reward') (${file}:11)`],
+    ],
+  );
+  const stack = String(logged.find(({ rolloutId }) => rolloutId === evaluate)?.stack);
+  assert.match(stack, /^TypeError: Cannot read properties of undefined.*\n\s+at check .*check\.mjs:1:.*\n\s+at .*broken\.mjs:11:/);
+});
+
+test('the place is found through the causes of an error, and only in the given file', () => {
+  const cause = Object.assign(new Error('inner'), {
+    stack: 'Error: inner\n    at run (file:///a%20b/scenario.ts:12:3)\n    at node:internal/x:1:1',
+  });
+  const error = new Error('outer', { cause });
+  error.stack = 'Error: outer\n    at /a b/other.ts:1:1';
+  assert.equal(findPlace(error, '/a b/scenario.ts'), '/a b/scenario.ts:12');
+  assert.equal(findPlace(error, '/a b/other.ts'), '/a b/other.ts:1');
+  assert.equal(findPlace(error, '/elsewhere.ts'), undefined);
+  assert.equal(findPlace('not an error', '/elsewhere.ts'), undefined);
+  assert.equal(findPlace(error, undefined), undefined);
+  assert.match(renderStack(error), /^Error: outer\n.*\ncaused by: Error: inner\n/);
+});
