@@ -43,6 +43,7 @@ function makeStatus(turns = 100): ServiceStatus {
     rollouts: { queued: 9120, init: 4, ready: 6, run: 32, evaluate: 0, done: 801, failed: 3, cancelled: 0 },
     workers: [makeWorker('w-1', turns), makeWorker('w-2', turns), makeWorker('w-gone', 5)],
     backends: [backend, { ...backend, id: 'b2', state: 'draining', in_flight: 0 }],
+    tokens_per_s: 0,
     last_event_id: 1,
     loop_lag_ms: { p50: 0.1, p99: 1.25, max: 9 },
     rss_bytes: 85 << 20,

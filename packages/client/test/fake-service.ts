@@ -163,7 +163,15 @@ export class FakeService {
     const rollouts = { queued: 0, init: 0, ready: 0, run: 0, evaluate: 0, done: 0, failed: 0, cancelled: 0 };
     for (const view of this.rollouts.values()) rollouts[view.state] += 1;
     const lag = { p50: 0, p99: 0, max: 0 };
-    return { rollouts, workers: [], backends: [], last_event_id: this.events.length, loop_lag_ms: lag, rss_bytes: 1 << 26 };
+    return {
+      rollouts,
+      workers: [],
+      backends: [],
+      tokens_per_s: 0,
+      last_event_id: this.events.length,
+      loop_lag_ms: lag,
+      rss_bytes: 1 << 26,
+    };
   }
 }
 
