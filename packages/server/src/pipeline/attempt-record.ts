@@ -1,5 +1,5 @@
-// What one attempt has produced so far: its machine, ledger, timings and score. It is created at the claim, so that whatever ends
-// the attempt, the results so far are kept.
+// What one attempt has produced so far: its machine, ledger, timings and score. It is created at the claim, so that the
+// results so far are kept however the attempt ends.
 
 import {
   type Failure,
