@@ -1,4 +1,4 @@
-// What one attempt has produced so far: its machine, ledger, timings and score. It is created at the claim, so that the
+// What one attempt has produced so far: its sandbox, ledger, timings and score. It is created at the claim, so that the
 // results so far are kept however the attempt ends.
 
 import {
@@ -17,7 +17,7 @@ import type { Sampler } from '../inference/sampler.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Opening, Scenario, Score } from '../scenario/scenario.ts';
 import type { ClaimedRollout } from '../store/store.ts';
-import { Machine } from './machine.ts';
+import { AttemptSandbox } from './attempt-sandbox.ts';
 import { findPlace } from './scenario-error.ts';
 
 /** The code of a plain error or an expired deadline, by the stage in which it happened. */
@@ -41,7 +41,7 @@ export interface Prepared {
 
 export class AttemptRecord {
   readonly claimed: ClaimedRollout;
-  readonly machine = new Machine();
+  readonly sandbox = new AttemptSandbox();
   readonly tally: AgentTally = { turns: 0, malformedCalls: 0, modelMs: 0, toolMs: 0 };
   readonly timings: Timings;
   stage: StageName | undefined;

@@ -13,7 +13,7 @@ import { bash, says, shell, toRecord, WorkerBed } from './worker-bed.ts';
 const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 
-/** A scenario without a machine whose init or evaluate ends when the test opens the gate, and ignores its signal. */
+/** A scenario without a sandbox whose init or evaluate ends when the test opens the gate, and ignores its signal. */
 function makeGated(closed: 'init' | 'evaluate') {
   const gate = Promise.withResolvers<void>();
   const scenario: Scenario = {
