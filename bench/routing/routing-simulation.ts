@@ -1,5 +1,5 @@
 // A simulation of backends with prefix caches, in virtual time and from a seed: groups of rollouts with a shared prompt, many
-// turns and long tails, on servers of which one is slow, one comes late, and one fails and returns.
+// turns and long tails, on servers of which one is slow, one joins late, and one fails and comes back.
 
 import { type BackendId, backendId } from '@millrace/protocol';
 import { makeRandom } from '@millrace/testkit';
@@ -8,10 +8,10 @@ export const groups = 96;
 export const groupSize = 8;
 const running = 256;
 const backends = 6;
-/** Tokens that a backend's cache holds, and calls that it works on at once. */
+/** The tokens in a backend's cache, and the calls that it runs at the same time. */
 const cacheTokens = 400_000;
 const batch = 48;
-/** Seconds for each token that is not in the cache, and for each one sampled by a server with nothing else to do. */
+/** Seconds for each token that is not in the cache, and for each token that an otherwise idle server samples. */
 const prefillS = 1 / 8000;
 const decodeS = 1 / 60;
 
@@ -33,9 +33,9 @@ export class SimBackend {
   readonly held = new Set<SimRollout>();
   readonly queue: (() => void)[] = [];
   active = 0;
-  /** Changes when it fails, so that what was under way is known to be lost. */
+  /** Increases when it fails, so that calls in flight are known to be lost. */
   life = 0;
-  /** Prefixes by what they belong to, the one used last at the end. */
+  /** Prefixes by their group or rollout, the last used one at the end. */
   readonly #cache = new Map<string, number>();
   #cached = 0;
 
@@ -45,7 +45,7 @@ export class SimBackend {
     this.isUp = options.isUp;
   }
 
-  /** How many of the context's tokens it need not read again; afterwards it has them all. */
+  /** How many of the context's tokens are in the cache. Afterwards all of them are. */
   use({ id, group, promptTokens, context }: SimRollout): number {
     const hit = this.#touch(`group ${group}`, promptTokens) + this.#touch(`rollout ${id}`, context - promptTokens);
     for (const [key, tokens] of this.#cache) {
@@ -74,14 +74,14 @@ export class SimBackend {
   }
 }
 
-/** Answers where the next turn goes; the rollout's own backend is `at`, and may be down. */
+/** Returns the backend of the next turn. The rollout's current backend is `at`, and may be down. */
 export type Router = (rollout: SimRollout, up: readonly SimBackend[]) => SimBackend;
 
 export interface SimReport {
   readonly hitRate: number;
   readonly turnS: readonly number[];
   readonly makespanS: number;
-  /** At each turn's start, the most in flight on a backend over the average. */
+  /** At the start of each turn, the most rollouts in flight on a backend divided by the average. */
   readonly imbalance: readonly number[];
   readonly moves: number;
 }
@@ -97,7 +97,7 @@ class Simulation {
   readonly #route: Router;
   readonly #turnS: number[] = [];
   readonly #imbalance: number[] = [];
-  /** Those that are busy with a tool. */
+  /** Rollouts that run a tool. */
   readonly #tools = new Set<SimRollout>();
   #now = 0;
   #moves = 0;
@@ -141,7 +141,7 @@ class Simulation {
     else server.queue.push(start);
   }
 
-  /** A decoding step takes longer the more calls share it. */
+  /** A decoding step takes longer if more calls share it. */
   #call(rollout: SimRollout, server: SimBackend, askedAt: number): void {
     const step = rollout.turns[rollout.turn];
     if (!step) throw new Error(`rollout ${rollout.id} has no turn ${rollout.turn}`);
@@ -171,14 +171,14 @@ class Simulation {
     if (next) this.#turn(next, this.#now);
   }
 
-  /** What it was working on is asked for again elsewhere; who was busy with a tool notices at its next turn. */
+  /** Its calls in flight are repeated elsewhere; a rollout that runs a tool notices at its next turn. */
   #fail(server: SimBackend): void {
     const lost = [...server.held].filter((rollout) => !this.#tools.has(rollout));
     server.fail();
     for (const rollout of lost) this.#turn(rollout, this.#now);
   }
 
-  /** Kept in order, the next one last; equal times in the order in which they were asked for. */
+  /** Sorted with the next event last; events at the same time keep their order. */
   #after(seconds: number, act: () => void): void {
     const at = this.#now + seconds;
     let [low, high] = [0, this.#events.length];

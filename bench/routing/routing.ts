@@ -1,13 +1,10 @@
-// Measures the routing: hit rate of prefix caches, turn times and balance in a simulation beside simpler routers, and how evenly
-// ten workers load the backends through the real store beside one worker and beside ten that do not know of each other.
+// Measures the routing: hit rate of prefix caches, turn times and balance in a simulation, compared with simpler routers, and how
+// evenly ten workers load the backends through the real store, compared with one worker and with ten independent ones.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { backendId, workerId } from '@millrace/protocol';
-import { Pace, silentLog } from '@millrace/server';
-import { makeRandom, makeRollout, moveUpTo } from '@millrace/testkit';
-import { systemClock } from '../../packages/server/src/base/clock.ts';
+import { Pace, silentLog, systemClock } from '@millrace/server';
+import { makeRandom, makeRollout, makeTempFolder, moveUpTo } from '@millrace/testkit';
 import type { BackendLease } from '../../packages/server/src/inference/pool/lease.ts';
 import { BackendPool } from '../../packages/server/src/inference/pool/pool.ts';
 import { chooseBackend } from '../../packages/server/src/inference/pool/routing.ts';
@@ -89,28 +86,27 @@ export async function runRoutingBench(): Promise<BenchReport> {
   const alone = await spread(10, false);
   const base = rows.length;
   rows.push(
-    { what: 'most less least in flight: ten workers, each for itself', unit: 'rollouts', samples: alone },
+    { what: 'most less least in flight: ten independent workers', unit: 'rollouts', samples: alone },
     { what: 'most less least in flight: one worker', unit: 'rollouts', samples: one, against: base },
     { what: 'most less least in flight: ten workers through the store', unit: 'rollouts', samples: ten, against: base },
   );
   return {
     title: `Routing: ${groups} groups of ${groupSize} on 6 backends, one at half speed, one late, one that fails and returns`,
     rows,
-    targets: [{ claim: 'ten workers balance as one does', kept: Math.max(...ten) <= Math.max(...one) }],
+    targets: [{ claim: 'ten workers balance like one', kept: Math.max(...ten) <= Math.max(...one) }],
     notes: [`The simulation runs in virtual time over ${seeds.length} seeds; the balance of workers is that of the real store.`],
   };
 }
 
 const turnover = 400;
 
-/** Rollouts come to random workers and end in random order; how uneven the backends are at every moment. */
+/** Rollouts arrive at random workers and end in random order. Returns how uneven the backends are after each arrival. */
 async function spread(workers: number, isShared: boolean): Promise<number[]> {
-  const folder = await mkdtemp(join(tmpdir(), 'millrace-bench-'));
   const random = makeRandom(7);
   const pace = new Pace();
   await using stack = new AsyncDisposableStack();
-  stack.defer(() => rm(folder, { recursive: true }));
-  const store = stack.use(await openSqliteStore({ path: join(folder, 'store.db'), clock: systemClock, log: silentLog }));
+  const folder = stack.use(await makeTempFolder('bench'));
+  const store = stack.use(await openSqliteStore({ path: join(folder.path, 'store.db'), clock: systemClock, log: silentLog }));
   const names = ['a', 'b', 'c', 'd', 'e'];
   for (const name of names)
     await store.joinBackend({ id: backendId.parse(name), url: 'http://127.0.0.1:9', dialect: 'vllm', policyVersion: 0, state: 'up' });

@@ -1,11 +1,11 @@
-// Our ids against those of llama.cpp's tokenizer, which is written in C++ and shares no ancestor with the JavaScript ones: the same
-// texts, sent to a real llama-server with Qwen3's vocabulary.
+// Compares our token ids with those of llama.cpp's tokenizer, an independent implementation in C++: the same texts, sent to a real
+// llama-server with Qwen3's vocabulary.
 
 import { openTokenizer } from '@millrace/server';
 import { findLlamaServer, openLlamaServer, qwen3Folder } from '@millrace/testkit';
 import { z } from 'zod';
 
-/** One claim, or none where there is no llama-server. Texts are composed (NFC) first, as the model asks for and llama.cpp does not do. */
+/** One claim, or none if llama-server is not installed. Texts are composed (NFC) first, which the model requires and llama.cpp does not do. */
 export async function compareWithLlama(corpus: readonly string[]): Promise<{ claim: string; kept: boolean }[]> {
   if (findLlamaServer() === undefined) return [];
   await using server = await openLlamaServer({ slots: 1 });

@@ -1,5 +1,5 @@
-// What it costs to add a turn's tokens to the context and build the next request's body: ids kept in serialised form and appended
-// to, beside the whole context written as JSON again. No network and no model.
+// The cost of adding a turn's tokens to the context and building the next request's body: appending to ids that are kept in
+// serialized form, compared with writing the whole context as JSON again. No network and no model.
 
 import { sampling } from '@millrace/protocol';
 import { Ledger } from '@millrace/server';

@@ -1,5 +1,5 @@
-// What the service itself costs in CPU, per turn and per rollout, with a backend that answers at once; beside a bare loop that
-// only builds requests, sends them and reads the replies.
+// The CPU cost of the service itself, per turn and per rollout, with a backend without latency, compared with a bare loop that only
+// builds requests, sends them and reads the replies.
 
 import { fileURLToPath } from 'node:url';
 import type { SubmissionInput } from '@millrace/protocol';
@@ -29,7 +29,7 @@ async function runRound(service: TestService, submissions: readonly SubmissionIn
   return (cpu() - before) / submissions.length;
 }
 
-/** Milliseconds of CPU per turn of the barest client there is: the whole context built anew, sent and answered. */
+/** Milliseconds of CPU per turn of a minimal client: the whole context is serialized, sent and answered. */
 async function runBareTurn(url: string, contextTokens: number): Promise<number> {
   const ids = Array.from({ length: contextTokens }, (_, index) => index % 50_000);
   const before = process.cpuUsage();

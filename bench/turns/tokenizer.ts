@@ -1,5 +1,5 @@
-// The tokenizer on a mixed corpus: whether its ids are those of two other implementations, how fast it is, and how late the
-// event loop runs under the worst that a tool can print.
+// The tokenizer on a mixed corpus: whether its ids match those of two other implementations, how fast it is, and how late the event
+// loop runs with the worst output of a tool.
 
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -87,7 +87,7 @@ async function measureLag(tokenizer: Tokenizer): Promise<{ library: number[]; ou
   return late;
 }
 
-/** What else runs on the machine only ever adds. */
+/** Other load on the machine only adds time. */
 async function leastOf(times: number, measure: () => Promise<number>): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (let time = 0; time < times; time++) least = Math.min(least, await measure());
@@ -121,7 +121,7 @@ function hostileOutputs(): Record<string, string> {
   };
 }
 
-/** The same texts wherever the same packages are installed. */
+/** The same texts on every machine with the same packages installed. */
 function makeCorpus(): string[] {
   const paths = globSync(['packages/*/src/**/*.ts', 'docs/**/*.md', 'node_modules/{fastify,undici,zod,pino}/**/*.{js,md,json,ts}'], {
     cwd: root,
@@ -131,7 +131,7 @@ function makeCorpus(): string[] {
   for (const path of paths) {
     const text = readFileSync(join(root, path), 'utf8').slice(0, 20_000);
     if (left < text.length) break;
-    if (/<\|?[a-z_]+\|?>|\[\/?[A-Z_]+\]/.test(text)) continue; // what spells a control token is read otherwise on purpose
+    if (/<\|?[a-z_]+\|?>|\[\/?[A-Z_]+\]/.test(text)) continue; // control tokens are tokenized differently on purpose
     left -= text.length;
     texts.push(text);
   }

@@ -1,5 +1,5 @@
-// What one turn costs the service beyond the model: build the request, send it, parse the reply, append it, tokenise the
-// observation. Measured at three sizes of context, beside two services that rebuild: one from its ids, one from its messages.
+// The cost of one turn without the model: build the request, send it, parse the reply, append it, tokenize the observation. Measured
+// at three sizes of context, compared with services that rebuild the request from their ids or from their messages.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -42,7 +42,7 @@ export async function runTurnCostBench(): Promise<BenchReport> {
   pool.update([record]);
   const bed = { conversation, pool, backend: openVllmBackend(record, deps), random: makeRandom(1) };
   const rows: BenchRow[] = [];
-  await measureAll(bed, makePast(bed, 1_000)); // until the compiler has seen it all
+  await measureAll(bed, makePast(bed, 1_000)); // warms up the compiler
   for (const size of sizes) {
     const { rebuilt, stringified, ours } = await measureAll(bed, makePast(bed, size));
     const base = rows.length;
@@ -81,8 +81,8 @@ async function measureAll(bed: Bed, past: Past) {
 }
 
 /**
- * All turns are prepared off the clock, so that those of a row have the same context, and what the preparing left behind is
- * collected off the clock too: at 64k tokens it is a megabyte each, and its collection would be charged to turns by chance.
+ * All turns are prepared before the measurement, so that those of a row have the same context. Their garbage, a megabyte each at 64k
+ * tokens, is collected before it too; otherwise it would be charged to random turns.
  */
 async function measure(prepare: () => () => Promise<void>, count: number): Promise<Sample[]> {
   const samples: Sample[] = [];
@@ -108,7 +108,7 @@ function prepareFromLedger(bed: Bed, past: Past): () => Promise<void> {
   };
 }
 
-/** Keeps ids, but as numbers: the request's JSON is made anew from all of them. */
+/** Keeps ids as numbers: the request's JSON is serialized from all of them each time. */
 function prepareFromIds(bed: Bed, past: Past): () => Promise<void> {
   const ids = Array.from(past.tokenIds);
   const observation = makeObservation(bed);
@@ -117,7 +117,7 @@ function prepareFromIds(bed: Bed, past: Past): () => Promise<void> {
   };
 }
 
-/** Keeps messages: the whole conversation is rendered and tokenised for every request. */
+/** Keeps messages: the whole conversation is rendered and tokenized for every request. */
 function prepareFromMessages(bed: Bed, past: Past): () => Promise<void> {
   const messages = [...past.messages, makeObservation(bed)];
   return async () => {
@@ -140,7 +140,7 @@ async function generateFrom({ backend, conversation }: Bed, ids: readonly number
   return tokenIds;
 }
 
-/** With a gate a turn is streamed, as it is in a worker: it may be cut. */
+/** With a gate a turn is streamed, as in a worker, so that it can be cut. */
 function openGate(): PolicyGate {
   const gate = new PolicyGate();
   gate.update({ state: 'running', pause: 0, flushes: 0, policyVersion: 0 });
@@ -224,7 +224,7 @@ function judge(rows: readonly BenchRow[]): { claim: string; kept: boolean }[] {
 }
 
 function describeTurn(): string {
-  return `A turn samples ${tokensPerTurn} tokens, streamed because it may be cut, and observes about ${observationTokens}. The fake backend is another process with no latency; wall time includes its reading of the whole prompt.`;
+  return `A turn samples ${tokensPerTurn} tokens, streamed so that it can be cut, and observes about ${observationTokens}. The fake backend is another process with no latency; wall time includes its reading of the whole prompt.`;
 }
 
 if (import.meta.main) process.stdout.write(renderReport(await runTurnCostBench()));

@@ -1,4 +1,4 @@
-// A scenario for benchmarks: as many turns as the policy likes, no machine, reward 1. What it costs is what the service costs.
+// A scenario for benchmarks: any number of turns, no machine, reward 1. Its cost is the cost of the service.
 
 import type { Scenario } from '@millrace/server';
 import { z } from 'zod';

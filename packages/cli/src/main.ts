@@ -110,9 +110,7 @@ function report(error: unknown, name: string | undefined, io: Io): number {
     const topic = name !== undefined && Object.hasOwn(commands, name) ? `millrace ${name} --help` : 'millrace --help';
     return print(io.stderr, `millrace: ${error.message}\nFor help: ${topic}\n`, 2);
   }
-  const isAway = error instanceof RolloutError && error.details?.away === true;
-  const hint = isAway ? '\nIs the service running? Start it with `millrace serve`, or give its address with --url.' : '';
-  return print(io.stderr, `millrace: ${messageOf(error)}${hint}\n`, 1);
+  return print(io.stderr, `millrace: ${messageOf(error)}\n`, 1);
 }
 
 async function help([topic, action]: readonly string[], io: Io): Promise<number> {

@@ -74,7 +74,7 @@ test('a wrong command line exits with 2 and suggests the nearest right one', asy
 test('a service that does not answer is named with its address', async () => {
   const { code, err } = await millrace(['watch', '--once'], openIo({ env: { MILLRACE_URL: 'http://127.0.0.1:9' } }));
   assert.equal(code, 1);
-  assert.match(err, /no service at http:\/\/127\.0\.0\.1:9 \(.*ECONNREFUSED.*\nIs it running\?/);
+  assert.match(err, /no service at http:\/\/127\.0\.0\.1:9 \(.*ECONNREFUSED.*: start it with/);
 });
 
 test('a reader that stops early, such as head, is not an error', async () => {

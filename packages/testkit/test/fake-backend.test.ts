@@ -1,4 +1,4 @@
-// The fake backend is a vLLM to whoever calls it, and a measuring instrument to whoever opened it.
+// The fake backend behaves like vLLM to its callers, and lets the test that opened it observe them.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -25,7 +25,7 @@ async function openFake(options: FakeBackendOptions): Promise<FakeBackend> {
   return fake;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: replies are looked into field by field
+// biome-ignore lint/suspicious/noExplicitAny: replies are inspected field by field
 async function call(fake: { url: string }, path: string, body?: unknown): Promise<{ status: number; json: any }> {
   const response = await fetch(`${fake.url}${path}`, body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) });
   const text = await response.text();
@@ -61,7 +61,7 @@ test('generate answers with the documented fields', async () => {
   assert.equal(json.usage.prompt_tokens, token_ids.length);
 });
 
-test('completions default to 16 tokens, and give ids only when asked', async () => {
+test('completions default to 16 tokens, and return ids only on request', async () => {
   await using fake = await openFake({ policy: () => ({ text: 'word '.repeat(100) }) });
   const prompt = chat('hello');
   const bare = await call(fake, '/v1/completions', { prompt });
@@ -93,7 +93,7 @@ for (const [what, body] of badBodies) {
   });
 }
 
-test('the routes beside generation answer', async () => {
+test('the routes other than generation work', async () => {
   await using fake = await openFake({ policy: echoPolicy, model: 'm', maxModelLen: 77 });
   assert.equal((await call(fake, '/health')).status, 200);
   assert.equal((await call(fake, '/v1/models')).json.data[0].max_model_len, 77);
@@ -103,7 +103,7 @@ test('the routes beside generation answer', async () => {
   assert.equal((await call(fake, '/nowhere')).status, 404);
 });
 
-test('a policy that throws is a 500, and the backend lives on', async () => {
+test('a policy that throws is a 500, and the backend keeps running', async () => {
   let calls = 0;
   await using fake = await openFake({
     policy() {
@@ -117,7 +117,7 @@ test('a policy that throws is a 500, and the backend lives on', async () => {
   assert.equal(fake.inFlight, 0);
 });
 
-test('a scripted policy speaks by the opening and the turn', async () => {
+test('a scripted policy answers by the opening and the turn', async () => {
   const policy = scriptedPolicy([
     { match: /apples/, turns: ['first', 'second', 'last'] },
     { match: /./, turns: ['other'] },
@@ -133,13 +133,13 @@ test('a scripted policy speaks by the opening and the turn', async () => {
   assert.equal(await said('pears', 'apples', 'x'), 'other<|im_end|>');
 });
 
-test('an echo says the last message again', async () => {
+test('an echo repeats the last message', async () => {
   await using fake = await openFake({ policy: echoPolicy });
   const { json } = await call(fake, '/inference/v1/generate', { token_ids: chat('one', 'two', 'three'), sampling_params: {} });
   assert.equal(tokens.decode(json.choices[0].token_ids), 'three<|im_end|>');
 });
 
-test('a fixed policy calls bash, then finish, in exactly so many tokens', async () => {
+test('a fixed policy calls bash, then finish, in exactly the given number of tokens', async () => {
   await using fake = await openFake({ policy: fixedPolicy({ turns: 2, tokensPerTurn: 64 }) });
   for (const [history, wanted] of [
     [['go'], renderCall('bash', { command: 'true' })],
@@ -151,7 +151,7 @@ test('a fixed policy calls bash, then finish, in exactly so many tokens', async 
   }
 });
 
-test('only so many requests are kept', async () => {
+test('only the newest requests are kept', async () => {
   await using fake = await openFake({ policy: echoPolicy, keep: 2 });
   for (let i = 0; i < 5; i++) await call(fake, '/inference/v1/generate', { token_ids: [i], sampling_params: { max_tokens: 5 } });
   assert.deepEqual(
@@ -161,7 +161,7 @@ test('only so many requests are kept', async () => {
   assert.equal(fake.generations, 5);
 });
 
-test('as a process of its own it prints its url, answers, and ends with its parent', async () => {
+test('as a separate process it prints its url, answers, and ends with its parent', async () => {
   const main = fileURLToPath(new URL('../src/fake-backend/main.ts', import.meta.url));
   const child = spawn(
     process.execPath,

@@ -191,9 +191,8 @@ export class Sampler implements Disposable {
       const finishReason = toFinishReason(generation, rest);
       if (finishReason === 'abort' && generation.tokenIds.length === 0) {
         if (pass?.cut.aborted) return { kind: 'answered', generation };
-        throw new RolloutError('backend-failed', `${backend.id} aborted the generation before its first token`, {
-          details: { reason: 'aborted' },
-        });
+        const message = `${backend.id} aborted the generation before its first token`;
+        return { kind: 'failed', error: new RolloutError('backend-failed', message, { details: { reason: 'aborted' } }) };
       }
       const policyVersions = { first, last: lease.backend?.policyVersion ?? first };
       return { kind: 'answered', generation, part: { policyVersions, ...generation, finishReason, backend: backend.id, retries } };

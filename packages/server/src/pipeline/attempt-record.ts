@@ -1,5 +1,5 @@
-// What one attempt has produced so far: its machine, ledger, timings and score. It is created at the claim, so that whatever ends
-// the attempt, the results so far are kept.
+// What one attempt has produced so far: its sandbox, ledger, timings and score. It is created at the claim, so that the
+// results so far are kept however the attempt ends.
 
 import {
   type Failure,
@@ -18,7 +18,7 @@ import type { Sampler } from '../inference/sampler.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Opening, Scenario, Score } from '../scenario/scenario.ts';
 import type { ClaimedRollout } from '../store/store.ts';
-import { Machine } from './machine.ts';
+import { AttemptSandbox } from './attempt-sandbox.ts';
 
 /** The code of a plain error or an expired deadline, by the stage in which it happened. */
 const stageErrors = {
@@ -41,7 +41,7 @@ export interface Prepared {
 
 export class AttemptRecord {
   readonly claimed: ClaimedRollout;
-  readonly machine = new Machine();
+  readonly sandbox = new AttemptSandbox();
   readonly tally: AgentTally = { turns: 0, malformedCalls: 0, modelMs: 0, toolMs: 0 };
   readonly timings: Timings;
   stage: StageName | undefined;

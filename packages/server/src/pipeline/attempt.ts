@@ -48,7 +48,7 @@ async function runStages(deps: AttemptDeps, record: AttemptRecord, { signal, rea
   const move = async (to: 'ready' | 'run' | 'evaluate') => {
     if (!(await deps.store.move(record.claimed, to))) throw new Fenced();
   };
-  await using machine = record.machine;
+  await using sandbox = record.sandbox;
 
   record.stage = 'init';
   const prepared = await stages.init.run(() => initAttempt(deps, record, signal), { signal });
@@ -63,7 +63,7 @@ async function runStages(deps: AttemptDeps, record: AttemptRecord, { signal, rea
     return await collectAttempt(deps, record, { ...prepared, signal });
   };
   const artifact = await stages.run.run(inRun, { signal });
-  await machine.close();
+  await sandbox.close();
 
   record.stage = 'evaluate';
   await move('evaluate');

@@ -28,7 +28,7 @@ export class Stage {
 
   /**
    * Waits for a slot, then runs `work` with the time that it waited. Rejects at once on an abort, even if `work` ignores the
-   * signal: whatever it does after that has no effect.
+   * signal: what it does after that has no effect.
    */
   async run<T>(work: (waitedMs: number) => Promise<T>, options: { readonly signal: AbortSignal }): Promise<T> {
     const arrivedAt = this.#clock.monotonic();

@@ -83,7 +83,7 @@ async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: P
     return deps.layers.open({ spec, key: JSON.stringify([scenario.name, key]), prepare: prepareIn, signal, uncharged });
   };
   let isForked = false;
-  const sandbox = await record.machine.open(async () => {
+  const sandbox = await record.sandbox.open(async () => {
     await using layer = await layerOf(); // the sandbox holds it from its start
     isForked = layer !== undefined;
     return await deps.driver.open({ ...spec, ...(layer && { layer: layer.folder }) }, { signal });
@@ -113,7 +113,7 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   });
   record.sampler = sampler;
   const within = AbortSignal.any([signal, deadline.signal, ...(sandbox ? [sandbox.died] : [])]);
-  const machine = definedOf({ sandbox });
+  const optional = definedOf({ sandbox });
   try {
     record.stop = await runTurns({
       messages: opening.messages,
@@ -126,9 +126,9 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
       signal: within,
       clock: deps.clock,
       pace: deps.pace,
-      ...machine,
+      ...optional,
       onTurn: (report) => deps.onTurn(record, report),
-      compact: (messages) => raceSignal(compactScenario(scenario, { task, limits, signal: within, messages, ...machine }), within),
+      compact: (messages) => raceSignal(compactScenario(scenario, { task, limits, signal: within, messages, ...optional }), within),
     });
   } finally {
     record.timings.run_ms += deadline.chargedMs;
@@ -157,11 +157,11 @@ export async function evaluateAttempt(
 ): Promise<void> {
   const { scenario, task, artifact } = prepared;
   const { limits } = record.claimed.submission;
-  const { stop: end, machine } = record;
+  const { stop: end } = record;
   if (!end) throw new RolloutError('internal', 'evaluate started before run had ended');
   using deadline = new Deadline('evaluate', limits.evaluate_timeout_s * 1000, deps.clock);
   const signal = AbortSignal.any([prepared.signal, deadline.signal]);
-  const openSandbox = () => machine.open(() => deps.driver.open(scenario.sandbox?.(task) ?? {}, { signal }));
+  const openSandbox = () => record.sandbox.open(() => deps.driver.open(scenario.sandbox?.(task) ?? {}, { signal }));
   try {
     record.score = await raceSignal(evaluateScenario(scenario, { task, limits, signal, end, artifact, openSandbox }), signal);
   } finally {

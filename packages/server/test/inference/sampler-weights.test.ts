@@ -261,3 +261,22 @@ test('a cancel ends the turn at once, at the closed gate and during a stream', a
   assert.equal(bed.gate.report.generating, 0);
   while (fake.inFlight > 0) await new Promise(setImmediate);
 });
+
+test('tokens are counted while a turn is streamed, about once a second, and each once', async () => {
+  const clock = new FakeClock();
+  await using fake = await openFake({ tokenMs: 2 });
+  await using pool = new BackendPool({ ...quiet, clock });
+  await using bed = new Bed({ pool, clock });
+  pool.update([toRecord('a', fake)]);
+  const seen: number[] = [];
+  fake.events.on('tokens', () => {
+    seen.push(pool.traffic.sampledTokens);
+    clock.advance(600);
+  });
+  const { tokenIds } = await bed.sample();
+  const steps = new Set(seen);
+  assert.ok(steps.size > 1 && steps.size <= 1 + Math.ceil((600 * seen.length) / 1000), `${[...steps]} in ${seen.length} events`);
+  assert.ok(Math.max(...seen) < tokenIds.length);
+  assert.equal(pool.traffic.sampledTokens, tokenIds.length);
+  assert.equal(pool.traffic.take().counts.get(backendId.parse('a'))?.sampled_tokens, tokenIds.length);
+});

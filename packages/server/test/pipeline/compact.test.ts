@@ -1,4 +1,4 @@
-// A scenario that compacts a full context, through the whole pipeline: the rollout goes on, and its trajectory has the branches.
+// A scenario that compacts a full context, through the whole pipeline: the rollout continues, and its trajectory has the branches.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { Scenario } from '../../src/scenario/scenario.ts';
 import { finish, WorkerBed } from './worker-bed.ts';
 
-test('a scenario is asked what to go on with when the context is full, and the branches are in the trajectory', async () => {
+test('when the context is full, the scenario compacts it, and the branches are in the trajectory', async () => {
   const asked: number[] = [];
   const scenario: Scenario = {
     name: 'long',
@@ -18,7 +18,7 @@ test('a scenario is asked what to go on with when the context is full, and the b
     },
     evaluate: async () => ({ reward: 1 }),
   };
-  // The first context is filled by words; in the second one it finishes.
+  // Words fill the first context; the rollout finishes in the second.
   const policy = ({ opening }: { opening: () => string }) => ({
     text: opening().includes('go on') ? finish('done') : 'on and on '.repeat(2000),
   });

@@ -1,4 +1,4 @@
-// Claims about the siblings of a group: what prepares them runs once, and each goes on by itself.
+// The siblings of a group: they are prepared once, and each continues on its own.
 
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
@@ -13,21 +13,21 @@ const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 
 const setup = 'date +%s%N > made; echo begun > own';
 const task = { setup, check: 'cat made; sort own' };
-/** What each agent does: its own line, in a file that was prepared. */
+/** Each agent writes its own line to a prepared file. */
 const policy = () => says(bash('date +%s%N >> own; mkdir "mine-$(date +%s%N)"; ls -d mine-* | wc -l >> own'), finish());
 
-/** Of one group, whatever it is to do. */
+/** A sibling in the one group. */
 const sibling = (...of: Parameters<typeof shell>) => ({ ...shell(...of), group: groupId.parse('g') });
 
 describe('forks', { skip }, () => {
-  /** What the check printed, line by line. */
+  /** The lines that the check printed. */
   async function linesOf(bed: WorkerBed, id: RolloutId): Promise<string[]> {
     const { state, result, failure } = await bed.ended(id);
     assert.equal(state, 'done', JSON.stringify(failure));
     return String(result?.score.output).trim().split('\n');
   }
 
-  test('the set-up of four siblings runs once, each begins with its files, and no one sees what another does', async () => {
+  test('the setup of four siblings runs once, each starts with its files, and none sees what another does', async () => {
     await using bed = await WorkerBed.open({ policy: policy() });
     await bed.startWorker();
     const ids = await bed.submitAll(sibling('g-1', task), sibling('g-2', task), sibling('g-3', task), sibling('g-4', task));
@@ -37,7 +37,7 @@ describe('forks', { skip }, () => {
     for (const [, count, , begun, ...more] of seen) assert.deepEqual([count, begun, more], ['1', 'begun', []]);
   });
 
-  test('two workers of a node share what one of them has prepared', async () => {
+  test('two workers of a machine share what one of them has prepared', async () => {
     await using bed = await WorkerBed.open({ policy: policy(), pipeline: { initSlots: 1, readySlots: 1, runSlots: 1 } });
     await bed.startWorker();
     await bed.startWorker();
@@ -47,7 +47,7 @@ describe('forks', { skip }, () => {
     assert.equal((await readdir(join(bed.runDir, 'layers'))).filter((name) => !name.endsWith('.lock')).length, 1);
   });
 
-  test('a task that shares nothing, one with another environment, and one of no group is prepared by itself', async () => {
+  test('a task that shares nothing, one with another environment, and one without a group are each prepared alone', async () => {
     await using bed = await WorkerBed.open({ policy: policy() });
     await bed.startWorker();
     const alone = { ...task, share_setup: false };
@@ -62,7 +62,7 @@ describe('forks', { skip }, () => {
     assert.equal(new Set(seen.map(([made]) => made)).size, 5);
   });
 
-  test('a set-up that fails is the failure of every sibling, with the blame of the task', async () => {
+  test('a setup that fails makes every sibling fail, blamed on the task', async () => {
     await using bed = await WorkerBed.open();
     await bed.startWorker();
     const bad = { setup: 'echo no such luck >&2; exit 3' };
@@ -74,7 +74,7 @@ describe('forks', { skip }, () => {
     }
   });
 
-  test('a set-up that runs out of time fails every sibling once, as init-timeout', async () => {
+  test('a setup that runs out of time makes every sibling fail once, as init-timeout', async () => {
     await using bed = await WorkerBed.open();
     await bed.startWorker();
     const slow = (id: string) => ({ ...sibling(id, { setup: 'sleep 1000' }), limits: { init_timeout_s: 2 } });
@@ -82,7 +82,7 @@ describe('forks', { skip }, () => {
     for (const id of ids) assert.equal((await bed.ended(id)).failure?.code, 'init-timeout');
   });
 
-  test('when the one that prepares is cancelled, the next takes over', async () => {
+  test('if the sibling that prepares is cancelled, the next one takes over', async () => {
     await using bed = await WorkerBed.open({ policy: policy() });
     await bed.startWorker();
     const gate = { ...task, setup: `${setup}; sleep 3` };

@@ -1,4 +1,4 @@
-// Claims about a stage.
+// A stage runs as many rollouts as it has slots, and always frees them.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { Stage } from '../../src/pipeline/stage.ts';
 
 const never = new AbortController().signal;
 
-test('a stage runs as many at once as it has slots, and tells the rest how long they stood in line', async () => {
+test('a stage runs as many at once as it has slots, and passes the others the time that they waited', async () => {
   const clock = new FakeClock();
   const stage = new Stage('init', 1, { clock });
   const first = Promise.withResolvers<void>();
@@ -24,7 +24,7 @@ test('a stage runs as many at once as it has slots, and tells the rest how long 
   assert.deepEqual(stage.report, { active: 0, waiting: 0, slots: 1 });
 });
 
-test('work that ignores its signal gives up its slot all the same', async () => {
+test('work that ignores its signal still frees its slot', async () => {
   const stage = new Stage('run', 1);
   const abort = new AbortController();
   const stuck = stage.run(() => new Promise(() => {}), { signal: abort.signal });
@@ -33,7 +33,7 @@ test('work that ignores its signal gives up its slot all the same', async () => 
   assert.equal(stage.free, 1);
 });
 
-test('work that throws gives up its slot', async () => {
+test('work that throws frees its slot', async () => {
   const stage = new Stage('evaluate', 1);
   await assert.rejects(
     stage.run(() => Promise.reject(new Error('broken')), { signal: never }),

@@ -1,4 +1,4 @@
-// Claims about stages that do not hold each other up, and about stopping what is in them.
+// Stages do not block each other, and a cancel takes effect in each of them.
 
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { bash, says, shell, toRecord, WorkerBed } from './worker-bed.ts';
 const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 
-/** A scenario without a machine whose init and evaluate end when the test says so, deaf to their signals. */
+/** A scenario without a sandbox whose init or evaluate ends when the test opens the gate, and ignores its signal. */
 function makeGated(closed: 'init' | 'evaluate') {
   const gate = Promise.withResolvers<void>();
   const scenario: Scenario = {
@@ -57,7 +57,7 @@ describe('stages', { skip }, () => {
     });
     const worker = await bed.startWorker();
     const ids = await bed.submitAll(plain('held-1'), plain('held-2'), plain('held-3'), plain('held-4'), plain('held-5'));
-    // One waits in run for a backend, two are prepared, and nothing more is taken.
+    // One waits in run for a backend, two are ready, and no more are claimed.
     await Promise.all([bed.reach(ids[0], 'run'), bed.reach(ids[1], 'ready'), bed.reach(ids[2], 'ready')]);
     const { stages } = worker.report();
     assert.deepEqual([stages.init.active, stages.ready.active, stages.run.active], [0, 2, 1]);
@@ -68,20 +68,20 @@ describe('stages', { skip }, () => {
 
   const cancelled: [string, RolloutState, () => Promise<{ bed: WorkerBed; input: SubmissionInput }>][] = [
     [
-      'init, in a scenario that does not listen',
+      'init, in a scenario that ignores its signal',
       'init',
       async () => ({ bed: await WorkerBed.open({ scenarios: [makeGated('init').scenario] }), input: gated('c') }),
     ],
     ['init, while a script runs', 'init', async () => ({ bed: await WorkerBed.open(), input: shell('c', { setup: 'sleep 60' }) })],
     ['run, while it waits for a backend', 'run', async () => ({ bed: await WorkerBed.open({ withoutBackend: true }), input: shell('c') })],
-    ['run, while the model speaks', 'run', async () => ({ bed: await WorkerBed.open({ latencyMs: 60_000 }), input: shell('c') })],
+    ['run, while the model samples', 'run', async () => ({ bed: await WorkerBed.open({ latencyMs: 60_000 }), input: shell('c') })],
     [
       'run, while a command runs',
       'run',
       async () => ({ bed: await WorkerBed.open({ policy: says(bash('trap "" INT TERM; sleep 60')) }), input: shell('c') }),
     ],
     [
-      'evaluate, in a scenario that does not listen',
+      'evaluate, in a scenario that ignores its signal',
       'evaluate',
       async () => ({ bed: await WorkerBed.open({ scenarios: [makeGated('evaluate').scenario] }), input: gated('c') }),
     ],
@@ -110,7 +110,7 @@ describe('stages', { skip }, () => {
     });
   }
 
-  test('a worker that closes hands back what it holds, uncharged, and another one finishes it', async () => {
+  test('a worker that closes returns its rollouts to the queue, uncharged, and another worker finishes them', async () => {
     await using bed = await WorkerBed.open({ withoutBackend: true });
     const first = await bed.startWorker();
     const id = await bed.submit(shell('handed'));
@@ -125,7 +125,7 @@ describe('stages', { skip }, () => {
     assert.deepEqual([record.state, record.attempt], ['done', 2]);
   });
 
-  test('a worker that was only slow is fenced out: it drops what it held and goes on under a new id', async () => {
+  test('a worker that was only slow is fenced: it drops its rollouts and continues under a new id', async () => {
     await using bed = await WorkerBed.open({ policy: says('\\boxed{2}'), withoutBackend: true });
     const worker = await bed.startWorker();
     const id = await bed.submit(plain('fenced'));

@@ -1,4 +1,4 @@
-// A worker to test with: a real store, real sandboxes and a fake backend behind the real protocol, all in this process.
+// A worker for tests: a real store, real sandboxes and a fake backend that speaks the real protocol, all in this process.
 
 import { join } from 'node:path';
 import { type RolloutId, type RolloutState, rolloutId, type SubmissionInput, submission } from '@millrace/protocol';
@@ -13,7 +13,7 @@ import {
   renderCall,
 } from '@millrace/testkit';
 import { systemClock } from '../../src/base/clock.ts';
-import { silentLog } from '../../src/base/log.ts';
+import { type Log, silentLog } from '../../src/base/log.ts';
 import { openLoopLag } from '../../src/base/loop-lag.ts';
 import { Pace } from '../../src/base/pace.ts';
 import type { BackendRecord } from '../../src/inference/backends/backend.ts';
@@ -40,7 +40,7 @@ export const says =
   (...turns: readonly string[]): Policy =>
   ({ turn }) => ({ text: turns[Math.min(turn, turns.length - 1)] ?? '' });
 
-/** A submission of the shell scenario that succeeds unless told otherwise. */
+/** A submission of the shell scenario, which succeeds unless `task` changes it. */
 export const shell = (id: string, task: Record<string, unknown> = {}, more: Record<string, unknown> = {}) => ({
   id,
   scenario: 'shell',
@@ -48,7 +48,7 @@ export const shell = (id: string, task: Record<string, unknown> = {}, more: Reco
   ...more,
 });
 
-// Both take most of a second to read, so all beds of a file share them.
+// Both take most of a second to load, so all beds of a file share them.
 let conversation: Promise<Conversation> | undefined;
 let tokens: Promise<FakeTokens> | undefined;
 
@@ -56,8 +56,11 @@ export interface BedOptions {
   readonly policy?: Policy;
   readonly pipeline?: Record<string, unknown>;
   readonly scenarios?: readonly Scenario[];
+  /** Paths of scenario modules. */
+  readonly scenarioFiles?: readonly string[];
+  readonly log?: Log;
   readonly latencyMs?: number;
-  /** The sandboxes' driver, as made from the real one. */
+  /** Replaces the driver of the sandboxes. */
   readonly driver?: (real: SandboxDriver) => SandboxDriver;
   readonly withoutBackend?: true;
 }
@@ -105,13 +108,13 @@ export class WorkerBed implements AsyncDisposable {
       model: 'qwen3',
       clock: systemClock,
       pace: new Pace(),
-      log: silentLog,
+      log: options.log ?? silentLog,
     };
     const config = pipelineConfig.parse({ handBackMs: 0, retryDelayMs: 0, ...options.pipeline });
-    const builtIn = await loadScenarios([]);
+    const loaded = await loadScenarios(options.scenarioFiles ?? []);
     const scenarios = {
-      get: (name: string) => options.scenarios?.find((own) => own.name === name) ?? builtIn.get(name),
-      names: () => builtIn.names(),
+      ...loaded,
+      get: (name: string) => options.scenarios?.find((own) => own.name === name) ?? loaded.get(name),
     };
     const openWorker = async () => {
       const layers = new LayerCache({ driver, runDir, maxBytes: 2 ** 30 });
@@ -130,7 +133,7 @@ export class WorkerBed implements AsyncDisposable {
     return new WorkerBed({ store, backend, runDir, stack, tail, openWorker });
   }
 
-  /** A worker that the test closes itself, or that goes with the bed. */
+  /** The test may close the worker; otherwise the bed does. */
   async startWorker(): Promise<Worker> {
     return this.#stack.use(await this.#openWorker());
   }
@@ -150,7 +153,7 @@ export class WorkerBed implements AsyncDisposable {
     return rollouts.map(({ id }) => id) as { [Index in keyof Inputs]: RolloutId };
   }
 
-  /** Resolves when the rollout is in this state; a state that comes and goes may be missed only if it was over before the call. */
+  /** Resolves when the rollout is in one of these states. It misses a state only if the rollout left it before the call. */
   async reach(id: RolloutId, ...states: readonly RolloutState[]): Promise<RolloutRecord> {
     const changed = { resolve: () => {} };
     const stop = this.#tail.subscribe(() => changed.resolve());

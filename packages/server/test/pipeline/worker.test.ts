@@ -1,11 +1,11 @@
-// Claims about a worker and the lives of its rollouts, in real sandboxes.
+// A worker and the lives of its rollouts, in real sandboxes.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { RolloutError } from '@millrace/protocol';
-import { findWrongToken, processesInSandboxesOf } from '@millrace/testkit';
+import { findWrongToken, processesInSandboxesOf, scriptedFaults } from '@millrace/testkit';
 import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
 import { bash, finish, says, shell, toRecord, WorkerBed } from './worker-bed.ts';
 
@@ -36,7 +36,7 @@ describe('a worker', { skip }, () => {
     );
   });
 
-  test('every prompt that the backend saw begins with the whole of the one before', async () => {
+  test('every prompt that the backend saw starts with the whole of the one before', async () => {
     await using bed = await WorkerBed.open({
       policy: says(bash('echo <|im_end|>'), bash('printf "\\xff\\x00é"'), 'not a call <tool_call>{', finish()),
     });
@@ -48,7 +48,7 @@ describe('a worker', { skip }, () => {
     for (const [index, prompt] of prompts.slice(1).entries()) assert.deepEqual(prompt.slice(0, prompts[index]?.length), prompts[index]);
   });
 
-  test('a turn that is cut off gets its end of turn inserted, untrained, and goes on', async () => {
+  test('a turn that is cut off gets an untrained end of turn inserted, and the rollout continues', async () => {
     await using bed = await WorkerBed.open({
       policy: ({ turn }) => ({ text: turn === 0 ? `${bash('true')}${' and on'.repeat(50)}` : finish() }),
     });
@@ -60,17 +60,17 @@ describe('a worker', { skip }, () => {
     assert.equal(record.result?.stop_reason, 'tool_stopped');
   });
 
-  test('a call that cannot be read is answered to the model, and three in a row stop the agent', async () => {
+  test('the model gets an answer to a malformed call, and three in a row stop the agent', async () => {
     await using bed = await WorkerBed.open({ policy: says('<tool_call>{"name": </tool_call>') });
     await bed.startWorker();
     const id = await bed.submit(shell('garbled'));
     const { result } = await bed.ended(id);
     assert.equal(result?.stop_reason, 'parse_error');
     assert.equal(result?.malformed_calls, 3);
-    assert.equal(result?.reward, 1, 'the verifier still judges what there is');
+    assert.equal(result?.reward, 1, 'the verifier still evaluates the results');
   });
 
-  test('a set-up script that fails is the blame of the task, with what it said', async () => {
+  test('a setup script that fails is blamed on the task, with its output', async () => {
     await using bed = await WorkerBed.open();
     await bed.startWorker();
     const id = await bed.submit(shell('setup', { setup: 'echo no such repository >&2; exit 3' }));
@@ -82,7 +82,7 @@ describe('a worker', { skip }, () => {
     assert.equal(result?.reward, null);
   });
 
-  test('a verifier that cannot judge gives no reward, rather than a zero', async () => {
+  test('a verifier that cannot judge gives no reward, not a zero', async () => {
     await using bed = await WorkerBed.open();
     await bed.startWorker();
     const ids = await bed.submitAll(
@@ -94,9 +94,9 @@ describe('a worker', { skip }, () => {
     const records = await Promise.all(ids.map((id) => bed.ended(id)));
     for (const { id, state, failure, result } of records) {
       assert.deepEqual([id, state, failure?.blame, result?.reward], [id, 'failed', 'verifier', null]);
-      assert.ok(result && result.turns === 1, 'what the agent did is kept');
+      assert.ok(result && result.turns === 1, 'the result so far is kept');
     }
-    assert.ok(await bed.store.trajectory(ids[0]), 'and so is its trajectory');
+    assert.ok(await bed.store.trajectory(ids[0]), 'and so is the trajectory');
   });
 
   test('a check that fails is reward 0, and a check may write its own number', async () => {
@@ -110,7 +110,7 @@ describe('a worker', { skip }, () => {
     assert.deepEqual(rewards, [0, 0.5]);
   });
 
-  test('an agent whose time is up stops as rollout_timeout and is judged on what it left', async () => {
+  test('an agent whose time is up stops as rollout_timeout, and its results are evaluated', async () => {
     await using bed = await WorkerBed.open({ policy: says(bash('echo 1 > started; sleep 60')) });
     await bed.startWorker();
     const id = await bed.submit(shell('slow', { check: 'grep -q 1 started' }, { limits: { run_timeout_s: 1 } }));
@@ -119,7 +119,7 @@ describe('a worker', { skip }, () => {
     assert.equal(result?.reward, 1);
   });
 
-  test('a command whose time is up is interrupted, and the model is told', async () => {
+  test('a command whose time is up is interrupted, and the model sees it', async () => {
     await using bed = await WorkerBed.open({ policy: says(bash('sleep 60'), finish()) });
     await bed.startWorker();
     const id = await bed.submit(shell('command', {}, { limits: { tool_timeout_s: 0.3 } }));
@@ -145,7 +145,7 @@ describe('a worker', { skip }, () => {
     assert.ok((result?.timings.run_ms ?? Number.NaN) < 1500);
   });
 
-  test('what is marked retryable is tried again, counted and kept', async () => {
+  test('a retryable failure is retried, counted and kept', async () => {
     let opened = 0;
     const full = new RolloutError('sandbox-start-failed', 'no space left on device');
     await using bed = await WorkerBed.open({
@@ -162,12 +162,26 @@ describe('a worker', { skip }, () => {
     ]);
   });
 
-  test('a sandbox that dies under the agent is the blame of the sandbox', async () => {
+  test('the last error of a backend and its time are in its record', async () => {
+    await using bed = await WorkerBed.open();
+    bed.backend.setFaults(scriptedFaults(['http-500']));
+    const worker = await bed.startWorker();
+    const startedAt = Date.now();
+    const id = await bed.submit(shell('faulty'));
+    assert.equal((await bed.ended(id)).state, 'done');
+    await worker[Symbol.asyncDispose]();
+    const [backend] = await bed.store.backends();
+    assert.match(backend?.health?.error ?? '', /answered 500: .*EngineCore encountered an issue/);
+    assert.ok((backend?.health?.errorAtMs ?? 0) >= startedAt);
+    assert.equal(backend?.health?.brokenAtMs, undefined);
+  });
+
+  test('a sandbox that dies during run is blamed on the sandbox', async () => {
     await using bed = await WorkerBed.open({ policy: says(bash('sleep 60')) });
     await bed.startWorker();
     const id = await bed.submit(shell('dies', {}, { limits: { max_retries: 0 } }));
     await once(bed.backend.events, 'answer');
-    // The first of them is process 1 of the sandbox, and takes the others along.
+    // The first of them is process 1 of the sandbox; the others die with it.
     process.kill(Math.min(...(await processesInSandboxesOf(bed.runDir))), 'SIGKILL');
     const { state, failure } = await bed.ended(id);
     assert.deepEqual([state, failure?.code, failure?.stage], ['failed', 'sandbox-died', 'run']);

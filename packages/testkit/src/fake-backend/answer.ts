@@ -1,4 +1,4 @@
-// What the fake backend's policy says to a request: a whole turn, the first tokens of one, or the rest of one that was cut.
+// The fake backend's answer to a request: a whole turn, the first tokens of one, or the rest of one that was cut.
 
 import type { Policy, PolicyInput } from './policy.ts';
 import { type FakeTokens, findAssistantStarts } from './tokens.ts';
@@ -7,7 +7,7 @@ import type { FakeAnswer, FakeRequest } from './wire.ts';
 export interface Speaker {
   readonly policy: Policy;
   readonly tokens: FakeTokens;
-  /** For a caller who does not say how many. */
+  /** For a request without a limit. */
   readonly defaultMaxTokens: number;
 }
 
@@ -34,7 +34,7 @@ export function makeAnswer({ promptIds, maxTokens: asked, headers }: FakeRequest
   return { tokenIds, finishReason, text: 'text' in said && finishReason === 'stop' ? said.text : '' };
 }
 
-/** A prompt that ends inside of the turn is continued from there. */
+/** A prompt that ends inside the turn is continued from there. */
 function countBegun(turn: Int32Array, begun: Int32Array): number {
   return begun.length < turn.length && begun.every((id, i) => turn[i] === id) ? begun.length : 0;
 }

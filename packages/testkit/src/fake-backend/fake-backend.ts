@@ -1,5 +1,5 @@
-// A fake backend: an HTTP server that speaks the token APIs of vLLM, SGLang and llama.cpp, with a policy in place of a model, and latency and faults on
-// order. What it answers depends only on the prompt, so every token that a service got from it can be checked.
+// A fake backend: an HTTP server with the token APIs of vLLM, SGLang and llama.cpp, a policy instead of a model, and configurable
+// latency and faults. Its answer depends only on the prompt, so every token that a service got from it can be checked.
 
 import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -34,25 +34,25 @@ export type Latency =
 
 export interface FakeBackendOptions {
   readonly policy: Policy;
-  /** Qwen3's where it is absent. */
+  /** Qwen3's by default. */
   readonly tokens?: FakeTokens;
   readonly latencyMs?: Latency;
-  /** What each token takes, after the latency; a stream is written as they come. */
+  /** Milliseconds per token, after the latency. A stream is written token by token. */
   readonly tokenMs?: number;
-  /** Go into every logprob, so that a token shows which weights sampled it. */
+  /** Part of every logprob, so that a token shows which weights sampled it. */
   readonly weights?: number;
   readonly faults?: Faults;
   readonly port?: number;
   readonly model?: string;
   readonly maxModelLen?: number;
   readonly apiKey?: string;
-  /** What SGLang tells in every reply. */
+  /** SGLang's `weight_version` in every reply. */
   readonly weightVersion?: string;
   /** Older servers have no /inference/v1/generate. */
   readonly withoutGenerate?: boolean;
-  /** Whether it was started to return the experts of each token. */
+  /** Whether it returns the experts of each token. */
   readonly routedExperts?: boolean;
-  /** Whose tokenizer routes it has; vLLM's where it is absent. */
+  /** Which tokenizer routes it has; vLLM's by default. */
   readonly tokenizer?: TokenizerDialect;
   /** How many of the newest requests are kept. */
   readonly keep?: number;
@@ -64,21 +64,21 @@ export class FakeBackend implements AsyncDisposable {
   /** The newest requests, oldest first. */
   readonly requests: FakeRequest[] = [];
   /**
-   * `request`, `answer` and `abort` (the caller went away), each with the FakeRequest; `tokens`, with their count so far, where they
-   * take time; `miss` with the method and path of a route that it has not.
+   * `request`, `answer` and `abort` (the caller disconnected), each with the FakeRequest; `tokens`, with their count so far, if
+   * `tokenMs` is set; `miss`, with the method and path of a request to an unknown route.
    */
   readonly events = new EventEmitter();
   readonly #options: FakeBackendOptions;
   readonly #tokens: FakeTokens;
   readonly #server = createServer((request, response) => {
-    // A policy that throws is an engine that broke.
+    // A policy that throws is a broken engine.
     this.#serve(request, response).catch((error) => writeJson(response, 500, toVllmError(500, String(error))));
   });
   #latency: Latency;
   #faults: Faults | undefined;
   #weightVersion: string;
   #weights: number;
-  /** How to abort what is under way, by its request id. */
+  /** Aborts a generation, by its request id. */
   readonly #aborts = new Map<unknown, AbortController>();
   #generations = 0;
   #misses = 0;
@@ -100,12 +100,12 @@ export class FakeBackend implements AsyncDisposable {
     return `http://127.0.0.1:${port}`;
   }
 
-  /** Generations asked for so far. */
+  /** Generations requested so far. */
   get generations(): number {
     return this.#generations;
   }
 
-  /** Requests to routes that it has not. */
+  /** Requests to unknown routes. */
   get misses(): number {
     return this.#misses;
   }
@@ -131,7 +131,7 @@ export class FakeBackend implements AsyncDisposable {
     this.#weightVersion = version;
   }
 
-  /** Counts from the next generation on. */
+  /** Index 0 is the next generation. */
   setFaults(faults: Faults | undefined): void {
     const base = this.#generations;
     this.#faults = faults && ((index) => faults(index - base));
@@ -196,7 +196,7 @@ export class FakeBackend implements AsyncDisposable {
 
   async #generate(dialect: FakeDialect, incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readText(incoming).catch(() => undefined);
-    if (body === undefined) return; // the caller went away while it was sending
+    if (body === undefined) return; // the caller disconnected while it was sending
     const json = parseJson(body);
     const request = isRecord(json) ? dialect.parse(json, incoming.headers) : 'the body is not a JSON object';
     if (typeof request === 'string') return writeJson(response, 400, dialect.error(400, request));
@@ -253,7 +253,7 @@ export class FakeBackend implements AsyncDisposable {
     else writeJson(response, 200, reply);
   }
 
-  /** What is aborted by its id or by its caller's going ends early. */
+  /** Ends early if it is aborted by its id or its caller disconnects. */
   async #sample(response: ServerResponse, { options }: FakeRequest, answer: FakeAnswer): Promise<FakeAnswer> {
     const { tokenMs = 0 } = this.#options;
     const controller = new AbortController();
@@ -266,14 +266,14 @@ export class FakeBackend implements AsyncDisposable {
     }
   }
 
-  /** As SGLang does it: the aborted request itself is answered, with what there is. */
+  /** As in SGLang: the aborted request itself is answered, with the tokens so far. */
   async #abort(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const json: unknown = await readText(incoming).then(JSON.parse, () => undefined);
     this.#aborts.get(isRecord(json) ? json.rid : undefined)?.abort();
     response.writeHead(200).end();
   }
 
-  /** False when the caller has gone before the time is up. */
+  /** False if the caller disconnects before the time is up. */
   async #wait(
     response: ServerResponse,
     { index, answer, request, fault }: { index: number; answer: FakeAnswer; request: FakeRequest; fault: Fault | undefined },
@@ -290,7 +290,7 @@ export class FakeBackend implements AsyncDisposable {
   }
 }
 
-/** Listens on a free port of the loopback address unless one is given. */
+/** Listens on the loopback address, on a free port unless one is given. */
 export async function openFakeBackend(options: FakeBackendOptions): Promise<FakeBackend> {
   const backend = new FakeBackend(options, options.tokens ?? (await openFakeTokens()));
   await backend.listen();

@@ -1,4 +1,4 @@
-// llama.cpp's server as the fake backend plays it: /completion, with no probability for a token that ends inside a character.
+// The fake llama.cpp server: /completion, without a probability for a token that ends inside a character.
 
 import { type FakeDialect, type FakeOutput, type FakeServer, type Json, parseIds, parseMaxTokens } from './wire.ts';
 

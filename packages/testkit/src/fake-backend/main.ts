@@ -1,7 +1,7 @@
-// The fake backend as a process of its own, so that benchmarks do not measure it. Prints one JSON line with its url, and ends
-// with the process that started it, where that one holds an IPC channel, over which it is told of new weights and of faults.
+// The fake backend as a separate process, so that benchmarks do not measure it. It prints one JSON line with its url. If it has an
+// IPC channel to its parent, it receives new weights and faults over it, and exits when the channel closes.
 //
-//   node fake-backend-main.ts --policy fixed --turns 3 --tokens-per-turn 64 --latency 200
+//   node main.ts --policy fixed --turns 3 --tokens-per-turn 64 --latency 200
 
 import { resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { openFakeBackend } from './fake-backend.ts';
 import { longTailLatency } from './faults.ts';
 import { echoPolicy, fixedPolicy, type Policy } from './policy.ts';
-import type { FakeBackendOrder } from './process.ts';
+import type { FakeBackendCommand } from './process.ts';
 
 const { values } = parseArgs({
   options: {
@@ -46,10 +46,10 @@ const backend = await openFakeBackend({
   maxModelLen: 10_000_000,
   keep: 0,
 });
-process.on('message', async ({ weights, fault }: FakeBackendOrder) => {
+process.on('message', async ({ weights, fault }: FakeBackendCommand) => {
   const inFlight = backend.inFlight;
   if (weights !== undefined) {
-    // Callers that have hung up are noticed a moment later.
+    // It takes a moment to notice callers that have disconnected.
     while (backend.inFlight > 0) await setImmediate();
     backend.setWeights(weights);
   }

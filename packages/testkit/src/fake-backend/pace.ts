@@ -1,5 +1,5 @@
-// A fake backend that samples token by token: how long an answer takes, how far it has come when somebody aborts it, and how its
-// stream goes out piece by piece.
+// A fake backend that takes time for each token: how long an answer takes, how many tokens it has when it is aborted, and when each
+// event of its stream is sent.
 
 import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,7 +11,7 @@ export interface Pacing {
   onTokens(count: number): void;
 }
 
-/** Waits as long as the tokens take. What is aborted on the way is answered with the tokens that there are by then. */
+/** Waits as long as the tokens take. An aborted answer has the tokens so far. */
 export async function paceAnswer(answer: FakeAnswer, { tokenMs, aborted, onTokens }: Pacing): Promise<FakeAnswer> {
   for (let count = 0; count < answer.tokenIds.length; count++) {
     if (!(await pause(tokenMs, aborted))) return { tokenIds: answer.tokenIds.subarray(0, count), finishReason: 'abort', text: '' };
@@ -20,7 +20,7 @@ export async function paceAnswer(answer: FakeAnswer, { tokenMs, aborted, onToken
   return answer;
 }
 
-/** Each event as late as its tokens; ends early when the reader has gone. */
+/** Sends each event when its tokens are due; ends early if the reader disconnects. */
 export async function paceEvents(
   response: ServerResponse,
   events: readonly Json[],
@@ -37,7 +37,7 @@ export async function paceEvents(
   response.end('data: [DONE]\n\n');
 }
 
-/** False when the signal aborts first. */
+/** False if the signal aborts first. */
 export async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
   await delay(ms, undefined, { signal }).catch(() => undefined); // an abort shows in the signal
   return !signal.aborted;

@@ -1,7 +1,7 @@
-// Policies for the fake backend: what the model would say. Each is a pure function of the prompt's ids, so that a retry, a
-// second backend or a restart gives the same answer.
+// Policies for the fake backend, which stand in for a model. Each is a pure function of the prompt's ids, so that a retry, another
+// backend or a restart gives the same answer.
 
-/** Text is only made when a policy asks for it. */
+/** Text is decoded only on demand. */
 export interface PolicyInput {
   readonly promptIds: Int32Array;
   readonly maxTokens: number;
@@ -10,7 +10,7 @@ export interface PolicyInput {
   readonly sessionId: string | undefined;
   /** The whole prompt. */
   decode(): string;
-  /** The prompt up to where the first assistant turn begins. */
+  /** The prompt up to the first assistant turn. */
   opening(): string;
   /** The last `n` tokens of the prompt. */
   tail(n: number): string;
@@ -22,9 +22,9 @@ export type PolicyAnswer = { readonly text: string } | { readonly tokenIds: Int3
 export type Policy = (input: PolicyInput) => PolicyAnswer;
 
 export interface Script {
-  /** Tried on the opening; the first script that matches speaks. */
+  /** Tested against the opening; the first script that matches is used. */
   readonly match: RegExp;
-  /** What it says turn by turn; the last is said again when there are no more. */
+  /** One entry for each turn; the last is repeated. */
   readonly turns: readonly string[];
 }
 
@@ -37,13 +37,13 @@ export function scriptedPolicy(scripts: readonly Script[]): Policy {
   };
 }
 
-/** Says again what the last message before it said. */
+/** Repeats the last message. */
 export const echoPolicy: Policy = (input) => {
   const message = input.tail(512).split('<|im_start|>').at(-2) ?? '';
   return { text: message.replace(/^[a-z]+\n/, '').replace(/<\|im_end\|>\n?$/, '') };
 };
 
-/** Calls `bash` with `true` in every turn but the last, then `finish`; each turn has exactly `tokensPerTurn` tokens with its end. Never decodes. */
+/** Calls `bash` with `true` in every turn but the last, then `finish`. Each turn has exactly `tokensPerTurn` tokens, its end included. Never decodes. */
 export function fixedPolicy({ turns, tokensPerTurn, answer = 'done' }: { turns: number; tokensPerTurn: number; answer?: string }): Policy {
   const cache = new Map<string, Int32Array>();
   const say = (call: string, input: PolicyInput): PolicyAnswer => {
@@ -54,7 +54,7 @@ export function fixedPolicy({ turns, tokensPerTurn, answer = 'done' }: { turns: 
   return (input) => say(input.turn + 1 < turns ? renderCall('bash', { command: 'true' }) : renderCall('finish', { answer }), input);
 }
 
-/** A tool call as the hermes form writes it. */
+/** A tool call in the Hermes format. */
 export function renderCall(name: string, args: Record<string, unknown>): string {
   return `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
 }

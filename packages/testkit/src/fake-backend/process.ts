@@ -1,4 +1,4 @@
-// Starts the fake backend as a process of its own, so that what is measured or killed here is not the backend too.
+// Starts the fake backend as a separate process, so that measuring or killing this process does not affect it.
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,21 +15,21 @@ export interface FakeBackendProcessOptions {
   readonly latencyMs?: number;
   readonly tokenMs?: number;
   readonly weights?: number;
-  /** A free one where it is absent. */
+  /** A free one by default. */
   readonly port?: number;
 }
 
-export interface FakeBackendOrder {
-  /** From the moment on at which nothing is sampled. */
+export interface FakeBackendCommand {
+  /** Takes effect when no generation is in flight. */
   readonly weights?: number;
-  /** Of every generation from now on; null ends it. */
+  /** For every generation from now on; null ends it. */
   readonly fault?: Fault | null;
 }
 
 export interface FakeBackendProcess extends AsyncDisposable {
   readonly url: string;
-  /** Resolves when it is done, with how many generations were under way when it was asked for. */
-  tell(order: FakeBackendOrder): Promise<{ readonly inFlight: number }>;
+  /** Resolves when it is done, with the number of generations in flight when it arrived. */
+  send(command: FakeBackendCommand): Promise<{ readonly inFlight: number }>;
 }
 
 const done = z.object({ inFlight: z.int() });
@@ -46,9 +46,9 @@ export async function openFakeBackendProcess(options: FakeBackendProcessOptions)
   if (typeof line !== 'string') throw new Error(`the fake backend did not start: exit code ${child.exitCode}`);
   return {
     url: listening.parse(JSON.parse(line)).url,
-    async tell(order) {
+    async send(command) {
       const answered = once(child, 'message');
-      child.send(order);
+      child.send(command);
       const [answer] = await answered;
       return done.parse(answer);
     },

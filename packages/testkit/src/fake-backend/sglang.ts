@@ -1,4 +1,4 @@
-// SGLang as the fake backend plays it: /generate, with logprobs only on demand and 128 tokens for whoever does not say how many.
+// The fake SGLang server: /generate, with logprobs only on demand and 128 tokens by default.
 
 import { type FakeDialect, type FakeOutput, isRecord, type Json, parseIds, parseMaxTokens, splitOutput } from './wire.ts';
 
@@ -41,7 +41,7 @@ export const sglangGenerate: FakeDialect = {
       },
     };
   },
-  /** Each event brings all that there is so far. */
+  /** Each event has all tokens so far. */
   events(request, output, server) {
     if (request.options.stream !== true) return undefined;
     return splitOutput(output, { isCumulative: true }).map(({ isLast, ...part }) => {

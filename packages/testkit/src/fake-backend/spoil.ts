@@ -1,10 +1,10 @@
-// How a fault spoils an answer on its way out, where it is not the output itself that is spoilt: the connection, or the whole reply.
+// Applies the faults that affect a connection or a whole reply, as opposed to the tokens in it.
 
 import type { ServerResponse } from 'node:http';
 import type { Fault, FaultKind } from './faults.ts';
 import type { FakeDialect, Json } from './wire.ts';
 
-/** Writes the reply with the fault in it. `hang` writes nothing. */
+/** Writes the reply with the fault. `hang` writes nothing. */
 export function writeSpoiled(response: ServerResponse, reply: Json, { fault, dialect }: { fault: FaultKind; dialect: FakeDialect }): void {
   const { error } = dialect;
   switch (fault) {

@@ -1,4 +1,4 @@
-// The tokenizer routes of vLLM, SGLang and llama.cpp, as the fake backend plays them: each with its own names and its own traps.
+// The fake tokenizer routes of vLLM, SGLang and llama.cpp, each with the names and the quirks of the real one.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
@@ -7,7 +7,7 @@ import type { FakeTokens } from './tokens.ts';
 import { toVllmError } from './vllm.ts';
 import { isRecord, type Json } from './wire.ts';
 
-/** vLLM gives out its configuration only where it was started to. */
+/** vLLM returns its tokenizer's configuration only if it was started to. */
 export type TokenizerDialect = 'vllm' | 'vllm-with-info' | 'sglang' | 'llamacpp';
 
 export const tokenizerPaths: readonly string[] = [
@@ -38,7 +38,7 @@ export async function serveTokenizer(request: IncomingMessage, response: ServerR
   const body: unknown = await readText(request).then(JSON.parse, () => undefined);
   const answer = isRecord(body) ? (path.endsWith('/detokenize') ? toText(body, served) : toTokens(body, served)) : undefined;
   if (answer) return writeJson(response, 200, answer);
-  writeJson(response, 400, toVllmError(400, `the fake backend does not take such a body for ${path}`));
+  writeJson(response, 400, toVllmError(400, `the fake backend does not accept such a body for ${path}`));
 }
 
 function toInfo(path: string, { dialect, tokens }: Served): Json | undefined {

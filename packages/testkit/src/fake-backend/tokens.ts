@@ -1,4 +1,4 @@
-// The fake backend's own view of a vocabulary, apart from the service's, so that the two check each other.
+// The fake backend's own tokenizer, separate from the service's, so that each checks the other.
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,25 +7,25 @@ import { qwen3Folder } from '../models/qwen3.ts';
 
 export interface FakeTokens {
   encode(text: string): Int32Array;
-  /** As llama.cpp does it: what is marked as special stays text, but other added tokens are recognised all the same. */
+  /** As llama.cpp does it: special tokens stay text, but other added tokens are recognized. */
   encodeWithoutSpecial(text: string): Int32Array;
-  /** What tokenizer_config.json says. */
+  /** The content of tokenizer_config.json. */
   readonly config: Readonly<Record<string, unknown>>;
   decode(tokenIds: ArrayLike<number>): string;
   /** The id that ends a turn. */
   readonly endOfTurnId: number;
-  /** The ids with which an assistant's turn begins. */
+  /** The ids at the start of an assistant's turn. */
   readonly assistantStart: Int32Array;
 }
 
-/** Reads a folder with tokenizer.json and tokenizer_config.json of a model with ChatML turns; Qwen3 where none is given. */
+/** Reads the tokenizer.json and tokenizer_config.json of a model with ChatML turns; Qwen3 by default. */
 export async function openFakeTokens(folder: string = qwen3Folder()): Promise<FakeTokens> {
   const [file, config] = await Promise.all(
     ['tokenizer.json', 'tokenizer_config.json'].map(async (name) => JSON.parse(await readFile(join(folder, name), 'utf8'))),
   );
   const tokenizer = new Tokenizer(file, config);
   const added: readonly { readonly special: boolean }[] = file.added_tokens;
-  let withoutSpecial: Tokenizer | undefined; // few ask, and it takes a while
+  let withoutSpecial: Tokenizer | undefined; // rarely needed, and slow to make
   const openWithoutSpecial = () => new Tokenizer({ ...file, added_tokens: added.filter(({ special }) => !special) }, config);
   const encodeWith = (encoder: Tokenizer, text: string) =>
     text === '' ? new Int32Array(0) : Int32Array.from(encoder.encode(text, { add_special_tokens: false }).ids);
@@ -48,7 +48,7 @@ export async function openFakeTokens(folder: string = qwen3Folder()): Promise<Fa
   };
 }
 
-/** Where in a prompt the assistant's turns begin: the places right behind each start, the last being the one to be sampled. */
+/** The positions at which the assistant's turns start, right after each marker. The last one is the turn to be sampled. */
 export function findAssistantStarts(promptIds: Int32Array, { assistantStart }: FakeTokens): number[] {
   const starts: number[] = [];
   const [first] = assistantStart;

@@ -1,4 +1,4 @@
-// vLLM as the fake backend plays it: its two token routes, field by field.
+// The fake vLLM server: its two token routes, field by field.
 
 import { type FakeDialect, type FakeOutput, type FakeRequest, isRecord, type Json, parseIds, parseMaxTokens, splitOutput } from './wire.ts';
 
@@ -23,7 +23,7 @@ export const vllmGenerate: FakeDialect = {
   error: toVllmError,
 };
 
-/** A caller who does not say how many gets 16 tokens. */
+/** Returns 16 tokens by default. */
 export const vllmCompletions: FakeDialect = {
   path: '/v1/completions',
   defaultMaxTokens: 16,
@@ -68,11 +68,11 @@ function parseParts(
   if (typeof ids === 'string') return ids;
   const maxTokens = parseMaxTokens('max_tokens', parts.sampling.max_tokens);
   if (typeof maxTokens === 'string') return maxTokens;
-  if (parts.sampling.n !== undefined && parts.sampling.n !== 1) return 'the fake backend gives one choice only';
+  if (parts.sampling.n !== undefined && parts.sampling.n !== 1) return 'the fake backend returns only one choice';
   return { route, promptIds: ids, maxTokens, ...parts };
 }
 
-/** Each event brings what is new; the usage comes last, by itself, for those who ask. */
+/** Each event has only the new tokens; the usage comes last, in its own event, on demand. */
 function toEvents(asked: Readonly<Json>, output: FakeOutput, toChoices: (part: FakeOutput) => Json[]): Json[] {
   const events: Json[] = splitOutput(output, { isCumulative: false }).map(({ isLast, ...part }) => ({
     choices: toChoices(part).map((choice) => ({ ...choice, finish_reason: isLast ? choice.finish_reason : null })),
@@ -111,7 +111,7 @@ function toGenerateChoice({ sampling }: FakeRequest, { tokenIds, logprobs, finis
   };
 }
 
-/** Tokens are named by their ids only on demand; otherwise by a text that is no id. */
+/** Tokens are named by their ids only on demand; otherwise by a text that is not an id. */
 function toCompletionsChoice(
   { sampling, promptIds }: FakeRequest,
   { tokenIds, logprobs, finishReason, text, routedExperts }: FakeOutput,

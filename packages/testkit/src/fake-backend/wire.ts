@@ -1,5 +1,5 @@
-// What the fake backend's dialects share: a request as it was understood, an output before it is written down, and the faults
-// that are in the output itself, so that each dialect writes them in its own words.
+// What the fake backend's dialects share: a parsed request, an output before it is serialized, and the faults in the output itself,
+// so that each dialect serializes them in its own format.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { fakeLogprob } from './logprob.ts';
@@ -11,11 +11,11 @@ export type Json = Record<string, unknown>;
 export interface FakeRequest {
   readonly route: FakeRoute;
   readonly promptIds: Int32Array;
-  /** Absent where the caller sent none. */
+  /** Undefined if the caller sent none. */
   readonly maxTokens: number | undefined;
-  /** As sent: `sampling_params` where the dialect has them, else all but the prompt. */
+  /** As sent: `sampling_params` if the dialect has them, otherwise everything but the prompt. */
   readonly sampling: Readonly<Json>;
-  /** All but the prompt and the sampling. */
+  /** Everything but the prompt and the sampling. */
   readonly options: Readonly<Json>;
   readonly headers: IncomingHttpHeaders;
 }
@@ -26,15 +26,15 @@ export interface FakeAnswer {
   readonly text: string;
 }
 
-/** An answer on its way out; a fault may have made nonsense of it. */
+/** An answer before it is serialized; a fault may have made it invalid. */
 export interface FakeOutput {
   readonly tokenIds: readonly unknown[];
-  /** Absent where the server has none to give. */
+  /** Undefined if the server has none. */
   readonly logprobs: readonly unknown[] | undefined;
   readonly promptTokens: number;
   readonly finishReason: 'stop' | 'length' | 'abort';
   readonly text: string;
-  /** Four for each token but the last, where the server is started to return them. */
+  /** Four for each token but the last, if the server returns them. */
   readonly routedExperts?: Int32Array;
 }
 
@@ -49,14 +49,14 @@ export interface FakeServer {
 
 export interface FakeDialect {
   readonly path: string;
-  /** What a caller gets who does not say how many tokens; absent for all that there is room for. */
+  /** The limit for a request without one; absent if it is the room in the context. */
   readonly defaultMaxTokens?: number;
-  /** A string says why the body is refused. */
+  /** A string is the reason why the body is refused. */
   parse(body: Json, headers: IncomingHttpHeaders): FakeRequest | string;
   reply(request: FakeRequest, output: FakeOutput, server: FakeServer): Json;
-  /** The replies of a stream, where the caller asked for one. */
+  /** The events of a stream, if the caller asked for one. */
   events?(request: FakeRequest, output: FakeOutput, server: FakeServer): Json[] | undefined;
-  /** The reply with its main part missing. */
+  /** The reply without its main part. */
   withoutOutput(reply: Json): Json;
   error(status: number, message: string): Json;
 }
@@ -66,16 +66,16 @@ export function toOutput({ promptIds }: FakeRequest, { tokenIds, finishReason, t
   return { tokenIds: Array.from(tokenIds), logprobs, promptTokens: promptIds.length, finishReason, text };
 }
 
-/** Two layers of two experts: for each token, its place and its id, in what a byte holds. */
+/** Two layers of two experts, derived from each token's position and id; each fits in a byte. */
 export function toExperts({ promptIds }: FakeRequest, { tokenIds }: FakeAnswer): Int32Array {
   const all = [...promptIds, ...tokenIds].slice(0, -1);
   return Int32Array.from(all.flatMap((id, at) => [at & 0xff, id & 0xff, (id >> 8) & 0xff, 7]));
 }
 
-/** How many tokens each event of a stream brings at most. */
+/** How many tokens each event of a stream has at most. */
 export const tokensPerEvent = 3;
 
-/** The output in parts; only the last is told how it ended. */
+/** The output in parts; only the last one has the finish reason. */
 export function splitOutput(output: FakeOutput, { isCumulative }: { isCumulative: boolean }): (FakeOutput & { isLast: boolean })[] {
   const { tokenIds, logprobs } = output;
   const count = Math.max(1, Math.ceil(tokenIds.length / tokensPerEvent));
@@ -120,14 +120,14 @@ export function spoilOutput(output: FakeOutput, fault: OutputFault): FakeOutput 
   }
 }
 
-/** The ids of a prompt; a string says why they are refused. */
+/** The ids of a prompt; a string is the reason why they are refused. */
 export function parseIds(name: string, ids: unknown): Int32Array | string {
   if (!Array.isArray(ids) || ids.length === 0) return `${name} must be a list of at least one id`;
   if (!ids.every((id) => Number.isInteger(id) && id >= 0)) return 'token ids must be integers from 0';
   return Int32Array.from(ids);
 }
 
-/** Absent where none was sent; a string says why it is refused. */
+/** Undefined if none was sent; a string is the reason why it is refused. */
 export function parseMaxTokens(name: string, value: unknown): number | undefined | string {
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'number' && Number.isInteger(value) && value >= 1) return value;
@@ -142,6 +142,6 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // what is not JSON is no object either
+    return undefined; // not JSON, so not an object either
   }
 }

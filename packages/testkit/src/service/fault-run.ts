@@ -133,15 +133,15 @@ class Cast implements AsyncDisposable {
   }
 
   async fault(name: Name, fault: 'garbage' | 'hang' | 'reset'): Promise<void> {
-    await this.#living.get(name)?.tell({ fault });
+    await this.#living.get(name)?.send({ fault });
   }
 
   async late(name: Name): Promise<void> {
-    await this.#living.get(name)?.tell({ fault: { lateMs: 400 } });
+    await this.#living.get(name)?.send({ fault: { lateMs: 400 } });
   }
 
   async heal(name: Name): Promise<void> {
-    await this.#living.get(name)?.tell({ fault: null });
+    await this.#living.get(name)?.send({ fault: null });
   }
 
   async kill(name: Name): Promise<void> {
@@ -156,7 +156,7 @@ class Cast implements AsyncDisposable {
   async setWeights(weights: number): Promise<void> {
     this.#weights = weights;
     for (const [name, backend] of this.#living) {
-      const { inFlight } = await backend.tell({ weights });
+      const { inFlight } = await backend.send({ weights });
       if (inFlight > 0) this.disturbed.push(`${inFlight} on ${name} at the swap to ${weights}`);
     }
   }

@@ -1,5 +1,5 @@
-// The contract suite of backend adapters: every dialect must keep it, each fault must come out as the code that the contract
-// names, and nothing that a broken server says may become part of a trajectory.
+// The contract suite of backend adapters. Every dialect must pass it: each fault becomes the error code that the contract names,
+// and no invalid reply becomes part of a trajectory.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -35,7 +35,7 @@ const faultCodes: readonly (readonly [Fault, ErrorCode])[] = [
 
 const penalties = ['presence_penalty', 'frequency_penalty'];
 const vllmFields = ['repetition_penalty', 'max_tokens', 'seed', 'stop_token_ids', 'logprobs', 'ignore_eos', 'skip_special_tokens'];
-/** What each dialect calls the fields of `sampling` and of the request, all of which must go out. */
+/** The names of the sampling and request fields in each dialect, all of which must be sent. */
 const fieldNames: Readonly<Record<Dialect, readonly string[]>> = {
   vllm: vllmFields,
   'vllm-completions': vllmFields,
@@ -67,7 +67,7 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
   }
 
   describe(`a backend: ${name}`, () => {
-    test('the ids and logprobs come back as the server sampled them', async () => {
+    test('the ids and logprobs are returned as the server sampled them', async () => {
       await using bed = await openBed();
       const generation = await bed.backend.generate(makeRequest());
       const { encode, endOfTurnId } = await tokens;
@@ -100,26 +100,26 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
       assert.equal(seen?.headers.authorization, 'Bearer secret');
     });
 
-    test('a turn that is cut at the limit says so', async () => {
+    test('a turn that reaches the limit ends as length', async () => {
       await using bed = await openBed();
       const generation = await bed.backend.generate(makeRequest({ maxTokens: 3 }));
       assert.equal(generation.tokenIds.length, 3);
       assert.equal(generation.finishReason, 'length');
     });
 
-    test('more tokens than any server gives by default come back, where they are asked for', async () => {
+    test('more tokens than any server returns by default are returned on request', async () => {
       await using bed = await openBed({ policy: ({ encode }) => ({ tokenIds: new Int32Array(999).fill(encode(' on')[0] ?? 0) }) });
       assert.equal((await bed.backend.generate(makeRequest({ maxTokens: 4000 }))).tokenIds.length, 1000);
     });
 
-    test('a context that is too long for the server is backend-refused, and told apart by its details', async () => {
+    test('a context that is too long for the server is backend-refused, with details that name the reason', async () => {
       await using bed = await openBed({ maxModelLen: 20 });
       await assert.rejects(bed.backend.generate(makeRequest()), (error) => {
         return error instanceof RolloutError && error.code === 'backend-refused' && error.details?.reason === 'context-length';
       });
     });
 
-    // One logprob too few looks like llama.cpp's missing ones, for which it is no use to try again.
+    // One missing logprob looks like those that llama.cpp leaves out, for which a retry does not help.
     const codes = faultCodes.map(([fault, code]) =>
       dialect === 'llamacpp' && fault === 'misaligned' ? ([fault, 'backend-refused'] as const) : ([fault, code] as const),
     );
@@ -142,7 +142,7 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
     });
 
     for (const fault of ['hang', 'stuck'] as const) {
-      test(`a server that falls silent (${fault}) is given up as backend-failed, and sees the caller go`, async () => {
+      test(`a call to a server that falls silent (${fault}) fails as backend-failed, and its connection is closed`, async () => {
         await using bed = await openBed({ faults: scriptedFaults([fault]) }, { stallMs: 50 });
         const gone = once(bed.fake.events, 'abort');
         await assert.rejects(bed.backend.generate(makeRequest()), (error) => {
@@ -153,25 +153,25 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
       });
     }
 
-    test('tokens are told as they come where the server streams exactly, each once, and the end is the same', async () => {
+    test('a server that streams exactly delivers each token once as it arrives, with the same result', async () => {
       await using bed = await openBed();
       const whole = await bed.backend.generate(makeRequest());
-      const told: { ids: number[]; logprobs: number[] } = { ids: [], logprobs: [] };
+      const seen: { ids: number[]; logprobs: number[] } = { ids: [], logprobs: [] };
       let calls = 0;
       const onTokens = (ids: Int32Array, logprobs: Float32Array) => {
         calls += 1;
-        told.ids.push(...ids);
-        told.logprobs.push(...logprobs);
+        seen.ids.push(...ids);
+        seen.logprobs.push(...logprobs);
       };
       const streamed = await bed.backend.generate(makeRequest({ onTokens }));
       assert.deepEqual([streamed.tokenIds, streamed.logprobs], [whole.tokenIds, whole.logprobs]);
       assert.equal(streamed.finishReason, 'stop');
       if (dialect === 'llamacpp') return assert.equal(calls, 0);
       assert.ok(calls > 1);
-      assert.deepEqual([told.ids, told.logprobs], [[...whole.tokenIds], [...whole.logprobs]]);
+      assert.deepEqual([seen.ids, seen.logprobs], [[...whole.tokenIds], [...whole.logprobs]]);
     });
 
-    test('a cut ends the call with what came, as an abort, and the server sees the caller go', async () => {
+    test('a cut ends the call as an abort with the tokens so far, and closes the connection', async () => {
       await using bed = await openBed({ faults: scriptedFaults(['stuck']) });
       const cut = new AbortController();
       const gone = once(bed.fake.events, 'abort');
@@ -185,7 +185,7 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
       assert.deepEqual(partial.logprobs, whole.logprobs.slice(0, partial.tokenIds.length));
     });
 
-    test('a call that may be cut keeps what was sampled until then, where the server gives it', async () => {
+    test('a call that is cut keeps the tokens so far, if the server returns them', async () => {
       await using bed = await openBed({ tokenMs: 2, policy: () => ({ text: 'one two three '.repeat(10) }) });
       const cut = new AbortController();
       bed.fake.events.on('tokens', (count: number) => count >= 9 && cut.abort());
@@ -207,7 +207,7 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
       });
     }
 
-    test('an abort ends the call with its reason, and the server sees the caller go', async () => {
+    test('an abort ends the call with its reason, and closes the connection', async () => {
       await using bed = await openBed({ faults: scriptedFaults(['hang']) });
       const controller = new AbortController();
       const gone = once(bed.fake.events, 'abort');

@@ -1,4 +1,4 @@
-// A call to a backend ends whatever the other side does with its socket.
+// A call to a backend ends even if the server misuses its socket.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { backendId } from '@millrace/protocol';
+import { backendId, RolloutError } from '@millrace/protocol';
 import { silentLog } from '../../../src/base/log.ts';
 import { Pace } from '../../../src/base/pace.ts';
 import type { BackendRecord } from '../../../src/inference/backends/backend.ts';
@@ -114,4 +114,36 @@ test('after a failure the only backend is kept, draining or not', async () => {
   pool.update([makeRecord('a', { state: 'draining' })]);
   assert.equal(await pool.move(lease, { signal, reason: 'failed' }), lease);
   assert.deepEqual(pool.inFlight(), { a: 1 });
+});
+
+const generation = { tokenIds: Int32Array.of(1, 2), logprobs: Float32Array.of(-1, -1), finishReason: 'stop' } as const;
+
+test('a call counts until its report, and only the first report counts', async () => {
+  await using pool = openPool('a');
+  const lease = await pool.acquire({ signal });
+  const call = lease.startCall();
+  assert.deepEqual(pool.calls(), { a: 1 });
+  call.progress(1);
+  call.report({ kind: 'answered', promptTokens: 7, generation });
+  call.report({ kind: 'failed', error: new RolloutError('backend-failed', 'too late') });
+  call.progress(9);
+  assert.deepEqual(pool.calls(), { a: 0 });
+  const { counts, errors } = pool.traffic.take();
+  const { model_ms: _, ...count } = counts.get(lease.id) ?? assert.fail('nothing was counted');
+  assert.deepEqual(count, { calls: 1, retries: 0, prompt_tokens: 7, cached_tokens: 0, sampled_tokens: 2, errors: {} });
+  assert.deepEqual([errors.size, pool.traffic.sampledTokens, lease.turns], [0, 2, 1]);
+});
+
+test('a call that its rollout stopped says nothing about the backend', async () => {
+  await using pool = openPool('a');
+  const lease = await pool.acquire({ signal });
+  lease.startCall().report({ kind: 'stopped' });
+  assert.deepEqual([pool.calls(), pool.traffic.take().counts.size, lease.turns], [{ a: 0 }, 0, 0]);
+});
+
+test('asking whether a rollout should move changes nothing', async () => {
+  await using pool = openPool('a', 'b');
+  const lease = await pool.acquire({ signal });
+  for (let i = 0; i < 20; i++) assert.equal(pool.shouldMove(lease), false);
+  assert.equal(lease.turns, 0);
 });

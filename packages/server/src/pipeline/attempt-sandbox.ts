@@ -2,7 +2,7 @@
 
 import type { Sandbox } from '../sandbox/sandbox.ts';
 
-export class Machine implements AsyncDisposable {
+export class AttemptSandbox implements AsyncDisposable {
   #opening: Promise<Sandbox> | undefined;
 
   /** Owns the sandbox that `open` returns, even if the caller has stopped waiting for it. */
