@@ -1,5 +1,5 @@
-// Finds the parts of the executor that a snapshot is made from: the bundle that `npm run build:executor` wrote, its Python host, and the
-// PTY library's binary for this machine.
+// Finds the parts of the executor: the bundle and the Python host that `npm run build:executor` wrote, and the PTY library's binary for this
+// machine.
 
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url';
 
 export interface ExecutorParts {
   readonly bundle: string;
-  /** Files that go next to the snapshot. */
+  /** Files that are placed next to the snapshot. */
   readonly files: readonly { readonly name: string; readonly text: string }[];
-  /** The path of the PTY library's binary, which goes there too. */
+  /** The path of the PTY library's binary, which is placed there too. */
   readonly binary: string;
 }
 

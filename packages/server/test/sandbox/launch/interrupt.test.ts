@@ -41,12 +41,11 @@ interface Owner extends AsyncDisposable {
 async function startOwner(options: { readonly name: string; readonly runDir: string; readonly spec: object }): Promise<Owner> {
   const { name, runDir, spec } = options;
   const program = `
-    import { ${name}, LayerCache } from '@millrace/server';
-    import { readdir } from 'node:fs/promises';
+    import { ${name}, LayerCache, silentLog } from '@millrace/server';
     import { tryFileLock } from ${JSON.stringify(join(import.meta.dirname, '../../../src/base/file-lock.ts'))};
     process.on('SIGINT', () => console.log('interrupted'));
     const [runDir, spec] = [${JSON.stringify(runDir)}, ${JSON.stringify(spec)}];
-    const driver = await ${name}({ runDir });
+    const driver = await ${name}({ runDir, log: silentLog });
     const cold = await driver.open(spec);
     const layers = new LayerCache({ driver, runDir, maxBytes: 2 ** 30 });
     const prepare = async (sandbox) => { await sandbox.writeFile('prepared', 'alive\\n'); };
