@@ -1,5 +1,5 @@
-// Bundles the executor into packages/executor/dist: one CommonJS file, from which workers make a snapshot of Node, and the Python host
-// next to it. Takes about 100 ms, so that setup can run it every time.
+// Bundles the executor into packages/executor/dist: one CommonJS file, from which workers make a Node snapshot, and the Python host. It
+// takes about 100 ms, so setup runs it every time.
 
 import { copyFile, mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +7,7 @@ import { build, type Plugin } from 'esbuild';
 
 const executor = fileURLToPath(new URL('../packages/executor/', import.meta.url));
 
-/** A snapshot cannot hold native code. The PTY library's binary is loaded at start from the folder of the program's first argument. */
+/** A snapshot cannot contain native code: the PTY library's binary is loaded at start, from the folder of the executor. */
 const loadBinaryAtStart: Plugin = {
   name: 'load-binary-at-start',
   setup({ onLoad }) {

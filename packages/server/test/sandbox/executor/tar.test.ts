@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { makeTempFolder, type TempFolder } from '@millrace/testkit';
@@ -24,21 +24,36 @@ interface HostileEntry {
   readonly target?: string;
   readonly content?: string;
   readonly size?: number;
+  readonly mode?: number;
 }
 
 /** One entry, as a hostile program may write it. */
-function make({ name, type = '0', target = '', content = '', size = content.length }: HostileEntry): Buffer {
+function make({ name, type = '0', target = '', content = '', size = content.length, mode = 0o644 }: HostileEntry): Buffer {
   const block = Buffer.alloc(512);
   block.write(name, 0, 100);
-  block.write('0000644\0', 100);
+  block.write(`${mode.toString(8).padStart(7, '0')}\0`, 100);
   block.write(`${size.toString(8).padStart(11, '0')}\0`, 124);
-  block.write(`        ${type}`, 148);
+  block.write(type, 156);
   block.write(target, 157, 100);
-  const sum = block.reduce((total, byte) => total + byte, 0);
-  block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+  writeSum(block);
   const body = Buffer.alloc(Math.ceil(content.length / 512) * 512);
   body.write(content);
   return Buffer.concat([block, body]);
+}
+
+function writeSum(block: Buffer): void {
+  block.write('        ', 148);
+  const sum = block.reduce((total, byte) => total + byte, 0);
+  block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+}
+
+/** The same numbers in every run. */
+function makeRandom(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
 }
 
 async function* archive(...entries: HostileEntry[]): AsyncGenerator<Buffer> {
@@ -60,6 +75,16 @@ const refused: [string, HostileEntry[]][] = [
   ['a duplicate file', [{ name: 'a' }, { name: 'a' }]],
   ['a file in place of a folder', [{ name: 'a' }, { name: 'a/b' }]],
   ['a truncated file', [{ name: 'a', size: 100_000 }]],
+  ['a negative size', [{ name: 'x', type: 'x', content: '13 size=-512\n' }, { name: 'a' }]],
+  [
+    'a fractional size',
+    [
+      { name: 'x', type: 'x', content: '12 size=1.5\n' },
+      { name: 'a', content: 'xy' },
+    ],
+  ],
+  ['a pax record with a false length', [{ name: 'x', type: 'x', content: '999 path=a\n' }, { name: 'a' }]],
+  ['a NUL in a pax name', [{ name: 'x', type: 'x', content: '15 path=a\0../b\n' }, { name: 'a' }]],
   ['a long name of megabytes', [{ name: 'x', type: 'L', size: 1 << 24 }]],
   ['a GNU long name with ..', [{ name: 'x', type: 'L', content: '../out\0' }, { name: 'a' }]],
   ['an absolute pax name', [{ name: 'x', type: 'x', content: '18 path=/tmp/out\n\n' }, { name: 'a' }]],
@@ -80,6 +105,40 @@ test('an archive over the limits of size or entries is rejected before its conte
   await assert.rejects(unpack(...Array.from({ length: 101 }, (_, index) => ({ name: `d${index}`, type: '5' }))), {
     code: 'artifact-too-large',
   });
+});
+
+test('an archive without its end is rejected, even if it is cut between two entries', async () => {
+  const folder = await mkdtemp(join(base, 'out-'));
+  for (const bytes of [Buffer.alloc(0), make({ name: 'a', content: 'x' })]) {
+    await assert.rejects(unpackTar(chunksOf(bytes), folder, limits), { code: 'sandbox-refused', message: /less data/ });
+  }
+});
+
+test('set-user-id bits are dropped', async () => {
+  const { folder } = await unpack({ name: 'a', mode: 0o6755 });
+  assert.equal((await stat(join(folder, 'a'))).mode & 0o7777, 0o755);
+});
+
+test('an archive with random changes is unpacked or rejected, and writes nothing outside its folder', async () => {
+  const entries: HostileEntry[] = [
+    { name: 'x', type: 'x', content: '18 path=long/name\n' },
+    { name: 'a', content: 'content' },
+    { name: 'd/l', type: '2', target: '../a' },
+    { name: 'h', type: '1', target: 'a' },
+  ];
+  const whole = Buffer.concat([...entries.map(make), Buffer.alloc(1024)]);
+  const before = await readdir(base);
+  const random = makeRandom(1);
+  for (let round = 0; round < 500; round += 1) {
+    const bytes = Buffer.from(whole);
+    for (let change = 0; change < 3; change += 1) bytes[random(bytes.length)] = random(256);
+    for (let at = 0; at < bytes.length - 1024; at += 512) if (random(4) > 0) writeSum(bytes.subarray(at, at + 512));
+    const folder = join(base, 'fuzz');
+    await mkdir(folder);
+    await unpackTar(chunksOf(bytes), folder, limits).catch((error) => assert.ok(error instanceof Error));
+    await rm(folder, { recursive: true });
+  }
+  assert.deepEqual(await readdir(base), before);
 });
 
 test('devices, pipes and links that lead outside are left out and listed', async () => {
