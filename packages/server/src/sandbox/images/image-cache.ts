@@ -67,18 +67,25 @@ export class ImageCache {
 
   /** Returns false, and removes nothing, if the image is in use. */
   async remove(key: string): Promise<boolean> {
-    await using lock = await tryFileLock(this.#lock(key));
-    if (lock === undefined) return false;
+    await using making = await tryFileLock(this.#makeLock(key));
+    await using unused = making && (await tryFileLock(this.#useLock(key)));
+    if (unused === undefined) return false;
     await this.#discard(key);
     return true;
   }
 
-  #lock(key: string): string {
+  /** Shared by the users of an image; exclusive to remove it. */
+  #useLock(key: string): string {
     return join(this.#folder, `${key}.lock`);
   }
 
+  /** Held while an image is built. A separate lock: a process that waits for it must not wait for the users of the finished image too. */
+  #makeLock(key: string): string {
+    return join(this.#folder, `${key}.make.lock`);
+  }
+
   async #lease(key: string, signal: AbortSignal | undefined): Promise<ImageLease | undefined> {
-    const lock = await openFileLock(this.#lock(key), definedOf({ shared: true, signal }));
+    const lock = await openFileLock(this.#useLock(key), definedOf({ shared: true, signal }));
     const path = join(this.#folder, key, 'image');
     if (await stat(path).catch(() => undefined)) {
       const now = new Date(systemClock.now());
@@ -90,7 +97,7 @@ export class ImageCache {
   }
 
   async #make(key: string, source: string, options: { readonly signal?: AbortSignal; readonly again: boolean }): Promise<void> {
-    await using _lock = await openFileLock(this.#lock(key), options);
+    await using _making = await openFileLock(this.#makeLock(key), options);
     const [folder, fresh] = [join(this.#folder, key), join(this.#folder, `${key}.new`)];
     if (!options.again && (await stat(folder).catch(() => undefined))) return; // another process was first
     await removeTree(fresh); // a process that died may have left it
@@ -100,6 +107,7 @@ export class ImageCache {
       const meta = { source, bytes: await measureTree(join(fresh, 'image')) };
       await rm(join(fresh, 'tmp'), { recursive: true, force: true });
       await writeFile(join(fresh, 'meta.json'), JSON.stringify(meta));
+      await using _unused = options.again ? await openFileLock(this.#useLock(key), options) : undefined;
       await this.#discard(key);
       await rename(fresh, folder);
     } finally {

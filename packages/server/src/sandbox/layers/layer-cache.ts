@@ -100,8 +100,14 @@ export class LayerCache {
     }
   }
 
-  #lock(name: string): string {
+  /** Shared by the users of a layer; exclusive to remove it. */
+  #useLock(name: string): string {
     return join(this.#folder, `${name}.lock`);
+  }
+
+  /** Held while a layer is made. A separate lock: a process that waits for it must not wait for the users of the finished layer too. */
+  #makeLock(name: string): string {
+    return join(this.#folder, `${name}.make.lock`);
   }
 
   #lease(name: string, held: HeldLayer): LayerLease {
@@ -138,7 +144,7 @@ export class LayerCache {
     const { signal } = plan;
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     for (;;) {
-      const lock = await plan.uncharged(() => openFileLock(this.#lock(name), { shared: true, signal }));
+      const lock = await plan.uncharged(() => openFileLock(this.#useLock(name), { shared: true, signal }));
       if (await this.#touch(name)) {
         this.#held.set(name, { lock, users: 0 });
         return;
@@ -151,7 +157,7 @@ export class LayerCache {
 
   async #make(name: string, plan: LayerPlan, freeze: Freeze): Promise<void> {
     const { spec, prepare, signal } = plan;
-    await using _lock = await plan.uncharged(() => openFileLock(this.#lock(name), { signal }));
+    await using _lock = await plan.uncharged(() => openFileLock(this.#makeLock(name), { signal }));
     if (await this.#read(name)) return; // another process was first
     await this.#discard(name); // a process that died may have left parts of it
     const fresh = join(this.#folder, `${name}.new`);
@@ -201,8 +207,9 @@ export class LayerCache {
 
   /** Returns false, and removes nothing, if the layer is in use or being made. */
   async #remove(name: string): Promise<boolean> {
-    await using lock = await tryFileLock(this.#lock(name));
-    if (lock === undefined) return false;
+    await using making = await tryFileLock(this.#makeLock(name));
+    await using unused = making && (await tryFileLock(this.#useLock(name)));
+    if (unused === undefined) return false;
     await this.#discard(name);
     return true;
   }

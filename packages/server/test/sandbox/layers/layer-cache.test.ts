@@ -162,6 +162,14 @@ describe('the layer cache', () => {
     await release(used);
   });
 
+  test('processes that wait for a layer get it as soon as it is made, even while the others use it', async () => {
+    await using fixture = await openFixture();
+    const caches = Array.from({ length: 8 }, () => fixture.openCache()); // they share nothing, like eight processes
+    const leases = await Promise.all(caches.map((cache) => held(cache.open(plan('a')))));
+    assert.equal(new Set(leases.map(({ folder }) => folder)).size, 1);
+    await Promise.all(leases.map(release));
+  });
+
   test('a sweep removes finished and half-made layers of dead processes, and none of living ones', async () => {
     await using fixture = await openFixture();
     const cache = fixture.openCache();
