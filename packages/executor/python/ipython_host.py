@@ -171,7 +171,7 @@ def make_shell() -> HostShell:
 
 
 class Streams:
-    """File descriptors 1 and 2 and their Python streams, restored before each cell whatever the previous one did to them."""
+    """File descriptors 1 and 2 and their Python streams, restored before each cell."""
 
     def __init__(self, output: int) -> None:
         self.output = output

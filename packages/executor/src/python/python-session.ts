@@ -1,5 +1,5 @@
-// The persistent Python session: runs one cell at a time and keeps variables from cell to cell. It starts with the first cell. Whatever a
-// cell does to its process, the next cell has a working one, and the output says when variables were lost.
+// The persistent Python session: runs one cell at a time and keeps variables from cell to cell. It starts with the first cell. No
+// matter what a cell does to its process, the next cell has a working one, and the output says when variables were lost.
 
 import type { PythonRunReply } from '@millrace/protocol';
 import { type KeptOutput, openOutputCap } from '../output/output.ts';

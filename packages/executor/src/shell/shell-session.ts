@@ -1,5 +1,5 @@
-// The persistent shell: runs one command at a time and keeps state from command to command. Whatever a command does to the shell, the
-// next command has a working one, in the last working directory that still exists.
+// The persistent shell: runs one command at a time and keeps state from command to command. No matter what a command does to the
+// shell, the next command has a working one, in the last working directory that still exists.
 
 import { accessSync, constants } from 'node:fs';
 import type { ProgramLimits, ShellRunReply } from '@millrace/protocol';

@@ -1,5 +1,5 @@
-// Node's libraries and loader, copied from this machine into one folder. With them the executor runs in any image, whatever C library the
-// image has, if any. The image's own programs never use them.
+// Node's libraries and loader, copied from this machine into one folder. With them the executor runs in any image, with any C library or
+// none. The image's own programs never use them.
 
 import { chmod, copyFile, readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';

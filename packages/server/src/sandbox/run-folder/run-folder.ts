@@ -91,8 +91,8 @@ async function killRecordedProcess(folder: string): Promise<void> {
 }
 
 /**
- * Kills every process that has the sandbox's folder in its arguments or mounts, at whatever point of starting its owner died. A holder
- * that dies early leaves a child that waits for it forever, or file system servers.
+ * Kills every process that has the sandbox's folder in its arguments or mounts, even if its owner died in the middle of starting it. A
+ * holder that dies early leaves a child that waits for it forever, or file system servers.
  */
 export async function killHolders(folder: string): Promise<void> {
   const read = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => ''); // it has ended

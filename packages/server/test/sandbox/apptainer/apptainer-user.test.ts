@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { findApptainer } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit';
 
-const nobody = 65534;
+const userId = 65534;
 const repository = resolve(import.meta.dirname, '../../../../..');
 const skip =
   process.getuid?.() !== 0
@@ -21,11 +21,11 @@ const skip =
 test('every test of the Apptainer driver passes for an ordinary user too', { skip }, async () => {
   await using temp = await makeTempFolder('user');
   const folder = temp.path;
-  await chown(folder, nobody, nobody);
+  await chown(folder, userId, userId);
   const view = join(folder, 'repository');
   await mkdir(view);
   // Mounted in a separate namespace where that user can read it: the repository may be in a folder that only root can enter.
-  const become = `mount --bind "$1" "$2" && cd "$2" && exec setpriv --reuid ${nobody} --regid ${nobody} --clear-groups "\${@:3}"`;
+  const become = `mount --bind "$1" "$2" && cd "$2" && exec setpriv --reuid ${userId} --regid ${userId} --clear-groups "\${@:3}"`;
   const node = join(view, relative(repository, process.execPath));
   const file = join(view, relative(repository, join(import.meta.dirname, 'apptainer.test.ts')));
   const argv = ['--mount', 'bash', '-c', become, 'bash', repository, view, node, '--test', '--test-reporter=tap', file];

@@ -13,7 +13,7 @@ import { ExecutorClient } from '../../../src/sandbox/executor/executor-client.ts
 const ready = encodeFrame({ event: 'ready', pid: 1, protocol: 1 });
 const read = { method: 'file.read', params: {}, reply: fileReadReply, maxBytes: 10, deadlineMs: 5000 } as const;
 
-/** A client whose peer answers the first call with `reply`. `broken` is the problem that the client reported. */
+/** A client whose peer replies to the first call with `reply`. `broken` is the problem that the client reported. */
 async function openPair(reply: Buffer): Promise<{ client: ExecutorClient; peer: Socket; broken: Promise<string> } & AsyncDisposable> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(join(tmpdir(), `client-${process.pid}-${Math.random()}`), resolve));

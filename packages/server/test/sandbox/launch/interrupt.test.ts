@@ -37,7 +37,7 @@ interface Owner extends AsyncDisposable {
   ask(): Promise<string>;
 }
 
-/** A process in a group of its own that ignores SIGINT, as a worker does, and has a sandbox, a layer, and a sandbox on that layer. */
+/** Starts a process in its own group that ignores SIGINT, as a worker does, and has a sandbox, a layer, and a sandbox on that layer. */
 async function startOwner(options: { readonly name: string; readonly runDir: string; readonly spec: object }): Promise<Owner> {
   const { name, runDir, spec } = options;
   const program = `
