@@ -7,7 +7,7 @@ import { build, type Metafile, type Plugin } from 'esbuild';
 
 const executor = fileURLToPath(new URL('../packages/executor/', import.meta.url));
 
-/** A snapshot cannot hold native code. The PTY library's binary is loaded at start from the folder of the program's first argument. */
+/** A snapshot cannot contain native code: the PTY library's binary is loaded at start, from the folder of the executor. */
 const loadBinaryAtStart: Plugin = {
   name: 'load-binary-at-start',
   setup({ onLoad }) {

@@ -1,12 +1,12 @@
-// The Apptainer benchmark: a tool call through socket and PTY against tmux and against `apptainer exec instance://` per call, the cold
-// start against a bare `apptainer exec` of the same image, and many sandboxes at once.
+// The Apptainer benchmark: a tool call through socket and PTY compared with tmux and with one `apptainer exec instance://` per call, the
+// cold start compared with a bare `apptainer exec` of the same image, and many sandboxes at once.
 
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { openApptainerDriver, probeApptainer, type SandboxDriver, sleep } from '@millrace/server';
+import { openApptainerDriver, probeApptainer, type SandboxDriver, silentLog, sleep } from '@millrace/server';
 import { makeTinyImage } from '@millrace/testkit';
 import { type BenchReport, type BenchRow, percentile, renderReport } from '../report/report.ts';
 import { measureTmux, sample } from './shell.ts';
@@ -24,7 +24,7 @@ export async function runApptainerBench(): Promise<BenchReport> {
   const folder = await mkdtemp(join(tmpdir(), 'bench-'));
   const image = join(folder, 'image');
   await makeTinyImage(image);
-  const driver = await openApptainerDriver({ runDir: join(folder, 'run') });
+  const driver = await openApptainerDriver({ runDir: join(folder, 'run'), log: silentLog });
   try {
     const calls = await measureCalls(driver, image);
     const instance = await measureInstance(probe.path, image);
@@ -47,11 +47,11 @@ export async function runApptainerBench(): Promise<BenchReport> {
 async function measureCalls(driver: SandboxDriver, image: string): Promise<number[]> {
   await using sandbox = await driver.open({ image });
   const call = () => sandbox.runShell(':', { timeoutMs });
-  await sample(500, call); // a worker is warm after its first seconds
+  await sample(500, call); // warm up: a worker is warm after its first seconds
   return await sample(2000, call);
 }
 
-/** What a driver without an executor does: one `apptainer exec` into a running instance for each call. */
+/** The way of a driver without an executor: one `apptainer exec` into a running instance for each call. */
 async function measureInstance(apptainer: string, image: string): Promise<number[]> {
   const name = `millrace-bench-${process.pid}`;
   const actions = join(image, '.singularity.d/actions');
@@ -71,7 +71,7 @@ interface Starts {
   readonly first: number[];
 }
 
-/** In turns, so that both meet the same moments of the machine, and each when the kernel has cleaned up after the one before. */
+/** Alternates between both, so that they see the same load, and pauses so that the kernel has cleaned up after the one before. */
 async function measureStarts(apptainer: string, driver: SandboxDriver, image: string): Promise<Starts> {
   const samples: Starts = { bare: [], open: [], first: [] };
   for (let index = 0; index < startCount; index += 1) {
@@ -89,7 +89,7 @@ async function measureStarts(apptainer: string, driver: SandboxDriver, image: st
   return samples;
 }
 
-/** Each answers once; the time is from the common start to its first answer. */
+/** The time from the common start to the first reply of each sandbox. */
 async function measureMany(driver: SandboxDriver, image: string): Promise<number[]> {
   const startMs = performance.now();
   const opened = await Promise.all(
@@ -103,7 +103,7 @@ async function measureMany(driver: SandboxDriver, image: string): Promise<number
   return opened.map(({ ms }) => ms);
 }
 
-interface Measured {
+interface ApptainerFigures {
   readonly calls: number[];
   readonly instance: number[];
   readonly tmux: number[];
@@ -113,7 +113,7 @@ interface Measured {
   readonly left: number;
 }
 
-function toReport({ calls, instance, tmux, starts, node, many, left }: Measured): BenchReport {
+function toReport({ calls, instance, tmux, starts, node, many, left }: ApptainerFigures): BenchReport {
   const [p50, p99] = [percentile(calls, 0.5), percentile(calls, 0.99)];
   const rows: BenchRow[] = [
     { what: 'tmux, poll 10 ms: builtin', unit: 'ms', samples: tmux },

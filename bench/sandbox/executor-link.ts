@@ -1,4 +1,4 @@
-// The same executor, outside a sandbox, called over a Unix socket or over TCP on loopback: what the wire itself costs.
+// The cost of the wire: the same executor, outside a sandbox, called over a Unix socket or over TCP on loopback.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,14 +13,14 @@ import { ExecutorClient } from '../../packages/server/src/sandbox/executor/execu
 const executor = fileURLToPath(new URL('../../packages/executor/src/main.ts', import.meta.url));
 const params = { timeout_ms: 60_000, cap_bytes: 1024 };
 
-/** In turns, so that both meet the same machine. */
+/** Alternates between both, so that they see the same load. */
 export async function sampleExecutorCalls(count: number): Promise<{ unix: number[]; tcp: number[] }> {
   await using unix = await openLink('unix');
   await using tcp = await openLink('tcp');
   const samples: { unix: number[]; tcp: number[] } = { unix: [], tcp: [] };
   for (let index = -500; index < count; index += 1) {
     const [first, second] = [await unix.call(), await tcp.call()];
-    if (index < 0) continue; // these are to warm it
+    if (index < 0) continue; // warm-up
     samples.unix.push(first);
     samples.tcp.push(second);
   }
@@ -28,7 +28,7 @@ export async function sampleExecutorCalls(count: number): Promise<{ unix: number
 }
 
 interface Link extends AsyncDisposable {
-  /** Answers the milliseconds that it took. */
+  /** Returns how many milliseconds the call took. */
   call(): Promise<number>;
 }
 

@@ -1,4 +1,4 @@
-// What the benchmark of forks installs, made by itself without a network: a git repository, wheels, and an image with git and Python.
+// The inputs of the fork benchmark, built locally without a network: a git repository, wheels, and an image with git and Python.
 
 import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';

@@ -1,5 +1,5 @@
-// What forking saves: n siblings whose set-up is a git clone and a pip install from a local folder, each by itself and all on top of
-// one prepared layer, for bubblewrap and for Apptainer.
+// What forking saves: n siblings whose set-up is a git clone and a pip install from a local folder, prepared separately and on top of one
+// prepared layer, for bubblewrap and for Apptainer.
 
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -15,6 +15,7 @@ import {
   type Sandbox,
   type SandboxDriver,
   type SandboxSpec,
+  silentLog,
 } from '@millrace/server';
 import { type BenchReport, type BenchRow, percentile, renderReport } from '../report/report.ts';
 import { makeGitImage, makeSource } from './forks-source.ts';
@@ -27,14 +28,14 @@ python3 -m pip --quiet --disable-pip-version-check --no-cache-dir install --no-i
 const look =
   'git -C repository log --oneline | wc -l; PYTHONPATH=site python3 -c "import bench0.part1, bench3.part1; print(bench3.part1.value)"';
 
-interface Measured {
+interface ForkFigures {
   readonly wallMs: number;
   readonly cpuMs: number;
   readonly mib: number;
   readonly startsMs: readonly number[];
 }
 
-interface Bed {
+interface ForkSubject {
   readonly driver: SandboxDriver;
   readonly spec: SandboxSpec;
   readonly source: string;
@@ -49,20 +50,20 @@ export async function runForksBench(): Promise<BenchReport> {
     const image = join(folder, 'image');
     await makeGitImage(image);
     const [bare, boxed] = [join(folder, 'b'), join(folder, 'a')];
-    const beds: [string, Bed][] = [
-      ['bubblewrap', { driver: await openBubblewrapDriver({ runDir: bare }), spec: {}, source, runDir: bare }],
-      ['Apptainer', { driver: await openApptainerDriver({ runDir: boxed }), spec: { image }, source, runDir: boxed }],
+    const subjects: [string, ForkSubject][] = [
+      ['bubblewrap', { driver: await openBubblewrapDriver({ runDir: bare, log: silentLog }), spec: {}, source, runDir: bare }],
+      ['Apptainer', { driver: await openApptainerDriver({ runDir: boxed, log: silentLog }), spec: { image }, source, runDir: boxed }],
     ];
     const rows: BenchRow[] = [];
     const targets = [];
-    for (const [name, bed] of beds) {
-      const handOver = await measureHandOver(bed);
+    for (const [name, subject] of subjects) {
+      const handOver = await measureHandOver(subject);
       rows.push({ what: `${name}: a fork that was started ahead, to its first answer`, unit: 'ms', samples: handOver });
       const p50 = percentile(handOver, 0.5);
       targets.push({ claim: `${name}: a fork that was started ahead answers at p50 ${p50.toFixed(1)} < 20 ms`, kept: p50 < 20 });
       for (const count of siblings) {
-        const own = await measure(bed, count, openOwn);
-        const forked = await measure(bed, count, openForks(bed));
+        const own = await measure(subject, count, openOwn);
+        const forked = await measure(subject, count, openForks(subject));
         rows.push(...toRows(`${name}, ${count} siblings`, { own, forked, base: rows.length }));
         const times = own.wallMs / forked.wallMs;
         targets.push({
@@ -86,15 +87,15 @@ async function prepareIn(sandbox: Sandbox, source: string): Promise<void> {
   if (exitCode !== 0) throw new Error(`the set-up ended with ${exitCode}: ${output}`);
 }
 
-interface Opened {
+interface OpenedSibling {
   readonly sandbox: Sandbox;
-  /** From the moment at which it could start. */
+  /** Measured from when it could start. */
   readonly startMs: number;
-  /** Of what it stands on. */
-  readonly below?: AsyncDisposable & { readonly folder: string };
+  /** The lease of its layer. */
+  readonly layer?: AsyncDisposable & { readonly folder: string };
 }
 
-type Open = (bed: Bed) => Promise<Opened>;
+type Open = (subject: ForkSubject) => Promise<OpenedSibling>;
 
 const openOwn: Open = async ({ driver, spec, source }) => {
   const beganAt = performance.now();
@@ -103,52 +104,52 @@ const openOwn: Open = async ({ driver, spec, source }) => {
   return { sandbox, startMs: performance.now() - beganAt };
 };
 
-/** A cache of its own for each measurement, so that each pays for its layer. */
-function openForks({ driver, runDir }: Bed): Open {
+/** A new cache for each measurement, so that each one includes the cost of its layer. */
+function openForks({ driver, runDir }: ForkSubject): Open {
   const layers = new LayerCache({ driver, runDir, maxBytes: 2 ** 40, salt: String(performance.now()) });
   const { signal } = new AbortController();
   return async ({ spec, source }) => {
     const prepare = (sandbox: Sandbox) => prepareIn(sandbox, source);
-    const below = await layers.open({ spec, key: 'bench', prepare, signal, uncharged: (wait) => wait() });
-    if (!below) throw new Error('this machine cannot stack files');
+    const layer = await layers.open({ spec, key: 'bench', prepare, signal, uncharged: (wait) => wait() });
+    if (!layer) throw new Error('this machine cannot mount overlays');
     const beganAt = performance.now();
-    const sandbox = await driver.open({ ...spec, layer: below.folder });
-    return { sandbox, startMs: performance.now() - beganAt, below };
+    const sandbox = await driver.open({ ...spec, layer: layer.folder });
+    return { sandbox, startMs: performance.now() - beganAt, layer };
   };
 }
 
-/** As a worker has it whose group goes on: the warm pool knows the layer, and its next sandbox waits on it. */
-async function measureHandOver({ driver, spec, source, runDir }: Bed): Promise<number[]> {
+/** As for a worker in the middle of a group: the warm pool knows the layer, and the next sandbox on it is ready. */
+async function measureHandOver({ driver, spec, source, runDir }: ForkSubject): Promise<number[]> {
   const layers = new LayerCache({ driver, runDir, maxBytes: 2 ** 40, salt: 'hand-over' });
   const { signal } = new AbortController();
   const prepare = (sandbox: Sandbox) => prepareIn(sandbox, source);
   await using layer = await layers.open({ spec, key: 'bench', prepare, signal, uncharged: (wait) => wait() });
-  if (!layer) throw new Error('this machine cannot stack files');
+  if (!layer) throw new Error('this machine cannot mount overlays');
   return await measureWarm(holdLayers(driver, layers), { ...spec, layer: layer.folder });
 }
 
-async function measure(bed: Bed, count: number, open: Open): Promise<Measured> {
+async function measure(subject: ForkSubject, count: number, open: Open): Promise<ForkFigures> {
   const [beganAt, cpuBefore] = [performance.now(), readCpuMs()];
-  const opened = await Promise.all(Array.from({ length: count }, () => open(bed)));
+  const opened = await Promise.all(Array.from({ length: count }, () => open(subject)));
   const [wallMs, cpuMs] = [performance.now() - beganAt, readCpuMs() - cpuBefore];
   let bytes = 0;
   for (const { sandbox } of opened) {
     const seen = await sandbox.runShell(`${look}; df --output=used --block-size=1 /workspace | tail -n 1`, { timeoutMs });
     const [commits, value, used] = seen.output.trim().split('\n').map(Number);
-    if (commits !== 3 || value !== 1) throw new Error(`a sibling is not as it should be: ${seen.output}`);
+    if (commits !== 3 || value !== 1) throw new Error(`a sibling has the wrong files: ${seen.output}`);
     bytes += used ?? Number.NaN;
   }
-  const layer = opened[0]?.below?.folder;
+  const layer = opened[0]?.layer?.folder;
   if (layer !== undefined) bytes += await measureTree(layer);
-  for (const { sandbox, below } of opened) {
+  for (const { sandbox, layer: lease } of opened) {
     await sandbox[Symbol.asyncDispose]();
-    await below?.[Symbol.asyncDispose]();
+    await lease?.[Symbol.asyncDispose]();
   }
   return { wallMs, cpuMs, mib: bytes / 2 ** 20, startsMs: opened.map(({ startMs }) => startMs) };
 }
 
-function toRows(what: string, { own, forked, base }: { own: Measured; forked: Measured; base: number }): BenchRow[] {
-  const pair = (name: string, unit: string, read: (from: Measured) => readonly number[], at: number): BenchRow[] => [
+function toRows(what: string, { own, forked, base }: { own: ForkFigures; forked: ForkFigures; base: number }): BenchRow[] {
+  const pair = (name: string, unit: string, read: (from: ForkFigures) => readonly number[], at: number): BenchRow[] => [
     { what: `${what}: ${name}, each by itself`, unit, samples: read(own) },
     { what: `${what}: ${name}, forked`, unit, samples: read(forked), against: base + at },
   ];
@@ -160,7 +161,7 @@ function toRows(what: string, { own, forked, base }: { own: Measured; forked: Me
   ];
 }
 
-/** Busy time of all cores, in steps of 10 ms. */
+/** Busy time of all cores, with a resolution of 10 ms. */
 function readCpuMs(): number {
   const [user = 0, nice = 0, system = 0] = readFileSync('/proc/stat', 'utf8').split('\n')[0]?.split(/\s+/).slice(1).map(Number) ?? [];
   return (user + nice + system) * 10;

@@ -1,5 +1,5 @@
-// What this machine takes to wake two sleeping processes: one byte to another Node process over a Unix socket and back, after
-// both have been idle for a while. Anything that goes through a socket once costs at least this.
+// How long this machine takes to wake two idle processes: one byte to another Node process over a Unix socket and back, after both have
+// been idle for a while. Every call through a socket costs at least this.
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';

@@ -12,11 +12,11 @@ from jupyter_client.manager import start_new_kernel
 
 
 def run_cell(client: object, code: str) -> None:
-    """To the reply and to the kernel's idle, after which no output follows."""
-    asked = client.execute(code)  # type: ignore[attr-defined]
+    """Waits for the reply and for the kernel to be idle, after which no output follows."""
+    request = client.execute(code)  # type: ignore[attr-defined]
     while True:
         message = client.get_iopub_msg(timeout=60)  # type: ignore[attr-defined]
-        if message["parent_header"].get("msg_id") != asked:
+        if message["parent_header"].get("msg_id") != request:
             continue
         if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
             break

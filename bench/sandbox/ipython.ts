@@ -1,12 +1,12 @@
-// The IPython benchmark: a cell in the sandbox's own process against ipykernel over TCP, starts cold and from the warm parent, and
-// the executor's call over a Unix socket against the same call over TCP.
+// The IPython benchmark: a cell in a sandbox compared with ipykernel over TCP, cold starts and starts from the warm parent, and an executor
+// call over a Unix socket compared with the same call over TCP.
 
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { openBubblewrapDriver, type SandboxDriver } from '@millrace/server';
+import { openBubblewrapDriver, type SandboxDriver, silentLog } from '@millrace/server';
 import { z } from 'zod';
 import { type BenchReport, percentile, renderReport } from '../report/report.ts';
 import { sampleExecutorCalls } from './executor-link.ts';
@@ -17,7 +17,7 @@ const starts = 5;
 
 export async function runIpythonBench(): Promise<BenchReport> {
   const folder = await mkdtemp(join(tmpdir(), 'bench-'));
-  const driver = await openBubblewrapDriver({ runDir: folder });
+  const driver = await openBubblewrapDriver({ runDir: folder, log: silentLog });
   const kernel = await measureKernel(folder);
   const ours = await measureCells(driver);
   const cold = await sampleColdStarts(driver, starts);
@@ -68,7 +68,7 @@ async function measureCells(driver: SandboxDriver): Promise<{ cells: number[]; w
   return result;
 }
 
-/** From the first call to its answer, in a sandbox that is open already. */
+/** From the first call to its reply, in a sandbox that is already open. */
 async function sampleColdStarts(driver: SandboxDriver, count: number): Promise<number[]> {
   const samples: number[] = [];
   for (let index = 0; index < count; index += 1) {

@@ -1,5 +1,5 @@
-// Many sandboxes on one machine: 64 and 256 open at once under each driver, how long each took to start, a shell call while all are
-// open, what an idle one takes of the memory, what a warm pool gives, and that nothing of them is left.
+// Many sandboxes on one machine: with 64 and 256 open at once under each driver, the time of each start, of a shell call while all are
+// open and of a start from the warm pool, the memory of an idle sandbox, and whether anything is left behind.
 
 import { access, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,6 +13,7 @@ import {
   type Sandbox,
   type SandboxDriver,
   type SandboxSpec,
+  silentLog,
 } from '@millrace/server';
 import { makeTinyImage, processesInSandboxesOf } from '@millrace/testkit';
 import { type BenchReport, type BenchRow, percentile, renderReport } from '../report/report.ts';
@@ -20,7 +21,7 @@ import { measureSandboxMemory, type SandboxMemory } from './sandbox-memory.ts';
 import { sample } from './shell.ts';
 
 const counts = [64, 256];
-/** As many as a worker's init stage starts at a time. */
+/** As many as the init stage of a worker starts at once. */
 const startersAtOnce = 16;
 const timeoutMs = 60_000;
 
@@ -39,8 +40,8 @@ export async function runSandboxDensityBench(): Promise<BenchReport> {
     await makeTinyImage(image);
     const [plain, contained] = [join(folder, 'b'), join(folder, 'a')];
     const subjects: Subject[] = [
-      { driver: await openBubblewrapDriver({ runDir: plain }), spec: {}, runDir: plain },
-      { driver: await openApptainerDriver({ runDir: contained }), spec: { image }, runDir: contained },
+      { driver: await openBubblewrapDriver({ runDir: plain, log: silentLog }), spec: {}, runDir: plain },
+      { driver: await openApptainerDriver({ runDir: contained, log: silentLog }), spec: { image }, runDir: contained },
     ];
     const parts = [];
     for (const subject of subjects) parts.push(await measureDriver(subject));
@@ -59,14 +60,14 @@ interface Crowd {
   readonly left: string[];
 }
 
-interface Measured {
+interface DensityFigures {
   readonly name: string;
   readonly alone: number[];
   readonly warm: number[];
   readonly crowds: Crowd[];
 }
 
-async function measureDriver(subject: Subject): Promise<Measured> {
+async function measureDriver(subject: Subject): Promise<DensityFigures> {
   const { driver, spec } = subject;
   const alone = await measureAlone(subject);
   const warm = await measureWarm(driver, spec);
@@ -81,9 +82,9 @@ async function measureAlone({ driver, spec }: Subject): Promise<number[]> {
   return await sample(300, () => sandbox.runShell(':', { timeoutMs }));
 }
 
-/** From the call of `open` to the answer of the first command, with one that waits. */
+/** From the call of `open` to the reply to the first command, with a ready sandbox in the pool. */
 export async function measureWarm(driver: SandboxDriver, spec: SandboxSpec): Promise<number[]> {
-  await using pool = openWarmPool(driver, { config: { sandboxes: 1, memoryMiB: idleMiB, maxAgeSeconds: 600 } });
+  await using pool = openWarmPool(driver, { config: { sandboxes: 1, memoryMiB: idleMiB, maxAgeSeconds: 600 }, log: silentLog });
   const samples: number[] = [];
   for (let index = 0; index < 30; index += 1) {
     pool.expect(spec, 16);
@@ -139,7 +140,7 @@ async function listLeft(runDir: string, groups: readonly string[]): Promise<stri
   return [...folders, ...pids, ...mounts, ...leftGroups.flat()];
 }
 
-function toReport(parts: readonly Measured[]): BenchReport {
+function toReport(parts: readonly DensityFigures[]): BenchReport {
   const rows: BenchRow[] = parts.flatMap(({ name, alone, warm, crowds }) => [
     { what: `${name}: shell call, one sandbox open`, unit: 'ms', samples: alone },
     { what: `${name}: taken from the warm pool, to its first answer`, unit: 'ms', samples: warm },
@@ -161,12 +162,12 @@ function toReport(parts: readonly Measured[]): BenchReport {
   };
 }
 
-/** Its median: PSS, or what its group is charged with where that may not be read. */
+/** The median: PSS, or the memory of the control group if PSS cannot be read. */
 function idleOf(crowd: Crowd | undefined): number {
   return percentile(crowd?.memory.map(({ pssMiB, groupMiB }) => pssMiB ?? groupMiB ?? Number.NaN) ?? [], 0.5);
 }
 
-function toTargets({ name, warm, crowds }: Measured): { claim: string; kept: boolean }[] {
+function toTargets({ name, warm, crowds }: DensityFigures): { claim: string; kept: boolean }[] {
   const handOver = percentile(warm, 0.5);
   return [
     { claim: `${name}: warm hand-over p50 ${handOver.toFixed(2)} < 20 ms`, kept: handOver < 20 },

@@ -1,17 +1,17 @@
-// What open sandboxes take of the machine's memory: the processes of each, from its holder down, and its control group.
+// The memory of open sandboxes: all processes of each, from its holder down, and its control group.
 
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 export interface SandboxMemory {
-  /** Of all its processes, each with its share of what it shares; absent where this user may not read it. */
+  /** The proportional set size of all its processes; absent if this user may not read it. */
   readonly pssMiB?: number;
-  /** What the kernel charges its group with, page cache included; absent where there is none. */
+  /** The memory charged to its control group, including page cache; absent if it has none. */
   readonly groupMiB?: number;
   readonly processes: number;
 }
 
-/** Of sandboxes of this process, by their ids. */
+/** Measures sandboxes of this process, by their ids. */
 export async function measureSandboxMemory(runDir: string, ids: readonly string[]): Promise<SandboxMemory[]> {
   const parents = await readParents();
   return Promise.all(
@@ -28,11 +28,11 @@ export async function measureSandboxMemory(runDir: string, ids: readonly string[
 
 async function readParents(): Promise<Map<number, number>> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
-  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/stat`, 'latin1').catch(() => ''))); // gone meanwhile
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/stat`, 'latin1').catch(() => ''))); // it has ended
   return new Map(pids.map((pid, index) => [pid, Number(lines[index]?.slice(lines[index].lastIndexOf(')') + 2).split(' ')[1])]));
 }
 
-/** This process's own child above the first process of the sandbox. */
+/** The child of this process that is an ancestor of the first process of the sandbox. */
 function findHolder(parents: ReadonlyMap<number, number>, pid: number): number {
   const parent = parents.get(pid);
   return parent === undefined || parent <= 1 || parent === process.pid ? pid : findHolder(parents, parent);
@@ -44,15 +44,15 @@ function listTree(parents: ReadonlyMap<number, number>, root: number): number[] 
 }
 
 async function readPssMiB(pid: number): Promise<number> {
-  const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => ''); // another user's, or not to be read
+  const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => ''); // another user's process, or an unreadable program
   return Number(/^Pss:\s+(\d+) kB/m.exec(text)?.[1] ?? Number.NaN) / 1024;
 }
 
-/** Reads the list of its groups that a sandbox's folder holds. */
+/** Reads the groups from the list in the sandbox's folder. */
 async function readGroupMiB(list: string): Promise<number | undefined> {
   const groups = (await readFile(list, 'utf8')).split('\n').filter(Boolean);
   const files = groups.flatMap((group) => ['memory.current', 'memory.usage_in_bytes'].map((name) => join(group, name)));
-  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => ''))); // of the other version
+  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => ''))); // a file of the other cgroup version
   const bytes = texts.find(Boolean);
   return bytes === undefined ? undefined : Number(bytes) / 2 ** 20;
 }

@@ -1,24 +1,24 @@
-// The shell and sandbox benchmark: a tool call through socket and PTY against tmux driven by send-keys and capture-pane, the cold
-// start against a bare bwrap, and what an idle sandbox costs in memory.
+// The shell and sandbox benchmark: a tool call through socket and PTY compared with tmux driven by send-keys and capture-pane, the cold
+// start compared with a bare bwrap, and the memory of an idle sandbox.
 
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { openBubblewrapDriver, type Sandbox, type SandboxDriver, sleep } from '@millrace/server';
+import { openBubblewrapDriver, type Sandbox, type SandboxDriver, silentLog, sleep } from '@millrace/server';
 import { type BenchReport, percentile, renderReport } from '../report/report.ts';
 import { sampleIdleEcho } from './idle-echo.ts';
 
 const run = promisify(execFile);
 const timeoutMs = 60_000;
 const commandMs = 20;
-/** A command of 20 ms that needs no program of its own, so that what is beyond it is ours. */
+/** A command of 20 ms that starts no program, so that all additional time is ours. */
 const slowCommand = `read -rt ${commandMs / 1000} </dev/tty`;
 
 export async function runShellBench(): Promise<BenchReport> {
   const runDir = await mkdtemp(join(tmpdir(), 'bench-'));
-  const driver = await openBubblewrapDriver({ runDir });
+  const driver = await openBubblewrapDriver({ runDir, log: silentLog });
   const bare = await sample(40, () => run('bwrap', bareArguments));
   const opens = await sample(30, async () => void (await (await driver.open({}))[Symbol.asyncDispose]()));
   const firsts = await sampleOpen(driver, 30);
@@ -96,14 +96,14 @@ interface Latencies {
 async function measureSandbox(driver: SandboxDriver): Promise<Latencies & { stream: number[] }> {
   await using sandbox = await driver.open({});
   const call = (command: string) => () => sandbox.runShell(command, { timeoutMs });
-  await sample(500, call(':')); // a worker is warm after its first seconds
+  await sample(500, call(':')); // warm up: a worker is warm after its first seconds
   const quick = await sample(2000, call(':'));
   const slow = await sampleBeyond(sandbox, 200);
   await sandbox.runShell('head -c 100000000 /dev/zero | tr "\\0" x > big', { timeoutMs });
   return { quick, slow, stream: await sample(5, call('cat big')) };
 }
 
-/** The time of a call less what bash itself measured around the command. */
+/** The time of a call minus the time that bash measured for the command. */
 async function sampleBeyond(sandbox: Sandbox, count: number): Promise<number[]> {
   const samples: number[] = [];
   for (let index = 0; index < count; index += 1) {
@@ -116,7 +116,7 @@ async function sampleBeyond(sandbox: Sandbox, count: number): Promise<number[]> 
   return samples;
 }
 
-/** One sandbox's share of all memory, over its holder, its executor and its shell. */
+/** The proportional set size of one sandbox: its holder, its executor and its shell. */
 async function measureMemory(driver: SandboxDriver, count: number): Promise<number[]> {
   const sandboxes: Sandbox[] = await Promise.all(Array.from({ length: count }, () => driver.open({})));
   await Promise.all(sandboxes.map((sandbox) => sandbox.runShell(':', { timeoutMs })));
@@ -127,7 +127,7 @@ async function measureMemory(driver: SandboxDriver, count: number): Promise<numb
 
 async function readPssKiB(id: string): Promise<number> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const read = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => ''); // gone meanwhile
+  const read = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => ''); // it has ended
   const all = await Promise.all(pids.map(async (pid) => ({ pid, line: await read(pid, 'cmdline'), status: await read(pid, 'status') })));
   const members = new Set(all.filter(({ line }) => line.includes(id)).map(({ pid }) => pid));
   const parentOf = (status: string) => /^PPid:\t(\d+)$/m.exec(status)?.[1] ?? '';
@@ -147,7 +147,7 @@ interface TmuxOptions {
   readonly count: number;
 }
 
-/** The prompt carries a counter, as drivers of tmux do it: a new number on the screen is the end of the command. */
+/** The prompt contains a counter, as in usual tmux drivers: a new number on the screen means that the command has ended. */
 export async function measureTmux(options: TmuxOptions): Promise<Latencies> {
   const socket = `bench-${process.pid}-${options.pollMs}`;
   const tmux = (...args: string[]) => run('tmux', ['-L', socket, '-f', '/dev/null', ...args]);

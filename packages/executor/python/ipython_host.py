@@ -1,9 +1,9 @@
-"""Runs IPython cells inside a sandbox: a warm parent that has imported everything, and the hosts that it forks, one at a time.
+"""Runs IPython cells inside a sandbox: a parent process that has everything imported, and the hosts that it forks, one at a time.
 
-The parent speaks JSON lines with the executor on descriptor 3. Before each host it makes three pipes (requests, replies, output)
-and names them; the executor opens them through /proc, so each host has channels of its own that no dead host can have torn.
-Requests and replies are frames: two big-endian uint32 lengths, a JSON head, raw bytes. What a cell prints, and whatever its
-programs print, goes to the output pipe, where a marker with the request's nonce says that a cell is over.
+The parent exchanges JSON lines with the executor on file descriptor 3. Before each host it creates three pipes (requests, replies,
+output) and reports their numbers. The executor opens them through /proc, so no host shares a pipe with an earlier one. Requests and
+replies are frames: two big-endian uint32 lengths, a JSON head, raw bytes. The output of a cell and of its programs goes to the output
+pipe, where a marker with the request's nonce ends the cell.
 """
 
 import base64
@@ -31,8 +31,8 @@ try:
 except ImportError as problem:
     if __name__ != "__main__":
         raise
-    answer = {"event": "missing", "message": f"{sys.executable} (Python {sys.version.split()[0]}) has no IPython: {problem}"}
-    os.write(3, json.dumps(answer).encode() + b"\n")
+    message = {"event": "missing", "message": f"{sys.executable} (Python {sys.version.split()[0]}) has no IPython: {problem}"}
+    os.write(3, json.dumps(message).encode() + b"\n")
     sys.exit(0)
 
 CONTROL = 3
@@ -40,11 +40,11 @@ MAX_IMAGE_BYTES = 4 << 20
 MAX_IMAGES = 16
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 TEXT_TYPES = ("text/plain", "text/markdown", "text/latex", "text/html", "application/json", "image/svg+xml")
-NO_INPUT = "there is nobody to type here: give values in the code, and pass input to programs by pipes or files"
+NO_INPUT = "there is no interactive input here: put values in the code, and pass input to programs through pipes or files"
 
 
 class Images:
-    """The images that a cell has shown, bounded in number and size; the text says of each what it is."""
+    """The images that a cell has displayed, limited in number and size. The text has a note in place of each image."""
 
     def __init__(self) -> None:
         self.kept: List[Tuple[str, bytes]] = []
@@ -67,7 +67,7 @@ def describe_size(data: bytes) -> str:
 
 
 def render_bundle(bundle: Dict[str, Any], images: Images) -> str:
-    """An image where there is one, else the plainest text; what is not text or an image is named."""
+    """Prefers an image, then the plainest text. For a bundle with neither, lists its types."""
     for mime in IMAGE_TYPES:
         if mime in bundle:
             try:
@@ -92,14 +92,14 @@ class HostDisplayHook(DisplayHook):
 
 
 class HostDisplayPublisher(DisplayPublisher):
-    """Prints what `display` is given."""
+    """Prints the objects passed to `display`."""
 
     def publish(self, data: Dict[str, Any], *args: Any, **options: Any) -> None:
         print(render_bundle(data, self.shell.images))
 
 
 class HostShell(InteractiveShell):
-    """IPython's own shell, with programs that cannot read a terminal and an `exit` that ends the host."""
+    """IPython's shell, except that programs have no terminal to read from and `exit` ends the host."""
 
     displayhook_class = Type(HostDisplayHook)
     display_pub_class = Type(HostDisplayPublisher)
@@ -130,7 +130,7 @@ class HostShell(InteractiveShell):
 
 
 def start_program(command: str, stdout: Optional[int]) -> "subprocess.Popen[bytes]":
-    """In a group of its own, so that it can be stopped whole, and in the host's session, so that it ends with the host."""
+    """Starts it in its own process group, so that all of it can be stopped, and in the host's session, so that it ends with the host."""
     argv = ["/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh", "-c", command]
     stderr = None if stdout is None else subprocess.STDOUT
     return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, preexec_fn=os.setpgrp)
@@ -150,7 +150,7 @@ def flush_outputs() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except Exception:  # a cell may have put anything in its place
+        except Exception:  # a cell may have replaced the stream with anything
             pass
 
 
@@ -171,7 +171,7 @@ def make_shell() -> HostShell:
 
 
 class Streams:
-    """Descriptors 1 and 2 and their Python streams, set right before each cell, whatever the one before did to them."""
+    """File descriptors 1 and 2 and their Python streams, restored before each cell."""
 
     def __init__(self, output: int) -> None:
         self.output = output
@@ -183,7 +183,7 @@ class Streams:
         try:
             self.stdout.write("")
             self.stderr.write("")
-        except ValueError:  # a cell has closed or detached it
+        except ValueError:  # a cell has closed or detached the stream
             self.stdout, self.stderr = make_streams()
         sys.stdout, sys.stderr = self.stdout, self.stderr
 
@@ -195,14 +195,14 @@ class Streams:
 
 
 def make_streams() -> Tuple[TextIO, TextIO]:
-    """With one buffer for both, written at each newline: what is printed stays in order."""
+    """Both streams share one line-buffered writer, so their output stays in order."""
     buffer = io.BufferedWriter(io.FileIO(1, "w", closefd=False))
     options: Dict[str, Any] = {"encoding": "utf8", "errors": "backslashreplace", "line_buffering": True, "write_through": True}
     return io.TextIOWrapper(buffer, **options), io.TextIOWrapper(buffer, **options)
 
 
 def run_cell(shell: HostShell, code: str, streams: Streams, on_begin: Callable[[], None]) -> bool:
-    """Answers whether it failed. From `on_begin` on it can be interrupted. IPython itself fails where a cell has broken its parts."""
+    """Returns whether the cell failed. After `on_begin` it can be interrupted. IPython itself raises if a cell has broken its internals."""
     shell.images = Images()
     streams.attach()
     try:
@@ -219,7 +219,7 @@ def run_cell(shell: HostShell, code: str, streams: Streams, on_begin: Callable[[
 
 
 def ignore_signal(*_args: Any) -> None:
-    """A handler and not SIG_IGN: programs do not inherit it."""
+    """A handler, not SIG_IGN, which programs would inherit."""
 
 
 def serve(shell: HostShell, requests: BinaryIO, replies: BinaryIO, streams: Streams) -> None:
@@ -234,15 +234,15 @@ def serve(shell: HostShell, requests: BinaryIO, replies: BinaryIO, streams: Stre
         try:
             failed = run_cell(shell, code, streams, lambda: send_frame(replies, {"begun": True}, b""))
         except KeyboardInterrupt:
-            failed = True  # it came between the cell's end and its own
+            failed = True  # the interrupt arrived just after the cell had ended
         if os.getpid() != own:
-            os._exit(0)  # a fork made by the cell has come to the cell's end
+            os._exit(0)  # a process that the cell forked has reached the end of the cell
         streams.mark_end(head["nonce"], failed)
         if shell.leaving:
             return
         kept = shell.images.kept
-        answer = {"images": [{"mime": mime, "bytes": len(data)} for mime, data in kept]}
-        send_frame(replies, answer, b"".join(data for _, data in kept))
+        reply = {"images": [{"mime": mime, "bytes": len(data)} for mime, data in kept]}
+        send_frame(replies, reply, b"".join(data for _, data in kept))
 
 
 def send_frame(stream: BinaryIO, head: Dict[str, Any], body: bytes) -> None:
@@ -256,7 +256,7 @@ def run_host(shell: HostShell, requests: int, replies: int, output: int) -> NoRe
     os.close(CONTROL)
     signal.signal(signal.SIGINT, ignore_signal)
     streams = Streams(output)
-    streams.attach()  # now, so that it holds nothing of its parent's
+    streams.attach()  # at once, to release the parent's descriptors
     code = 1
     try:
         serve(shell, os.fdopen(requests, "rb"), os.fdopen(replies, "wb"), streams)
@@ -267,13 +267,13 @@ def run_host(shell: HostShell, requests: int, replies: int, output: int) -> NoRe
 
 
 def run_parent(shell: HostShell) -> None:
-    """Forks a host for each line that comes in; ends when the executor is gone."""
+    """Forks a host for each line received; ends when the executor has closed its end."""
     control = os.fdopen(CONTROL, "rb+", buffering=0)
-    gc.freeze()  # a collection in a host would copy every page that it shares with us
+    gc.freeze()  # a collection in a host would copy every page shared with this process
     while True:
         pipes = [os.pipe(), os.pipe(), os.pipe()]
         (request_read, request_write), (reply_read, reply_write), (output_read, output_write) = pipes
-        tell(control, {"event": "ready", "requests": request_write, "replies": reply_read, "output": output_read})
+        send_message(control, {"event": "ready", "requests": request_write, "replies": reply_read, "output": output_read})
         if not control.readline():
             return
         pid = os.fork()
@@ -281,19 +281,19 @@ def run_parent(shell: HostShell) -> None:
             for descriptor in (request_write, reply_read, output_read):
                 os.close(descriptor)
             run_host(shell, request_read, reply_write, output_write)
-        tell(control, {"event": "host", "pid": pid})
+        send_message(control, {"event": "host", "pid": pid})
         for descriptor in sum(pipes, ()):
             os.close(descriptor)
         _, status = os.waitpid(pid, 0)
-        tell(control, {"event": "exit", "code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)})
+        send_message(control, {"event": "exit", "code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)})
 
 
-def tell(control: Any, message: Dict[str, Any]) -> None:
+def send_message(control: Any, message: Dict[str, Any]) -> None:
     control.write(json.dumps(message).encode() + b"\n")
 
 
 if __name__ == "__main__":
     sys.path.pop(0)  # the folder of this file
     os.set_inheritable(CONTROL, False)
-    os.closerange(CONTROL + 1, 4096)  # what the executor may have left open, such as the shell's terminal
+    os.closerange(CONTROL + 1, 4096)  # descriptors that the executor may have left open, such as the shell's terminal
     run_parent(make_shell())

@@ -1,31 +1,31 @@
-// The executor: the first process inside a sandbox. It connects out to its worker, answers the worker's calls one frame each, and
-// exits when the connection closes; being process 1 of its namespace, it takes everything in the sandbox with it.
-// Arguments: the folder shared with the worker (socket, env.json), the folder for its own files, the home directory; and a port on
-// loopback where the worker listens there instead of on the socket.
+// The executor: process 1 of a sandbox. It connects to its worker, replies to each call with one frame, and exits when the connection
+// closes. Because it is process 1 of its namespace, every process in the sandbox ends with it.
+// Arguments: the folder shared with the worker (socket, env.json, limits.json), the folder for the executor's files, the home folder,
+// and optionally a loopback port to connect to instead of the socket.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
-import type { ExecutorCall } from '@millrace/protocol';
+import type { ExecutorCall, ProgramLimits } from '@millrace/protocol';
 import { runProgram } from './process/exec.ts';
 import { readSandboxFile, writeSandboxFile } from './process/files.ts';
-import { isUsedUp, type ProgramLimits } from './process/launch.ts';
+import { isUsedUp } from './process/launch.ts';
 import type { PythonSession } from './python/python-session.ts';
 import { ShellSession } from './shell/shell-session.ts';
-import { CallError } from './wire/call-error.ts';
+import { CallError, messageOf } from './wire/call-error.ts';
 import { encodeFrame, openFrameReader } from './wire/frames.ts';
 
-interface Answer {
+interface CallResult {
   readonly result: unknown;
   readonly body?: Buffer;
 }
 
 /**
- * The kernel spares process 1 what is sent from inside, but a process with threads not always: a signal with its default action
- * kills when it comes while the main thread blocks it. A handler closes that gap; faults of our own (SIGSEGV and its like) stay
- * fatal, and so do real-time signals, for which Node has no handlers: who sends one kills its sandbox.
+ * The kernel drops signals that processes inside send to process 1, with one gap: in a process with threads, a signal with its default
+ * action still kills if it arrives while the main thread blocks it. A handler closes that gap. Our own faults (SIGSEGV and the like) stay
+ * fatal, and so do real-time signals, which Node cannot handle: an agent that sends one kills its sandbox.
  */
-const survived = [
+const handledSignals = [
   'SIGHUP',
   'SIGINT',
   'SIGQUIT',
@@ -40,35 +40,35 @@ const survived = [
   'SIGPWR',
 ] as const;
 
-/** The exit code that tells the worker that the image is to blame; as EX_CONFIG in sysexits.h. */
-const unfitImage = 78;
+/** Reports to the worker that the image cannot be used; EX_CONFIG in sysexits.h. */
+const badImageExitCode = 78;
 
 export function main([linkFolder = '', ownFolder = '', home = '', port]: readonly string[]): void {
-  for (const signal of survived) process.on(signal, () => {});
+  for (const signal of handledSignals) process.on(signal, () => {});
   if (!existsSync('/bin/bash')) {
-    console.error('there is no /bin/bash in this image, and agents work in it: add bash to the image');
-    process.exit(unfitImage);
+    console.error('there is no /bin/bash in this image, and agents need it: add bash to the image');
+    process.exit(badImageExitCode);
   }
   const env = { ...imageEnv(), ...parseEnv(readFileSync(join(linkFolder, 'env.json'), 'utf8')) };
   const limits = parseLimits(readFileSync(join(linkFolder, 'limits.json'), 'utf8'));
   const cancels = new Map<number, AbortController>();
-  // The worker is trusted; its own limits hold for what it sends.
+  // The worker is trusted and limits what it sends.
   const readFrames = openFrameReader({ headBytes: 2 ** 31, bodyBytes: 2 ** 31 });
   const address = port === undefined ? { path: join(linkFolder, 'socket') } : { port: Number(port), host: '127.0.0.1', noDelay: true };
   const socket = connect(address, () => {
     socket.write(encodeFrame({ event: 'ready', pid: process.pid, protocol: 1 }));
     const shell = new ShellSession({ home, env, limits, commandFile: join(ownFolder, 'command') });
-    // Its own folder for IPython's files: they are no part of the agent's work.
+    // IPython's files are not part of the agent's work, so they stay out of its home folder.
     const python = openPythonOnce({ home, limits, env: { ...env, IPYTHONDIR: join(ownFolder, 'ipython') } });
     socket.on('data', (chunk) => {
-      for (const { head, body } of readFrames(chunk)) answer(parseCall(head), body, { shell, python });
+      for (const { head, body } of readFrames(chunk)) handle(parseCall(head), body, { shell, python });
     });
   });
   socket.on('error', (error) => console.error(error.message)); // 'close' follows
-  // Not 0: Apptainer exits with that when a real-time signal has ended the executor.
+  // Not 0: Apptainer exits with 0 when a real-time signal killed the executor.
   socket.on('close', () => process.exit(1));
 
-  async function answer(call: ExecutorCall, body: Buffer, sessions: Sessions): Promise<void> {
+  async function handle(call: ExecutorCall, body: Buffer, sessions: Sessions): Promise<void> {
     if (call.method === 'cancel') return cancels.get(call.params.call)?.abort();
     const cancel = new AbortController();
     cancels.set(call.id, cancel);
@@ -77,7 +77,7 @@ export function main([linkFolder = '', ownFolder = '', home = '', port]: readonl
       socket.write(encodeFrame({ id: call.id, result }, output));
     } catch (error) {
       const kind = error instanceof CallError ? error.kind : isUsedUp(error) ? 'limit' : 'bad-call';
-      socket.write(encodeFrame({ id: call.id, error: { kind, message: error instanceof Error ? error.message : String(error) } }));
+      socket.write(encodeFrame({ id: call.id, error: { kind, message: messageOf(error) } }));
     } finally {
       cancels.delete(call.id);
     }
@@ -89,7 +89,7 @@ interface Sessions {
   readonly python: () => Promise<PythonSession>;
 }
 
-/** Loaded with the first cell: most sandboxes never see one. */
+/** Loads the Python session with the first cell: most sandboxes never run one. */
 function openPythonOnce(options: Omit<ConstructorParameters<typeof PythonSession>[0], 'script'>): Sessions['python'] {
   let session: PythonSession | undefined;
   return async () => {
@@ -106,7 +106,7 @@ interface CallContext extends Sessions {
   readonly signal: AbortSignal;
 }
 
-async function runCall(call: Exclude<ExecutorCall, { method: 'cancel' }>, body: Buffer, context: CallContext): Promise<Answer> {
+async function runCall(call: Exclude<ExecutorCall, { method: 'cancel' }>, body: Buffer, context: CallContext): Promise<CallResult> {
   switch (call.method) {
     case 'shell.run': {
       const options = { timeoutMs: call.params.timeout_ms, capBytes: call.params.cap_bytes, signal: context.signal };
@@ -137,11 +137,11 @@ function parseCall(head: unknown): ExecutorCall {
   return head as ExecutorCall;
 }
 
-/** What the image sets for its programs; not what a container's runtime tells about itself. */
+/** The environment that the image sets for its programs, without the variables that describe the container runtime. */
 function imageEnv(): Record<string, string> {
-  const ofTheRuntime = /^(APPTAINER|SINGULARITY)|^(NODE_OPTIONS|OLDPWD|PROMPT_COMMAND|PS1|PWD|SHLVL|_)$/;
+  const runtimeNames = /^(APPTAINER|SINGULARITY)|^(NODE_OPTIONS|OLDPWD|PROMPT_COMMAND|PS1|PWD|SHLVL|_)$/;
   const own = Object.entries(process.env).flatMap(([name, value]) =>
-    value === undefined || ofTheRuntime.test(name) ? [] : [[name, value]],
+    value === undefined || runtimeNames.test(name) ? [] : [[name, value]],
   );
   return Object.fromEntries(own);
 }

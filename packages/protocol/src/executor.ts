@@ -1,16 +1,26 @@
-// The executor wire: frames over one Unix socket between a worker and the process inside its sandbox.
-// A frame is two uint32 (big-endian: length of head, length of body), a JSON head, and raw bytes.
-// The executor imports these types only; the worker checks every reply, because the agent shares the executor's machine.
+// The executor wire: frames over one Unix socket between a worker and the executor inside its sandbox.
+// A frame is two big-endian uint32 (length of the head, length of the body), a JSON head, and raw bytes.
+// The executor imports only types from here. The worker checks every reply, because the agent runs on the executor's machine.
 
 import { z } from 'zod';
 
 export const maxHeadBytes = 1 << 20;
 export const maxBodyBytes = 64 << 20;
 
-/** The first frame, sent by the executor when it is ready. */
+/** The first frame: the executor sends it when it is ready. */
 export const readyFrame = z.object({ event: z.literal('ready'), pid: z.int(), protocol: z.literal(1) });
 
-/** The request's body is the command. */
+/**
+ * `limits.json` in the folder that a worker shares with its executor: limits that the executor sets on every program it starts for the
+ * agent. An absent limit is enforced by a control group.
+ */
+export const programLimits = z.strictObject({
+  processes: z.int().min(1).optional(),
+  memory_mib: z.int().min(1).optional(),
+});
+export type ProgramLimits = z.infer<typeof programLimits>;
+
+/** The request body is the command. */
 export interface ShellRunParams {
   readonly timeout_ms: number;
   readonly cap_bytes: number;
@@ -18,15 +28,15 @@ export interface ShellRunParams {
 
 /**
  * How a command in the persistent shell ended:
- * - exited: it ended, and the shell lives on
- * - timeout: it was interrupted with Ctrl-C after its time, and the shell lives on
- * - shell-killed: it would not be interrupted, so the shell and all it started were killed; a new shell is there
- * - shell-exited: it ended the shell itself (exit, exec, set -e, kill $$); a new shell is there
- * - cancelled: the caller cancelled it; it was stopped as a timeout is
+ * - exited: the command ended, and the shell is still running
+ * - timeout: the command ran out of time and was interrupted with Ctrl-C or killed; the shell is still running
+ * - shell-killed: the command could not be stopped, so the shell and all its processes were killed; a new shell was started
+ * - shell-exited: the command ended the shell itself (exit, exec, set -e, kill $$); a new shell was started
+ * - cancelled: the caller cancelled the command; it was stopped as after a timeout
  */
 export const shellEnds = ['exited', 'timeout', 'shell-killed', 'shell-exited', 'cancelled'] as const;
 
-/** The body is the output as UTF-8 text, without ANSI codes, with its middle cut out where it passed the cap. */
+/** The body is the output as UTF-8 text without ANSI codes. Output over the cap loses its middle. */
 export const shellRunReply = z.object({
   end: z.enum(shellEnds),
   exit_code: z.int().nullable(),
@@ -37,31 +47,32 @@ export const shellRunReply = z.object({
 });
 export type ShellRunReply = z.infer<typeof shellRunReply>;
 
-/** The request's body is the code of one cell. */
+/** The request body is the code of one cell. */
 export interface PythonRunParams {
   readonly timeout_ms: number;
   readonly cap_bytes: number;
-  /** Whether to begin with a new Python process; what the old one held is gone. */
+  /** Starts a new Python process first; the variables of the old one are lost. */
   readonly restart: boolean;
 }
 
 /**
  * How a cell in the persistent Python process ended:
- * - ok, error: it ran to its end, or raised; the output holds the traceback
- * - timeout: it was interrupted after its time, or killed where that did not help
+ * - ok: the cell ran to its end
+ * - error: the cell raised; the output holds the traceback
+ * - timeout: the cell ran out of time and was interrupted, or killed if the interrupt did not stop it
  * - host-died: the process ended during the cell (exit, a crash, a kill)
  * - missing: there is no Python with IPython here; the output says what is missing
- * - cancelled: the caller cancelled it; it was stopped as a timeout is
+ * - cancelled: the caller cancelled the cell; it was stopped as after a timeout
  */
 export const pythonEnds = ['ok', 'error', 'timeout', 'host-died', 'missing', 'cancelled'] as const;
 
 export const maxPythonImages = 16;
 export const maxPythonImageBytes = 4 << 20;
 
-/** The body is the output as text, as of a shell command, then the images one after the other. */
+/** The body is the output as text, in the same form as a shell command's, followed by the images one after the other. */
 export const pythonRunReply = z.object({
   end: z.enum(pythonEnds),
-  /** Whether the process ended, and with it all that the cells had made. */
+  /** Whether the process ended, and with it every variable. */
   state_lost: z.boolean(),
   text_bytes: z.int().min(0),
   total_bytes: z.int().min(0),
@@ -71,7 +82,7 @@ export const pythonRunReply = z.object({
 });
 export type PythonRunReply = z.infer<typeof pythonRunReply>;
 
-/** A one-off program outside the shell, in a process group of its own. The request's body is its standard input. */
+/** A one-off program outside the shell, in its own process group. The request body is its standard input. */
 export interface ExecParams {
   readonly argv: readonly string[];
   readonly cwd?: string;
@@ -80,7 +91,7 @@ export interface ExecParams {
   readonly cap_bytes: number;
 }
 
-/** The body is stdout, then stderr, raw bytes; each is cut at its end where it passed the cap. */
+/** The body is stdout followed by stderr, as raw bytes. Each is cut off at the cap. */
 export const execReply = z.object({
   exit_code: z.int().nullable(),
   signal: z.string().nullable(),
@@ -97,14 +108,14 @@ export interface FileReadParams {
 }
 export const fileReadReply = z.object({ size: z.int().min(0) });
 
-/** The request's body is the content. Folders above it are made. */
+/** The request body is the content. Missing parent folders are created. */
 export interface FileWriteParams {
   readonly path: string;
   readonly mode: number;
 }
 export const fileWriteReply = z.object({});
 
-/** A cancel has no reply of its own: the call that it stops replies. */
+/** A cancel has no reply: the call that it stops replies. */
 export type ExecutorCall =
   | { readonly id: number; readonly method: 'shell.run'; readonly params: ShellRunParams }
   | { readonly id: number; readonly method: 'python.run'; readonly params: PythonRunParams }
@@ -113,9 +124,12 @@ export type ExecutorCall =
   | { readonly id: number; readonly method: 'file.write'; readonly params: FileWriteParams }
   | { readonly id: number; readonly method: 'cancel'; readonly params: { readonly call: number } };
 
-/** `error.kind` is what the worker decides by; the message is for people. */
+export const executorErrorKinds = ['not-found', 'too-large', 'bad-call', 'failed', 'limit'] as const;
+export type ExecutorErrorKind = (typeof executorErrorKinds)[number];
+
+/** The worker acts on `error.kind`; the message is for people. */
 export const replyFrame = z.object({
   id: z.int(),
   result: z.unknown().optional(),
-  error: z.object({ kind: z.enum(['not-found', 'too-large', 'bad-call', 'failed', 'limit']), message: z.string() }).optional(),
+  error: z.object({ kind: z.enum(executorErrorKinds), message: z.string() }).optional(),
 });

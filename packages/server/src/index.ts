@@ -32,6 +32,7 @@ export { LayerCache, type LayerCacheOptions, type LayerLease, type LayerPlan } f
 export { holdLayers } from './sandbox/layers/layer-holding.ts';
 export { type CgroupBase, controllers, findCgroups } from './sandbox/limits/cgroups.ts';
 export { openLimiter } from './sandbox/limits/limits.ts';
+export { measureSocketPath } from './sandbox/run-folder/run-folder.ts';
 export type {
   ExecOptions,
   ExecResult,

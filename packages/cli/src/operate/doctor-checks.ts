@@ -6,7 +6,15 @@ import { access, readFile, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { availableParallelism, freemem, totalmem } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { type CgroupBase, controllers, findCgroups, networkFileSystemOf, probeApptainer, probeBubblewrap } from '@millrace/server';
+import {
+  type CgroupBase,
+  controllers,
+  findCgroups,
+  measureSocketPath,
+  networkFileSystemOf,
+  probeApptainer,
+  probeBubblewrap,
+} from '@millrace/server';
 import { toBytes, toCount } from '../terminal/text.ts';
 
 export interface Check {
@@ -105,16 +113,12 @@ async function checkDisk(data: string): Promise<Check> {
   };
 }
 
-const longestSocketPath = 107;
-/** What a sandbox adds to the run folder for the path of its socket. */
-const socketTail = '/sb-4194304-zzzzzzz-01234567/link/socket';
-
 export async function checkRunFolder(run: string): Promise<Check> {
   const name = 'run folder';
   const path = resolve(run);
-  const length = Buffer.byteLength(path) + socketTail.length;
-  if (length > longestSocketPath) {
-    const seen = `${path} is too long: a socket in it would have ${length} bytes of ${longestSocketPath}`;
+  const { bytes, maxBytes } = measureSocketPath(path);
+  if (bytes > maxBytes) {
+    const seen = `${path} is too long: a socket in it would have ${bytes} bytes of ${maxBytes}`;
     return { name, level: 'fail', seen, remedy: 'set `run` to a shorter path, such as /tmp/millrace' };
   }
   const folder = await nearestFolder(path);

@@ -1,12 +1,17 @@
-// The end of a command, in band: an escape sequence with a fresh nonce, which bash prints after the command's output.
-// It is found wherever the chunks are cut, and nothing that is not it is held back once it cannot be it.
+// The end marker of a command: an escape sequence with a fresh nonce that follows the command's output in the same stream. The scan
+// finds it wherever chunks are cut, and passes on every byte as soon as it cannot be part of the marker.
 
-/** What bash runs to say that a command has ended, with its exit code. Written with \e, so that a terminal that echoes it does not send it. */
+/** Unique, not secret: a program that forges a marker deceives only its own agent. */
+export function makeNonce(): string {
+  return Math.random().toString(36).slice(2, 14).padEnd(12, '0');
+}
+
+/** The command that makes bash print the marker with the last exit code. It spells \e, so a terminal that echoes it does not print a marker. */
 export function renderEndCommand(nonce: string): string {
   return `{ builtin printf '\\e]8517;${nonce};%s\\a' "$?"; } >/dev/tty 2>/dev/null`;
 }
 
-/** A terminal left with echo on shows the typed lines; no program's own output looks like them. */
+/** The lines that we type, as a terminal with echo on prints them. No program's own output looks like this. */
 export const typedEcho =
   / (?:\. \S+ <\/dev\/null >\/dev\/tty 2>&1; )?\{ builtin printf '\\e\]8517;[a-z0-9]{12};%s\\a' "\$\?"; \} >\/dev\/tty 2>\/dev\/null\n/g;
 
@@ -31,14 +36,14 @@ export function openMarkerScan(nonce: string): (chunk: Buffer) => MarkerScan {
       const exitCode = Number(bytes.toString('latin1', at + prefix.length, stop));
       return { output: bytes.subarray(0, at), end: { exitCode, rest: bytes.subarray(stop + 1) } };
     }
-    const from = at >= 0 && bytes.length - at <= prefix.length + longestCode ? at : openPrefix(bytes, prefix);
+    const from = at >= 0 && bytes.length - at <= prefix.length + longestCode ? at : findOpenPrefix(bytes, prefix);
     held = bytes.subarray(from);
     return { output: bytes.subarray(0, from) };
   };
 }
 
-/** Where the beginning of the prefix stands at the very end of the bytes; their length where it does not. */
-function openPrefix(bytes: Buffer, prefix: Buffer): number {
+/** The index at which the bytes end with a beginning of the prefix, or their length if they do not. */
+function findOpenPrefix(bytes: Buffer, prefix: Buffer): number {
   const at = bytes.lastIndexOf(escapeByte);
   const tail = bytes.length - at;
   if (at < 0 || tail >= prefix.length) return bytes.length;

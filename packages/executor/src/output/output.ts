@@ -1,16 +1,16 @@
-// The output cap: keeps the head and the tail of a stream of any length in constant memory, and counts what fell out between.
+// The output cap: keeps the head and the tail of a stream of any length in constant memory, and counts the bytes in between.
 
 export interface KeptOutput {
   readonly head: Buffer;
   readonly tail: Buffer;
   readonly totalBytes: number;
-  /** What is missing between head and tail. */
+  /** Bytes missing between head and tail. */
   readonly cutBytes: number;
 }
 
 export interface OutputCap {
   push(chunk: Buffer): void;
-  /** Never cuts inside a UTF-8 character: the pieces of one at the cut count as missing. */
+  /** Never cuts inside a UTF-8 character: the bytes of a partial character count as missing. */
   end(): KeptOutput;
 }
 

@@ -1,12 +1,12 @@
 // Terminal output as text: what a person would read on the screen afterwards, line by line.
-// Colours and other escape sequences go, carriage returns, backspaces and line erasure are carried out within their line,
-// and of the control characters only newline and tab remain. Movement between lines is ignored.
+// Escape sequences are removed. Carriage returns, backspaces and line erasure are applied within their line. Of the control characters,
+// only newline and tab remain. Cursor movement between lines is ignored.
 
 import type { KeptOutput } from './output.ts';
 
-/** Invalid UTF-8 becomes U+FFFD. The result never holds more than three bytes for each byte kept, beside the note. */
+/** Invalid UTF-8 becomes U+FFFD. Without the note about the cut, the result has at most three bytes for each byte kept. */
 export function renderOutput(kept: KeptOutput): string {
-  // Without a cut, head and tail are one stream, and a character may lie across them.
+  // Without a cut, head and tail are one stream, and a character may span both.
   if (kept.cutBytes === 0) return renderTerminal(Buffer.concat([kept.head, kept.tail]).toString('utf8'));
   const head = renderTerminal(kept.head.toString('utf8'));
   const tail = renderTerminal(kept.tail.toString('utf8'));
@@ -16,14 +16,14 @@ export function renderOutput(kept: KeptOutput): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this file is about
 const special = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/;
 
-// A sequence that never ends (binary output) loses its introducer only, not all that follows.
+// Of a sequence that never ends (binary output), only the introducer is removed.
 const escapes =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: as above
   /\x1b\[([0-?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)|\x1b[ -/]+[0-~]|\x1b[\]PX^_[]|\x1b[0-~]?/g;
 
 export function renderTerminal(text: string): string {
   if (!special.test(text)) return text;
-  // Only line erasure survives the removal of escape sequences, as one control character for each of its three kinds.
+  // Line erasure is the only sequence kept: each of its three kinds becomes one control character.
   const plain = text
     .replace(stops, '')
     .replace(escapes, (_all, params: string | undefined, final: string | undefined) =>

@@ -1,11 +1,12 @@
-// One-off programs: a process group of its own, standard input given, output capped. The answer comes when the program exits,
-// also when a process it left behind still holds its pipes.
+// One-off programs: each runs in its own process group, with the given standard input and capped output. The reply is sent when the
+// program exits, even if a background process still holds its pipes.
 
 import type { ChildProcess } from 'node:child_process';
-import type { ExecParams, ExecReply } from '@millrace/protocol';
+import type { ExecParams, ExecReply, ProgramLimits } from '@millrace/protocol';
 import { CallError } from '../wire/call-error.ts';
-import { isUsedUp, offerToKernel, type ProgramLimits, renderLaunch, withoutTerminals } from './launch.ts';
+import { isUsedUp, preferAsOomVictim, renderLaunch, withoutTerminals } from './launch.ts';
 import { sendSignal } from './processes.ts';
+import { startTimer } from './timer.ts';
 
 export interface ExecRun {
   readonly reply: ExecReply;
@@ -19,32 +20,28 @@ export interface ExecContext {
   readonly signal: AbortSignal;
 }
 
-/** How long to read on after the exit where something else holds the pipes. */
+/** How long to keep reading after the exit while another process holds the pipes. */
 const drainMs = 100;
-const longestTimerMs = 2 ** 31 - 1;
 
 export async function runProgram(params: ExecParams, input: Buffer, context: ExecContext): Promise<ExecRun> {
   const [file = '', ...args] = renderLaunch(params.argv, context.limits);
   const env = { ...context.env, ...params.env };
-  const { spawn } = await import('node:child_process'); // the executor is ready milliseconds sooner without it
+  const { spawn } = await import('node:child_process'); // loaded late: it would delay the start by milliseconds
   const options = { cwd: params.cwd ?? context.home, env, detached: true };
   const child = withoutTerminals(['pipe', 'pipe', 'pipe'], (stdio) => spawn(file, args, { ...options, stdio }));
   const exit = waitForExit(child);
-  if (!child.stdin || !child.stdout || !child.stderr) throw await exit.catch((error) => error); // without open files there are no pipes either
-  if (child.pid !== undefined) offerToKernel(child.pid);
+  if (!child.stdin || !child.stdout || !child.stderr) throw await exit.catch((error) => error); // no pipes: out of file descriptors
+  if (child.pid !== undefined) preferAsOomVictim(child.pid);
   const stdout = keepHead(child.stdout, params.cap_bytes);
   const stderr = keepHead(child.stderr, params.cap_bytes);
   child.stdin.on('error', () => {}); // a program need not read its input
   child.stdin.end(input);
   let timedOut = false;
   const kill = () => child.pid !== undefined && sendSignal(-child.pid, 'SIGKILL');
-  const timer = setTimeout(
-    () => {
-      timedOut = true;
-      kill();
-    },
-    Math.min(params.timeout_ms, longestTimerMs),
-  );
+  const timer = startTimer(params.timeout_ms, () => {
+    timedOut = true;
+    kill();
+  });
   context.signal.addEventListener('abort', kill, { once: true });
   if (context.signal.aborted) kill();
   const { exitCode, signal, problem } = await exit.finally(() => {
@@ -62,7 +59,7 @@ interface Exit {
   readonly problem?: string;
 }
 
-/** A program that cannot be started answers as in a shell: 127 when it is not there, 126 otherwise, and why on standard error. */
+/** A program that cannot be started ends as in a shell: with 127 if it is not found, otherwise 126, and the reason on standard error. */
 function waitForExit(child: ChildProcess): Promise<Exit> {
   return new Promise((resolve, reject) => {
     child.once('error', (error: NodeJS.ErrnoException) => {
@@ -82,7 +79,7 @@ function waitForExit(child: ChildProcess): Promise<Exit> {
   });
 }
 
-/** Reads all of it, so that the program never blocks, and keeps the beginning. */
+/** Keeps the beginning, and reads the rest so that the program never blocks. */
 function keepHead(stream: NodeJS.ReadableStream, capBytes: number): () => { bytes: Buffer; cut: number } {
   const chunks: Buffer[] = [];
   let kept = 0;

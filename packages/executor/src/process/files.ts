@@ -1,23 +1,23 @@
-// Files in and out of the sandbox. Only regular files are read, never more of one than was asked for, and a pipe cannot block it.
+// Reading and writing files of the sandbox. Only regular files are read, up to the given size. A named pipe cannot block a call.
 
 import { constants } from 'node:fs';
 import { chmod, mkdir, open, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { FileReadParams, FileWriteParams } from '@millrace/protocol';
-import { CallError } from '../wire/call-error.ts';
+import { CallError, messageOf } from '../wire/call-error.ts';
 import { isUsedUp } from './launch.ts';
 
-/** Whatever cannot be read is not found, and the message says why. */
+/** Throws `not-found` for anything that cannot be read; the message says why. */
 export async function readSandboxFile(params: FileReadParams, home: string): Promise<Buffer> {
   const path = resolve(home, params.path);
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error) => {
-    throw new CallError(isUsedUp(error) ? 'limit' : 'not-found', message(error));
+    throw new CallError(isUsedUp(error) ? 'limit' : 'not-found', messageOf(error));
   });
   const stat = await file.stat();
   if (!stat.isFile()) throw new CallError('not-found', `${path} is not a regular file`);
   const tooLarge = (bytes: number) => new CallError('too-large', `${path} has ${bytes} bytes, more than ${params.max_bytes}`);
   if (stat.size > params.max_bytes) throw tooLarge(stat.size);
-  // One byte more than it may have: the file may be growing, or of a kind that states no size, as in /proc.
+  // Reads one byte more than allowed: the file may be growing, or report no size, as in /proc.
   const chunks: Buffer[] = [];
   let total = 0;
   for await (const chunk of file.createReadStream({ end: params.max_bytes, autoClose: false })) {
@@ -36,10 +36,6 @@ export async function writeSandboxFile(params: FileWriteParams, content: Buffer,
     await writeFile(path, content, { flag: O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK });
     await chmod(path, params.mode);
   } catch (error) {
-    throw new CallError(isUsedUp(error) ? 'limit' : 'failed', message(error));
+    throw new CallError(isUsedUp(error) ? 'limit' : 'failed', messageOf(error));
   }
-}
-
-function message(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

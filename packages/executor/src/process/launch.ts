@@ -1,19 +1,14 @@
-// How the agent's programs are started: within the limits that no control group keeps, and as the first to go when the sandbox's
-// memory is used up, so that the executor is not.
+// How the agent's programs are started: under the limits that no control group enforces, and as the kernel's first choice when the
+// sandbox runs out of memory, so that the executor survives.
 
 import { closeSync, openSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import type { ProgramLimits } from '@millrace/protocol';
 
-/** As the worker says in limits.json; what is absent is kept by control groups. */
-export interface ProgramLimits {
-  readonly processes?: number;
-  readonly memoryMiB?: number;
-}
-
-/** The command as it is, or through a bash that limits itself and then becomes it. */
-export function renderLaunch(command: readonly string[], { processes, memoryMiB }: ProgramLimits): string[] {
+/** The command itself, or a bash that sets its own limits and then becomes the command. */
+export function renderLaunch(command: readonly string[], { processes, memory_mib }: ProgramLimits): string[] {
   const limits = [
     ...(processes === undefined ? [] : [`ulimit -u ${processes}`]),
-    ...(memoryMiB === undefined ? [] : [`ulimit -v ${memoryMiB * 1024}`]),
+    ...(memory_mib === undefined ? [] : [`ulimit -v ${memory_mib * 1024}`]),
   ];
   return limits.length === 0 ? [...command] : ['/bin/bash', '-c', `${limits.join('; ')}; exec "$@"`, 'bash', ...command];
 }
@@ -21,8 +16,8 @@ export function renderLaunch(command: readonly string[], { processes, memoryMiB 
 type Stdio = 'ignore' | 'pipe' | number;
 
 /**
- * Starts a program with these files and no other. The terminals that the executor holds are not closed by themselves in what it
- * starts, so /dev/null is put in their places: whoever had one could write into the shell of its sandbox, and read what it says.
+ * Starts a program that inherits these files and no others. The executor's terminals have no close-on-exec flag, so /dev/null takes
+ * their place: a program that inherited one could type into the shell of its sandbox and read its output.
  */
 export function withoutTerminals<T>(stdio: readonly Stdio[], start: (stdio: Stdio[]) => T): T {
   const terminals = readdirSync('/proc/self/fd').map(Number).filter(isTerminal);
@@ -39,25 +34,25 @@ function isTerminal(fd: number): boolean {
   try {
     return readlinkSync(`/proc/self/fd/${fd}`).endsWith('/ptmx');
   } catch {
-    return false; // the one that the folder was read with
+    return false; // the descriptor that the folder was read with, already closed
   }
 }
 
-/** Its children inherit it. The executor's own score is lower, and was set before it started. */
-export function offerToKernel(pid: number): void {
+/** Its children inherit the score. The executor's own score is lower; the worker set it before the start. */
+export function preferAsOomVictim(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, '1000');
-  } catch {} // ended already, or a program that may not be read: then it is no worse than the executor
+  } catch {} // already ended, or an unreadable program: it keeps the executor's score
 }
 
-/** The sandbox has no process, open file, memory or disk left to give. */
+/** Whether the sandbox has run out of processes, open files, memory or disk. */
 export function isUsedUp(error: unknown): boolean {
   return /^(EAGAIN|EMFILE|ENFILE|ENOMEM|ENOSPC|EDQUOT)$/.test(String((error as NodeJS.ErrnoException).code));
 }
 
-/** All but this one, in one go: nothing can fork away from it. */
+/** Kills every process but this one in one call, so that none can escape by forking. */
 export function killEverything(): void {
   try {
     process.kill(-1, 'SIGKILL');
-  } catch {} // there was nothing else
+  } catch {} // there was no other process
 }

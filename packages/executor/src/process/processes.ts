@@ -1,4 +1,4 @@
-// Processes as /proc shows them. A zombie counts as gone: it runs nothing, it only waits for its parent.
+// Processes as /proc shows them. A zombie counts as gone: it runs nothing and only waits for its parent.
 
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -8,7 +8,7 @@ export interface ProcessStat {
   readonly session: number;
   /** The process group in the foreground of its terminal. */
   readonly foreground: number;
-  /** In clock ticks since the machine's boot: with the pid, it names a process for ever. */
+  /** In clock ticks since boot. Together with the pid it identifies a process, even after the pid is reused. */
   readonly startTicks: number;
 }
 
@@ -19,7 +19,7 @@ export function readProcess(pid: number): ProcessStat | undefined {
   } catch {
     return undefined; // gone
   }
-  // The second field is the program's name in parentheses, and the name may hold spaces and parentheses itself.
+  // The second field is the program's name in parentheses. The name itself may contain spaces and parentheses.
   const [state, _parent, group, session, _terminal, foreground, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ');
   if (state === 'Z' || state === 'X') return undefined;
   return { pid, group: Number(group), session: Number(session), foreground: Number(foreground), startTicks: Number(rest[13]) };
@@ -31,7 +31,7 @@ export function listProcesses(): ProcessStat[] {
     .flatMap((name) => readProcess(Number(name)) ?? []);
 }
 
-/** A pid below zero names a process group. */
+/** A negative pid names a process group. */
 export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);

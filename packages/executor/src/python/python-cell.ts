@@ -1,4 +1,4 @@
-// One running cell: over when both its output has ended and its reply is there, or when its process has ended.
+// One running cell. It is over when its output has ended and its reply has arrived, or when its process has ended.
 
 import type { PythonRunReply } from '@millrace/protocol';
 import { openMarkerScan } from '../output/end-marker.ts';
@@ -8,9 +8,9 @@ export type CellEnd =
   | { readonly alive: true; readonly failed: boolean; readonly images: PythonRunReply['images']; readonly data: Buffer }
   | { readonly alive: false; readonly exitCode: number };
 
-export interface Cell {
+export interface PythonCell {
   takeOutput(chunk: Buffer): void;
-  /** The first says that the cell has begun, the second is its reply. Throws for what the host cannot have sent. */
+  /** The first frame says that the cell has begun; the second is its reply. Throws for a frame that no host sends. */
   takeFrame(frame: Frame): void;
   interrupt(): void;
   end(end: CellEnd): void;
@@ -18,13 +18,13 @@ export interface Cell {
 
 export interface CellParts {
   readonly onOutput: (chunk: Buffer) => void;
-  /** Gets what comes after the end of the cell's output. */
+  /** Receives output that arrives after the end of the cell. */
   readonly onLate: (chunk: Buffer) => void;
   readonly onEnd: (end: CellEnd) => void;
   readonly interrupt: () => void;
 }
 
-export function openCell(nonce: string, { onOutput, onLate, onEnd, interrupt }: CellParts): Cell {
+export function openCell(nonce: string, { onOutput, onLate, onEnd, interrupt }: CellParts): PythonCell {
   const scan = openMarkerScan(nonce);
   let hasBegun = false;
   let wantsInterrupt = false;
@@ -52,7 +52,7 @@ export function openCell(nonce: string, { onOutput, onLate, onEnd, interrupt }: 
       settle();
     },
     interrupt() {
-      // Before the cell has begun it would be lost: it waits.
+      // A signal sent before the cell has begun would be lost, so it waits.
       if (hasBegun) interrupt();
       else wantsInterrupt = true;
     },
@@ -60,9 +60,9 @@ export function openCell(nonce: string, { onOutput, onLate, onEnd, interrupt }: 
   };
 }
 
-/** What the worker takes at most; the host keeps to it, and a cell that writes into its host's pipe may not. */
-const maxImages = 16;
-const maxImageBytes = 4 << 20;
+/** `maxPythonImages` and `maxPythonImageBytes` of the protocol. The host respects them; a cell that writes into its host's pipe may not. */
+export const maxImages = 16;
+export const maxImageBytes = 4 << 20;
 
 function parseReply({ head, body }: Frame): { images: PythonRunReply['images']; data: Buffer } {
   const { images } = head as { images: PythonRunReply['images'] };
@@ -70,6 +70,6 @@ function parseReply({ head, body }: Frame): { images: PythonRunReply['images']; 
     ({ mime, bytes }) => typeof mime === 'string' && Number.isInteger(bytes) && bytes >= 0 && bytes <= maxImageBytes,
   );
   const total = images.reduce((sum, { bytes }) => sum + bytes, 0);
-  if (!fits || images.length > maxImages || total !== body.length) throw new Error('not the reply of a host');
+  if (!fits || images.length > maxImages || total !== body.length) throw new Error('no host sends this reply');
   return { images: images.map(({ mime, bytes }) => ({ mime: mime.slice(0, 100), bytes })), data: body };
 }

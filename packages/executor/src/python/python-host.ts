@@ -1,21 +1,23 @@
-// A Python process that runs IPython cells, and its warm parent that has IPython imported and forks such processes one at a time.
-// A host has pipes of its own, opened through its parent's /proc entry, so nothing that an earlier host left half-written is in them.
+// Python hosts, the processes that run IPython cells, and their parent, which has IPython imported and forks one host at a time.
+// Each host has its own pipes, opened through its parent's /proc entry, so they never contain half-written data of an earlier host.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants, openSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
-import { offerToKernel, type ProgramLimits, renderLaunch, withoutTerminals } from '../process/launch.ts';
+import type { ProgramLimits } from '@millrace/protocol';
+import { makeNonce } from '../output/end-marker.ts';
+import { preferAsOomVictim, renderLaunch, withoutTerminals } from '../process/launch.ts';
 import { sendSignal } from '../process/processes.ts';
 import { killSession } from '../shell/stop.ts';
 import { encodeFrame, openFrameReader } from '../wire/frames.ts';
-import { type Cell, type CellEnd, openCell } from './python-cell.ts';
+import { type CellEnd, openCell, type PythonCell } from './python-cell.ts';
 
-export interface PythonOptions {
+export interface PythonSessionOptions {
   readonly limits: ProgramLimits;
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
-  /** The program that the parent runs. */
+  /** The Python file that the parent runs. */
   readonly script: string;
 }
 
@@ -24,40 +26,40 @@ export interface PythonHost {
   hasEnded(): boolean;
   run(code: Buffer, onOutput: (chunk: Buffer) => void): Promise<CellEnd>;
   interrupt(): void;
-  /** With everything in its session. */
+  /** Kills the host and every process in its session. */
   kill(): void;
 }
 
 export interface PythonParent {
   hasEnded(): boolean;
-  /** Only when the host before it has ended. `onLate` gets what arrives while no cell runs. Throws `PythonMissing`. */
+  /** Call it only after the previous host has ended. `onLate` receives output that arrives while no cell runs. Throws `PythonMissing`. */
   openHost(onLate: (chunk: Buffer) => void): Promise<PythonHost>;
 }
 
-/** There is no Python with IPython; the message is for the model. */
+/** There is no Python with IPython. The message is shown to the model. */
 export class PythonMissing extends Error {}
 
-/** How long a killed host may take to be told of: its parent may have been stopped. */
+/** How long the parent has to report that a killed host has ended; the parent itself may be stopped. */
 const killMs = 1000;
-/** How long to read on after the end of a host where something else holds its pipes. */
+/** How long to keep reading after the end of a host while another process holds its pipes. */
 const drainMs = 100;
 const startMs = 60_000;
 const replyLimits = { headBytes: 1 << 16, bodyBytes: 64 << 20 };
 const remedy = 'An image gets it with `pip install ipython`, a Debian one also with `apt-get install ipython3`.';
 
-interface Message {
+interface ParentMessage {
   readonly event: 'ready' | 'host' | 'exit' | 'missing' | 'end';
   readonly [field: string]: unknown;
 }
 
-export function openPythonParent({ home, env, limits, script }: PythonOptions): PythonParent {
+export function openPythonParent({ home, env, limits, script }: PythonSessionOptions): PythonParent {
   const [file = '', ...args] = renderLaunch(['python3', script], limits);
   const options = { cwd: home, env: { ...env } };
   const child = withoutTerminals(['ignore', 'ignore', 'pipe', 'pipe'], (stdio) => spawn(file, args, { ...options, stdio }));
-  if (child.pid !== undefined) offerToKernel(child.pid);
+  if (child.pid !== undefined) preferAsOomVictim(child.pid);
   const next = openMessages(child);
   const control = child.stdio[3] as Socket;
-  control.on('error', () => {}); // its end is told by the process's
+  control.on('error', () => {}); // the end of the process is its own event
   let ended = false;
   child.once('exit', () => {
     ended = true;
@@ -66,7 +68,7 @@ export function openPythonParent({ home, env, limits, script }: PythonOptions): 
     ended = true;
   });
 
-  async function expect(event: Message['event']): Promise<Message> {
+  async function expect(event: ParentMessage['event']): Promise<ParentMessage> {
     const message = await next();
     if (message.event === event) return message;
     if (message.event === 'missing') throw new PythonMissing(`${message.message}. ${remedy}`);
@@ -81,7 +83,7 @@ export function openPythonParent({ home, env, limits, script }: PythonOptions): 
         const pipes = openPipes(child.pid ?? 0, ready);
         control.write('go\n');
         const { pid } = await expect('host').catch((error) => {
-          closePipes(pipes); // at which a host that was forked nevertheless ends
+          closePipes(pipes); // ends a host that was forked all the same
           throw error;
         });
         return openHost(Number(pid), pipes, { onLate, exit: next(), killParent: () => child.kill('SIGKILL') });
@@ -92,13 +94,13 @@ export function openPythonParent({ home, env, limits, script }: PythonOptions): 
   };
 }
 
-/** The parent's messages in their order; after its end, for ever `end`. */
-function openMessages(child: ChildProcess): () => Promise<Message> {
-  const queue: Message[] = [];
-  const waiting: ((message: Message) => void)[] = [];
-  let last: Message | undefined;
-  let said = '';
-  const give = (message: Message) => {
+/** Returns the parent's messages in order, and after its end always `end`. */
+function openMessages(child: ChildProcess): () => Promise<ParentMessage> {
+  const queue: ParentMessage[] = [];
+  const waiting: ((message: ParentMessage) => void)[] = [];
+  let last: ParentMessage | undefined;
+  let stderr = '';
+  const give = (message: ParentMessage) => {
     const waiter = waiting.shift();
     if (waiter) waiter(message);
     else queue.push(message);
@@ -108,12 +110,12 @@ function openMessages(child: ChildProcess): () => Promise<Message> {
     for (const waiter of waiting.splice(0)) waiter(last);
   };
   child.stderr?.on('data', (chunk: Buffer) => {
-    said = `${said}${chunk.toString('utf8')}`.slice(-2000);
+    stderr = `${stderr}${chunk.toString('utf8')}`.slice(-2000);
   });
   child.once('error', (error) => finish(`there is no python3 in the PATH of this machine (${error.message})`));
-  child.once('close', () => finish(said.trim() || 'it ended at once'));
+  child.once('close', () => finish(stderr.trim() || 'it ended at once'));
   const control = child.stdio[3];
-  if (control) createInterface({ input: control as Socket }).on('line', (line) => give(JSON.parse(line) as Message));
+  if (control) createInterface({ input: control as Socket }).on('line', (line) => give(JSON.parse(line) as ParentMessage));
   return () => {
     const message = queue.shift() ?? last;
     return message ? Promise.resolve(message) : new Promise((resolve) => waiting.push(resolve));
@@ -126,12 +128,12 @@ interface Pipes {
   readonly output: Socket;
 }
 
-function openPipes(parent: number, ready: Message): Pipes {
+function openPipes(parent: number, ready: ParentMessage): Pipes {
   const open = (descriptor: unknown, flags: number) => {
     const fd = openSync(`/proc/${parent}/fd/${Number(descriptor)}`, flags | constants.O_NONBLOCK);
     const writable = flags === constants.O_WRONLY;
     const socket = new Socket({ fd, readable: !writable, writable });
-    return socket.on('error', () => {}); // a host that ends is told by its parent
+    return socket.on('error', () => {}); // the parent reports the end of the host
   };
   return {
     requests: open(ready.requests, constants.O_WRONLY),
@@ -144,32 +146,32 @@ function closePipes({ requests, replies, output }: Pipes): void {
   for (const pipe of [requests, replies, output]) pipe.destroy();
 }
 
-interface Life {
+interface HostContext {
   readonly onLate: (chunk: Buffer) => void;
-  /** What the parent says when the host has ended, or when it has ended itself. */
-  readonly exit: Promise<Message>;
+  /** The parent's report that the host has ended, or the parent's own end. */
+  readonly exit: Promise<ParentMessage>;
   readonly killParent: () => void;
 }
 
-function openHost(pid: number, pipes: Pipes, life: Life): PythonHost {
+function openHost(pid: number, pipes: Pipes, context: HostContext): PythonHost {
   const { requests, replies, output } = pipes;
-  let running: Cell | undefined;
+  let running: PythonCell | undefined;
   let last: CellEnd | undefined;
 
   output.on('data', (chunk: Buffer) => {
     if (running) running.takeOutput(chunk);
-    else life.onLate(chunk);
+    else context.onLate(chunk);
   });
   const readFrames = openFrameReader(replyLimits);
   replies.on('data', (chunk: Buffer) => {
     try {
       for (const frame of readFrames(chunk)) running?.takeFrame(frame);
     } catch {
-      killSession(pid); // the cell wrote into its host's pipe
+      killSession(pid); // the cell has written into its host's pipe
     }
   });
-  const ended = life.exit.then(async (message) => {
-    killSession(pid); // also where the parent died and the host lives on
+  const ended = context.exit.then(async (message) => {
+    killSession(pid); // the parent may have died before the host
     await drain(output);
     closePipes(pipes);
     last = { alive: false, exitCode: Number(message.code ?? 137) };
@@ -181,18 +183,18 @@ function openHost(pid: number, pipes: Pipes, life: Life): PythonHost {
     run: (code, onOutput) =>
       new Promise((resolve) => {
         if (last) return resolve(last);
-        const nonce = Math.random().toString(36).slice(2, 14).padEnd(12, '0');
+        const nonce = makeNonce();
         const onEnd = (end: CellEnd) => {
           running = undefined;
           resolve(end);
         };
-        running = openCell(nonce, { onOutput, onLate: life.onLate, onEnd, interrupt: () => sendSignal(pid, 'SIGINT') });
+        running = openCell(nonce, { onOutput, onLate: context.onLate, onEnd, interrupt: () => sendSignal(pid, 'SIGINT') });
         requests.write(encodeFrame({ nonce }, code));
       }),
     interrupt: () => running?.interrupt(),
     kill() {
       killSession(pid);
-      const timer = setTimeout(life.killParent, killMs);
+      const timer = setTimeout(context.killParent, killMs);
       ended.finally(() => clearTimeout(timer));
     },
   };

@@ -1,12 +1,12 @@
-// The persistent Python session: one cell at a time, variables kept from cell to cell. It starts with its first cell; whatever a
-// cell does to its process, the next cell finds a working one, and what was lost is said.
+// The persistent Python session: runs one cell at a time and keeps variables from cell to cell. It starts with the first cell. No
+// matter what a cell does to its process, the next cell has a working one, and the output says when variables were lost.
 
 import type { PythonRunReply } from '@millrace/protocol';
 import { type KeptOutput, openOutputCap } from '../output/output.ts';
 import { renderOutput } from '../output/render.ts';
 import { openStopper, type Stopper } from '../shell/stop.ts';
 import type { CellEnd } from './python-cell.ts';
-import { openPythonParent, type PythonHost, PythonMissing, type PythonOptions, type PythonParent } from './python-host.ts';
+import { openPythonParent, type PythonHost, PythonMissing, type PythonParent, type PythonSessionOptions } from './python-host.ts';
 
 export interface CellOptions {
   readonly timeoutMs: number;
@@ -21,26 +21,26 @@ export interface PythonRun {
   readonly body: Buffer;
 }
 
-/** How long an interrupted cell has to end by itself, and a killed one to be gone. */
+/** How long an interrupted cell has to end, and then a killed one. */
 const graceMs = 1000;
-/** How much of what is written between two cells is kept for the second. */
+/** How much output between two cells is kept for the second one. */
 const lateCap = 8192;
 
 export class PythonSession {
-  readonly #options: PythonOptions;
+  readonly #options: PythonSessionOptions;
   #parent: PythonParent | undefined;
   #host: PythonHost | undefined;
   #turn: Promise<unknown> = Promise.resolve();
   #late: Buffer = Buffer.alloc(0);
 
-  constructor(options: PythonOptions) {
+  constructor(options: PythonSessionOptions) {
     this.#options = options;
   }
 
-  /** Calls made while a cell runs wait for it; their time begins when Python is ready for them. */
+  /** A call made while a cell runs waits for it. Its timeout starts when Python is ready for it. */
   run(code: Buffer, options: CellOptions): Promise<PythonRun> {
     const run = this.#turn.then(() => this.#run(code, options));
-    this.#turn = run.catch(() => {}); // the caller of that run hears of it
+    this.#turn = run.catch(() => {}); // reported to the caller of that run
     return run;
   }
 

@@ -1,20 +1,21 @@
-// One bash on a pseudo-terminal. Its own output goes nowhere, so a prompt or a notice never mixes with a command's; each command
-// gets the terminal as output and nothing as input, and its end is a marker in the same stream.
+// One bash on a pseudo-terminal. Bash's own output goes to /dev/null, so prompts and notices never mix with a command's output. Each
+// command writes to the terminal and reads an empty standard input. A marker in the same stream is its end.
 
 import { chmodSync, closeSync, constants, openSync, readdirSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { openMarkerScan, renderEndCommand } from '../output/end-marker.ts';
-import { offerToKernel, type ProgramLimits, renderLaunch } from '../process/launch.ts';
+import type { ProgramLimits } from '@millrace/protocol';
+import { makeNonce, openMarkerScan, renderEndCommand } from '../output/end-marker.ts';
+import { preferAsOomVictim, renderLaunch } from '../process/launch.ts';
 
 export interface BashOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Where commands are put for bash to read; its folder belongs to the executor. */
+  /** The file from which bash reads commands; its folder belongs to the executor. */
   readonly commandFile: string;
   readonly limits: ProgramLimits;
 }
 
-/** `alive` is false when bash itself has ended. */
+/** `alive` is false if bash itself has ended. */
 export interface CommandEnd {
   readonly alive: boolean;
   readonly exitCode: number;
@@ -24,29 +25,29 @@ export interface Bash {
   readonly pid: number;
   hasEnded(): boolean;
   run(command: Buffer, onOutput: (chunk: Buffer) => void): Promise<CommandEnd>;
-  /** Makes bash say the end again: an interrupt may have thrown away the line that would have said it. */
-  askAgain(): void;
-  /** Resolves when bash has read and done all that came before, signals too. */
+  /** Makes bash print the end marker again: an interrupt may have discarded the line that prints it. */
+  repeatMarker(): void;
+  /** Resolves when bash has processed all earlier input and signals. */
   settle(): Promise<CommandEnd>;
   cwd(): string | undefined;
 }
 
-interface Running {
+interface RunningCommand {
   readonly nonce: string;
   readonly scan: ReturnType<typeof openMarkerScan>;
   readonly onOutput: (chunk: Buffer) => void;
   readonly resolve: (end: CommandEnd) => void;
 }
 
-/** `onLate` gets what arrives while no command runs: the output of background processes. */
+/** `onLate` receives output that arrives while no command runs: it comes from background processes. */
 export async function openBash(options: BashOptions, onLate: (chunk: Buffer) => void): Promise<Bash> {
   const { cwd, env, commandFile } = options;
-  // Loaded late: the executor is ready without it, and the worker need not wait.
+  // Loaded late, so that the executor is ready sooner.
   const { spawn } = await import('@lydell/node-pty');
   const [file = '', ...args] = renderLaunch(['/bin/bash', '--norc', '--noprofile', '--noediting', '-i'], options.limits);
   const terminal = spawn(file, args, { name: 'dumb', cols: 200, rows: 50, cwd, env: { ...env }, encoding: null });
-  offerToKernel(terminal.pid);
-  let running: Running | undefined;
+  preferAsOomVictim(terminal.pid);
+  let running: RunningCommand | undefined;
   let last: CommandEnd | undefined;
 
   function finish(end: CommandEnd): void {
@@ -58,7 +59,7 @@ export async function openBash(options: BashOptions, onLate: (chunk: Buffer) => 
     finish(last);
   });
   terminal.onData((data) => {
-    const chunk = Buffer.from(data); // a Buffer already, since the encoding is null; the types say string
+    const chunk = Buffer.from(data); // the types say string, but without an encoding it is a Buffer
     if (!running) return onLate(chunk);
     const { output, end } = running.scan(chunk);
     if (output.length > 0) running.onOutput(output);
@@ -84,7 +85,7 @@ export async function openBash(options: BashOptions, onLate: (chunk: Buffer) => 
       writeCommand(commandFile, command);
       return type(` . ${commandFile} </dev/null >/dev/tty 2>&1`, onOutput);
     },
-    askAgain() {
+    repeatMarker() {
       if (running) terminal.write(` ${renderEndCommand(running.nonce)}\n`);
     },
     settle: () => type(' :', onLate),
@@ -94,12 +95,7 @@ export async function openBash(options: BashOptions, onLate: (chunk: Buffer) => 
 
 const prepare = ' stty -echo -onlcr; set +o history +H; PS1= PS2= PROMPT_COMMAND=; exec >/dev/null 2>&1';
 
-/** Unique, not secret: a program that forges an end deceives only its own agent. */
-function makeNonce(): string {
-  return Math.random().toString(36).slice(2, 14).padEnd(12, '0');
-}
-
-/** The agent may have put anything in the file's place: a folder, a link, a pipe that nobody reads; or filled its folder. */
+/** The agent may have replaced the file by a folder, a link or a pipe without a reader, or filled the folder. */
 function writeCommand(file: string, command: Buffer): void {
   try {
     writePlainFile(file, command);
@@ -125,6 +121,6 @@ function readCwd(pid: number): string | undefined {
     const path = readlinkSync(`/proc/${pid}/cwd`);
     return statSync(path).isDirectory() ? path : undefined;
   } catch {
-    return undefined; // bash has ended, or its directory is deleted
+    return undefined; // bash has ended, or its directory was deleted
   }
 }

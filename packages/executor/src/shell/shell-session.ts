@@ -1,17 +1,17 @@
-// The persistent shell: one command at a time, state kept from command to command. Whatever a command does to the shell, the
-// next command finds a working one, in the last working directory that still exists.
+// The persistent shell: runs one command at a time and keeps state from command to command. No matter what a command does to the
+// shell, the next command has a working one, in the last working directory that still exists.
 
 import { accessSync, constants } from 'node:fs';
-import type { ShellRunReply } from '@millrace/protocol';
+import type { ProgramLimits, ShellRunReply } from '@millrace/protocol';
 import { typedEcho } from '../output/end-marker.ts';
 import { type KeptOutput, openOutputCap } from '../output/output.ts';
 import { renderOutput } from '../output/render.ts';
-import { killEverything, type ProgramLimits } from '../process/launch.ts';
+import { killEverything } from '../process/launch.ts';
 import { CallError } from '../wire/call-error.ts';
 import { type Bash, type CommandEnd, openBash } from './bash.ts';
 import { openStopper, settleBash, stepsForBash } from './stop.ts';
 
-export interface ShellOptions {
+export interface ShellSessionOptions {
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
   readonly commandFile: string;
@@ -29,30 +29,30 @@ export interface ShellRun {
   readonly output: string;
 }
 
-/** How much of what background processes write between two commands is kept for the second. */
+/** How much output of background processes between two commands is kept for the second one. */
 const lateCap = 8192;
 
 export class ShellSession {
-  readonly #options: ShellOptions;
+  readonly #options: ShellSessionOptions;
   #bash: Promise<Bash | undefined>;
   #turn: Promise<unknown> = Promise.resolve();
   #cwd: string;
   #late: Buffer = Buffer.alloc(0);
 
-  constructor(options: ShellOptions) {
+  constructor(options: ShellSessionOptions) {
     this.#options = options;
     this.#cwd = options.home;
     this.#bash = this.#open();
   }
 
-  /** Calls made while a command runs wait for it; their time begins when they do. */
+  /** A call made while a command runs waits for it. Its timeout starts when its command starts. */
   run(command: Buffer, options: RunOptions): Promise<ShellRun> {
     const run = this.#turn.then(() => this.#run(command, options));
-    this.#turn = run.catch(() => {}); // the caller of that run hears of it
+    this.#turn = run.catch(() => {}); // reported to the caller of that run
     return run;
   }
 
-  /** Answers nothing where none could be opened: the next command tries again. */
+  /** Returns undefined if no shell could be started; the next command tries again. */
   async #open(): Promise<Bash | undefined> {
     const { env, home, commandFile, limits } = this.#options;
     const late = (chunk: Buffer) => {
@@ -71,12 +71,12 @@ export class ShellSession {
     return next;
   }
 
-  /** Whatever the agent has running has used up what a shell needs, and goes. */
+  /** The agent's processes have used up what a shell needs, so they are killed first. */
   async #openByForce(): Promise<Bash> {
     killEverything();
     this.#bash = this.#open();
     const bash = await this.#bash;
-    if (!bash) throw new CallError('limit', 'no shell can be started: the processes or the memory of this sandbox are used up');
+    if (!bash) throw new CallError('limit', 'no shell can be started: this sandbox has no processes or no memory left');
     return bash;
   }
 
@@ -102,7 +102,7 @@ function isUsable(directory: string): boolean {
     accessSync(directory, constants.X_OK);
     return true;
   } catch {
-    return false; // deleted or closed: the shell begins at home
+    return false; // deleted or not accessible: the shell starts in the home folder
   }
 }
 

@@ -1,17 +1,17 @@
-// Stopping a command or a cell whose time is over or that nobody wants, in steps that grow harder, each only if the one before it
-// brought no end within its grace. For a command: Ctrl-C, SIGKILL for what is in the foreground, SIGKILL for the shell's session.
+// Stops a command or a cell that ran out of time or was cancelled, in steps of growing force. Each step is taken only if the one before
+// did not end the command in time. For a command: Ctrl-C, SIGKILL to the foreground group, SIGKILL to the whole session.
 
 import { listProcesses, readProcess, sendSignal } from '../process/processes.ts';
+import { startTimer } from '../process/timer.ts';
 import type { Bash, CommandEnd } from './bash.ts';
 
 const graceMs = 400;
-/** A program that reads the terminal must be dead before anything is typed, or it may read that. */
+/** A program that reads the terminal must be dead before we type anything, or it reads what we type. */
 const dyingMs = 30;
-const longestTimerMs = 2 ** 31 - 1;
 const passes = 10;
 
 export interface Stopper {
-  /** Why the command is being stopped; absent while it is not. */
+  /** Why the command is being stopped; undefined if it is not. */
   reason(): 'timeout' | 'cancelled' | undefined;
   close(): void;
 }
@@ -21,18 +21,18 @@ export type StopStep = readonly [act: () => void, waitMs: number];
 export function stepsForBash(bash: Bash): StopStep[] {
   return [
     [() => interrupt(bash), dyingMs],
-    [() => bash.askAgain(), graceMs],
+    [() => bash.repeatMarker(), graceMs],
     [() => killForeground(bash), dyingMs],
-    [() => bash.askAgain(), graceMs],
+    [() => bash.repeatMarker(), graceMs],
     [() => killSession(bash.pid), graceMs],
   ];
 }
 
-/** For a shell whose last command was stopped: an interrupt that came too late for it may still throw away a line. */
+/** Used after a command was stopped: an interrupt that came too late for it may still discard the next line. */
 export async function settleBash(bash: Bash): Promise<CommandEnd> {
   const never = new AbortController().signal;
   const steps: StopStep[] = [
-    [() => bash.askAgain(), graceMs],
+    [() => bash.repeatMarker(), graceMs],
     [() => killSession(bash.pid), graceMs],
   ];
   const stopper = openStopper(steps, { timeoutMs: dyingMs, signal: never });
@@ -41,7 +41,7 @@ export async function settleBash(bash: Bash): Promise<CommandEnd> {
 
 export function openStopper(steps: StopStep[], options: { readonly timeoutMs: number; readonly signal: AbortSignal }): Stopper {
   let reason: 'timeout' | 'cancelled' | undefined;
-  let timer = setTimeout(() => stop('timeout'), Math.min(options.timeoutMs, longestTimerMs));
+  let timer = startTimer(options.timeoutMs, () => stop('timeout'));
 
   function stop(why: 'timeout' | 'cancelled'): void {
     if (reason) return;
@@ -65,19 +65,19 @@ export function openStopper(steps: StopStep[], options: { readonly timeoutMs: nu
   };
 }
 
-/** By signal, not by typing ^C: the command may have put the terminal into raw mode. */
+/** Sends a signal instead of typing ^C: the command may have put the terminal into raw mode. */
 function interrupt(bash: Bash): void {
   const stat = readProcess(bash.pid);
   if (stat) sendSignal(-stat.foreground, 'SIGINT');
 }
 
-/** The foreground group may be the shell's own (a command substitution): the shell is spared. */
+/** The foreground group may be the shell's own (a command substitution), so the shell itself is left alone. */
 function killForeground(bash: Bash): void {
   const foreground = readProcess(bash.pid)?.foreground;
   for (const { pid, group } of listProcesses()) if (group === foreground && pid !== bash.pid) sendSignal(pid, 'SIGKILL');
 }
 
-/** Again until none is left: a process may fork while the list is read. */
+/** Repeats until no process is left: a process may fork while the list is read. */
 export function killSession(leader: number): void {
   sendSignal(leader, 'SIGKILL');
   for (let pass = 0; pass < passes; pass += 1) {

@@ -1,12 +1,16 @@
-// A call that cannot be answered, with the kind that the worker decides by.
+// A call that failed, with the kind that the worker acts on.
 
-export type CallErrorKind = 'not-found' | 'too-large' | 'bad-call' | 'failed' | 'limit';
+import type { ExecutorErrorKind } from '@millrace/protocol';
 
 export class CallError extends Error {
-  readonly kind: CallErrorKind;
+  readonly kind: ExecutorErrorKind;
 
-  constructor(kind: CallErrorKind, message: string) {
+  constructor(kind: ExecutorErrorKind, message: string) {
     super(message);
     this.kind = kind;
   }
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,5 @@
-// The frame codec of the executor wire, used on both ends: two uint32 lengths, a JSON head, raw bytes.
-// A reader holds at most one frame, and refuses one that is larger than its limits before reading it.
+// The frame codec of the executor wire, used by both ends: two uint32 lengths, a JSON head, raw bytes. A reader buffers at most one frame,
+// and rejects a frame over its limits before reading it.
 
 export interface Frame {
   readonly head: unknown;
@@ -21,7 +21,7 @@ export function encodeFrame(head: unknown, body: Buffer = Buffer.alloc(0)): Buff
   return Buffer.concat([lengths, headBytes, body]);
 }
 
-/** Answers a function that takes chunks and gives back the frames they complete. It throws on an oversized frame or a head that is not JSON. */
+/** Returns a function that takes chunks and returns the frames that they complete. It throws on an oversized frame or a head that is not JSON. */
 export function openFrameReader(limits: FrameLimits): (chunk: Buffer) => Frame[] {
   let chunks: Buffer[] = [];
   let held = 0;
@@ -34,7 +34,7 @@ export function openFrameReader(limits: FrameLimits): (chunk: Buffer) => Frame[]
     const headLength = bytes.readUInt32BE(0);
     const bodyLength = bytes.readUInt32BE(4);
     if (headLength > limits.headBytes || bodyLength > limits.bodyBytes) {
-      throw new Error(`a frame of ${headLength} + ${bodyLength} bytes passes the limit of ${limits.headBytes} + ${limits.bodyBytes}`);
+      throw new Error(`a frame of ${headLength} + ${bodyLength} bytes exceeds the limit of ${limits.headBytes} + ${limits.bodyBytes}`);
     }
     wanted = lengthBytes + headLength + bodyLength;
     if (held < wanted) return undefined;

@@ -1,4 +1,4 @@
-// The end of a command is found wherever it lies in the stream.
+// The end marker of a command is found wherever it is in the stream.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -18,18 +18,18 @@ function scanAll(text: string, chunkBytes: number): { output: string; exitCode: 
   return { output, exitCode: undefined, rest: '' };
 }
 
-test('the marker is found however the stream is cut', () => {
+test('the marker is found wherever the stream is cut into chunks', () => {
   for (let chunkBytes = 1; chunkBytes < 60; chunkBytes += 1) {
     assert.deepEqual(scanAll(`out\x1b[0mput${marker}late`, chunkBytes), { output: 'out\x1b[0mput', exitCode: 130, rest: 'late' });
   }
 });
 
-test('a marker with another nonce is output', () => {
+test('a marker with another nonce is passed on as output', () => {
   const text = marker.replace('abc', 'xyz');
   assert.deepEqual(scanAll(text, 5), { output: text, exitCode: undefined, rest: '' });
 });
 
-test('a marker that never ends is output, not held for ever', () => {
+test('a marker that never ends is passed on as output, not held back forever', () => {
   const text = `${marker.slice(0, -1)}${'9'.repeat(100)}`;
   assert.ok(scanAll(text, 7).output.length > 80);
 });

@@ -1,8 +1,9 @@
-// When a cell is over, when it is interrupted, and which replies cannot be its host's.
+// When a cell is over, when it is interrupted, and which replies are rejected.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openCell } from '../../src/python/python-cell.ts';
+import { maxPythonImageBytes, maxPythonImages } from '@millrace/protocol';
+import { maxImageBytes, maxImages, openCell } from '../../src/python/python-cell.ts';
 
 const nothing = Buffer.alloc(0);
 const begun = { head: { begun: true }, body: nothing };
@@ -21,7 +22,7 @@ function open() {
   return { cell, seen };
 }
 
-test('a cell is over when its output and its reply are there, in either order', () => {
+test('a cell is over when both its output and its reply have arrived, in either order', () => {
   const [first, second] = [open(), open()];
   for (const { cell } of [first, second]) cell.takeFrame(begun);
   first.cell.takeOutput(Buffer.concat([Buffer.from('x'), marker, Buffer.from('y')]));
@@ -32,7 +33,7 @@ test('a cell is over when its output and its reply are there, in either order', 
   assert.deepEqual(second.seen, ['end true']);
 });
 
-test('an interrupt waits until its cell has begun, and comes once', () => {
+test('an interrupt waits until its cell has begun, and is sent once', () => {
   const { cell, seen } = open();
   cell.interrupt();
   assert.deepEqual(seen, []);
@@ -41,7 +42,7 @@ test('an interrupt waits until its cell has begun, and comes once', () => {
   assert.deepEqual(seen, ['interrupt']);
 });
 
-test('a reply that no host sends is refused', () => {
+test('a reply that no host sends is rejected', () => {
   const forged: unknown[] = [
     {},
     { images: [{ mime: 1, bytes: 0 }] },
@@ -63,4 +64,8 @@ test('a reply that no host sends is refused', () => {
   cell.takeFrame(begun);
   const bytes = (4 << 20) + 1;
   assert.throws(() => cell.takeFrame({ head: { images: [{ mime: 'image/png', bytes }] }, body: Buffer.alloc(bytes) }));
+});
+
+test('the executor and the worker agree on the limits of images', () => {
+  assert.deepEqual([maxImages, maxImageBytes], [maxPythonImages, maxPythonImageBytes]);
 });

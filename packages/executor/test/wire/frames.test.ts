@@ -1,4 +1,4 @@
-// The frame codec under cut, joined and hostile bytes.
+// The frame codec with cut, joined and hostile bytes.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -6,7 +6,7 @@ import { encodeFrame, openFrameReader } from '../../src/wire/frames.ts';
 
 const limits = { headBytes: 100, bodyBytes: 1000 };
 
-test('frames arrive whole, however they are cut or joined', () => {
+test('frames arrive whole wherever they are cut or joined', () => {
   const frames = [
     { head: { id: 1 }, body: Buffer.from('abc') },
     { head: 'é', body: Buffer.alloc(0) },
@@ -21,9 +21,9 @@ test('frames arrive whole, however they are cut or joined', () => {
   }
 });
 
-test('a frame that is too large is refused from its lengths alone', () => {
+test('a frame that is too large is rejected from its lengths alone', () => {
   const lengths = encodeFrame({}, Buffer.alloc(1001)).subarray(0, 8);
-  assert.throws(() => openFrameReader(limits)(lengths), /passes the limit/);
+  assert.throws(() => openFrameReader(limits)(lengths), /exceeds the limit/);
 });
 
 test('a head that is not JSON throws', () => {

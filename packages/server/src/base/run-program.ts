@@ -1,4 +1,4 @@
-// Runs a program to its end, in a session of its own: a Ctrl-C in the terminal of this process does not reach it, and a cancelled
+// Runs a program to its end, in its own session: a Ctrl-C in the terminal of this process does not reach it, and a cancelled
 // program is killed together with the programs that it started.
 
 import { spawn } from 'node:child_process';

@@ -1,59 +1,66 @@
-// What runs sandboxes, and what one gets when its task does not say: its limits and its network.
+// The sandbox configuration: the driver, and the limits and network of sandboxes whose task does not set them.
 
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 
 export const sandboxLimits = z.strictObject({
-  cpus: z.number().gt(0).default(2).describe('CPU time of one sandbox, in cores; kept where there are cgroups.'),
+  cpus: z.number().gt(0).default(2).describe('CPU time of one sandbox, in cores. Enforced where cgroups are available.'),
   memoryMiB: z
     .int()
     .min(384)
     .default(2048)
-    .describe('Memory of the processes of one sandbox and of what is in its /tmp; per process where there are no cgroups.'),
-  processes: z.int().min(32).default(1024).describe('Processes and threads of one sandbox at once.'),
+    .describe("Memory of all processes of one sandbox, including files in its /tmp. Without cgroups, each process's memory."),
+  processes: z.int().min(32).default(1024).describe('Maximum number of processes and threads in one sandbox.'),
   diskMiB: z
     .int()
     .min(1)
     .default(1024)
     .describe(
-      'What one sandbox may write: to /workspace, and with Apptainer to all of its image. In memory, beside `memoryMiB`; with Apptainer as root, on the disk of `run`.',
+      'Disk of one sandbox: /workspace and, with Apptainer, all changes to the image. Held in memory in addition to `memoryMiB`; with Apptainer as root, held on the disk of `run`.',
     ),
-  openFiles: z.int().min(64).default(4096).describe('Open files of one process.'),
-  wallSeconds: z.number().gt(0).default(86_400).describe('How long one sandbox lives at most, counted from when a rollout gets it.'),
+  openFiles: z.int().min(64).default(4096).describe('Maximum number of open files of one process.'),
+  wallSeconds: z.number().gt(0).default(86_400).describe('Maximum lifetime of one sandbox, counted from when a rollout receives it.'),
 });
 
-/** Every limit with its number. */
+/** Every limit with its value. */
 export type SandboxLimits = z.infer<typeof sandboxLimits>;
 
 export const sandboxConfig = z.strictObject({
   driver: z
     .enum(['bubblewrap', 'apptainer'])
     .default('bubblewrap')
-    .describe("What runs sandboxes: bubblewrap on the machine's own programs, or Apptainer on the image that a task names."),
-  image: z.string().min(1).optional().describe('The image of tasks that name none; for Apptainer. Without it they are refused.'),
+    .describe("What runs sandboxes: bubblewrap with the machine's own programs, or Apptainer with the image that a task names."),
+  image: z.string().min(1).optional().describe('Image for tasks that name none (Apptainer only). If unset, such tasks are refused.'),
   images: z
     .string()
     .min(1)
     .default(() => join(tmpdir(), `millrace-images-${userInfo().uid}`))
-    .describe('The folder of the image cache; on a disk of this machine.'),
-  imagesGib: z.number().gt(0).default(100).describe('The image cache is kept below this size; images in use stay in any case.'),
+    .describe('Folder of the image cache, on a local disk.'),
+  imagesGib: z.number().gt(0).default(100).describe('Maximum size of the image cache. Images in use are never removed.'),
   layersGib: z
     .number()
     .gt(0)
     .default(20)
-    .describe('What is prepared once for many sandboxes is kept below this size, in `run`; what sandboxes stand on stays in any case.'),
+    .describe('Maximum size of the layers in `run`, which hold prepared files that sandboxes share. Layers in use are never removed.'),
   limits: sandboxLimits.prefault({}),
-  network: z.enum(['none', 'host']).default('none').describe('What a task that does not say gets: no network, or the one of the machine.'),
+  network: z
+    .enum(['none', 'host'])
+    .default('none')
+    .describe("Network of tasks that do not choose one: no network, or the machine's network."),
   allowHostNetwork: z
     .boolean()
     .default(false)
-    .describe("Lets tasks have the machine's network, with all that listens on its loopback address."),
+    .describe("Allows tasks to use the machine's network, including everything that listens on its loopback address."),
   warm: z
     .strictObject({
-      sandboxes: z.int().min(0).default(2).describe('Sandboxes that each worker starts ahead, of those asked for lately; 0: none.'),
-      memoryMiB: z.int().min(0).default(256).describe('Memory for those of one worker, counted as 64 MiB each.'),
-      maxAgeSeconds: z.number().gt(0).max(86_400).default(300).describe('One that has waited so long is closed.'),
+      sandboxes: z
+        .int()
+        .min(0)
+        .default(2)
+        .describe('How many sandboxes each worker starts ahead, of the kinds requested recently. 0 disables this.'),
+      memoryMiB: z.int().min(0).default(256).describe("Memory for one worker's sandboxes that are started ahead, counted as 64 MiB each."),
+      maxAgeSeconds: z.number().gt(0).max(86_400).default(300).describe('How long such a sandbox may wait before it is closed.'),
     })
     .prefault({}),
 });

@@ -1,33 +1,35 @@
-// Where things are inside a sandbox, whichever driver made it, and how the executor is called there.
+// The layout of a sandbox, the same for every driver: where things are inside, and how the executor is called.
 
 export const home = '/workspace';
 
-/** Node under another name: an agent that kills its own node processes does not mean the executor. */
-export const program = '/opt/millrace/bin/executor';
-export const programFiles = '/opt/millrace/lib';
+/** Node under another name, so that an agent that kills its own node processes does not hit the executor. */
+export const executorProgram = '/opt/millrace/bin/executor';
+export const executorFiles = '/opt/millrace/lib';
 export const libraryFolder = '/opt/millrace/libraries';
+/** Shared with the worker: the socket, `env.json` and `limits.json`. Read-only inside. */
 export const linkFolder = '/run/millrace/link';
-export const ownFolder = '/run/millrace/own';
-/** Size of `ownFolder`: one command (64 MiB at most) and anything the agent puts there. */
-export const ownMiB = 80;
+/** Where the executor writes: the current command, and IPython's files. */
+export const executorFolder = '/run/millrace/own';
+/** Large enough for one command (at most 64 MiB) and some files that the agent puts there. */
+export const executorFolderMiB = 80;
 
 /**
- * The same when the executor's snapshot is made and when it is run. Not to give all of Node's tables new hashes takes 6 ms off its start;
- * whoever knows the hashes is inside, and could slow down nothing but its own executor.
+ * Must be the same when the executor's snapshot is made and when it is run. Not rehashing Node's tables makes the start 6 ms faster.
+ * The hashes are then known inside the sandbox, where they could be used only to slow down that sandbox's own executor.
  */
 export const snapshotFlags = ['--no-rehash-snapshot'];
 
-/** SIGUSR1 would open a debugger; and an executor compiles too little to be worth three threads for it. */
-const nodeFlags = ['--disable-sigusr1', '--v8-pool-size=0', ...snapshotFlags, '--snapshot-blob', `${programFiles}/snapshot`];
+/** SIGUSR1 would open a debugger. The executor compiles too little to need three compiler threads. */
+const nodeFlags = ['--disable-sigusr1', '--v8-pool-size=0', ...snapshotFlags, '--snapshot-blob', `${executorFiles}/snapshot`];
 
-export const executorArguments = [...nodeFlags, `${programFiles}/main.js`, linkFolder, ownFolder, home];
+export const executorArguments = [...nodeFlags, `${executorFiles}/main.js`, linkFolder, executorFolder, home];
 
-/** Beside the image's and the spec's own. Pagers would wait for a key that nobody presses. */
+/** Added to the variables of the image; those of the spec override them. A pager would wait for a key press that never comes. */
 export const baseEnv: Readonly<Record<string, string>> = { HOME: home, LANG: 'C.UTF-8', TERM: 'dumb', PAGER: 'cat', GIT_PAGER: 'cat' };
 
 export const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** The files of /etc that are the same in every sandbox. */
+/** The files of /etc that are the same in every bubblewrap sandbox. */
 export const etcContent: Readonly<Record<string, string>> = {
   passwd: `root:x:0:0:root:/root:/bin/sh\nagent:x:1000:1000:agent:${home}:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n`,
   group: 'root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n',

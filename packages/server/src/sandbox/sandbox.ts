@@ -1,37 +1,44 @@
-// The sandbox contract: an isolated machine with a persistent shell, opened for one rollout and gone with it.
-// bubblewrap and Apptainer implement it; one suite in testkit holds for both.
+// The sandbox contract: an isolated machine with a persistent shell, opened for one rollout and removed after it. bubblewrap and Apptainer
+// implement it, and one contract suite in testkit tests both.
 
 import type { PythonRunReply, SandboxId, ShellRunReply } from '@millrace/protocol';
 import type { SandboxLimits } from './config.ts';
 
 export interface SandboxSpec {
-  /** A SIF file, an unpacked directory, or what the image cache can make one of; its programs are there instead of the machine's. Needs Apptainer. */
+  /** A SIF file, an unpacked directory, or anything that the image cache can convert to one. Requires Apptainer. */
   readonly image?: string;
-  /** Variables for the shell and for every program, beside PATH, HOME, LANG, TERM and PAGER. */
+  /** Variables for the shell and every program, in addition to PATH, HOME, LANG, TERM and PAGER. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Those that are absent are the configuration's. */
+  /** Absent limits come from the configuration. */
   readonly limits?: Partial<SandboxLimits>;
-  /** `host` is refused where the configuration does not allow it. */
+  /** `host` is refused unless the configuration allows it. */
   readonly network?: 'none' | 'host';
-  /** The folder of a layer that `freeze` of the same driver has filled, from a spec that differs in nothing else; it must stay while the sandbox lives. */
+  /** The folder of a layer that `freeze` of the same driver filled from an otherwise equal spec. It must exist while the sandbox does. */
   readonly layer?: string;
 }
 
 export interface LayerRequest {
-  /** Filled with what the preparation changed; must be free, on a disk of this machine. */
+  /** Receives the files that the preparation changed. It must not exist yet, and must be on a local disk. */
   readonly folder: string;
   prepare(sandbox: Sandbox): Promise<void>;
+  readonly signal?: AbortSignal;
+}
+
+export interface ShellOptions {
+  readonly timeoutMs: number;
+  /** How many bytes of output to keep; 64 KiB by default. */
+  readonly capBytes?: number;
   readonly signal?: AbortSignal;
 }
 
 export interface ShellResult {
   readonly end: ShellRunReply['end'];
   readonly exitCode?: number;
-  /** Valid text: no ANSI codes, carriage returns resolved, the middle cut out where it passed the cap. */
+  /** Valid text without ANSI codes, with carriage returns applied. Output over the cap loses its middle. */
   readonly output: string;
   readonly totalBytes: number;
   readonly cutBytes: number;
-  /** The shell's working directory afterwards. */
+  /** The shell's working directory after the command. */
   readonly cwd?: string;
   readonly ms: number;
 }
@@ -43,26 +50,27 @@ export interface PythonImage {
 
 export interface PythonResult {
   readonly end: PythonRunReply['end'];
-  /** As of a shell command: what was printed, displayed and raised, in its order, with a note where an image stood. */
+  /** Everything printed, displayed and raised, in order and in the form of a shell command's output, with a note in place of each image. */
   readonly output: string;
   readonly images: readonly PythonImage[];
   readonly totalBytes: number;
   readonly cutBytes: number;
-  /** The process ended during the cell: the next cell begins without variables. */
+  /** The process ended during the cell: the next cell starts without variables. */
   readonly stateLost: boolean;
   readonly ms: number;
 }
 
 export interface PythonOptions {
   readonly timeoutMs: number;
+  /** How many bytes of output to keep; 64 KiB by default. */
   readonly capBytes?: number;
-  /** Begins with a new Python process. */
+  /** Starts a new Python process first. */
   readonly restart?: boolean;
   readonly signal?: AbortSignal;
 }
 
 export interface ExecResult {
-  /** Absent when a signal ended it. */
+  /** Absent if a signal ended the program. */
   readonly exitCode?: number;
   readonly signal?: string;
   readonly timedOut: boolean;
@@ -71,73 +79,75 @@ export interface ExecResult {
   readonly cutBytes: number;
 }
 
-/** There is no `user`: a sandbox without root has one user id, its own, and cannot become another. */
+/** There is no `user`: without root, a sandbox has exactly one user id. */
 export interface ExecOptions {
   readonly stdin?: Buffer | string;
+  /** The home folder by default. */
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
+  /** How many bytes of each output to keep; 64 KiB by default. */
   readonly capBytes?: number;
   readonly signal?: AbortSignal;
 }
 
 export interface TransferOptions {
-  /** Of the files together; 1 GiB by default. */
+  /** Limit for all files together; 1 GiB by default. */
   readonly maxBytes?: number;
+  /** Limit for files and folders in a download; 100,000 by default. */
   readonly maxEntries?: number;
-  /** For each step: packing, a piece, unpacking. */
+  /** Limit for each step (packing, one piece, unpacking); 120 s by default. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
 
 /**
- * Closing is idempotent, bounded in time, and leaves no process and no file behind. When the sandbox dies by itself, every
- * pending and later call throws `sandbox-died`, or `sandbox-limit` where its agent has used it up. A call whose signal aborts throws the signal's reason within a second.
+ * Closing is idempotent, bounded in time, and leaves no process and no file behind. If the sandbox dies on its own, every pending and
+ * later call throws `sandbox-died`, or `sandbox-limit` or `sandbox-killed` if the agent caused it. A call whose signal aborts throws the
+ * signal's reason within a second. Relative paths start at the home folder, /workspace.
  */
 export interface Sandbox extends AsyncDisposable {
   readonly id: SandboxId;
-  /** Aborted, with the RolloutError as its reason, when the sandbox has died without being closed. */
+  /** Aborts, with a RolloutError as its reason, when the sandbox dies without being closed. */
   readonly died: AbortSignal;
-  /** One command at a time in the persistent shell; state (cwd, variables, functions) stays from call to call. */
-  runShell(
-    command: string,
-    options: { readonly timeoutMs: number; readonly capBytes?: number; readonly signal?: AbortSignal },
-  ): Promise<ShellResult>;
-  /** One IPython cell at a time in the persistent Python process, which starts with the first; variables stay from call to call. */
+  /** Runs one command at a time in the persistent shell. Working directory, variables and functions stay from call to call. */
+  runShell(command: string, options: ShellOptions): Promise<ShellResult>;
+  /** Runs one IPython cell at a time in the persistent Python process, which starts with the first cell. Variables stay from call to call. */
   runPython(code: string, options: PythonOptions): Promise<PythonResult>;
-  /** A program of its own, outside the shell, with its own standard input. */
+  /** Runs a separate program outside the shell, with its own standard input. */
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult>;
   /** Throws `not-found` or `artifact-too-large`. */
   readFile(path: string, options: { readonly maxBytes: number; readonly signal?: AbortSignal }): Promise<Buffer>;
+  /** Creates missing parent folders. The mode is 0644 by default. Throws `sandbox-refused`, or `sandbox-limit` if the disk is full. */
   writeFile(path: string, content: Buffer | string, options?: { readonly mode?: number; readonly signal?: AbortSignal }): Promise<void>;
-  /** Copies a file or a folder of this machine to that path in the sandbox; into a folder that is there already, what it holds. */
+  /** Copies a file or a folder of this machine to a path in the sandbox. If both are folders, their contents are merged. */
   upload(hostPath: string, sandboxPath: string, options?: TransferOptions): Promise<void>;
   /**
-   * Copies a file or a folder out to a path that must be free. Links that leave the folder, pipes and devices are left out and
-   * named. Throws `not-found`, `artifact-too-large`, or `sandbox-refused` for an archive that no honest sandbox makes.
+   * Copies a file or a folder to a path on this machine that must not exist yet. Links that leave the folder, pipes and devices are left
+   * out and listed in `skipped`. Throws `conflict`, `not-found`, `artifact-too-large`, or `sandbox-refused` for a malformed archive.
    */
   download(sandboxPath: string, hostPath: string, options?: TransferOptions): Promise<{ readonly skipped: readonly string[] }>;
 }
 
 export interface OpenOptions {
   readonly signal?: AbortSignal;
-  /** For a sandbox that is started ahead: its wall time begins when this resolves. */
+  /** For a sandbox that is started ahead of use: its wall time starts when this resolves. */
   readonly handedOver?: Promise<void>;
 }
 
 export interface SandboxDriver {
   readonly name: string;
   /**
-   * Writes the sandbox down, starts it and waits until its executor is ready. Throws `sandbox-start-failed` with what was seen,
-   * and `sandbox-refused` when there is no such sandbox to be had.
+   * Records the sandbox on disk, starts it and waits until its executor is ready. Throws `sandbox-start-failed` with the error output,
+   * and `sandbox-refused` for a spec that this driver or configuration does not allow.
    */
   open(spec: SandboxSpec, options?: OpenOptions): Promise<Sandbox>;
   /**
-   * Opens a sandbox, prepares it, and keeps its files: /workspace, and with Apptainer all changes to the image; not /tmp, not
-   * /dev/shm, and no process. Sandboxes with that `layer` find them as they were left, and what each changes is its own. Absent
-   * where this machine cannot stack files. Throws what `prepare` throws; what is in the folder then is the caller's to remove.
+   * Opens a sandbox, prepares it, and keeps its files: /workspace and, with Apptainer, all changes to the image; not /tmp, not /dev/shm,
+   * and no processes. Sandboxes with that `layer` start with these files, and see only their own changes to them. Absent if this
+   * machine cannot mount overlays. Throws what `prepare` throws; the caller then removes the folder.
    */
   freeze?(spec: SandboxSpec, request: LayerRequest): Promise<void>;
-  /** Removes what dead owners on this machine have left: processes and folders. Answers how many sandboxes there were. */
+  /** Removes processes and folders of sandboxes whose owner on this machine is dead. Returns the number of sandboxes removed. */
   sweep(): Promise<number>;
 }

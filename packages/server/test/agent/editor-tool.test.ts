@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { makeEditorTool } from '../../src/agent/editor-tool.ts';
+import { silentLog } from '../../src/base/log.ts';
 import { openBubblewrapDriver } from '../../src/sandbox/bubblewrap/bubblewrap.ts';
 import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
@@ -19,7 +20,7 @@ describe('str_replace_editor', { skip: probe.ok ? false : probe.reason }, () => 
   let sandbox: Sandbox;
   before(async () => {
     runDir = await mkdtemp(join(tmpdir(), 'millrace-'));
-    sandbox = await (await openBubblewrapDriver({ runDir })).open({});
+    sandbox = await (await openBubblewrapDriver({ runDir, log: silentLog })).open({});
   });
   after(async () => {
     await sandbox[Symbol.asyncDispose]();

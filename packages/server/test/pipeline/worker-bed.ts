@@ -99,7 +99,7 @@ export class WorkerBed implements AsyncDisposable {
     if (!options.withoutBackend) await store.joinBackend(toRecord(backend.url));
     const tail = stack.use(new EventTail({ store, after: 0, clock: systemClock, log: silentLog }));
     const runDir = join(folder, 'run');
-    const real = await openBubblewrapDriver({ runDir });
+    const real = await openBubblewrapDriver({ runDir, log: silentLog });
     const driver = options.driver?.(real) ?? real;
     conversation ??= openConversation(qwen3Folder());
     const shared = {

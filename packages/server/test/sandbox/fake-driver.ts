@@ -1,23 +1,23 @@
-// A driver of sandboxes that do nothing but live, answer probes and end, each when a test says so.
+// A fake driver. Its sandboxes run nothing; tests control when they start, reply to probes and die.
 
 import { sandboxId } from '@millrace/protocol';
 import type { OpenOptions, Sandbox, SandboxDriver, SandboxSpec } from '@millrace/server';
 
-interface Opened {
+interface FakeSandbox {
   readonly sandbox: Sandbox;
   readonly spec: SandboxSpec;
   isHandedOver: boolean;
   isClosed: boolean;
   die(): void;
-  /** Probes are answered with an error. */
+  /** Makes probes fail. */
   refuse(): void;
-  /** Probes are not answered. */
+  /** Makes probes hang. */
   hang(): void;
 }
 
 export class FakeDriver {
-  readonly opened: Opened[] = [];
-  /** The images of all that were asked for, also of those that did not start. */
+  readonly opened: FakeSandbox[] = [];
+  /** The images of all sandboxes requested, including those that did not start. */
   readonly asked: (string | undefined)[] = [];
   failing = false;
   #gate: Promise<void> = Promise.resolve();
@@ -28,7 +28,7 @@ export class FakeDriver {
     sweep: async () => 0,
   };
 
-  /** No sandbox starts until it is released. */
+  /** No sandbox starts until the hold is released. */
   hold(): { release: () => void } {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#gate = promise;
@@ -61,13 +61,13 @@ export class FakeDriver {
   }
 }
 
-function makeOpened(spec: SandboxSpec, index: number): Opened {
+function makeOpened(spec: SandboxSpec, index: number): FakeSandbox {
   const died = new AbortController();
   let answer = async (_signal?: AbortSignal): Promise<Buffer> => Buffer.from('{}');
   const unused = async () => {
     throw new Error('not part of a fake');
   };
-  const opened: Opened = {
+  const opened: FakeSandbox = {
     spec,
     isHandedOver: false,
     isClosed: false,

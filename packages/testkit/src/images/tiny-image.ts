@@ -1,5 +1,5 @@
-// A tiny image for Apptainer, made of this machine's own programs: an unpacked directory with bash, what the sandbox suite calls, and
-// their libraries. It takes a third of a second and no network.
+// A small image for Apptainer from this machine's own programs: an unpacked directory with bash, the programs that the sandbox suite needs,
+// and their libraries. Building it takes a third of a second and no network.
 
 import { execFile } from 'node:child_process';
 import { copyFile, mkdir, symlink, writeFile } from 'node:fs/promises';
@@ -9,11 +9,11 @@ import { promisify } from 'node:util';
 const programs =
   'basename bash cat chmod chown chroot cp cut date dd df dirname du echo env false find grep head hostname id kill ln ls mkdir mkfifo mknod mktemp mount mv nohup nsenter prlimit ps pwd python3 readlink rm rmdir sed seq setsid sh sleep sort stat stty tail tar tee touch tr true truncate umount uname unshare wc';
 
-/** What is in Python's memory after these is all that the image has of its library. */
+/** Lists the modules that these imports load: only they are copied to the image. */
 const listPython =
   "import ctypes, os, resource, sys, time, traceback; print(*(getattr(m, '__file__', 0) or '' for m in sys.modules.values()), sep='\\n')";
 
-/** Everything in it belongs to whoever calls. */
+/** Every file belongs to the calling user. */
 export async function makeTinyImage(folder: string): Promise<void> {
   const run = promisify(execFile);
   const lines = async (file: string, args: string[]) => (await run(file, args)).stdout.split('\n').filter(Boolean);
@@ -39,7 +39,7 @@ export async function makeTinyImage(folder: string): Promise<void> {
   }
 }
 
-/** The tiny image with all of this machine's Python: its library, and the packages that Debian has installed, such as IPython and pip. */
+/** The small image with this machine's complete Python: the standard library, and packages from Debian such as IPython and pip. */
 export async function makePythonImage(folder: string): Promise<void> {
   await makeTinyImage(folder);
   const script = `set -e; cp -r /usr/lib/python3 /usr/lib/python3.* "$1/usr/lib/"

@@ -1,43 +1,43 @@
-// What an Apptainer sandbox can see, as arguments of `apptainer exec` (or `singularity exec`): the image under a writable layer on the
-// sandbox's own disk, nothing of the machine's users, no network, and the executor as process 1.
+// The arguments of `apptainer exec` (or `singularity exec`), which define everything that exists inside an Apptainer sandbox: the image
+// under a writable layer on the sandbox's own disk, none of the machine's users' files, no network, and the executor as process 1.
 
 import type { NodeLibraries } from '../launch/node-libraries.ts';
 import type { ProcCover } from '../launch/proc-covers.ts';
-import { executorArguments, home, libraryFolder, linkFolder, ownFolder, program, programFiles } from '../layout.ts';
+import { executorArguments, executorFiles, executorFolder, executorProgram, home, libraryFolder, linkFolder } from '../layout.ts';
 import type { Granted } from '../limits/limits.ts';
 
-/** What is the same for every sandbox of a driver. */
+/** The same for every sandbox of a driver. */
 export interface ApptainerHost {
   readonly nodePath: string;
   readonly executorFiles: string;
   readonly libraries: NodeLibraries;
-  /** None where the worker is not root: then the kernel refuses the agent, who is nobody to it. */
+  /** Empty if the worker is not root: then the kernel already denies the agent access. */
   readonly covers: readonly ProcCover[];
 }
 
-/** The beginning of every command line. */
+/** The first arguments of every command. */
 export const isolation = [
   ...['--silent', '--nocolor', 'exec'],
-  // Without its init, Apptainer makes the executor process 1, which cannot be killed from inside.
+  // Without Apptainer's init, the executor is process 1, which cannot be killed from inside.
   ...['--containall', '--cleanenv', '--no-home', '--no-privs', '--no-init'],
-  // The kernel's settings in /sys would be root's to change, and so would the machine's /etc/localtime.
+  // As root, the agent could change the kernel's settings in /sys and the machine's /etc/localtime.
   ...['--no-mount', 'sys,/etc/localtime', '--hostname', 'sandbox'],
 ];
 
 export const noNetwork = ['--net', '--network', 'none'];
 
-/** What a sandbox's folder has beside its disk, so that the executor has room when the disk is full. */
-export const beside = { own: 'own', shm: 'shm' } as const;
+/** In-memory folders next to the disk in a sandbox's folder, so that the executor has space when the disk is full. */
+export const tmpfsFolders = { own: 'own', shm: 'shm' } as const;
 
 export interface ApptainerChoice {
   /** A SIF file or an unpacked directory. */
   readonly image: string;
   readonly network: Granted['network'];
-  /** The folder of a layer, below what the sandbox writes and above the image. */
+  /** The folder of a layer, stacked between the image and the files that the sandbox writes. */
   readonly layer?: string;
-  /** The root is mounted below the folder already, with all that is to be in it. */
+  /** Whether the complete root is already mounted in the sandbox's folder. */
   readonly hasRoot: boolean;
-  /** False where this machine gives no mounts: then these folders are on its disk, and /dev/shm is Apptainer's. */
+  /** False if this process cannot mount: then these folders are on the machine's disk, and /dev/shm is Apptainer's own. */
   readonly hasDisk: boolean;
 }
 
@@ -45,12 +45,12 @@ export function renderApptainerArguments(host: ApptainerHost, folder: string, ch
   const { image, network, layer, hasRoot, hasDisk } = choice;
   const binds = [
     ...host.covers.map(({ from, path }) => `${from}:${path}:ro`),
-    `${host.nodePath}:${program}:ro`,
-    `${host.executorFiles}:${programFiles}:ro`,
+    `${host.nodePath}:${executorProgram}:ro`,
+    `${host.executorFiles}:${executorFiles}:ro`,
     `${host.libraries.folder}:${libraryFolder}:ro`,
     `${folder}/link:${linkFolder}:ro`,
-    `${folder}/${beside.own}:${ownFolder}`,
-    ...(hasDisk ? [`${folder}/${beside.shm}:/dev/shm`] : []),
+    `${folder}/${tmpfsFolders.own}:${executorFolder}`,
+    ...(hasDisk ? [`${folder}/${tmpfsFolders.shm}:/dev/shm`] : []),
     `${folder}/disk/home:${home}`,
   ];
   return [
@@ -59,8 +59,8 @@ export function renderApptainerArguments(host: ApptainerHost, folder: string, ch
     ...(hasRoot ? ['--writable'] : [...(layer === undefined ? [] : ['--overlay', `${layer}/root:ro`]), '--overlay', `${folder}/disk/root`]),
     ...['--workdir', `${folder}/disk/scratch`, '--pwd', home],
     ...binds.flatMap((bind) => ['--bind', bind]),
-    // An image's options for Node are not meant for the executor.
+    // Node options set by an image are not meant for the executor.
     ...['--env', 'NODE_OPTIONS=', hasRoot ? `${folder}/root` : image],
-    ...[`${libraryFolder}/${host.libraries.loader}`, '--library-path', libraryFolder, program, ...executorArguments],
+    ...[`${libraryFolder}/${host.libraries.loader}`, '--library-path', libraryFolder, executorProgram, ...executorArguments],
   ];
 }

@@ -1,12 +1,12 @@
-// Whether this user can really run Apptainer sandboxes on this machine: by starting one, from an image that borrows /usr. Where it
-// cannot, what Apptainer said and the line to try.
+// Checks whether this user can run Apptainer sandboxes on this machine, by starting a container from a minimal image with the machine's
+// /usr. If not, gives Apptainer's error and the command to try.
 
 import { mkdir, mkdtemp, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ProgramFailed, runProgram } from '../../base/run-program.ts';
 import { findApptainer } from '../images/apptainer-program.ts';
-import { removeTree } from '../run-folder/run-folder.ts';
+import { removeTree } from '../run-folder/remove-tree.ts';
 import { isolation, noNetwork } from './arguments.ts';
 
 export type ApptainerProbe =
@@ -18,9 +18,9 @@ const trialTimeoutMs = 20_000;
 export async function probeApptainer(path: string | undefined = findApptainer()): Promise<ApptainerProbe> {
   const remedy = 'sudo scripts/install-apptainer.sh, or https://apptainer.org/docs/admin/main/installation.html';
   if (path === undefined) return { ok: false, reason: 'neither apptainer nor singularity is in PATH', remedy };
-  const said = await runProgram([path, '--version'], { timeoutMs: trialTimeoutMs }).catch((error: Error) => error);
-  if (said instanceof Error) return { ok: false, reason: `${path} cannot be run: ${said.message}`, remedy };
-  const version = said.trim();
+  const reply = await runProgram([path, '--version'], { timeoutMs: trialTimeoutMs }).catch((error: Error) => error);
+  if (reply instanceof Error) return { ok: false, reason: `${path} cannot be run: ${reply.message}`, remedy };
+  const version = reply.trim();
   const folder = await mkdtemp(join(tmpdir(), 'probe-'));
   try {
     await makeTrialImage(join(folder, 'image'));
@@ -39,7 +39,7 @@ export async function probeApptainer(path: string | undefined = findApptainer())
     const seen = await runProgram(command, { timeoutMs: trialTimeoutMs }).catch((error: ProgramFailed) => error);
     if (!(seen instanceof Error)) return { ok: true, version, path };
     const reason = `${version} cannot start a container as this user: ${seen.stderr || seen.message}`;
-    return { ok: false, version, reason, remedy: 'apptainer exec DIRECTORY true, with any unpacked image, shows it again' };
+    return { ok: false, version, reason, remedy: 'reproduce it with: apptainer exec DIRECTORY true, for any unpacked image' };
   } finally {
     await removeTree(folder);
   }

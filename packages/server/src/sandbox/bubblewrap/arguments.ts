@@ -1,26 +1,26 @@
-// What a bubblewrap sandbox can see, as bwrap's arguments: the machine's programs read-only, nothing of its users, no network, and
-// three places of its own. What is not listed here does not exist inside.
+// The arguments of bwrap, which define everything that exists inside a bubblewrap sandbox: the machine's programs, read-only; none of its
+// users' files; no network; and the sandbox's own writable folders.
 
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import type { ProcCover } from '../launch/proc-covers.ts';
-import { executorArguments, home, linkFolder, ownFolder, ownMiB, program, programFiles } from '../layout.ts';
+import { executorArguments, executorFiles, executorFolder, executorFolderMiB, executorProgram, home, linkFolder } from '../layout.ts';
 import type { Granted } from '../limits/limits.ts';
 
-/** What is the same for every sandbox of a driver. */
-export interface SandboxHost {
-  /** Node, in a copy that can be run but not read: what the agent runs cannot trace the executor or look into it. */
+/** The same for every sandbox of a driver. */
+export interface BubblewrapHost {
+  /** A copy of Node that is executable but not readable, so that the agent's programs cannot trace or inspect the executor. */
   readonly nodePath: string;
-  /** The executor's files, and a folder with passwd, group and hosts. */
   readonly executorFiles: string;
+  /** A folder with passwd, group and hosts. */
   readonly etcFiles: string;
   /** Arguments for /usr and /etc, from `readHostArguments`. */
   readonly system: readonly string[];
   readonly covers: readonly ProcCover[];
 }
 
-/** `hasDisk`: what is to be /workspace is mounted below the folder already. */
+/** `hasDisk`: the disk with /workspace is already mounted in the folder. */
 export function renderArguments(
-  host: SandboxHost,
+  host: BubblewrapHost,
   folder: string,
   { limits, network, hasDisk }: Granted & { readonly hasDisk: boolean },
 ): string[] {
@@ -36,13 +36,13 @@ export function renderArguments(
     ...host.covers.flatMap(({ from, path }) => ['--ro-bind', from, path]),
     ...renderTmpfs('/dev/shm', tmpMiB),
     ...renderTmpfs('/tmp', tmpMiB),
-    ...renderTmpfs(ownFolder, ownMiB),
+    ...renderTmpfs(executorFolder, executorFolderMiB),
     ...(hasDisk ? ['--bind', `${folder}/disk/home`, home] : renderTmpfs(home, limits.diskMiB)),
-    ...['--ro-bind', host.nodePath, program, '--ro-bind', host.executorFiles, programFiles],
+    ...['--ro-bind', host.nodePath, executorProgram, '--ro-bind', host.executorFiles, executorFiles],
     ...['--ro-bind', `${folder}/link`, linkFolder],
-    // Last: what is mounted on them stays as it is.
+    // Last: mounts below these folders keep their own flags.
     ...['--remount-ro', '/dev', '--remount-ro', '/', '--chdir', home],
-    ...['--', program, ...executorArguments],
+    ...['--', executorProgram, ...executorArguments],
   ];
 }
 
@@ -50,7 +50,7 @@ function renderTmpfs(path: string, sizeMiB: number): string[] {
   return ['--perms', '0755', '--size', String(sizeMiB * 2 ** 20), '--tmpfs', path];
 }
 
-/** Of /etc, only what programs need to run: no accounts, no keys, no configuration that could hold a password. */
+/** The files of /etc that programs need to run: no accounts, no keys, no configuration that could contain a password. */
 const etcNames =
   /^(alternatives|ca-certificates|debian_version|fonts|java-.*|ld\.so\.(cache|conf|conf\.d)|localtime|magic|mime\.types|nsswitch\.conf|os-release|perl|protocols|python.*|services|terminfo|timezone)$/;
 

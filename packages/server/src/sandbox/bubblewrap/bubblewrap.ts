@@ -1,34 +1,34 @@
-// The bubblewrap driver: a sandbox from the machine's own programs, for tasks that need no image.
+// The bubblewrap driver: sandboxes with the machine's own programs, for tasks that need no image.
 
 import { join } from 'node:path';
-import { blame, RolloutError } from '@millrace/protocol';
-import { type Log, silentLog } from '../../base/log.ts';
+import { blame, definedOf, RolloutError } from '@millrace/protocol';
+import type { Log } from '../../base/log.ts';
 import { type SandboxConfig, sandboxConfig } from '../config.ts';
 import { writeExecutorFiles, writeHiddenProgram } from '../executor/executor-files.ts';
 import { openDeviceGuard } from '../launch/device-guard.ts';
 import { findDiskAccess, prepareDisk } from '../launch/disk.ts';
-import { openRunDir, openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
+import { openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
 import { readProcCovers } from '../launch/proc-covers.ts';
 import { freezeLayer, refuseLayer } from '../layers/layer.ts';
 import { baseEnv, defaultPath } from '../layout.ts';
 import { grant, openLimiter } from '../limits/limits.ts';
-import { sweepOrphans } from '../run-folder/run-folder.ts';
+import { openRunFolder, sweepRunFolder } from '../run-folder/run-folder.ts';
 import type { SandboxDriver, SandboxSpec } from '../sandbox.ts';
 import { readHostArguments, renderArguments } from './arguments.ts';
 
 export interface BubblewrapOptions {
-  /** On a disk of this machine, with a short path: sockets are in it. */
+  /** The run folder, on a local disk and with a short path: it contains sockets. */
   readonly runDir: string;
-  /** By default no network, and the limits that docs/configuration.md names. */
+  /** By default no network, and the default limits in docs/configuration.md. */
   readonly config?: SandboxConfig;
-  readonly log?: Log;
+  readonly log: Log;
   readonly bwrapPath?: string;
   readonly nodePath?: string;
 }
 
 export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<SandboxDriver> {
-  const { log = silentLog, bwrapPath = 'bwrap', config = sandboxConfig.parse({}) } = options;
-  const runDir = await openRunDir(options.runDir);
+  const { log, bwrapPath = 'bwrap', config = sandboxConfig.parse({}) } = options;
+  const runDir = await openRunFolder(options.runDir);
   const { nodePath: node = process.execPath } = options;
   const executorFiles = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir, node));
   const nodePath = await blame('sandbox-start-failed', () => writeHiddenProgram(node, runDir));
@@ -43,18 +43,18 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
     guardDevices: await openDeviceGuard(),
     isDiskInMemory: true,
     async prepare(spec, folder) {
-      // Without a layer, bwrap's own tmpfs does.
+      // Without a layer, bwrap's own tmpfs is enough.
       const disk = spec.layer !== undefined || spec.isToFreeze ? access : undefined;
       const bwrap = [bwrapPath, ...renderArguments(host, folder, { ...spec, hasDisk: disk !== undefined })];
-      const plan = { folder, diskMiB: spec.limits.diskMiB, ...(spec.layer === undefined ? {} : { layer: spec.layer }) };
+      const plan = definedOf({ folder, diskMiB: spec.limits.diskMiB, layer: spec.layer });
       const command = disk === undefined ? bwrap : await prepareDisk(disk, plan, bwrap);
-      return { holder: { command, tellsInside: true }, env: { PATH: defaultPath, ...baseEnv, ...spec.env } };
+      return { holder: { command, reportsPid: true }, env: { PATH: defaultPath, ...baseEnv, ...spec.env } };
     },
   };
   const toGranted = (spec: SandboxSpec) => {
     refuseLayer(spec, access);
     if (spec.image !== undefined) {
-      const message = `the task asks for the image ${spec.image}, and bubblewrap runs none: set sandbox.driver to apptainer`;
+      const message = `the task asks for the image ${spec.image}, and bubblewrap cannot run images: set sandbox.driver to apptainer`;
       throw new RolloutError('sandbox-refused', message);
     }
     return { ...spec, ...grant(spec, config) };
@@ -63,6 +63,6 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
     name: 'bubblewrap',
     open: async (spec, options = {}) => openSandbox(launcher, toGranted(spec), options),
     ...(access && { freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access, parts: ['home'] }) }),
-    sweep: () => sweepOrphans(runDir),
+    sweep: () => sweepRunFolder(runDir),
   };
 }

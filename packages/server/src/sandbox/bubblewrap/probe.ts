@@ -1,4 +1,4 @@
-// Whether this machine can run bubblewrap sandboxes; where it cannot, the reason and the one line that mends it.
+// Checks whether this machine can run bubblewrap sandboxes. If not, gives the reason and the command that fixes it.
 
 import { readFile } from 'node:fs/promises';
 import { type ProgramFailed, runProgram } from '../../base/run-program.ts';
@@ -7,11 +7,11 @@ export type BubblewrapProbe =
   | { readonly ok: true; readonly version: string }
   | { readonly ok: false; readonly reason: string; readonly remedy: string };
 
-/** Settings of the kernel that forbid user namespaces, each with the value that does. */
-const locks = [
-  { setting: 'kernel.unprivileged_userns_clone', forbids: '0', mend: '1' },
-  { setting: 'user.max_user_namespaces', forbids: '0', mend: '15000' },
-  { setting: 'kernel.apparmor_restrict_unprivileged_userns', forbids: '1', mend: '0' },
+/** Kernel settings that can forbid user namespaces, each with the value that does and the value that allows them. */
+const settings = [
+  { setting: 'kernel.unprivileged_userns_clone', forbids: '0', allows: '1' },
+  { setting: 'user.max_user_namespaces', forbids: '0', allows: '15000' },
+  { setting: 'kernel.apparmor_restrict_unprivileged_userns', forbids: '1', allows: '0' },
 ] as const;
 
 const trial = [
@@ -31,13 +31,13 @@ const trial = [
   'true',
 ];
 
-export interface ProbeOptions {
+export interface BubblewrapProbeOptions {
   readonly bwrapPath?: string;
-  /** Answers a kernel setting's value, or nothing where the kernel has no such setting. */
+  /** Returns the value of a kernel setting, or undefined if the kernel does not have it. */
   readonly readSetting?: (setting: string) => Promise<string | undefined>;
 }
 
-export async function probeBubblewrap(options: ProbeOptions = {}): Promise<BubblewrapProbe> {
+export async function probeBubblewrap(options: BubblewrapProbeOptions = {}): Promise<BubblewrapProbe> {
   const { bwrapPath = 'bwrap', readSetting = readKernelSetting } = options;
   const version = await runProgram([bwrapPath, '--version']).catch((error: Error) => error);
   if (version instanceof Error) {
@@ -45,12 +45,12 @@ export async function probeBubblewrap(options: ProbeOptions = {}): Promise<Bubbl
   }
   const attempt = await runProgram([bwrapPath, ...trial]).catch((error: ProgramFailed) => error);
   if (!(attempt instanceof Error)) return { ok: true, version: version.trim().replace(/^bubblewrap /, '') };
-  for (const { setting, forbids, mend } of locks) {
+  for (const { setting, forbids, allows } of settings) {
     if ((await readSetting(setting)) !== forbids) continue;
-    return { ok: false, reason: `${setting} is ${forbids}: user namespaces are forbidden`, remedy: `sudo sysctl -w ${setting}=${mend}` };
+    return { ok: false, reason: `${setting} is ${forbids}: user namespaces are forbidden`, remedy: `sudo sysctl -w ${setting}=${allows}` };
   }
   const seen = attempt.stderr || attempt.message;
-  return { ok: false, reason: `bubblewrap cannot make a sandbox: ${seen}`, remedy: `${bwrapPath} ${trial.join(' ')}` };
+  return { ok: false, reason: `bubblewrap cannot create a sandbox: ${seen}`, remedy: `${bwrapPath} ${trial.join(' ')}` };
 }
 
 async function readKernelSetting(setting: string): Promise<string | undefined> {

@@ -6,9 +6,9 @@ import { findParts, findPtyBinary } from '../../base/parts.ts';
 
 export interface ExecutorParts {
   readonly bundle: string;
-  /** Files that go next to the snapshot. */
+  /** Files that are placed next to the snapshot. */
   readonly files: readonly { readonly name: string; readonly text: string }[];
-  /** The path of the PTY library's binary, which goes there too. */
+  /** The path of the PTY library's binary, which is placed there too. */
   readonly binary: string;
 }
 

@@ -1,9 +1,9 @@
-// The worker's end of the executor wire. The agent shares the executor's machine, so nothing that comes over it is trusted: every
-// reply is checked and bounded, and the first thing out of order breaks the connection for good.
+// The worker's end of the executor wire. The agent runs on the executor's machine, so nothing that arrives is trusted: every reply is
+// checked and limited in size, and the first invalid one ends the connection for good.
 
 import type { Socket } from 'node:net';
 import { encodeFrame, type Frame, openFrameReader } from '@millrace/executor';
-import { type ExecutorCall, maxBodyBytes, maxHeadBytes, RolloutError, readyFrame, replyFrame } from '@millrace/protocol';
+import { type ExecutorCall, maxBodyBytes, maxHeadBytes, messageOf, RolloutError, readyFrame, replyFrame } from '@millrace/protocol';
 import type { z } from 'zod';
 import { systemClock } from '../../base/clock.ts';
 
@@ -13,7 +13,7 @@ export interface CallSpec<T> {
   readonly body?: Buffer;
   readonly reply: z.ZodType<T>;
   readonly maxBytes: number;
-  /** An executor that has not replied by then is broken. */
+  /** An executor that has not replied by then is considered broken. */
   readonly deadlineMs: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -23,7 +23,7 @@ export interface CallReply<T> {
   readonly body: Buffer;
 }
 
-interface Pending {
+interface PendingCall {
   readonly take: (frame: Frame) => void;
   readonly reject: (error: Error) => void;
 }
@@ -31,14 +31,14 @@ interface Pending {
 export class ExecutorClient {
   readonly #socket: Socket;
   readonly #onBroken: (why: string) => void;
-  readonly #pending = new Map<number, Pending>();
+  readonly #pending = new Map<number, PendingCall>();
   readonly #ready = Promise.withResolvers<void>();
   #nextId = 1;
   #isReady = false;
   #isBroken = false;
-  #over: RolloutError | undefined;
+  #closedBy: RolloutError | undefined;
 
-  /** `onBroken` is called at most once, with what was seen; its owner then calls `close` with the error to give to callers. */
+  /** `onBroken` is called at most once, with what went wrong. The owner then calls `close` with the error for the callers. */
   constructor(socket: Socket, onBroken: (why: string) => void) {
     this.#socket = socket;
     this.#onBroken = onBroken;
@@ -47,22 +47,22 @@ export class ExecutorClient {
       try {
         for (const frame of readFrames(chunk)) this.#take(frame);
       } catch (error) {
-        this.#break(`the executor sent nonsense: ${error instanceof Error ? error.message : error}`);
+        this.#break(`the executor sent an invalid frame: ${messageOf(error)}`);
       }
     });
     socket.on('error', () => {}); // 'close' follows
     socket.on('close', () => this.#break('the executor closed its connection'));
   }
 
-  /** Resolves with the executor's first frame; rejects when closed before. */
+  /** Resolves with the executor's first frame. Rejects if the client is closed before. */
   get ready(): Promise<void> {
     return this.#ready.promise;
   }
 
-  /** Throws the signal's reason as soon as it aborts; the executor is then stopping what it did. */
+  /** Throws the signal's reason as soon as it aborts; the executor then stops the call. */
   async call<T>(spec: CallSpec<T>): Promise<CallReply<T>> {
     spec.signal?.throwIfAborted();
-    if (this.#over) throw this.#over;
+    if (this.#closedBy) throw this.#closedBy;
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<CallReply<T>>();
     this.#pending.set(id, { reject, take: (frame) => resolve(this.#check(spec, frame)) });
@@ -83,10 +83,10 @@ export class ExecutorClient {
 
   /** Pending and later calls throw the error. */
   close(error: RolloutError): void {
-    if (this.#over) return;
-    this.#over = error;
+    if (this.#closedBy) return;
+    this.#closedBy = error;
     this.#socket.destroy();
-    this.#ready.promise.catch(() => {}); // whoever waits hears of it; nobody else need
+    this.#ready.promise.catch(() => {}); // handled by the code that waits for it, if any
     this.#ready.reject(error);
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();
@@ -112,7 +112,7 @@ export class ExecutorClient {
     this.#pending.delete(id);
   }
 
-  /** Throws a RolloutError for an error of the executor, and anything else for a reply that cannot be. */
+  /** Throws a RolloutError for an error that the executor reports, and any other error for an invalid reply. */
   #check<T>(spec: CallSpec<T>, frame: Frame): CallReply<T> {
     const { result, error } = replyFrame.parse(frame.head);
     if (error) throw new RolloutError(errorCodes[error.kind], `${spec.method}: ${error.message.slice(0, 1000)}`);
@@ -121,7 +121,7 @@ export class ExecutorClient {
   }
 
   #break(why: string): void {
-    if (this.#isBroken || this.#over) return;
+    if (this.#isBroken || this.#closedBy) return;
     this.#isBroken = true;
     this.#socket.destroy();
     this.#onBroken(why);

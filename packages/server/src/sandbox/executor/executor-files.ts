@@ -1,21 +1,22 @@
-// The executor as sandboxes mount it: a snapshot of Node with all of its modules loaded, its Python program, the binary of its PTY library,
-// and the few files of /etc that are made up.
+// The executor as sandboxes mount it: a Node snapshot with all of its modules loaded, its Python program, the binary of its PTY library,
+// and the files of /etc that are the same in every sandbox.
 
 import { constants } from 'node:fs';
 import { access, chmod, copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { runProgram } from '../../base/run-program.ts';
 import { etcContent, snapshotFlags } from '../layout.ts';
-import { isThere, makeOnce, markFile, nameContent } from '../run-folder/make-once.ts';
+import { exists, fingerprintFile, hashContent, makeOnce } from '../run-folder/make-once.ts';
 import { makeSandboxId } from '../run-folder/run-folder.ts';
 import { readExecutor } from './executor-bundle.ts';
 
 const snapshotTimeoutMs = 60_000;
 
-/** Answers the folder, in which `snapshot` is the executor, for this Node and its copies. */
+/** Returns the folder. Its `snapshot` is the executor, for this Node and copies of it. */
 export async function writeExecutorFiles(runDir: string, nodePath: string): Promise<string> {
   const { bundle, files, binary } = await readExecutor();
-  const content = [await markFile(nodePath), await markFile(binary), bundle, files, etcContent, writeSnapshot.toString(), snapshotFlags];
+  const prints = [await fingerprintFile(nodePath), await fingerprintFile(binary)];
+  const content = [...prints, bundle, files, etcContent, writeSnapshot.toString(), snapshotFlags];
   return makeOnce(runDir, { kind: 'executor', content }, async (scratch) => {
     await mkdir(join(scratch, 'etc'));
     for (const [name, text] of Object.entries(etcContent)) await writeFile(join(scratch, 'etc', name), text);
@@ -27,8 +28,8 @@ export async function writeExecutorFiles(runDir: string, nodePath: string): Prom
 }
 
 /**
- * Of Node when it has loaded the executor and not yet begun: to start from it takes 14 ms less. Without Node's own code cache, which is
- * larger than all the rest and takes longer to read than what is needed of it takes to compile.
+ * A snapshot of Node with the executor loaded but not started: starting from it takes 14 ms less. Node's code cache is left out. It is
+ * larger than everything else, and reading it takes longer than compiling the code that is needed.
  */
 async function writeSnapshot(folder: string, nodePath: string): Promise<void> {
   const config = join(folder, 'snapshot.json');
@@ -39,23 +40,23 @@ async function writeSnapshot(folder: string, nodePath: string): Promise<void> {
 }
 
 /**
- * A copy of a program that can be run and not read, in the run folder: the kernel lets nobody trace, or look into the memory and
- * the open files of, a process whose program they may not read. Sandboxes mount it read-only, so that it stays so.
+ * A copy of a program in the run folder that is executable but not readable: the kernel lets no process trace a process, or open its
+ * memory and files, if it may not read that process's program. Sandboxes mount the copy read-only, so they cannot change that.
  */
 export async function writeHiddenProgram(path: string, runDir: string): Promise<string> {
-  const copy = join(runDir, `program-${nameContent(await markFile(path))}`);
-  if (await isThere(copy)) return copy;
+  const copy = join(runDir, `program-${hashContent(await fingerprintFile(path))}`);
+  if (await exists(copy)) return copy;
   const scratch = join(runDir, makeSandboxId());
   await copyFile(path, scratch);
   await chmod(scratch, 0o111);
-  const runs = await access(scratch, constants.X_OK).then(
+  const isExecutable = await access(scratch, constants.X_OK).then(
     () => true,
     () => false,
   );
-  if (!runs) {
+  if (!isExecutable) {
     await rm(scratch);
-    return path; // the run folder's disk runs no programs: then the executor is only as safe as process 1 is
+    return path; // the run folder's disk is mounted noexec: then only being process 1 protects the executor
   }
-  await rename(scratch, copy); // whoever comes second replaces it by its like
+  await rename(scratch, copy); // a second worker replaces it with an equal file
   return copy;
 }

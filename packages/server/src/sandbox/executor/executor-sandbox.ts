@@ -1,7 +1,8 @@
-// A sandbox as seen through its executor: the contract's calls as calls on the wire. How the sandbox is started and ended is the
-// driver's; this part is the same for all of them.
+// The sandbox contract on top of the executor wire: each method becomes a call to the executor. It is the same for every driver; drivers
+// only start and end sandboxes.
 
 import {
+  definedOf,
   execReply,
   fileReadReply,
   fileWriteReply,
@@ -13,7 +14,7 @@ import {
   type SandboxId,
   shellRunReply,
 } from '@millrace/protocol';
-import type { ExecOptions, ExecResult, PythonOptions, PythonResult, Sandbox, ShellResult } from '../sandbox.ts';
+import type { ExecOptions, ExecResult, PythonOptions, PythonResult, Sandbox, ShellOptions, ShellResult } from '../sandbox.ts';
 import type { ExecutorClient } from './executor-client.ts';
 import { download, upload } from './transfer.ts';
 
@@ -25,13 +26,13 @@ export interface ExecutorSandboxParts {
 }
 
 const defaultCapBytes = 64 * 1024;
-/** Rendered text has at most three bytes for each byte of output, and a note. */
+/** Rendered text has at most three bytes for each byte of output, plus a note. */
 const textBytesPerByte = 3;
 const noteBytes = 256;
-/** How much later than a command's own time its reply may come: stopping a command takes up to a second. */
+/** How long after a command's timeout its reply may arrive: stopping a command takes up to a second. */
 const marginMs = 15_000;
 const fileDeadlineMs = 60_000;
-/** The first cell waits for Python to start, which has a minute. */
+/** The first cell waits for Python to start, which may take up to a minute. */
 const pythonStartMs = 60_000;
 
 export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
@@ -44,7 +45,7 @@ export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
     died,
     runShell(command, options) {
       const run = shellTurn.then(() => runShell(client, command, options));
-      shellTurn = run.catch(() => {}); // the caller of that run hears of it
+      shellTurn = run.catch(() => {}); // reported to the caller of that run
       return run;
     },
     runPython(code, options) {
@@ -69,7 +70,7 @@ export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
   };
 }
 
-async function runShell(client: ExecutorClient, command: string, options: Parameters<Sandbox['runShell']>[1]): Promise<ShellResult> {
+async function runShell(client: ExecutorClient, command: string, options: ShellOptions): Promise<ShellResult> {
   const { timeoutMs, capBytes = defaultCapBytes, signal } = options;
   const { result, body } = await client.call({
     method: 'shell.run',
@@ -80,15 +81,15 @@ async function runShell(client: ExecutorClient, command: string, options: Parame
     deadlineMs: timeoutMs + marginMs,
     signal,
   });
-  return {
+  return definedOf({
     end: result.end,
-    ...(result.exit_code === null ? {} : { exitCode: result.exit_code }),
+    exitCode: result.exit_code ?? undefined,
     output: body.toString('utf8'),
     totalBytes: result.total_bytes,
     cutBytes: result.cut_bytes,
-    ...(result.cwd === null ? {} : { cwd: result.cwd }),
+    cwd: result.cwd ?? undefined,
     ms: result.ms,
-  };
+  });
 }
 
 async function runPython(client: ExecutorClient, code: string, options: PythonOptions): Promise<PythonResult> {
@@ -120,13 +121,7 @@ async function runPython(client: ExecutorClient, code: string, options: PythonOp
 
 async function exec(client: ExecutorClient, argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
   const { stdin = '', cwd, env, timeoutMs, capBytes = defaultCapBytes, signal } = options;
-  const params = {
-    argv,
-    ...(cwd === undefined ? {} : { cwd }),
-    ...(env === undefined ? {} : { env }),
-    timeout_ms: timeoutMs,
-    cap_bytes: capBytes,
-  };
+  const params = definedOf({ argv, cwd, env, timeout_ms: timeoutMs, cap_bytes: capBytes });
   const { result, body } = await client.call({
     method: 'exec',
     params,
@@ -136,14 +131,14 @@ async function exec(client: ExecutorClient, argv: readonly string[], options: Ex
     deadlineMs: timeoutMs + marginMs,
     signal,
   });
-  return {
-    ...(result.exit_code === null ? {} : { exitCode: result.exit_code }),
-    ...(result.signal === null ? {} : { signal: result.signal }),
+  return definedOf({
+    exitCode: result.exit_code ?? undefined,
+    signal: result.signal ?? undefined,
     timedOut: result.timed_out,
     stdout: body.subarray(0, result.stdout_bytes),
     stderr: body.subarray(result.stdout_bytes, result.stdout_bytes + result.stderr_bytes),
     cutBytes: result.cut_bytes,
-  };
+  });
 }
 
 function toBody(content: Buffer | string, what: string): Buffer {

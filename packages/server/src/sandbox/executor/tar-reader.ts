@@ -1,5 +1,5 @@
-// Unpacks a tar archive that nobody vouches for into a fresh folder. Only plain files, folders and links that stay inside are made,
-// each anew; what leaves the folder or passes the limits ends it. What is of another kind is left out and named.
+// Unpacks an untrusted tar archive into a new folder. It creates only plain files, folders and links that stay inside, and never writes to
+// a path that exists. An entry that leaves the folder or exceeds the limits stops it. Entries of other kinds are left out and listed.
 
 import { constants } from 'node:fs';
 import { link, mkdir, open, symlink } from 'node:fs/promises';
@@ -11,7 +11,7 @@ export interface TarLimits {
   readonly maxEntries: number;
 }
 
-interface Entry {
+interface TarEntry {
   readonly kind: string;
   readonly path: string;
   readonly target: string;
@@ -20,15 +20,15 @@ interface Entry {
 }
 
 const blockBytes = 512;
-/** Most of a header that only carries names. */
+/** Limit for a header that only carries names. */
 const maxNameBytes = 64 * 1024;
 
-/** `folder` is new and empty. Answers what was left out, each with its reason. */
+/** `folder` must be new and empty. Returns what was left out, each with its reason. */
 export async function unpackTar(chunks: AsyncIterable<Buffer>, folder: string, limits: TarLimits): Promise<string[]> {
   const reader = openReader(chunks);
   const skipped: string[] = [];
   const files = new Set<string>();
-  const links: Entry[] = [];
+  const links: TarEntry[] = [];
   let bytes = 0;
   let entries = 0;
   for (let entry = await readEntry(reader); entry; entry = await readEntry(reader)) {
@@ -45,13 +45,13 @@ export async function unpackTar(chunks: AsyncIterable<Buffer>, folder: string, l
     else if (entry.kind === 'link' && staysInside(path, entry.target)) links.push({ ...entry, path });
     else skipped.push(`${path} (${entry.kind}${entry.kind === 'link' ? ` to ${entry.target}, outside` : ''})`);
   }
-  // Last, and all folders before the first, so that nothing was ever made through one.
+  // Links are created last, and all folders before the first link, so that nothing is ever created through a link.
   for (const { path } of links) await mkdir(dirname(join(folder, path)), { recursive: true });
   for (const { path, target } of links) await symlink(target, join(folder, path));
   return skipped;
 }
 
-/** Relative, without a step up; the folder itself is the empty path. */
+/** A relative path without `..`. The folder itself is the empty path. */
 function toInnerPath(path: string): string {
   const parts = path.split('/').filter((part) => part !== '' && part !== '.');
   if (path.startsWith('/') || parts.includes('..') || path.includes('\0')) throw refusal(`the path ${JSON.stringify(path.slice(0, 200))}`);
@@ -59,8 +59,8 @@ function toInnerPath(path: string): string {
 }
 
 /**
- * Steps up only at the beginning, and no more than there are folders above: those are real folders, and every further name is
- * inside or such a link itself. A step up after a name could leave through another link.
+ * Whether a link stays inside: its target may contain `..` only at the beginning, and at most once for each folder above the link. Those
+ * are real folders, and every name after them is inside or another such link. A `..` after a name could leave through another link.
  */
 export function staysInside(path: string, target: string): boolean {
   const parts = target.split('/').filter((part) => part !== '' && part !== '.');
@@ -69,7 +69,7 @@ export function staysInside(path: string, target: string): boolean {
   return target !== '' && !target.startsWith('/') && ups <= depth && parts.slice(0, ups).every((part) => part === '..');
 }
 
-async function writeEntry(reader: Reader, path: string, { size, mode }: Entry): Promise<void> {
+async function writeEntry(reader: ByteReader, path: string, { size, mode }: TarEntry): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
   await using file = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, (mode & 0o777) | 0o600);
@@ -82,7 +82,7 @@ async function writeEntry(reader: Reader, path: string, { size, mode }: Entry): 
 }
 
 async function linkEntry(folder: string, entry: { path: string; target: string; files: Set<string> }): Promise<void> {
-  if (!entry.files.has(entry.target)) throw refusal(`the hard link ${entry.path} to ${entry.target}, which is no file of the archive`);
+  if (!entry.files.has(entry.target)) throw refusal(`the hard link ${entry.path} to ${entry.target}, which is not a file of the archive`);
   await mkdir(dirname(join(folder, entry.path)), { recursive: true });
   await link(join(folder, entry.target), join(folder, entry.path));
   entry.files.add(entry.path);
@@ -100,8 +100,8 @@ const kinds: Readonly<Record<string, string>> = {
   '6': 'pipe',
 };
 
-/** The next entry with its long names, which stand in headers of their own before it; nothing at the end. */
-async function readEntry(reader: Reader): Promise<Entry | undefined> {
+/** The next entry, with long names from the headers before it; undefined at the end of the archive. */
+async function readEntry(reader: ByteReader): Promise<TarEntry | undefined> {
   const names: { path?: string; linkpath?: string; size?: string } = {};
   for (;;) {
     const header = await reader.read(blockBytes);
@@ -127,12 +127,12 @@ async function readEntry(reader: Reader): Promise<Entry | undefined> {
 }
 
 function checkSum(header: Buffer): void {
-  const said = parseNumber(header.subarray(148, 156));
+  const stated = parseNumber(header.subarray(148, 156));
   const sum = header.reduce((total, byte, index) => total + (index >= 148 && index < 156 ? 0x20 : byte), 0);
-  if (said !== sum) throw refusal('a header that is none');
+  if (stated !== sum) throw refusal('an invalid header');
 }
 
-/** Octal text; what is written in another way is larger than anything taken here. */
+/** Octal text. A base-256 number states 8 GiB or more, and counts as too large. */
 function parseNumber(field: Buffer): number {
   return (field[0] ?? 0) & 0x80 ? Number.MAX_SAFE_INTEGER : Number.parseInt(toText(field).trim() || '0', 8);
 }
@@ -141,7 +141,7 @@ function parsePax(bytes: Buffer): Record<string, string> {
   const fields: Record<string, string> = {};
   for (let at = 0; at < bytes.length; ) {
     const length = Number.parseInt(bytes.toString('latin1', at, at + 8), 10);
-    if (!(length > 0) || at + length > bytes.length) throw refusal('a header that is none');
+    if (!(length > 0) || at + length > bytes.length) throw refusal('an invalid header');
     const [, key = '', value = ''] = /^\d+ ([^=]+)=([\s\S]*)\n$/.exec(bytes.toString('utf8', at, at + length)) ?? [];
     if (key === 'path' || key === 'linkpath' || key === 'size') fields[key] = value;
     if (key.startsWith('GNU.sparse')) throw refusal('a sparse file');
@@ -160,25 +160,25 @@ function padded(size: number): number {
 }
 
 function refusal(what: string): RolloutError {
-  return new RolloutError('sandbox-refused', `the archive from the sandbox holds ${what}`);
+  return new RolloutError('sandbox-refused', `the archive from the sandbox contains ${what}`);
 }
 
-interface Reader {
-  /** Exactly so many bytes. */
+interface ByteReader {
+  /** Exactly this many bytes. */
   read(bytes: number): Promise<Buffer>;
-  /** At least one, at most so many. */
+  /** At least one byte, at most this many. */
   readSome(most: number): Promise<Buffer>;
   skip(bytes: number): Promise<void>;
 }
 
-function openReader(chunks: AsyncIterable<Buffer>): Reader {
+function openReader(chunks: AsyncIterable<Buffer>): ByteReader {
   const source = chunks[Symbol.asyncIterator]();
   let held: Buffer = Buffer.alloc(0);
 
   async function readSome(most: number): Promise<Buffer> {
     while (held.length === 0) {
       const { done, value } = await source.next();
-      if (done) throw refusal('less than it says');
+      if (done) throw refusal('less data than its headers state');
       held = value;
     }
     const piece = held.subarray(0, most);

@@ -1,4 +1,4 @@
-// Packs a file or a folder of this machine as a tar archive, in chunks, without ever holding a file whole.
+// Packs a file or a folder of this machine as a tar archive, in chunks, without loading a whole file into memory.
 
 import type { Stats } from 'node:fs';
 import { lstat, open, readdir, readlink } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { RolloutError } from '@millrace/protocol';
 
 const blockBytes = 512;
 
-/** `name` is what the file or folder is called in the archive. Links are packed as links; pipes, sockets and devices are refused. */
+/** `name` is the name of the file or folder in the archive. Links are packed as links. Pipes, sockets and devices are refused. */
 export async function* packTar(path: string, name: string): AsyncGenerator<Buffer> {
   yield* packEntry(path, name);
   yield Buffer.alloc(2 * blockBytes);
@@ -26,7 +26,7 @@ async function* packEntry(path: string, name: string): AsyncGenerator<Buffer> {
   } else throw new RolloutError('bad-request', `${path} is neither a file, a folder nor a link`);
 }
 
-/** As many bytes as the header says, also where the file has changed since. */
+/** Exactly as many bytes as the header says, even if the file has changed since. */
 async function* packContent(path: string, size: number): AsyncGenerator<Buffer> {
   await using file = await open(path);
   let sent = 0;
@@ -40,13 +40,13 @@ async function* packContent(path: string, size: number): AsyncGenerator<Buffer> 
   yield Buffer.alloc((blockBytes - (size % blockBytes)) % blockBytes);
 }
 
-interface Kind {
+interface EntryKind {
   readonly type: string;
   readonly size: number;
   readonly target: string;
 }
 
-function renderHeader(name: string, stat: Stats, kind: Kind): Buffer {
+function renderHeader(name: string, stat: Stats, kind: EntryKind): Buffer {
   const long: [string, string][] = [];
   if (Buffer.byteLength(name) > 100) long.push(['path', name]);
   if (Buffer.byteLength(kind.target) > 100) long.push(['linkpath', kind.target]);
@@ -58,14 +58,14 @@ function renderHeader(name: string, stat: Stats, kind: Kind): Buffer {
   return Buffer.concat([renderBlock('long-names', 0o644, { type: 'x', size: records.length, target: '' }), records, padding, plain]);
 }
 
-/** A record begins with its own length, which counts its own digits. */
+/** A record starts with its length, which includes the digits of the length itself. */
 function renderRecord(key: string, value: string): string {
   const rest = Buffer.byteLength(` ${key}=${value}\n`);
   const length = rest + String(rest + String(rest).length).length;
   return `${length} ${key}=${value}\n`;
 }
 
-function renderBlock(name: string, mode: number, { type, size, target }: Kind): Buffer {
+function renderBlock(name: string, mode: number, { type, size, target }: EntryKind): Buffer {
   const block = Buffer.alloc(blockBytes);
   const octal = (value: number, digits: number) => (value % 8 ** digits).toString(8).padStart(digits, '0');
   block.write(name, 0, 100);

@@ -1,9 +1,10 @@
-// Files and folders between this machine and a sandbox, as tar archives in bounded pieces. The sandbox is not trusted with this
-// machine: what comes out is unpacked by our own reader, under limits, and appears under its name only when all of it is there.
+// Copies files and folders between this machine and a sandbox, as tar archives in pieces of limited size. The sandbox is not trusted: its
+// archive is unpacked by our own reader, under limits, and appears under its final name only when it is complete.
 
 import { mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, posix } from 'node:path';
-import { messageOf, RolloutError } from '@millrace/protocol';
+import { definedOf, messageOf, RolloutError } from '@millrace/protocol';
+import { exists } from '../run-folder/make-once.ts';
 import type { ExecOptions, ExecResult, TransferOptions } from '../sandbox.ts';
 import { unpackTar } from './tar-reader.ts';
 import { packTar } from './tar-writer.ts';
@@ -12,12 +13,12 @@ type Exec = (argv: readonly string[], options: ExecOptions) => Promise<ExecResul
 
 const defaults = { maxBytes: 1 << 30, maxEntries: 100_000, timeoutMs: 120_000 };
 const pieceBytes = 8 << 20;
-/** An archive is larger than what is in it: a header and padding for each entry, and long names. */
+/** Each entry of an archive adds a header, padding, and headers for long names. */
 const headerBytes = 4096;
 
 export async function upload(exec: Exec, paths: { from: string; to: string }, options: TransferOptions): Promise<void> {
   const { maxBytes, timeoutMs, signal } = { ...defaults, ...options };
-  const run = openRunner(exec, { timeoutMs, signal }, `${paths.from} could not be sent`);
+  const run = openRunner(exec, { timeoutMs, signal }, `${paths.from} could not be uploaded`);
   const isFolder = (await stat(paths.from)).isDirectory();
   const archive = (await run('mktemp', [])).toString('utf8').trim();
   try {
@@ -34,31 +35,30 @@ export async function upload(exec: Exec, paths: { from: string; to: string }, op
   }
 }
 
-/** Answers what was left out. */
+/** Returns what was left out. */
 export async function download(exec: Exec, paths: { from: string; to: string }, options: TransferOptions): Promise<string[]> {
   const { maxBytes, maxEntries, timeoutMs, signal } = { ...defaults, ...options };
-  const run = openRunner(exec, { timeoutMs, signal }, `${paths.from} could not be fetched`);
+  const run = openRunner(exec, { timeoutMs, signal }, `${paths.from} could not be downloaded`);
   await refuseExisting(paths.to);
   const [kind, archive = ''] = (await run(pack, [paths.from])).toString('utf8').trim().split(' ');
   if (kind === 'none') throw new RolloutError('not-found', `${paths.from} is not in the sandbox`);
   await mkdir(dirname(paths.to), { recursive: true });
   const folder = await mkdtemp(`${paths.to}.part-`);
   try {
-    const most = maxBytes + maxEntries * headerBytes;
-    const skipped = await unpackTar(readPieces(run, archive, most), folder, { maxBytes, maxEntries });
+    const maxArchiveBytes = maxBytes + maxEntries * headerBytes;
+    const skipped = await unpackTar(readPieces(run, archive, maxArchiveBytes), folder, { maxBytes, maxEntries });
     await rename(kind === 'folder' ? folder : join(folder, basename(paths.from)), paths.to);
     return skipped;
   } catch (error) {
     if (error instanceof RolloutError || signal?.aborted) throw error;
-    const seen = messageOf(error);
-    throw new RolloutError('sandbox-refused', `${paths.from} could not be unpacked: ${seen}`, { cause: error });
+    throw new RolloutError('sandbox-refused', `${paths.from} could not be unpacked: ${messageOf(error)}`, { cause: error });
   } finally {
     await rm(folder, { recursive: true, force: true });
     await removeArchive(exec, archive);
   }
 }
 
-/** A link given by name is followed; links inside a folder are not. */
+/** If the path itself is a link, it is followed; links inside a folder are not. */
 const pack = `
 if [ -d "$1" ]; then kind=folder; elif [ -f "$1" ]; then kind=file; else echo none; exit; fi
 archive=$(mktemp) || exit
@@ -66,21 +66,20 @@ if [ $kind = folder ]; then tar -c -f "$archive" -C "$1" .; else tar -c -h -f "$
 code=$?; if [ $code -ne 0 ]; then rm -f "$archive"; exit $code; fi
 echo $kind "$archive"`;
 
-type Run = (script: string, args: readonly string[], stdin?: Buffer) => Promise<Buffer>;
+type RunScript = (script: string, args: readonly string[], stdin?: Buffer) => Promise<Buffer>;
 
-function openRunner(exec: Exec, options: { timeoutMs: number; signal?: AbortSignal | undefined }, what: string): Run {
+function openRunner(exec: Exec, options: { timeoutMs: number; signal?: AbortSignal | undefined }, what: string): RunScript {
   const { timeoutMs, signal } = options;
   return async (script, args, stdin = Buffer.alloc(0)) => {
-    const limits = { timeoutMs, capBytes: pieceBytes, ...(signal ? { signal } : {}) };
-    const result = await exec(['sh', '-c', script, 'sh', ...args], { ...limits, stdin });
+    const result = await exec(['sh', '-c', script, 'sh', ...args], definedOf({ stdin, timeoutMs, capBytes: pieceBytes, signal }));
     if (result.exitCode === 0) return result.stdout;
-    const how = result.timedOut ? `not done after ${timeoutMs} ms` : `exit code ${result.exitCode ?? result.signal}`;
+    const how = result.timedOut ? `not finished after ${timeoutMs} ms` : `exit code ${result.exitCode ?? result.signal}`;
     throw new RolloutError('sandbox-refused', `${what}: ${how}: ${result.stderr.toString('utf8').slice(0, 500).trim()}`);
   };
 }
 
-async function* readPieces(run: Run, archive: string, most: number): AsyncGenerator<Buffer> {
-  for (let index = 0; index * pieceBytes < most; index += 1) {
+async function* readPieces(run: RunScript, archive: string, maxBytes: number): AsyncGenerator<Buffer> {
+  for (let index = 0; index * pieceBytes < maxBytes; index += 1) {
     const piece = await run(`dd if="$1" bs=${pieceBytes} skip=${index} count=1 2>/dev/null`, [archive]);
     if (piece.length > 0) yield piece;
     if (piece.length < pieceBytes) return;
@@ -101,14 +100,10 @@ async function* inPieces(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> 
 }
 
 async function refuseExisting(path: string): Promise<void> {
-  const there = await stat(path).then(
-    () => true,
-    () => false,
-  );
-  if (there) throw new RolloutError('conflict', `${path} is already there`);
+  if (await exists(path)) throw new RolloutError('conflict', `${path} already exists`);
 }
 
 async function removeArchive(exec: Exec, archive: string): Promise<void> {
-  // Without the caller's signal: it may have been what ended us. A sandbox that is gone has taken the archive with it.
-  await exec(['rm', '-f', '--', archive], { timeoutMs: 10_000 }).catch(() => {}); // as said
+  // Without the caller's signal, which may be aborted.
+  await exec(['rm', '-f', '--', archive], { timeoutMs: 10_000 }).catch(() => {}); // the archive ends with the sandbox anyway
 }

@@ -1,15 +1,15 @@
-// The image cache of one node: every image is fetched and converted once, by whichever process comes first, and the least recently used
-// go when the cache is too large; never one that is in use. All of it holds between processes, by locks of the kernel.
+// The image cache of one machine. Each image is fetched and converted once, by the first process that needs it. When the cache is too
+// large, the least recently used images are removed, but never one in use. File locks make this hold across processes.
 
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { messageOf, RolloutError } from '@millrace/protocol';
+import { definedOf, messageOf, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import { systemClock } from '../../base/clock.ts';
 import { openFileLock, tryFileLock } from '../../base/file-lock.ts';
 import { runProgram } from '../../base/run-program.ts';
 import { measureTree } from '../run-folder/measure-tree.ts';
-import { removeTree } from '../run-folder/run-folder.ts';
+import { removeTree } from '../run-folder/remove-tree.ts';
 import { findApptainer } from './apptainer-program.ts';
 import { renderBuildArguments, renderBuildError, toImageSource } from './image-source.ts';
 
@@ -17,11 +17,11 @@ export interface ImageCacheOptions {
   readonly folder: string;
   readonly maxBytes: number;
   readonly apptainerPath?: string;
-  /** What Apptainer says while it works, line by line. */
+  /** Called with each line that Apptainer prints. */
   readonly onProgress?: (progress: { readonly source: string; readonly line: string }) => void;
 }
 
-/** The image stays as long as this is not disposed. */
+/** The image is not removed until the lease is disposed. */
 export interface ImageLease extends AsyncDisposable {
   readonly path: string;
 }
@@ -45,7 +45,7 @@ export class ImageCache {
     this.#folder = resolve(options.folder);
   }
 
-  /** Fetches and converts the image unless that is done; waits for another process that does. `again` makes it anew. */
+  /** Fetches and converts the image if needed, or waits for another process that does so. `again` builds it again in any case. */
   async open(name: string, options: { readonly signal?: AbortSignal; readonly again?: boolean } = {}): Promise<ImageLease> {
     const image = await toImageSource(name);
     if (image.kind === 'local') return { path: image.path, [Symbol.asyncDispose]: async () => {} };
@@ -54,7 +54,7 @@ export class ImageCache {
     for (let again = options.again ?? false; ; again = false) {
       const lease = again ? undefined : await this.#lease(key, options.signal);
       if (lease) return lease;
-      await this.#make(key, source, { again, ...(options.signal === undefined ? {} : { signal: options.signal }) });
+      await this.#make(key, source, definedOf({ again, signal: options.signal }));
       await this.#evict(key);
     }
   }
@@ -65,20 +65,27 @@ export class ImageCache {
     return images.flatMap((image) => image ?? []).sort((a, b) => b.usedMs - a.usedMs);
   }
 
-  /** Answers false when it is in use, and stays. */
+  /** Returns false, and removes nothing, if the image is in use. */
   async remove(key: string): Promise<boolean> {
-    await using lock = await tryFileLock(this.#lock(key));
-    if (lock === undefined) return false;
+    await using making = await tryFileLock(this.#makeLock(key));
+    await using unused = making && (await tryFileLock(this.#useLock(key)));
+    if (unused === undefined) return false;
     await this.#discard(key);
     return true;
   }
 
-  #lock(key: string): string {
+  /** Shared by the users of an image; exclusive to remove it. */
+  #useLock(key: string): string {
     return join(this.#folder, `${key}.lock`);
   }
 
+  /** Held while an image is built. A separate lock: a process that waits for it must not wait for the users of the finished image too. */
+  #makeLock(key: string): string {
+    return join(this.#folder, `${key}.make.lock`);
+  }
+
   async #lease(key: string, signal: AbortSignal | undefined): Promise<ImageLease | undefined> {
-    const lock = await openFileLock(this.#lock(key), { shared: true, ...(signal === undefined ? {} : { signal }) });
+    const lock = await openFileLock(this.#useLock(key), definedOf({ shared: true, signal }));
     const path = join(this.#folder, key, 'image');
     if (await stat(path).catch(() => undefined)) {
       const now = new Date(systemClock.now());
@@ -90,16 +97,17 @@ export class ImageCache {
   }
 
   async #make(key: string, source: string, options: { readonly signal?: AbortSignal; readonly again: boolean }): Promise<void> {
-    await using _lock = await openFileLock(this.#lock(key), options);
+    await using _making = await openFileLock(this.#makeLock(key), options);
     const [folder, fresh] = [join(this.#folder, key), join(this.#folder, `${key}.new`)];
     if (!options.again && (await stat(folder).catch(() => undefined))) return; // another process was first
-    await removeTree(fresh); // what a process that died has left
+    await removeTree(fresh); // a process that died may have left it
     await mkdir(fresh);
     try {
       await this.#build(source, fresh, options.signal);
       const meta = { source, bytes: await measureTree(join(fresh, 'image')) };
       await rm(join(fresh, 'tmp'), { recursive: true, force: true });
       await writeFile(join(fresh, 'meta.json'), JSON.stringify(meta));
+      await using _unused = options.again ? await openFileLock(this.#useLock(key), options) : undefined;
       await this.#discard(key);
       await rename(fresh, folder);
     } finally {
@@ -112,18 +120,18 @@ export class ImageCache {
     await mkdir(join(fresh, 'tmp'));
     const file = this.#options.apptainerPath ?? findApptainer() ?? 'apptainer';
     const env = { ...process.env, APPTAINER_TMPDIR: join(fresh, 'tmp'), APPTAINER_DISABLE_CACHE: '1' };
-    let said = '';
+    let output = '';
     const onText = (text: string) => {
-      said = (said + text).slice(-keptChars);
+      output = (output + text).slice(-keptChars);
       for (const line of text.split('\n')) if (line.trim() !== '') this.#options.onProgress?.({ source, line: line.trim() });
     };
     await runProgram([file, ...renderBuildArguments(source, join(fresh, 'image'))], { env, signal, onText }).catch((error) => {
       signal?.throwIfAborted();
-      throw new RolloutError('sandbox-start-failed', renderBuildError(source, said || messageOf(error)), { cause: error });
+      throw new RolloutError('sandbox-start-failed', renderBuildError(source, output || messageOf(error)), { cause: error });
     });
   }
 
-  /** The least recently used first, until the rest fits; `kept` has just been made for somebody. */
+  /** Removes the least recently used images until the rest fits. `kept` was just built for a caller. */
   async #evict(kept: string): Promise<void> {
     const images = await this.list();
     let bytes = images.reduce((sum, image) => sum + image.bytes, 0);
@@ -139,15 +147,15 @@ export class ImageCache {
       const { source, bytes } = metaFile.parse(JSON.parse(await readFile(file, 'utf8')));
       return { key, source, bytes, usedMs: (await stat(file)).mtimeMs };
     } catch {
-      return undefined; // it is being removed
+      return undefined; // another process is removing it
     }
   }
 
-  /** Out of sight first: a half-removed image is never seen under its key. */
+  /** Renames first: a half-removed image never exists under its key. */
   async #discard(key: string): Promise<void> {
     const gone = join(this.#folder, `${key}.gone`);
     await removeTree(gone);
-    await rename(join(this.#folder, key), gone).catch(() => {}); // there is none
+    await rename(join(this.#folder, key), gone).catch(() => {}); // there was none
     await removeTree(gone);
   }
 }

@@ -1,34 +1,34 @@
-// What a task may name as its image, and how Apptainer is asked for it. A SIF file and an unpacked directory are run where they lie;
-// everything else is first made into an unpacked directory, which starts faster than a SIF file and needs no FUSE.
+// The kinds of images that a task may name, and how Apptainer builds them. A SIF file and an unpacked directory are used in place. All
+// others are first converted to an unpacked directory, which starts faster than a SIF file and needs no FUSE.
 
 import { readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { RolloutError } from '@millrace/protocol';
-import { nameContent } from '../run-folder/make-once.ts';
+import { hashContent } from '../run-folder/make-once.ts';
 
 export type ImageSource =
   | { readonly kind: 'local'; readonly path: string }
-  /** `key` changes with the content where that can be known: the text of a definition, the size and time of an archive. */
+  /** `key` changes with the content if that can be known: the text of a definition file, the size and time of an archive. */
   | { readonly kind: 'built'; readonly source: string; readonly key: string };
 
 const remote = /^(docker|oras|library|shub|https?):\/\/\S+$/;
 const archive = /^(docker-archive|oci-archive):(?:\/\/)?(.+)$/;
 
 export async function toImageSource(name: string): Promise<ImageSource> {
-  if (remote.test(name)) return { kind: 'built', source: name, key: nameContent([name]) };
+  if (remote.test(name)) return { kind: 'built', source: name, key: hashContent([name]) };
   const [, scheme, file] = archive.exec(name) ?? [];
   const path = resolve(file ?? name);
   const found = await stat(path).catch(() => undefined);
   if (!found) {
-    const known = 'a task names a SIF file, an unpacked directory, docker://…, docker-archive:FILE or a definition file (.def)';
+    const known = 'use a SIF file, an unpacked directory, docker://…, docker-archive:FILE or a definition file (.def)';
     throw new RolloutError('sandbox-refused', `there is no image ${path}: ${known}`);
   }
   if (scheme !== undefined) {
     const source = `${scheme}:${path}`;
-    return { kind: 'built', source, key: nameContent([source, found.size, found.mtimeMs]) };
+    return { kind: 'built', source, key: hashContent([source, found.size, found.mtimeMs]) };
   }
   if (found.isFile() && path.endsWith('.def'))
-    return { kind: 'built', source: path, key: nameContent([path, await readFile(path, 'utf8')]) };
+    return { kind: 'built', source: path, key: hashContent([path, await readFile(path, 'utf8')]) };
   return { kind: 'local', path };
 }
 
@@ -36,23 +36,23 @@ export function renderBuildArguments(source: string, target: string): string[] {
   return ['--nocolor', 'build', '--sandbox', '--force', target, source];
 }
 
-/** Says what to do about what Apptainer said. */
-export function renderBuildError(source: string, said: string): string {
-  const way = [
+/** Adds to Apptainer's error what to do about it. */
+export function renderBuildError(source: string, output: string): string {
+  const advice = [
     [
       /no such host|dial tcp|connection refused|i\/o timeout/i,
-      'this machine cannot reach the registry: pull it elsewhere and copy the file here',
+      'this machine cannot reach the registry: pull the image elsewhere and copy the file here',
     ],
-    [/unauthorized|denied|authentication/i, 'the registry wants a login (apptainer registry login), or the name is wrong'],
+    [/unauthorized|denied|authentication/i, 'the registry requires a login (apptainer registry login), or the name is wrong'],
     [/manifest unknown|not found/i, 'the registry has no such image or tag'],
-    [/capability set/i, 'root lacks a capability here, so that %post cannot run: build it as an ordinary user'],
-    [/no space left/i, 'the disk of the image cache is full: millrace image rm, or another `sandbox.images`'],
-  ].find(([pattern]) => (pattern as RegExp).test(said))?.[1];
-  const lines = said.trim().split('\n');
+    [/capability set/i, 'root lacks a capability that %post needs: build it as an ordinary user'],
+    [/no space left/i, 'the disk of the image cache is full: use millrace image rm, or set `sandbox.images` to another disk'],
+  ].find(([pattern]) => (pattern as RegExp).test(output))?.[1];
+  const lines = output.trim().split('\n');
   const last =
     lines
       .filter((line) => !line.startsWith('INFO:'))
       .slice(-3)
       .join(' ') || lines.at(-1);
-  return `the image ${source} could not be made: ${last}${way === undefined ? '' : ` (${way})`}`;
+  return `the image ${source} could not be built: ${last}${advice === undefined ? '' : ` (${advice})`}`;
 }

@@ -1,28 +1,28 @@
-// The disk of one sandbox, with a hard size: mounted in a namespace that the sandbox's holder is started in, so that nobody else
-// sees it and it is gone with the holder, however that ends. It also stacks a layer's files below /workspace, copy-on-write.
+// The disk of one sandbox, with a hard size limit. It is mounted in the mount namespace of the sandbox's holder, so no other process sees
+// it, and the kernel removes it with the holder. It also stacks a layer's files under /workspace, copy-on-write.
 
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { RolloutError } from '@millrace/protocol';
+import { definedOf, RolloutError } from '@millrace/protocol';
 import { runProgram } from '../../base/run-program.ts';
 import { makeOnce } from '../run-folder/make-once.ts';
-import { removeTree } from '../run-folder/run-folder.ts';
+import { removeTree } from '../run-folder/remove-tree.ts';
 
-/** How this process comes by mounts of its own; the same for all its sandboxes. */
+/** How this process can mount file systems; the same for all its sandboxes. */
 export interface DiskAccess {
-  /** `root` has them by right. Others get them in a user namespace, which the holder then has no rights in. */
+  /** `root` may mount directly. Other users mount in a user namespace, in which the holder then has no rights. */
   readonly kind: 'root' | 'user';
-  /** Whether a file can be mounted as a disk; only root's kernel does it. Otherwise disks are in memory. */
+  /** Whether a file can be mounted as a disk, which the kernel allows only root. Otherwise disks are in memory. */
   readonly hasLoop: boolean;
-  /** Whether folders can be stacked; kernels before 5.11 refuse it to others than root. Otherwise a layer is copied. */
+  /** Whether folders can be stacked, which kernels before 5.11 allow only root. Otherwise a layer is copied. */
   readonly hasOverlay: boolean;
 }
 
 const mib = 2 ** 20;
 const trialMs = 20_000;
 
-/** Absent where this machine gives no mounts: then nothing bounds what is written to folders, and nothing is stacked. */
+/** Undefined if this process cannot mount anything: then nothing limits the size of folders, and nothing is stacked. */
 export async function findDiskAccess(options: { readonly loop: boolean }): Promise<DiskAccess | undefined> {
   const folder = await mkdtemp(join(tmpdir(), 'disk-'));
   const works = async (kind: DiskAccess['kind'], more: Pick<DiskPlan, 'template' | 'root'> = {}) => {
@@ -41,7 +41,7 @@ export async function findDiskAccess(options: { readonly loop: boolean }): Promi
       const hasOverlay = await works(kind, { root: [folder] });
       if (kind === 'user' || !options.loop) return { kind, hasLoop: false, hasOverlay };
       const template = await makeDiskTemplate(folder, 1).catch(() => undefined); // there is no mkfs
-      return { kind, hasLoop: template !== undefined && (await works(kind, { template })), hasOverlay };
+      return { kind, hasLoop: template !== undefined && (await works(kind, definedOf({ template }))), hasOverlay };
     }
     return undefined;
   } finally {
@@ -52,22 +52,22 @@ export async function findDiskAccess(options: { readonly loop: boolean }): Promi
 export interface DiskPlan {
   readonly folder: string;
   readonly diskMiB: number;
-  /** From `makeDiskTemplate`; without it the disk is in memory. */
+  /** From `makeDiskTemplate`. Without it the disk is in memory. */
   readonly template?: string;
-  /** The folder of the layer whose files are to be seen in `home`. */
+  /** The folder of the layer whose files appear in `home`. */
   readonly layer?: string;
-  /** Folders whose files are to be seen in `folder/root`, below what is written there to the disk; the first is topmost. */
+  /** Folders whose files appear in `folder/root`, under the files that are written there to the disk. The first is topmost. */
   readonly root?: readonly string[];
-  /** Folders beside the disk that hold so much, in memory: what must have room when the disk is full. */
-  readonly besideMiB?: Readonly<Record<string, number>>;
+  /** More folders, each an in-memory file system of this size: space that remains when the disk is full. */
+  readonly tmpfsMiB?: Readonly<Record<string, number>>;
 }
 
-/** On every disk; `upper` and `work` stack a layer below `home`, those of `root` an image below all that is written to it. */
+/** On every disk. `upper` and `work` stack a layer under `home`; those in `root` stack an image under everything written to it. */
 const diskFolders = ['home', 'upper', 'work', 'root/upper', 'root/work', 'scratch'];
 const format = ['-q', '-F', '-m', '0', '-i', '4096', '-O', '^has_journal,^resize_inode', '-E', 'lazy_itable_init=1'];
 const templateName = 'disk.img';
 
-/** Answers a sparse file with a file system in it that has the disk's folders, for disks to be copied from; made once for each size. */
+/** Returns a sparse file with a formatted file system that has the disk's folders. Disks are copies of it. Made once for each size. */
 export async function makeDiskTemplate(runDir: string, diskMiB: number): Promise<string> {
   const content = [diskMiB, diskFolders, format];
   const folder = await makeOnce(runDir, { kind: 'template', content }, async (scratch) => {
@@ -80,7 +80,7 @@ export async function makeDiskTemplate(runDir: string, diskMiB: number): Promise
   return join(folder, templateName);
 }
 
-/** Copies or makes the disk, mounts the rest, copies a layer that cannot be stacked, and becomes the command. */
+/** Copies or creates the disk, mounts the rest, copies a layer that cannot be stacked, and becomes the command. */
 const script = `set -e; disk=$1/disk
 if [ -n "$2" ]; then cp --sparse=always --reflink=auto -- "$2" "$disk.img"
 else mount -t tmpfs -o "$3" tmpfs "$disk"; (cd "$disk"; mkdir -p ${diskFolders.join(' ')}); fi
@@ -88,30 +88,29 @@ mount --all --fstab "$1/fstab"
 [ -z "$4" ] || cp -a "$4/home/." "$disk/home"
 shift 4; exec "$@"`;
 
-/** Writes down the mounts of a sandbox's disk, and gives the command a form that has them: `folder/disk`, and what is beside it. */
+/** Writes the list of a sandbox's mounts, and wraps the command so that it runs with them: `folder/disk` and the other folders of the plan. */
 export async function prepareDisk(access: DiskAccess, plan: DiskPlan, command: readonly string[]): Promise<string[]> {
   const { folder, template = '', layer = '', diskMiB } = plan;
   refuseSeparators(folder);
-  const points = ['disk', ...(plan.root ? ['root'] : []), ...Object.keys(plan.besideMiB ?? {})];
+  const points = ['disk', ...(plan.root ? ['root'] : []), ...Object.keys(plan.tmpfsMiB ?? {})];
   await Promise.all(points.map((name) => mkdir(join(folder, name))));
   await writeFile(join(folder, 'fstab'), renderMounts(access, plan));
   const isUser = access.kind === 'user';
   return [
     ...['unshare', '--mount', '--propagation', 'private'],
     ...(isUser ? ['--user', '--map-current-user', '--keep-caps'] : []),
-    ...['/bin/sh', '-c', script, 'sh', folder, template, inMemory(diskMiB), access.hasOverlay ? '' : layer],
+    ...['/bin/sh', '-c', script, 'sh', folder, template, renderTmpfsOptions(diskMiB), access.hasOverlay ? '' : layer],
     ...(isUser ? ['setpriv', '--inh-caps=-all', '--ambient-caps=-all'] : []),
     ...command,
   ];
 }
 
-/** The options of a tmpfs. */
-function inMemory(sizeMiB: number): string {
+function renderTmpfsOptions(sizeMiB: number): string {
   return `size=${sizeMiB * mib},mode=755,nosuid,nodev`;
 }
 
-/** As lines of an fstab: one program makes all of them. */
-function renderMounts({ kind, hasOverlay }: DiskAccess, { folder, template, layer, root, besideMiB = {} }: DiskPlan): string {
+/** As lines of an fstab, so that one program makes all the mounts. */
+function renderMounts({ kind, hasOverlay }: DiskAccess, { folder, template, layer, root, tmpfsMiB = {} }: DiskPlan): string {
   const disk = join(folder, 'disk');
   const stack = (lower: readonly string[], on: string) =>
     `lowerdir=${lower.join(':')},upperdir=${join(on, 'upper')},workdir=${join(on, 'work')},nosuid,nodev${kind === 'user' ? ',userxattr' : ''}`;
@@ -119,13 +118,13 @@ function renderMounts({ kind, hasOverlay }: DiskAccess, { folder, template, laye
     ...(template === undefined ? [] : [[`${disk}.img`, disk, 'ext4', 'loop,nosuid,nodev,noatime,barrier=0,noinit_itable']]),
     ...(root === undefined ? [] : [['overlay', join(folder, 'root'), 'overlay', stack(root, join(disk, 'root'))]]),
     ...(layer === undefined || !hasOverlay ? [] : [['overlay', join(disk, 'home'), 'overlay', stack([join(layer, 'home')], disk)]]),
-    ...Object.entries(besideMiB).map(([name, sizeMiB]) => ['tmpfs', join(folder, name), 'tmpfs', inMemory(sizeMiB)]),
+    ...Object.entries(tmpfsMiB).map(([name, sizeMiB]) => ['tmpfs', join(folder, name), 'tmpfs', renderTmpfsOptions(sizeMiB)]),
   ];
   const toField = (field: string) => field.replace(/\s/g, (space) => `\\${space.charCodeAt(0).toString(8).padStart(3, '0')}`);
   return mounts.map((fields) => `${fields.map(toField).join(' ')}\n`).join('');
 }
 
-/** The command, in the namespace of the holder with this pid, with rights over all files of the sandbox. */
+/** Wraps the command to run in the namespace of the holder with this pid, with rights over all files of the sandbox. */
 export function renderEnterDisk(access: DiskAccess, holder: number, command: readonly string[]): string[] {
   const enter = ['nsenter', '--target', String(holder), '--mount'];
   if (access.kind === 'root') return [...enter, ...command];
@@ -134,8 +133,5 @@ export function renderEnterDisk(access: DiskAccess, holder: number, command: rea
 
 export function refuseSeparators(path: string): void {
   if (!/[:,\\]/.test(path)) return;
-  throw new RolloutError(
-    'sandbox-start-failed',
-    `${path} has a colon, a comma or a backslash in it, which a mount takes for the end of a path`,
-  );
+  throw new RolloutError('sandbox-start-failed', `${path} contains a colon, a comma or a backslash, which mount options cannot represent`);
 }

@@ -1,16 +1,17 @@
-// The life of a sandbox, the same for every driver: written down before it starts, ready when its executor says so, held by one
-// connection, and gone with its worker, however the worker ends. A driver only says what is to be started.
+// Opening and closing a sandbox, the same for every driver. A sandbox is recorded on disk before it starts, is ready when its executor says
+// so, is controlled over one connection, and ends with its worker, however the worker ends. A driver only decides what to start.
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
-import { join, resolve } from 'node:path';
-import { messageOf, RolloutError, type SandboxId } from '@millrace/protocol';
+import { join } from 'node:path';
+import { messageOf, programLimits, RolloutError, type SandboxId } from '@millrace/protocol';
 import { systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { ExecutorClient } from '../executor/executor-client.ts';
 import { toSandbox } from '../executor/executor-sandbox.ts';
-import type { AgentEnd, Confinement, Granted, Limiter } from '../limits/limits.ts';
-import { makeSandboxFolder, makeSandboxId, recordProcess, removeTree } from '../run-folder/run-folder.ts';
+import type { AgentFault, Confinement, Granted, Limiter } from '../limits/limits.ts';
+import { removeTree } from '../run-folder/remove-tree.ts';
+import { makeSandboxFolder, recordProcess } from '../run-folder/run-folder.ts';
 import type { OpenOptions, Sandbox, SandboxSpec } from '../sandbox.ts';
 import type { DeviceGuard } from './device-guard.ts';
 import { type HolderProgram, type SandboxProcess, startSandboxProcess } from './sandbox-process.ts';
@@ -21,13 +22,13 @@ export interface SandboxLauncher {
   readonly log: Log;
   readonly limiter: Limiter;
   readonly guardDevices: DeviceGuard;
-  /** /workspace takes memory, up to `diskMiB`. Otherwise it is on the machine's disk. */
+  /** Whether /workspace takes memory, up to `diskMiB`. Otherwise it is on the machine's disk. */
   readonly isDiskInMemory: boolean;
-  /** For a sandbox of this folder, which has `link`. */
+  /** `folder` is the sandbox's own folder in the run folder; it contains `link`. */
   prepare(spec: GrantedSpec, folder: string, signal: AbortSignal | undefined): Promise<Launch>;
 }
 
-/** A spec with all that the configuration adds to it. `isToFreeze`: its files are wanted when it is prepared. */
+/** A spec completed from the configuration. `isToFreeze`: its files will be copied to a layer. */
 export type GrantedSpec = SandboxSpec & Granted & { readonly isToFreeze?: boolean };
 
 export interface Launch {
@@ -38,22 +39,8 @@ export interface Launch {
   readonly release?: () => PromiseLike<void>;
 }
 
-/** What the kernel allows for the path of a Unix socket, without the closing zero. */
-const longestSocketPath = 107;
 const startTimeoutMs = 60_000;
 const longestTimerMs = 2 ** 31 - 1;
-
-/** Answers the directory's whole path. */
-export async function openRunDir(path: string): Promise<string> {
-  const runDir = resolve(path);
-  const excess = Buffer.byteLength(join(runDir, makeSandboxId(), 'link/socket')) - longestSocketPath;
-  if (excess > 0) {
-    const message = `the run directory ${runDir} is ${excess} bytes too long for a Unix socket: choose a shorter one`;
-    throw new RolloutError('sandbox-start-failed', message);
-  }
-  await mkdir(runDir, { recursive: true, mode: 0o700 });
-  return runDir;
-}
 
 export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, options: OpenOptions): Promise<Sandbox> {
   const { signal, handedOver } = options;
@@ -67,16 +54,16 @@ export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, 
   let release: Launch['release'];
   try {
     await mkdir(join(folder, 'link'));
-    const { holder, env, release: giveBack } = await launcher.prepare(spec, folder, signal);
-    release = giveBack;
+    const launch = await launcher.prepare(spec, folder, signal);
+    release = launch.release;
     confinement = await launcher.limiter.confine({ id, folder }, launcher.isDiskInMemory ? spec.limits : { ...spec.limits, diskMiB: 0 });
-    await writeFile(join(folder, 'link/limits.json'), JSON.stringify(confinement.forPrograms));
-    await writeFile(join(folder, 'link/env.json'), JSON.stringify(env));
+    await writeFile(join(folder, 'link/limits.json'), JSON.stringify(programLimits.parse(confinement.programLimits)));
+    await writeFile(join(folder, 'link/env.json'), JSON.stringify(launch.env));
     listener = await listen(join(folder, 'link/socket'));
-    const command = launcher.guardDevices(confinement.enter(holder.command));
-    started = startSandboxProcess({ ...holder, command }, { folder, connected: listener.connection });
+    const command = launcher.guardDevices(confinement.enter(launch.holder.command));
+    started = startSandboxProcess({ ...launch.holder, command }, { folder, connected: listener.connection });
     const recorded = started.inside.then((pid) => (pid === undefined ? undefined : recordProcess(folder, pid)));
-    recorded.catch(() => {}); // where the start fails, its folder may be gone first
+    recorded.catch(() => {}); // if the start fails, the folder may be removed first
     const sandbox = await waitUntilReady(listener, { id, folder, process: started, confinement, log, release, handedOver }, signal);
     await recorded;
     const ms = systemClock.monotonic() - startMs;
@@ -88,19 +75,30 @@ export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, 
     await confinement?.remove();
     await release?.();
     await removeTree(folder);
-    if (signal?.aborted) throw signal.reason;
-    if (error instanceof RolloutError) throw error;
-    const seen = messageOf(error);
-    const unfit = /^exit 78: (.*)/s.exec(seen)?.[1]; // as the executor says it
-    if (unfit !== undefined) throw new RolloutError('sandbox-refused', `the image ${spec.image}: ${unfit}`);
-    throw new RolloutError('sandbox-start-failed', `${name} could not start ${id}: ${seen}`, { cause: error });
+    throw toStartError(error, { id, spec, name, signal });
   } finally {
     listener?.close();
   }
 }
 
+interface FailedStart {
+  readonly id: SandboxId;
+  readonly spec: GrantedSpec;
+  readonly name: string;
+  readonly signal: AbortSignal | undefined;
+}
+
+function toStartError(error: unknown, { id, spec, name, signal }: FailedStart): unknown {
+  if (signal?.aborted) return signal.reason;
+  if (error instanceof RolloutError) return error;
+  const seen = messageOf(error);
+  const badImage = /^exit 78: (.*)/s.exec(seen)?.[1]; // the executor's exit code for an image that it cannot use
+  if (badImage !== undefined) return new RolloutError('sandbox-refused', `the image ${spec.image}: ${badImage}`);
+  return new RolloutError('sandbox-start-failed', `${name} could not start ${id}: ${seen}`, { cause: error });
+}
+
 interface Listener {
-  /** The one connection that is taken: the executor's, made before anything else runs inside. */
+  /** The only connection that is accepted: the executor connects before anything else runs inside. */
   readonly connection: Promise<Socket>;
   close(): void;
 }
@@ -108,7 +106,7 @@ interface Listener {
 async function listen(path: string): Promise<Listener> {
   const server = createServer();
   const connection = new Promise<Socket>((resolve) => server.once('connection', resolve));
-  connection.then(() => server.close()); // which removes the socket's file
+  connection.then(() => server.close()); // this also removes the socket file
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(path, resolve);
@@ -116,7 +114,8 @@ async function listen(path: string): Promise<Listener> {
   return { connection, close: () => server.close() };
 }
 
-interface Held {
+/** A started sandbox with everything that must be removed at its end. */
+interface StartedSandbox {
   readonly id: SandboxId;
   readonly folder: string;
   readonly process: SandboxProcess;
@@ -126,17 +125,17 @@ interface Held {
   readonly handedOver: OpenOptions['handedOver'];
 }
 
-async function waitUntilReady(listener: Listener, held: Held, signal: AbortSignal | undefined): Promise<Sandbox> {
+async function waitUntilReady(listener: Listener, started: StartedSandbox, signal: AbortSignal | undefined): Promise<Sandbox> {
   const failed = Promise.withResolvers<never>();
-  failed.promise.catch(() => {}); // it may fail when nobody waits any more
+  failed.promise.catch(() => {}); // it may reject after the wait is over
   const cancelTimer = systemClock.after(startTimeoutMs, () => failed.reject(new Error(`not ready within ${startTimeoutMs} ms`)));
   const onAbort = () => failed.reject(signal?.reason);
   signal?.addEventListener('abort', onAbort, { once: true });
-  held.process.ended.then((how) => failed.reject(new Error(how)));
+  started.process.ended.then((how) => failed.reject(new Error(how)));
   try {
     signal?.throwIfAborted();
     const socket = await Promise.race([failed.promise, listener.connection]);
-    const { sandbox, ready } = holdSandbox(socket, held);
+    const { sandbox, ready } = connectSandbox(socket, started);
     await Promise.race([failed.promise, ready]);
     return sandbox;
   } finally {
@@ -145,30 +144,30 @@ async function waitUntilReady(listener: Listener, held: Held, signal: AbortSigna
   }
 }
 
-function holdSandbox(socket: Socket, held: Held): { sandbox: Sandbox; ready: Promise<void> } {
-  const { id, log } = held;
+function connectSandbox(socket: Socket, started: StartedSandbox): { sandbox: Sandbox; ready: Promise<void> } {
+  const { id, log } = started;
   const died = new AbortController();
   let closing: Promise<void> | undefined;
 
-  async function die(why: string, cause?: AgentEnd): Promise<void> {
-    await held.process.kill();
-    const error = await toDeath(held, why, cause);
+  async function die(why: string, fault?: AgentFault): Promise<void> {
+    await started.process.kill();
+    const error = await toDeathError(started, why, fault);
     log.warn('sandbox-die', { sandboxId: id, message: error.message });
     client.close(error);
     died.abort(error);
-    await remove(held);
+    await remove(started);
   }
   const onBroken = (why: string) => {
     closing ??= die(why);
   };
-  startWall(held, (end) => {
-    closing ??= die('', end);
+  startWallClock(started, (fault) => {
+    closing ??= die('', fault);
   });
   const client = new ExecutorClient(socket, onBroken);
   async function end(): Promise<void> {
     client.close(new RolloutError('sandbox-died', `sandbox ${id} is closed`));
-    await held.process.kill();
-    await remove(held);
+    await started.process.kill();
+    await remove(started);
     log.info('sandbox-end', { sandboxId: id });
   }
   const close = () => {
@@ -178,8 +177,8 @@ function holdSandbox(socket: Socket, held: Held): { sandbox: Sandbox; ready: Pro
   return { sandbox: toSandbox({ id, client, died: died.signal, close }), ready: client.ready };
 }
 
-/** The wall clock of a sandbox that was started ahead waits with it. */
-function startWall({ confinement, process, handedOver }: Held, onOver: (end: AgentEnd) => void): void {
+/** For a sandbox that is started ahead, the clock starts when a rollout receives it. */
+function startWallClock({ confinement, process, handedOver }: StartedSandbox, onOver: (fault: AgentFault) => void): void {
   const { wallSeconds } = confinement.limits;
   let isOver = false;
   let cancel = () => {};
@@ -189,22 +188,22 @@ function startWall({ confinement, process, handedOver }: Held, onOver: (end: Age
   });
   const start = () => {
     if (isOver) return;
-    const message = `its time is over (wallSeconds ${wallSeconds})`;
+    const message = `it ran out of time (wallSeconds ${wallSeconds})`;
     cancel = systemClock.after(Math.min(wallSeconds * 1000, longestTimerMs), () => onOver({ code: 'sandbox-limit', message }));
   };
   if (handedOver) handedOver.then(start);
   else start();
 }
 
-/** What the agent did to its machine is not the machine's fault. */
-async function toDeath({ id, process, confinement }: Held, why: string, cause?: AgentEnd): Promise<RolloutError> {
+/** A death that the agent caused is not blamed on the sandbox. */
+async function toDeathError({ id, process, confinement }: StartedSandbox, why: string, known?: AgentFault): Promise<RolloutError> {
   const how = await process.ended;
-  const end = cause ?? (await confinement.explainEnd(how));
-  if (end) return new RolloutError(end.code, `sandbox ${id} was ended: ${end.message}`);
+  const fault = known ?? (await confinement.explainEnd(how));
+  if (fault) return new RolloutError(fault.code, `sandbox ${id} was ended: ${fault.message}`);
   return new RolloutError('sandbox-died', `sandbox ${id} died: ${why}; ${how}`);
 }
 
-async function remove({ folder, confinement, release }: Held): Promise<void> {
+async function remove({ folder, confinement, release }: StartedSandbox): Promise<void> {
   await confinement.remove();
   await release?.();
   await removeTree(folder);

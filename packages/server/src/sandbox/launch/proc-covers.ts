@@ -1,4 +1,4 @@
-// What of /proc no sandbox may have: settings of the whole machine, and files that are not for everyone.
+// The parts of /proc that no sandbox may use: settings of the whole machine, and files that not every user may read.
 
 import { readdirSync, statSync } from 'node:fs';
 
@@ -9,8 +9,8 @@ export interface ProcCover {
 }
 
 /**
- * Root's files in /proc ask for no capability: to a worker that is root, they belong to the agent too. The machine's folders become
- * read-only, and the files that are not for everyone to read, or are to be written, empty.
+ * Access to root's files in /proc needs no capability, so under a root worker the agent could write them too. The machine's folders are
+ * made read-only, and files that are writable or not readable by every user are hidden behind /dev/null.
  */
 export function readProcCovers(): ProcCover[] {
   return readdirSync('/proc', { withFileTypes: true })

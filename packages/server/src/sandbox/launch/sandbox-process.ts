@@ -1,5 +1,5 @@
-// The process that holds a sandbox: started, watched and ended here. Ending the first process inside ends all of them, and the
-// process is over only when none of them is left.
+// The holder of a sandbox: the process that the worker starts, watches and ends. Killing the first process inside ends all the others, and
+// the holder ends only when none of them is left.
 
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -12,32 +12,32 @@ import { systemClock } from '../../base/clock.ts';
 import { killHolders } from '../run-folder/run-folder.ts';
 
 export interface SandboxProcess {
-  /** The first process inside, as this machine numbers it; absent when it ended before there was one. */
+  /** The pid, on this machine, of the first process inside; undefined if the holder ended before it started one. */
   readonly inside: Promise<number | undefined>;
-  /** How it ended and what it last said on standard error; never rejects. */
+  /** How the holder ended, with the end of its standard error. Never rejects. */
   readonly ended: Promise<string>;
-  /** Idempotent; resolves when everything inside is dead. */
+  /** Idempotent. Resolves when every process inside is dead. */
   kill(): Promise<void>;
 }
 
-/** Workers come first: what agents do, and the start of many sandboxes, must not make a worker late. */
+/** Lower than a worker's priority: agents, or many sandboxes that start at once, must not delay a worker. */
 const niceness = 10;
 const keptErrorBytes = 4096;
 const killGraceMs = 2_000;
-const infoReply = z.object({ 'child-pid': z.int().min(2) });
+const pidReport = z.object({ 'child-pid': z.int().min(2) });
 
 export interface HolderProgram {
   /** The program and its arguments. */
   readonly command: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** It writes its child's pid as JSON to file descriptor 3, as bwrap's --info-fd does; one that does not is searched for it. */
-  readonly tellsInside: boolean;
+  /** Whether it writes its child's pid as JSON to file descriptor 3, as bwrap's --info-fd does. Otherwise the pid is looked up in /proc. */
+  readonly reportsPid: boolean;
 }
 
 export interface HolderContext {
-  /** The sandbox's own: whoever has it among its arguments or mounts belongs to the sandbox. */
+  /** The sandbox's folder: any process that has it in its arguments or mounts belongs to the sandbox. */
   readonly folder: string;
-  /** Settles when the executor has connected: then the first process inside can be found. */
+  /** Settles when the executor has connected: from then on, the first process inside can be looked up. */
   readonly connected: Promise<unknown>;
 }
 
@@ -47,7 +47,7 @@ export function startSandboxProcess(holder: HolderProgram, { folder, connected }
   const child = spawn(file, args, { env: { ...holder.env }, detached: true, stdio: ['ignore', 'ignore', 'pipe', 'pipe'] });
   if (child.pid !== undefined) setPriority(child.pid, niceness);
   const stderr = keepTail(child.stderr);
-  const told = readTold(child.stdio[3]);
+  const reported = readReportedPid(child.stdio[3]);
   let over = false;
   const ended = new Promise<string>((resolve) => {
     const end = (how: string) => {
@@ -58,8 +58,8 @@ export function startSandboxProcess(holder: HolderProgram, { folder, connected }
     child.once('close', (code, signal) => end(signal ? `ended by ${signal}` : `exit ${code}`));
   });
   const found = connected.then(() => findInside(child.pid));
-  const inside = holder.tellsInside ? told : Promise.race([found, ended.then(() => undefined)]);
-  function giveUp(): void {
+  const inside = holder.reportsPid ? reported : Promise.race([found, ended.then(() => undefined)]);
+  function forceKill(): void {
     child.kill('SIGKILL');
     killHolders(folder);
   }
@@ -68,9 +68,9 @@ export function startSandboxProcess(holder: HolderProgram, { folder, connected }
     ended,
     async kill() {
       if (over) return;
-      const cancel = systemClock.after(killGraceMs, giveUp);
-      // Not the holder: without it, a first process that waits for its word would wait for ever, and helpers that it started
-      // would stay. And through the first process, the holder's end tells that all are dead.
+      const cancel = systemClock.after(killGraceMs, forceKill);
+      // Kill the first process inside, not the holder: without the holder, a first process that still waits for it would wait forever,
+      // and the holder's helpers would stay. This way, the end of the holder shows that all of them are dead.
       const pid = await inside;
       if (pid !== undefined && !over) sendSignal(pid, 'SIGKILL');
       await ended;
@@ -79,12 +79,12 @@ export function startSandboxProcess(holder: HolderProgram, { folder, connected }
   };
 }
 
-function readTold(stream: Stream | null | undefined): Promise<number | undefined> {
-  const info = keepTail(stream);
-  return new Promise((resolve) => stream?.once('close', () => resolve(parseChild(info()))));
+function readReportedPid(stream: Stream | null | undefined): Promise<number | undefined> {
+  const report = keepTail(stream);
+  return new Promise((resolve) => stream?.once('close', () => resolve(parsePid(report()))));
 }
 
-/** The holder's child that is process 1 of a namespace of its own. Without waiting: these files are in memory, and a rollout waits. */
+/** The holder's child that is process 1 of its own namespace. Reads synchronously: these files are in memory, and a rollout waits. */
 function findInside(holder: number | undefined): number | undefined {
   const folder = `/proc/${holder}/task`;
   const tasks = existsSync(folder) ? readdirSync(folder) : [];
@@ -100,15 +100,15 @@ function readOrNothing(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    return ''; // it has ended
+    return ''; // the process has ended
   }
 }
 
-function parseChild(text: string): number | undefined {
+function parsePid(text: string): number | undefined {
   try {
-    return infoReply.parse(JSON.parse(text))['child-pid'];
+    return pidReport.parse(JSON.parse(text))['child-pid'];
   } catch {
-    return undefined; // it ended before it could say
+    return undefined; // the holder ended before it reported a pid
   }
 }
 
@@ -117,6 +117,6 @@ function keepTail(stream: Stream | null | undefined): () => string {
   stream?.on('data', (chunk: Buffer) => {
     kept = Buffer.concat([kept, chunk]).subarray(-keptErrorBytes);
   });
-  stream?.on('error', () => {}); // the process has ended, and that is told by its own event
+  stream?.on('error', () => {}); // the end of the process is its own event
   return () => kept.toString('utf8');
 }

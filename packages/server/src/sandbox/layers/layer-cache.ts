@@ -1,6 +1,6 @@
-// The layers of one node: each preparation runs once, in whichever process comes first, and its files are shared by all that need
-// the same. The least recently used go when there are too many bytes; never one that a sandbox stands on. Between processes, all of it
-// holds by locks of the kernel.
+// The layers of one machine. Each preparation runs once, in the first process that needs it, and all sandboxes that need the same one
+// share its files. When layers take too much space, the least recently used are removed, but never one in use. File locks make this hold
+// across processes.
 
 import { mkdir, readdir, readFile, rename, stat, utimes, writeFile } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
@@ -10,54 +10,54 @@ import { systemClock } from '../../base/clock.ts';
 import { Expired } from '../../base/deadline.ts';
 import { openFileLock, tryFileLock } from '../../base/file-lock.ts';
 import { raceSignal } from '../../base/race.ts';
-import { nameContent } from '../run-folder/make-once.ts';
+import { hashContent } from '../run-folder/make-once.ts';
 import { measureTree } from '../run-folder/measure-tree.ts';
-import { removeTree } from '../run-folder/run-folder.ts';
+import { removeTree } from '../run-folder/remove-tree.ts';
 import type { Sandbox, SandboxDriver, SandboxSpec } from '../sandbox.ts';
 
 export interface LayerCacheOptions {
   readonly driver: SandboxDriver;
-  /** Layers are in `layers` below it. */
+  /** The run folder; layers are in its subfolder `layers`. */
   readonly runDir: string;
   readonly maxBytes: number;
-  /** Layers that were made under another one are not found: whatever of the configuration a preparation may depend on. */
+  /** Part of every layer's name: the configuration that a preparation may depend on. */
   readonly salt?: string;
 }
 
-/** The layer stays as long as this is not disposed. */
+/** The layer is not removed until the lease is disposed. */
 export interface LayerLease extends AsyncDisposable {
   readonly folder: string;
 }
 
 export interface LayerPlan {
   readonly spec: SandboxSpec;
-  /** What is prepared, as its scenario names it: with the same spec, the same key is the same preparation. */
+  /** The scenario's name for the preparation: the same spec and key mean the same preparation. */
   readonly key: string;
   prepare(sandbox: Sandbox): Promise<void>;
   readonly signal: AbortSignal;
-  /** Waits for somebody else's preparation go through here: they are not the waiter's own time. */
+  /** Runs a wait for another rollout's preparation, which does not count against the time of this one. */
   uncharged<T>(wait: () => Promise<T>): Promise<T>;
 }
 
-interface Held {
+interface HeldLayer {
   readonly lock: AsyncDisposable;
   users: number;
 }
 
 type Freeze = NonNullable<SandboxDriver['freeze']>;
-type Outcome = { readonly kind: 'ready' | 'given-up' } | { readonly kind: 'failed'; readonly error: unknown };
+type PreparationOutcome = { readonly kind: 'ready' | 'cancelled' } | { readonly kind: 'failed'; readonly error: unknown };
 
 const metaFile = z.object({ bytes: z.int().min(0), pid: z.int(), startTicks: z.int() });
 const namePattern = /^[0-9a-f]{16}$/;
-/** However small they are. */
+/** Regardless of their size. */
 const maxLayers = 512;
 
 export class LayerCache {
   readonly #options: LayerCacheOptions;
   readonly #folder: string;
-  /** One lock of the kernel for all users in this process. */
-  readonly #held = new Map<string, Held>();
-  readonly #making = new Map<string, Promise<Outcome>>();
+  /** One file lock for all users in this process. */
+  readonly #held = new Map<string, HeldLayer>();
+  readonly #making = new Map<string, Promise<PreparationOutcome>>();
 
   constructor(options: LayerCacheOptions) {
     this.#options = options;
@@ -65,8 +65,8 @@ export class LayerCache {
   }
 
   /**
-   * The first to come prepares, the others wait for it. What fails it fails all of them, and who comes later tries again; when the
-   * first is cancelled, the next goes on in its place. Absent where the driver makes no layers.
+   * The first caller prepares the layer, and the others wait for it. If it fails, all of them fail, and a later caller tries again. If it
+   * is cancelled, the next one takes its place. Returns undefined if the driver cannot create layers.
    */
   async open(plan: LayerPlan): Promise<LayerLease | undefined> {
     const { driver } = this.#options;
@@ -75,7 +75,7 @@ export class LayerCache {
     const name = await nameLayer(this.#options, plan);
     for (;;) {
       const held = this.#held.get(name);
-      if (held) return this.#lease(name, held); // even when aborted: somebody must give back what was just made
+      if (held) return this.#lease(name, held); // even if aborted: the caller must release the layer that was just made
       plan.signal.throwIfAborted();
       const others = this.#making.get(name);
       const outcome = others ? await plan.uncharged(() => raceSignal(others, plan.signal)) : await this.#begin(name, plan, freeze);
@@ -83,16 +83,16 @@ export class LayerCache {
     }
   }
 
-  /** One more lease of a layer that somebody in this process has a lease of already; else there is none to be had. */
+  /** One more lease of a layer that this process already has a lease of; otherwise undefined. */
   hold(folder: string): LayerLease | undefined {
     const name = basename(folder);
     const held = this.#held.get(name);
     return held && this.#lease(name, held);
   }
 
-  /** Removes what dead processes were making, and what they have made unless a sandbox stands on it. */
+  /** Removes layers that dead processes made or were making, unless a sandbox uses them. */
   async sweep(): Promise<void> {
-    const entries = await readdir(this.#folder).catch(() => []); // there was no layer yet
+    const entries = await readdir(this.#folder).catch(() => []); // there are no layers yet
     for (const name of new Set(entries.filter((entry) => !entry.endsWith('.lock')).map((entry) => entry.slice(0, 16)))) {
       const meta = await this.#read(name);
       if (meta && readProcess(meta.pid)?.startTicks === meta.startTicks) continue;
@@ -100,11 +100,17 @@ export class LayerCache {
     }
   }
 
-  #lock(name: string): string {
+  /** Shared by the users of a layer; exclusive to remove it. */
+  #useLock(name: string): string {
     return join(this.#folder, `${name}.lock`);
   }
 
-  #lease(name: string, held: Held): LayerLease {
+  /** Held while a layer is made. A separate lock: a process that waits for it must not wait for the users of the finished layer too. */
+  #makeLock(name: string): string {
+    return join(this.#folder, `${name}.make.lock`);
+  }
+
+  #lease(name: string, held: HeldLayer): LayerLease {
     held.users += 1;
     const release = async () => {
       held.users -= 1;
@@ -120,25 +126,25 @@ export class LayerCache {
     return { folder: join(this.#folder, name), [Symbol.asyncDispose]: dispose };
   }
 
-  #begin(name: string, plan: LayerPlan, freeze: Freeze): Promise<Outcome> {
+  #begin(name: string, plan: LayerPlan, freeze: Freeze): Promise<PreparationOutcome> {
     const making = this.#provide(name, plan, freeze)
-      .then((): Outcome => ({ kind: 'ready' }))
-      .catch((error: unknown): Outcome => {
+      .then((): PreparationOutcome => ({ kind: 'ready' }))
+      .catch((error: unknown): PreparationOutcome => {
         const { aborted, reason } = plan.signal;
-        // Time that was not enough for one is not enough for the next: that is a failure of all.
-        return aborted && !(reason instanceof Expired) ? { kind: 'given-up' } : { kind: 'failed', error: aborted ? reason : error };
+        // If the time was not enough for one, it is not enough for the next: all of them fail.
+        return aborted && !(reason instanceof Expired) ? { kind: 'cancelled' } : { kind: 'failed', error: aborted ? reason : error };
       })
       .finally(() => this.#making.delete(name));
     this.#making.set(name, making);
     return making;
   }
 
-  /** Ends with this process holding the layer's lock. */
+  /** When it returns, this process holds the layer's lock. */
   async #provide(name: string, plan: LayerPlan, freeze: Freeze): Promise<void> {
     const { signal } = plan;
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     for (;;) {
-      const lock = await plan.uncharged(() => openFileLock(this.#lock(name), { shared: true, signal }));
+      const lock = await plan.uncharged(() => openFileLock(this.#useLock(name), { shared: true, signal }));
       if (await this.#touch(name)) {
         this.#held.set(name, { lock, users: 0 });
         return;
@@ -151,9 +157,9 @@ export class LayerCache {
 
   async #make(name: string, plan: LayerPlan, freeze: Freeze): Promise<void> {
     const { spec, prepare, signal } = plan;
-    await using _lock = await plan.uncharged(() => openFileLock(this.#lock(name), { signal }));
+    await using _lock = await plan.uncharged(() => openFileLock(this.#makeLock(name), { signal }));
     if (await this.#read(name)) return; // another process was first
-    await this.#discard(name); // what a process that died has left
+    await this.#discard(name); // a process that died may have left parts of it
     const fresh = join(this.#folder, `${name}.new`);
     try {
       await freeze(spec, { folder: fresh, prepare, signal });
@@ -166,7 +172,7 @@ export class LayerCache {
     }
   }
 
-  /** The least recently used first, until the rest fits; `kept` has just been made for somebody. */
+  /** Removes the least recently used layers until the rest fits. `kept` was just made for a caller. */
   async #evict(kept: string): Promise<void> {
     const names = (await readdir(this.#folder)).filter((name) => namePattern.test(name));
     const found = await Promise.all(names.map((name) => this.#read(name)));
@@ -195,31 +201,32 @@ export class LayerCache {
       const meta = metaFile.parse(JSON.parse(await readFile(file, 'utf8')));
       return { ...meta, name, usedMs: (await stat(file)).mtimeMs };
     } catch {
-      return undefined; // there is none, or it is being removed
+      return undefined; // there is none, or another process is removing it
     }
   }
 
-  /** Answers false when it is in use, or being made, and stays. */
+  /** Returns false, and removes nothing, if the layer is in use or being made. */
   async #remove(name: string): Promise<boolean> {
-    await using lock = await tryFileLock(this.#lock(name));
-    if (lock === undefined) return false;
+    await using making = await tryFileLock(this.#makeLock(name));
+    await using unused = making && (await tryFileLock(this.#useLock(name)));
+    if (unused === undefined) return false;
     await this.#discard(name);
     return true;
   }
 
-  /** Out of sight first: a half-removed layer is never seen under its name. */
+  /** Renames first: a half-removed layer never exists under its name. */
   async #discard(name: string): Promise<void> {
     const path = join(this.#folder, name);
     for (const left of [`${path}.new`, `${path}.gone`]) await removeTree(left);
-    await rename(path, `${path}.gone`).catch(() => {}); // there is none
+    await rename(path, `${path}.gone`).catch(() => {}); // there was none
     await removeTree(`${path}.gone`);
   }
 }
 
-/** An image that was replaced under its name is another image. */
+/** An image that was replaced under the same name gives another layer. */
 async function nameLayer({ driver, salt }: LayerCacheOptions, { spec, key }: LayerPlan): Promise<string> {
   const image = spec.image === undefined ? undefined : await stat(spec.image).catch(() => undefined); // not a path
   const seen = image && [image.ino, image.mtimeMs, image.size];
   const parts = [driver.name, salt, spec.image, seen, spec.network, spec.limits, Object.entries(spec.env ?? {}).sort(), key];
-  return nameContent(parts);
+  return hashContent(parts);
 }

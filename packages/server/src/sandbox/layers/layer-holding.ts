@@ -1,4 +1,4 @@
-// A driver whose sandboxes hold the layer that they stand on, whoever opened them and however long they wait to be used.
+// A driver whose sandboxes hold a lease of their layer until they are closed, so that the layer is not removed under them.
 
 import { RolloutError } from '@millrace/protocol';
 import type { OpenOptions, Sandbox, SandboxDriver, SandboxSpec } from '../sandbox.ts';
@@ -15,7 +15,7 @@ async function openHolding(
 ): Promise<Sandbox> {
   if (spec.layer === undefined) return await driver.open(spec, options);
   const lease = layers.hold(spec.layer);
-  if (!lease) throw new RolloutError('sandbox-start-failed', `nobody holds the layer ${spec.layer} any more`);
+  if (!lease) throw new RolloutError('sandbox-start-failed', `the layer ${spec.layer} has no lease any more`);
   try {
     const sandbox = await driver.open(spec, options);
     const close = async () => {

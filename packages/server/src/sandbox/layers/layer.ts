@@ -1,9 +1,9 @@
-// Layers: the files that a preparation has left in a sandbox, frozen, for other sandboxes to start on top of. Files only: what the
-// preparation has started is killed first.
+// Layers: the files that a preparation left in a sandbox, frozen so that other sandboxes can start on top of them. A layer has files only:
+// processes that the preparation started are killed first.
 
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { messageOf, RolloutError } from '@millrace/protocol';
+import { definedOf, messageOf, RolloutError } from '@millrace/protocol';
 import { runProgram } from '../../base/run-program.ts';
 import { type DiskAccess, renderEnterDisk } from '../launch/disk.ts';
 import { type GrantedSpec, openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
@@ -13,13 +13,13 @@ const killTimeoutMs = 10_000;
 
 interface FreezeOptions extends LayerRequest {
   readonly access: DiskAccess;
-  /** Of the sandbox's disk: `home` is /workspace, `root/upper` what Apptainer stacks on the image. */
+  /** Folders of the sandbox's disk to keep: `home` is /workspace, `root/upper` the changes to the image. */
   readonly parts: readonly string[];
 }
 
 export async function freezeLayer(launcher: SandboxLauncher, spec: GrantedSpec, options: FreezeOptions): Promise<void> {
   const { folder, prepare, signal, access, parts } = options;
-  await using sandbox = await openSandbox(launcher, { ...spec, isToFreeze: true }, signal === undefined ? {} : { signal });
+  await using sandbox = await openSandbox(launcher, { ...spec, isToFreeze: true }, definedOf({ signal }));
   await prepare(sandbox);
   await killPrograms(sandbox, signal);
   const from = join(launcher.runDir, sandbox.id);
@@ -36,18 +36,18 @@ export async function freezeLayer(launcher: SandboxLauncher, spec: GrantedSpec, 
   }
 }
 
-/** A sandbox without the files that it was to start with would be another one. */
+/** Without mounts the sandbox would start without the files of its layer. */
 export function refuseLayer(spec: SandboxSpec, access: DiskAccess | undefined): void {
   if (spec.layer === undefined || access !== undefined) return;
-  throw new RolloutError('sandbox-start-failed', `this machine gives no mounts, so that nothing can start on top of ${spec.layer}`);
+  throw new RolloutError('sandbox-start-failed', `this process cannot mount file systems, so no sandbox can start on top of ${spec.layer}`);
 }
 
-/** All but the executor, which is process 1; nothing writes to the files any more. */
+/** Kills every process but the executor, which is process 1, so that nothing writes to the files any more. */
 async function killPrograms(sandbox: Sandbox, signal: AbortSignal | undefined): Promise<void> {
-  await sandbox.exec(['bash', '-c', 'kill -9 -1'], { timeoutMs: killTimeoutMs, ...(signal === undefined ? {} : { signal }) });
+  await sandbox.exec(['bash', '-c', 'kill -9 -1'], definedOf({ timeoutMs: killTimeoutMs, signal }));
 }
 
-/** The parent of the first process inside: it lives where the sandbox's disk is mounted. */
+/** The parent of the first process inside. It is in the namespace in which the sandbox's disk is mounted. */
 async function readHolder(folder: string): Promise<number> {
   const [pid] = (await readFile(join(folder, 'process'), 'utf8')).split(' ');
   const status = await readFile(`/proc/${pid}/status`, 'utf8');

@@ -1,5 +1,5 @@
-// Control groups of sandboxes, of both versions. They are made below the worker's own group and nowhere else, so that whatever
-// limits the worker (a Slurm job, a service manager) limits its sandboxes too.
+// Control groups of sandboxes, for cgroup versions 1 and 2. They are created below the worker's own group and nowhere else, so anything
+// that limits the worker (a Slurm job, a service manager) limits its sandboxes too.
 
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -11,25 +11,25 @@ import type { SandboxLimits } from '../config.ts';
 export const controllers = ['cpu', 'memory', 'pids'] as const;
 export type Controller = (typeof controllers)[number];
 
-/** A folder in which groups with this controller can be made. */
+/** A folder in which groups with this controller can be created. */
 export interface CgroupBase {
   readonly controller: Controller;
   readonly version: 1 | 2;
   readonly folder: string;
 }
 
-/** Threads of the executor, which are not the agent's, and some room to start a new shell. */
+/** For the executor's threads, which are not the agent's, and to start a new shell. */
 const spareProcesses = 24;
 const mib = 1 << 20;
 const periodUs = 100_000;
-/** All sandboxes together weigh on each core what one process weighs: a worker that wakes is not one of hundreds that wait. */
+/** All sandboxes together have the weight of one process on each core: a worker that wakes does not queue behind hundreds of them. */
 const weights = {
   1: { file: 'cpu.shares', one: 1024, most: 262_144 },
   2: { file: 'cpu.weight', one: 100, most: 10_000 },
 } as const;
 const removeWaitMs = 5_000;
 
-/** What is written into a group, file by file, in this order; `optional` files are not in every kernel. */
+/** The settings of a group, in the order in which they are written. Not every kernel has the `optional` files. */
 export function renderSettings({ controller, version }: Pick<CgroupBase, 'controller' | 'version'>, limits: SandboxLimits): Setting[] {
   const memory = String((limits.memoryMiB + limits.diskMiB) * mib);
   const quota = Math.max(1000, Math.round(limits.cpus * periodUs));
@@ -59,7 +59,7 @@ export interface Setting {
   readonly optional?: boolean;
 }
 
-/** The folders of one sandbox's groups; each is there once, also where one folder has several controllers. */
+/** The folders of one sandbox's groups, without duplicates: one folder may have several controllers. */
 export function listGroups(bases: readonly CgroupBase[], name: string): string[] {
   return [...new Set(bases.map(({ folder }) => join(folder, name)))];
 }
@@ -78,7 +78,7 @@ function set(file: string, value: string): Promise<void> {
   return writeFile(file, value, { flag: 'r+' });
 }
 
-/** Kills what is in them and removes them; what is gone already is no problem. */
+/** Kills the processes in the groups and removes them. A group may already be gone. */
 export async function removeGroups(groups: readonly string[]): Promise<void> {
   for (const group of groups) {
     for (let waitedMs = 0; ; waitedMs += 10) {
@@ -89,17 +89,17 @@ export async function removeGroups(groups: readonly string[]): Promise<void> {
       if (left === undefined || left.code === 'ENOENT') break;
       if (left.code !== 'EBUSY' || waitedMs >= removeWaitMs) throw left;
       for (const pid of await readPids(group)) sendSignal(pid, 'SIGKILL');
-      await sleep(10); // they are not our children: their end has no event
+      await sleep(10); // they are not our children, so their end has no event
     }
   }
 }
 
 async function readPids(group: string): Promise<number[]> {
-  const text = await readFile(join(group, 'cgroup.procs'), 'utf8').catch(() => ''); // gone meanwhile
+  const text = await readFile(join(group, 'cgroup.procs'), 'utf8').catch(() => ''); // already gone
   return text.split('\n').map(Number).filter(Boolean);
 }
 
-/** Whether the group has come to its own limit and lost a process by it; the machine's want of memory is something else. */
+/** Whether the group lost a process because it reached its own memory limit, as opposed to the machine running out of memory. */
 export async function wasOutOfMemory(bases: readonly CgroupBase[], name: string): Promise<boolean> {
   const base = bases.find(({ controller }) => controller === 'memory');
   if (!base) return false;
@@ -114,18 +114,18 @@ const leaf = 'millrace-workers';
 const parent = 'millrace-sandboxes';
 
 /**
- * The controllers that this process can give to sandboxes. In version 2 a group holds either processes or groups with limits, so
- * `enter` makes this process move into a group of its own below the one that it was started in, and the groups of sandboxes are made in
- * another; without it nothing is changed.
+ * The controllers that this process can use for sandboxes. In version 2 a group holds either processes or groups with limits, so `enter`
+ * moves this process into a subgroup of the group that it was started in, and creates the group for sandboxes next to it. Without
+ * `enter`, nothing is changed.
  */
 export async function findCgroups({ enter }: { readonly enter: boolean }): Promise<CgroupBase[]> {
   const own = parseOwnGroups(await readText('/proc/self/cgroup'), await readText('/proc/self/mountinfo'));
   const found = await Promise.all(own.map((base) => (base.version === 2 ? checkUnified(base, enter) : checkWritable(base))));
   const bases = found.flatMap((base) => base ?? []);
-  return enter ? Promise.all(bases.map((base) => openParent(base).catch(() => base))) : bases; // then each weighs what it weighs
+  return enter ? Promise.all(bases.map((base) => openParent(base).catch(() => base))) : bases; // without the common parent, each sandbox has its own weight
 }
 
-/** The group that all sandboxes are in. It stays: others may be about to use it. */
+/** The group that contains all sandboxes. It is never removed: another worker may be about to use it. */
 async function openParent(base: CgroupBase): Promise<CgroupBase> {
   const folder = join(base.folder, parent);
   await mkdir(folder, { recursive: true });
@@ -162,11 +162,11 @@ async function checkUnified(base: CgroupBase, enter: boolean): Promise<CgroupBas
     });
     return usable;
   } catch {
-    return undefined; // others live in this group: it is not ours alone
+    return undefined; // other processes are in this group: it is not ours alone
   }
 }
 
-/** Where this process is in each hierarchy, as folders, from the two files of /proc that tell. */
+/** The folder of this process's group in each hierarchy, from the two files in /proc that describe them. */
 export function parseOwnGroups(cgroup: string, mountinfo: string): CgroupBase[] {
   const mounts = mountinfo.split('\n').flatMap((line) => {
     const [, root, point, type, options] = /^\d+ \d+ \S+ (\S+) (\S+) .* - (cgroup2?) \S+ (\S+)$/.exec(line) ?? [];
@@ -190,5 +190,5 @@ export function parseOwnGroups(cgroup: string, mountinfo: string): CgroupBase[] 
 }
 
 async function readText(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch(() => ''); // not there: no such thing on this machine
+  return readFile(path, 'utf8').catch(() => ''); // this machine has no such file
 }

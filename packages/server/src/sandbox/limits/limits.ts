@@ -1,36 +1,36 @@
-// What one sandbox may use, and who keeps it to that: control groups where this process can make them, limits of single processes
-// otherwise. A sandbox's groups are written down in its folder before they are made, and removed before the folder is.
+// The limits of a sandbox and how they are enforced: by control groups where this process can create them, otherwise by limits of single
+// processes. A sandbox's groups are recorded in its folder before they are created, and removed before the folder is.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { RolloutError } from '@millrace/protocol';
+import { definedOf, type ProgramLimits, RolloutError } from '@millrace/protocol';
 import { type SandboxConfig, type SandboxLimits, sandboxLimits } from '../config.ts';
 import type { SandboxSpec } from '../sandbox.ts';
 import { type CgroupBase, findCgroups, listGroups, makeGroups, removeGroups, wasOutOfMemory } from './cgroups.ts';
-import { type ProgramLimits, renderEntry } from './rlimits.ts';
+import { renderEntry } from './rlimits.ts';
 
-/** One for each driver: what this process can limit does not change while it lives. */
+/** One for each driver: what this process can limit does not change while it runs. */
 export interface Limiter {
   readonly bases: readonly CgroupBase[];
-  /** Writes down and makes the groups of the sandbox with this name and folder. */
+  /** Records and creates the groups of the sandbox with this name and folder. */
   confine(sandbox: { readonly id: string; readonly folder: string }, limits: SandboxLimits): Promise<Confinement>;
 }
 
-/** The limits of one sandbox, made before it starts. */
+/** The limits of one sandbox, set up before it starts. */
 export interface Confinement {
   readonly limits: SandboxLimits;
-  /** For the executor, which puts them on what it starts: what no group keeps. */
-  readonly forPrograms: ProgramLimits;
-  /** The driver's command in a form that is inside its limits from its first instruction on. */
+  /** Limits that no group enforces: the executor sets them on the programs that it starts. */
+  readonly programLimits: ProgramLimits;
+  /** Wraps the driver's command so that its limits hold from its first instruction. */
   enter(command: readonly string[]): string[];
-  /** What the agent did that ended the executor, as far as the kernel tells; to be asked before `remove`. */
-  explainEnd(how: string): Promise<AgentEnd | undefined>;
+  /** Whether the agent caused the end of the executor, as far as the kernel shows. Call it before `remove`. */
+  explainEnd(how: string): Promise<AgentFault | undefined>;
   remove(): Promise<void>;
 }
 
-/** An end of a sandbox that is its agent's doing. */
-export interface AgentEnd {
+/** The agent caused the death of its sandbox. */
+export interface AgentFault {
   readonly code: 'sandbox-limit' | 'sandbox-killed';
   readonly message: string;
 }
@@ -48,7 +48,7 @@ export async function openLimiter(): Promise<Limiter> {
       });
       return {
         limits,
-        forPrograms: chooseProgramLimits(bases, limits),
+        programLimits: chooseProgramLimits(bases, limits),
         enter: (command) => renderEntry(groups, limits, command),
         explainEnd: async (how) => explainEnd(how, limits, await wasOutOfMemory(bases, id)),
         remove: () => removeGroups(groups),
@@ -59,31 +59,31 @@ export async function openLimiter(): Promise<Limiter> {
 
 const recordName = 'cgroups';
 
-/** For a sandbox whose owner is dead: kills what is in the groups that its folder names, and removes them. */
+/** For a sandbox whose owner is dead: kills the processes in the groups that its folder records, and removes the groups. */
 export async function removeRecordedGroups(folder: string): Promise<void> {
-  const text = await readFile(join(folder, recordName), 'utf8').catch(() => ''); // its owner died before there were any
+  const text = await readFile(join(folder, recordName), 'utf8').catch(() => ''); // the owner died before it recorded any
   await removeGroups(text.split('\n').filter(Boolean));
 }
 
 function chooseProgramLimits(bases: readonly CgroupBase[], { processes, memoryMiB }: SandboxLimits): ProgramLimits {
   const has = (name: CgroupBase['controller']) => bases.some(({ controller }) => controller === name);
-  return { ...(has('pids') ? {} : { processes }), ...(has('memory') ? {} : { memoryMiB }) };
+  return definedOf({ processes: has('pids') ? undefined : processes, memory_mib: has('memory') ? undefined : memoryMiB });
 }
 
 const { signals } = constants;
 
-/** What can end a first process without anybody sending it: the kernel, for want of memory, and faults of its own. */
-const unsent = [signals.SIGKILL, signals.SIGSEGV, signals.SIGABRT, signals.SIGILL, signals.SIGBUS, signals.SIGFPE, signals.SIGTRAP];
+/** Signals that end process 1 without a sender inside: the kernel's when memory runs out, and the process's own faults. */
+const unsentSignals = [signals.SIGKILL, signals.SIGSEGV, signals.SIGABRT, signals.SIGILL, signals.SIGBUS, signals.SIGFPE, signals.SIGTRAP];
 
 /** The executor itself never exits with 0. */
-function explainEnd(how: string, limits: SandboxLimits, isOutOfMemory: boolean): AgentEnd | undefined {
-  if (/^exit 0\b/.test(how)) return { code: 'sandbox-killed', message: 'its executor was sent a real-time signal from inside' };
+function explainEnd(how: string, limits: SandboxLimits, isOutOfMemory: boolean): AgentFault | undefined {
+  if (/^exit 0\b/.test(how)) return { code: 'sandbox-killed', message: 'a process inside sent its executor a real-time signal' };
   const signal = /^ended by SIGKILL/.test(how) ? signals.SIGKILL : Number(/^exit (\d+)/.exec(how)?.[1] ?? 0) - 128;
   if (signal === signals.SIGKILL && isOutOfMemory) {
-    return { code: 'sandbox-limit', message: `its memory is used up (memoryMiB ${limits.memoryMiB}, diskMiB ${limits.diskMiB})` };
+    return { code: 'sandbox-limit', message: `it ran out of memory (memoryMiB ${limits.memoryMiB}, diskMiB ${limits.diskMiB})` };
   }
-  if (signal <= 0 || unsent.includes(signal)) return undefined;
-  return { code: 'sandbox-killed', message: `its executor was sent signal ${signal} from inside` };
+  if (signal <= 0 || unsentSignals.includes(signal)) return undefined;
+  return { code: 'sandbox-killed', message: `a process inside sent its executor signal ${signal}` };
 }
 
 export interface Granted {
@@ -91,7 +91,7 @@ export interface Granted {
   readonly network: 'none' | 'host';
 }
 
-/** What a spec gets under this configuration. Throws `sandbox-refused` with the name of the field that forbids it. */
+/** The limits and network of a spec under this configuration. Throws `sandbox-refused` with the name of the field that is not allowed. */
 export function grant(spec: SandboxSpec, config: SandboxConfig): Granted {
   const network = spec.network ?? config.network;
   if (network === 'host' && !config.allowHostNetwork)

@@ -1,22 +1,16 @@
-// What limits a sandbox where no cgroup does, and what no cgroup knows: open files of a process, core files. The first half is
-// put on the holder before it runs; the second is put by the executor on what it starts, so that the executor is spared.
+// Limits that need no cgroup: open files and core files of each process, and the place of a sandbox in the order in which the kernel kills
+// processes when memory runs out. They are set on the holder before it runs.
 
 import { readFileSync } from 'node:fs';
 import type { SandboxLimits } from '../config.ts';
 
-/** What the executor puts on every program of the agent; as `limits.json` in the folder that it shares with its worker. */
-export interface ProgramLimits {
-  readonly processes?: number;
-  readonly memoryMiB?: number;
-}
-
-/** When memory runs out, the kernel takes a sandbox before it takes a worker. */
+/** When the machine runs out of memory, the kernel kills a sandbox before a worker. */
 const oomScore = 500;
 
 /**
- * Reads cgroup folders up to `--`, enters each, and becomes the rest. The limits hold before the first instruction of the
- * driver's program, and a group that cannot be entered ends it. The thread that writes 0 to `tasks`, of version 1, enters at once,
- * and a shell has one thread; for whole processes the kernel first waits, 5 to 15 ms, until nobody on the machine forks.
+ * Reads cgroup folders up to `--`, enters each, sets the limits, and becomes the rest. The limits hold before the first instruction of the
+ * driver's program, and a group that cannot be entered ends it. In version 1, writing 0 to `tasks` moves one thread, which is all that a
+ * shell has, and does so at once; moving a whole process makes the kernel wait 5 to 15 ms until no process on the machine forks.
  */
 const entry = `while [ "$1" != -- ]; do
   if [ -e "$1/tasks" ]; then echo 0 > "$1/tasks"; else echo $$ > "$1/cgroup.procs"; fi || exit 1; shift
@@ -27,7 +21,7 @@ export function renderEntry(groups: readonly string[], limits: SandboxLimits, co
   return ['/bin/sh', '-c', entry, 'sh', ...groups, '--', String(Math.min(limits.openFiles, readHardOpenFiles())), ...command];
 }
 
-/** It can be lowered by anyone and raised by almost nobody. */
+/** Only privileged processes can raise their hard limit. */
 function readHardOpenFiles(): number {
   const [, hard = ''] = /^Max open files\s+\S+\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
   return Number.isNaN(Number(hard)) ? Number.POSITIVE_INFINITY : Number(hard);

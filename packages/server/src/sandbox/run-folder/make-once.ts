@@ -1,30 +1,31 @@
-// What all sandboxes of a run folder share is made once, in a folder named by its content, by whichever worker comes first; a half-made
-// folder is never seen under that name.
+// Files that all sandboxes of a run folder share are made once, by the first worker that needs them, in a folder named after a hash of
+// their content. A half-made folder never has that name.
 
 import { createHash } from 'node:crypto';
 import { mkdir, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeSandboxId, removeTree } from './run-folder.ts';
+import { removeTree } from './remove-tree.ts';
+import { makeSandboxId } from './run-folder.ts';
 
-/** A name for whatever JSON can tell apart. */
-export function nameContent(content: unknown): string {
+/** A short hash of any JSON value. */
+export function hashContent(content: unknown): string {
   return createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 16);
 }
 
-/** What is different when the file at this path has been replaced. */
-export async function markFile(path: string): Promise<unknown> {
+/** A value that changes when the file is replaced. */
+export async function fingerprintFile(path: string): Promise<unknown> {
   const { size, mtimeMs } = await stat(path);
   return [path, size, mtimeMs];
 }
 
-/** Answers the folder. It is filled under a name that is swept if we die. */
+/** Returns the folder. It is filled under a name that a sweep removes if this process dies. */
 export async function makeOnce(
   runDir: string,
   { kind, content }: { readonly kind: string; readonly content: unknown },
   fill: (scratch: string) => Promise<void>,
 ): Promise<string> {
-  const folder = join(runDir, `${kind}-${nameContent(content)}`);
-  if (await isThere(folder)) return folder;
+  const folder = join(runDir, `${kind}-${hashContent(content)}`);
+  if (await exists(folder)) return folder;
   const scratch = join(runDir, makeSandboxId());
   await mkdir(scratch, { recursive: true });
   try {
@@ -32,12 +33,12 @@ export async function makeOnce(
     await rename(scratch, folder);
   } catch (error) {
     await removeTree(scratch);
-    if (!(await isThere(folder))) throw error; // otherwise another worker was first, with the same content
+    if (!(await exists(folder))) throw error; // otherwise another worker made it first
   }
   return folder;
 }
 
-export async function isThere(path: string): Promise<boolean> {
+export async function exists(path: string): Promise<boolean> {
   return stat(path).then(
     () => true,
     () => false,

@@ -1,4 +1,4 @@
-// How much disk a tree takes, links not followed.
+// How much disk a folder uses, without following links.
 
 import { runProgram } from '../../base/run-program.ts';
 

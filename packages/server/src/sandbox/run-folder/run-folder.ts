@@ -1,19 +1,40 @@
-// Sandboxes as written down on disk, so that none outlives its worker: a sandbox's folder is named after the process that owns it
-// (pid and start time) before anything is started, and then holds the first process inside. Processes are known by pid and start
-// time, or by having this very folder among their arguments or their mounts; never by their program's name.
+// The run folder of a machine's workers. Each sandbox has a subfolder named after the process that owns it (pid and start time), created
+// before anything is started, so a sweep can find and remove what a dead worker left behind. Processes are identified by pid and start
+// time, or by having the sandbox's folder in their arguments or mounts; never by name.
 
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
 import { readProcess, sendSignal } from '@millrace/executor';
-import { type SandboxId, sandboxId } from '@millrace/protocol';
+import { RolloutError, type SandboxId, sandboxId } from '@millrace/protocol';
 import { sleep } from '../../base/clock.ts';
-import { runProgram } from '../../base/run-program.ts';
 import { removeRecordedGroups } from '../limits/limits.ts';
+import { removeTree } from './remove-tree.ts';
 
 const namePattern = /^sb-(\d+)-([0-9a-z]+)-[0-9a-z]+$/;
 const killWaitMs = 5_000;
+/** The kernel's limit for the path of a Unix socket, without the terminating zero. */
+const longestSocketPath = 107;
+/** The longest path of a sandbox's socket below the run folder. */
+const longestSocketTail = '/sb-4194304-zzzzzzz-01234567/link/socket';
 
-/** Free, and gone with the next sweep should this process die. */
+/** The length of the longest path that a sandbox's socket can have in this run folder, and the kernel's limit for it. */
+export function measureSocketPath(runDir: string): { readonly bytes: number; readonly maxBytes: number } {
+  return { bytes: Buffer.byteLength(resolve(runDir) + longestSocketTail), maxBytes: longestSocketPath };
+}
+
+/** Creates the run folder if needed and returns its absolute path. */
+export async function openRunFolder(path: string): Promise<string> {
+  const runDir = resolve(path);
+  const { bytes, maxBytes } = measureSocketPath(runDir);
+  if (bytes > maxBytes) {
+    const message = `the run directory ${runDir} is ${bytes - maxBytes} bytes too long for a Unix socket: choose a shorter one`;
+    throw new RolloutError('sandbox-start-failed', message);
+  }
+  await mkdir(runDir, { recursive: true, mode: 0o700 });
+  return runDir;
+}
+
+/** A new name in the run folder that carries this process's identity: a sweep removes it once this process is dead. */
 export function makeSandboxId(): SandboxId {
   const startTicks = readProcess(process.pid)?.startTicks ?? 0;
   const unique = Math.random().toString(36).slice(2, 10).padEnd(8, '0');
@@ -27,22 +48,22 @@ export async function makeSandboxFolder(runDir: string): Promise<{ id: SandboxId
   return { id, folder };
 }
 
-/** The first process inside: whoever kills it kills all of them. */
+/** Records the first process inside the sandbox: killing it kills all of them. */
 export async function recordProcess(folder: string, pid: number): Promise<void> {
   const startTicks = readProcess(pid)?.startTicks;
   if (startTicks !== undefined) await writeFile(join(folder, 'process'), `${pid} ${startTicks}`);
 }
 
-/** Answers how many sandboxes of dead owners there were. Any number of workers may sweep at once: each folder falls to one of them. */
-export async function sweepOrphans(runDir: string): Promise<number> {
+/** Returns how many sandboxes of dead owners were removed. Any number of workers may sweep at once: one of them removes each folder. */
+export async function sweepRunFolder(runDir: string): Promise<number> {
   let count = 0;
   for (const name of await readdir(runDir)) {
     const [, pid, start] = namePattern.exec(name) ?? [];
     if (pid === undefined || start === undefined || isAlive(Number(pid), Number.parseInt(start, 36))) continue;
-    // Renaming makes it ours: should we die, it is an orphan again; who comes second finds nothing to rename.
+    // Renaming makes the folder ours: if we die, it is an orphan again. A second worker finds nothing to rename.
     const mine = join(runDir, makeSandboxId());
     if (!(await rename(join(runDir, name), mine).then(() => true, isGone))) continue;
-    await endProcess(mine);
+    await killRecordedProcess(mine);
     await killHolders(join(runDir, name));
     await killHolders(mine); // mounts follow the rename
     await removeRecordedGroups(mine);
@@ -61,8 +82,8 @@ function isGone(error: NodeJS.ErrnoException): boolean {
   return false;
 }
 
-async function endProcess(folder: string): Promise<void> {
-  const text = await readFile(join(folder, 'process'), 'utf8').catch(() => ''); // its owner died before there was one
+async function killRecordedProcess(folder: string): Promise<void> {
+  const text = await readFile(join(folder, 'process'), 'utf8').catch(() => ''); // the owner died before it recorded one
   const [pid = 0, startTicks = 0] = text.split(' ').map(Number);
   if (pid <= 0 || !isAlive(pid, startTicks)) return;
   sendSignal(pid, 'SIGKILL');
@@ -70,24 +91,14 @@ async function endProcess(folder: string): Promise<void> {
 }
 
 /**
- * Whoever was started with the sandbox's folder in its arguments or has it mounted, whatever part of starting it was at when its
- * owner died. A holder that dies early leaves a child that waits for its word for ever, or servers of file systems.
+ * Kills every process that has the sandbox's folder in its arguments or mounts, even if its owner died in the middle of starting it. A
+ * holder that dies early leaves a child that waits for it forever, or file system servers.
  */
 export async function killHolders(folder: string): Promise<void> {
-  const read = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => ''); // gone meanwhile
+  const read = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => ''); // it has ended
   const inMounts = `/${basename(folder)}/`;
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
     const isArgument = (await read(pid, 'cmdline')).split('\0').some((argument) => argument.startsWith(`${folder}/`));
     if (isArgument || (await read(pid, 'mountinfo')).includes(inMounts)) sendSignal(Number(pid), 'SIGKILL');
-  }
-}
-
-/** Follows no link. Trees that their maker has closed or made too deep for a path fall to rm, which walks them. */
-export async function removeTree(path: string): Promise<void> {
-  try {
-    await rm(path, { recursive: true, force: true });
-  } catch {
-    await runProgram(['chmod', '-R', 'u+rwX', '--', path]).catch(() => {}); // what matters is whether rm can
-    await runProgram(['rm', '-rf', '--', path]);
   }
 }

@@ -1,8 +1,8 @@
-// Which sandboxes will be needed next, judged by what was asked for lately. Pure: who asks gives the time.
+// Predicts which sandboxes will be needed next from recent requests. Pure: the caller passes the time.
 
 import type { SandboxSpec } from '../sandbox.ts';
 
-interface Ask {
+interface SandboxRequest {
   readonly key: string;
   readonly atMs: number;
 }
@@ -12,7 +12,7 @@ export class WarmDemand {
   readonly #maxAgeMs: number;
   readonly #specs = new Map<string, SandboxSpec>();
   /** The newest last. */
-  #asks: Ask[] = [];
+  #requests: SandboxRequest[] = [];
 
   constructor(capacity: number, maxAgeMs: number) {
     this.#capacity = capacity;
@@ -22,24 +22,24 @@ export class WarmDemand {
   record(spec: SandboxSpec, atMs: number, count = 1): void {
     const key = toKey(spec);
     this.#specs.set(key, spec);
-    for (let index = 0; index < Math.min(count, this.#keptAsks); index += 1) this.#asks.push({ key, atMs });
+    for (let index = 0; index < Math.min(count, this.#keptRequests); index += 1) this.#requests.push({ key, atMs });
     this.#trim(atMs);
   }
 
-  /** Until it is asked for again. */
+  /** Ignores earlier requests for this key. */
   forget(key: string): void {
-    this.#asks = this.#asks.filter((ask) => ask.key !== key);
+    this.#requests = this.#requests.filter((request) => request.key !== key);
     this.#specs.delete(key);
   }
 
   /**
-   * How many of each should wait: the capacity, shared out by how often each was asked for, where an ask counts half of one that is
-   * twice the capacity younger. What was asked for once only gets none: a task of which there is no second.
+   * How many sandboxes of each kind to keep ready: the capacity, shared by how often each kind was requested. A request counts half as
+   * much as one that is more recent by twice the capacity. A kind that was requested only once gets none.
    */
   targets(atMs: number): { readonly key: string; readonly spec: SandboxSpec; readonly count: number }[] {
     this.#trim(atMs);
     const weights = new Map<string, { count: number; weight: number }>();
-    for (const [age, { key }] of this.#asks.toReversed().entries()) {
+    for (const [age, { key }] of this.#requests.toReversed().entries()) {
       const { count, weight } = weights.get(key) ?? { count: 0, weight: 0 };
       weights.set(key, { count: count + 1, weight: weight + 0.5 ** (age / (2 * this.#capacity)) });
     }
@@ -50,19 +50,19 @@ export class WarmDemand {
     });
   }
 
-  /** Older ones weigh next to nothing. */
-  get #keptAsks(): number {
+  /** Older requests have almost no weight. */
+  get #keptRequests(): number {
     return 16 * this.#capacity;
   }
 
   #trim(atMs: number): void {
-    this.#asks = this.#asks.filter((ask) => atMs - ask.atMs < this.#maxAgeMs).slice(-this.#keptAsks);
-    const kept = new Set(this.#asks.map(({ key }) => key));
+    this.#requests = this.#requests.filter((request) => atMs - request.atMs < this.#maxAgeMs).slice(-this.#keptRequests);
+    const kept = new Set(this.#requests.map(({ key }) => key));
     for (const key of this.#specs.keys()) if (!kept.has(key)) this.#specs.delete(key);
   }
 }
 
-/** The same for specs that ask for the same, in whatever order they say it. */
+/** Equal for equal specs, regardless of the order of their fields. */
 export function toKey(spec: SandboxSpec): string {
   return JSON.stringify(spec, (_, value: unknown) =>
     typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -71,7 +71,7 @@ export function toKey(spec: SandboxSpec): string {
   );
 }
 
-/** Whole parts first; what is left goes to the largest fractions, and of equals to the first. */
+/** Rounds each share down, then gives the rest to the largest fractions; among equals, to the first. */
 function shareOut(wanted: readonly { key: string; weight: number }[], capacity: number): { key: string; count: number }[] {
   const total = wanted.reduce((sum, { weight }) => sum + weight, 0);
   const parts = wanted.map(({ key, weight }) => ({ key, exact: (capacity * weight) / total }));

@@ -1,9 +1,9 @@
-// The warm pool: a driver that starts sandboxes of another driver ahead, so that opening one is taking one that waits. No sandbox
-// is given twice, one that waits is known to live when it is given, and none waits when nobody asks for its like any more.
+// The warm pool: a driver that starts sandboxes of another driver ahead of use, so that opening one only takes a ready one. It never hands
+// out a sandbox twice, checks that it is alive before it hands it out, and keeps none ready whose kind is no longer requested.
 
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { Deadline } from '../../base/deadline.ts';
-import { type Log, silentLog } from '../../base/log.ts';
+import type { Log } from '../../base/log.ts';
 import type { SandboxConfig } from '../config.ts';
 import { linkFolder } from '../layout.ts';
 import type { OpenOptions, Sandbox, SandboxDriver, SandboxSpec } from '../sandbox.ts';
@@ -11,19 +11,19 @@ import { toKey, WarmDemand } from './warm-demand.ts';
 
 export interface WarmPoolOptions {
   readonly config: SandboxConfig['warm'];
-  readonly log?: Log;
+  readonly log: Log;
   readonly clock?: Clock;
 }
 
-/** Disposing closes those that wait; those that were opened are their owners'. */
+/** Disposing closes the ready sandboxes. Those that were handed out belong to their callers. */
 export interface WarmPool extends SandboxDriver, AsyncDisposable {
-  /** Says that so many sandboxes of this spec will be opened soon. */
+  /** Announces that this many sandboxes of this spec will be opened soon. */
   expect(spec: SandboxSpec, count: number): void;
-  /** Resolves when as many wait as should. */
+  /** Resolves when as many sandboxes are ready as should be. */
   settled(): Promise<void>;
 }
 
-/** What one waiting sandbox is counted as; `bench/sandbox-density.ts` holds it against what it measures. */
+/** The memory that one ready sandbox counts as; `bench/sandbox/sandbox-density.ts` compares it with the measured figure. */
 export const idleMiB = 64;
 
 const probeTimeoutMs = 2_000;
@@ -42,19 +42,19 @@ export function openWarmPool(driver: SandboxDriver, options: WarmPoolOptions): W
   };
 }
 
-interface Waiting {
+interface WarmSandbox {
   readonly key: string;
   readonly sandbox: Sandbox;
   readonly sinceMs: number;
-  /** Its wall time begins. */
+  /** Starts its wall time. */
   readonly handOver: () => void;
 }
 
-interface Starting {
+interface StartingSandbox {
   readonly key: string;
-  readonly done: Promise<Waiting | undefined>;
-  /** Of somebody who waits for this one. */
-  take?: ((one: Waiting | undefined) => void) | undefined;
+  readonly done: Promise<WarmSandbox | undefined>;
+  /** Hands it to a caller of `open` that waits for it. */
+  take?: ((one: WarmSandbox | undefined) => void) | undefined;
 }
 
 class Pool {
@@ -66,15 +66,15 @@ class Pool {
   readonly #demand: WarmDemand;
   readonly #closing = new AbortController();
   /** The oldest first. */
-  #waiting: Waiting[] = [];
-  #starting: Starting | undefined;
-  /** Calls of `open` that somebody waits for: nothing is started ahead meanwhile. */
+  #ready: WarmSandbox[] = [];
+  #starting: StartingSandbox | undefined;
+  /** Pending calls of `open`. Nothing is started ahead while there are any. */
   #opening = 0;
   readonly #ending = new Set<Promise<void>>();
   #cancelTimer = () => {};
   #onSettled: (() => void)[] = [];
 
-  constructor(driver: SandboxDriver, capacity: number, { config, log = silentLog, clock = systemClock }: WarmPoolOptions) {
+  constructor(driver: SandboxDriver, capacity: number, { config, log, clock = systemClock }: WarmPoolOptions) {
     this.#driver = driver;
     this.#capacity = capacity;
     this.#maxAgeMs = config.maxAgeSeconds * 1000;
@@ -97,19 +97,19 @@ class Pool {
       return warm.sandbox;
     } finally {
       this.#opening -= 1;
-      this.#tend();
+      this.#adjust();
     }
   }
 
   expect(spec: SandboxSpec, count: number): void {
     this.#demand.record(spec, this.#clock.monotonic(), count);
-    this.#tend();
+    this.#adjust();
   }
 
   settled(): Promise<void> {
     return new Promise((resolve) => {
       this.#onSettled.push(resolve);
-      this.#tend();
+      this.#adjust();
     });
   }
 
@@ -117,7 +117,7 @@ class Pool {
     this.#closing.abort(new Error('the warm pool is closed'));
     this.#cancelTimer();
     await this.#starting?.done;
-    for (const one of this.#waiting) this.#retire(one);
+    for (const one of this.#ready) this.#retire(one);
     await Promise.all(this.#ending);
   }
 
@@ -130,15 +130,15 @@ class Pool {
     }
   }
 
-  /** One that has just answered, or nothing. */
-  async #take(key: string, signal: AbortSignal | undefined): Promise<Waiting | undefined> {
+  /** A sandbox that has just replied to a probe, or undefined. */
+  async #take(key: string, signal: AbortSignal | undefined): Promise<WarmSandbox | undefined> {
     for (;;) {
-      const one = this.#waiting.find((waiting) => waiting.key === key);
+      const one = this.#ready.find((ready) => ready.key === key);
       if (!one) return this.#join(key, signal);
-      this.#waiting = this.#waiting.filter((waiting) => waiting !== one);
-      if (await this.#answers(one.sandbox)) {
+      this.#ready = this.#ready.filter((ready) => ready !== one);
+      if (await this.#isAlive(one.sandbox)) {
         if (!signal?.aborted) return one;
-        this.#waiting.unshift(one);
+        this.#ready.unshift(one);
         if (this.#closing.signal.aborted) this.#retire(one);
         throw signal.reason;
       }
@@ -147,8 +147,8 @@ class Pool {
     }
   }
 
-  /** One that is being started already is ready sooner than another. */
-  #join(key: string, signal: AbortSignal | undefined): Promise<Waiting | undefined> {
+  /** Waits for a sandbox that is already being started: it is ready sooner than a new one. */
+  #join(key: string, signal: AbortSignal | undefined): Promise<WarmSandbox | undefined> {
     const starting = this.#starting;
     if (starting?.key !== key || starting.take) return Promise.resolve(undefined);
     return new Promise((resolve, reject) => {
@@ -164,8 +164,8 @@ class Pool {
     });
   }
 
-  async #answers(sandbox: Sandbox): Promise<boolean> {
-    using deadline = new Deadline('the probe of a waiting sandbox', probeTimeoutMs, this.#clock);
+  async #isAlive(sandbox: Sandbox): Promise<boolean> {
+    using deadline = new Deadline('the probe of a ready sandbox', probeTimeoutMs, this.#clock);
     const probe = sandbox.readFile(`${linkFolder}/limits.json`, { maxBytes: 1 << 16, signal: deadline.signal });
     return await probe.then(
       () => true,
@@ -173,10 +173,10 @@ class Pool {
     );
   }
 
-  /** Brings those that wait nearer to what should wait, one at a time. */
-  #tend(): void {
+  /** Brings the ready sandboxes closer to the targets, one at a time. */
+  #adjust(): void {
     const nowMs = this.#clock.monotonic();
-    for (const one of this.#waiting.filter(({ sinceMs }) => nowMs - sinceMs >= this.#maxAgeMs)) this.#retire(one);
+    for (const one of this.#ready.filter(({ sinceMs }) => nowMs - sinceMs >= this.#maxAgeMs)) this.#retire(one);
     this.#setTimer(nowMs);
     if (this.#starting || this.#opening > 0) return;
     const targets = this.#closing.signal.aborted ? [] : this.#demand.targets(nowMs);
@@ -185,15 +185,15 @@ class Pool {
       for (const resolve of this.#onSettled.splice(0)) resolve();
       return;
     }
-    if (this.#waiting.length >= this.#capacity) {
-      const excess = this.#waiting.find(({ key }) => this.#count(key) > (targets.find((target) => target.key === key)?.count ?? 0));
+    if (this.#ready.length >= this.#capacity) {
+      const excess = this.#ready.find(({ key }) => this.#count(key) > (targets.find((target) => target.key === key)?.count ?? 0));
       if (excess) this.#retire(excess);
     }
     this.#start(short);
   }
 
   #count(key: string): number {
-    return this.#waiting.filter((one) => one.key === key).length;
+    return this.#ready.filter((one) => one.key === key).length;
   }
 
   #start({ key, spec }: { readonly key: string; readonly spec: SandboxSpec }): void {
@@ -201,22 +201,22 @@ class Pool {
     const done = this.#openAhead(spec, handed.promise).then(
       (sandbox) => ({ key, sandbox, sinceMs: this.#clock.monotonic(), handOver: handed.resolve }),
       (error: Error) => {
-        this.#demand.forget(key); // rather than again and again
+        this.#demand.forget(key); // do not retry until it is requested again
         if (!this.#closing.signal.aborted) this.#log.warn('sandbox-warm-failed', { message: error.message });
         return undefined;
       },
     );
-    const starting: Starting = { key, done };
+    const starting: StartingSandbox = { key, done };
     this.#starting = starting;
     done.then((one) => {
       this.#starting = undefined;
       if (starting.take) starting.take(one);
-      else if (one) this.#shelve(one);
-      this.#tend();
+      else if (one) this.#keep(one);
+      this.#adjust();
     });
   }
 
-  /** With its shell, which starts when the executor is ready. */
+  /** Waits for its shell too, which starts after the executor is ready. */
   async #openAhead(spec: SandboxSpec, handedOver: Promise<void>): Promise<Sandbox> {
     const { signal } = this.#closing;
     const sandbox = await this.#driver.open(spec, { signal, handedOver });
@@ -229,22 +229,22 @@ class Pool {
     }
   }
 
-  #shelve(one: Waiting): void {
+  #keep(one: WarmSandbox): void {
     const { died } = one.sandbox;
     const onDeath = () => {
-      if (!this.#waiting.includes(one)) return; // its owner hears of it
-      this.#demand.forget(one.key); // what dies while nothing happens would die again
+      if (!this.#ready.includes(one)) return; // its owner sees the signal
+      this.#demand.forget(one.key); // a sandbox that dies while idle would die again
       this.#retire(one);
-      this.#tend();
+      this.#adjust();
     };
-    this.#waiting.push(one);
+    this.#ready.push(one);
     died.addEventListener('abort', onDeath, { once: true });
     if (died.aborted) onDeath();
     else if (this.#closing.signal.aborted) this.#retire(one);
   }
 
-  #retire(one: Waiting): void {
-    this.#waiting = this.#waiting.filter((waiting) => waiting !== one);
+  #retire(one: WarmSandbox): void {
+    this.#ready = this.#ready.filter((ready) => ready !== one);
     const ending = Promise.resolve(one.sandbox[Symbol.asyncDispose]())
       .catch((error) => this.#log.warn('sandbox-close-failed', { sandboxId: one.sandbox.id, error: String(error) }))
       .finally(() => this.#ending.delete(ending));
@@ -253,8 +253,8 @@ class Pool {
 
   #setTimer(nowMs: number): void {
     this.#cancelTimer();
-    if (this.#waiting.length === 0 || this.#closing.signal.aborted) return;
-    const oldestMs = Math.min(...this.#waiting.map(({ sinceMs }) => sinceMs));
-    this.#cancelTimer = this.#clock.after(oldestMs + this.#maxAgeMs - nowMs, () => this.#tend());
+    if (this.#ready.length === 0 || this.#closing.signal.aborted) return;
+    const oldestMs = Math.min(...this.#ready.map(({ sinceMs }) => sinceMs));
+    this.#cancelTimer = this.#clock.after(oldestMs + this.#maxAgeMs - nowMs, () => this.#adjust());
   }
 }

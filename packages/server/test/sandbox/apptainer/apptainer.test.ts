@@ -1,13 +1,12 @@
-// The Apptainer driver under the contract suite, and what only it promises. `apptainer-user.test.ts` runs this file again as an
+// The Apptainer driver: the contract suite, and the promises of this driver alone. `apptainer-user.test.ts` runs this file again as an
 // ordinary user.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import {
@@ -18,27 +17,30 @@ import {
   type SandboxDriver,
   type SandboxSpec,
   sandboxConfig,
+  silentLog,
   sleep,
 } from '@millrace/server';
-import { defineSandboxSuite, makePythonImage, makeTinyImage } from '@millrace/testkit';
+import { defineSandboxSuite, makePythonImage, makeTempFolder, makeTinyImage, type TempFolder } from '@millrace/testkit';
 
 const probe = await probeApptainer();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 const timeoutMs = 10_000;
 
 describe('apptainer', { skip }, () => {
+  let temp: TempFolder;
   let folder: string;
   let image: string;
   let runDir: string;
   let driver: SandboxDriver;
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'mr-'));
+    temp = await makeTempFolder('mr');
+    folder = temp.path;
     image = join(folder, 'image');
     runDir = join(folder, 'run');
     await makePythonImage(image);
-    driver = await openApptainerDriver({ runDir });
+    driver = await openApptainerDriver({ runDir, log: silentLog });
   });
-  after(() => rm(folder, { recursive: true, force: true }));
+  after(() => temp[Symbol.asyncDispose]());
 
   const onImage = async () => ({
     ...driver,
@@ -53,7 +55,7 @@ describe('apptainer', { skip }, () => {
     isRootWritable: true,
   });
 
-  test('the image is writable everywhere, and stays as it was', async () => {
+  test('a sandbox can write everywhere in its image, and the image itself does not change', async () => {
     await using sandbox = await driver.open({ image });
     const write =
       'for folder in / /usr /usr/bin /etc /root /var/tmp /tmp /workspace; do echo x > $folder/new || echo $folder; done; rm /usr/bin/wc';
@@ -64,7 +66,7 @@ describe('apptainer', { skip }, () => {
     assert.ok(!(await readdir(image)).includes('new'));
   });
 
-  test('folders of the image can be removed and made again, and what a layer has removed stays away', async () => {
+  test('folders of the image can be removed and created again, and files that a layer removed stay removed', async () => {
     const changed = join(folder, 'changed');
     await makeTinyImage(changed);
     for (const name of ['kept', 'made', 'gone']) {
@@ -84,19 +86,19 @@ describe('apptainer', { skip }, () => {
     assert.deepEqual((await readdir(join(changed, 'data'))).sort(), ['gone', 'kept', 'made']);
   });
 
-  test('a missing image and a task without one are refused; nothing is left', async () => {
-    await assert.rejects(driver.open({}), { code: 'sandbox-refused', message: /names no image, and sandbox\.image names none/ });
+  test('a missing image and a task without an image are refused, and nothing is left behind', async () => {
+    await assert.rejects(driver.open({}), { code: 'sandbox-refused', message: /names no image, and sandbox\.image is not set/ });
     await assert.rejects(driver.open({ image: '/no/such.sif' }), { code: 'sandbox-refused', message: /no image \/no\/such\.sif/ });
     assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
   });
 
-  test('a task without an image gets the one of the configuration', async () => {
-    const own = await openApptainerDriver({ runDir, config: sandboxConfig.parse({ image }) });
+  test('a task without an image gets the image of the configuration', async () => {
+    const own = await openApptainerDriver({ runDir, log: silentLog, config: sandboxConfig.parse({ image }) });
     await using sandbox = await own.open({});
     assert.equal((await sandbox.runShell('ls /usr/bin/wc', { timeoutMs })).output, '/usr/bin/wc\n');
   });
 
-  test('a full disk is full everywhere in the image, and a fork finds all that was prepared in it', async () => {
+  test('the disk limit applies everywhere in the image, and a fork has everything that was prepared in the image', async () => {
     await using sandbox = await driver.open({ image, limits: { diskMiB: 16 } });
     assert.match((await sandbox.runShell('head -c 64M /dev/zero > /usr/large', { timeoutMs })).output, /No space left on device/);
     const layer = join(folder, 'layer');
@@ -113,28 +115,28 @@ describe('apptainer', { skip }, () => {
     assert.match((await next.runShell(look, { timeoutMs })).output, /^made\nls: .*\n$/);
   });
 
-  test('where the machine gives no mounts, sandboxes write to their folders, and there are no layers', async () => {
+  test('without mounts, sandboxes write to their folders, and there are no layers', async () => {
     const bin = join(folder, 'bin');
     await mkdir(bin);
     await symlink('/bin/false', join(bin, 'unshare'));
     const { PATH } = process.env;
     process.env.PATH = `${bin}:${PATH}`;
-    const own = await openApptainerDriver({ runDir }).finally(() => Object.assign(process.env, { PATH }));
+    const own = await openApptainerDriver({ runDir, log: silentLog }).finally(() => Object.assign(process.env, { PATH }));
     assert.equal(own.freeze, undefined);
-    await assert.rejects(own.open({ image, layer: folder }), { code: 'sandbox-start-failed', message: /gives no mounts/ });
+    await assert.rejects(own.open({ image, layer: folder }), { code: 'sandbox-start-failed', message: /cannot mount file systems/ });
     await using sandbox = await own.open({ image });
     const write = 'for folder in / /usr /tmp /workspace; do echo x > $folder/new || echo $folder; done; cat /workspace/new';
     assert.equal((await sandbox.runShell(write, { timeoutMs })).output, 'x\n');
   });
 
-  test('an image without a C library runs the executor; one without bash is told so', async () => {
+  test('an image without a C library runs the executor, and an image without bash is refused with the reason', async () => {
     const bare = join(folder, 'bare');
     for (const name of ['dev', 'etc', 'proc', 'tmp', 'var/tmp']) await mkdir(join(bare, name), { recursive: true });
     await assert.rejects(driver.open({ image: bare }), { code: 'sandbox-refused', message: /no \/bin\/bash in this image.*add bash/ });
     assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
   });
 
-  test('images that lack folders, or have links in their places, run and are seen as they are', async () => {
+  test('images that lack folders, or have links in place of folders, run and look unchanged', async () => {
     const odd = join(folder, 'odd');
     await makeTinyImage(odd);
     for (const name of ['proc', 'run', 'var', 'etc']) await rm(join(odd, name), { recursive: true });
@@ -149,37 +151,37 @@ describe('apptainer', { skip }, () => {
     assert.deepEqual(await readdir(join(odd, 'data')), []);
   });
 
-  test('what Apptainer says when it cannot start is answered', async () => {
+  test('a failed start reports what Apptainer printed', async () => {
     await assert.rejects(driver.open({ image: '/etc/passwd' }), { code: 'sandbox-start-failed', message: /image format not recognized/ });
-    const broken = await openApptainerDriver({ runDir, apptainerPath: '/no/such/apptainer' });
+    const broken = await openApptainerDriver({ runDir, log: silentLog, apptainerPath: '/no/such/apptainer' });
     await assert.rejects(broken.open({ image }), {
       code: 'sandbox-start-failed',
       message: /\/no\/such\/apptainer: (not found|No such file)/,
     });
-    const other = openApptainerDriver({ runDir, nodePath: '/no/such/node' });
+    const other = openApptainerDriver({ runDir, log: silentLog, nodePath: '/no/such/node' });
     await assert.rejects(other, { code: 'sandbox-start-failed', message: /\/no\/such\/node/ });
   });
 
-  test('an image is given back by a sandbox whose disk cannot be made', async () => {
-    let held = 0;
-    const give = (change: number) => {
-      held += change;
-    };
+  test('a sandbox whose disk cannot be created releases its image', async () => {
+    let leases = 0;
     const open = async () => {
-      give(1);
-      return { path: image, [Symbol.asyncDispose]: async () => give(-1) };
+      leases += 1;
+      const release = async () => {
+        leases -= 1;
+      };
+      return { path: image, [Symbol.asyncDispose]: release };
     };
-    const other = await openApptainerDriver({ runDir, images: { open } });
+    const other = await openApptainerDriver({ runDir, log: silentLog, images: { open } });
     await assert.rejects(other.open({ image, limits: { diskMiB: 2 ** 50 } }), { code: 'sandbox-start-failed' });
-    assert.equal(held, 0);
+    assert.equal(leases, 0);
     assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
   });
 
-  test("the machine's network is there for a task that asks for it where the configuration allows it, and for no other", async () => {
+  test("only a task that asks for the machine's network gets it, and only if the configuration allows it", async () => {
     const server = createServer((socket) => socket.end('reached\n'));
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
-    const open = await openApptainerDriver({ runDir, config: sandboxConfig.parse({ allowHostNetwork: true }) });
+    const open = await openApptainerDriver({ runDir, log: silentLog, config: sandboxConfig.parse({ allowHostNetwork: true }) });
     const reach = async (network: 'none' | 'host') => {
       await using sandbox = await open.open({ image, network });
       return (await sandbox.runShell(`cat </dev/tcp/127.0.0.1/${port}`, { timeoutMs })).output;
@@ -189,16 +191,16 @@ describe('apptainer', { skip }, () => {
     server.close();
   });
 
-  test('the program may be called singularity', async () => {
+  test('Apptainer may be installed under the name singularity', async () => {
     const bin = join(folder, 'named');
     await mkdir(bin);
     await symlink(probe.ok ? probe.path : '', join(bin, 'singularity'));
-    const named = await openApptainerDriver({ runDir, apptainerPath: join(bin, 'singularity') });
+    const named = await openApptainerDriver({ runDir, log: silentLog, apptainerPath: join(bin, 'singularity') });
     await using sandbox = await named.open({ image });
     assert.equal((await sandbox.runShell('echo here', { timeoutMs })).output, 'here\n');
   });
 
-  test('when its first process is killed, the sandbox is dead and its folder goes', async () => {
+  test('a sandbox whose first process is killed is dead, and its folder is removed', async () => {
     const sandbox = await driver.open({ image });
     const died = once(sandbox.died, 'abort');
     process.kill(await readFirstProcess(join(runDir, sandbox.id)), 'SIGKILL');
@@ -208,7 +210,7 @@ describe('apptainer', { skip }, () => {
     assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
   });
 
-  test('many sandboxes open and close at once', async () => {
+  test('many sandboxes can be opened and closed at the same time', async () => {
     const sandboxes = await Promise.all(Array.from({ length: 8 }, () => driver.open({ image })));
     const outputs = await Promise.all(sandboxes.map((sandbox, index) => sandbox.runShell(`echo ${index}`, { timeoutMs })));
     assert.deepEqual(
@@ -220,7 +222,7 @@ describe('apptainer', { skip }, () => {
   });
 
   for (const kind of ['directory', 'SIF file'] as const) {
-    test(`no sandbox of a ${kind} outlives its owner: after kill -9 no process is left, and a sweep removes the folder`, async () => {
+    test(`no sandbox of a ${kind} outlives its owner: after kill -9 its processes end, and a sweep removes its folder`, async () => {
       const source = kind === 'directory' ? image : await buildSif(image);
       const { owner, id } = await startOwner(runDir, source);
       owner.kill('SIGKILL');
@@ -230,7 +232,7 @@ describe('apptainer', { skip }, () => {
       assert.deepEqual(sandboxesIn(await readdir(runDir)), []);
     });
 
-    test(`a sandbox of a ${kind} whose holder is killed leaves nothing that a sweep does not find`, async () => {
+    test(`a sweep removes everything of a sandbox of a ${kind} whose holder and owner were killed`, async () => {
       const source = kind === 'directory' ? image : await buildSif(image);
       const { owner, id } = await startOwner(runDir, source);
       const first = await readFirstProcess(join(runDir, id));
@@ -244,7 +246,7 @@ describe('apptainer', { skip }, () => {
     });
   }
 
-  /** Once, and without compression. */
+  /** Builds the file once, without compression. */
   async function buildSif(source: string): Promise<string> {
     const file = `${source}.sif`;
     if (existsSync(file)) return file;
@@ -263,11 +265,11 @@ async function readFirstProcess(folder: string): Promise<number> {
   return Number((await readFile(join(folder, 'process'), 'utf8')).split(' ')[0]);
 }
 
-/** A process that owns a sandbox with children of every stubborn kind, and has said so. */
+/** Starts a process that owns a sandbox with detached background processes of several kinds, and waits until it is ready. */
 async function startOwner(runDir: string, image: string) {
   const program = `
-    import { openApptainerDriver } from '@millrace/server';
-    const driver = await openApptainerDriver({ runDir: ${JSON.stringify(runDir)} });
+    import { openApptainerDriver, silentLog } from '@millrace/server';
+    const driver = await openApptainerDriver({ runDir: ${JSON.stringify(runDir)}, log: silentLog });
     const sandbox = await driver.open({ image: ${JSON.stringify(image)} });
     await sandbox.runShell('setsid sleep 1000 & nohup sleep 1000 & (setsid bash -c "(sleep 1000 &)" &) ; true', { timeoutMs: 10000 });
     console.log(sandbox.id);`;
@@ -275,13 +277,13 @@ async function startOwner(runDir: string, image: string) {
     cwd: import.meta.dirname,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const exit = once(owner, 'exit').then(([code]) => assert.fail(`the owner of the sandbox has ended with ${code}`));
-  exit.catch(() => {}); // later it may
+  const exit = once(owner, 'exit').then(([code]) => assert.fail(`the owner of the sandbox ended with ${code}`));
+  exit.catch(() => {}); // it may end later
   const [id] = await Promise.race([once(owner.stdout, 'data'), exit]);
   return { owner, id: String(id).trim() };
 }
 
-/** The kernel ends them; they are nobody's children here, so there is no event to wait for. */
+/** The kernel kills them. They are not our children, so there is no event to wait for. */
 async function waitUntilNoneHas(id: string): Promise<void> {
   let left: string[] = [];
   for (let tries = 0; tries < 200; tries += 1) {
@@ -291,5 +293,5 @@ async function waitUntilNoneHas(id: string): Promise<void> {
     if (left.length === 0) return;
     await sleep(10);
   }
-  assert.fail(`processes ${left.join(', ')} of ${id} are still there`);
+  assert.fail(`processes ${left.join(', ')} of ${id} are still running`);
 }

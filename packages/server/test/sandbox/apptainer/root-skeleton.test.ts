@@ -1,25 +1,25 @@
-// Which images a root worker's kernel stacks sandboxes on by itself.
+// Which images can be stacked by the kernel before Apptainer starts.
 
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { makeTempFolder, type TempFolder } from '@millrace/testkit';
 import { isStackable } from '../../../src/sandbox/apptainer/root-skeleton.ts';
 
-let folder: string;
+let folder: TempFolder;
 before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'stackable-'));
+  folder = await makeTempFolder('stackable');
 });
-after(() => rm(folder, { recursive: true }));
+after(() => folder[Symbol.asyncDispose]());
 
 async function makeImage(name: string): Promise<string> {
-  const image = join(folder, name);
+  const image = join(folder.path, name);
   for (const part of ['dev', 'etc', 'proc', 'tmp', 'var/tmp', 'usr']) await mkdir(join(image, part), { recursive: true });
   return image;
 }
 
-test('a directory is, whether or not it has the places that the skeleton has', async () => {
+test('a directory can be stacked, with or without the folders of the skeleton', async () => {
   const image = await makeImage('usual');
   assert.equal(await isStackable(image), true);
   await mkdir(join(image, 'opt/millrace'), { recursive: true });
@@ -28,7 +28,7 @@ test('a directory is, whether or not it has the places that the skeleton has', a
   assert.equal(await isStackable(image), true);
 });
 
-test('a directory with a link or a file in the place of a folder is not', async () => {
+test('a directory with a link or a file in place of a folder cannot be stacked', async () => {
   const image = await makeImage('link');
   await symlink('usr', join(image, 'run'));
   assert.equal(await isStackable(image), false);
@@ -37,14 +37,14 @@ test('a directory with a link or a file in the place of a folder is not', async 
   assert.equal(await isStackable(other), false);
 });
 
-test('a directory whose resolv.conf leads elsewhere is not: nothing could be mounted on it', async () => {
+test('a directory whose resolv.conf is a link cannot be stacked: nothing can be mounted on it', async () => {
   const image = await makeImage('resolv');
   await symlink('../run/resolve/stub.conf', join(image, 'etc/resolv.conf'));
   assert.equal(await isStackable(image), false);
 });
 
-test('neither a file is, nor a directory whose path an overlay would take for several', async () => {
-  const file = join(folder, 'image.sif');
+test('a file cannot be stacked, nor a directory whose path contains a separator of mount options', async () => {
+  const file = join(folder.path, 'image.sif');
   await writeFile(file, '');
   assert.equal(await isStackable(file), false);
   assert.equal(await isStackable(await makeImage('a:b')), false);

@@ -1,57 +1,61 @@
-// The bubblewrap driver under the contract suite, and what only it promises: how it fails to start, and that nothing outlives its owner.
+// The bubblewrap driver: the contract suite, how a start fails, and that nothing outlives its owner.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { openBubblewrapDriver, probeBubblewrap, type SandboxDriver, sleep } from '@millrace/server';
-import { defineSandboxSuite } from '@millrace/testkit';
+import { openBubblewrapDriver, probeBubblewrap, type SandboxDriver, silentLog, sleep } from '@millrace/server';
+import { defineSandboxSuite, makeTempFolder, type TempFolder } from '@millrace/testkit';
 
 const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 const timeoutMs = 10_000;
 
 describe('bubblewrap', { skip }, () => {
+  let temp: TempFolder;
   let runDir: string;
   let driver: SandboxDriver;
   before(async () => {
-    runDir = await mkdtemp(join(tmpdir(), 'millrace-'));
-    driver = await openBubblewrapDriver({ runDir });
+    temp = await makeTempFolder('millrace');
+    runDir = temp.path;
+    driver = await openBubblewrapDriver({ runDir, log: silentLog });
   });
-  after(() => rm(runDir, { recursive: true, force: true }));
+  after(() => temp[Symbol.asyncDispose]());
 
   defineSandboxSuite('bubblewrap', async () => driver);
 
-  test('a driver without bwrap says so when a sandbox is opened', async () => {
-    const broken = await openBubblewrapDriver({ runDir, bwrapPath: '/no/such/bwrap' });
+  test('without bwrap, opening a sandbox fails with the reason', async () => {
+    const broken = await openBubblewrapDriver({ runDir, log: silentLog, bwrapPath: '/no/such/bwrap' });
     await assert.rejects(broken.open({}), { code: 'sandbox-start-failed', message: /\/no\/such\/bwrap: not found/ });
   });
 
-  test('a sandbox that cannot start answers what bwrap said, and leaves no folder', async () => {
-    const broken = await openBubblewrapDriver({ runDir, bwrapPath: '/bin/ls' });
+  test('a sandbox that cannot start reports what bwrap printed, and leaves no folder', async () => {
+    const broken = await openBubblewrapDriver({ runDir, log: silentLog, bwrapPath: '/bin/ls' });
     const before = await readdir(runDir);
     await assert.rejects(broken.open({}), { code: 'sandbox-start-failed', message: /unrecognized option '--unshare-all'/ });
     assert.deepEqual(await readdir(runDir), before);
   });
 
-  test('a driver without Node, or with something else in its place, says so and leaves nothing', async () => {
+  test('opening a driver with an invalid path of Node fails with the reason, and leaves nothing', async () => {
     const before = await readdir(runDir);
     for (const nodePath of ['/no/such/node', '/etc/passwd', '/bin/false']) {
-      const opening = openBubblewrapDriver({ runDir, nodePath });
+      const opening = openBubblewrapDriver({ runDir, log: silentLog, nodePath });
       await assert.rejects(opening, { code: 'sandbox-start-failed', message: new RegExp(nodePath) });
     }
     assert.deepEqual(await readdir(runDir), before);
   });
 
-  test('a run directory that is too long for a socket is refused by name', async () => {
+  test('a run directory whose path is too long for a socket is refused by name', async () => {
     const long = join(runDir, 'x'.repeat(80));
-    await assert.rejects(openBubblewrapDriver({ runDir: long }), { code: 'sandbox-start-failed', message: /too long for a Unix socket/ });
+    await assert.rejects(openBubblewrapDriver({ runDir: long, log: silentLog }), {
+      code: 'sandbox-start-failed',
+      message: /too long for a Unix socket/,
+    });
   });
 
-  test('when the sandbox dies by itself, pending and later calls and the signal say so', async () => {
+  test('when a sandbox dies, pending and later calls and the `died` signal report it', async () => {
     const sandbox = await driver.open({});
     const pending = sandbox.runShell('sleep 1000', { timeoutMs });
     const rejected = assert.rejects(pending, { code: 'sandbox-died', message: /closed its connection/ });
@@ -63,7 +67,7 @@ describe('bubblewrap', { skip }, () => {
     assert.ok(!(await readdir(runDir)).includes(sandbox.id));
   });
 
-  test('many sandboxes open and close at once', async () => {
+  test('many sandboxes can be opened and closed at the same time', async () => {
     const sandboxes = await Promise.all(Array.from({ length: 8 }, () => driver.open({})));
     const outputs = await Promise.all(sandboxes.map((sandbox, index) => sandbox.runShell(`echo ${index}`, { timeoutMs })));
     assert.deepEqual(
@@ -74,14 +78,14 @@ describe('bubblewrap', { skip }, () => {
     assert.deepEqual(await readdir(runDir).then(sandboxesIn), []);
   });
 
-  test('two drivers on one fresh run directory share the executor files', async () => {
-    const fresh = await mkdtemp(join(tmpdir(), 'millrace-'));
-    await Promise.all(Array.from({ length: 4 }, () => openBubblewrapDriver({ runDir: fresh })));
+  test('drivers that open a new run directory at the same time share the executor files', async () => {
+    await using folder = await makeTempFolder('millrace');
+    const fresh = folder.path;
+    await Promise.all(Array.from({ length: 4 }, () => openBubblewrapDriver({ runDir: fresh, log: silentLog })));
     assert.deepEqual((await readdir(fresh)).map((name) => name.replace(/-.*/, '')).sort(), ['executor', 'program']);
-    await rm(fresh, { recursive: true });
   });
 
-  test('no sandbox outlives its owner: after kill -9 no process is left, and one sweep of several removes the folders', async () => {
+  test('no sandbox outlives its owner: after kill -9 its processes end, and of several sweeps one removes each folder', async () => {
     const owner = await startOwner(runDir);
     assert.equal(sandboxesIn(await readdir(runDir)).length, 2);
     owner.kill('SIGKILL');
@@ -95,7 +99,7 @@ describe('bubblewrap', { skip }, () => {
     assert.deepEqual(await readdir(runDir).then(sandboxesIn), []);
   });
 
-  test('a recorded process of a dead owner is killed only if its start time is the recorded one', async () => {
+  test('a recorded process of a dead owner is killed only if its start time matches', async () => {
     const bystander = spawn('sleep', ['1000']);
     const victim = spawn('sleep', ['1000']);
     await makeOrphan(runDir, 'sb-999999-1-a', `${bystander.pid} 1`);
@@ -106,7 +110,7 @@ describe('bubblewrap', { skip }, () => {
     bystander.kill();
   });
 
-  test('a starter that is stuck half-way, its owner dead, is swept by the folder in its arguments', async () => {
+  test('a sweep finds a half-started sandbox of a dead owner by the folder in the arguments of its process', async () => {
     const folder = join(runDir, 'sb-999999-1-c');
     await makeOrphan(runDir, 'sb-999999-1-c', '');
     const stuck = spawn('bash', ['-c', 'read -r', 'bash', `${folder}/workspace`]);
@@ -114,8 +118,9 @@ describe('bubblewrap', { skip }, () => {
     assert.equal(stuck.signalCode, 'SIGKILL');
   });
 
-  test('trees that are closed, deep or full of links are removed, and links are not followed', async () => {
-    const outside = await mkdtemp(join(tmpdir(), 'outside-'));
+  test('folders that are inaccessible, deep or full of links are removed, and links are not followed', async () => {
+    await using folder = await makeTempFolder('outside');
+    const outside = folder.path;
     await writeFile(join(outside, 'kept'), '');
     const sandbox = await driver.open({});
     const deep = 'for i in {1..60}; do mkdir $(printf "%0200d" $i) && cd $(printf "%0200d" $i); done; cd /workspace';
@@ -123,7 +128,6 @@ describe('bubblewrap', { skip }, () => {
     await sandbox[Symbol.asyncDispose]();
     assert.ok(!(await readdir(runDir)).includes(sandbox.id));
     assert.deepEqual(await readdir(outside), ['kept']);
-    await rm(outside, { recursive: true });
   });
 });
 
@@ -144,11 +148,11 @@ async function makeOrphan(runDir: string, name: string, record: string): Promise
   await writeFile(join(runDir, name, 'process'), record);
 }
 
-/** A process that owns two sandboxes with children of every stubborn kind, and has said so. */
+/** Starts a process that owns two sandboxes with detached background processes of several kinds, and waits until it is ready. */
 async function startOwner(runDir: string): Promise<ChildProcess> {
   const program = `
-    import { openBubblewrapDriver } from '@millrace/server';
-    const driver = await openBubblewrapDriver({ runDir: ${JSON.stringify(runDir)} });
+    import { openBubblewrapDriver, silentLog } from '@millrace/server';
+    const driver = await openBubblewrapDriver({ runDir: ${JSON.stringify(runDir)}, log: silentLog });
     for (let index = 0; index < 2; index += 1) {
       const sandbox = await driver.open({});
       const survivor = "bash -c 'exec -a millrace-survivor sleep 1000'";
@@ -164,7 +168,7 @@ async function startOwner(runDir: string): Promise<ChildProcess> {
   return owner;
 }
 
-/** The kernel ends them; they are nobody's children here, so there is no event to wait for. */
+/** The kernel kills them. They are not our children, so there is no event to wait for. */
 async function waitUntilNone(word: string): Promise<void> {
   for (let tries = 0; tries < 200; tries += 1) {
     const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
@@ -172,5 +176,5 @@ async function waitUntilNone(word: string): Promise<void> {
     if (!lines.some((line) => line.startsWith(word))) return;
     await sleep(10);
   }
-  assert.fail(`a process named ${word} is still there`);
+  assert.fail(`a process named ${word} is still running`);
 }

@@ -1,22 +1,22 @@
-// What the probe says on machines that cannot run bubblewrap.
+// What the probe reports on machines that cannot run bubblewrap.
 
 import assert from 'node:assert/strict';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { probeBubblewrap } from '@millrace/server';
+import { makeTempFolder, type TempFolder } from '@millrace/testkit';
 
-let folder: string;
+let folder: TempFolder;
 let refusing: string;
 before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'probe-'));
-  refusing = join(folder, 'bwrap');
+  folder = await makeTempFolder('probe');
+  refusing = join(folder.path, 'bwrap');
   const script = '#!/bin/sh\n[ "$1" = --version ] && echo bubblewrap 0.8.0 && exit 0\necho "bwrap: No permissions" >&2\nexit 1\n';
   await writeFile(refusing, script);
   await chmod(refusing, 0o755);
 });
-after(() => rm(folder, { recursive: true }));
+after(() => folder[Symbol.asyncDispose]());
 
 test('without bwrap, the remedy installs it', async () => {
   const probe = await probeBubblewrap({ bwrapPath: '/no/such/bwrap' });
@@ -29,7 +29,7 @@ for (const [setting, value] of [
   ['user.max_user_namespaces', '0'],
   ['kernel.apparmor_restrict_unprivileged_userns', '1'],
 ]) {
-  test(`${setting}=${value} is named, with the line that mends it`, async () => {
+  test(`${setting}=${value} is reported with the command that fixes it`, async () => {
     const probe = await probeBubblewrap({ bwrapPath: refusing, readSetting: async (name) => (name === setting ? value : undefined) });
     assert.ok(!probe.ok);
     assert.match(probe.reason, new RegExp(`${setting} is ${value}`));
@@ -37,7 +37,7 @@ for (const [setting, value] of [
   });
 }
 
-test('any other refusal is answered as bwrap gave it', async () => {
+test('any other error is reported as bwrap printed it', async () => {
   const probe = await probeBubblewrap({ bwrapPath: refusing, readSetting: async () => undefined });
   assert.ok(!probe.ok);
   assert.match(probe.reason, /No permissions/);

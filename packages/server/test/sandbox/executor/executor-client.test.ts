@@ -1,4 +1,4 @@
-// The worker against an executor that the agent has taken over: whatever it sends, the worker says what it saw and lets go.
+// The worker's client against an executor that the agent has taken over: for any invalid reply, it reports the problem and disconnects.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import { ExecutorClient } from '../../../src/sandbox/executor/executor-client.ts
 const ready = encodeFrame({ event: 'ready', pid: 1, protocol: 1 });
 const read = { method: 'file.read', params: {}, reply: fileReadReply, maxBytes: 10, deadlineMs: 5000 } as const;
 
-/** A client whose peer answers the first call with `reply`; `broken` is what the client saw. */
+/** A client whose peer replies to the first call with `reply`. `broken` is the problem that the client reported. */
 async function openPair(reply: Buffer): Promise<{ client: ExecutorClient; peer: Socket; broken: Promise<string> } & AsyncDisposable> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(join(tmpdir(), `client-${process.pid}-${Math.random()}`), resolve));
@@ -37,21 +37,17 @@ async function openPair(reply: Buffer): Promise<{ client: ExecutorClient; peer: 
   return { client, peer, broken: broken.promise, [Symbol.asyncDispose]: dispose };
 }
 
-const nonsense: [claim: string, reply: Buffer, seen: RegExp][] = [
-  ['bytes that are no frame', Buffer.from('HTTP/1.1 200 OK\r\n\r\n'), /passes the limit/],
-  ['a head that is not JSON', Buffer.from('\0\0\0\x01\0\0\0\0{'), /nonsense/],
-  ['a head that is no reply', encodeFrame({ hello: 'there' }), /nonsense/],
+const invalid: [claim: string, reply: Buffer, seen: RegExp][] = [
+  ['bytes that are not a frame', Buffer.from('HTTP/1.1 200 OK\r\n\r\n'), /exceeds the limit/],
+  ['a head that is not JSON', Buffer.from('\0\0\0\x01\0\0\0\0{'), /invalid frame/],
+  ['a head that is not a reply', encodeFrame({ hello: 'there' }), /invalid frame/],
   ['a reply to a call that is not open', encodeFrame({ id: 99, result: {} }), /call 99, which is not open/],
-  ['a result of another shape', encodeFrame({ id: 1, result: { size: 'big' } }), /nonsense/],
-  ['a negative size', encodeFrame({ id: 1, result: { size: -1 } }), /nonsense/],
-  [
-    'more bytes than were asked for',
-    encodeFrame({ id: 1, result: { size: 11 } }, Buffer.alloc(11)),
-    /11 bytes for file.read, more than 10/,
-  ],
+  ['a result of the wrong type', encodeFrame({ id: 1, result: { size: 'big' } }), /invalid frame/],
+  ['a negative size', encodeFrame({ id: 1, result: { size: -1 } }), /invalid frame/],
+  ['more bytes than requested', encodeFrame({ id: 1, result: { size: 11 } }, Buffer.alloc(11)), /11 bytes for file.read, more than 10/],
 ];
-for (const [claim, reply, seen] of nonsense) {
-  test(`${claim} ends the sandbox, and the call says what was seen`, async () => {
+for (const [claim, reply, seen] of invalid) {
+  test(`${claim}: the sandbox ends, and the call reports the problem`, async () => {
     await using pair = await openPair(reply);
     await assert.rejects(pair.client.call(read), { code: 'sandbox-died', message: seen });
     assert.match(await pair.broken, seen);
@@ -66,7 +62,7 @@ test('a connection that closes ends every pending call', async () => {
   for (const call of calls) await assert.rejects(call, { code: 'sandbox-died', message: /closed its connection/ });
 });
 
-test('an executor that never replies is given up at the deadline', async () => {
+test('the client gives up on an executor that has not replied by the deadline', async () => {
   await using pair = await openPair(Buffer.alloc(0));
   await assert.rejects(pair.client.call({ ...read, deadlineMs: 20 }), {
     code: 'sandbox-died',
@@ -74,14 +70,14 @@ test('an executor that never replies is given up at the deadline', async () => {
   });
 });
 
-test('an error of the executor is an error of that call only', async () => {
+test('an error that the executor reports fails only that call', async () => {
   await using pair = await openPair(encodeFrame({ id: 1, error: { kind: 'not-found', message: 'no such file' } }));
   await assert.rejects(pair.client.call(read), { code: 'not-found', message: 'file.read: no such file' });
   pair.peer.once('data', () => pair.peer.write(encodeFrame({ id: 2, result: { size: 1 } }, Buffer.from('x'))));
   assert.equal((await pair.client.call(read)).body.toString(), 'x');
 });
 
-test('an aborted call throws at once, tells the executor, and its late reply disturbs nobody', async () => {
+test('an aborted call throws at once, is cancelled in the executor, and its late reply is ignored', async () => {
   await using pair = await openPair(Buffer.alloc(0));
   const readFrames = openFrameReader({ headBytes: 1000, bodyBytes: 1000 });
   const cancel = new AbortController();

@@ -1,12 +1,11 @@
-// The image cache with real Apptainer builds from local files; of a registry only what is asked and what is said when it is away.
+// The image cache with real Apptainer builds from local files. Of registries, only the errors are tested.
 
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { ImageCache, openApptainerDriver, probeApptainer } from '@millrace/server';
-import { makeTinyImage, writeDockerArchive } from '@millrace/testkit';
+import { ImageCache, openApptainerDriver, probeApptainer, silentLog } from '@millrace/server';
+import { makeTempFolder, makeTinyImage, type TempFolder, writeDockerArchive } from '@millrace/testkit';
 import { renderBuildError } from '../../../src/sandbox/images/image-source.ts';
 
 const probe = await probeApptainer();
@@ -14,22 +13,24 @@ const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 const timeoutMs = 10_000;
 const roomy = 1 << 30;
 
-test('an image that a registry does not give says why, and what to do', () => {
+test('a failed build reports the cause and what to do about it', () => {
   assert.match(
     renderBuildError('docker://x', 'dial tcp: lookup x: no such host'),
-    /docker:\/\/x could not be made.*cannot reach the registry/,
+    /docker:\/\/x could not be built.*cannot reach the registry/,
   );
-  assert.match(renderBuildError('docker://x', 'unauthorized: access denied'), /wants a login/);
+  assert.match(renderBuildError('docker://x', 'unauthorized: access denied'), /requires a login/);
   assert.match(renderBuildError('x.def', 'Requesting capability set 0x1ff'), /build it as an ordinary user/);
 });
 
 describe('image cache', { skip }, () => {
+  let temp: TempFolder;
   let folder: string;
   let archive: string;
-  /** Apptainer, which writes down that it was called. */
+  /** A wrapper around Apptainer that records its calls. */
   let counting: string;
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'mr-'));
+    temp = await makeTempFolder('mr');
+    folder = temp.path;
     await makeTinyImage(join(folder, 'image'));
     archive = join(folder, 'tiny.tar');
     await writeDockerArchive(archive, join(folder, 'image'), ['PATH=/opt/own:/usr/bin', 'FLAVOUR=plum']);
@@ -37,7 +38,7 @@ describe('image cache', { skip }, () => {
     await writeFile(counting, `#!/bin/sh\necho "$@" >> ${folder}/calls\nexec ${probe.ok ? probe.path : ''} "$@"\n`);
     await chmod(counting, 0o755);
   });
-  after(() => rm(folder, { recursive: true, force: true }));
+  after(() => temp[Symbol.asyncDispose]());
 
   async function writeSmall(name: string): Promise<string> {
     const root = join(folder, `root-${name}`);
@@ -48,13 +49,13 @@ describe('image cache', { skip }, () => {
   }
   const openCache = (name: string, maxBytes = roomy) => new ImageCache({ folder: join(folder, name), maxBytes, apptainerPath: counting });
 
-  test('a Docker archive is converted once, however many ask at once, and runs with its own environment', async () => {
+  test('a Docker archive is converted once for any number of callers, and runs with its own environment', async () => {
     const caches = Array.from({ length: 3 }, () => openCache('once'));
     const leases = await Promise.all(caches.map((cache) => cache.open(`docker-archive:${archive}`)));
     assert.equal(new Set(leases.map(({ path }) => path)).size, 1);
     assert.equal((await readFile(join(folder, 'calls'), 'utf8')).trim().split('\n').length, 1);
     for (const lease of leases) await lease[Symbol.asyncDispose]();
-    const driver = await openApptainerDriver({ runDir: join(folder, 'run'), images: openCache('once') });
+    const driver = await openApptainerDriver({ runDir: join(folder, 'run'), log: silentLog, images: openCache('once') });
     await using sandbox = await driver.open({ image: `docker-archive:${archive}`, env: { FLAVOUR: 'pear' } });
     assert.match((await sandbox.runShell('echo $PATH $FLAVOUR', { timeoutMs })).output, /^\/opt\/own:\/usr\/bin\S* pear\n$/);
     const [image] = await openCache('once').list();
@@ -64,7 +65,7 @@ describe('image cache', { skip }, () => {
     assert.deepEqual(await openCache('once').list(), []);
   });
 
-  test('a definition on a local image is built, with progress, and built again when its text changes', async () => {
+  test('a definition file on a local image is built with progress, and built again when its text changes', async () => {
     const file = join(folder, 'own.def');
     const lines: string[] = [];
     const cache = new ImageCache({ folder: join(folder, 'def'), maxBytes: roomy, onProgress: ({ line }) => lines.push(line) });
@@ -81,7 +82,7 @@ describe('image cache', { skip }, () => {
     );
   });
 
-  test('the least recently used go when the cache is too large, and never one in use', async () => {
+  test('the least recently used images are removed when the cache is too large, but never one in use', async () => {
     const cache = openCache('small', 1_000_000);
     const [a, b, c] = [await writeSmall('aaaa'), await writeSmall('bbbb'), await writeSmall('cccc')];
     await using _used = await cache.open(a);
@@ -91,12 +92,12 @@ describe('image cache', { skip }, () => {
     assert.deepEqual((await cache.list()).map(({ source }) => source).sort(), [a, c]);
   });
 
-  test('an archive that is none, and a cancelled making, leave nothing', async () => {
+  test('an invalid archive and a cancelled build leave nothing behind', async () => {
     const cache = openCache('broken');
     await writeFile(join(folder, 'none.tar'), 'nothing');
     await assert.rejects(cache.open(`docker-archive:${join(folder, 'none.tar')}`), {
       code: 'sandbox-start-failed',
-      message: /could not be made/,
+      message: /could not be built/,
     });
     const cancel = new AbortController();
     const onProgress = () => cancel.abort(new Error('no longer wanted'));
@@ -108,15 +109,15 @@ describe('image cache', { skip }, () => {
     );
   });
 
-  test('what is not there, and a registry that is away, are told apart', async () => {
+  test('a missing file and an unreachable registry give different errors', async () => {
     const cache = openCache('away');
     await assert.rejects(cache.open('/no/such.sif'), { code: 'sandbox-refused', message: /no image \/no\/such\.sif/ });
     await assert.rejects(cache.open('docker://localhost:49999/tiny:latest'), {
-      message: /docker:\/\/localhost:49999\/tiny:latest could not be made.*cannot reach/,
+      message: /docker:\/\/localhost:49999\/tiny:latest could not be built.*cannot reach/,
     });
   });
 
-  test('a SIF file or a directory is used where it lies', async () => {
+  test('a SIF file or a directory is used in place', async () => {
     await using lease = await openCache('local').open(join(folder, 'image'));
     assert.equal(lease.path, join(folder, 'image'));
   });

@@ -37,16 +37,15 @@ interface Owner extends AsyncDisposable {
   ask(): Promise<string>;
 }
 
-/** A process in a group of its own that ignores SIGINT, as a worker does, and has a sandbox, a layer, and a sandbox on that layer. */
+/** Starts a process in its own group that ignores SIGINT, as a worker does, and has a sandbox, a layer, and a sandbox on that layer. */
 async function startOwner(options: { readonly name: string; readonly runDir: string; readonly spec: object }): Promise<Owner> {
   const { name, runDir, spec } = options;
   const program = `
-    import { ${name}, LayerCache } from '@millrace/server';
-    import { readdir } from 'node:fs/promises';
+    import { ${name}, LayerCache, silentLog } from '@millrace/server';
     import { tryFileLock } from ${JSON.stringify(join(import.meta.dirname, '../../../src/base/file-lock.ts'))};
     process.on('SIGINT', () => console.log('interrupted'));
     const [runDir, spec] = [${JSON.stringify(runDir)}, ${JSON.stringify(spec)}];
-    const driver = await ${name}({ runDir });
+    const driver = await ${name}({ runDir, log: silentLog });
     const cold = await driver.open(spec);
     const layers = new LayerCache({ driver, runDir, maxBytes: 2 ** 30 });
     const prepare = async (sandbox) => { await sandbox.writeFile('prepared', 'alive\\n'); };

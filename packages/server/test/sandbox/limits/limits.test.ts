@@ -1,14 +1,15 @@
-// Limits of a sandbox: what is written into control groups of both versions, where they are made, and that none is left behind.
+// Limits of a sandbox: the settings of control groups of both versions, where the groups are created, and that none is left behind.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
-import { availableParallelism, tmpdir } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { openBubblewrapDriver, openLimiter, probeBubblewrap, sandboxConfig } from '@millrace/server';
+import { openBubblewrapDriver, openLimiter, probeBubblewrap, sandboxConfig, silentLog } from '@millrace/server';
+import { makeTempFolder, type TempFolder } from '@millrace/testkit';
 import { parseOwnGroups, renderSettings } from '../../../src/sandbox/limits/cgroups.ts';
 import type { Confinement } from '../../../src/sandbox/limits/limits.ts';
 import { renderEntry } from '../../../src/sandbox/limits/rlimits.ts';
@@ -16,7 +17,7 @@ import { renderEntry } from '../../../src/sandbox/limits/rlimits.ts';
 const { limits } = sandboxConfig.parse({ limits: { cpus: 1.5, memoryMiB: 512, diskMiB: 512, processes: 100 } });
 const limiter = await openLimiter();
 const has = (name: string) => limiter.bases.some(({ controller }) => controller === name);
-const groupSkip = has('memory') && has('pids') ? false : 'this user cannot make control groups here';
+const groupSkip = has('memory') && has('pids') ? false : 'this user cannot create control groups here';
 const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 
@@ -30,13 +31,13 @@ describe('control groups', () => {
     assert.deepEqual(files('pids', 2), ['pids.max 124']);
   });
 
-  test('version 1 gets a quota, both limits of memory, and pids.max', () => {
+  test('version 1 gets a quota, both memory limits, and pids.max', () => {
     assert.deepEqual(files('cpu', 1), ['cpu.cfs_period_us 100000', 'cpu.cfs_quota_us 150000']);
     assert.deepEqual(files('memory', 1), ['memory.limit_in_bytes 1073741824', 'memory.memsw.limit_in_bytes 1073741824']);
     assert.deepEqual(files('pids', 1), ['pids.max 124']);
   });
 
-  test('they are made below our own group, in version 1, in version 2, and in both at once', () => {
+  test('groups are created below our own group, in version 1, in version 2, and with both mounted', () => {
     const v1 = (name: string, root = '/') => `35 31 0:32 ${root} /sys/fs/cgroup/${name} rw - cgroup cgroup rw,${name}`;
     const v2 = '41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw';
     const folders = (cgroup: string, mounts: string[]) =>
@@ -52,13 +53,15 @@ describe('control groups', () => {
 });
 
 describe('a confinement', { skip: groupSkip }, () => {
+  let temp: TempFolder;
   let runDir: string;
   before(async () => {
-    runDir = await mkdtemp(join(tmpdir(), 'millrace-'));
+    temp = await makeTempFolder('millrace');
+    runDir = temp.path;
   });
   after(async () => {
     for (const { remove } of made) await remove();
-    await rm(runDir, { recursive: true });
+    await temp[Symbol.asyncDispose]();
   });
 
   const made: Confinement[] = [];
@@ -70,14 +73,14 @@ describe('a confinement', { skip: groupSkip }, () => {
     return { folder, confinement };
   }
 
-  test('is in the group that all sandboxes share, which weighs on each core what one process weighs', { skip: !has('cpu') }, async () => {
+  test('is in the group of all sandboxes, which has the weight of one process on each core', { skip: !has('cpu') }, async () => {
     const { version, folder } = limiter.bases.find(({ controller }) => controller === 'cpu') ?? assert.fail();
     assert.equal(basename(folder), 'millrace-sandboxes');
     const weight = Number(await readFile(join(folder, version === 1 ? 'cpu.shares' : 'cpu.weight'), 'utf8'));
     assert.equal(weight, (version === 1 ? 1024 : 100) * availableParallelism());
   });
 
-  test('holds from the first instruction on; an end for want of memory is its own, and nothing of it is left', async () => {
+  test('holds from the first instruction; running out of memory is blamed on the agent, and no group is left behind', async () => {
     const { confinement } = await confine('bomb');
     const [file = '', ...args] = confinement.enter(['python3', '-c', 'x = bytearray(10**10)']);
     const [, signal] = await once(spawn(file, args), 'exit');
@@ -90,14 +93,14 @@ describe('a confinement', { skip: groupSkip }, () => {
     await assertNone(`bomb-${process.pid}`);
   });
 
-  test('an end by SIGKILL without want of memory is not the agent to blame for', async () => {
+  test('a SIGKILL without memory pressure is not blamed on the agent', async () => {
     const { confinement } = await confine('calm');
     assert.equal(await confinement.explainEnd('exit 137'), undefined);
     await confinement.remove();
   });
 
-  test('what is in the groups of a dead owner is killed by a sweep, whatever its name, and the groups are removed', { skip }, async () => {
-    const driver = await openBubblewrapDriver({ runDir });
+  test('a sweep kills all processes in the groups of a dead owner, and removes the groups', { skip }, async () => {
+    const driver = await openBubblewrapDriver({ runDir, log: silentLog });
     const id = 'sb-999999-1-z';
     const { folder, confinement } = await confine(id);
     assert.equal(folder, join(runDir, id));
@@ -118,12 +121,13 @@ describe('a confinement', { skip: groupSkip }, () => {
 });
 
 describe('the network of the machine', { skip }, () => {
-  test('is there for a task that asks for it where the configuration allows it, and for no other', async () => {
-    const runDir = await mkdtemp(join(tmpdir(), 'millrace-'));
+  test('is available only to a task that asks for it, and only if the configuration allows it', async () => {
+    await using temp = await makeTempFolder('millrace');
+    const runDir = temp.path;
     const server = createServer((socket) => socket.end('reached\n'));
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
-    const driver = await openBubblewrapDriver({ runDir, config: sandboxConfig.parse({ allowHostNetwork: true }) });
+    const driver = await openBubblewrapDriver({ runDir, log: silentLog, config: sandboxConfig.parse({ allowHostNetwork: true }) });
     const reach = async (network: 'none' | 'host') => {
       await using sandbox = await driver.open({ network });
       return (await sandbox.runShell(`cat </dev/tcp/127.0.0.1/${port}`, { timeoutMs: 10_000 })).output;
@@ -131,15 +135,16 @@ describe('the network of the machine', { skip }, () => {
     assert.equal(await reach('host'), 'reached\n');
     assert.match(await reach('none'), /Connection refused/);
     server.close();
-    await rm(runDir, { recursive: true });
   });
 });
 
-describe('neighbours on one machine', { skip }, () => {
-  test('a sweep leaves alone the living sandboxes of another process and of another run folder', async () => {
-    const [shared, other] = await Promise.all([mkdtemp(join(tmpdir(), 'millrace-')), mkdtemp(join(tmpdir(), 'millrace-'))]);
+describe('several workers on one machine', { skip }, () => {
+  test('a sweep does not touch sandboxes of a living process or of another run folder', async () => {
+    await using sharedFolder = await makeTempFolder('millrace');
+    await using otherFolder = await makeTempFolder('millrace');
+    const [shared, other] = [sharedFolder.path, otherFolder.path];
     const owners = await Promise.all([startOwner(shared), startOwner(other)]);
-    const driver = await openBubblewrapDriver({ runDir: shared });
+    const driver = await openBubblewrapDriver({ runDir: shared, log: silentLog });
     await using own = await driver.open({});
     assert.equal(await driver.sweep(), 0);
     for (const owner of owners) assert.equal(await ask(owner), 'alive\n');
@@ -150,17 +155,18 @@ describe('neighbours on one machine', { skip }, () => {
     assert.equal((await own.runShell('echo alive', { timeoutMs: 10_000 })).output, 'alive\n');
     owners[1]?.kill('SIGKILL');
     await once(owners[1] as ChildProcess, 'exit');
-    assert.equal(await (await openBubblewrapDriver({ runDir: other })).sweep(), 1);
+    assert.equal(await (await openBubblewrapDriver({ runDir: other, log: silentLog })).sweep(), 1);
     assert.deepEqual(
       (await readdir(other)).filter((name) => name.startsWith('sb-')),
       [],
     );
-    await Promise.all([shared, other].map((folder) => rm(folder, { recursive: true, force: true })));
   });
 });
 
 test('a command enters groups of both versions and keeps its own arguments', async () => {
-  const [first, second] = [await mkdtemp(join(tmpdir(), 'a group-')), await mkdtemp(join(tmpdir(), 'a group-'))];
+  await using firstFolder = await makeTempFolder('a group');
+  await using secondFolder = await makeTempFolder('a group');
+  const [first, second] = [firstFolder.path, secondFolder.path];
   await writeFile(join(first, 'tasks'), '');
   await writeFile(join(second, 'cgroup.procs'), '');
   const script = 'read -r task < "$0/tasks"; read -r pid < "$1/cgroup.procs"; test "$task $pid" = "0 $$"; echo $? "$2"';
@@ -168,14 +174,13 @@ test('a command enters groups of both versions and keeps its own arguments', asy
   const child = spawn(file, args);
   const [chunk] = await once(child.stdout, 'data');
   assert.equal(String(chunk), '0 --\n');
-  for (const folder of [first, second]) await rm(folder, { recursive: true });
 });
 
-/** A process that owns one sandbox, and answers each line of input from its shell. */
+/** Starts a process that owns one sandbox and runs a command in its shell for each line of input. */
 async function startOwner(runDir: string): Promise<ChildProcess> {
   const program = `
-    import { openBubblewrapDriver } from '@millrace/server';
-    const driver = await openBubblewrapDriver({ runDir: ${JSON.stringify(runDir)} });
+    import { openBubblewrapDriver, silentLog } from '@millrace/server';
+    const driver = await openBubblewrapDriver({ runDir: ${JSON.stringify(runDir)}, log: silentLog });
     const sandbox = await driver.open({});
     process.stdin.on('data', async () => process.stdout.write((await sandbox.runShell('echo alive', { timeoutMs: 10000 })).output));
     console.log('ready');`;

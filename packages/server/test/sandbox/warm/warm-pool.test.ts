@@ -1,13 +1,20 @@
-// The warm pool over a driver whose sandboxes tests own, and over bubblewrap under the whole contract suite.
+// The warm pool, on a fake driver whose sandboxes the tests control, and on bubblewrap with the whole contract suite.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { openBubblewrapDriver, openWarmPool, probeBubblewrap, type SandboxDriver, sandboxConfig, type WarmPool } from '@millrace/server';
-import { defineSandboxSuite, FakeClock } from '@millrace/testkit';
+import {
+  openBubblewrapDriver,
+  openWarmPool,
+  probeBubblewrap,
+  type SandboxDriver,
+  sandboxConfig,
+  silentLog,
+  type WarmPool,
+} from '@millrace/server';
+import { defineSandboxSuite, FakeClock, makeTempFolder, type TempFolder } from '@millrace/testkit';
 import { FakeDriver } from '../fake-driver.ts';
 
 const probe = await probeBubblewrap();
@@ -17,7 +24,7 @@ const timeoutMs = 10_000;
 function makePool(config: Partial<ReturnType<typeof sandboxConfig.parse>['warm']> = {}) {
   const driver = new FakeDriver();
   const clock = new FakeClock();
-  const pool = openWarmPool({ ...driver.contract }, { config: { ...sandboxConfig.parse({}).warm, ...config }, clock });
+  const pool = openWarmPool({ ...driver.contract }, { config: { ...sandboxConfig.parse({}).warm, ...config }, log: silentLog, clock });
   return { driver, clock, pool };
 }
 
@@ -25,13 +32,13 @@ const a = { image: 'a' };
 const b = { image: 'b' };
 
 describe('a warm pool', () => {
-  test('starts nothing ahead for what was asked for once, and the like of what was asked for twice', async () => {
+  test('starts no sandboxes ahead for a spec that was requested once, and starts some for one requested twice', async () => {
     const { driver, pool } = makePool();
     const first = await pool.open(a);
     await pool.settled();
     assert.equal(driver.opened.length, 1);
     const second = await pool.open({ ...a, env: {} });
-    await pool.open({ env: {}, ...a }); // the same, said in another order
+    await pool.open({ env: {}, ...a }); // the same spec with its fields in another order
     await pool.settled();
     assert.equal(driver.opened.length, 5);
     const third = await pool.open({ ...a, env: {} });
@@ -40,7 +47,7 @@ describe('a warm pool', () => {
     await pool[Symbol.asyncDispose]();
   });
 
-  test('gives no sandbox twice, and begins its wall time when it is given', async () => {
+  test('never hands out a sandbox twice, and starts its wall time when it is handed out', async () => {
     const { driver, pool } = makePool();
     pool.expect(a, 8);
     await pool.settled();
@@ -56,7 +63,7 @@ describe('a warm pool', () => {
     assert.equal(driver.living().length, 8);
   });
 
-  test('holds no more than its number and its memory, shared out between specs', async () => {
+  test('keeps no more sandboxes than its count and memory allow, shared between specs', async () => {
     const { driver, pool } = makePool({ sandboxes: 4, memoryMiB: 1024 });
     pool.expect(a, 8);
     await pool.settled();
@@ -77,14 +84,14 @@ describe('a warm pool', () => {
     }
   });
 
-  test('gives none that died while it waited, nor one that does not answer', async () => {
+  test('never hands out a sandbox that died or does not reply', async () => {
     const { driver, pool } = makePool();
     pool.expect(a, 8);
     await pool.settled();
-    const [dead, mute] = driver.opened;
+    const [dead, failing] = driver.opened;
     dead?.die();
-    assert.deepEqual(driver.living(), [mute?.sandbox.id]);
-    mute?.refuse();
+    assert.deepEqual(driver.living(), [failing?.sandbox.id]);
+    failing?.refuse();
     const given = await pool.open(a);
     assert.equal(driver.opened.length, 3);
     assert.equal(given, driver.opened[2]?.sandbox);
@@ -92,7 +99,7 @@ describe('a warm pool', () => {
     assert.deepEqual(driver.living(), [given.id]);
   });
 
-  test('one that hangs is given up after two seconds', async () => {
+  test('gives up on a sandbox that does not reply within two seconds', async () => {
     const { driver, clock, pool } = makePool({ sandboxes: 1 });
     pool.expect(a, 2);
     await pool.settled();
@@ -104,7 +111,7 @@ describe('a warm pool', () => {
     assert.equal(driver.living().length, 1);
   });
 
-  test('closes what has waited too long, and replaces it only while its like is asked for', async () => {
+  test('closes a sandbox that was ready for too long, and replaces it only while its spec is requested', async () => {
     const { driver, clock, pool } = makePool({ sandboxes: 1, maxAgeSeconds: 60 });
     pool.expect(a, 4);
     await pool.settled();
@@ -118,7 +125,7 @@ describe('a warm pool', () => {
     assert.deepEqual([driver.opened.length, driver.living().length], [2, 0]);
   });
 
-  test('starts nothing ahead while somebody waits for a sandbox', async () => {
+  test('starts nothing ahead while a caller waits for a sandbox', async () => {
     const { driver, pool } = makePool();
     const held = driver.hold();
     const cold = pool.open(b);
@@ -132,7 +139,7 @@ describe('a warm pool', () => {
     await pool[Symbol.asyncDispose]();
   });
 
-  test('who asks for what is being started gets that one; who gives up leaves it to the next', async () => {
+  test('a caller gets the sandbox that is being started; if the caller is cancelled, the next one gets it', async () => {
     const { driver, pool } = makePool({ sandboxes: 1 });
     const held = driver.hold();
     pool.expect(a, 8);
@@ -147,7 +154,7 @@ describe('a warm pool', () => {
     assert.equal(driver.living().length, 1);
   });
 
-  test('an aborted open takes none', async () => {
+  test('an aborted open takes no sandbox', async () => {
     const { driver, pool } = makePool({ sandboxes: 1 });
     pool.expect(a, 8);
     await pool.settled();
@@ -160,7 +167,7 @@ describe('a warm pool', () => {
     await pool[Symbol.asyncDispose]();
   });
 
-  test('what cannot be started is not tried again until it is asked for', async () => {
+  test('a spec that cannot be started is not tried again until it is requested', async () => {
     const { driver, pool } = makePool();
     driver.failing = true;
     for (let asks = 0; asks < 3; asks += 1) await assert.rejects(pool.open(a), /no machine/);
@@ -169,7 +176,7 @@ describe('a warm pool', () => {
     assert.deepEqual(driver.asked, ['a', 'a', 'a', 'b']);
   });
 
-  test('closing waits for what is being started, and leaves none', async () => {
+  test('closing waits for the sandbox that is being started, and leaves none behind', async () => {
     const { driver, pool } = makePool();
     pool.expect(a, 8);
     await pool.settled();
@@ -184,22 +191,24 @@ describe('a warm pool', () => {
 });
 
 describe('a warm pool of bubblewrap sandboxes', { skip }, () => {
+  let temp: TempFolder;
   let runDir: string;
   let driver: SandboxDriver;
   let pool: WarmPool;
   before(async () => {
-    runDir = await mkdtemp(join(tmpdir(), 'millrace-'));
-    driver = await openBubblewrapDriver({ runDir });
-    pool = openWarmPool(driver, { config: { sandboxes: 1, memoryMiB: 1024, maxAgeSeconds: 600 } });
+    temp = await makeTempFolder('millrace');
+    runDir = temp.path;
+    driver = await openBubblewrapDriver({ runDir, log: silentLog });
+    pool = openWarmPool(driver, { config: { sandboxes: 1, memoryMiB: 1024, maxAgeSeconds: 600 }, log: silentLog });
   });
   after(async () => {
     await pool[Symbol.asyncDispose]();
     const left = (await readdir(runDir)).filter((name) => name.startsWith('sb-'));
-    await rm(runDir, { recursive: true, force: true });
+    await temp[Symbol.asyncDispose]();
     assert.deepEqual(left, []);
   });
 
-  /** Each sandbox of the suite has waited before it is opened. */
+  /** Every sandbox of the suite was started ahead. */
   const alwaysWarm = async () => ({
     ...pool,
     open: async (...[spec, options]: Parameters<WarmPool['open']>) => {
@@ -210,7 +219,7 @@ describe('a warm pool of bubblewrap sandboxes', { skip }, () => {
   });
   defineSandboxSuite('bubblewrap, warm', alwaysWarm);
 
-  test('a killed one is not given, and a new one sees nothing of the one before', async () => {
+  test('a killed sandbox is not handed out, and a new one sees nothing of the one before', async () => {
     const { open } = await alwaysWarm();
     const first = await open({});
     await first.runShell('echo secret > ~/secret; export SECRET=1; sleep 4321 &', { timeoutMs });
@@ -224,7 +233,7 @@ describe('a warm pool of bubblewrap sandboxes', { skip }, () => {
     assert.equal(seen.output.replace(/^\/(workspace|tmp):$/gm, '').trim(), '[]');
   });
 
-  test('the wall time of one that is started ahead begins when it is handed over', async () => {
+  test('the wall time of a sandbox that is started ahead begins when it is handed over', async () => {
     const handed = Promise.withResolvers<void>();
     await using sandbox = await driver.open({ limits: { wallSeconds: 0.2 } }, { handedOver: handed.promise });
     assert.equal((await sandbox.runShell('sleep 0.3', { timeoutMs })).exitCode, 0);

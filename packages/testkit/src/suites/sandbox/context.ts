@@ -1,4 +1,4 @@
-// What the parts of the sandbox suite share: the sandbox under test and a short way to run a command in its shell.
+// What the parts of the sandbox suite share: the sandbox under test, and a short way to run a command in its shell.
 
 import type { Sandbox, SandboxDriver, ShellResult } from '@millrace/server';
 

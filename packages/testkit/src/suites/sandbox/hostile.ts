@@ -1,5 +1,5 @@
-// The sandbox suite's part on agents that mean harm, or do it without meaning to. Each attack runs in a small sandbox of its own and
-// ends in a stated answer, and its neighbour answers as before.
+// The sandbox suite: agents that do harm, on purpose or by accident. Each attack runs in its own small sandbox and has a defined result,
+// and a neighbouring sandbox keeps working.
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
@@ -8,9 +8,9 @@ import { type SuiteContext, timeoutMs } from './context.ts';
 
 const small = { cpus: 1, memoryMiB: 384, processes: 64, diskMiB: 16, openFiles: 128 };
 
-interface Arena {
+interface AttackFixture {
   neighbour(): Sandbox;
-  /** A command in a fresh small sandbox, which is closed after the test. */
+  /** Runs a command in a new small sandbox, which is closed after the test. */
   attack(command: string, options?: { readonly timeoutMs?: number }): Promise<ShellResult>;
   /** The sandbox of the last attack. */
   victim(): Sandbox;
@@ -18,30 +18,30 @@ interface Arena {
 }
 
 export function defineHostile(context: SuiteContext): void {
-  const arena = openArena(context);
-  defineUsedUp(arena);
-  defineFullDisks(arena);
-  if (!context.isRootWritable) defineReadOnlyRoot(arena);
-  defineExecutorAttacks(arena);
-  defineKilling(arena);
-  defineWallAttacks(arena, context);
+  const fixture = openAttacks(context);
+  defineUsedUp(fixture);
+  defineFullDisks(fixture);
+  if (!context.isRootWritable) defineReadOnlyRoot(fixture);
+  defineExecutorAttacks(fixture);
+  defineKilling(fixture);
+  defineWallAttacks(fixture, context);
   defineClosing(context);
 }
 
-function openArena({ driver }: SuiteContext): Arena {
+function openAttacks({ driver }: SuiteContext): AttackFixture {
   let neighbour: Sandbox;
   let victim: Sandbox | undefined;
   before(async () => {
     neighbour = await driver().open({});
   });
   afterEach(async () => {
-    const answer = await neighbour.exec(['echo', 'well'], { timeoutMs });
-    assert.equal(answer.stdout.toString(), 'well\n');
+    const reply = await neighbour.exec(['echo', 'well'], { timeoutMs });
+    assert.equal(reply.stdout.toString(), 'well\n');
     await victim?.[Symbol.asyncDispose]();
     victim = undefined;
   });
   after(() => neighbour[Symbol.asyncDispose]());
-  const getVictim = () => victim ?? assert.fail('nothing was attacked yet');
+  const getVictim = () => victim ?? assert.fail('there was no attack yet');
   return {
     neighbour: () => neighbour,
     victim: getVictim,
@@ -55,26 +55,26 @@ function openArena({ driver }: SuiteContext): Arena {
   };
 }
 
-/** What a sandbox may use up, and what its agent then sees. */
-function defineUsedUp({ attack, victim, neighbour, assertWorks }: Arena): void {
-  test('a memory bomb is killed, and the sandbox lives', async () => {
+/** Resources that a sandbox may use up, and what its agent sees then. */
+function defineUsedUp({ attack, victim, neighbour, assertWorks }: AttackFixture): void {
+  test('a memory bomb is killed, and the sandbox survives', async () => {
     const result = await attack('python3 -c "x = bytearray(10**10)"; echo "code $?"');
     assert.match(result.output, /code (137|1)\n/);
     await assertWorks();
   });
 
-  test('many processes that share out the memory are killed before the executor is', async () => {
+  test('many processes that together use up the memory are killed before the executor', async () => {
     await attack('for i in {1..40}; do python3 -c "import time; x = bytearray(2**25); time.sleep(100)" & done; wait -n');
     await assertWorks();
   });
 
-  test('a fork bomb fills its own sandbox only, and can be killed from its shell', async () => {
+  test('a fork bomb fills only its own sandbox, and can be killed from its shell', async () => {
     await attack(':(){ :|:& };:');
     await victim().runShell('kill -9 -1', { timeoutMs });
     await assertWorks();
   });
 
-  test('processes beyond the limit are refused, and a program of the worker runs all the same or throws sandbox-limit', async () => {
+  test('processes over the limit are refused, and a program of the worker still runs or throws sandbox-limit', async () => {
     const fork = 'while True:\n    if os.fork() == 0: time.sleep(100)';
     const result = await attack(`python3 -c 'import os, time\ntry:\n  ${fork}\nexcept OSError as error: print(error)'`);
     assert.match(result.output, /Resource temporarily unavailable/);
@@ -86,7 +86,7 @@ function defineUsedUp({ attack, victim, neighbour, assertWorks }: Arena): void {
     );
   });
 
-  test('open files end at their limit, in one process only', async () => {
+  test('the limit of open files applies to each process', async () => {
     const result = await attack(
       'python3 -c "import os\nfor i in range(1000): os.dup(0)"; python3 -c "import resource as r; print(r.getrlimit(7))"',
     );
@@ -103,9 +103,9 @@ function defineUsedUp({ attack, victim, neighbour, assertWorks }: Arena): void {
   });
 }
 
-function defineFullDisks({ attack, victim, assertWorks }: Arena): void {
+function defineFullDisks({ attack, victim, assertWorks }: AttackFixture): void {
   for (const folder of ['/workspace', '/tmp', '/dev/shm', '/run/millrace/own']) {
-    test(`a full ${folder} is full, and the shell works on`, async () => {
+    test(`a full ${folder} reports no space, and the shell keeps working`, async () => {
       const result = await attack(`head -c 1G /dev/zero > ${folder}/large; rm -f /nothing; stat -c %s ${folder}/large`);
       assert.match(result.output, /No space left on device\n\d{8,9}\n$/);
       if (folder === '/workspace') await assert.rejects(victim().writeFile('more', Buffer.alloc(1 << 16)), { code: 'sandbox-limit' });
@@ -114,26 +114,26 @@ function defineFullDisks({ attack, victim, assertWorks }: Arena): void {
   }
 }
 
-/** Not where the machine is the agent's own: there all of this is allowed, and its image stays as it was. */
-function defineReadOnlyRoot({ attack, victim }: Arena): void {
-  test('there is no other place to write to', async () => {
+/** Not for drivers with a writable root: there all of this is allowed, and the image itself does not change. */
+function defineReadOnlyRoot({ attack, victim }: AttackFixture): void {
+  test('no other folder is writable', async () => {
     const result = await attack('find / -xdev -writable -type d 2>/dev/null; for f in /x /dev/x /usr/x /run/x /opt/x; do echo > $f; done');
     assert.equal(result.output.match(/Read-only file system|Permission denied/g)?.length, 5);
   });
 
-  test('rm -rf / removes what is its own', async () => {
+  test('rm -rf / removes only files of the sandbox', async () => {
     await attack('echo x > file; rm -rf --no-preserve-root / 2>/dev/null', { timeoutMs: 1500 });
     assert.equal((await victim().runShell('ls -A ~; ls -d /usr/bin', { timeoutMs })).output, '/usr/bin\n');
   });
 
-  test('a link to a file of the system can be read through and not written through', async () => {
+  test('a system file can be read through a link, but not written', async () => {
     await attack('ln -s / root; ln -s /etc/passwd names');
     assert.match((await victim().readFile('names', { maxBytes: 1 << 20 })).toString(), /^root:x:0:0:.*\nagent:x:1000/);
     await assert.rejects(victim().writeFile('names', 'mine'), { code: 'sandbox-refused' });
     await assert.rejects(victim().writeFile('root/etc/new', 'mine'), { code: 'sandbox-refused' });
   });
 
-  test('a user namespace inside gives no rights over files of the system', async () => {
+  test('a user namespace inside gives no rights over system files', async () => {
     const result = await attack(`unshare -Urmnpf bash -c '
       mount -o remount,rw,bind /usr && [ -w /usr ] && echo wrote; mount -o remount,rw,bind / && echo x > /x && echo wrote
       chown 0:0 /etc/passwd && echo changed' 2>/dev/null`);
@@ -141,8 +141,8 @@ function defineReadOnlyRoot({ attack, victim }: Arena): void {
   });
 }
 
-/** The executor runs beside the agent, as the same user. */
-function defineExecutorAttacks({ attack, victim, assertWorks }: Arena): void {
+/** The executor runs next to the agent, as the same user. */
+function defineExecutorAttacks({ attack, victim, assertWorks }: AttackFixture): void {
   test('the executor cannot be traced, read or reached through /proc', async () => {
     const result = await attack(`python3 - <<'end'
 import ctypes, os
@@ -158,7 +158,7 @@ end`);
     await assertWorks();
   });
 
-  test('its socket is not there to be written to, and what it was given cannot be changed', async () => {
+  test('the socket of the executor cannot be reached, and its files cannot be changed', async () => {
     const result = await attack(
       'ls /run/millrace/link; cd /run/millrace/link; rm -f env.json; echo > limits.json; touch socket; find / -type s 2>/dev/null',
     );
@@ -167,14 +167,14 @@ end`);
     assert.doesNotMatch(result.output, /^\/.*socket/m);
   });
 
-  test('who takes the executor its open files is told that they are used up', async () => {
+  test('an agent that takes away the open files of the executor gets sandbox-limit', async () => {
     await attack('prlimit --pid 1 --nofile=1:1');
     await assert.rejects(victim().exec(['true'], { timeoutMs }), { code: 'sandbox-limit' });
   });
 }
 
-function defineKilling({ attack, victim }: Arena): void {
-  test('who kills the executor all the same, with signals that no program uses, is to blame for it', async () => {
+function defineKilling({ attack, victim }: AttackFixture): void {
+  test('an agent that kills the executor with real-time signals is blamed for it', async () => {
     const hammer = 'for i in {1..3000}; do for signal in {34..64}; do kill -$signal 1; done; done';
     await attack(`(${hammer}) & (${hammer}) & true`);
     const calls = async () => {
@@ -185,17 +185,17 @@ function defineKilling({ attack, victim }: Arena): void {
   });
 }
 
-/** What lies beyond the walls. */
-function defineWallAttacks({ attack, victim }: Arena, { driver, uid }: SuiteContext): void {
-  test('links lead to what the sandbox has, also for the files that the worker reads and writes', async () => {
+/** Attacks on the machine outside the sandbox. */
+function defineWallAttacks({ attack, victim }: AttackFixture, { driver, uid }: SuiteContext): void {
+  test('links resolve inside the sandbox, also for files that the worker reads and writes', async () => {
     await attack('ln -s /etc/shadow secret; ln -s / root; ln -s /proc/1/root/etc/shadow around');
     for (const path of ['secret', 'root/etc/shadow', 'around', 'root/root/.bashrc']) {
       await assert.rejects(victim().readFile(path, { maxBytes: 1 << 20 }), { code: 'not-found' }, path);
     }
   });
 
-  // Only asked for, never done: a driver that fails here would change the machine that it is tested on.
-  test('settings of the kernel cannot be written, nor its memory read', async () => {
+  // Only checks permissions: with a real write, a driver that fails here would change the machine that it is tested on.
+  test('kernel settings cannot be written, and kernel memory cannot be read', async () => {
     const own = "-not -path '/proc/[0-9]*' -not -path '/proc/*self/*'";
     const result = await attack(
       `find /proc /sys ${own} -type f -writable -exec test -f {} \\; -print 2>/dev/null; head -c1 /proc/kcore /dev/mem /dev/kmsg 2>/dev/null; true`,
@@ -203,8 +203,8 @@ function defineWallAttacks({ attack, victim }: Arena, { driver, uid }: SuiteCont
     assert.equal(result.output, '');
   });
 
-  // To what they are already: a driver that fails here changes nothing.
-  test('the devices of the machine can be used, and their modes and owners cannot be changed', async () => {
+  // Sets the current values again, so that a driver that fails here changes nothing.
+  test('the devices of the machine can be used, but their modes and owners cannot be changed', async () => {
     const each =
       'chmod $(stat -c %a $f) $f 2>/dev/null && echo "mode of $f"; chown $(stat -c %u:%g $f) $f 2>/dev/null && echo "owner of $f"';
     const result = await attack(
@@ -213,7 +213,7 @@ function defineWallAttacks({ attack, victim }: Arena, { driver, uid }: SuiteCont
     assert.equal(result.output, 'used\n');
   });
 
-  test('a user namespace inside has rights over itself only', async () => {
+  test('a user namespace inside has rights only over itself', async () => {
     const result = await attack(`unshare -Urmnpf bash -c '
       id -u; [ -w /proc/sys/kernel/core_pattern ] && echo wrote; mount -o remount,rw,bind /proc/sys; umount /proc/sys; mount -t proc proc /tmp && [ -w /tmp/sys/kernel/core_pattern ] && echo wrote; cat /proc/1/environ && echo read; mknod /tmp/disk b 254 0 && echo made
       (echo > /dev/tcp/1.1.1.1/53) && echo reached; nsenter -t 1 -m true && echo entered' 2>/dev/null`);
@@ -233,13 +233,13 @@ function defineWallAttacks({ attack, victim }: Arena, { driver, uid }: SuiteCont
     await assert.rejects(driver().open({ network: 'host' }), { code: 'sandbox-refused', message: /sandbox\.allowHostNetwork/ });
   });
 
-  test('a limit that makes no sense is refused by its name', async () => {
+  test('an invalid limit is refused by name', async () => {
     await assert.rejects(driver().open({ limits: { processes: -1 } }), { code: 'sandbox-refused', message: /limits\.processes/ });
   });
 }
 
 function defineClosing({ driver }: SuiteContext): void {
-  test('directories thousands deep and files by the thousand are closed in a moment', async () => {
+  test('a sandbox with deep directories and many files closes within seconds', async () => {
     const sandbox = await driver().open({ limits: { diskMiB: 256 } });
     const deep = 'for i in range(5000): os.mkdir("d"); os.chdir("d")';
     const many = 'for i in range(20000): open("/tmp/%d" % i, "w").close()';
@@ -250,7 +250,7 @@ function defineClosing({ driver }: SuiteContext): void {
     assert.ok(performance.now() - startMs < 5000);
   });
 
-  test('a sandbox whose time is over dies of sandbox-limit', async () => {
+  test('a sandbox that runs out of time dies with sandbox-limit', async () => {
     await using sandbox = await driver().open({ limits: { wallSeconds: 0.3 } });
     await assert.rejects(sandbox.runShell('sleep 100', { timeoutMs }), { code: 'sandbox-limit', message: /wallSeconds 0\.3/ });
   });

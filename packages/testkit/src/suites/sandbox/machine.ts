@@ -1,18 +1,19 @@
-// The sandbox suite's part on the machine around the shell: programs, files, walls, and how a sandbox ends.
+// The sandbox suite: programs, files, isolation, and how a sandbox ends.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { makeTempFolder } from '../../temp-folder.ts';
 import { type SuiteContext, timeoutMs } from './context.ts';
 
 export function definePrograms({ sandbox }: SuiteContext): void {
   const bytes = Buffer.from(Array.from({ length: 1 << 16 }, (_, index) => (index * 7) & 0xff));
 
-  test('a program gets its input, directory and environment, and its two outputs stay apart', async () => {
+  test('a program gets its input, directory and environment, and its two outputs stay separate', async () => {
     const script = 'cat; pwd; echo "$GREETING $EXTRA" >&2; exit 5';
     const options = { stdin: bytes, cwd: '/tmp', env: { EXTRA: 'there' }, timeoutMs, capBytes: 1 << 20 };
     const result = await sandbox().exec(['bash', '-c', script], options);
@@ -20,12 +21,12 @@ export function definePrograms({ sandbox }: SuiteContext): void {
     assert.deepEqual([result.stderr.toString(), result.exitCode, result.timedOut], ['hello there\n', 5, false]);
   });
 
-  test('a program that leaves a child with its pipes is answered when it exits', async () => {
+  test('a call returns when its program exits, even if a child still holds the pipes', async () => {
     const result = await sandbox().exec(['bash', '-c', 'sleep 1000 & echo done'], { timeoutMs });
     assert.deepEqual([result.stdout.toString(), result.exitCode], ['done\n', 0]);
   });
 
-  test('a program whose time is over is killed with its children', async () => {
+  test('a program that runs out of time is killed with its children', async () => {
     const result = await sandbox().exec(['bash', '-c', 'echo begun; sleep 1234; echo never'], { timeoutMs: 100 });
     assert.deepEqual([result.stdout.toString(), result.signal, result.timedOut], ['begun\n', 'SIGKILL', true]);
     const left = await sandbox().exec(['bash', '-c', 'grep -lz "[1]234" /proc/[0-9]*/cmdline'], { timeoutMs });
@@ -39,32 +40,32 @@ export function definePrograms({ sandbox }: SuiteContext): void {
     await assert.rejects(running, /no longer wanted/);
   });
 
-  test('a program has no file open but its own: the terminal of the shell is out of its reach', async () => {
-    await sandbox().runShell('exit', { timeoutMs }); // and so is that of a shell after the first
+  test('a program inherits no open files: it cannot reach the terminal of the shell', async () => {
+    await sandbox().runShell('exit', { timeoutMs }); // the same for the terminal of a second shell
     await sandbox().runShell(':', { timeoutMs });
     const result = await sandbox().exec(['bash', '-c', 'readlink /proc/self/fd/*'], { timeoutMs });
     assert.match(result.stdout.toString(), /^(socket|pipe):/);
     assert.doesNotMatch(result.stdout.toString(), /ptmx|pts/);
   });
 
-  test('output past the cap is cut at its end and counted', async () => {
+  test('output over the cap is cut off and counted', async () => {
     const result = await sandbox().exec(['bash', '-c', 'printf 1234567890'], { timeoutMs, capBytes: 4 });
     assert.deepEqual([result.stdout.toString(), result.cutBytes], ['1234', 6]);
   });
 
-  test('a program that is not there answers 127', async () => {
+  test('a program that does not exist ends with 127', async () => {
     const result = await sandbox().exec(['no-such-program'], { timeoutMs });
     assert.equal(result.exitCode, 127);
     assert.match(result.stderr.toString(), /no-such-program/);
   });
 
-  test('a file comes back as it was written, folders above it are made, and its mode is kept', async () => {
+  test('a file is read as it was written, its parent folders are created, and its mode is kept', async () => {
     await sandbox().writeFile('/workspace/a/b/file', bytes, { mode: 0o755 });
     assert.deepEqual(await sandbox().readFile('a/b/file', { maxBytes: bytes.length }), bytes);
     assert.equal((await sandbox().exec(['stat', '-c', '%a', '/workspace/a/b/file'], { timeoutMs })).stdout.toString(), '755\n');
   });
 
-  test('what is missing, a folder, a device or a pipe is not found; what is too large is refused', async () => {
+  test('reading a missing file, a folder, a device or a pipe throws not-found; a file over the limit is refused', async () => {
     await sandbox().exec(['mkfifo', '/tmp/pipe'], { timeoutMs });
     for (const path of ['/no/such', '/tmp', '/dev/zero', '/tmp/pipe']) {
       await assert.rejects(sandbox().readFile(path, { maxBytes: 10 }), { code: 'not-found' }, path);
@@ -78,7 +79,7 @@ export function definePrograms({ sandbox }: SuiteContext): void {
 }
 
 export function defineWalls({ run, driver, uid }: SuiteContext): void {
-  test('there is no way to the network of the machine', async () => {
+  test('the network of the machine cannot be reached', async () => {
     const server = createServer((socket) => socket.end('reached'));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
@@ -87,15 +88,14 @@ export function defineWalls({ run, driver, uid }: SuiteContext): void {
     assert.match(result.output, /Connection refused[\s\S]*Network is unreachable/);
   });
 
-  test('the files of the machine and of its users are not there', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'secret-'));
-    await writeFile(join(folder, 'secret'), 'treasure');
-    const result = await run(`cat /etc/shadow ${folder}/secret ${process.cwd()}/package.json; ls ${homedir()} /home`);
-    await rm(folder, { recursive: true });
+  test('files of the machine and of its users are not visible', async () => {
+    await using folder = await makeTempFolder('secret');
+    await writeFile(join(folder.path, 'secret'), 'treasure');
+    const result = await run(`cat /etc/shadow ${folder.path}/secret ${process.cwd()}/package.json; ls ${homedir()} /home`);
     assert.doesNotMatch(result.output, /treasure|root:\S|millrace-workspace/);
   });
 
-  test('what is written beside the workspace stays in the sandbox, or is refused', async () => {
+  test('files written outside the workspace stay in the sandbox, or are refused', async () => {
     await run('for folder in / /etc /usr /usr/bin /var /tmp /dev /opt; do echo x > $folder/millrace-escaped; done');
     await using other = await driver().open({});
     const seen = await other.runShell('find / -xdev -name "millrace-escape[d]"; find /tmp /dev -name "millrace-escape[d]"', { timeoutMs });
@@ -104,15 +104,15 @@ export function defineWalls({ run, driver, uid }: SuiteContext): void {
       assert.ok(!existsSync(join(path, 'millrace-escaped')), path);
   });
 
-  test('the settings of the kernel cannot be changed', async () => {
+  test('kernel settings cannot be changed', async () => {
     const files =
       '/proc/sys/kernel/core_pattern /proc/sys/vm/overcommit_memory /proc/sysrq-trigger $(find /sys -type f 2>/dev/null | head -n 50)';
-    // Opened for writing, and nothing written: a wall with a hole must not harm whoever tests it.
+    // Opens for writing but writes nothing: a driver that fails here must not harm the machine.
     const result = await run(`for file in ${files}; do (: >> $file) 2>/dev/null && echo $file; done; true`);
     assert.equal(result.output, '');
   });
 
-  test('nothing of another sandbox can be seen', async () => {
+  test('nothing of another sandbox is visible', async () => {
     await using other = await driver().open({});
     await other.writeFile('/workspace/mine', 'x');
     await other.writeFile('/tmp/mine', 'x');
@@ -121,7 +121,7 @@ export function defineWalls({ run, driver, uid }: SuiteContext): void {
     assert.doesNotMatch(result.output.replace(/^ls: .*$/gm, ''), /mine|socket|cmdline/);
   });
 
-  test('a user without rights runs inside', async () => {
+  test('the user inside has no capabilities', async () => {
     const { output } = await run('id -u; grep -E "Cap(Eff|Bnd)|NoNewPrivs" /proc/self/status');
     assert.equal(output, `${uid}\nCapEff:\t${'0'.repeat(16)}\nCapBnd:\t${'0'.repeat(16)}\nNoNewPrivs:\t1\n`);
   });
@@ -139,14 +139,14 @@ export function defineLife({ driver }: SuiteContext): void {
     assert.equal(sandbox.died.aborted, false);
   });
 
-  test('an opening that is cancelled throws the reason and leaves nothing', async () => {
+  test('a cancelled open throws the reason and leaves nothing behind', async () => {
     const cancel = new AbortController();
     const opening = driver().open({}, { signal: cancel.signal });
     setImmediate(() => cancel.abort(new Error('no longer wanted')));
     await assert.rejects(opening, /no longer wanted/);
   });
 
-  test('a sweep leaves the sandboxes of living owners alone', async () => {
+  test('a sweep does not touch sandboxes of living owners', async () => {
     await using sandbox = await driver().open({});
     assert.equal(await driver().sweep(), 0);
     assert.equal((await sandbox.runShell('echo here', { timeoutMs })).output, 'here\n');

@@ -1,4 +1,4 @@
-// The sandbox suite's part on IPython cells: for each thing that a cell does, what comes back and what stays.
+// The sandbox suite: IPython cells. For each thing that a cell does, what is returned and which state is kept.
 
 import assert from 'node:assert/strict';
 import { before, type TestContext, test } from 'node:test';
@@ -28,13 +28,13 @@ export function definePython({ sandbox, driver }: SuiteContext): void {
     await sees('kept;', '');
   });
 
-  claim('what a cell and its programs print comes in its order', async () => {
+  claim('output of a cell and of its programs stays in order', async () => {
     const code =
       'import sys, subprocess\nprint("a", end="")\nsys.stderr.write("b")\nprint("c")\n!echo d; echo e >/dev/stderr\nsubprocess.run(["echo", "f"]);';
     await sees(code, 'abc\nd\ne\nf\n');
   });
 
-  claim('a traceback has no colours, and the process lives on', async () => {
+  claim('a traceback has no colours, and the process keeps running', async () => {
     const result = await sees('kept = 1\n1/0', /ZeroDivisionError: division by zero\n$/);
     assert.deepEqual([result.end, result.stateLost, result.output.includes('\x1b')], ['error', false, false]);
     assert.equal((await sees('def f(:', /SyntaxError/)).end, 'error');
@@ -48,14 +48,14 @@ export function definePython({ sandbox, driver }: SuiteContext): void {
     await sees('import asyncio\nawait asyncio.sleep(0, "slept")', "'slept'\n");
   });
 
-  claim('input is refused with what to do, and programs find theirs empty', async () => {
-    await sees('input("name? ")', /StdinNotImplementedError: there is nobody to type here/);
-    await sees('import getpass; getpass.getpass()', /nobody to type/);
+  claim('input raises an error that says what to do, and programs read an empty input', async () => {
+    await sees('input("name? ")', /StdinNotImplementedError: there is no interactive input here/);
+    await sees('import getpass; getpass.getpass()', /no interactive input/);
     await sees('!cat', '');
     await sees('x = !cat\nprint(x)', '[]\n');
   });
 
-  claim('an image is data, its place in the text says what it was, and one that is too large is left out', async () => {
+  claim('an image is returned as data with a note in the text, and one that is too large is left out', async () => {
     const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
     const code = `from IPython.display import Image, display\nimport base64\nprint("before"); display(Image(data=base64.b64decode("${png}"))); print("after")`;
     const { images } = await sees(code, 'before\n[image/png 1x1, 70 bytes]\nafter\n');
@@ -64,14 +64,14 @@ export function definePython({ sandbox, driver }: SuiteContext): void {
     assert.deepEqual(bomb.images, []);
   });
 
-  claim('output past the cap loses its middle, and invalid text is made valid', async () => {
+  claim('output over the cap loses its middle, and invalid text is made valid', async () => {
     const result = await run('print("x" * 20_000_000)', { capBytes: 100 });
     assert.deepEqual([result.totalBytes, result.cutBytes], [20_000_001, 19_999_901]);
     assert.match(result.output, /^x{50}\n\[\.\.\. 19999901 bytes left out \.\.\.\]\nx{49}\n$/);
     await sees('import os\nos.write(1, b"\\xff\\x00\\x1b[31mred\\n");', '\ufffdred\n');
   });
 
-  claim('a cell that takes too long is interrupted, and its variables stay', async () => {
+  claim('a cell that takes too long is interrupted, and its variables are kept', async () => {
     for (const code of [
       'import time; print("begun"); time.sleep(100)',
       '!echo begun; sleep 100',
@@ -83,14 +83,14 @@ export function definePython({ sandbox, driver }: SuiteContext): void {
     await sees('kept', '1\n');
   });
 
-  claim('a cell that ignores the interrupt is killed with its process, and the loss is said', async () => {
+  claim('a cell that ignores the interrupt is killed with its process, and the loss is reported', async () => {
     const stubborn = 'import signal\nkept = 1\nprint("begun")\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass';
     const result = await sees(stubborn, 'begun\n', { timeoutMs: 100 });
     assert.deepEqual([result.end, result.stateLost], ['timeout', true]);
     await sees('kept', /NameError/);
   });
 
-  claim('a process that ends during a cell or between two is replaced, and said', async () => {
+  claim('a process that ends during a cell or between two cells is replaced, and the loss is reported', async () => {
     for (const code of [
       'exit()',
       'import os; os._exit(3)',
@@ -106,18 +106,18 @@ export function definePython({ sandbox, driver }: SuiteContext): void {
     assert.match((await run('"new"')).output + (await run('"new"')).output, /'new'\n$/);
   });
 
-  claim('a stopped parent holds nobody up', async () => {
+  claim('a stopped parent process blocks no cell', async () => {
     const result = await run('import os, signal; os.kill(os.getppid(), signal.SIGSTOP); os._exit(0)', { timeoutMs: 100 });
     assert.deepEqual([result.end, result.stateLost], ['timeout', true]);
     await sees('1', '1\n');
   });
 
-  claim('a restart begins without variables', async () => {
+  claim('a restart starts without variables', async () => {
     await sees('kept = 1', '');
     await sees('kept', /NameError/, { restart: true });
   });
 
-  claim('what a cell does to its streams, its signals or its forks does not reach the next', async () => {
+  claim('changes to streams and signals, and forked processes, do not affect the next cell', async () => {
     await run('import os, sys, signal; os.close(1); os.close(2); sys.stdout.close(); signal.signal(signal.SIGINT, signal.SIG_IGN)');
     await sees('print("still")', 'still\n');
     assert.equal((await run('import time; time.sleep(100)', { timeoutMs: 100 })).stateLost, false);
@@ -128,7 +128,7 @@ export function definePython({ sandbox, driver }: SuiteContext): void {
     await sees('1', /1\n$/, { restart: true });
   });
 
-  claim('a cancelled cell throws the reason at once, and the next one finds its variables', async () => {
+  claim('a cancelled cell throws the reason at once, and the next cell has its variables', async () => {
     const cancel = new AbortController();
     await run('kept = 1');
     const running = run('import time; time.sleep(100)', { signal: cancel.signal });
@@ -137,14 +137,14 @@ export function definePython({ sandbox, driver }: SuiteContext): void {
     await sees('kept', '1\n');
   });
 
-  test('a machine without IPython says what is missing and how an image gets it', async () => {
+  test('without IPython, the output says what is missing and how to install it', async () => {
     await using bare = await driver().open({ env: { PATH: '/nowhere' } });
     const result = await bare.runPython('1', { timeoutMs });
     assert.equal(result.end, 'missing');
     assert.match(result.output, /(no python3 in the PATH|python3: not found).*pip install ipython/);
   });
 
-  claim('the files of IPython are no part of the workspace', async () => {
+  claim('files of IPython are not in the workspace', async () => {
     await using fresh = await driver().open({});
     await fresh.runPython('1', { timeoutMs });
     assert.equal((await fresh.runShell('ls -A', { timeoutMs })).output, '');

@@ -1,4 +1,4 @@
-// The contract suite of sandboxes: what every driver promises, and for each thing an agent does, what the model sees.
+// The contract suite of sandboxes: what every driver promises, and what the model sees for each thing that an agent does.
 
 import { after, before, describe } from 'node:test';
 import type { Sandbox, SandboxDriver } from '@millrace/server';
@@ -11,9 +11,9 @@ import { defineEnds, defineOutput, defineState, defineStopping } from './shell.t
 import { defineTransfer } from './transfer.ts';
 
 export interface SandboxSuiteOptions {
-  /** Who the agent is inside; bubblewrap's is 1000. */
+  /** The agent's user id inside; 1000 by default, as in bubblewrap. */
   readonly uid?: number;
-  /** True where the agent has a machine that it may change as it likes, and that is gone with its sandbox. */
+  /** Whether the agent may change every file of its image; the changes end with its sandbox. */
   readonly isRootWritable?: boolean;
 }
 

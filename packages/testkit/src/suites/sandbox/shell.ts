@@ -1,4 +1,4 @@
-// The sandbox suite's part on the persistent shell: for each thing an agent does, what the model sees.
+// The sandbox suite: the persistent shell. For each thing that an agent does, what the model sees.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,16 +15,16 @@ export function defineState(context: SuiteContext): void {
     assert.equal(result.cwd, '/workspace');
   });
 
-  test('the environment of the spec is there', async () => {
+  test('the environment of the spec is set', async () => {
     assert.equal((await run('echo $GREETING')).output, 'hello\n');
   });
 
-  test('an exit code is a value', async () => {
-    assert.deepEqual(see(await run('(exit 7)')), { end: 'exited', exitCode: 7, output: '' });
+  test('an exit code is returned as a value', async () => {
+    assert.deepEqual(pick(await run('(exit 7)')), { end: 'exited', exitCode: 7, output: '' });
   });
 
-  test('exec >/dev/null lasts as long as its command', async () => {
-    assert.deepEqual(see(await run('exec >/dev/null 2>&1; echo unseen')), { end: 'exited', exitCode: 0, output: '' });
+  test('exec >/dev/null applies only until the end of its command', async () => {
+    assert.deepEqual(pick(await run('exec >/dev/null 2>&1; echo unseen')), { end: 'exited', exitCode: 0, output: '' });
     await assertWorks(context);
   });
 
@@ -36,7 +36,7 @@ export function defineState(context: SuiteContext): void {
     await run('stty -echo -onlcr </dev/tty');
   });
 
-  test('prompts, PROMPT_COMMAND and set -x add no line of ours', async () => {
+  test('prompts, PROMPT_COMMAND and set -x show none of our own lines', async () => {
     await run('PS1="(venv) $ "; PROMPT_COMMAND="echo prompt"; set -x');
     const result = await run('echo x');
     assert.equal(result.output, '++ echo x\nx\n');
@@ -55,7 +55,7 @@ export function defineState(context: SuiteContext): void {
 }
 
 export function defineOutput({ run }: SuiteContext): void {
-  test('of 100 MB the head and the tail are seen, and how much is missing', async () => {
+  test('of 100 MB of output, the head, the tail and the number of missing bytes are shown', async () => {
     const result = await run('echo first; head -c 100000000 /dev/zero | tr "\\0" x; echo; echo last', { capBytes: 1000 });
     assert.equal(result.totalBytes, 100_000_012);
     assert.equal(result.cutBytes, 100_000_012 - 1000);
@@ -77,17 +77,17 @@ export function defineOutput({ run }: SuiteContext): void {
     );
   });
 
-  test('a cut never falls inside a character', async () => {
+  test('output is never cut inside a character', async () => {
     const result = await run('for i in {1..400}; do printf €; done', { capBytes: 101 });
     assert.equal(result.output.replaceAll('€', ''), '\n[... 1101 bytes left out ...]\n');
   });
 
-  test('colours go, and a progress bar leaves its last state', async () => {
+  test('colours are removed, and a progress bar leaves its last state', async () => {
     assert.equal((await run("printf '\\e[1;31mred\\e[0m \\e]0;title\\aok\\n'")).output, 'red ok\n');
     assert.equal((await run("printf ' 10%%\\r 50%%\\r\\e[Kdone\\n'")).output, 'done\n');
   });
 
-  test('a background process that writes later is seen with the next command', async () => {
+  test('later output of a background process appears with the next command', async () => {
     await run('mkfifo gate; (read -r < gate; echo late; echo > gate) &');
     const result = await run('echo > gate; read -r < gate; echo now; rm gate');
     assert.match(result.output, /^late\nnow\n/);
@@ -104,14 +104,14 @@ export function defineEnds(context: SuiteContext): void {
     ['exec bash', 0],
   ];
   for (const [command, exitCode] of fatal) {
-    test(`${command}: the shell ends with ${exitCode}, and a new one is there in the same directory`, async () => {
+    test(`${command}: the shell ends with ${exitCode}, and a new one starts in the same directory`, async () => {
       await run('mkdir -p here; cd here');
-      assert.deepEqual(see(await run(`echo seen; ${command}`)), { end: 'shell-exited', exitCode, output: 'seen\n' });
+      assert.deepEqual(pick(await run(`echo seen; ${command}`)), { end: 'shell-exited', exitCode, output: 'seen\n' });
       assert.equal((await run('pwd; cd ~')).output, '/workspace/here\n');
     });
   }
 
-  test('a shell that ends in a directory it has removed begins at home', async () => {
+  test('after a shell ends in a directory that it has removed, the new one starts in the home directory', async () => {
     await run('mkdir gone; cd gone; rmdir ../gone; exit');
     assert.equal((await run('pwd')).output, '/workspace\n');
   });
@@ -127,9 +127,9 @@ export function defineEnds(context: SuiteContext): void {
     await assertWorks(context);
   });
 
-  test('a command that spoils the place where commands are put does not stop the next', async () => {
-    for (const spoil of ['rm f; mkfifo f', 'rm f; mkdir -p f/x', 'rm -r f; ln -s /tmp f', 'rm f; chmod 0 .']) {
-      await run(`cd /run/millrace/own && (${spoil.replaceAll(' f', ' command')}); cd ~`);
+  test('a command that damages the file for commands does not stop the next one', async () => {
+    for (const damage of ['rm f; mkfifo f', 'rm f; mkdir -p f/x', 'rm -r f; ln -s /tmp f', 'rm f; chmod 0 .']) {
+      await run(`cd /run/millrace/own && (${damage.replaceAll(' f', ' command')}); cd ~`);
       await assertWorks(context);
     }
   });
@@ -147,49 +147,49 @@ export function defineEnds(context: SuiteContext): void {
     await assertWorks(context);
   });
 
-  test('a background process does not hold the command, and lives on', async () => {
+  test('a background process does not delay its command, and keeps running', async () => {
     const result = await run('sleep 1000 & echo started');
-    assert.deepEqual(see(result), { end: 'exited', exitCode: 0, output: 'started\n' });
+    assert.deepEqual(pick(result), { end: 'exited', exitCode: 0, output: 'started\n' });
     assert.match((await run('kill %1 && wait; echo was-there')).output, /Terminated[^\n]*\nwas-there\n$/);
   });
 
-  test('a program that reads its input gets its end at once', async () => {
-    assert.deepEqual(see(await run('cat; read -r line; echo "got:$line"')), { end: 'exited', exitCode: 0, output: 'got:\n' });
+  test('a program that reads its input gets end of file at once', async () => {
+    assert.deepEqual(pick(await run('cat; read -r line; echo "got:$line"')), { end: 'exited', exitCode: 0, output: 'got:\n' });
   });
 }
 
 export function defineStopping(context: SuiteContext): void {
   const { run } = context;
 
-  test('a command whose time is over is interrupted, and what it wrote is seen', async () => {
+  test('a command that runs out of time is interrupted, and its output so far is shown', async () => {
     await run('export KEPT=yes');
     const result = await run('echo before; sleep 1000; echo never', { timeoutMs: 100 });
-    assert.deepEqual(see(result), { end: 'timeout', exitCode: 130, output: 'before\n' });
+    assert.deepEqual(pick(result), { end: 'timeout', exitCode: 130, output: 'before\n' });
     assert.equal((await run('echo $KEPT')).output, 'yes\n');
   });
 
   for (const command of ['while :; do :; done', 'x=$(sleep 1000)', 'read -r x </dev/tty', 'cat </dev/tty', 'sleep 1000 | cat']) {
-    test(`${command}: interrupted, and the shell lives on`, async () => {
+    test(`${command}: interrupted, and the shell keeps running`, async () => {
       await run('KEPT=yes');
       assert.equal((await run(command, { timeoutMs: 50 })).end, 'timeout');
       assert.equal((await run('echo $KEPT')).output, 'yes\n');
     });
   }
 
-  test('a program that ignores Ctrl-C is killed, and the shell lives on', async () => {
+  test('a program that ignores Ctrl-C is killed, and the shell keeps running', async () => {
     await run('KEPT=yes');
     const result = await run('bash -c \'trap "" INT; while :; do sleep 1000; done\'', { timeoutMs: 50 });
     assert.deepEqual([result.end, result.exitCode], ['timeout', 137]);
     assert.equal((await run('echo $KEPT')).output, 'yes\n');
   });
 
-  test('a shell that ignores Ctrl-C itself is killed, and a new one is there', async () => {
+  test('a shell that ignores Ctrl-C itself is killed, and a new one is started', async () => {
     const result = await run('KEPT=yes; trap "" INT; while :; do :; done', { timeoutMs: 50 });
     assert.equal(result.end, 'shell-killed');
     assert.equal((await run('echo "[$KEPT]"')).output, '[]\n');
   });
 
-  test('a cancelled command throws the reason at once, and the next one finds a working shell', async () => {
+  test('a cancelled command throws the reason at once, and the next one has a working shell', async () => {
     const cancel = new AbortController();
     const began = performance.now();
     const running = run('sleep 1000', { signal: cancel.signal });
@@ -199,7 +199,7 @@ export function defineStopping(context: SuiteContext): void {
     assert.ok(performance.now() - began < 1000);
   });
 
-  test('a command cancelled while bash is only about to run it does not take the next one with it', async () => {
+  test('a command that is cancelled just before bash runs it does not affect the next one', async () => {
     for (let round = 0; round < 25; round += 1) {
       const cancel = new AbortController();
       const running = run('sleep 1000', { signal: cancel.signal });
@@ -210,10 +210,10 @@ export function defineStopping(context: SuiteContext): void {
   });
 }
 
-function see({ end, exitCode, output }: ShellResult): Pick<ShellResult, 'end' | 'output'> & { exitCode: number | undefined } {
+function pick({ end, exitCode, output }: ShellResult): Pick<ShellResult, 'end' | 'output'> & { exitCode: number | undefined } {
   return { end, exitCode, output };
 }
 
 async function assertWorks({ run }: SuiteContext): Promise<void> {
-  assert.deepEqual(see(await run('echo works')), { end: 'exited', exitCode: 0, output: 'works\n' });
+  assert.deepEqual(pick(await run('echo works')), { end: 'exited', exitCode: 0, output: 'works\n' });
 }

@@ -1,21 +1,23 @@
-// The sandbox suite's part on upload and download: files and folders arrive whole, and nothing of the machine is harmed on the way.
+// The sandbox suite: upload and download. Files and folders arrive complete, and no archive can harm the machine.
 
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { makeTempFolder, type TempFolder } from '../../temp-folder.ts';
 import { type SuiteContext, timeoutMs } from './context.ts';
 
 export function defineTransfer({ sandbox, driver }: SuiteContext): void {
+  let temp: TempFolder;
   let base: string;
   before(async () => {
-    base = await mkdtemp(join(tmpdir(), 'transfer-'));
+    temp = await makeTempFolder('transfer');
+    base = temp.path;
   });
-  after(() => rm(base, { recursive: true, force: true }));
+  after(() => temp[Symbol.asyncDispose]());
   const shell = async (command: string) => (await sandbox().runShell(command, { timeoutMs })).output;
 
-  test('a folder goes in and comes out as it was', async () => {
+  test('a folder is unchanged after upload and download', async () => {
     const from = join(base, 'tree');
     await mkdir(join(from, 'a/b'), { recursive: true });
     await writeFile(join(from, 'a/b/run'), 'echo ran', { mode: 0o755 });
@@ -33,7 +35,7 @@ export function defineTransfer({ sandbox, driver }: SuiteContext): void {
     assert.equal((await stat(join(to, 'a/b/run'))).mode & 0o777, 0o755);
   });
 
-  test('a file of many pieces goes in and comes out under the names that were asked for', async () => {
+  test('a large file can be uploaded and downloaded under any name', async () => {
     const bytes = Buffer.alloc((20 << 20) + 17, 'millrace');
     await writeFile(join(base, 'large'), bytes);
     await sandbox().upload(join(base, 'large'), 'sent/-odd name');
@@ -41,7 +43,7 @@ export function defineTransfer({ sandbox, driver }: SuiteContext): void {
     assert.ok((await readFile(join(base, 'large again'))).equals(bytes));
   });
 
-  test('what is missing is not found, what is there is not overwritten, what is too large is refused; nothing is left behind', async () => {
+  test('a missing source, an existing target and a transfer over the limit are refused, and nothing is left behind', async () => {
     await using fresh = await driver().open({});
     await fresh.runShell('head -c 2000000 /dev/zero > big; truncate -s 4T hole', { timeoutMs });
     await assert.rejects(fresh.download('/no/such', join(base, 'none')), { code: 'not-found' });
@@ -56,14 +58,14 @@ export function defineTransfer({ sandbox, driver }: SuiteContext): void {
     );
   });
 
-  test('links out of the folder, pipes and sockets stay in the sandbox and are named', async () => {
+  test('links out of the folder, pipes and sockets are not downloaded, and are listed', async () => {
     await shell('mkdir bad; cd bad; ln -s /etc/passwd out; ln -s ../.. up; mkfifo pipe; echo x > good; cd ..');
     const { skipped } = await sandbox().download('bad', join(base, 'bad'));
     assert.deepEqual([...skipped].sort(), ['out (link to /etc/passwd, outside)', 'pipe (pipe)', 'up (link to ../.., outside)']);
     assert.deepEqual(await readdir(join(base, 'bad')), ['good']);
   });
 
-  test('an archive made by a false tar is refused, and the machine keeps its files', async () => {
+  test('a malicious archive is refused, and files of the machine are unchanged', async () => {
     await using fresh = await driver().open({ env: { PATH: '/workspace/bin:/usr/bin:/bin' } });
     const evil = ['#!/bin/sh', 'mkdir -p /tmp/e/d; cd /tmp/e/d; echo harm > ../harm; exec /usr/bin/tar -c -P -f "$3" ../harm'].join('\n');
     await fresh.writeFile('bin/tar', evil, { mode: 0o755 });
@@ -72,7 +74,7 @@ export function defineTransfer({ sandbox, driver }: SuiteContext): void {
     assert.deepEqual(await readdir(join(base, 'deep')), []);
   });
 
-  test('a cancelled transfer throws the reason and leaves nothing', async () => {
+  test('a cancelled transfer throws the reason and leaves nothing behind', async () => {
     const cancel = new AbortController();
     const running = sandbox().download('sent', join(base, 'cancelled'), { signal: cancel.signal });
     setImmediate(() => cancel.abort(new Error('no longer wanted')));
