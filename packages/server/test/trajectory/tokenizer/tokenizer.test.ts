@@ -1,4 +1,4 @@
-// Ids and text over the real Qwen3 vocabulary: both ways, with and without control tokens, and for nonsense too.
+// Text to ids and back with the real Qwen3 vocabulary, with and without control tokens, and for invalid input.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -25,7 +25,7 @@ test('control tokens are recognised by encode and never by encodePlain', () => {
   }
 });
 
-test('decoding and encoding are total', () => {
+test('decoding and encoding accept any input', () => {
   assert.equal(tokenizer.decode([]), '');
   assert.equal(tokenizer.decode([9707, 151_930, 999_999_999]), 'Hello');
   assert.deepEqual(tokenizer.encode(''), new Int32Array(0));
@@ -51,7 +51,7 @@ test('tokens merge across the borders of parts', () => {
   );
 });
 
-test('a broken file is refused with its folder', async () => {
+test('an invalid file is refused with the name of its folder', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tokenizer-'));
   try {
     await writeFile(join(folder, 'tokenizer.json'), '{"added_tokens": 7}');
