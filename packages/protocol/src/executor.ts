@@ -1,6 +1,6 @@
-// The executor wire: frames over one Unix socket between a worker and the process inside its sandbox.
-// A frame is two uint32 (big-endian: length of head, length of body), a JSON head, and raw bytes.
-// The executor imports these types only; the worker checks every reply, because the agent shares the executor's machine.
+// The executor wire: frames over one Unix socket between a worker and the executor inside its sandbox. A frame is two uint32 (big-endian:
+// length of head, length of body), a JSON head, and raw bytes. The executor imports only the types; the worker checks every reply,
+// because the agent shares the executor's sandbox.
 
 import { z } from 'zod';
 
@@ -18,15 +18,15 @@ export interface ShellRunParams {
 
 /**
  * How a command in the persistent shell ended:
- * - exited: it ended, and the shell lives on
- * - timeout: it was interrupted with Ctrl-C after its time, and the shell lives on
- * - shell-killed: it would not be interrupted, so the shell and all it started were killed; a new shell is there
- * - shell-exited: it ended the shell itself (exit, exec, set -e, kill $$); a new shell is there
- * - cancelled: the caller cancelled it; it was stopped as a timeout is
+ * - exited: it ended; the shell is still running
+ * - timeout: it was interrupted with Ctrl-C after its timeout; the shell is still running
+ * - shell-killed: it ignored the interrupt, so the shell and everything it started were killed; there is a new shell
+ * - shell-exited: it ended the shell itself (exit, exec, set -e, kill $$); there is a new shell
+ * - cancelled: the caller cancelled it; it was stopped in the same way as after a timeout
  */
 export const shellEnds = ['exited', 'timeout', 'shell-killed', 'shell-exited', 'cancelled'] as const;
 
-/** The body is the output as UTF-8 text, without ANSI codes, with its middle cut out where it passed the cap. */
+/** The body is the output as UTF-8 text without ANSI codes. Output beyond the cap loses its middle. */
 export const shellRunReply = z.object({
   end: z.enum(shellEnds),
   exit_code: z.int().nullable(),
@@ -41,27 +41,27 @@ export type ShellRunReply = z.infer<typeof shellRunReply>;
 export interface PythonRunParams {
   readonly timeout_ms: number;
   readonly cap_bytes: number;
-  /** Whether to begin with a new Python process; what the old one held is gone. */
+  /** Whether to start a new Python process; the state of the old one is lost. */
   readonly restart: boolean;
 }
 
 /**
  * How a cell in the persistent Python process ended:
- * - ok, error: it ran to its end, or raised; the output holds the traceback
- * - timeout: it was interrupted after its time, or killed where that did not help
+ * - ok, error: it ran to its end, or raised an exception; the output has the traceback
+ * - timeout: it was interrupted after its timeout, or killed if it ignored that
  * - host-died: the process ended during the cell (exit, a crash, a kill)
- * - missing: there is no Python with IPython here; the output says what is missing
- * - cancelled: the caller cancelled it; it was stopped as a timeout is
+ * - missing: there is no Python with IPython in the sandbox; the output says what is missing
+ * - cancelled: the caller cancelled it; it was stopped in the same way as after a timeout
  */
 export const pythonEnds = ['ok', 'error', 'timeout', 'host-died', 'missing', 'cancelled'] as const;
 
 export const maxPythonImages = 16;
 export const maxPythonImageBytes = 4 << 20;
 
-/** The body is the output as text, as of a shell command, then the images one after the other. */
+/** The body is the output as text, as for a shell command, followed by the images. */
 export const pythonRunReply = z.object({
   end: z.enum(pythonEnds),
-  /** Whether the process ended, and with it all that the cells had made. */
+  /** Whether the process ended, so that all variables are lost. */
   state_lost: z.boolean(),
   text_bytes: z.int().min(0),
   total_bytes: z.int().min(0),
@@ -71,7 +71,7 @@ export const pythonRunReply = z.object({
 });
 export type PythonRunReply = z.infer<typeof pythonRunReply>;
 
-/** A one-off program outside the shell, in a process group of its own. The request's body is its standard input. */
+/** A single program outside the shell, in its own process group. The request's body is its standard input. */
 export interface ExecParams {
   readonly argv: readonly string[];
   readonly cwd?: string;
@@ -80,7 +80,7 @@ export interface ExecParams {
   readonly cap_bytes: number;
 }
 
-/** The body is stdout, then stderr, raw bytes; each is cut at its end where it passed the cap. */
+/** The body is stdout followed by stderr, as raw bytes. Each is truncated at the cap. */
 export const execReply = z.object({
   exit_code: z.int().nullable(),
   signal: z.string().nullable(),
@@ -97,14 +97,14 @@ export interface FileReadParams {
 }
 export const fileReadReply = z.object({ size: z.int().min(0) });
 
-/** The request's body is the content. Folders above it are made. */
+/** The request's body is the content. Missing parent folders are created. */
 export interface FileWriteParams {
   readonly path: string;
   readonly mode: number;
 }
 export const fileWriteReply = z.object({});
 
-/** A cancel has no reply of its own: the call that it stops replies. */
+/** A cancel has no reply: the call that it stops replies. */
 export type ExecutorCall =
   | { readonly id: number; readonly method: 'shell.run'; readonly params: ShellRunParams }
   | { readonly id: number; readonly method: 'python.run'; readonly params: PythonRunParams }
@@ -113,7 +113,7 @@ export type ExecutorCall =
   | { readonly id: number; readonly method: 'file.write'; readonly params: FileWriteParams }
   | { readonly id: number; readonly method: 'cancel'; readonly params: { readonly call: number } };
 
-/** `error.kind` is what the worker decides by; the message is for people. */
+/** The worker acts on `error.kind`; the message is for people. */
 export const replyFrame = z.object({
   id: z.int(),
   result: z.unknown().optional(),

@@ -1,4 +1,4 @@
-// Everything that crosses a wall, listed name by name.
+// The public names of the protocol package: everything that crosses a process boundary.
 
 export {
   type BackendState,
