@@ -7,7 +7,6 @@ export {
   type Faults,
   faultKinds,
   longTailLatency,
-  makeRandom,
   randomFaults,
   scriptedFaults,
 } from './fake-backend/faults.ts';
@@ -39,6 +38,7 @@ export {
 export { type ModelFamily, modelFamilies, modelFolder } from './models/model-folders.ts';
 export { qwen3Folder } from './models/qwen3.ts';
 export { makeTinyModel } from './models/tiny-model.ts';
+export { makeRandom } from './random.ts';
 export { type ChaosReport, findWrongToken, runChaos } from './service/chaos.ts';
 export { type FaultReport, runFaults } from './service/fault-run.ts';
 export { processesInSandboxesOf, TestService } from './service/service.ts';
