@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { backendId, limits, sampling } from '@millrace/protocol';
+import { backendId, definedOf, limits, sampling } from '@millrace/protocol';
 import { FakeBackend, openFakeTokens, type Policy, qwen3Folder, renderCall, scriptedFaults } from '@millrace/testkit';
 import type { Tool } from '../../src/agent/tool.ts';
 import { type AgentOptions, type AgentTally, runTurns } from '../../src/agent/turn-loop.ts';
@@ -48,7 +48,7 @@ async function run(policy: Policy, { maxContext = 4000, faults = [], maxTurns = 
     signal: new AbortController().signal,
     clock: systemClock,
     pace: new Pace(),
-    ...(compact ? { compact } : {}),
+    ...definedOf({ compact }),
   });
   return { stop, tally, ledger: session.ledger, prompts: fake.requests.map(({ promptIds }) => promptIds) };
 }

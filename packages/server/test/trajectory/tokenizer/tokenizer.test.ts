@@ -1,11 +1,10 @@
 // Text to ids and back with the real Qwen3 vocabulary, with and without control tokens, and for invalid input.
 
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { qwen3Folder } from '@millrace/testkit';
+import { makeTempFolder, qwen3Folder } from '@millrace/testkit';
 import { openTokenizer } from '../../../src/trajectory/tokenizer/tokenizer.ts';
 
 const tokenizer = await openTokenizer(qwen3Folder());
@@ -52,12 +51,8 @@ test('tokens merge across the borders of parts', () => {
 });
 
 test('an invalid file is refused with the name of its folder', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'tokenizer-'));
-  try {
-    await writeFile(join(folder, 'tokenizer.json'), '{"added_tokens": 7}');
-    await writeFile(join(folder, 'tokenizer_config.json'), '{}');
-    await assert.rejects(openTokenizer(folder), (error) => error instanceof Error && error.message.includes(folder));
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  await using folder = await makeTempFolder('tokenizer');
+  await writeFile(join(folder.path, 'tokenizer.json'), '{"added_tokens": 7}');
+  await writeFile(join(folder.path, 'tokenizer_config.json'), '{}');
+  await assert.rejects(openTokenizer(folder.path), (error) => error instanceof Error && error.message.includes(folder.path));
 });
