@@ -46,10 +46,14 @@ async function open(url: string, { apiKey, chatTemplate, chatTemplateKwargs = {}
   return await pace.run(joinConversation(tokenizer, template, chooseToolParser(toolParser, template.source)));
 }
 
-type Parts = ReturnType<typeof exampleParts>[number];
+type ExampleParts = ReturnType<typeof exampleParts>[number];
 
 /** Tokenising in parts must give the ids that the server gives for the whole text. */
-async function proveParts(source: TokenSource, encode: (parts: Parts) => Promise<Int32Array>, examples: readonly Parts[]): Promise<void> {
+async function proveParts(
+  source: TokenSource,
+  encode: (parts: ExampleParts) => Promise<Int32Array>,
+  examples: readonly ExampleParts[],
+): Promise<void> {
   for (const parts of examples) {
     const [inParts, whole] = [await encode(parts), await source.tokenize(joinText(parts))];
     if (inParts.join() !== whole.join()) throw new Error(`it splits ${JSON.stringify(joinText(parts))} depending on the text before it`);

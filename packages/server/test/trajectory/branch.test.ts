@@ -120,7 +120,7 @@ test('branches are kept in both formats of a trajectory', () => {
   const ledger = new Ledger();
   hand(ledger, [{ role: 'user', content: 'go' }]);
   say(ledger, 'went', false);
-  hand(ledger, [{ role: 'user', content: 'anew' }]);
+  hand(ledger, [{ role: 'user', content: 'again' }]);
   const trajectory = { rolloutId: 'r1', attempt: 1, model: 'm', tools, segments: ledger.segments };
   assert.deepEqual(fromBinary(toBinary(trajectory)), trajectory);
   const branches = trajectoryView.parse(toTrajectoryView(trajectory)).segments.map(({ branch }) => branch);

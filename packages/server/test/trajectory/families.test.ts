@@ -48,7 +48,7 @@ const families: Readonly<Record<ModelFamily, Family>> = {
   },
   qwen3: {
     endOfTurn: '<|im_end|>',
-    condition: 'no turn has reasoning, none begins with a newline, and calls are as the template writes them',
+    condition: 'no turn has reasoning or starts with a newline, and calls are as the template writes them',
     hasSystem: true,
     resultRoles: ['tool', 'user'],
     makeTurn: hermesTurn,
@@ -67,7 +67,7 @@ const families: Readonly<Record<ModelFamily, Family>> = {
   },
   mistral_nemo: {
     endOfTurn: '</s>',
-    condition: 'there is no system message, every turn is calls as the template writes them, and only tools answer',
+    condition: 'there is no system message, every turn is calls as the template writes them, and only tools reply',
     hasSystem: false,
     resultRoles: ['tool'],
     makeTurn(random) {
@@ -138,7 +138,7 @@ for (const name of modelFamilies) {
     }
   });
 
-  test(`${name}: the joined ids are those of the whole rendering, where ${family.condition}`, () => {
+  test(`${name}: the joined ids are those of the whole rendering if ${family.condition}`, () => {
     const random = makeRandom(13);
     for (let i = 0; i < 20; i++) {
       const system: Message[] = family.hasSystem && random() < 0.5 ? [{ role: 'system', content: makeText(random, alphabet) }] : [];

@@ -5,14 +5,14 @@ import { definedOf, type Message } from '@millrace/protocol';
 import type { TextPart } from '../tokenizer/tokenizer.ts';
 
 /** A placeholder, with how the template would change the text that goes there. */
-export interface Place {
+export interface Placeholder {
   readonly place: number;
   readonly trimsStart: boolean;
   readonly trimsEnd: boolean;
   readonly isJson: boolean;
 }
 
-export type Skeleton = readonly ({ readonly text: string } | Place)[];
+export type Skeleton = readonly ({ readonly text: string } | Placeholder)[];
 
 /** The space around a placeholder shows whether the template trims, and the quote inside it whether the template writes JSON. */
 export function renderSkeleton(messages: readonly Message[], render: (guarded: readonly Message[]) => string): Skeleton {
@@ -36,11 +36,11 @@ export function fillSkeleton(skeleton: Skeleton, messages: readonly Message[]): 
   const texts = messages.filter(isUntrusted).flatMap(({ content, name }) => (name === undefined ? [content] : [content, name]));
   return skeleton.flatMap((piece): TextPart[] => {
     if ('text' in piece) return piece.text === '' ? [] : [{ text: piece.text, trusted: true }];
-    return [{ text: fitText(texts[piece.place] ?? '', piece), trusted: false }];
+    return [{ text: fillText(texts[piece.place] ?? '', piece), trusted: false }];
   });
 }
 
-function fitText(text: string, { trimsStart, trimsEnd, isJson }: Place): string {
+function fillText(text: string, { trimsStart, trimsEnd, isJson }: Placeholder): string {
   const start = trimsStart ? text.trimStart() : text;
   const trimmed = trimsEnd ? start.trimEnd() : start;
   return isJson ? JSON.stringify(trimmed).slice(1, -1) : trimmed;
