@@ -19,7 +19,7 @@ import {
   type Trajectory,
   toPath,
 } from '@millrace/protocol';
-import type { Call, CallOptions, Transport } from './transport.ts';
+import type { ApiCall, CallOptions, Transport } from './transport.ts';
 
 export interface DeliveredGroup {
   readonly group: GroupView;
@@ -129,7 +129,7 @@ async function* readGroups(
 async function readPage(
   transport: Transport,
   path: string,
-  call: CallOptions & Pick<Call, 'query'>,
+  call: CallOptions & Pick<ApiCall, 'query'>,
 ): Promise<ReturnType<typeof fromBinaryGroups>> {
   const bytes = await transport.bytes({ method: 'GET', path, headers: { accept: groupsMediaType }, waitMs: pollSeconds * 1000, ...call });
   try {

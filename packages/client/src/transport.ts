@@ -9,7 +9,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface Call extends CallOptions {
+export interface ApiCall extends CallOptions {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
@@ -41,7 +41,7 @@ export class Transport implements AsyncDisposable {
     this.#agent = new Agent({ connections: 64, keepAliveTimeout: 30_000, connectTimeout: Math.min(options.timeoutMs, longestAttemptMs) });
   }
 
-  async json<T>(call: Call, schema: Pick<Schema<T>, 'safeParse'>): Promise<T> {
+  async json<T>(call: ApiCall, schema: Pick<Schema<T>, 'safeParse'>): Promise<T> {
     const text = (await this.bytes(call)).toString();
     const parsed = schema.safeParse(tryJson(text));
     if (parsed.success) return parsed.data;
@@ -49,7 +49,7 @@ export class Transport implements AsyncDisposable {
     throw new RolloutError('internal', message, { cause: parsed.error });
   }
 
-  async bytes(call: Call): Promise<Buffer> {
+  async bytes(call: ApiCall): Promise<Buffer> {
     let lastAnswerAt = performance.now();
     let pauseMs = firstPauseMs;
     for (;;) {
@@ -67,7 +67,7 @@ export class Transport implements AsyncDisposable {
   }
 
   /** A reply whose body is read as it arrives; not retried. */
-  async stream(call: Call): Promise<AsyncIterable<Buffer>> {
+  async stream(call: ApiCall): Promise<AsyncIterable<Buffer>> {
     const toThrown = (error: unknown) => toConnectionError(call, this.#base, error);
     const reply = await this.#send(call, Math.max(this.timeoutMs, 60_000)).catch((error: unknown) => {
       call.signal?.throwIfAborted();
@@ -82,7 +82,7 @@ export class Transport implements AsyncDisposable {
     await this.#agent.destroy();
   }
 
-  async #send(call: Call, bodyTimeout: number): Promise<Dispatcher.ResponseData> {
+  async #send(call: ApiCall, bodyTimeout: number): Promise<Dispatcher.ResponseData> {
     const headers: Record<string, string> = { accept: 'application/json', ...call.headers };
     if (this.#key !== undefined) headers.authorization = `Bearer ${this.#key}`;
     if (call.body !== undefined) headers['content-type'] = 'application/json';
@@ -97,7 +97,7 @@ export class Transport implements AsyncDisposable {
     });
   }
 
-  async #try(call: Call): Promise<Outcome> {
+  async #try(call: ApiCall): Promise<TryOutcome> {
     try {
       const reply = await this.#send(call, this.timeoutMs);
       const body = Buffer.from(await reply.body.arrayBuffer());
@@ -124,12 +124,12 @@ async function* readBody(body: AsyncIterable<Buffer>, toThrown: (error: unknown)
   }
 }
 
-type Outcome =
+type TryOutcome =
   | { readonly kind: 'ok'; readonly body: Buffer }
   | { readonly kind: 'busy'; readonly error: RolloutError; readonly pauseMs: number }
   | { readonly kind: 'away' | 'failed'; readonly error: RolloutError };
 
-function toBusy(error: RolloutError, pauseMs: number): Outcome {
+function toBusy(error: RolloutError, pauseMs: number): TryOutcome {
   const details = { ...error.details, retry_after_ms: pauseMs };
   return { kind: 'busy', pauseMs, error: new RolloutError('too-busy', error.message, { details }) };
 }
@@ -150,13 +150,13 @@ function toBase(url: string): string {
   return url.replace(/\/+$/, '');
 }
 
-function toUrl(base: string, call: Call): string {
+function toUrl(base: string, call: ApiCall): string {
   const url = new URL(base + call.path);
   for (const [name, value] of Object.entries(call.query ?? {})) if (value !== undefined) url.searchParams.set(name, String(value));
   return url.href;
 }
 
-function toReplyError(call: Call, base: string, reply: { readonly status: number; readonly text: string }): RolloutError {
+function toReplyError(call: ApiCall, base: string, reply: { readonly status: number; readonly text: string }): RolloutError {
   const parsed = errorBody.safeParse(tryJson(reply.text));
   if (parsed.success) {
     const { code, message, details } = parsed.data.error;
@@ -166,7 +166,7 @@ function toReplyError(call: Call, base: string, reply: { readonly status: number
   return new RolloutError(reply.status === 429 ? 'too-busy' : 'internal', seen, { details: { away: awayStatuses.includes(reply.status) } });
 }
 
-function toConnectionError(call: Call, base: string, cause: unknown): RolloutError {
+function toConnectionError(call: ApiCall, base: string, cause: unknown): RolloutError {
   const seen = cause instanceof Error ? describeCause(cause) : String(cause);
   const advice = adviceFor(cause);
   const details = { away: true };

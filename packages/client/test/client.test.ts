@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { RolloutError, type RolloutView, type Trajectory } from '@millrace/protocol';
+import { definedOf, RolloutError, type RolloutView, type Trajectory } from '@millrace/protocol';
 import { type Client, openClient } from '../src/client.ts';
 import { FakeService, send } from './fake-service.ts';
 
@@ -13,7 +13,7 @@ async function withBoth(work: (service: FakeService, client: Client) => Promise<
   await work(service, client);
 }
 
-const task = (id?: string) => ({ scenario: 'math', task: {}, ...(id === undefined ? {} : { id }) });
+const task = (id?: string) => ({ scenario: 'math', task: {}, ...definedOf({ id }) });
 
 async function take<T>(source: AsyncIterable<T>, count: number): Promise<T[]> {
   const taken: T[] = [];

@@ -1,5 +1,5 @@
-// Batches on the wire: a stream of tasks, each sampled by a group of siblings, until enough groups are informative for one
-// training step. The service keeps the stages full, delivers each group once it is complete, and stops the surplus.
+// Batches on the wire: a stream of tasks, each sampled by a group of siblings, until enough groups are informative for one training
+// step. The service keeps the stages full, delivers each group when it is complete, and stops the surplus.
 
 import { z } from 'zod';
 import { batchId, groupId, seriesId } from './ids.ts';
@@ -7,12 +7,12 @@ import { limits, policySpan, rolloutView, sampling } from './rollout.ts';
 import { trajectoryView } from './trajectory.ts';
 
 const task = z.record(z.string(), z.unknown());
-const mostTasks = 10_000;
+const maxTasks = 10_000;
 
 /**
  * - rewards-differ: two rewards of the group differ by more than `tolerance`
- * - mean-within: the mean reward lies strictly between `above` and `below`
- * - any: every group with enough rewards
+ * - mean-within: the mean reward is strictly between `above` and `below`
+ * - any: every group with enough rewards is informative
  */
 export const informativeRule = z.discriminatedUnion('rule', [
   z.strictObject({ rule: z.literal('rewards-differ'), tolerance: z.number().min(0).default(1e-6) }),
@@ -21,7 +21,7 @@ export const informativeRule = z.discriminatedUnion('rule', [
 ]);
 export type InformativeRule = z.infer<typeof informativeRule>;
 
-/** A registered file of tasks, one JSON object in each line. Its cursor is kept in the store and moves with each group begun. */
+/** A registered file of tasks, one JSON object per line. Its cursor is in the store and advances with each group that starts. */
 export const taskSource = z.strictObject({
   file: z.string().min(1).max(128).describe('A name from `sampling.taskFiles` of the configuration.'),
   cursor: z
@@ -29,26 +29,28 @@ export const taskSource = z.strictObject({
     .min(1)
     .max(128)
     .optional()
-    .describe("Batches with the same cursor go on where the one before stopped; absent: the series' name, else the file's."),
-  shuffle_seed: z.int().min(0).optional().describe('Another order in each round through the file; absent: as it is written.'),
-  rounds: z.int().min(1).optional().describe('So often at most through the file; absent: without end.'),
+    .describe(
+      'Batches with the same cursor continue where the previous one stopped. Default: the name of the series, otherwise of the file.',
+    ),
+  shuffle_seed: z.int().min(0).optional().describe('Shuffles each round through the file differently. Default: the order of the file.'),
+  rounds: z.int().min(1).optional().describe('The maximum number of rounds through the file. Default: unlimited.'),
 });
 export type TaskSource = z.infer<typeof taskSource>;
 
 export const webhook = z.strictObject({
   url: z.url({ protocol: /^https?$/ }),
-  secret: z.string().min(1).optional().describe('Signs each body: X-Millrace-Signature is sha256=HMAC. Never shown again.'),
+  secret: z.string().min(1).optional().describe('Signs each body: X-Millrace-Signature is sha256=HMAC. Never returned.'),
 });
 
 export const batchRequest = z.strictObject({
-  id: batchId.optional().describe("The caller's id makes it idempotent; one is made where it is absent."),
-  series: seriesId.optional().describe('Batches of one training run: what is surplus in one is kept for the next.'),
+  id: batchId.optional().describe("The caller's id makes the request idempotent. Default: a new id."),
+  series: seriesId.optional().describe('The batches of one training run. Surplus groups of one batch are kept for the next.'),
   scenario: z.string().min(1).max(128),
-  group_size: z.int().min(1).max(1024).describe('Siblings of each task.'),
-  target: z.int().min(1).max(100_000).describe('Informative groups that are delivered, exactly.'),
-  tasks: z.array(task).max(mostTasks).default([]),
+  group_size: z.int().min(1).max(1024).describe('How many siblings each task gets.'),
+  target: z.int().min(1).max(100_000).describe('The exact number of informative groups to deliver.'),
+  tasks: z.array(task).max(maxTasks).default([]),
   source: taskSource.optional(),
-  closed: z.boolean().optional().describe('No tasks will be appended. Absent: true where tasks were given or there is a source.'),
+  closed: z.boolean().optional().describe('No tasks will be appended. Default: true if there are tasks or a source.'),
   sampling: sampling.prefault({}),
   limits: limits.prefault({}),
   informative: informativeRule.prefault({ rule: 'rewards-differ' }),
@@ -57,54 +59,61 @@ export const batchRequest = z.strictObject({
     .min(1)
     .max(1024)
     .optional()
-    .describe('A group with so many rewards that is informative is delivered, and its stragglers are stopped; absent: group_size.'),
-  give_up_after: z.int().min(1).max(1024).optional().describe('A group whose first so many rewards are uninformative is stopped.'),
+    .describe('An informative group with this many rewards is delivered, and its remaining siblings are stopped. Default: group_size.'),
+  give_up_after: z.int().min(1).max(1024).optional().describe('A group is stopped if its first rewards, this many, are not informative.'),
   failures: z
     .enum(['replace', 'exclude'])
     .default('replace')
-    .describe('A sibling that failed without a reward is sampled again, up to `max_replacements` in a group, or left out.'),
+    .describe('A sibling that failed without a reward is sampled again, up to `max_replacements` times per group, or left out.'),
   max_replacements: z.int().min(0).max(10_000).default(4),
-  max_groups: z.int().min(1).optional().describe('Groups begun at most; the batch ends short of its target then.'),
-  max_open_groups: z.int().min(1).max(100_000).optional().describe('Groups sampled at the same time; absent: as the stages have room.'),
+  max_groups: z.int().min(1).optional().describe('The maximum number of groups to start. The batch then ends short of its target.'),
+  max_open_groups: z
+    .int()
+    .min(1)
+    .max(100_000)
+    .optional()
+    .describe('The maximum number of groups sampled at the same time. Default: as many as the stages have room for.'),
   for_version: z
     .int()
     .min(0)
     .optional()
-    .describe('The policy version that this batch trains. No group begins while the present version is more than max_staleness behind it.'),
+    .describe(
+      'The policy version that this batch trains. No group starts while the current version is more than `max_staleness` behind it.',
+    ),
   max_staleness: z
     .int()
     .min(0)
     .default(1)
-    .describe(
-      'Policy versions between the first that sampled a group and the present one at its delivery; what is older is sampled again.',
-    ),
+    .describe('The maximum age of a group at delivery, in policy versions since its first token. An older group is sampled again.'),
   surplus: z
     .enum(['stop', 'keep'])
     .default('stop')
-    .describe('Unfinished siblings when the target is met: stopped within a second, or run on for the next batch of the series.'),
+    .describe(
+      'What happens to unfinished siblings when the target is met: they are stopped within a second, or continue for the next batch of the series.',
+    ),
   webhook: webhook.optional(),
-  metadata: z.record(z.string(), z.unknown()).optional().describe('Handed back as it came.'),
+  metadata: z.record(z.string(), z.unknown()).optional().describe('Returned unchanged.'),
 });
 export type BatchRequest = z.infer<typeof batchRequest>;
-/** A batch as a caller writes it: what has a default may be left out. */
+/** A batch as a caller writes it: fields with a default are optional. */
 export type BatchInput = z.input<typeof batchRequest>;
 
-/** `met`: the target was delivered. `short`: the tasks or `max_groups` ran out before. */
+/** `met`: the target was delivered. `short`: the tasks or `max_groups` ran out first. */
 export const batchStates = ['open', 'met', 'short', 'cancelled'] as const;
 export type BatchState = (typeof batchStates)[number];
 
 /**
- * - open: its siblings are sampled
- * - delivered: informative, with a place in the stream
- * - uniform: complete, and not informative
- * - failed: too few of its siblings could get a reward
- * - surplus: stopped, or not needed, when the target was met; a later batch of the series may take it over
- * - stale: its weights were too old at its delivery
+ * - open: its siblings are being sampled
+ * - delivered: informative, with a `seq` in the stream
+ * - uniform: complete, but not informative
+ * - failed: too few siblings got a reward
+ * - surplus: stopped or not needed when the target was met; a later batch of the series may use it
+ * - stale: its weights were too old at delivery
  */
 export const groupStates = ['open', 'delivered', 'uniform', 'failed', 'surplus', 'stale'] as const;
 export type GroupState = (typeof groupStates)[number];
 
-/** What was sampled and will not be delivered. */
+/** What was sampled but is not delivered. */
 export const waste = z.object({ rollouts: z.int(), tokens: z.int(), seconds: z.number() });
 export type Waste = z.infer<typeof waste>;
 
@@ -116,9 +125,9 @@ export const batchView = z.object({
   group_size: z.int(),
   target: z.int(),
   groups: z.record(z.enum(groupStates), z.int()),
-  carried: z.int().describe('Groups taken over from an earlier batch of the series.'),
+  carried: z.int().describe('Groups that started in an earlier batch of the series.'),
   tasks: z.object({ given: z.int(), begun: z.int(), closed: z.boolean() }),
-  informative_share: z.number().nullable().describe('Of the groups judged so far.'),
+  informative_share: z.number().nullable().describe('The share of informative groups among those judged so far.'),
   mean_reward: z.number().nullable().describe('Over the rewards of its judged groups, delivered or uniform.'),
   wasted: z.object({ uniform: waste, failed: waste, surplus: waste, stale: waste }),
   created_at: z.iso.datetime(),
@@ -130,21 +139,21 @@ export type BatchView = z.infer<typeof batchView>;
 export const batchList = z.object({ batches: z.array(batchView), next: z.string().nullable() });
 
 export const appendTasksRequest = z.strictObject({
-  key: z.string().min(1).max(128).optional().describe('A request that comes again with its key changes nothing.'),
-  tasks: z.array(task).max(mostTasks).default([]),
-  closed: z.boolean().default(false).describe('These were the last.'),
+  key: z.string().min(1).max(128).optional().describe('Makes the request idempotent.'),
+  tasks: z.array(task).max(maxTasks).default([]),
+  closed: z.boolean().default(false).describe('These are the last tasks.'),
 });
 
-/** A delivered group: exactly the siblings that count, each with its reward. */
+/** A delivered group: the siblings that count, each with its reward. */
 export const groupView = z.object({
-  seq: z.int().min(1).describe('Its place in the stream of its batch, without gaps.'),
+  seq: z.int().min(1).describe('Its position in the stream of its batch, without gaps.'),
   id: groupId,
   batch: batchId,
-  task_index: z.int().describe('Which task of the stream.'),
+  task_index: z.int().describe('The position of its task in the stream of tasks.'),
   task,
   rewards: z.array(z.number()).describe('In the order of `rollouts`.'),
   rollouts: z.array(rolloutView),
-  trajectories: z.array(trajectoryView).optional().describe('In the same order, where they were asked for.'),
+  trajectories: z.array(trajectoryView).optional().describe('In the order of `rollouts`, if requested.'),
   policy_versions: policySpan.nullable(),
   carried: z.boolean(),
   delivered_at: z.iso.datetime(),
@@ -153,13 +162,13 @@ export type GroupView = z.infer<typeof groupView>;
 
 export const groupPage = z.object({
   groups: z.array(groupView),
-  next: z.int().describe('The `after` of the following page.'),
-  state: z.enum(batchStates).describe('Once it is not open and `groups` is empty, nothing more comes.'),
+  next: z.int().describe('The `after` of the next page.'),
+  state: z.enum(batchStates).describe('If it is not `open` and `groups` is empty, there are no more groups.'),
 });
 export type GroupPage = z.infer<typeof groupPage>;
 
 export const ackRequest = z.strictObject({
   consumer: z.string().min(1).max(128),
-  through: z.int().min(0).describe('The last `seq` that is safely with this consumer.'),
+  through: z.int().min(0).describe('The last `seq` that this consumer has stored.'),
 });
 export const ackReply = z.object({ consumer: z.string(), through: z.int() });

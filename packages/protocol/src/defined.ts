@@ -1,11 +1,11 @@
-// Optional fields without `undefined`: what `exactOptionalPropertyTypes` asks of every object that is put together from parts.
+// Objects with optional fields, built without keys that are `undefined`, as `exactOptionalPropertyTypes` requires.
 
 /** The fields of `T` that may be undefined become optional; the others stay required. */
 export type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
   [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
 };
 
-/** A copy of `fields` without those that are undefined. */
+/** A copy of `fields` without the undefined ones. */
 export function definedOf<T extends object>(fields: T): Defined<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
 }

@@ -1,8 +1,10 @@
-// The error table: every code that crosses a wall, with who is to blame, whether trying again can help, and its HTTP status.
-// A code that is not in this table cannot be thrown, recorded or answered.
+// The error table: every error code, with the blame, whether a retry can help, and the HTTP status. A code that is not in this table
+// cannot be thrown, stored or returned.
 
 import { z } from 'zod';
+import { definedOf } from './defined.ts';
 
+/** `task` covers the task and its scenario. */
 export const blames = ['caller', 'policy', 'task', 'sandbox', 'backend', 'verifier', 'service'] as const;
 export type Blame = (typeof blames)[number];
 
@@ -13,7 +15,7 @@ interface ErrorRow {
 }
 
 export const errorTable = {
-  // Answers to a request.
+  // Replies to a request.
   'bad-request': { blame: 'caller', retryable: false, status: 400 },
   'unknown-scenario': { blame: 'caller', retryable: false, status: 400 },
   'task-invalid': { blame: 'caller', retryable: false, status: 400 },
@@ -30,9 +32,9 @@ export const errorTable = {
   'not-running': { blame: 'service', retryable: true, status: 503 },
   'wait-timeout': { blame: 'service', retryable: true, status: 504 },
   internal: { blame: 'service', retryable: true, status: 500 },
-  // Raised by clients only: no service listens at the address.
+  // Thrown by clients only: there is no service at the address.
   unreachable: { blame: 'service', retryable: true, status: 503 },
-  // Ends of a rollout.
+  // Failures of a rollout.
   cancelled: { blame: 'caller', retryable: false, status: 409 },
   'sandbox-start-failed': { blame: 'sandbox', retryable: true, status: 500 },
   'sandbox-died': { blame: 'sandbox', retryable: true, status: 500 },
@@ -61,13 +63,13 @@ export type ErrorCode = keyof typeof errorTable;
 
 export const errorCodes = Object.keys(errorTable) as [ErrorCode, ...ErrorCode[]];
 
-/** The one error class of Millrace. Anything else that is thrown is attributed where it crosses a boundary. */
+/** The one error class of Millrace. Any other error gets a code where it crosses a boundary. */
 export class RolloutError extends Error {
   readonly code: ErrorCode;
   readonly details: Record<string, unknown> | undefined;
 
   constructor(code: ErrorCode, message: string, options: { cause?: unknown; details?: Record<string, unknown> } = {}) {
-    super(message, options.cause === undefined ? {} : { cause: options.cause });
+    super(message, definedOf({ cause: options.cause }));
     this.name = 'RolloutError';
     this.code = code;
     this.details = options.details;
@@ -86,7 +88,7 @@ export class RolloutError extends Error {
   }
 }
 
-/** What every error answer of the HTTP API looks like. */
+/** The body of every error reply of the HTTP API. */
 export const errorBody = z.object({
   error: z.object({
     code: z.enum(errorCodes),
@@ -103,12 +105,10 @@ export type ErrorBody = z.infer<typeof errorBody>;
 
 export function toErrorBody(error: RolloutError): ErrorBody {
   const { code, message, blame, retryable, details } = error;
-  return { error: { code, message, blame, retryable, ...(details === undefined ? {} : { details }) } };
+  return { error: { code, message, blame, retryable, ...definedOf({ details }) } };
 }
 
-/**
- * Wraps a call across a boundary: a RolloutError passes as it is, anything else becomes `code`, with its message kept.
- */
+/** Wraps a call across a boundary: a RolloutError passes unchanged, any other error becomes one with `code` and the same message. */
 export async function blame<T>(code: ErrorCode, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

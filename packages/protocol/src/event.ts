@@ -1,21 +1,22 @@
-// Events: what happened, in order, with ids that a reader can resume from. Metrics, the live view and waiting callers all
-// read this one log.
+// The event log: everything that happens, in order, with ids that a reader can resume from. Metrics, the live view and waiting callers all
+// read this log.
 
 import { z } from 'zod';
 import { backendId, groupId, rolloutId, workerId } from './ids.ts';
 
 /**
- * - rollout-queue: it became claimable; `data.reason` is submit, retry, loss or release
- * - rollout-move: it went from one stage to the next; `data` has from, to and attempt
- * - rollout-cancel: a caller asked a running one to stop
- * - rollout-place: it left one backend for another; `data` has from and to
+ * - rollout-queue: a worker can claim it; `data.reason` is submit, retry, loss or release
+ * - rollout-move: it moved to the next stage; `data` has from, to and attempt
+ * - rollout-cancel: a caller cancelled it while it was running
+ * - rollout-place: it moved to another backend; `data` has from and to
  * - rollout-end: `data` has state, reward, stop_reason, code, blame and the timings
- * - policy-pause: sampling is to stop, and a second time when it has; `data` has state (pausing or paused) and mode
- * - policy-resume: sampling goes on; `data` has policy_version and caches_flushed
+ * - policy-pause: a pause was requested, and again when it is complete; `data` has state (pausing or paused) and mode
+ * - policy-resume: sampling continues; `data` has policy_version and caches_flushed
  * - batch-open, batch-tasks, group-begin, group-end, batch-end: `data` has batch, and for an end its state and counts
  * - task-skip: a line of a task file that its scenario refused; `data` has batch, file, line and message
- * - backend-traffic: what one worker's calls to it came to since the event before
- * - backend-break, backend-recovered: nothing is placed on it until it answers again
+ * - backend-traffic: totals of one worker's calls to it since the previous such event
+ * - backend-break: it failed, and gets no rollouts until it recovers
+ * - backend-recovered: it passed a health check
  */
 export const eventKinds = [
   'rollout-queue',

@@ -1,4 +1,4 @@
-// Everything that crosses a wall, listed name by name.
+// The public names of the protocol package: everything that crosses a process boundary.
 
 export {
   type BackendState,
@@ -168,7 +168,7 @@ export {
 } from './routes/prorl.ts';
 export { longestWaitSeconds, mostListed, type Route, type RouteReply } from './routes/route.ts';
 export { healthReply, leaveReply, type RouteName, routes, toPath } from './routes/routes.ts';
-export { describeIssues, type Parsed, type Schema, type SchemaIssue } from './schema.ts';
+export { describeIssues, type Schema, type SchemaIssue, type SchemaResult } from './schema.ts';
 export {
   type FinishReason,
   finishReasons,

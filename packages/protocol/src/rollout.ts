@@ -1,5 +1,5 @@
-// A rollout on the wire: what is submitted, the states it may be in, and what is answered about it.
-// The legal moves between states are the table `moves`, and `canMove` is the one function that reads it.
+// A rollout on the wire: the submission, its states, and its view. The table `moves` lists the legal moves between states, and
+// `canMove` is the one function that reads it.
 
 import { z } from 'zod';
 import { blames, errorCodes } from './error.ts';
@@ -8,7 +8,7 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
 export const rolloutStates = ['queued', 'init', 'ready', 'run', 'evaluate', 'done', 'failed', 'cancelled'] as const;
 export type RolloutState = (typeof rolloutStates)[number];
 
-/** `queued` is reachable from every live state: a retry, a lost worker and a hand-back all begin again. */
+/** Every live state can return to `queued`: after a retry, a lost worker or a hand-back the rollout starts again. */
 export const moves: Record<RolloutState, readonly RolloutState[]> = {
   queued: ['init', 'failed', 'cancelled'],
   init: ['ready', 'queued', 'failed', 'cancelled'],
@@ -31,7 +31,7 @@ export function isTerminal(state: RolloutState): boolean {
 export const stages = ['init', 'run', 'evaluate'] as const;
 export type StageName = (typeof stages)[number];
 
-/** Why the agent stopped. A rollout with a stop reason was run to an end and is evaluated. */
+/** Why the agent stopped. A rollout with a stop reason is evaluated. */
 export const stopReasons = [
   'completed',
   'tool_stopped',
@@ -47,16 +47,19 @@ export const sampling = z
   .strictObject({
     temperature: z.number().min(0).max(10).default(1).describe('Softmax temperature; 0 is greedy.'),
     top_p: z.number().gt(0).max(1).default(1),
-    top_k: z.int().min(0).default(0).describe('0 switches it off.'),
+    top_k: z.int().min(0).default(0).describe('0 disables it.'),
     min_p: z.number().min(0).max(1).default(0),
     repetition_penalty: z.number().gt(0).max(10).default(1),
     presence_penalty: z.number().min(-2).max(2).default(0),
     frequency_penalty: z.number().min(-2).max(2).default(0),
-    max_tokens: z.int().min(1).max(1_000_000).default(4096).describe('Most tokens sampled in one turn.'),
+    max_tokens: z.int().min(1).max(1_000_000).default(4096).describe('The maximum number of tokens per turn.'),
     seed: z.int().min(0).optional(),
-    routed_experts: z.boolean().optional().describe('Whether the experts of each token are kept; vLLM and SGLang, started to return them.'),
+    routed_experts: z
+      .boolean()
+      .optional()
+      .describe('Record which experts each token was routed to. Needs vLLM or SGLang, started with routed experts enabled.'),
   })
-  .describe('How tokens are sampled. Every field is always sent to the backend.');
+  .describe('Sampling parameters. Every field is always sent to the backend.');
 export type Sampling = z.infer<typeof sampling>;
 
 const seconds = (fallback: number) => z.number().gt(0).max(86_400).default(fallback);
@@ -69,27 +72,29 @@ export const limits = z
     run_timeout_s: seconds(1800),
     evaluate_timeout_s: seconds(600),
     tool_timeout_s: seconds(60),
-    max_retries: z.int().min(0).max(100).default(2).describe('How often a failure that is marked retryable is tried again.'),
+    max_retries: z.int().min(0).max(100).default(2).describe('How many times a retryable failure is retried.'),
     max_staleness: z
       .int()
       .min(0)
       .optional()
-      .describe('A rollout begun under weights that are more policy versions old than this begins again under the new ones.'),
+      .describe(
+        'The maximum age, in policy versions, of the weights that a rollout started with. An older rollout starts again with the new weights.',
+      ),
   })
-  .describe('Clocks charge only the time spent inside a stage, never waiting for a slot, a backend or new weights.');
+  .describe('Timeouts count only the time spent inside a stage, not the time spent waiting for a slot, a backend or new weights.');
 export type Limits = z.infer<typeof limits>;
 
 export const submission = z.strictObject({
-  id: rolloutId.optional().describe("The caller's id makes the submission idempotent; one is made where it is absent."),
+  id: rolloutId.optional().describe("The caller's id makes the submission idempotent. Default: a new id."),
   scenario: z.string().min(1).max(128),
-  task: z.record(z.string(), z.unknown()).describe('Data only; checked by the scenario.'),
+  task: z.record(z.string(), z.unknown()).describe('The data of the task; checked by the schema of the scenario.'),
   group: groupId.optional(),
   sampling: sampling.prefault({}),
   limits: limits.prefault({}),
-  metadata: z.record(z.string(), z.unknown()).optional().describe('Handed back as it came.'),
+  metadata: z.record(z.string(), z.unknown()).optional().describe('Returned unchanged.'),
 });
 export type Submission = z.infer<typeof submission>;
-/** A submission as a caller writes it: what has a default may be left out. */
+/** A submission as a caller writes it: fields with a default are optional. */
 export type SubmissionInput = z.input<typeof submission>;
 
 export const submitRequest = z.strictObject({ rollouts: z.array(submission).min(1).max(10_000) });
@@ -98,7 +103,7 @@ export const submitReply = z.object({
 });
 export type SubmitReply = z.infer<typeof submitReply>;
 
-/** `cancelled`: it is over now. `asked`: a worker holds it and has been told. `ended`: it was over before. */
+/** `cancelled`: the rollout has ended now. `asked`: the worker that runs it has been notified. `ended`: it had ended before. */
 export const cancelOutcomes = ['cancelled', 'asked', 'ended'] as const;
 export type CancelOutcome = (typeof cancelOutcomes)[number];
 export const cancelReply = z.object({ id: rolloutId, cancel: z.enum(cancelOutcomes) });
@@ -129,10 +134,10 @@ export const tokenCounts = z.object({ prompt: z.int(), sampled: z.int(), observa
 
 export const policySpan = z.object({ first: z.int(), last: z.int() });
 
-/** What one attempt left behind; committed together with its trajectory and the state that announces it. */
+/** The result of an attempt, committed together with its trajectory and the new state. */
 export const rolloutResult = z.object({
-  reward: z.number().nullable().describe('A number only if a verifier gave one.'),
-  score: z.record(z.string(), z.unknown()).describe('What the verifier said beside the reward.'),
+  reward: z.number().nullable().describe('A number only if a verifier measured it.'),
+  score: z.record(z.string(), z.unknown()).describe('Details from the verifier.'),
   stop_reason: z.enum(stopReasons).nullable(),
   turns: z.int(),
   tokens: tokenCounts,
@@ -148,9 +153,9 @@ export const rolloutView = z.object({
   scenario: z.string(),
   group: groupId.nullable(),
   state: z.enum(rolloutStates),
-  attempt: z.int().describe('How often a worker took it up.'),
-  retries: z.int().describe('How often a retryable failure sent it back.'),
-  losses: z.int().describe('How often its worker died.'),
+  attempt: z.int().describe('How many times a worker has started it.'),
+  retries: z.int().describe('How many times it was retried after a retryable failure.'),
+  losses: z.int().describe('How many times its worker died.'),
   worker: workerId.nullable(),
   reward: z.number().nullable(),
   result: rolloutResult.nullable(),

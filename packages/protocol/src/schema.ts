@@ -10,14 +10,14 @@ export interface SchemaIssue {
   readonly keys?: readonly string[];
 }
 
-export type Parsed<T> =
+export type SchemaResult<T> =
   | { readonly success: true; readonly data: T }
   | { readonly success: false; readonly error: { readonly issues: readonly SchemaIssue[] } };
 
 export interface Schema<T = unknown> {
-  safeParse(value: unknown): Parsed<T>;
+  safeParse(value: unknown): SchemaResult<T>;
   /** Like `safeParse`, for a schema with asynchronous checks. */
-  safeParseAsync(value: unknown): Promise<Parsed<T>>;
+  safeParseAsync(value: unknown): Promise<SchemaResult<T>>;
 }
 
 /** One line that names every field at fault. */

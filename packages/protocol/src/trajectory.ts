@@ -1,15 +1,16 @@
-// A trajectory is an ordered list of segments; the token ids of a branch, joined, are exactly what the model saw and sampled.
-// Text is derived from the ids and stands beside them for people; nothing is ever made from it.
+// A trajectory is an ordered list of segments. The joined token ids of a branch are exactly what the model saw and sampled. The text is
+// derived from the ids for people; nothing is ever derived from the text.
 
 import { z } from 'zod';
+import { definedOf } from './defined.ts';
 import { backendId, rolloutId } from './ids.ts';
 import { policySpan } from './rollout.ts';
 
 /**
- * - prompt: the opening messages, rendered once; each branch begins with one
- * - sampled: what the policy sampled in one turn; the only trainable kind
+ * - prompt: the opening messages, rendered once; each branch starts with one
+ * - sampled: the tokens that the policy sampled in one turn; the only trainable kind
  * - observation: tool results and the template's text around them
- * - inserted: an end-of-turn that the policy owed when it was cut off
+ * - inserted: the end of a turn that was cut off before the policy sampled one
  */
 export const segmentKinds = ['prompt', 'sampled', 'observation', 'inserted'] as const;
 export type SegmentKind = (typeof segmentKinds)[number];
@@ -20,7 +21,7 @@ export type FinishReason = (typeof finishReasons)[number];
 export const toolCall = z.object({ id: z.string(), name: z.string(), arguments: z.record(z.string(), z.unknown()) });
 export type ToolCall = z.infer<typeof toolCall>;
 
-/** A message as people and chat templates know it. */
+/** A chat message. */
 export const message = z.object({
   role: z.enum(['system', 'user', 'assistant', 'tool']),
   content: z.string(),
@@ -30,7 +31,7 @@ export const message = z.object({
 });
 export type Message = z.infer<typeof message>;
 
-/** Everything about a segment but its numbers. */
+/** A segment without its numbers. */
 export const segmentHead = z.object({
   kind: z.enum(segmentKinds),
   turn: z.int().min(0).describe('0 is the opening prompt; the first sampled segment is turn 1.'),
@@ -38,29 +39,29 @@ export const segmentHead = z.object({
     .int()
     .min(1)
     .optional()
-    .describe('Raised each time that the history was rewritten and began anew; absent for the first branch.'),
+    .describe('The number of the branch, increased each time the history is rewritten; absent for the first branch.'),
   text: z.string(),
-  messages: z.array(message).describe('The messages that this segment carries, as parsed or rendered.'),
+  messages: z.array(message).describe('The messages of this segment, as parsed or rendered.'),
   finish_reason: z.enum(finishReasons).optional(),
   backend: backendId.optional(),
   policy_versions: policySpan.optional(),
-  retries: z.int().optional().describe('Failed calls before this one was answered, each from the same ids.'),
+  retries: z.int().optional().describe('Failed calls before the one that returned these tokens, each with the same prompt.'),
 });
 export type SegmentHead = z.infer<typeof segmentHead>;
 
-/** Which experts the tokens were routed to: a row for each token of the branch, counted by `from`, up to the segment's last but one. */
+/** The experts that tokens were routed to: one row for each token of the branch, from token `from` to the last but one of the segment. */
 export interface RoutedExperts {
   readonly from: number;
-  /** Of one row: layers and experts, or their product where the server does not say. */
+  /** The shape of one row: layers and experts, or only their product if the server does not report both. */
   readonly shape: readonly number[];
   readonly ids: Uint8Array | Uint16Array;
 }
 
 export interface Segment extends SegmentHead {
-  /** With a sampled segment: the rows that no segment before it has. */
+  /** For a sampled segment: the rows that no earlier segment has. */
   readonly routedExperts?: RoutedExperts;
   readonly tokenIds: Int32Array;
-  /** One for each id of a sampled segment; empty for the others. */
+  /** One per id of a sampled segment; empty for other kinds. */
   readonly logprobs: Float32Array;
 }
 
@@ -80,7 +81,7 @@ export interface Trajectory {
 
 export const toolSpec = z.object({ name: z.string(), description: z.string(), parameters: z.record(z.string(), z.unknown()) });
 
-/** The JSON form. `mask` is 1 where the policy sampled the token, and only there. */
+/** The JSON format. `mask` is 1 for a segment that the policy sampled, and 0 for all others. */
 export const trajectoryView = z.object({
   rollout_id: rolloutId,
   attempt: z.int(),
@@ -94,7 +95,7 @@ export const trajectoryView = z.object({
       routed_experts: z
         .object({ from: z.int().min(0), shape: z.array(z.int().min(1)), dtype: z.enum(['uint8', 'uint16']), data: z.base64() })
         .optional()
-        .describe('Rows of experts for the tokens of the branch from `from` on, little-endian in base64.'),
+        .describe('Rows of experts for the tokens of the branch, starting at token `from`; little-endian in base64.'),
     }),
   ),
 });
@@ -111,7 +112,7 @@ export function toTrajectoryView(trajectory: Trajectory): TrajectoryView {
       token_ids: Array.from(tokenIds),
       logprobs: Array.from(logprobs),
       mask: head.kind === 'sampled' ? 1 : 0,
-      ...(routedExperts ? { routed_experts: toExpertsView(routedExperts) } : {}),
+      ...definedOf({ routed_experts: routedExperts && toExpertsView(routedExperts) }),
     })),
   };
 }

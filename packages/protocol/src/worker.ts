@@ -1,4 +1,4 @@
-// What a worker says of itself with every renewal of its lease, and the service's state as the live view reads it.
+// What a worker reports with every renewal of its lease, and the state of the service as the live view reads it.
 
 import { z } from 'zod';
 import { backendView } from './backend.ts';
@@ -11,13 +11,13 @@ export type StageReport = z.infer<typeof stageReport>;
 
 export const workerReport = z.object({
   stages: z.object({ init: stageReport, ready: stageReport, run: stageReport, evaluate: stageReport }),
-  held: z.int().describe('Rollouts that it holds, in whichever stage.'),
-  backends: z.record(z.string(), z.int()).describe('Rollouts in flight on each backend.'),
-  calls: z.record(z.string(), z.int()).optional().describe('Its requests that each backend is answering.'),
-  turns: z.int().describe('Since the worker started.'),
-  sampled_tokens: z.int().describe('Since the worker started, also those of calls in flight.'),
+  held: z.int().describe('Rollouts that it holds, in any stage.'),
+  backends: z.record(z.string(), z.int()).describe('Its rollouts on each backend.'),
+  calls: z.record(z.string(), z.int()).optional().describe('Its running requests on each backend.'),
+  turns: z.int().describe('Turns since the worker started.'),
+  sampled_tokens: z.int().describe('Tokens since the worker started, including those of calls in progress.'),
   tokens_per_s: z.number().optional().describe('Over the last ten seconds.'),
-  loop_lag_ms: z.object({ p50: z.number(), p99: z.number(), max: z.number() }).describe('Over some ten seconds.'),
+  loop_lag_ms: z.object({ p50: z.number(), p99: z.number(), max: z.number() }).describe('Over the last ten seconds or so.'),
   rss_bytes: z.int(),
 });
 export type WorkerReport = z.infer<typeof workerReport>;

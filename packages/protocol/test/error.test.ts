@@ -1,10 +1,10 @@
-// The error table and the one class that is made from it.
+// The error table and its one error class.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { blame, blames, errorBody, errorCodes, errorTable, RolloutError, toErrorBody, toRolloutError } from '@millrace/protocol';
 
-test('every code has a blame from the list and an HTTP status of an error', () => {
+test('every code has a known blame and an HTTP error status', () => {
   for (const code of errorCodes) {
     const row = errorTable[code];
     assert.ok(blames.includes(row.blame), code);
@@ -12,7 +12,7 @@ test('every code has a blame from the list and an HTTP status of an error', () =
   }
 });
 
-test('what the caller did wrong is never retryable, save for being slow, and being busy always is', () => {
+test('an error of the caller is never retryable, except slowness, and a busy service always is', () => {
   const exempt = new Set(['request-timeout']);
   for (const code of errorCodes)
     if (errorTable[code].blame === 'caller' && !exempt.has(code)) assert.equal(errorTable[code].retryable, false, code);
@@ -20,14 +20,14 @@ test('what the caller did wrong is never retryable, save for being slow, and bei
     if ([429, 503, 504].includes(errorTable[code].status)) assert.equal(errorTable[code].retryable, true, code);
 });
 
-test('an error on the wire has its row, its message and its details, and nothing of its cause', () => {
+test('an error on the wire has its blame, message and details, but not its cause', () => {
   const error = new RolloutError('conflict', 'known: a', { cause: new Error('inside'), details: { ids: ['a'] } });
   const body = toErrorBody(error);
   assert.deepEqual(body, { error: { code: 'conflict', message: 'known: a', blame: 'caller', retryable: false, details: { ids: ['a'] } } });
   assert.deepEqual(errorBody.parse(JSON.parse(JSON.stringify(body))), body);
 });
 
-test('blame passes typed errors and attributes the rest', async () => {
+test('blame passes typed errors and attributes all others', async () => {
   const typed = new RolloutError('sandbox-died', 'gone');
   await assert.rejects(
     blame('run-failed', () => Promise.reject(typed)),

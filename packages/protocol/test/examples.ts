@@ -1,4 +1,4 @@
-// One trajectory and one rollout that use every field; the golden files are these on the wire.
+// A trajectory and a rollout that use every field; the golden files show them on the wire.
 
 import { backendId, type RolloutView, rolloutId, rolloutView, type Trajectory } from '@millrace/protocol';
 
@@ -45,7 +45,7 @@ export function makeTrajectory(): Trajectory {
   };
 }
 
-/** A history that was rewritten after two turns, by a model that has experts. */
+/** A history that was rewritten after two turns, from a model with experts. */
 export function makeBranchedTrajectory(): Trajectory {
   const { segments, ...head } = makeTrajectory();
   const none = new Float32Array();

@@ -1,4 +1,4 @@
-// The golden files against the schemas that they are examples of.
+// The golden files against their schemas.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -9,13 +9,13 @@ import { makeBinaryGroups, makeGolden } from './golden.ts';
 const folder = new URL('golden/', import.meta.url);
 
 for (const [name, { schema, value }] of Object.entries(makeGolden())) {
-  test(`golden ${name} is its example, and fits its schema without loss`, () => {
+  test(`golden ${name} is its example, and its schema keeps every field`, () => {
     const golden = JSON.parse(readFileSync(new URL(name, folder), 'utf8'));
-    assert.deepEqual(golden, JSON.parse(JSON.stringify(value)), 'node packages/protocol/test/golden.ts writes it anew');
+    assert.deepEqual(golden, JSON.parse(JSON.stringify(value)), 'run node packages/protocol/test/golden.ts to write it again');
     assert.deepEqual(JSON.parse(JSON.stringify(schema.parse(golden))), golden);
   });
 
-  test(`the examples of the schema of ${name} have its every field, also those that may be absent`, () => {
+  test(`the examples for the schema of ${name} have every field, including optional ones`, () => {
     const examples = Object.values(makeGolden()).filter((golden) => golden.schema === schema);
     const present = new Set(examples.flatMap((golden) => [...fieldsOf(golden.value)]));
     assert.deepEqual(
@@ -25,16 +25,16 @@ for (const [name, { schema, value }] of Object.entries(makeGolden())) {
   });
 }
 
-test('the binary form of the golden page of groups is the golden bytes', () => {
+test('the binary format of the example page of groups is the golden file, byte for byte', () => {
   assert.ok(makeBinaryGroups().equals(readFileSync(new URL('group-page.mrg', folder))));
 });
 
-test('every golden file has its example', () => {
+test('every golden file has an example', () => {
   const known = [...Object.keys(makeGolden()), 'trajectory.mrt', 'branched-trajectory.mrt', 'group-page.mrg'];
   assert.deepEqual(readdirSync(folder).sort(), known.sort());
 });
 
-/** As paths, where `[]` is any item of a list. */
+/** Paths of all fields, where `[]` is any item of a list. */
 function* fieldsOf(value: unknown, path = ''): Generator<string> {
   if (Array.isArray(value)) for (const item of value) yield* fieldsOf(item, `${path}[]`);
   else if (typeof value === 'object' && value !== null)
@@ -44,7 +44,7 @@ function* fieldsOf(value: unknown, path = ''): Generator<string> {
     }
 }
 
-/** What has examples of its own is looked into there. */
+/** A schema with its own examples is checked there. */
 function* fieldsOfSchema(schema: unknown, path = ''): Generator<string> {
   if (path !== '' && Object.values(makeGolden()).some((golden) => golden.schema === schema)) return;
   if (schema instanceof z.ZodArray) yield* fieldsOfSchema(schema.element, `${path}[]`);

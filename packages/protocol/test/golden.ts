@@ -1,5 +1,5 @@
-// The golden files: each reply of the API once, with every field, as it is on the wire. The schemas here and the Python client both
-// read them, which keeps the two in step; `node packages/protocol/test/golden.ts` writes them anew.
+// The golden files: each reply of the API once, with every field, as it is on the wire. The schemas and the Python client both read them,
+// which keeps the two in step. `node packages/protocol/test/golden.ts` writes them.
 
 import { writeFileSync } from 'node:fs';
 import {
@@ -110,7 +110,7 @@ function makeGroupPage(): Record<string, unknown> & { groups: Record<string, unk
   return { groups: [group], next: 3, state: 'open' };
 }
 
-/** The same page with its trajectories in the binary form. */
+/** The same page with its trajectories in the binary format. */
 export function makeBinaryGroups(): Buffer {
   const { groups, ...rest } = makeGroupPage();
   const page = groupPage.parse({ ...rest, groups: groups.map(({ trajectories: _, ...group }) => group) });

@@ -1,10 +1,10 @@
-// The table of moves, the defaults of a submission, and the ids.
+// The table of moves, the defaults of a submission, and ids.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { canMove, isTerminal, moves, rolloutId, rolloutStates, submission } from '@millrace/protocol';
 
-test('a rollout can go forward by one stage only, back to the queue from any stage, and nowhere from its end', () => {
+test('a rollout moves forward by one stage, back to the queue from any stage, and nowhere after its end', () => {
   const order = ['queued', 'init', 'ready', 'run', 'evaluate', 'done'] as const;
   for (const from of rolloutStates) {
     for (const to of rolloutStates) {
@@ -17,7 +17,7 @@ test('a rollout can go forward by one stage only, back to the queue from any sta
   }
 });
 
-test('the ends are done, failed and cancelled, and each can be reached', () => {
+test('the terminal states are done, failed and cancelled, and every state can be reached', () => {
   assert.deepEqual(rolloutStates.filter(isTerminal), ['done', 'failed', 'cancelled']);
   const reached = new Set(Object.values(moves).flat());
   assert.deepEqual(
@@ -26,7 +26,7 @@ test('the ends are done, failed and cancelled, and each can be reached', () => {
   );
 });
 
-test('a submission of scenario and task alone has every default written out', () => {
+test('a submission with only scenario and task gets every default', () => {
   assert.deepEqual(submission.parse({ scenario: 'math', task: {} }), {
     scenario: 'math',
     task: {},
@@ -52,7 +52,7 @@ test('a submission of scenario and task alone has every default written out', ()
   });
 });
 
-test('one default set by the caller leaves the others as they are', () => {
+test('a caller who sets one field keeps the defaults of the others', () => {
   const { limits, sampling } = submission.parse({ scenario: 'math', task: {}, limits: { max_turns: 3 }, sampling: { seed: 7 } });
   assert.deepEqual([limits.max_turns, limits.run_timeout_s, sampling.seed, sampling.temperature], [3, 1800, 7, 1]);
 });

@@ -1,4 +1,4 @@
-// A trajectory's JSON and binary forms, and the golden files that other languages read.
+// The JSON and binary formats of a trajectory, and the golden files that other languages read.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -10,24 +10,24 @@ async function readGolden(name: string): Promise<unknown> {
   return JSON.parse(await readFile(new URL(`golden/${name}`, import.meta.url), 'utf8'));
 }
 
-test('the JSON form is the golden file, and fits its schema without loss', async () => {
+test('the JSON format is the golden file, and its schema keeps every field', async () => {
   const golden = await readGolden('trajectory.json');
   assert.deepEqual(toTrajectoryView(makeTrajectory()), golden);
   assert.deepEqual(trajectoryView.parse(golden), golden);
 });
 
-test('the binary form of the golden trajectory is the golden bytes', async () => {
+test('the binary format of the example is the golden file, byte for byte', async () => {
   const bytes = await readFile(new URL('golden/trajectory.mrt', import.meta.url));
   assert.ok(toBinary(makeTrajectory()).equals(bytes));
 });
 
-test('a rollout on the wire is the golden file, and fits its schema without loss', async () => {
+test('a rollout on the wire is the golden file, and its schema keeps every field', async () => {
   const golden = await readGolden('rollout.json');
   assert.deepEqual(makeRolloutView(), golden);
   assert.deepEqual(rolloutView.parse(golden), golden);
 });
 
-test('the binary form comes back bit for bit, also out of a pool with an odd offset', () => {
+test('the binary format is read back bit for bit, even from a pool with an odd offset', () => {
   const trajectory = makeTrajectory();
   const bytes = toBinary(trajectory);
   for (const shift of [0, 1, 2, 3]) {
@@ -39,7 +39,7 @@ test('the binary form comes back bit for bit, also out of a pool with an odd off
   assert.deepEqual(fromBinary(toBinary({ ...trajectory, segments: [], tools: [] })).segments, []);
 });
 
-test('ids out of a larger array are written as they are, not with their neighbours', () => {
+test('ids that are part of a larger array are written without their neighbours', () => {
   const all = Int32Array.of(1, 2, 3, 4);
   const [prompt] = makeTrajectory().segments;
   assert.ok(prompt);
@@ -57,7 +57,7 @@ test('bytes that are not a whole trajectory are refused', () => {
   assert.throws(() => fromBinary(wrong));
 });
 
-test('only what the policy sampled has mask 1', () => {
+test('only sampled segments have mask 1', () => {
   const view = toTrajectoryView(makeTrajectory());
   assert.deepEqual(
     view.segments.map(({ kind, mask }) => [kind, mask]),

@@ -1,6 +1,6 @@
-// The compact form of a page of groups: "MRG1", the length of a JSON head, the head `{ page, trajectories }` where
-// `trajectories` has for each group the byte length of each of its trajectories, then these, each in its binary form, in
-// order; head and trajectories are padded with zeros to multiples of four.
+// The binary format of a page of groups: "MRG1", the length of a JSON head, the head `{ page, trajectories }`, where `trajectories` has
+// the byte lengths of the trajectories of each group, then the trajectories in their binary format. The head and each trajectory are
+// padded with zeros to a multiple of four bytes.
 
 import { z } from 'zod';
 import { type GroupPage, groupPage } from '../batch.ts';
@@ -27,7 +27,7 @@ export function toBinaryGroups({ page, trajectories }: BinaryGroups): Buffer {
   return Buffer.concat([start, pad(head), ...bodies.flat().map(pad)]);
 }
 
-/** Throws an Error that says what was seen when the bytes are not a whole page. */
+/** Throws an Error if the bytes are not a whole page. */
 export function fromBinaryGroups(buffer: Buffer): BinaryGroups {
   if (buffer.length < 8 || buffer.readUInt32BE(0) !== magic) throw new Error('not a page of groups: the first bytes are not MRG1');
   const headLength = buffer.readUInt32LE(4);
@@ -40,7 +40,7 @@ export function fromBinaryGroups(buffer: Buffer): BinaryGroups {
       return fromBinary(body);
     }),
   );
-  if (at !== buffer.length) throw new Error(`page of groups cut short: ${buffer.length} bytes, ${at} announced`);
+  if (at !== buffer.length) throw new Error(`page of groups has ${buffer.length} bytes, but its head announces ${at}`);
   return { page, trajectories: read };
 }
 

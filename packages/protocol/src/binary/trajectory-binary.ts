@@ -1,7 +1,8 @@
-// The compact form of a trajectory: a JSON head with everything but the numbers, then all ids as int32, then all logprobs
-// as float32, then all routed experts as bytes or pairs of them, little-endian. Writing and reading it is exact, bit for bit.
+// The binary format of a trajectory: a JSON head with everything except the numbers, then all ids as int32, all logprobs as float32, and
+// all routed experts as uint8 or uint16, little-endian. Writing and reading it is exact, bit for bit.
 
 import { z } from 'zod';
+import { definedOf } from '../defined.ts';
 import { type RoutedExperts, type Segment, segmentHead, type Trajectory, toolSpec } from '../trajectory.ts';
 
 export const trajectoryMediaType = 'application/vnd.millrace.trajectory';
@@ -35,7 +36,7 @@ export function toBinary(trajectory: Trajectory): Buffer {
         ...rest,
         ids: tokenIds.length,
         logprobs: logprobs.length,
-        ...(routedExperts ? { experts: toExpertsHead(routedExperts) } : {}),
+        ...definedOf({ experts: routedExperts && toExpertsHead(routedExperts) }),
       })),
     }),
   );
@@ -55,17 +56,18 @@ export function toBinary(trajectory: Trajectory): Buffer {
   return buffer;
 }
 
-/** Throws an Error that says what was seen when the bytes are not a whole trajectory. */
+/** Throws an Error if the bytes are not a whole trajectory. */
 export function fromBinary(buffer: Buffer): Trajectory {
   if (buffer.length < 8 || buffer.readUInt32BE(0) !== magic) throw new Error('not a trajectory: the first bytes are not MRT1');
   const headLength = buffer.readUInt32LE(4);
   const head = binaryHead.parse(JSON.parse(buffer.toString('utf8', 8, 8 + headLength)));
-  // The numbers are copied out, because a Buffer's offset in its pool need not be a multiple of four.
+  // Copied, because the offset of a Buffer in its pool may not be a multiple of four.
   const numbers = new Uint8Array(buffer.subarray(Math.ceil((8 + headLength) / 4) * 4));
   const idCount = sum(head.segments.map((segment) => segment.ids));
   const expertsStart = 4 * (idCount + sum(head.segments.map((segment) => segment.logprobs)));
   const wanted = expertsStart + sum(head.segments.map(({ experts }) => (experts ? experts.width * experts.count : 0)));
-  if (numbers.byteLength !== wanted) throw new Error(`trajectory cut short: ${numbers.byteLength} bytes of numbers, ${wanted} announced`);
+  if (numbers.byteLength !== wanted)
+    throw new Error(`trajectory has ${numbers.byteLength} bytes of numbers, but its head announces ${wanted}`);
   let idAt = 0;
   let logprobAt = 4 * idCount;
   let expertsAt = expertsStart;
@@ -88,7 +90,7 @@ function toExpertsHead({ from, shape, ids }: RoutedExperts): z.infer<typeof expe
   return { from, shape: [...shape], width: ids instanceof Uint8Array ? 1 : 2, count: ids.length };
 }
 
-/** Copied, since pairs of bytes need not begin at an even place. */
+/** Copied, because uint16 values may not start at an even offset. */
 function toExperts({ from, shape, width }: z.infer<typeof expertsHead>, bytes: Uint8Array): RoutedExperts {
   const own = bytes.slice();
   return { from, shape, ids: width === 1 ? own : new Uint16Array(own.buffer) };

@@ -1,4 +1,4 @@
-// The rows of the route table that belong to the policy's weights: look, pause, resume.
+// The routes of the policy's weights: read, pause, resume.
 
 import { pauseRequest, policyView, resumeRequest } from '../policy.ts';
 import { bodyErrors, json, type Route, waitQuery } from './route.ts';
@@ -8,27 +8,27 @@ export const policyRoutes = {
     method: 'GET',
     path: '/v1/policy',
     tag: 'policy',
-    summary: 'Whether turns are sampled now, and under which weights.',
-    replies: { 200: json('The policy as it stands.', policyView) },
+    summary: 'Get the state of sampling and the current policy version.',
+    replies: { 200: json('The policy.', policyView) },
     errors: [],
   },
   pausePolicy: {
     method: 'POST',
     path: '/v1/policy/pause',
     tag: 'policy',
-    summary: 'Stop sampling, so that the weights can be changed. Rollouts wait, uncharged; submissions go on.',
-    query: waitQuery('nothing to be sampled any more'),
+    summary: 'Pause sampling, so that the weights can be changed. The clocks of rollouts stop; submissions continue.',
+    query: waitQuery('all sampling to stop'),
     body: pauseRequest,
-    replies: { 200: json('The policy as it stands.', policyView) },
+    replies: { 200: json('The policy.', policyView) },
     errors: [...bodyErrors],
   },
   resumePolicy: {
     method: 'POST',
     path: '/v1/policy/resume',
     tag: 'policy',
-    summary: 'Go on sampling. The version named becomes that of all backends; a lower one than the present is a conflict.',
+    summary: 'Resume sampling. The given version becomes that of all backends; a version lower than the current one is a conflict.',
     body: resumeRequest,
-    replies: { 200: json('The policy as it stands.', policyView) },
+    replies: { 200: json('The policy.', policyView) },
     errors: ['conflict', ...bodyErrors],
   },
 } as const satisfies Record<string, Route>;

@@ -1,5 +1,5 @@
-// ProRL Agent's wire, field by field, so that its unchanged clients work; what Millrace adds stands beside it.
-// Requests are read as leniently as the original reads them: fields that it does not know are passed over.
+// The wire format of ProRL Agent, field by field, so that its clients work unchanged; Millrace only adds fields. Requests are read as
+// leniently as the original reads them: unknown fields are ignored.
 
 import { z } from 'zod';
 import { errorBody } from '../error.ts';
@@ -11,20 +11,20 @@ export const processRequest = z.object({
   sampling_params: z
     .record(z.string(), z.unknown())
     .default({})
-    .describe('temperature, top_p, seed, max_output_tokens and max_iterations are read; the rest is tolerated.'),
-  job_id: z.string().nullish().describe('What /cancel knows it by.'),
+    .describe('temperature, top_p, seed, max_output_tokens and max_iterations are read; other fields are ignored.'),
+  job_id: z.string().nullish().describe('The id for /cancel.'),
 });
 export type ProcessRequest = z.infer<typeof processRequest>;
 
 export const prorlCancelRequest = z.object({ job_id: z.string() });
 export const llmServerRequest = z.object({ address: z.string().min(1) });
 
-/** The answer of every route that only does something. */
+/** The reply of every route without a result. */
 export const prorlReply = z.object({ status: z.string() });
 
 export const prorlStatus = z.object({
   status: z.literal('running'),
-  pending_jobs: z.int().describe('/process calls that wait for their end.'),
+  pending_jobs: z.int().describe('/process calls that have not ended.'),
   init_queue: z.int(),
   run_queue: z.int(),
   eval_queue: z.int(),
@@ -47,8 +47,8 @@ export const prorlMessage = z.object({
   tool_calls: z.array(prorlToolCall).optional(),
   tool_call_id: z.string().optional(),
   name: z.string().optional(),
-  token_ids: z.array(z.int()).optional().describe('What was sampled; on assistant messages only.'),
-  input_ids: z.array(z.int()).optional().describe('The whole prompt that it was sampled from.'),
+  token_ids: z.array(z.int()).optional().describe('The sampled tokens; on assistant messages only.'),
+  input_ids: z.array(z.int()).optional().describe('The whole prompt that the tokens were sampled from.'),
   logprobs: z.array(z.number()).optional(),
 });
 export type ProrlMessage = z.infer<typeof prorlMessage>;
@@ -73,7 +73,7 @@ export const processReply = z.object({
   critical_error: z.enum(criticalErrors).nullable(),
   instance_id: z.unknown(),
   trajectory_id: z.unknown(),
-  filter: z.boolean().describe('Not to be trained on: no verifier gave a reward.'),
+  filter: z.boolean().describe('Whether to exclude it from training because no verifier measured a reward.'),
   timing: z.object({
     init_time: z.number(),
     run_time: z.number(),
@@ -88,5 +88,5 @@ export const processReply = z.object({
 });
 export type ProcessReply = z.infer<typeof processReply>;
 
-/** The original's clients read `detail`. */
+/** ProRL Agent's clients read `detail`. */
 export const prorlErrorBody = errorBody.extend({ detail: z.string() });

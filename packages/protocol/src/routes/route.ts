@@ -1,11 +1,11 @@
-// One row of the route table, and what its rows have in common.
+// A route of the table, and what routes have in common.
 
 import { type ZodObject, type ZodType, z } from 'zod';
 import type { ErrorCode } from '../error.ts';
 
 export interface RouteReply {
   readonly description: string;
-  /** By media type: a schema for JSON, or what kind of bytes they are. */
+  /** By media type: a schema for JSON, or the kind of bytes. */
   readonly content: Readonly<Record<string, ZodType | 'text' | 'binary'>>;
 }
 
@@ -18,7 +18,7 @@ export interface Route {
   readonly query?: ZodObject;
   readonly body?: ZodType;
   readonly replies: Readonly<Record<number, RouteReply>>;
-  /** Beside those that every route may answer: bad-request, unauthorized, forbidden and internal. */
+  /** In addition to those of every route: bad-request, unauthorized, forbidden and internal. */
   readonly errors: readonly ErrorCode[];
 }
 
@@ -34,5 +34,5 @@ export function json(description: string, schema: ZodType): RouteReply {
 
 export function waitQuery(what: string) {
   const seconds = z.coerce.number().min(0).max(longestWaitSeconds).default(0);
-  return z.strictObject({ wait: seconds.describe(`Seconds to wait for ${what} before answering as it stands.`) });
+  return z.strictObject({ wait: seconds.describe(`Seconds to wait for ${what} before replying with the current state.`) });
 }

@@ -1,5 +1,5 @@
-// The routes of the HTTP API as one table: the service registers it, the OpenAPI document is made from it, and clients take
-// their paths from it. A route that is not here does not exist.
+// The routes of the HTTP API as one table: the service registers them, the OpenAPI document is generated from them, and clients take
+// their paths from here. A route that is not in this table does not exist.
 
 import { z } from 'zod';
 import { backendList, backendView, joinRequest } from '../backend.ts';
@@ -24,23 +24,23 @@ export const routes = {
     method: 'POST',
     path: '/v1/rollouts',
     tag: 'rollouts',
-    summary: 'Submit rollouts: all or none. A repeated id with the same content changes nothing.',
+    summary: 'Submit rollouts: all are accepted or none. Repeating a request with the same ids and content changes nothing.',
     body: submitRequest,
-    replies: { 200: json('Accepted, in the order given.', submitReply) },
+    replies: { 200: json('The accepted rollouts, in the order of the request.', submitReply) },
     errors: ['unknown-scenario', 'task-invalid', 'conflict', ...intakeErrors],
   },
   listRollouts: {
     method: 'GET',
     path: '/v1/rollouts',
     tag: 'rollouts',
-    summary: 'List rollouts in the order of submission.',
+    summary: 'List rollouts, oldest submission first.',
     query: z.strictObject({
       state: z.enum(rolloutStates).optional(),
       group: groupId.optional(),
       batch: batchId.optional().describe('The batch that sampled it.'),
       scenario: z.string().min(1).max(128).optional(),
       order: z.enum(['oldest', 'newest']).default('oldest').describe('Which rollouts come first; keep it the same for all pages.'),
-      after: z.string().min(1).max(128).optional().describe('The `next` of the page before.'),
+      after: z.string().min(1).max(128).optional().describe('The `next` of the previous page.'),
       limit: z.coerce.number().int().min(1).max(mostListed).default(100),
     }),
     replies: { 200: json('One page.', rolloutList) },
@@ -50,21 +50,21 @@ export const routes = {
     method: 'GET',
     path: '/v1/rollouts/{id}',
     tag: 'rollouts',
-    summary: 'One rollout: its state and, once it has ended, its result.',
+    summary: 'Get a rollout: its state and, after it has ended, its result.',
     params: rolloutParams,
     query: waitQuery('its end'),
-    replies: { 200: json('The rollout as it stands.', rolloutView) },
+    replies: { 200: json('The rollout.', rolloutView) },
     errors: ['not-found'],
   },
   getTrajectory: {
     method: 'GET',
     path: '/v1/rollouts/{id}/trajectory',
     tag: 'rollouts',
-    summary: 'The token-exact record of a rollout that has ended.',
+    summary: 'Get the token-exact record of a rollout that has ended.',
     params: rolloutParams,
     replies: {
       200: {
-        description: 'The trajectory, in the form that Accept asks for.',
+        description: 'The trajectory, in the format of the Accept header.',
         content: { 'application/json': trajectoryView, [trajectoryMediaType]: 'binary' },
       },
     },
@@ -74,9 +74,9 @@ export const routes = {
     method: 'DELETE',
     path: '/v1/rollouts/{id}',
     tag: 'rollouts',
-    summary: 'Cancel a rollout, also before its submission arrives.',
+    summary: 'Cancel a rollout, even before its submission arrives.',
     params: rolloutParams,
-    replies: { 200: json('What became of it.', cancelReply) },
+    replies: { 200: json('The outcome.', cancelReply) },
     errors: [],
   },
   ...batchRoutes,
@@ -84,7 +84,7 @@ export const routes = {
     method: 'POST',
     path: '/v1/backends',
     tag: 'backends',
-    summary: 'Add a backend, or change the record of a known one.',
+    summary: 'Add a backend, or update an existing one.',
     body: joinRequest,
     replies: { 200: json('The backend.', backendView) },
     errors: [...bodyErrors],
@@ -93,7 +93,7 @@ export const routes = {
     method: 'GET',
     path: '/v1/backends',
     tag: 'backends',
-    summary: 'All backends, with what runs on each.',
+    summary: 'List all backends, with the load of each.',
     replies: { 200: json('The backends.', backendList) },
     errors: [],
   },
@@ -103,14 +103,14 @@ export const routes = {
     tag: 'backends',
     summary: 'Remove a backend at once.',
     params: backendParams,
-    replies: { 200: json('It is gone.', leaveReply) },
+    replies: { 200: json('The backend is removed.', leaveReply) },
     errors: ['not-found'],
   },
   drainBackend: {
     method: 'POST',
     path: '/v1/backends/{id}/drain',
     tag: 'backends',
-    summary: 'Give a backend no new rollouts.',
+    summary: 'Stop placing new rollouts on a backend.',
     params: backendParams,
     replies: { 200: json('The backend.', backendView) },
     errors: ['not-found'],
@@ -120,10 +120,15 @@ export const routes = {
     method: 'GET',
     path: '/v1/events',
     tag: 'service',
-    summary: 'The event log as server-sent events; a Last-Event-ID header goes before `after`.',
-    query: z.strictObject({ after: z.coerce.number().int().min(0).optional().describe('The last id already seen; absent: from now on.') }),
+    summary: 'Read the event log as server-sent events. A Last-Event-ID header takes precedence over `after`.',
+    query: z.strictObject({
+      after: z.coerce.number().int().min(0).optional().describe('The last id already read. Default: only new events.'),
+    }),
     replies: {
-      200: { description: 'Each has its id, its kind as `event`, and itself as `data`.', content: { 'text/event-stream': 'text' } },
+      200: {
+        description: 'One message per event: its id, its kind as `event`, and the event as `data`.',
+        content: { 'text/event-stream': 'text' },
+      },
     },
     errors: ['not-running'],
   },
@@ -139,15 +144,15 @@ export const routes = {
     method: 'GET',
     path: '/healthz',
     tag: 'service',
-    summary: 'The process answers. Needs no key.',
-    replies: { 200: json('It does.', healthReply) },
+    summary: 'Liveness: the process replies. Needs no key.',
+    replies: { 200: json('Alive.', healthReply) },
     errors: [],
   },
   getReadiness: {
     method: 'GET',
     path: '/readyz',
     tag: 'service',
-    summary: 'Whether submissions would be worked on; `details.missing` says what is not there.',
+    summary: 'Readiness: submissions would be processed. Otherwise `details.missing` lists what is missing.',
     replies: { 200: json('Ready.', healthReply) },
     errors: ['not-running'],
   },
@@ -187,7 +192,7 @@ export const routes = {
     method: 'GET',
     path: '/status',
     tag: 'prorl',
-    summary: 'How much waits and works in each stage.',
+    summary: 'How many rollouts wait and run in each stage.',
     replies: { 200: json('The counts.', prorlStatus) },
     errors: ['not-running'],
   },
@@ -195,18 +200,18 @@ export const routes = {
     method: 'POST',
     path: '/process',
     tag: 'prorl',
-    summary: 'Run one rollout and answer at its end. A caller that hangs up cancels it.',
+    summary: 'Run a rollout and return its result when it ends. Closing the connection cancels it.',
     body: processRequest,
-    replies: { 200: json('How it ended, well or not.', processReply) },
+    replies: { 200: json('The result, successful or not.', processReply) },
     errors: ['unknown-scenario', 'task-invalid', ...intakeErrors],
   },
   prorlCancel: {
     method: 'POST',
     path: '/cancel',
     tag: 'prorl',
-    summary: 'Cancel a job, known or not.',
+    summary: 'Cancel a job, even before it arrives.',
     body: prorlCancelRequest,
-    replies: { 200: json('Asked.', prorlReply) },
+    replies: { 200: json('Requested.', prorlReply) },
     errors: [...bodyErrors],
   },
   prorlAddServer: {
@@ -215,7 +220,7 @@ export const routes = {
     tag: 'prorl',
     summary: 'Add a backend by its address.',
     body: llmServerRequest,
-    replies: { 200: json('Added, or known already.', prorlReply) },
+    replies: { 200: json('Added, or already known.', prorlReply) },
     errors: [...bodyErrors],
   },
   prorlClearServers: {
@@ -230,7 +235,7 @@ export const routes = {
 
 export type RouteName = keyof typeof routes;
 
-/** Fills the `{name}` places of a path. */
+/** Fills in the `{name}` parameters of a path. */
 export function toPath(path: string, params: Readonly<Record<string, string>> = {}): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
 }

@@ -68,14 +68,14 @@ export async function runTurns(options: AgentOptions): Promise<AgentEnd> {
   }
 }
 
-interface Progress {
+interface LoopProgress {
   lastText: string;
   malformedTurns: number;
   /** The number of turns at the last compaction: it is not tried again before the next turn. */
   compactedAt: number;
 }
 
-async function runTurn(options: AgentOptions, progress: Progress): Promise<AgentEnd | undefined> {
+async function runTurn(options: AgentOptions, progress: LoopProgress): Promise<AgentEnd | undefined> {
   const { tally, limits, clock } = options;
   const { ledger } = options.sampler;
   const stop = (stopReason: StopReason, answer = progress.lastText) => ({ stopReason, answer });
@@ -170,7 +170,7 @@ async function appendResults(options: AgentOptions, results: readonly Message[])
 }
 
 /** Continues with a compacted history. False without a `compact` hook, or when what it returns does not fit either. */
-async function compact(options: AgentOptions, progress: Progress, results: readonly Message[]): Promise<boolean> {
+async function compact(options: AgentOptions, progress: LoopProgress, results: readonly Message[]): Promise<boolean> {
   const { sampler, conversation, limits, tools, tally, pace } = options;
   const { ledger } = sampler;
   if (!options.compact || progress.compactedAt === tally.turns) return false;

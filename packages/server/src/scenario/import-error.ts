@@ -35,7 +35,7 @@ function describeOther(place: string, error: unknown, message: string): string {
   return `${place}: ${isExport ? '' : 'syntax error: '}${message}${isExport ? '; import a type with `import type`' : ''}`;
 }
 
-/** Node names the line of a syntax error in JavaScript only when it checks the file by itself. */
+/** Node names the line of a syntax error in JavaScript only when it checks a single file. */
 function findSyntaxError(file: string): string | undefined {
   const { stderr } = spawnSync(process.execPath, ['--check', file], { encoding: 'utf8', timeout: 10_000 });
   const [first = ''] = stderr.split('\n');

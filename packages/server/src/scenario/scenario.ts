@@ -21,7 +21,7 @@ export interface Score {
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-interface Context<Task> {
+interface TaskContext<Task> {
   /** The task, as the schema parsed it. */
   readonly task: Task;
   readonly limits: Limits;
@@ -29,7 +29,7 @@ interface Context<Task> {
   readonly signal: AbortSignal;
 }
 
-export interface InitContext<Task> extends Context<Task> {
+export interface InitContext<Task> extends TaskContext<Task> {
   /** Throws if the scenario has no `sandbox` function. */
   readonly sandbox: Sandbox;
 }
@@ -46,19 +46,19 @@ export interface Preparation<Task> {
   run(context: InitContext<Task>): void | Promise<void>;
 }
 
-export interface CompactContext<Task> extends Context<Task> {
+export interface CompactContext<Task> extends TaskContext<Task> {
   /** Everything in the context, followed by the messages that did not fit. */
   readonly messages: readonly Message[];
   readonly sandbox?: Sandbox;
 }
 
-export interface CollectContext<Task> extends Context<Task> {
+export interface CollectContext<Task> extends TaskContext<Task> {
   /** The agent's sandbox; it is closed as soon as `collect` returns. */
   readonly sandbox: Sandbox;
   readonly end: AgentEnd;
 }
 
-export interface EvaluateContext<Task> extends Context<Task> {
+export interface EvaluateContext<Task> extends TaskContext<Task> {
   readonly end: AgentEnd;
   /** What `collect` returned; empty without `collect`. */
   readonly artifact: Buffer;

@@ -1,5 +1,5 @@
-// Messages that do not continue the present ones start a new branch: a prompt of its own, rendered from the beginning. What went
-// before stays in the trajectory as it was sampled; nothing is ever spliced.
+// Messages that do not continue the current ones start a new branch, with its own prompt, rendered from the start. Earlier branches
+// stay in the trajectory as they were sampled; nothing is ever spliced.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Message, ToolSpec } from '@millrace/protocol';
@@ -7,7 +7,7 @@ import type { Steps } from '../base/pace.ts';
 import type { Conversation, RenderedMessages } from './conversation.ts';
 import type { Ledger } from './ledger.ts';
 
-/** What is to be appended so that the context says `messages`, and how long it then is. */
+/** What must be appended so that the context holds `messages`, and how long the context is then. */
 export interface NextPrompt {
   readonly kind: 'delta' | 'branch';
   readonly rendered: RenderedMessages;
@@ -15,23 +15,23 @@ export interface NextPrompt {
 }
 
 /**
- * Undefined where nothing is new, and where a new branch would make a control token of what the policy only spelled: an assistant's
- * words in an opening are the scenario's own and trusted, and these are not.
+ * Undefined if nothing is new, and if a new branch would turn text that the policy wrote into a control token: assistant messages in
+ * an opening are trusted because the scenario wrote them, and these are not.
  */
 export function* renderNext(
   ledger: Ledger,
   conversation: Conversation,
   { messages, tools }: { readonly messages: readonly Message[]; readonly tools: readonly ToolSpec[] },
 ): Steps<NextPrompt | undefined> {
-  const present = ledger.messages;
-  const isContinued = isDeepStrictEqual(messages.slice(0, present.length), present) && present.at(-1)?.role === 'assistant';
+  const current = ledger.messages;
+  const isContinued = isDeepStrictEqual(messages.slice(0, current.length), current) && current.at(-1)?.role === 'assistant';
   if (!isContinued) {
-    if (ledger.length > 0 && isDeepStrictEqual(messages, present)) return undefined;
+    if (ledger.length > 0 && isDeepStrictEqual(messages, current)) return undefined;
     if (ledger.length > 0 && findSpelled(ledger, conversation, messages)) return undefined;
     const rendered = yield* conversation.openingSteps(messages, tools);
     return { kind: 'branch', rendered, contextTokens: rendered.tokenIds.length };
   }
-  const added = messages.slice(present.length);
+  const added = messages.slice(current.length);
   if (added.length === 0) return undefined;
   const rendered = yield* conversation.deltaSteps(added);
   const owed = isTurnEnded(ledger, conversation) ? 0 : conversation.endOfTurn.tokenIds.length;

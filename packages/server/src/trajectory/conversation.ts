@@ -1,5 +1,5 @@
-// A model's tokenizer and chat template as one thing: messages in, token ids out. The opening is tokenised once; after that,
-// only new messages are, and their ids go right behind the end of the turn before.
+// A model's tokenizer and chat template together: messages in, token ids out. The opening is tokenised once; after that, only new
+// messages are tokenised, and their ids follow the end of the previous turn.
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,21 +19,21 @@ export interface RenderedMessages {
 
 export interface Conversation {
   readonly tokenizer: PartTokenizer;
-  /** What ends a turn; inserted, untrained, where the policy was cut off before it. */
+  /** The end of a turn. It is inserted, masked from training, when the policy was cut off before it. */
   readonly endOfTurn: { readonly id: number; readonly tokenIds: Int32Array; readonly text: string };
-  /** To be sent with every request, so that a turn ends where the template ends it. */
+  /** Sent with every request, so that a turn ends where the template ends it. */
   readonly stopTokenIds: readonly number[];
-  /** The whole conversation so far, up to the place where the policy goes on. */
+  /** The whole conversation so far, up to where the policy continues. */
   openingSteps(messages: readonly Message[], tools: readonly ToolSpec[]): Steps<RenderedMessages>;
-  /** What follows an end of turn: the new messages and the next generation prompt. */
+  /** What follows the end of a turn: the new messages and the next generation prompt. */
   deltaSteps(newMessages: readonly Message[]): Steps<RenderedMessages>;
-  /** The text of a sampled turn, without the token that ended it. */
+  /** The text of a sampled turn, without its end token. */
   decodeSteps(tokenIds: Int32Array): Steps<string>;
-  /** What that text says, does and asks for. A thought that the generation prompt has opened counts as opened. */
+  /** The content, reasoning and tool calls of that text. Reasoning may have been opened by the generation prompt. */
   parseTurn(text: string, tools?: readonly ToolSpec[]): ParsedTurn;
 }
 
-/** One whose tokenizer is in this process: everything can be had in one go. */
+/** A conversation whose tokenizer is in this process, so that every method has a synchronous form. */
 export interface LocalConversation extends Conversation {
   readonly tokenizer: Tokenizer;
   openingIds(messages: readonly Message[], tools: readonly ToolSpec[]): RenderedMessages;
@@ -43,13 +43,13 @@ export interface LocalConversation extends Conversation {
 
 export type ConversationOptions = Partial<Omit<ModelConfig, 'tokenizer' | 'tokenizerApiKey'>>;
 
-/** Reads tokenizer.json, tokenizer_config.json and, where there is one, chat_template.jinja. Throws an Error that says what cannot be used. */
+/** Reads tokenizer.json, tokenizer_config.json and, if present, chat_template.jinja. Throws an Error that says what cannot be used. */
 export async function openConversation(folder: string, options: ConversationOptions = {}): Promise<LocalConversation> {
   const [tokenizer, config, given] = await Promise.all([
     openTokenizer(folder),
     readFile(join(folder, 'tokenizer_config.json'), 'utf8').then((text): Record<string, unknown> => JSON.parse(text)),
     options.chatTemplate === undefined
-      ? readTemplate(join(folder, 'chat_template.jinja')).catch(() => ({})) // older folders have it in their config
+      ? readTemplate(join(folder, 'chat_template.jinja')).catch(() => ({})) // older folders have it in tokenizer_config.json
       : readTemplate(options.chatTemplate),
   ]);
   const template = openChatTemplate(
@@ -80,7 +80,7 @@ export async function readTemplate(path: string): Promise<Record<string, unknown
 
 export function* joinConversation(tokenizer: PartTokenizer, template: ChatTemplate, parser: ToolCallParser): Steps<Conversation> {
   const [id, ...others] = yield* tokenizer.encodeSteps([{ text: template.endOfTurn, trusted: true }]);
-  if (id === undefined || others.length > 0) throw new Error(`${template.endOfTurn} ends a turn, but is not one token`);
+  if (id === undefined || others.length > 0) throw new Error(`${template.endOfTurn} ends a turn, but it is not a single token`);
   const stopTokenIds = [...new Set([id, ...tokenizer.eosIds])];
   const openingSteps = (messages: readonly Message[], tools: readonly ToolSpec[]) =>
     encodeMessages(tokenizer, messages, () => template.renderOpening(messages, tools));
@@ -109,25 +109,25 @@ function* encodeMessages(
   return { tokenIds: yield* tokenizer.encodeSteps(parts), text: joinText(parts), messages };
 }
 
-/** Some templates end the generation prompt inside of a thought, which the model then only closes. */
+/** The generation prompt of some templates opens the reasoning, which the model then only closes. */
 function findThoughtOpen(template: ChatTemplate): string {
-  const prompt = template.renderDelta([{ role: template.answerRole, content: 'x' }]).at(-1)?.text ?? '';
+  const prompt = template.renderDelta([{ role: template.resultRole, content: 'x' }]).at(-1)?.text ?? '';
   return /(<think>|\[THINK\])\s*$/.exec(prompt)?.[1] ?? '';
 }
 
-/** Tokenising in parts must give what the library gives for the whole; a vocabulary that marks the start of a text does not. */
+/** Tokenising in parts must give the ids of the whole text; a vocabulary that marks the start of a text fails this. */
 function proveParts(tokenizer: Tokenizer, template: ChatTemplate): void {
   for (const parts of exampleParts(template)) {
     const [inParts, whole] = [tokenizer.encodeParts(parts), tokenizer.encode(joinText(parts))];
     if (inParts.join() !== whole.join())
-      throw new Error(`this tokenizer splits ${JSON.stringify(joinText(parts))} by what stands before it`);
+      throw new Error(`this tokenizer splits ${JSON.stringify(joinText(parts))} depending on the text before it`);
   }
 }
 
-/** An opening and what follows a turn, as most conversations have them. */
+/** A typical opening, and what typically follows a turn. */
 export function exampleParts(template: ChatTemplate): readonly (readonly TextPart[])[] {
   const opening = template.renderOpening([{ role: 'user', content: 'What is 6 × 7?' }], []);
-  return [opening, template.renderDelta([{ role: template.answerRole, content: 'total 0\n' }])];
+  return [opening, template.renderDelta([{ role: template.resultRole, content: 'total 0\n' }])];
 }
 
 export function joinText(parts: readonly TextPart[]): string {

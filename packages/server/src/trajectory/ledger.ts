@@ -1,9 +1,8 @@
-// The token ledger: the only place where token ids are joined. What it holds is, at every moment, exactly what the model saw
-// and sampled; nothing in it is ever changed or taken back, so each prompt begins with the whole of the one before. A rewritten history
-// begins a new branch, with a prompt of its own, behind what was there.
+// The token ledger: the only place where token ids are joined. At every moment it holds exactly what the model saw and sampled. It is
+// append-only, so each prompt starts with the whole previous prompt. A rewritten history starts a new branch with its own prompt.
 
 import type { BackendId, FinishReason, Message, RoutedExperts, Segment } from '@millrace/protocol';
-import { RolloutError } from '@millrace/protocol';
+import { definedOf, RolloutError } from '@millrace/protocol';
 
 export interface Rendered {
   readonly tokenIds: ArrayLike<number>;
@@ -12,13 +11,13 @@ export interface Rendered {
 }
 
 export interface Sampled extends Rendered {
-  /** One for each id. */
+  /** One per id. */
   readonly logprobs: ArrayLike<number>;
   readonly finishReason: FinishReason;
   readonly backend: BackendId;
   readonly policyVersions: { readonly first: number; readonly last: number };
   readonly retries: number;
-  /** A row for each token of the context with these ids but the last. */
+  /** One row for each token of the context including these ids, except the last. */
   readonly routedExperts?: RoutedExperts;
 }
 
@@ -31,36 +30,36 @@ export class Ledger {
   readonly #counts = { prompt: 0, sampled: 0, observation: 0 };
   #turn = 0;
   #branch = 0;
-  /** Where the present branch begins in `#segments`. */
+  /** Where the current branch starts in `#segments`. */
   #branchStart = 0;
   #length = 0;
-  /** How many tokens of the present branch have their experts in a segment. */
+  /** How many tokens of the current branch have their experts in a segment. */
   #routed = 0;
   #json = Buffer.allocUnsafeSlow(4096);
   #jsonLength = 0;
 
-  /** All ids of the present branch together: the context. */
+  /** The number of ids in the current branch: the context. */
   get length(): number {
     return this.#length;
   }
 
-  /** What the present branch says. */
+  /** The messages of the current branch. */
   get messages(): readonly Message[] {
     return this.#segments.slice(this.#branchStart).flatMap(({ messages }) => messages);
   }
 
-  /** The turn of the newest segment: how often the policy was sampled. */
+  /** The turn of the newest segment. */
   get turn(): number {
     return this.#turn;
   }
 
-  /** The last turn was cut while it was sampled: what is sampled next continues it. */
+  /** Whether the last turn was cut while it was sampled, so that the next sampled segment continues it. */
   get isCut(): boolean {
     const { kind, finish_reason } = this.#segments.at(-1) ?? {};
     return kind === 'sampled' && finish_reason === 'abort';
   }
 
-  /** The weights of the first and of the newest sampled token; absent before the first. */
+  /** The policy versions of the first and of the newest sampled token; undefined before the first. */
   get policyVersions(): { readonly first: number; readonly last: number } | undefined {
     const first = this.#segments.find(({ kind }) => kind === 'sampled')?.policy_versions;
     const last = this.#segments.findLast(({ kind }) => kind === 'sampled')?.policy_versions;
@@ -71,25 +70,25 @@ export class Ledger {
     return this.#segments;
   }
 
-  /** Inserted ids count as observation: neither was sampled. */
+  /** Inserted ids count as observation, because neither was sampled. */
   get counts(): { readonly prompt: number; readonly sampled: number; readonly observation: number } {
     return { ...this.#counts };
   }
 
-  /** All ids of the present branch in decimal, comma separated. What was handed out stays as it is: later ids are written behind its end. */
+  /** All ids of the current branch in decimal, separated by commas. A returned buffer never changes: later ids are written after its end. */
   get promptJson(): Buffer {
     return this.#json.subarray(0, this.#jsonLength);
   }
 
   appendPrompt(opening: Rendered): void {
-    if (this.#segments.length > 0) throw refuse('a prompt was appended to a ledger that has begun');
+    if (this.#segments.length > 0) throw refuse('a second prompt');
     if (opening.tokenIds.length === 0) throw refuse('an empty prompt');
     const tokenIds = this.#join(opening.tokenIds);
     this.#counts.prompt += tokenIds.length;
     this.#push('prompt', opening, { tokenIds, logprobs: noLogprobs });
   }
 
-  /** The policy goes on from this opening alone; what went before stays as it was sampled. */
+  /** The policy continues from this opening alone; earlier branches stay as they were sampled. */
   beginBranch(opening: Rendered): void {
     this.#requirePrompt();
     const ids = toTokenIds(opening.tokenIds);
@@ -98,7 +97,7 @@ export class Ledger {
     this.#branchStart = this.#segments.length;
     this.#length = 0;
     this.#routed = 0;
-    this.#json = Buffer.allocUnsafeSlow(4096); // the old one may still be on its way to a backend
+    this.#json = Buffer.allocUnsafeSlow(4096); // a request in flight may still read the old one
     this.#jsonLength = 0;
     const tokenIds = this.#join(ids);
     this.#counts.prompt += tokenIds.length;
@@ -120,7 +119,7 @@ export class Ledger {
       backend: sampled.backend,
       policy_versions: { first, last },
       retries: sampled.retries,
-      ...(routed ? { routedExperts: routed } : {}),
+      ...definedOf({ routedExperts: routed }),
     });
     if (routed) this.#routed = this.#length - 1;
   }
@@ -130,7 +129,7 @@ export class Ledger {
     this.#appendUnsampled('observation', observation);
   }
 
-  /** An end-of-turn that the policy owed when it was cut off. */
+  /** The end of a turn that was cut off before the policy sampled one. */
   appendInserted(inserted: { readonly tokenIds: ArrayLike<number>; readonly text: string }): void {
     this.#appendUnsampled('inserted', { ...inserted, messages: [] });
   }
@@ -143,25 +142,25 @@ export class Ledger {
   }
 
   #push(kind: Segment['kind'], { text, messages }: Rendered, rest: Omit<Segment, 'kind' | 'turn' | 'branch' | 'text' | 'messages'>): void {
-    const branch = this.#branch === 0 ? {} : { branch: this.#branch };
-    this.#segments.push({ kind, turn: this.#turn, ...branch, text, messages: [...messages], ...rest });
+    const branch = this.#branch === 0 ? undefined : this.#branch;
+    this.#segments.push({ kind, turn: this.#turn, ...definedOf({ branch }), text, messages: [...messages], ...rest });
   }
 
-  /** The rows that no segment has yet. */
+  /** The rows that are not in an earlier segment. */
   #cutExperts({ routedExperts, tokenIds }: Sampled): RoutedExperts | undefined {
     if (!routedExperts) return undefined;
     const { shape, ids } = routedExperts;
     const perToken = shape.reduce((product, size) => product * size, 1);
     const tokens = this.#length + tokenIds.length - 1;
-    if (ids.length !== tokens * perToken) throw refuse(`${ids.length} routed experts for ${tokens} tokens of ${perToken}`);
+    if (ids.length !== tokens * perToken) throw refuse(`${ids.length} routed experts for ${tokens} tokens with ${perToken} each`);
     return { from: this.#routed, shape, ids: ids.slice(this.#routed * perToken) };
   }
 
   #requirePrompt(): void {
-    if (this.#segments.length === 0) throw refuse('the first segment is not a prompt');
+    if (this.#segments.length === 0) throw refuse('a first segment that is not a prompt');
   }
 
-  /** Checks all ids before it writes the first, so that a refusal leaves the ledger as it was. */
+  /** Checks all ids before it writes the first one, so that a refusal leaves the ledger unchanged. */
   #join(ids: ArrayLike<number>): Int32Array {
     const tokenIds = toTokenIds(ids);
     this.#reserve(tokenIds.length * bytesPerId);
@@ -200,7 +199,7 @@ function toTokenIds(ids: ArrayLike<number>): Int32Array {
   for (let i = 0; i < ids.length; i++) {
     const id = ids[i];
     if (id === undefined || !Number.isInteger(id) || id < 0 || id > maxTokenId)
-      throw refuse(`token id ${id} at ${i} is not an int32 from 0`);
+      throw refuse(`token id ${id} at ${i}: not a non-negative int32`);
     tokenIds[i] = id;
   }
   return tokenIds;
@@ -210,7 +209,7 @@ function toLogprobs({ tokenIds, logprobs }: Sampled): Float32Array {
   if (logprobs.length !== tokenIds.length) throw refuse(`${logprobs.length} logprobs for ${tokenIds.length} sampled ids`);
   const floats = Float32Array.from(logprobs);
   const bad = floats.findIndex((value) => !Number.isFinite(value));
-  if (bad >= 0) throw refuse(`logprob ${logprobs[bad]} at ${bad} is not a number`);
+  if (bad >= 0) throw refuse(`logprob ${logprobs[bad]} at ${bad}: not a finite number`);
   return floats;
 }
 

@@ -1,4 +1,4 @@
-// What can be set about the model: its files, how it writes tool calls, and the variables of its chat template.
+// The settings of the model: its files, its tool-call format, and the variables of its chat template.
 
 import { z } from 'zod';
 import { toolParserNames } from './tool-calls/tool-parsers.ts';
@@ -9,18 +9,18 @@ export const modelConfig = z.strictObject({
     .min(1)
     .optional()
     .describe(
-      "The folder with the model's tokenizer.json and tokenizer_config.json, or the address of a backend whose own tokenizer is asked.",
+      "The folder with the model's tokenizer.json and tokenizer_config.json, or the address of a backend whose tokenizer is used over HTTP.",
     ),
-  tokenizerApiKey: z.string().min(1).optional().describe('The key for `tokenizer`, where that is an address.'),
+  tokenizerApiKey: z.string().min(1).optional().describe('The API key for `tokenizer`, if that is an address.'),
   chatTemplate: z
     .string()
     .min(1)
     .optional()
-    .describe('A .jinja file, or a tokenizer_config.json, with the chat template; otherwise it comes from `tokenizer`.'),
+    .describe('A .jinja file or a tokenizer_config.json with the chat template. Default: the template of `tokenizer`.'),
   toolParser: z
     .enum(toolParserNames)
     .default('hermes')
-    .describe(`How the model writes tool calls: ${toolParserNames.join(', ')}; \`auto\` guesses from the chat template.`),
+    .describe(`The tool-call format of the model: ${toolParserNames.join(', ')}. \`auto\` chooses by the chat template.`),
   chatTemplateKwargs: z
     .record(z.string(), z.unknown())
     .default({})

@@ -1,5 +1,6 @@
-// A conversation whose tokenizer is a backend's own. What cannot be shown at start-up to be exact and safe is refused, by name.
+// A conversation that uses a backend's tokenizer over HTTP. It is tested at startup, and refused with a reason if it is not exact and safe.
 
+import { definedOf, messageOf } from '@millrace/protocol';
 import { z } from 'zod';
 import { Pace } from '../base/pace.ts';
 import { type Conversation, type ConversationOptions, exampleParts, joinConversation, joinText, readTemplate } from './conversation.ts';
@@ -19,20 +20,20 @@ const knownTokens = z.looseObject({
   eos_token: tokenText.nullish(),
 });
 
-/** Takes the chat template from `chatTemplate`, a .jinja file or a tokenizer_config.json, or from the server where it gives it out. */
+/** Takes the chat template from `chatTemplate`, a .jinja file or a tokenizer_config.json; otherwise from the server, if it serves one. */
 export async function openRemoteConversation(url: string, options: RemoteConversationOptions = {}): Promise<Conversation> {
   try {
     return await open(url, options);
   } catch (error) {
-    throw new Error(`no usable tokenizer at ${url}: ${error instanceof Error ? error.message : error}`, { cause: error });
+    throw new Error(`no usable tokenizer at ${url}: ${messageOf(error)}`, { cause: error });
   }
 }
 
 async function open(url: string, { apiKey, chatTemplate, chatTemplateKwargs = {}, toolParser = 'hermes' }: RemoteConversationOptions) {
-  const source = await openTokenSource(url, apiKey === undefined ? {} : { apiKey });
+  const source = await openTokenSource(url, definedOf({ apiKey }));
   const config: Record<string, unknown> = { ...source.config, ...(chatTemplate === undefined ? {} : await readTemplate(chatTemplate)) };
   if (config.chat_template === undefined)
-    throw new Error('it gives out no chat template; set model.chatTemplate, or start vLLM with --enable-tokenizer-info-endpoint');
+    throw new Error('it serves no chat template; set model.chatTemplate, or start vLLM with --enable-tokenizer-info-endpoint');
   const { added_tokens_decoder, bos_token, eos_token } = knownTokens.parse(config);
   const added = Object.values(added_tokens_decoder).map(({ content }) => content);
   const candidates = [...added, bos_token ?? [], eos_token ?? []].flat().filter((text) => text.trim() !== '');
@@ -45,12 +46,16 @@ async function open(url: string, { apiKey, chatTemplate, chatTemplateKwargs = {}
   return await pace.run(joinConversation(tokenizer, template, chooseToolParser(toolParser, template.source)));
 }
 
-type Parts = ReturnType<typeof exampleParts>[number];
+type ExampleParts = ReturnType<typeof exampleParts>[number];
 
-/** Tokenising in parts must give what the server gives for the whole. */
-async function proveParts(source: TokenSource, encode: (parts: Parts) => Promise<Int32Array>, examples: readonly Parts[]): Promise<void> {
+/** Tokenising in parts must give the ids that the server gives for the whole text. */
+async function proveParts(
+  source: TokenSource,
+  encode: (parts: ExampleParts) => Promise<Int32Array>,
+  examples: readonly ExampleParts[],
+): Promise<void> {
   for (const parts of examples) {
     const [inParts, whole] = [await encode(parts), await source.tokenize(joinText(parts))];
-    if (inParts.join() !== whole.join()) throw new Error(`it splits ${JSON.stringify(joinText(parts))} by what stands before it`);
+    if (inParts.join() !== whole.join()) throw new Error(`it splits ${JSON.stringify(joinText(parts))} depending on the text before it`);
   }
 }

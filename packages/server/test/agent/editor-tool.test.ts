@@ -1,10 +1,8 @@
-// Claims about the file tool, on a real sandbox: what the model reads, and what the file holds afterwards.
+// The file editor in a real sandbox: what the model reads, and what the file contains afterwards.
 
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { makeTempFolder, type TempFolder } from '@millrace/testkit';
 import { makeEditorTool } from '../../src/agent/editor-tool.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { openBubblewrapDriver } from '../../src/sandbox/bubblewrap/bubblewrap.ts';
@@ -16,15 +14,15 @@ const timeoutMs = 10_000;
 
 describe('str_replace_editor', { skip: probe.ok ? false : probe.reason }, () => {
   const tool = makeEditorTool();
-  let runDir: string;
+  let folder: TempFolder;
   let sandbox: Sandbox;
   before(async () => {
-    runDir = await mkdtemp(join(tmpdir(), 'millrace-'));
-    sandbox = await (await openBubblewrapDriver({ runDir, log: silentLog })).open({});
+    folder = await makeTempFolder('editor');
+    sandbox = await (await openBubblewrapDriver({ runDir: folder.path, log: silentLog })).open({});
   });
   after(async () => {
     await sandbox[Symbol.asyncDispose]();
-    await rm(runDir, { recursive: true, force: true });
+    await folder[Symbol.asyncDispose]();
   });
   async function call(command: string, path: string, rest: Record<string, unknown> = {}): Promise<string> {
     const answer = await tool.run({ command, path, ...rest }, { sandbox, timeoutMs, signal: new AbortController().signal });

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { backendId, limits, sampling } from '@millrace/protocol';
+import { backendId, definedOf, limits, sampling } from '@millrace/protocol';
 import { FakeBackend, openFakeTokens, type Policy, qwen3Folder, renderCall, scriptedFaults } from '@millrace/testkit';
 import type { Tool } from '../../src/agent/tool.ts';
 import { type AgentOptions, type AgentTally, runTurns } from '../../src/agent/turn-loop.ts';
@@ -50,7 +50,7 @@ async function run(policy: Policy, { maxContext = 4000, faults = [], maxTurns = 
     signal: new AbortController().signal,
     pace,
     clock: systemClock,
-    ...(compact ? { compact } : {}),
+    ...definedOf({ compact }),
   });
   return { stop, tally, ledger: sampler.ledger, prompts: fake.requests.map(({ promptIds }) => promptIds) };
 }

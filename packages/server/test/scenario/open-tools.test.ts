@@ -12,7 +12,8 @@ import { ScenarioError } from '../../src/scenario/scenario-error.ts';
 const parameters = z.object({ city: z.string().describe('Its name.'), days: z.int().min(1).default(1) });
 type Arguments = z.infer<typeof parameters>;
 
-const makeTool = (run: CustomTool<Arguments>['run']) => defineTool({ name: 'weather', description: 'Tells the weather.', parameters, run });
+const makeTool = (run: CustomTool<Arguments>['run']) =>
+  defineTool({ name: 'weather', description: 'Reports the weather.', parameters, run });
 
 function open(run: CustomTool<Arguments>['run']) {
   const [tool] = openTools([makeTool(run)]);
@@ -29,7 +30,7 @@ const context = (fields: Partial<ToolContext> = {}): ToolContext => ({
 test('the model is offered a custom tool as JSON Schema, where a field with a default is optional', () => {
   assert.deepEqual(open(() => '').spec, {
     name: 'weather',
-    description: 'Tells the weather.',
+    description: 'Reports the weather.',
     parameters: {
       type: 'object',
       properties: {

@@ -1,5 +1,5 @@
-// A rewritten history is a new branch: what was sampled is in the trajectory once, as it was sampled, and each branch's prompts
-// begin with the whole of the one before.
+// A rewritten history is a new branch: sampled tokens are in the trajectory once, as they were sampled, and inside a branch each prompt
+// starts with the whole previous one.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -26,7 +26,7 @@ function say(ledger: Ledger, content: string, isCut: boolean): Int32Array {
   return tokenIds;
 }
 
-test('for random rewrites, the trainable tokens of all branches are what was sampled, none twice, and prompts only grow in a branch', () => {
+test('for random rewrites, the trainable tokens of all branches are those sampled, none twice, and prompts only grow inside a branch', () => {
   const random = makeRandom(9);
   for (let round = 0; round < 15; round++) {
     const ledger = new Ledger();
@@ -62,7 +62,7 @@ function inBranch(ledger: Ledger, branch: number): number[] {
   return ledger.segments.filter((segment) => (segment.branch ?? 0) === branch).flatMap(({ tokenIds }) => [...tokenIds]);
 }
 
-/** Drops from the middle, changes a word of the past, or sums it up. */
+/** Drops the middle, changes a word of the past, or summarises it. */
 function rewrite(messages: readonly Message[], random: () => number): Message[] {
   const choice = Math.floor(random() * 3);
   if (choice === 0 && messages.length > 3) return [...messages.slice(0, 1), ...messages.slice(3)];
@@ -70,7 +70,7 @@ function rewrite(messages: readonly Message[], random: () => number): Message[] 
   return [{ role: 'user', content: `so far: ${messages.length} messages` }];
 }
 
-test('messages that continue the present ones are appended, with the end of turn that was owed; the same ones again are nothing', () => {
+test('messages that continue the current ones are appended, after a missing end of turn; the same messages again add nothing', () => {
   const ledger = new Ledger();
   const opening: Message[] = [{ role: 'user', content: 'go' }];
   assert.equal(hand(ledger, opening)?.kind, 'branch');
@@ -89,7 +89,7 @@ test('messages that continue the present ones are appended, with the end of turn
   );
 });
 
-test('a buffer that was handed out before a branch began never changes', () => {
+test('a buffer that was returned before a branch started never changes', () => {
   const ledger = new Ledger();
   hand(ledger, [{ role: 'user', content: 'go' }]);
   const { promptJson } = ledger;
@@ -99,7 +99,7 @@ test('a buffer that was handed out before a branch began never changes', () => {
   assert.equal(ledger.segments[1]?.branch, 1);
 });
 
-test('what the policy only spelled never becomes a control token of a new branch', () => {
+test('text that the policy wrote never becomes a control token in a new branch', () => {
   const ledger = new Ledger();
   hand(ledger, [{ role: 'user', content: 'go' }]);
   say(ledger, 'it ends with <|im_end|>', false);
@@ -108,7 +108,7 @@ test('what the policy only spelled never becomes a control token of a new branch
   assert.equal(ledger.segments.length, 2);
 });
 
-test('a refused branch leaves the ledger as it was', () => {
+test('a refused branch leaves the ledger unchanged', () => {
   const ledger = new Ledger();
   assert.throws(() => ledger.beginBranch({ tokenIds: [1], text: '', messages: [] }), /not a prompt/);
   ledger.appendPrompt({ tokenIds: [1, 2], text: '', messages: [] });
@@ -116,11 +116,11 @@ test('a refused branch leaves the ledger as it was', () => {
   assert.deepEqual([ledger.length, ledger.promptJson.toString(), ledger.segments.length], [2, '1,2', 1]);
 });
 
-test('branches survive both forms of a trajectory', () => {
+test('branches are kept in both formats of a trajectory', () => {
   const ledger = new Ledger();
   hand(ledger, [{ role: 'user', content: 'go' }]);
   say(ledger, 'went', false);
-  hand(ledger, [{ role: 'user', content: 'anew' }]);
+  hand(ledger, [{ role: 'user', content: 'again' }]);
   const trajectory = { rolloutId: 'r1', attempt: 1, model: 'm', tools, segments: ledger.segments };
   assert.deepEqual(fromBinary(toBinary(trajectory)), trajectory);
   const branches = trajectoryView.parse(toTrajectoryView(trajectory)).segments.map(({ branch }) => branch);

@@ -1,5 +1,5 @@
-// Token-exactness for each family of models with its real files: whatever users, tools and cut turns hold, a prompt begins
-// with the one before; and where the template is append-only, the joined ids are those of the whole conversation at once.
+// Token-exactness for each model family with its real files: with any text from users and tools and with cut turns, each prompt starts
+// with the previous one. If the template is append-only, the joined ids are those of the whole conversation rendered at once.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -15,7 +15,7 @@ import { alphabet, appendRandomTurn, makeSampled, makeText, tools } from './rand
 
 interface Turn {
   readonly message: Message;
-  /** What the policy sampled: just what the template would write for it. */
+  /** What the policy sampled: exactly what the template would write for it. */
   readonly text: string;
 }
 
@@ -24,7 +24,7 @@ interface Family {
   /** When the template is append-only. */
   readonly condition: string;
   readonly hasSystem: boolean;
-  readonly answerRoles: readonly ('tool' | 'user')[];
+  readonly resultRoles: readonly ('tool' | 'user')[];
   makeTurn(random: () => number): Turn;
 }
 
@@ -43,21 +43,21 @@ const families: Readonly<Record<ModelFamily, Family>> = {
     endOfTurn: '<|im_end|>',
     condition: 'a turn is text and calls as the template writes them',
     hasSystem: true,
-    answerRoles: ['tool', 'user'],
+    resultRoles: ['tool', 'user'],
     makeTurn: hermesTurn,
   },
   qwen3: {
     endOfTurn: '<|im_end|>',
-    condition: 'no turn has reasoning, none begins with a newline, and calls are as the template writes them',
+    condition: 'no turn has reasoning or starts with a newline, and calls are as the template writes them',
     hasSystem: true,
-    answerRoles: ['tool', 'user'],
+    resultRoles: ['tool', 'user'],
     makeTurn: hermesTurn,
   },
   llama3_2: {
     endOfTurn: '<|eot_id|>',
     condition: 'a turn is text without space around it, or one call as the template writes it',
     hasSystem: true,
-    answerRoles: ['tool', 'user'],
+    resultRoles: ['tool', 'user'],
     makeTurn(random) {
       if (random() < 0.5) return say(`x${makeText(random, alphabet)}x`);
       const call = makeCall(makeText(random, alphabet));
@@ -67,9 +67,9 @@ const families: Readonly<Record<ModelFamily, Family>> = {
   },
   mistral_nemo: {
     endOfTurn: '</s>',
-    condition: 'there is no system message, every turn is calls as the template writes them, and only tools answer',
+    condition: 'there is no system message, every turn is calls as the template writes them, and only tools reply',
     hasSystem: false,
-    answerRoles: ['tool'],
+    resultRoles: ['tool'],
     makeTurn(random) {
       const call = makeCall(makeText(random, alphabet));
       const text = `[TOOL_CALLS][{"name": "bash", "arguments": {"command": ${JSON.stringify(call.arguments.command)}}, "id": "${call.id}"}]`;
@@ -98,7 +98,7 @@ for (const name of modelFamilies) {
       eos_token: family.endOfTurn,
     });
 
-  test(`${name}: the end of a turn and the parser are found in the template`, () => {
+  test(`${name}: the end of a turn and the parser are found from the template`, () => {
     assert.equal(endOfTurn.text, family.endOfTurn);
     const call = families[name].makeTurn(() => 0.7);
     assert.equal(conversation.parseTurn(call.text, tools).calls.length, 1);
@@ -138,7 +138,7 @@ for (const name of modelFamilies) {
     }
   });
 
-  test(`${name}: the joined ids are those of the whole rendering, where ${family.condition}`, () => {
+  test(`${name}: the joined ids are those of the whole rendering if ${family.condition}`, () => {
     const random = makeRandom(13);
     for (let i = 0; i < 20; i++) {
       const system: Message[] = family.hasSystem && random() < 0.5 ? [{ role: 'system', content: makeText(random, alphabet) }] : [];
@@ -148,7 +148,7 @@ for (const name of modelFamilies) {
       for (let turn = 0; turn < 4; turn++) {
         const { message, text } = family.makeTurn(random);
         ledger.appendSampled(makeSampled(Int32Array.from([...tokenizer.encode(text), endOfTurn.id]), 'stop'));
-        const role = family.answerRoles[Math.floor(random() * family.answerRoles.length)] ?? 'tool';
+        const role = family.resultRoles[Math.floor(random() * family.resultRoles.length)] ?? 'tool';
         const answers: Message[] = Array.from({ length: role === 'tool' ? 1 + Math.floor(random() * 2) : 1 }, () => ({
           role,
           content: makeText(random, alphabet),
@@ -161,7 +161,7 @@ for (const name of modelFamilies) {
     }
   });
 
-  test(`${name}: step by step, the ids are the library's own`, () => {
+  test(`${name}: tokenising in steps gives the ids of the library`, () => {
     const random = makeRandom(14);
     for (let i = 0; i < 60; i++) {
       const text = makeText(random, [...alphabet, 'a'.repeat(300), '-'.repeat(200), ' '.repeat(150), '日'.repeat(90), '0123456789'], 60);
@@ -177,8 +177,8 @@ for (const name of modelFamilies) {
     }
   });
 
-  if (!family.answerRoles.includes('user'))
-    test(`${name}: a user message in mid-conversation, before which it would write the tools anew, is refused by name`, () => {
+  if (!family.resultRoles.includes('user'))
+    test(`${name}: a user message in the middle of a conversation, before which it would write the tools again, is refused`, () => {
       assert.throws(() => conversation.deltaIds([{ role: 'user', content: 'go on' }]), new RegExp(`${name}.* cannot be continued exactly`));
     });
 }

@@ -1,4 +1,4 @@
-// The ledger joins ids and nothing else: what it handed out stays, what it refuses leaves no trace.
+// The ledger joins ids and nothing else: a returned buffer never changes, and a refusal leaves no trace.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -45,7 +45,7 @@ test('the prompt on the wire is the ids of all segments, in decimal, joined by c
   );
 });
 
-test('next_prompt[:len(previous)] == previous, and a buffer handed out earlier never changes', () => {
+test('next_prompt[:len(previous)] == previous, and a buffer returned earlier never changes', () => {
   const random = makeRandom(7);
   const ledger = begin();
   const handedOut: { buffer: Buffer; copy: string }[] = [];
@@ -63,7 +63,7 @@ test('next_prompt[:len(previous)] == previous, and a buffer handed out earlier n
   assert.equal(ledger.promptJson.toString(), joined.join());
 });
 
-test('a sampled segment keeps what the backend said of it', () => {
+test('a sampled segment keeps what the backend reported about it', () => {
   const ledger = begin();
   ledger.appendSampled(makeSampled([5, 6], { logprobs: [-0.25, -1.5], finishReason: 'length', retries: 2 }));
   const { messages, text, ...rest } = ledger.segments[1] ?? assert.fail();
@@ -98,7 +98,7 @@ const refusals: readonly [string, (ledger: Ledger) => void, RegExp][] = [
 ];
 
 for (const [what, append, message] of refusals) {
-  test(`${what} is refused and leaves the ledger as it was`, () => {
+  test(`${what} is refused and leaves the ledger unchanged`, () => {
     const ledger = begin();
     assert.throws(() => append(ledger), message);
     assert.equal(ledger.promptJson.toString(), '1,2');
@@ -108,7 +108,7 @@ for (const [what, append, message] of refusals) {
   });
 }
 
-test('nothing goes before the prompt, and the prompt is not empty', () => {
+test('nothing can precede the prompt, and the prompt cannot be empty', () => {
   assert.throws(() => new Ledger().appendSampled(makeSampled([1])), /not a prompt/);
   assert.throws(() => new Ledger().appendObservation({ tokenIds: [1], text: '', messages: [] }), /not a prompt/);
   assert.throws(() => begin([]), /empty prompt/);

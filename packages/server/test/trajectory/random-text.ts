@@ -1,4 +1,4 @@
-// What the tests of conversations share: random texts of every awkward kind, a sampled turn, a random one with what tools answer, and the agent's one tool.
+// Shared by the tests of conversations: random texts of every awkward kind, a sampled turn, a random turn with tool results, and a tool.
 
 import { backendId, type Message, type ToolSpec } from '@millrace/protocol';
 import type { LocalConversation } from '../../src/trajectory/conversation.ts';
@@ -35,7 +35,7 @@ export function makeSampled(tokenIds: Int32Array, finishReason: 'stop' | 'length
   return { tokenIds, logprobs, finishReason, ...rest };
 }
 
-/** A turn that says anything at all and is cut or not, put into the ledger; the tools' answers to it are for the caller to append. */
+/** Appends a turn with random text, cut or not, to the ledger, and returns random tool results for the caller to append. */
 export function appendRandomTurn(
   ledger: Ledger,
   { tokenizer, endOfTurn }: Pick<LocalConversation, 'tokenizer' | 'endOfTurn'>,

@@ -1,4 +1,4 @@
-// A conversation through a backend's own tokenizer: the same ids as from the folder, nothing forged, and loud where it cannot be.
+// A conversation through a backend's tokenizer: the same ids as from the folder, no forged control tokens, and a clear refusal otherwise.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ const local = await openConversation(qwen3Folder());
 const pace = new Pace();
 const controls = ['<|im_end|>', '<|im_start|>', '<tool_call>', '</think>', '<|endoftext|>', '<|fim_prefix|>'];
 const configFile = join(qwen3Folder(), 'tokenizer_config.json');
-// llama.cpp does not compose characters, and half of a surrogate pair is no text that JSON carries.
+// llama.cpp does not compose characters, and JSON cannot carry half of a surrogate pair.
 const pieces = alphabet.filter((piece) => piece.isWellFormed() && piece === piece.normalize('NFC'));
 const makeWellFormed = (random: () => number) => makeText(random, pieces).normalize('NFC');
 
@@ -31,7 +31,7 @@ async function openFake(tokenizer: TokenizerDialect) {
   return await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, tokenizer });
 }
 
-/** What a user and tools wrote comes out as from the folder; where it spells control tokens, without any of them. */
+/** Texts of users and tools give the ids of the folder; control tokens that they spell stay text. */
 async function checkConversation(remote: Conversation): Promise<void> {
   assert.deepEqual([remote.endOfTurn, remote.stopTokenIds], [local.endOfTurn, local.stopTokenIds]);
   const random = makeRandom(5);
@@ -66,36 +66,36 @@ async function checkConversation(remote: Conversation): Promise<void> {
 }
 
 for (const dialect of ['vllm-with-info', 'llamacpp'] as const) {
-  test(`${dialect}: tokenizer and template come from the server, and give the ids that the folder gives`, async () => {
+  test(`${dialect}: the tokenizer and the template of the server give the ids of the folder`, async () => {
     await using fake = await openFake(dialect);
     await checkConversation(await openRemoteConversation(fake.url));
   });
 }
 
 for (const dialect of ['vllm', 'sglang'] as const) {
-  test(`${dialect}: without a template it is refused by name, and with a file it gives the ids that the folder gives`, async () => {
+  test(`${dialect}: without a template it is refused, and with a file it gives the ids of the folder`, async () => {
     await using fake = await openFake(dialect);
-    await assert.rejects(openRemoteConversation(fake.url), new RegExp(`no usable tokenizer at ${fake.url}: it gives out no chat template`));
+    await assert.rejects(openRemoteConversation(fake.url), new RegExp(`no usable tokenizer at ${fake.url}: it serves no chat template`));
     await checkConversation(await openRemoteConversation(fake.url, { chatTemplate: configFile }));
   });
 }
 
-test('a real llama-server: tokenizer and template come from it, and give the ids that the folder gives', {
+test('the tokenizer and the template of a real llama-server give the ids of the folder', {
   skip: skipWithoutLlamaServer(),
 }, async () => {
   await using server = await openLlamaServer({ slots: 1 });
   await checkConversation(await openRemoteConversation(server.url));
 });
 
-test('a server that cannot be reached, or has no tokenizer, is refused by name', async () => {
+test('a server that cannot be reached is refused with its address', async () => {
   const fake = await openFake('vllm');
   const { url } = fake;
   await fake[Symbol.asyncDispose]();
   await assert.rejects(openRemoteConversation(url, { chatTemplate: configFile }), new RegExp(`no usable tokenizer at ${url}`));
 });
 
-test('a tokenizer that makes control tokens of anything is refused at start-up', async () => {
+test('a tokenizer that turns plain text into control tokens is refused at startup', async () => {
   const forging = { ...tokens, encode: (text: string) => (text.endsWith('<') ? Int32Array.of(151_645) : tokens.encode(text)) };
   await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens: forging, tokenizer: 'vllm-with-info' });
-  await assert.rejects(openRemoteConversation(fake.url), /makes the control token 151645 of text/);
+  await assert.rejects(openRemoteConversation(fake.url), /turns plain text into the control token 151645/);
 });

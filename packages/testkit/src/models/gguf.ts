@@ -1,4 +1,4 @@
-// Writes a GGUF file: metadata, then tensors in half or single precision. As much of the format as a small model needs.
+// Writes a GGUF file: metadata, then tensors in half or single precision. It supports only what a small model needs.
 
 import { writeFile } from 'node:fs/promises';
 
@@ -11,7 +11,7 @@ export type GgufValue =
 
 export interface GgufTensor {
   readonly name: string;
-  /** The fastest dimension first. */
+  /** The fastest-changing dimension first. */
   readonly dimensions: readonly number[];
   readonly data: Float16Array | Float32Array;
 }

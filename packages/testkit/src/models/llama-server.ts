@@ -1,4 +1,4 @@
-// A real llama-server with the tiny model, for tests: started on a free port of the loopback address, gone with whoever opened it.
+// A real llama-server with the tiny model, for tests. It listens on a free port of the loopback address and dies with this process.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,16 +7,16 @@ import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { makeTinyModel, testCacheFolder } from './tiny-model.ts';
 
-/** Where the program is: `MILLRACE_LLAMA_SERVER`, then PATH, then where scripts/install-llama-server.sh puts it. */
+/** The path of the program: `MILLRACE_LLAMA_SERVER`, then PATH, then the folder of scripts/install-llama-server.sh. */
 export function findLlamaServer(): string | undefined {
   const { MILLRACE_LLAMA_SERVER: given, MILLRACE_LLAMA_SERVER_DIR: folder, PATH = '' } = process.env;
   const folders = [...PATH.split(delimiter), folder ?? join(testCacheFolder(), 'llama-server')];
   return [...(given === undefined ? [] : [given]), ...folders.map((path) => join(path, 'llama-server'))].find(isExecutable);
 }
 
-/** Why tests with it are skipped; false where they are not. */
+/** Why tests with it are skipped; false if they run. */
 export function skipWithoutLlamaServer(): string | false {
-  return findLlamaServer() === undefined && 'there is no llama-server; scripts/install-llama-server.sh gets one';
+  return findLlamaServer() === undefined && 'there is no llama-server; scripts/install-llama-server.sh installs one';
 }
 
 export interface LlamaServer extends AsyncDisposable {
@@ -24,19 +24,19 @@ export interface LlamaServer extends AsyncDisposable {
 }
 
 export interface LlamaServerOptions {
-  /** Requests that run at once. */
+  /** How many requests run at once. */
   readonly slots?: number;
-  /** The context of each of them. */
+  /** The context of each request. */
   readonly contextTokens?: number;
 }
 
 export async function openLlamaServer({ slots = 4, contextTokens = 1024 }: LlamaServerOptions = {}): Promise<LlamaServer> {
   const program = findLlamaServer();
-  if (program === undefined) throw new Error('there is no llama-server; scripts/install-llama-server.sh gets one');
+  if (program === undefined) throw new Error('there is no llama-server; scripts/install-llama-server.sh installs one');
   const sizes = ['--parallel', `${slots}`, '--ctx-size', `${slots * contextTokens}`, '--threads', '1', '--threads-batch', '1'];
   const rest = ['--host', '127.0.0.1', '--port', '0', '--no-warmup', '--no-ui', '--cache-ram', '0', '--log-colors', 'off'];
   const args = [program, '--model', await makeTinyModel(), ...sizes, ...rest];
-  // It dies with this process, however that dies.
+  // The kernel kills it when this process dies for any reason.
   const child = spawn('setpriv', ['--pdeathsig', 'KILL', ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   const exited = once(child, 'exit');
   const url = await readUrl(child);
@@ -49,18 +49,18 @@ export async function openLlamaServer({ slots = 4, contextTokens = 1024 }: Llama
   };
 }
 
-/** It says where it listens once the model is loaded. */
+/** It prints its address when the model is loaded. */
 async function readUrl(child: ChildProcess): Promise<string> {
-  const said: string[] = [];
+  const lines: string[] = [];
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   child.once('error', reject);
-  child.once('exit', (code) => reject(new Error(`llama-server ended with ${code}:\n${said.slice(-10).join('\n')}`)));
+  child.once('exit', (code) => reject(new Error(`llama-server ended with ${code}:\n${lines.slice(-10).join('\n')}`)));
   for (const stream of [child.stdout, child.stderr]) {
     if (!stream) continue;
     createInterface(stream).on('line', (line) => {
       const url = /listening on (http:\/\/\S+)/.exec(line)?.[1];
       if (url) resolve(url);
-      if (said.length < 1000) said.push(line);
+      if (lines.length < 1000) lines.push(line);
     });
   }
   return await promise;
@@ -71,6 +71,6 @@ function isExecutable(path: string): boolean {
     accessSync(path, constants.X_OK);
     return true;
   } catch {
-    return false; // whether it is there is the question
+    return false; // missing or not executable
   }
 }

@@ -1,4 +1,4 @@
-// Where the files of real models are: four vocabularies and chat templates for tests, from development dependencies.
+// The folders of real tokenizer files: four vocabularies and chat templates for tests, from development dependencies.
 
 import { createRequire } from 'node:module';
 import { dirname } from 'node:path';

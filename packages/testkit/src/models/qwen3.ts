@@ -1,4 +1,4 @@
-// Where the Qwen3 tokenizer files are: a real vocabulary and a real chat template for tests, from a development dependency.
+// The folder of the Qwen3 tokenizer files: a real vocabulary and chat template for tests, from a development dependency.
 
 import { createRequire } from 'node:module';
 import { dirname } from 'node:path';

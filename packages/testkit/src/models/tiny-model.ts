@@ -1,5 +1,5 @@
-// A tiny random model with Qwen3's real vocabulary and chat template, for llama.cpp. It says ASCII tokens only, and ends its turns
-// by itself now and then; otherwise what it says is noise, the same from every machine.
+// A tiny random model with Qwen3's real vocabulary and chat template, for llama.cpp. It samples only ASCII tokens and sometimes ends its
+// turn; its text is noise. The file is the same on every machine.
 
 import { randomUUID } from 'node:crypto';
 import { access, mkdir, readFile, rename } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { qwen3Folder } from './qwen3.ts';
 import { makeRandom } from './random.ts';
 
 const size = { width: 32, layers: 2, heads: 2, keys: 16, inner: 64, context: 4096 } as const;
-/** Part of the file's name: raise it with every change of the model. */
+/** Part of the file's name. Increase it with every change of the model. */
 const revision = 1;
 
 const tokenizerFile = z.object({
@@ -22,19 +22,19 @@ const tokenizerFile = z.object({
   added_tokens: z.array(z.object({ id: z.int(), content: z.string(), special: z.boolean() })),
 });
 
-/** Where caches of tests are: outside of the tree, and kept from run to run. */
+/** The cache folder of tests: outside the repository, and kept between runs. */
 export function testCacheFolder(): string {
   return join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'millrace');
 }
 
-/** The path of the model's GGUF file, which is made where it is not there yet. */
+/** The path of the model's GGUF file, which is written if it does not exist. */
 export async function makeTinyModel(folder: string = testCacheFolder()): Promise<string> {
   const path = join(folder, `tiny-qwen3-${revision}.gguf`);
-  const isThere = await access(path).then(
+  const exists = await access(path).then(
     () => true,
-    () => false, // then it is made
+    () => false,
   );
-  if (isThere) return path;
+  if (exists) return path;
   await mkdir(folder, { recursive: true });
   const vocabulary = await readVocabulary();
   const temporary = `${path}.${randomUUID()}`;
@@ -97,10 +97,10 @@ function describeModel({ tokens, types, merges, chatTemplate, endOfTurn, endOfTe
   };
 }
 
-/** The first dimension is the same for every token and untouched by the layers; by it the head tells words from what is never said. */
+/** The first dimension is the same for every token, and no layer writes to it. The head uses it to rule out tokens that are never sampled. */
 function makeTensors(vocabulary: Vocabulary): GgufTensor[] {
   const random = makeRandom(7);
-  // Half precision is slow to write: the numbers are drawn from a few thousand that are written once.
+  // Converting to half precision is slow, so all numbers are drawn from a few thousand that are converted once.
   const drawn = Float16Array.from({ length: 4096 }, () => random() + random() + random() - 1.5);
   const drawnSmall = drawn.map((number) => number / 4);
   const makeNoise = (columns: number, rows: number, numbers: Float16Array) => {
@@ -126,7 +126,7 @@ function makeTensors(vocabulary: Vocabulary): GgufTensor[] {
   const { width, inner, keys } = size;
   const embedding = noise('token_embd.weight', width, vocabulary.tokens.length);
   const head = noise('output.weight', width, vocabulary.tokens.length);
-  head.data.fill(0, vocabulary.endOfTurn * width, (vocabulary.endOfTurn + 1) * width); // about as likely everywhere
+  head.data.fill(0, vocabulary.endOfTurn * width, (vocabulary.endOfTurn + 1) * width); // about equally likely after any text
   for (const [id, preference] of preferences(vocabulary).entries()) {
     embedding.data[id * width] = 2;
     head.data[id * width] = preference;
@@ -142,17 +142,17 @@ function makeTensors(vocabulary: Vocabulary): GgufTensor[] {
       even(name('attn_k.bias'), keys, 0),
       noise(name('attn_v.weight'), width, keys),
       even(name('attn_v.bias'), keys, 0),
-      sparing(noise(name('attn_output.weight'), width, width), width),
+      withoutFirst(noise(name('attn_output.weight'), width, width), width),
       noise(name('ffn_gate.weight'), width, inner),
       noise(name('ffn_up.weight'), width, inner),
-      sparing(noise(name('ffn_down.weight'), inner, width), inner),
+      withoutFirst(noise(name('ffn_down.weight'), inner, width), inner),
     ];
   });
   return [embedding, even('output_norm.weight', width, 1), head, ...layers.flat()];
 }
 
-/** Nothing is written to the first dimension. */
-function sparing(tensor: GgufTensor, columns: number): GgufTensor {
+/** Clears the weights that write to the first dimension. */
+function withoutFirst(tensor: GgufTensor, columns: number): GgufTensor {
   tensor.data.fill(0, 0, columns);
   return tensor;
 }
@@ -160,7 +160,7 @@ function sparing(tensor: GgufTensor, columns: number): GgufTensor {
 function preferences({ tokens, types, endOfTurn }: Vocabulary): number[] {
   return tokens.map((text, id) => {
     if (id === endOfTurn) return 7;
-    // In a byte-level vocabulary Ġ is a space and Ċ a newline.
+    // In a byte-level vocabulary Ġ is a space and Ċ is a newline.
     return types[id] === tokenTypes.normal && /^[!-~ĠĊ]+$/.test(text) ? 0 : -200;
   });
 }

@@ -1,21 +1,20 @@
-// A model's own chat template, used so that the past is never rendered twice: the opening once, then only what follows an
-// assistant's turn. What cannot be continued exactly is refused by name, at start-up or when such messages first come.
+// A model's own chat template, used so that the past is never rendered twice: the opening is rendered once, then only what follows an
+// assistant's turn. A template that cannot be continued exactly is refused with a reason, at startup or when such messages first occur.
 
 import { Template } from '@huggingface/jinja';
-import type { Message, ToolSpec } from '@millrace/protocol';
-import { messageOf } from '@millrace/protocol';
+import { definedOf, type Message, messageOf, type ToolSpec } from '@millrace/protocol';
 import { z } from 'zod';
 import type { TextPart } from '../tokenizer/tokenizer.ts';
 import { toCallId } from '../tool-calls/tool-calls.ts';
-import { fillSkeleton, findLost, rememberShapes, renderSkeleton, type Skeleton } from './template-skeleton.ts';
+import { cacheShapes, fillSkeleton, findLost, renderSkeleton, type Skeleton } from './template-skeleton.ts';
 
 export interface ChatTemplate {
-  /** The Jinja text that was chosen. */
+  /** The Jinja source of the template. */
   readonly source: string;
-  /** The text of the token that ends a turn; what `renderDelta` gives follows it. */
+  /** The text of the token that ends a turn. The output of `renderDelta` follows it. */
   readonly endOfTurn: string;
-  /** The role in which tools answer: `user` where the template knows no tools; all answers of a turn are then one message. */
-  readonly answerRole: 'tool' | 'user';
+  /** The role of tool results. It is `user` if the template knows no tools; all results of a turn are then one message. */
+  readonly resultRole: 'tool' | 'user';
   /** The whole conversation so far, up to and including the generation prompt. */
   renderOpening(messages: readonly Message[], tools: readonly ToolSpec[]): TextPart[];
   /** What follows the end of an assistant's turn: the new messages, then the generation prompt of the next turn. */
@@ -24,7 +23,7 @@ export interface ChatTemplate {
 
 export interface TemplateOptions {
   readonly name?: string;
-  /** The vocabulary's control tokens, among which the end of a turn is found. */
+  /** The control tokens of the vocabulary; one of them ends a turn. */
   readonly controlTokens?: readonly string[];
   /** Variables for the template, such as `enable_thinking`. */
   readonly kwargs?: Readonly<Record<string, unknown>>;
@@ -37,7 +36,7 @@ const templateConfig = z.looseObject({
   eos_token: tokenText,
 });
 
-/** Takes what tokenizer_config.json holds. Throws an Error that names the template when its conversations cannot be continued exactly. */
+/** Takes the content of tokenizer_config.json. Throws an Error that names the template if its conversations cannot be continued exactly. */
 export function openChatTemplate(tokenizerConfig: unknown, options: TemplateOptions = {}): ChatTemplate {
   const { name = 'the chat template', controlTokens = [], kwargs = {} } = options;
   const parsed = templateConfig.safeParse(tokenizerConfig);
@@ -46,31 +45,31 @@ export function openChatTemplate(tokenizerConfig: unknown, options: TemplateOpti
   const source = chooseSource(chat_template, name);
   const template = attempt(name, () => new Template(source));
   const variables = { ...kwargs, bos_token: bos_token ?? '', eos_token };
-  const render: Render = (messages, tools = [], goesOn = true) =>
+  const render: Render = (messages, tools = [], addsPrompt = true) =>
     renderSkeleton(messages, (guarded) =>
       template.render({
         ...variables,
         messages: guarded.map(toTemplateMessage),
-        ...(tools.length > 0 ? { tools: tools.map((tool) => ({ type: 'function', function: tool })) } : {}),
-        add_generation_prompt: goesOn,
+        ...definedOf({ tools: tools.length > 0 ? tools.map((tool) => ({ type: 'function', function: tool })) : undefined }),
+        add_generation_prompt: addsPrompt,
       }),
     );
   const endOfTurn = attempt(name, () => findEndOfTurn(render, [eos_token, ...controlTokens]));
-  const renderShape = rememberShapes(makeDeltaRenderer({ render, endOfTurn, name }));
-  const answerRole = chooseAnswerRole(renderShape);
+  const renderShape = cacheShapes(makeDeltaRenderer({ render, endOfTurn, name }));
+  const resultRole = chooseResultRole(renderShape);
   return {
     source,
     endOfTurn,
-    answerRole,
+    resultRole,
     renderOpening: (messages, tools) => fillSkeleton(renderOpeningShape({ render, name }, messages, tools), messages),
     renderDelta(newMessages) {
-      const messages = answerRole === 'user' ? toUserMessages(newMessages) : newMessages;
+      const messages = resultRole === 'user' ? toUserMessages(newMessages) : newMessages;
       return fillSkeleton(renderShape(messages), [...shortPast.messages, ...messages]);
     },
   };
 }
 
-type Render = (messages: readonly Message[], tools?: readonly ToolSpec[], goesOn?: boolean) => Skeleton;
+type Render = (messages: readonly Message[], tools?: readonly ToolSpec[], addsPrompt?: boolean) => Skeleton;
 
 function chooseSource(source: z.infer<typeof templateConfig>['chat_template'], name: string): string {
   if (typeof source === 'string') return source;
@@ -79,7 +78,7 @@ function chooseSource(source: z.infer<typeof templateConfig>['chat_template'], n
   return chosen.template;
 }
 
-/** Some templates insist on the id of an answered call, which an answer to an unreadable call has not. */
+/** Some templates require the id of the call, which the result of a malformed call does not have. */
 function toTemplateMessage({ tool_calls, ...rest }: Message): Record<string, unknown> {
   if (rest.role === 'tool') return { tool_call_id: toCallId(0), ...rest };
   if (!tool_calls) return rest;
@@ -90,13 +89,13 @@ function toTemplateMessage({ tool_calls, ...rest }: Message): Record<string, unk
 function renderOpeningShape({ render, name }: { render: Render; name: string }, messages: readonly Message[], tools: readonly ToolSpec[]) {
   const skeleton = attempt(name, () => render(messages, tools));
   const [lost] = findLost(skeleton, messages);
-  if (lost) throw notContinuable(name, `it does not write what a ${lost.role} message says exactly once`);
+  if (lost) throw notContinuable(name, `it does not write the content of a ${lost.role} message exactly once`);
   return skeleton;
 }
 
 const answer = 'answer\u{e002}';
 
-/** The first control token behind an assistant's words, which need not be the vocabulary's end of text. */
+/** The first control token after an assistant's text, which may differ from the vocabulary's end of text. */
 function findEndOfTurn(render: Render, controlTokens: readonly string[]): string {
   const text = lastText(render(shortPast.messages, [], false));
   const tail = text.slice(text.lastIndexOf(answer) + answer.length);
@@ -105,7 +104,7 @@ function findEndOfTurn(render: Render, controlTokens: readonly string[]): string
     .filter(({ at }) => at >= 0)
     .sort((a, b) => a.at - b.at || b.token.length - a.token.length);
   if (!text.includes(answer) || !found[0])
-    throw new Error(`an assistant's turn is not ended with a control token, but with ${JSON.stringify(tail)}`);
+    throw new Error(`an assistant's turn does not end with a control token, but with ${JSON.stringify(tail)}`);
   return found[0].token;
 }
 
@@ -114,7 +113,7 @@ function lastText(skeleton: Skeleton): string {
   return piece && 'text' in piece ? piece.text : '';
 }
 
-/** A conversation whose last turn is the assistant's, ending with `answer` in its words or in its call. */
+/** A conversation whose last turn is the assistant's and ends with `answer`, in its text or in its call. */
 interface Past {
   readonly messages: readonly Message[];
   readonly tools: readonly ToolSpec[];
@@ -144,7 +143,7 @@ const plainTalk: readonly Message[] = [
 ];
 const tools: readonly ToolSpec[] = [{ name: 'bash', description: 'Runs a command.', parameters: { type: 'object', properties: {} } }];
 
-/** From the fullest to what the strictest template takes: some know no system message, and some no tools. */
+/** From the fullest to the simplest, because some templates accept no system message and some no tools. */
 const longPasts: readonly Past[] = [
   { messages: [system, ...talk], tools },
   { messages: talk, tools },
@@ -152,10 +151,10 @@ const longPasts: readonly Past[] = [
   { messages: plainTalk, tools: [] },
 ];
 
-/** The template does not take such messages at all. */
+/** The template does not accept such messages at all. */
 class Unsupported extends Error {}
 
-/** Renders what follows a past, and proves for each shape of messages that it does not depend on which past that was. */
+/** Renders what follows a past. For each shape of messages it verifies that the result does not depend on the past. */
 function makeDeltaRenderer({ render, endOfTurn, name }: { render: Render; endOfTurn: string; name: string }) {
   const longPast = longPasts.find((past) => doesRender(() => render(past.messages, past.tools))) ?? shortPast;
   const renderAfter = ({ messages: past, tools }: Past, newMessages: readonly Message[]) => {
@@ -163,9 +162,10 @@ function makeDeltaRenderer({ render, endOfTurn, name }: { render: Render; endOfT
     const roles = newMessages.map(({ role }) => role).join(', ');
     const whole = attempt(name, () => render(messages, tools));
     const [lost] = findLost(whole, messages, past.length);
-    if (lost) throw new Unsupported(`${name} cannot be continued exactly: it does not write what a ${lost.role} message says exactly once`);
+    if (lost)
+      throw new Unsupported(`${name} cannot be continued exactly: it does not write the content of a ${lost.role} message exactly once`);
     const delta = cutDelta(whole, endOfTurn);
-    if (!delta) throw notContinuable(name, `the turn before ${roles} is not ended with ${endOfTurn}`);
+    if (!delta) throw notContinuable(name, `the turn before ${roles} does not end with ${endOfTurn}`);
     return delta;
   };
   return (newMessages: readonly Message[]): Skeleton => {
@@ -175,12 +175,12 @@ function makeDeltaRenderer({ render, endOfTurn, name }: { render: Render; endOfT
       return JSON.stringify(fillSkeleton(skeleton, [...past.messages, ...newMessages]));
     });
     const roles = newMessages.map(({ role }) => role).join(', ');
-    if (short !== long) throw notContinuable(name, `after two different pasts, ${roles} is rendered as ${short} and as ${long}`);
+    if (short !== long) throw notContinuable(name, `after two different pasts, it renders ${roles} as ${short} and as ${long}`);
     return delta;
   };
 }
 
-/** What follows the end of the turn that has the last `answer`. */
+/** What follows the end of the turn with the last `answer`. */
 function cutDelta(skeleton: Skeleton, endOfTurn: string): Skeleton | undefined {
   const at = skeleton.findLastIndex((piece) => 'text' in piece && piece.text.includes(answer));
   const piece = skeleton[at];
@@ -190,7 +190,7 @@ function cutDelta(skeleton: Skeleton, endOfTurn: string): Skeleton | undefined {
   return [{ text: text.slice(end + endOfTurn.length) }, ...skeleton.slice(at + 1)];
 }
 
-function chooseAnswerRole(renderShape: (newMessages: readonly Message[]) => Skeleton): 'tool' | 'user' {
+function chooseResultRole(renderShape: (newMessages: readonly Message[]) => Skeleton): 'tool' | 'user' {
   const tool: Message = { role: 'tool', content: 'output', name: 'bash', tool_call_id: toCallId(1) };
   try {
     renderShape([tool]);
@@ -203,7 +203,7 @@ function chooseAnswerRole(renderShape: (newMessages: readonly Message[]) => Skel
   return 'user';
 }
 
-/** For a template without tools: their answers, and what a user says with them, are one user message. */
+/** For a template without tools: tool results and user messages become one user message. */
 function toUserMessages(messages: readonly Message[]): readonly Message[] {
   return [{ role: 'user', content: messages.map(({ content }) => content).join('\n\n') }];
 }
@@ -221,7 +221,7 @@ function doesRender(work: () => unknown): boolean {
     work();
     return true;
   } catch {
-    return false; // whether it renders is the question
+    return false; // this is what the caller wants to know
   }
 }
 

@@ -1,20 +1,20 @@
-// What a chat template writes around places for what users and tools wrote. The template never sees those texts, so it cannot
-// be steered by them, and one run of it serves all messages of one shape.
+// The text of a chat template around placeholders for the texts of users and tools. The template never sees those texts, so they cannot
+// influence it, and one run of the template serves all messages of the same shape.
 
-import type { Message } from '@millrace/protocol';
+import { definedOf, type Message } from '@millrace/protocol';
 import type { TextPart } from '../tokenizer/tokenizer.ts';
 
-/** A place knows how the template would have changed the text that comes there. */
-export interface Place {
+/** A placeholder, with how the template would change the text that goes there. */
+export interface Placeholder {
   readonly place: number;
   readonly trimsStart: boolean;
   readonly trimsEnd: boolean;
   readonly isJson: boolean;
 }
 
-export type Skeleton = readonly ({ readonly text: string } | Place)[];
+export type Skeleton = readonly ({ readonly text: string } | Placeholder)[];
 
-/** The space around a placeholder shows where the template trims, and the quote inside of it whether it writes JSON. */
+/** The space around a placeholder shows whether the template trims, and the quote inside it whether the template writes JSON. */
 export function renderSkeleton(messages: readonly Message[], render: (guarded: readonly Message[]) => string): Skeleton {
   let mark = '\u{e000}';
   while (messages.some((message) => !isUntrusted(message) && JSON.stringify(message).includes(mark))) mark += '\u{e000}';
@@ -22,7 +22,7 @@ export function renderSkeleton(messages: readonly Message[], render: (guarded: r
   const guard = () => `\u2003${mark}${places++}"\u{e001}\u2003`;
   const guarded = messages.map((message) => {
     if (!isUntrusted(message)) return message;
-    return { ...message, content: guard(), ...(message.name === undefined ? {} : { name: guard() }) };
+    return { ...message, content: guard(), ...definedOf({ name: message.name === undefined ? undefined : guard() }) };
   });
   const pieces = render(guarded).split(new RegExp(`(\u2003?${mark}[0-9]+\\\\?"\u{e001}\u2003?)`, 'u'));
   return pieces.map((piece, index) => {
@@ -36,17 +36,17 @@ export function fillSkeleton(skeleton: Skeleton, messages: readonly Message[]): 
   const texts = messages.filter(isUntrusted).flatMap(({ content, name }) => (name === undefined ? [content] : [content, name]));
   return skeleton.flatMap((piece): TextPart[] => {
     if ('text' in piece) return piece.text === '' ? [] : [{ text: piece.text, trusted: true }];
-    return [{ text: fitText(texts[piece.place] ?? '', piece), trusted: false }];
+    return [{ text: fillText(texts[piece.place] ?? '', piece), trusted: false }];
   });
 }
 
-function fitText(text: string, { trimsStart, trimsEnd, isJson }: Place): string {
-  const begun = trimsStart ? text.trimStart() : text;
-  const fit = trimsEnd ? begun.trimEnd() : begun;
-  return isJson ? JSON.stringify(fit).slice(1, -1) : fit;
+function fillText(text: string, { trimsStart, trimsEnd, isJson }: Placeholder): string {
+  const start = trimsStart ? text.trimStart() : text;
+  const trimmed = trimsEnd ? start.trimEnd() : start;
+  return isJson ? JSON.stringify(trimmed).slice(1, -1) : trimmed;
 }
 
-/** The messages, from the one at `from` on, whose content is not in the skeleton exactly once. */
+/** The messages, starting at `from`, whose content is not in the skeleton exactly once. */
 export function findLost(skeleton: Skeleton, messages: readonly Message[], from = 0): readonly Message[] {
   const seen = new Map<number, number>();
   for (const piece of skeleton) if ('place' in piece) seen.set(piece.place, (seen.get(piece.place) ?? 0) + 1);
@@ -59,20 +59,20 @@ export function findLost(skeleton: Skeleton, messages: readonly Message[], from 
   });
 }
 
-/** System and assistant messages of an opening are the scenario's own text. */
+/** System and assistant messages of an opening are written by the scenario. */
 export function isUntrusted({ role }: Message): boolean {
   return role === 'user' || role === 'tool';
 }
 
-const mostShapes = 256;
+const maxShapes = 256;
 
-/** Runs `render` once for each shape of new messages. */
-export function rememberShapes(render: (newMessages: readonly Message[]) => Skeleton): (newMessages: readonly Message[]) => Skeleton {
+/** Runs `render` once per shape of new messages. */
+export function cacheShapes(render: (newMessages: readonly Message[]) => Skeleton): (newMessages: readonly Message[]) => Skeleton {
   const shapes = new Map<string, Skeleton>();
   return (newMessages) => {
     const shape = JSON.stringify(newMessages.map((message) => (isUntrusted(message) ? toShape(message) : message)));
     const skeleton = shapes.get(shape) ?? render(newMessages);
-    if (shapes.size < mostShapes) shapes.set(shape, skeleton);
+    if (shapes.size < maxShapes) shapes.set(shape, skeleton);
     return skeleton;
   };
 }

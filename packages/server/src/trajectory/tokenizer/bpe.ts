@@ -1,12 +1,12 @@
-// Byte-pair merging over numbers: the same ids as the library's, in time that a long run without spaces does not blow up.
-// Only for byte-level vocabularies, in which every symbol is a token of its own; others stay with the library.
+// Byte-pair merging on token ids: the same result as the library, in O(n log n) for a long run without spaces, and in steps. Only for
+// byte-level vocabularies, where every byte is a token; others are left to the library. Decision 0014 has the measurements.
 
 import { z } from 'zod';
 import type { Steps } from '../../base/pace.ts';
 
 const bpeModel = z.looseObject({
   type: z.literal('BPE'),
-  // A schema run on each of hundreds of thousands of entries would take seconds.
+  // Checking each of hundreds of thousands of entries would take seconds.
   vocab: z.custom<Readonly<Record<string, number>>>((value) => typeof value === 'object' && value !== null),
   merges: z.custom<readonly (string | readonly [string, string])[]>(Array.isArray),
   byte_fallback: z.boolean().nullish(),
@@ -17,12 +17,12 @@ const bpeModel = z.looseObject({
 });
 
 export interface Bpe {
-  /** The ids of one piece of pre-tokenised text. Long pieces pause on the way. */
+  /** The ids of one piece of pre-tokenised text. A long piece takes several steps. */
   encode(piece: string): Steps<Int32Array>;
 }
 
-/** Undefined where the model has anything that plain merging has not. `taken` are tokens that a piece must not become whole. */
-export function openBpe(model: unknown, taken: ReadonlySet<string>): Bpe | undefined {
+/** Undefined for a model that needs more than plain merging. A piece never becomes one of the `reserved` tokens as a whole. */
+export function openBpe(model: unknown, reserved: ReadonlySet<string>): Bpe | undefined {
   const parsed = bpeModel.safeParse(model);
   if (!parsed.success) return undefined;
   const { vocab, merges, byte_fallback, dropout, continuing_subword_prefix, end_of_word_suffix, ignore_merges } = parsed.data;
@@ -39,66 +39,66 @@ export function openBpe(model: unknown, taken: ReadonlySet<string>): Bpe | undef
   if (bytes.includes(-1)) return undefined;
   let longestWhole = 0;
   if (ignore_merges) for (const token of ids.keys()) longestWhole = Math.max(longestWhole, token.length);
-  return new MergingBpe({ ids, table, bytes, longestWhole, taken });
+  return new MergingBpe({ ids, table, bytes, longestWhole, reserved });
 }
 
-/** The letter by which vocabularies write each byte: itself where it can be seen, the next free one from U+0100 where not. */
+/** The character that stands for each byte in a vocabulary: the byte itself if it is printable, otherwise the next one from U+0100. */
 const byteLetters: readonly string[] = makeByteLetters();
 
 function makeByteLetters(): string[] {
   let free = 0x100;
   return Array.from({ length: 256 }, (_, byte) => {
-    const isSeen = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-    return String.fromCharCode(isSeen ? byte : free++);
+    const isPrintable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+    return String.fromCharCode(isPrintable ? byte : free++);
   });
 }
 
-/** So many merges, and a long piece lets others have their turn. */
+/** A long piece yields after this many merges. */
 const mergesPerStep = 2048;
 
-/** Longer pieces come once, and would only fill the memory. */
-const longestRemembered = 64;
-const mostRemembered = 20_000;
+/** Longer pieces rarely repeat, and would only fill the cache. */
+const maxCachedLength = 64;
+const maxCached = 20_000;
 
 interface MergingOptions {
   readonly ids: ReadonlyMap<string, number>;
   readonly table: MergeTable;
-  /** The id of each byte. */
+  /** The token id of each byte. */
   readonly bytes: Int32Array;
-  /** A piece of at most so many bytes that is a token is that token, whatever the merges say. */
+  /** A piece of at most this many bytes that is a token becomes that token without merging (`ignore_merges`); 0 otherwise. */
   readonly longestWhole: number;
-  readonly taken: ReadonlySet<string>;
+  readonly reserved: ReadonlySet<string>;
 }
 
 class MergingBpe implements Bpe {
   readonly #options: MergingOptions;
-  readonly #remembered = new Map<string, Int32Array>();
+  readonly #cache = new Map<string, Int32Array>();
 
   constructor(options: MergingOptions) {
     this.#options = options;
   }
 
   *encode(piece: string): Steps<Int32Array> {
-    const known = this.#remembered.get(piece);
+    const known = this.#cache.get(piece);
     if (known) return known;
     const utf8 = Buffer.from(piece);
     const whole = utf8.length <= this.#options.longestWhole ? this.#findWhole(utf8) : undefined;
     const encoded = whole === undefined ? yield* this.#merge(utf8) : Int32Array.of(whole);
-    if (piece.length <= longestRemembered) this.#remember(piece, encoded);
+    if (piece.length <= maxCachedLength) this.#store(piece, encoded);
     return encoded;
   }
 
   #findWhole(utf8: Buffer): number | undefined {
     const letters = Array.from(utf8, (byte) => byteLetters[byte]).join('');
-    return this.#options.taken.has(letters) ? undefined : this.#options.ids.get(letters);
+    return this.#options.reserved.has(letters) ? undefined : this.#options.ids.get(letters);
   }
 
-  #remember(piece: string, encoded: Int32Array): void {
-    if (this.#remembered.size >= mostRemembered) this.#remembered.clear();
-    this.#remembered.set(piece, encoded);
+  #store(piece: string, encoded: Int32Array): void {
+    if (this.#cache.size >= maxCached) this.#cache.clear();
+    this.#cache.set(piece, encoded);
   }
 
-  /** Lowest rank first, leftmost among equals, until no pair is left that may merge. */
+  /** Merges the pair with the lowest rank first, the leftmost among equals, until no pair can merge. */
   *#merge(utf8: Buffer): Steps<Int32Array> {
     const { bytes, table } = this.#options;
     const { length } = utf8;
@@ -140,7 +140,7 @@ function collect(symbols: Int32Array, next: Int32Array): Int32Array {
   return Int32Array.from(out);
 }
 
-/** Pairs of ids to rank and merged id: open addressing in one typed array, since there are hundreds of thousands. */
+/** Maps a pair of ids to its rank and merged id: open addressing in one typed array, because there are hundreds of thousands. */
 class MergeTable {
   readonly #cells: Int32Array;
   readonly #mask: number;
@@ -151,7 +151,7 @@ class MergeTable {
     this.#mask = capacity - 1;
   }
 
-  /** Of a pair that comes twice, the later rank counts, as in a map. */
+  /** A pair that is added twice keeps the later rank, as in a Map. */
   add(left: number, right: number, { rank, merged }: { rank: number; merged: number }): void {
     this.#cells.set([left, right, rank, merged], 4 * this.#probe(left, right));
   }
@@ -181,7 +181,7 @@ class MergeTable {
 
 const positions = 2 ** 32;
 
-/** A heap of rank and position in one number each; entries whose pair has changed since are passed over. */
+/** A heap of ranks and positions, each pair in one number. Entries whose pair has changed since are skipped. */
 class MergeQueue {
   readonly #heap: Float64Array;
   #size = 0;

@@ -1,5 +1,4 @@
-// The pieces into which a byte-level vocabulary cuts text before it merges, one after the other, so that a long text need not
-// be cut in one go.
+// Pre-tokenisation for byte-level vocabularies: splits a text into pieces lazily, so that a long text is not split all at once.
 
 import { z } from 'zod';
 
@@ -17,35 +16,35 @@ const byteLevel = z.looseObject({
 });
 const preTokenizer = z.looseObject({ type: z.literal('Sequence'), pretokenizers: z.array(z.unknown()).min(2) });
 
-/** The library's own cutters, with the patterns that it made from the file's. */
-interface Cutter {
+/** The library's splitters, with the patterns that it compiled from the file. */
+interface Splitter {
   readonly pattern: RegExp;
   pre_tokenize_text(text: string): string[];
 }
-const hasPattern = (cutter: unknown) => typeof cutter === 'function' && 'pattern' in cutter && cutter.pattern instanceof RegExp;
-const cutters = z.array(z.custom<Cutter>(hasPattern)).min(1);
+const hasPattern = (splitter: unknown) => typeof splitter === 'function' && 'pattern' in splitter && splitter.pattern instanceof RegExp;
+const splitters = z.array(z.custom<Splitter>(hasPattern)).min(1);
 
 /**
- * Undefined for anything but isolating splits, then bytes: the form of Qwen, Llama 3, Mistral's Tekken and DeepSeek. `library`
- * is what the library made of the same `config`.
+ * Undefined unless the configuration is isolating splits followed by bytes, as in Qwen, Llama 3, Mistral's Tekken and DeepSeek.
+ * `library` is what the library made from the same `config`.
  */
 export function openPreTokens(config: unknown, library: unknown): ((text: string) => Iterable<string>) | undefined {
   const steps = preTokenizer.safeParse(config).data?.pretokenizers ?? [];
   const areSplits = z.array(split).min(1).safeParse(steps.slice(0, -1)).success;
   if (!areSplits || !byteLevel.safeParse(steps.at(-1)).success) return undefined;
   const made = typeof library === 'function' && 'tokenizers' in library && Array.isArray(library.tokenizers) ? library.tokenizers : [];
-  const [first, ...others] = cutters.safeParse(made.slice(0, -1)).data ?? [];
+  const [first, ...others] = splitters.safeParse(made.slice(0, -1)).data ?? [];
   if (!first) return undefined;
   return others.reduce<(text: string) => Iterable<string>>(
-    (cut, other) =>
+    (split, other) =>
       function* (text) {
-        for (const piece of cut(text)) yield* other.pre_tokenize_text(piece);
+        for (const piece of split(text)) yield* other.pre_tokenize_text(piece);
       },
-    (text) => cutAt(text, first.pattern),
+    (text) => splitAt(text, first.pattern),
   );
 }
 
-function* cutAt(text: string, pattern: RegExp): Generator<string> {
+function* splitAt(text: string, pattern: RegExp): Generator<string> {
   let done = 0;
   for (const match of text.matchAll(pattern)) {
     if (done < match.index) yield text.slice(done, match.index);

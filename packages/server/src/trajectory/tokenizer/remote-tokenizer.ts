@@ -1,14 +1,14 @@
-// A tokenizer that asks a backend's own. What users and tools wrote is taken apart wherever it spells a control token, so that the
-// server cannot recognise one in it; what comes back is checked all the same.
+// A tokenizer that calls a backend's own. Text of users and tools is split wherever it spells a control token, so that the server cannot
+// recognise one in it; the reply is checked as well.
 
 import { awaitStep, type Steps } from '../../base/pace.ts';
 import type { TokenSource } from './token-source.ts';
 import { type ControlToken, joinIds, type PartTokenizer, splitParts, type TextPart, toPattern } from './tokenizer.ts';
 
-/** Whatever looks like a control token: in angle brackets without space, or in square ones in capitals. */
+/** What may be a control token: angle brackets without spaces inside, or square brackets with capitals. */
 const suspects = /<[^\s<>]{1,64}>|\[\/?[A-Z][A-Z0-9_]{1,32}\]/g;
-const longestRemembered = 64;
-const mostRemembered = 4096;
+const maxCachedLength = 64;
+const maxCached = 4096;
 
 export class RemoteTokenizer implements PartTokenizer {
   readonly eosIds: readonly number[];
@@ -16,9 +16,9 @@ export class RemoteTokenizer implements PartTokenizer {
   readonly #control: ReadonlyMap<string, ControlToken>;
   readonly #controlIds: ReadonlySet<number>;
   readonly #pattern: RegExp;
-  /** Short stretches, most of them the template's own, which come again in every turn. */
-  readonly #remembered = new Map<string, Int32Array>();
-  /** Whether a suspect is one token of the vocabulary. */
+  /** Short texts, most of them the template's, which repeat in every turn. */
+  readonly #cache = new Map<string, Int32Array>();
+  /** Whether a suspect is a single token of the vocabulary. */
   readonly #suspects = new Map<string, boolean>();
 
   private constructor(source: TokenSource, control: ReadonlyMap<string, number>, eosToken: string | undefined) {
@@ -30,7 +30,7 @@ export class RemoteTokenizer implements PartTokenizer {
     this.eosIds = eosId === undefined ? [] : [eosId];
   }
 
-  /** `texts` are where control tokens are looked for besides `candidates`: the chat template. Throws when any of them can be forged. */
+  /** Looks for control tokens among `candidates` and in `texts` (the chat template). Throws if any of them can be forged. */
   static async open(
     source: TokenSource,
     { candidates, texts, eosToken }: { candidates: readonly string[]; texts: readonly string[]; eosToken?: string | undefined },
@@ -42,7 +42,7 @@ export class RemoteTokenizer implements PartTokenizer {
       if (id !== undefined && others.length === 0) control.set(text, id);
     }
     const tokenizer = new RemoteTokenizer(source, control, eosToken);
-    for (const text of control.keys()) await tokenizer.#askPlain(`x${text}y ${text}`);
+    for (const text of control.keys()) await tokenizer.#encodePlain(`x${text}y ${text}`);
     return tokenizer;
   }
 
@@ -51,44 +51,44 @@ export class RemoteTokenizer implements PartTokenizer {
   }
 
   *encodeSteps(parts: readonly TextPart[]): Steps<Int32Array> {
-    const asked: Promise<Int32Array>[] = [];
+    const pending: Promise<Int32Array>[] = [];
     for (const { text, id } of splitParts(parts, { control: this.#control, pattern: this.#pattern })) {
-      asked.push(this.#askStretch(text));
-      if (id !== undefined) asked.push(Promise.resolve(Int32Array.of(id)));
+      pending.push(this.#encodeText(text));
+      if (id !== undefined) pending.push(Promise.resolve(Int32Array.of(id)));
     }
-    return joinIds(yield* awaitStep(Promise.all(asked)));
+    return joinIds(yield* awaitStep(Promise.all(pending)));
   }
 
   *decodeSteps(tokenIds: Int32Array): Steps<string> {
     return yield* awaitStep(this.#source.detokenize(tokenIds));
   }
 
-  async #askStretch(text: string): Promise<Int32Array> {
-    const known = this.#remembered.get(text);
+  async #encodeText(text: string): Promise<Int32Array> {
+    const known = this.#cache.get(text);
     if (known) return known;
-    const ids = await this.#askPlain(text);
-    if (text.length <= longestRemembered && this.#remembered.size < mostRemembered) this.#remembered.set(text, ids);
+    const ids = await this.#encodePlain(text);
+    if (text.length <= maxCachedLength && this.#cache.size < maxCached) this.#cache.set(text, ids);
     return ids;
   }
 
-  /** Throws when a control token comes out all the same. */
-  async #askPlain(text: string): Promise<Int32Array> {
+  /** Throws if the reply contains a control token. */
+  async #encodePlain(text: string): Promise<Int32Array> {
     if (text === '') return new Int32Array(0);
-    const pieces = await this.#takeApart(text);
+    const pieces = await this.#splitSuspects(text);
     const encoded = await Promise.all(pieces.map((piece) => this.#source.tokenizePlain(piece)));
     const ids = joinIds(encoded);
     const forged = ids.find((id) => this.#controlIds.has(id));
     if (forged === undefined) return ids;
-    throw new Error(`${this.#source.url} makes the control token ${forged} of text; give model.tokenizer as a folder instead`);
+    throw new Error(`${this.#source.url} turns plain text into the control token ${forged}; set model.tokenizer to a folder instead`);
   }
 
-  /** Cut behind the first letter of each spelled control token. */
-  async #takeApart(text: string): Promise<string[]> {
+  /** Splits after the first character of each control token that the text spells. */
+  async #splitSuspects(text: string): Promise<string[]> {
     const pieces: string[] = [];
     let begin = 0;
     const pattern = new RegExp(`${this.#pattern.source}|${suspects.source}`, 'g');
     for (let match = pattern.exec(text); match; match = pattern.exec(text)) {
-      pattern.lastIndex = match.index + 1; // one may be inside of what only looked like one
+      pattern.lastIndex = match.index + 1; // a control token may start inside this match
       if (!(await this.#isOneToken(match[0]))) continue;
       pieces.push(text.slice(begin, match.index + 1));
       begin = match.index + 1;
@@ -101,7 +101,7 @@ export class RemoteTokenizer implements PartTokenizer {
     const known = this.#suspects.get(suspect);
     if (known !== undefined) return known;
     const isOne = (await this.#source.tokenize(suspect)).length === 1;
-    if (this.#suspects.size < mostRemembered) this.#suspects.set(suspect, isOne);
+    if (this.#suspects.size < maxCached) this.#suspects.set(suspect, isOne);
     return isOne;
   }
 }

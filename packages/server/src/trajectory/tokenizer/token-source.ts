@@ -1,15 +1,16 @@
-// A backend's own tokenizer over HTTP, as vLLM, SGLang and llama.cpp serve it, and the model's configuration where it is given out.
+// A backend's tokenizer over HTTP, as vLLM, SGLang and llama.cpp serve it, and the model's configuration if the server offers it.
 
+import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
 
 export interface TokenSource {
   readonly url: string;
-  /** Control tokens in the text are recognised; no token is added before or after it. */
+  /** Control tokens in the text are recognised. No token is added before or after the text. */
   tokenize(text: string): Promise<Int32Array>;
-  /** The same for text in which none should be; some servers recognise some all the same. */
+  /** For text without control tokens. Some servers recognise some of them anyway. */
   tokenizePlain(text: string): Promise<Int32Array>;
   detokenize(tokenIds: Int32Array): Promise<string>;
-  /** What tokenizer_config.json would say, as far as the server tells it. */
+  /** The fields of tokenizer_config.json that the server reports. */
   readonly config: Readonly<Record<string, unknown>>;
 }
 
@@ -19,7 +20,7 @@ export interface TokenSourceOptions {
 }
 
 const tokensReply = z.looseObject({ tokens: z.array(z.int().min(0)) });
-/** vLLM, SGLang and llama.cpp each have their own name for it. */
+/** vLLM, SGLang and llama.cpp use different field names. */
 const textReply = z.union([
   z.looseObject({ prompt: z.string() }).transform(({ prompt }) => prompt),
   z.looseObject({ text: z.string() }).transform(({ text }) => text),
@@ -27,10 +28,10 @@ const textReply = z.union([
 ]);
 const props = z.looseObject({ chat_template: z.string(), bos_token: z.string().optional(), eos_token: z.string().optional() });
 
-/** Asks the server which one it is. Throws an Error that names it. */
+/** Detects the kind of server. Throws an Error that names the address. */
 export async function openTokenSource(url: string, { apiKey, signal }: TokenSourceOptions = {}): Promise<TokenSource> {
   const base = url.replace(/\/+$/, '');
-  const call = openCall(base, { ...(apiKey === undefined ? {} : { apiKey }), ...(signal ? { signal } : {}) });
+  const call = openCall(base, definedOf({ apiKey, signal }));
   const llamacpp = props.safeParse(await call('/props').catch(() => undefined)); // only llama.cpp has it
   const read = async (body: object) => Int32Array.from(tokensReply.parse(await call('/tokenize', body)).tokens);
   const source = {
@@ -50,17 +51,20 @@ export async function openTokenSource(url: string, { apiKey, signal }: TokenSour
   return { ...source, config: config.data ?? {}, tokenize, tokenizePlain: tokenize };
 }
 
-/** A tokenizer answers in milliseconds; one that does not is asked again once. */
+/** A tokenizer replies in milliseconds; a call that fails is retried once. */
 const timeoutMs = 10_000;
 
 function openCall(base: string, { apiKey, signal }: TokenSourceOptions): (path: string, body?: object) => Promise<unknown> {
-  const headers = { 'content-type': 'application/json', ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }) };
+  const headers = {
+    'content-type': 'application/json',
+    ...definedOf({ authorization: apiKey === undefined ? undefined : `Bearer ${apiKey}` }),
+  };
   const once = async (path: string, body: object | undefined): Promise<unknown> => {
     const limit = AbortSignal.timeout(timeoutMs);
     const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
     const reply = await fetch(`${base}${path}`, { ...sent, headers, signal: signal ? AbortSignal.any([signal, limit]) : limit });
     const text = await reply.text();
-    if (!reply.ok) throw new Refused(`${base}${path} answered ${reply.status}: ${text.slice(0, 300)}`);
+    if (!reply.ok) throw new Refused(`${base}${path} returned ${reply.status}: ${text.slice(0, 300)}`);
     return JSON.parse(text);
   };
   return async (path, body) => {

@@ -1,49 +1,50 @@
-// Text to token ids and back, from a model's own tokenizer.json. The control tokens of the vocabulary (turn marks, tool tags)
-// are recognised only in text that is trusted; in all other text their spelling stays text.
+// Text to token ids and back, with a model's own tokenizer.json. Control tokens of the vocabulary (turn marks, tool tags) are
+// recognised only in trusted text; anywhere else their spelling stays plain text.
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
+import { messageOf } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Steps } from '../../base/pace.ts';
 import { type Bpe, openBpe } from './bpe.ts';
 import { openPreTokens } from './pre-tokens.ts';
 
-/** A stretch of text; only a trusted one may name control tokens. */
+/** A piece of text. Control tokens are recognised only if it is trusted. */
 export interface TextPart {
   readonly text: string;
   readonly trusted: boolean;
 }
 
-/** What a conversation needs of a tokenizer, wherever that is. */
+/** What a conversation needs from a tokenizer, local or remote. */
 export interface PartTokenizer {
   /**
-   * The ids of all parts as one text: tokens merge across the borders of parts, and no control token comes out of an untrusted
-   * one. In steps of about a millisecond, so that others can have their turn between them.
+   * The ids of all parts as one text. Tokens merge across the borders of parts, and an untrusted part never yields a control token.
+   * Runs in steps of about a millisecond, so that other work can run in between.
    */
   encodeSteps(parts: readonly TextPart[]): Steps<Int32Array>;
-  /** Control tokens as their text. Ids that are not in the vocabulary have no text. */
+  /** Control tokens become their text. Ids that are not in the vocabulary have no text. */
   decodeSteps(tokenIds: Int32Array): Steps<string>;
-  /** Every id that ends a text, as the model's files say. */
+  /** Every id that ends a text, according to the model's files. */
   readonly eosIds: readonly number[];
-  /** Tokens that steer, by their text: whatever the vocabulary adds that is not blank. */
+  /** The texts of all added tokens that are not blank. */
   readonly controlTokens: readonly string[];
 }
 
-/** A tokenizer in this process, which needs to wait for nothing. */
+/** A tokenizer in this process; it never waits. */
 export interface Tokenizer extends PartTokenizer {
-  /** Control tokens in the text are recognised. No token is added before or after it. */
+  /** Control tokens in the text are recognised. No token is added before or after the text. */
   encode(text: string): Int32Array;
-  /** No control token comes out of it, whatever the text says. */
+  /** Never yields a control token. */
   encodePlain(text: string): Int32Array;
   /**
-   * The ids of all parts as one text: tokens merge across the borders of parts, and where no untrusted part spells a control
-   * token, they are the ids that `encode` gives for the joined text.
+   * The ids of all parts as one text. Tokens merge across the borders of parts. If no untrusted part spells a control token, the ids
+   * are those that `encode` gives for the joined text.
    */
   encodeParts(parts: readonly TextPart[]): Int32Array;
-  /** Control tokens as their text. Ids that are not in the vocabulary have no text. */
+  /** Control tokens become their text. Ids that are not in the vocabulary have no text. */
   decode(tokenIds: ArrayLike<number>): string;
-  /** The id of one whole token by its text. */
+  /** The id of the token with this text. */
   idOf(tokenText: string): number | undefined;
 }
 
@@ -65,7 +66,7 @@ const configFile = z.looseObject({
 });
 const generationFile = z.looseObject({ eos_token_id: z.union([z.int(), z.array(z.int())]).nullish() });
 
-/** Reads tokenizer.json, tokenizer_config.json and, where there is one, generation_config.json. Throws an Error that names the folder. */
+/** Reads tokenizer.json, tokenizer_config.json and, if present, generation_config.json. Throws an Error that names the folder. */
 export async function openTokenizer(folder: string): Promise<Tokenizer> {
   try {
     const [file, config, generation] = await Promise.all([
@@ -73,14 +74,14 @@ export async function openTokenizer(folder: string): Promise<Tokenizer> {
       readJson(folder, 'tokenizer_config.json').then((json) => configFile.parse(json)),
       readJson(folder, 'generation_config.json').then(
         (json) => generationFile.parse(json),
-        () => ({ eos_token_id: undefined }), // many folders have none, and nothing else is read from it
+        () => ({ eos_token_id: undefined }), // optional: only this field is read from it
       ),
     ]);
     const eos = config.eos_token ? file.added_tokens.find(({ content }) => content === config.eos_token)?.id : undefined;
     const eosIds = new Set([eos ?? [], generation.eos_token_id ?? []].flat());
     return new AddedTokenTokenizer({ file, config, eosIds: [...eosIds] });
   } catch (error) {
-    throw new Error(`no usable tokenizer in ${folder}: ${error instanceof Error ? error.message : error}`, { cause: error });
+    throw new Error(`no usable tokenizer in ${folder}: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -94,9 +95,9 @@ interface Files {
   readonly eosIds: readonly number[];
 }
 
-const longestRemembered = 16;
-const mostRemembered = 1024;
-/** Letters and pieces encoded in one step: about a millisecond. */
+const maxCachedLength = 16;
+const maxCached = 1024;
+/** The work of one step, in characters and pieces: about a millisecond. */
 const workPerStep = 4096;
 
 class AddedTokenTokenizer implements Tokenizer {
@@ -104,17 +105,17 @@ class AddedTokenTokenizer implements Tokenizer {
   readonly controlTokens: readonly string[];
   readonly #whole: HuggingFaceTokenizer;
   readonly #plain: HuggingFaceTokenizer;
-  /** Where it can be done step by step; the library does the rest. */
+  /** Our own byte-level BPE, which runs in steps; undefined for vocabularies that are left to the library. */
   readonly #stepwise: { readonly bpe: Bpe; readonly cut: (text: string) => Iterable<string> } | undefined;
   readonly #control: ReadonlyMap<string, AddedToken>;
   readonly #controlPattern: RegExp;
-  /** The template's own stretches between control tokens, which come again in every turn. */
-  readonly #remembered = new Map<string, Int32Array>();
+  /** The template's texts between control tokens, which repeat in every turn. */
+  readonly #cache = new Map<string, Int32Array>();
 
   constructor({ file, config, eosIds }: Files) {
     this.eosIds = eosIds;
     this.#whole = new HuggingFaceTokenizer(file, config);
-    // Runs of spaces are added tokens in some vocabularies; they steer nothing, so plain text keeps them.
+    // In some vocabularies runs of spaces are added tokens. They control nothing, so plain text may contain them.
     const blank = file.added_tokens.filter(({ content }) => content.trim() === '');
     this.#plain = new HuggingFaceTokenizer({ ...file, added_tokens: blank, model: { type: 'BPE', vocab: {}, merges: [] } }, config);
     this.#plain.model = this.#whole.model;
@@ -151,9 +152,9 @@ class AddedTokenTokenizer implements Tokenizer {
   }
 
   *#stretchSteps(text: string): Steps<Int32Array> {
-    if (text.length > longestRemembered) return yield* this.#plainSteps(text);
-    const ids = this.#remembered.get(text) ?? this.encodePlain(text);
-    if (this.#remembered.size < mostRemembered) this.#remembered.set(text, ids);
+    if (text.length > maxCachedLength) return yield* this.#plainSteps(text);
+    const ids = this.#cache.get(text) ?? this.encodePlain(text);
+    if (this.#cache.size < maxCached) this.#cache.set(text, ids);
     return ids;
   }
 
@@ -180,7 +181,7 @@ class AddedTokenTokenizer implements Tokenizer {
     return this.#whole.decode(known, { skip_special_tokens: false, clean_up_tokenization_spaces: false });
   }
 
-  // biome-ignore lint/correctness/useYield: it is short, and elsewhere it waits.
+  // biome-ignore lint/correctness/useYield: decoding is short here, and waits only in the remote tokenizer.
   *decodeSteps(tokenIds: Int32Array): Steps<string> {
     return this.decode(tokenIds);
   }
@@ -190,7 +191,7 @@ class AddedTokenTokenizer implements Tokenizer {
   }
 }
 
-/** Stretches of plain text, each with the control token that ends it. */
+/** The plain texts between control tokens, each with the id of the control token that ends it. */
 export function* splitParts(
   parts: readonly TextPart[],
   { control, pattern }: { control: ReadonlyMap<string, ControlToken>; pattern: RegExp },
@@ -213,12 +214,12 @@ export function* splitParts(
   yield { text: trimNext ? pending.trimStart() : pending };
 }
 
-/** Runs to the end without a pause; for steps that do not wait. */
+/** Runs all steps at once; for steps that do not wait. */
 export function runSteps<T>(steps: Steps<T>): T {
   for (;;) {
     const { done, value } = steps.next();
     if (done) return value;
-    if (value) throw new Error('these steps wait for something, and must be run by a Pace');
+    if (value) throw new Error('these steps wait for something: run them with a Pace');
   }
 }
 
@@ -237,7 +238,7 @@ function encodeWith(tokenizer: HuggingFaceTokenizer, text: string): Int32Array {
   return Int32Array.from(tokenizer.encode(text, { add_special_tokens: false }).ids);
 }
 
-/** Splits at control tokens and keeps them; the longest wins where several begin at one place. */
+/** Splits at control tokens and keeps them; the longest one wins if several start at the same position. */
 export function toPattern(contents: readonly string[]): RegExp {
   if (contents.length === 0) return /(?!)/;
   const longestFirst = [...contents].sort((a, b) => b.length - a.length);

@@ -1,5 +1,4 @@
-// Fenced blocks as tool calls, for models that were never taught tools: each ```bash block is a call of `bash` with that
-// command.
+// Fenced blocks as tool calls, for models that were not trained on tools: each ```bash block is a call of `bash` with that command.
 
 import { takeReasoning, thinkTags } from './reasoning.ts';
 import { emptyFindings, excerpt, type ToolCallParser, toCallId, toParsedTurn } from './tool-calls.ts';

@@ -1,5 +1,4 @@
-// The hermes form of tool calls: <tool_call>{"name": …, "arguments": …}</tool_call>, with reasoning in <think> tags wherever
-// it comes.
+// The hermes tool-call format: <tool_call>{"name": …, "arguments": …}</tool_call>, with reasoning in <think> tags anywhere.
 
 import { endOfUnopened, readThought, thinkTags } from './reasoning.ts';
 import {
@@ -16,7 +15,7 @@ import {
 const callOpen = '<tool_call>';
 const callClose = '</tool_call>';
 
-/** A call's arguments may spell the closing tag; this many of them are tried as its end. */
+/** The arguments of a call may contain the closing tag; this many closing tags are tried as its end. */
 const maxCloseTries = 8;
 
 export const hermesParser: ToolCallParser = {

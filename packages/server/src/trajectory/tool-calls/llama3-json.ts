@@ -1,5 +1,5 @@
-// Llama 3's form of tool calls: the turn is {"name": …, "parameters": …}, or several with semicolons between them, or follows
-// <|python_tag|>. A turn that is other JSON, with no tag before it, is an answer and not a call.
+// The tool-call format of Llama 3: the turn is {"name": …, "parameters": …}, or several of them separated by semicolons, or follows
+// <|python_tag|>. Other JSON without a tag before it is an answer, not a call.
 
 import { takeReasoning, thinkTags } from './reasoning.ts';
 import { addJsonCall, emptyFindings, endOfJson, excerpt, isRecord, parseJson, type ToolCallParser, toParsedTurn } from './tool-calls.ts';
@@ -38,7 +38,7 @@ export const llama3JsonParser: ToolCallParser = {
   },
 };
 
-/** Untagged text is a call when its first JSON has a name, or looks as if it was to have one. */
+/** Text without a tag is a call if its first JSON object has a name, or starts like one. */
 function isCall(text: string): boolean {
   const start = text.search(/\S/);
   if (text[start] !== '{') return false;

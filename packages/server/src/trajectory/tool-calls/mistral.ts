@@ -1,5 +1,5 @@
-// Mistral's forms of tool calls: [TOOL_CALLS] and a JSON list, or, in newer models, [TOOL_CALLS]name[ARGS]{…} for each call,
-// with [CALL_ID] between where the model gives one.
+// The tool-call formats of Mistral: [TOOL_CALLS] followed by a JSON list or, in newer models, [TOOL_CALLS]name[ARGS]{…} for each call,
+// optionally with [CALL_ID] in between.
 
 import { mistralThinkTags, takeReasoning } from './reasoning.ts';
 import {
@@ -30,7 +30,7 @@ export const mistralParser: ToolCallParser = {
       const from = open + callOpen.length;
       const start = from + rest.slice(from, from + 64).search(/\S|$/);
       const end = rest[start] === '[' ? readList(rest, start, found) : readNamed(rest, start, found);
-      if (end < 0) break; // what follows a call without an end is part of it
+      if (end < 0) break; // the rest belongs to a call without an end
       at = end;
     }
     return toParsedTurn(found);
@@ -63,7 +63,7 @@ function readNamed(text: string, start: number, found: Findings): number {
   return end;
 }
 
-/** The model's own id is kept where the template would take it back. */
+/** Keeps the model's own id if the template accepts it. */
 function ownId(id: unknown, { calls }: Findings): string {
   return typeof id === 'string' && /^[a-zA-Z0-9]{9}$/.test(id) ? id : toCallId(calls.length);
 }

@@ -1,5 +1,5 @@
-// Qwen3-Coder's form of tool calls: <tool_call><function=name><parameter=x>text</parameter></function></tool_call>. Values are
-// text; the tool's schema says which of them are numbers, truths or JSON.
+// The tool-call format of Qwen3-Coder: <tool_call><function=name><parameter=x>text</parameter></function></tool_call>. Values are
+// text; the tool's schema says which of them are numbers, booleans or JSON.
 
 import type { ToolSpec } from '@millrace/protocol';
 import { takeReasoning, thinkTags } from './reasoning.ts';
@@ -31,7 +31,7 @@ interface Reading {
   readonly tools: readonly ToolSpec[];
 }
 
-/** One function and its parameters in turn, so that a value may spell any tag but the one that closes it. */
+/** Reads one function and its parameters in order, so that a value may contain any tag except its own closing tag. */
 function readFunction(text: string, from: number, { found, tools }: Reading): number {
   const head = /[ "']{0,4}([^\s<>"'=]{1,200})[ "']{0,4}>/y;
   head.lastIndex = from;
@@ -43,14 +43,14 @@ function readFunction(text: string, from: number, { found, tools }: Reading): nu
   const args: Record<string, unknown> = {};
   const next = /\s*(?:<parameter=([^>\n]{1,200})>|(<\/function>))/y;
   for (next.lastIndex = head.lastIndex; ; ) {
-    const begun = next.lastIndex;
+    const start = next.lastIndex;
     const match = next.exec(text);
     if (match?.[2]) break;
     const close = match ? text.indexOf('</parameter>', next.lastIndex) : -1;
     if (!match?.[1] || close < 0) {
-      const seen = excerpt(text.slice(begun, begun + 300));
+      const seen = excerpt(text.slice(start, start + 300));
       found.malformed.push(`The call to ${name} was not closed with ${functionClose}, or a parameter not with </parameter>: ${seen}`);
-      return match ? text.length : begun;
+      return match ? text.length : start;
     }
     setOwn(args, match[1].trim(), toValue(text.slice(next.lastIndex, close), typeOf(tools, name, match[1].trim())));
     next.lastIndex = close + '</parameter>'.length;
@@ -65,7 +65,7 @@ function typeOf(tools: readonly ToolSpec[], name: string, parameter: string): un
   return isRecord(schema) ? schema.type : undefined;
 }
 
-/** The template sets a value between newlines of its own. What does not fit its type stays text, and the tool says so. */
+/** The template puts a newline before and after a value. A value that does not match its type stays text, and the tool reports it. */
 function toValue(raw: string, type: unknown): unknown {
   const text = raw.replace(/^\n/, '').replace(/\n$/, '');
   if (type === undefined || type === 'string') return text;
@@ -73,7 +73,7 @@ function toValue(raw: string, type: unknown): unknown {
   return value.ok ? value.json : text;
 }
 
-/** `__proto__` is a name like any other. */
+/** Safe for any name, including `__proto__`. */
 function setOwn(target: Record<string, unknown>, key: string, value: unknown): void {
   Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
 }

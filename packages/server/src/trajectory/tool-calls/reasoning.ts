@@ -1,5 +1,5 @@
-// Reasoning at the head of a turn: between tags that the model wrote, or up to the closing tag where the generation prompt has
-// opened it. What stands inside is never read as a call.
+// Reasoning at the start of a turn: between tags that the model wrote, or up to the closing tag if the generation prompt opened it. Text
+// inside is never parsed as a call.
 
 import type { Findings } from './tool-calls.ts';
 
@@ -11,7 +11,7 @@ export interface ReasoningTags {
 export const thinkTags: ReasoningTags = { open: '<think>', close: '</think>' };
 export const mistralThinkTags: ReasoningTags = { open: '[THINK]', close: '[/THINK]' };
 
-/** Takes the leading thoughts out and hands back the rest. `callOpen` before an unopened closing tag means: that tag is no end of a thought. */
+/** Removes the leading reasoning and returns the rest. A closing tag after `callOpen` does not end reasoning. */
 export function takeReasoning(text: string, tags: ReasoningTags, { found, callOpen }: { found: Findings; callOpen: string }): string {
   let rest = skipUnopened(text, tags, { found, callOpen });
   for (;;) {
@@ -22,7 +22,7 @@ export function takeReasoning(text: string, tags: ReasoningTags, { found, callOp
   }
 }
 
-/** Where the generation prompt has already opened the thinking, the text begins inside of it. Says where the rest begins. */
+/** If the generation prompt opened the reasoning, the text starts inside it. Returns where the closing tag is, or -1. */
 export function endOfUnopened(text: string, tags: ReasoningTags, callOpen: string): number {
   const close = text.indexOf(tags.close);
   if (close < 0) return -1;
@@ -37,7 +37,7 @@ function skipUnopened(text: string, tags: ReasoningTags, { found, callOpen }: { 
   return text.slice(close + tags.close.length);
 }
 
-/** Reads the thought that begins at `from`; hands back where it ends. */
+/** Reads the reasoning that starts at `from`; returns where it ends. */
 export function readThought(text: string, from: number, { found, tags }: { found: Findings; tags: ReasoningTags }): number {
   const close = text.indexOf(tags.close, from);
   found.thoughts.push(text.slice(from, close < 0 ? undefined : close));

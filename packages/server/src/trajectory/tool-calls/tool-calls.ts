@@ -1,24 +1,24 @@
-// The contract of tool-call parsers, and what all of them need. A parser never throws and takes linear time: what it cannot
-// read becomes a sentence that is shown to the model.
+// The contract of tool-call parsers, and what all of them share. A parser never throws and takes linear time. A call that it cannot
+// parse becomes a sentence that the model reads.
 
-import type { ToolCall, ToolSpec } from '@millrace/protocol';
+import { definedOf, type ToolCall, type ToolSpec } from '@millrace/protocol';
 
 export interface ParsedTurn {
-  /** What is left beside reasoning and calls. */
+  /** The text without reasoning and calls. */
   readonly content: string;
   readonly reasoning?: string;
   readonly calls: ToolCall[];
-  /** One sentence for each call, or other part, that could not be read. */
+  /** One sentence for each call, or other part, that could not be parsed. */
   readonly malformed: string[];
 }
 
 export interface ToolCallParser {
   readonly name: string;
-  /** `tools` give arguments their types where the form has only text. */
+  /** `tools` give the types of arguments in formats where every value is text. */
   parse(text: string, tools?: readonly ToolSpec[]): ParsedTurn;
 }
 
-/** What a parser has found so far, in the order of the text. */
+/** What a parser has found so far, in text order. */
 export interface Findings {
   readonly content: string[];
   readonly thoughts: string[];
@@ -35,15 +35,15 @@ export function toParsedTurn({ content, thoughts, calls, malformed }: Findings):
     .map((thought) => thought.trim())
     .filter((thought) => thought !== '')
     .join('\n');
-  return { content: content.join('').trim(), ...(reasoning === '' ? {} : { reasoning }), calls, malformed };
+  return { content: content.join('').trim(), ...definedOf({ reasoning: reasoning === '' ? undefined : reasoning }), calls, malformed };
 }
 
-/** Nine letters and digits: the strictest template wants just that. */
+/** Nine letters and digits, as the strictest template requires. */
 export function toCallId(index: number): string {
   return `call${String(index % 100_000).padStart(5, '0')}`;
 }
 
-/** Takes one call as JSON, by any of the names that models give its arguments. */
+/** Adds one call in JSON. Models name its arguments `arguments` or `parameters`. */
 export function addJsonCall(found: Findings, json: unknown, id = toCallId(found.calls.length)): void {
   const call = toCall(json, id);
   if (typeof call === 'string') found.malformed.push(call);
@@ -60,13 +60,10 @@ function toCall(json: unknown, id: string): ToolCall | string {
   return { id, name, arguments: args.json };
 }
 
-/** Deeper values would overflow the stack of whoever writes them down later. */
+/** Deeper values would overflow the stack when they are serialised. */
 const maxDepth = 64;
 
-/**
- * Where the JSON object or list that begins at `from` ends; -1 when it does not, or is nested too deep. Only brackets and
- * strings are looked at.
- */
+/** Where the JSON object or list that starts at `from` ends; -1 if it has no end or is nested too deeply. Looks only at brackets and strings. */
 export function endOfJson(text: string, from: number): number {
   let depth = 0;
   const sign = /["[\]{}]/g;
@@ -84,7 +81,7 @@ export function endOfJson(text: string, from: number): number {
   }
 }
 
-/** Behind the closing quote; 0 when there is none. */
+/** The position after the closing quote; 0 if there is none. */
 function endOfString(text: string, from: number): number {
   for (let at = text.indexOf('"', from); at >= 0; at = text.indexOf('"', at + 1)) {
     let escapes = 0;
@@ -94,7 +91,7 @@ function endOfString(text: string, from: number): number {
   return 0;
 }
 
-/** What does not end where its brackets do is refused without the cost of an exception. */
+/** Text that does not end with its last bracket is refused without the cost of an exception. */
 export function parseJson(text: string): { readonly ok: true; readonly json: unknown } | { readonly ok: false } {
   const trimmed = text.trim();
   if (trimmed === '' || trimmed[0] === '<') return { ok: false };
@@ -102,7 +99,7 @@ export function parseJson(text: string): { readonly ok: true; readonly json: unk
   try {
     return { ok: true, json: JSON.parse(text) };
   } catch {
-    return { ok: false }; // the caller says what was seen
+    return { ok: false }; // the caller describes the text
   }
 }
 

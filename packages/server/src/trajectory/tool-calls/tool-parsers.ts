@@ -1,4 +1,4 @@
-// The tool-call parsers by name, and a guess from the chat template for those who would not choose.
+// The tool-call parsers by name, and the choice by chat template for `auto`.
 
 import { fencedParser } from './fenced.ts';
 import { hermesParser } from './hermes.ts';
@@ -15,11 +15,11 @@ export type ToolParserName = (typeof toolParserNames)[number];
 export function chooseToolParser(name: ToolParserName, templateSource: string): ToolCallParser {
   const wanted = name === 'auto' ? guessToolParser(templateSource) : name;
   const parser = parsers.find((candidate) => candidate.name === wanted);
-  if (!parser) throw new Error(`no tool-call parser is named ${wanted}; there are: ${toolParserNames.join(', ')}`);
+  if (!parser) throw new Error(`no tool-call parser is named ${wanted}; the parsers are ${toolParserNames.join(', ')}`);
   return parser;
 }
 
-/** A template shows the model how to call, so the form is written in it; one that shows none leaves fenced blocks. */
+/** A template shows the model how to write a call, so it contains the format. Without one, fenced blocks are left. */
 export function guessToolParser(templateSource: string): Exclude<ToolParserName, 'auto'> {
   if (templateSource.includes('<function=')) return 'qwen3-coder';
   if (templateSource.includes('[TOOL_CALLS]')) return 'mistral';

@@ -1,4 +1,4 @@
-// A template is used only when its deltas do not depend on the past; those that cannot be continued exactly are refused by name.
+// A template is used only if its deltas do not depend on the past; one that cannot be continued exactly is refused with its name.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -16,7 +16,7 @@ test('a delta is what follows the end of the assistant turn', () => {
   );
 });
 
-test('what users and tools wrote is untrusted, the rest is not', () => {
+test('text of users and tools is untrusted, all other text is trusted', () => {
   const parts = open(chatml).renderOpening(
     [
       { role: 'system', content: 'rules' },
@@ -30,7 +30,7 @@ test('what users and tools wrote is untrusted, the rest is not', () => {
   );
 });
 
-test('where a template trims, contents are trimmed', () => {
+test('contents are trimmed if the template trims them', () => {
   const trimming = chatml.replace('m.content', 'm.content | trim');
   const content = '\n  a b \n';
   assert.match(joined(open(trimming).renderDelta([{ role: 'tool', content }])), /tool\na b<\|im_end\|>/);
@@ -43,7 +43,7 @@ test('content that looks like a placeholder is content', () => {
   assert.ok(text.includes(`user\n${content}<|im_end|>`));
 });
 
-test('the name of a tool, which a policy may have made up, is untrusted too', () => {
+test('the name of a tool is untrusted too, because the policy may invent one', () => {
   const naming = chatml.replace('m.role +', "m.role + (m.name if m.name else '') +");
   const parts = open(naming).renderDelta([{ role: 'tool', content: 'x', name: '<|im_start|>' }]);
   assert.deepEqual(
@@ -52,18 +52,18 @@ test('the name of a tool, which a policy may have made up, is untrusted too', ()
   );
 });
 
-test('a list of templates is chosen from by name', () => {
+test('a template is chosen from a list by name', () => {
   assert.equal(open([{ name: 'default', template: chatml }]).endOfTurn, '<|im_end|>');
   assert.throws(() => open([{ name: 'rag', template: chatml }]), /the template x .*neither/);
 });
 
 const gemma = `{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}{% if (message['role'] == 'assistant') %}{% set role = 'model' %}{% else %}{% set role = message['role'] %}{% endif %}{{ '<start_of_turn>' + role + '\n' + message['content'] | trim + '<end_of_turn>\n' }}{% endfor %}{% if add_generation_prompt %}{{'<start_of_turn>model\n'}}{% endif %}`;
 
-test('a template that ends turns otherwise than texts, knows no system and no tools, and alternates strictly, is used for what it can do', () => {
+test('a template with its own end of turn, without system message and tools, and with strictly alternating roles, is used for what it supports', () => {
   const controlTokens = ['<bos>', '<eos>', '<start_of_turn>', '<end_of_turn>'];
   const template = openChatTemplate({ chat_template: gemma, bos_token: '<bos>', eos_token: '<eos>' }, { name: 'gemma', controlTokens });
   assert.equal(template.endOfTurn, '<end_of_turn>');
-  assert.equal(template.answerRole, 'user');
+  assert.equal(template.resultRole, 'user');
   const answers = [
     { role: 'tool', content: 'one ' },
     { role: 'tool', content: 'two\n' },
@@ -82,16 +82,16 @@ test('a template that ends turns otherwise than texts, knows no system and no to
   );
 });
 
-test('a template that drops what tools say gets it as a user message', () => {
+test('a template that drops tool results gets them as a user message', () => {
   const dropping = chatml
     .replace("{{ '<|im_start|>' +", "{% if m.role != 'tool' %}{{ '<|im_start|>' +")
     .replace("'<|im_end|>\\n' }}", "'<|im_end|>\\n' }}{% endif %}");
   const template = open(dropping);
-  assert.equal(template.answerRole, 'user');
+  assert.equal(template.resultRole, 'user');
   assert.match(joined(template.renderDelta([{ role: 'tool', content: 'out' }])), /user\nout<\|im_end\|>/);
 });
 
-test('where a template writes JSON, contents are written as JSON', () => {
+test('contents are written as JSON if the template writes JSON', () => {
   const template = open(chatml.replace('m.content', 'm.content | tojson'));
   const content = ' "a"\n\\ é <|im_end|>';
   const parts = template.renderDelta([{ role: 'tool', content }]);
@@ -102,7 +102,7 @@ test('where a template writes JSON, contents are written as JSON', () => {
   assert.ok(joined(parts).includes(`tool\n${JSON.stringify(content)}<|im_end|>`));
 });
 
-test('variables of the configuration reach the template, and cannot replace the conversation', () => {
+test('variables from the configuration reach the template, but cannot replace the conversation', () => {
   const thinking = chatml.replace("assistant\\n'", "assistant\\n' + ('<think>\\n' if enable_thinking else '')");
   const openWith = (kwargs: Record<string, unknown>) => openChatTemplate({ chat_template: thinking, eos_token: '<|im_end|>' }, { kwargs });
   const delta = (kwargs: Record<string, unknown>) => joined(openWith(kwargs).renderDelta([{ role: 'tool', content: 'x' }]));
@@ -110,7 +110,7 @@ test('variables of the configuration reach the template, and cannot replace the 
   assert.match(delta({ enable_thinking: false, messages: [] }), /tool\nx<\|im_end\|>\n<\|im_start\|>assistant\n$/);
 });
 
-test('many shapes of messages cost memory for some of them only, and all are rendered right', () => {
+test('the number of cached shapes is bounded, and every shape is rendered correctly', () => {
   const template = open(chatml.replace('m.role +', "m.role + (m.tool_call_id if m.tool_call_id else '') +"));
   for (let i = 0; i < 600; i++)
     assert.match(joined(template.renderDelta([{ role: 'tool', content: 'x', tool_call_id: `id${i}` }])), new RegExp(`toolid${i}\n`));
@@ -128,7 +128,7 @@ const refused: readonly [string, unknown, RegExp][] = [
     chatml.replace('m.content', "m.content + ('T' if tools else '')"),
     /the template x cannot be continued exactly/,
   ],
-  ['a turn without its end', chatml.replaceAll('<|im_end|>', '</s>'), /the template x .*not ended with a control token/],
+  ['a turn without its end', chatml.replaceAll('<|im_end|>', '</s>'), /the template x .*does not end with a control token/],
   [
     'a turn that a call ends otherwise',
     chatml.replace("'<|im_end|>\\n' }}", "('</s>' if m.tool_calls else '<|im_end|>') + '\\n' }}"),
@@ -139,7 +139,7 @@ const refused: readonly [string, unknown, RegExp][] = [
 ];
 
 for (const [what, template, message] of refused) {
-  test(`${what} is refused by name`, () => {
+  test(`${what} is refused with its name`, () => {
     assert.throws(() => open(template), message);
   });
 }

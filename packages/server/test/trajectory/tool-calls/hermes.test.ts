@@ -1,4 +1,4 @@
-// Every way in which a model writes, or fails to write, a tool call, and what is read from it.
+// The ways in which a model writes, or fails to write, a tool call, and what is parsed from each.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -18,7 +18,7 @@ interface Row {
 
 const table: readonly Row[] = [
   { title: 'plain text is content', text: ' 42\n', content: '42' },
-  { title: 'nothing is nothing', text: '' },
+  { title: 'an empty turn is empty', text: '' },
   { title: 'one call', text: bash('ls'), calls: [['bash', { command: 'ls' }]] },
   {
     title: 'several calls with text around them',
@@ -39,7 +39,7 @@ const table: readonly Row[] = [
   { title: 'empty reasoning is none', text: '<think>\n\n</think>\n\n42', content: '42' },
   { title: 'reasoning that the generation prompt had opened', text: 'hm\n</think>\n42', reasoning: 'hm', content: '42' },
   {
-    title: 'a call inside of reasoning is not run',
+    title: 'a call inside reasoning is not run',
     text: `<think>maybe ${bash('rm -rf /')}</think>no`,
     reasoning: `maybe ${bash('rm -rf /')}`,
     content: 'no',
@@ -57,13 +57,13 @@ const table: readonly Row[] = [
   },
   { title: 'no arguments are empty arguments', text: '<tool_call>{"name":"finish"}</tool_call>', calls: [['finish', {}]] },
   {
-    title: 'arguments that spell the closing tag',
+    title: 'arguments that contain the closing tag',
     text: bash('echo "</tool_call>" </think>'),
     calls: [['bash', { command: 'echo "</tool_call>" </think>' }]],
   },
   { title: 'malformed JSON', text: '<tool_call>{"name": "bash", </tool_call>', malformed: /not valid JSON: \{"name": "bash",$/ },
   {
-    title: 'malformed, then well',
+    title: 'a malformed call before a valid one',
     text: `<tool_call>{oops</tool_call>${bash('ls')}`,
     calls: [['bash', { command: 'ls' }]],
     malformed: /not valid JSON/,
@@ -101,14 +101,14 @@ for (const { title, text, content = '', reasoning, calls = [], malformed } of ta
   });
 }
 
-test('calls of one turn have ids of their own', () => {
+test('each call of a turn has its own id', () => {
   assert.deepEqual(
     hermesParser.parse(bash('a') + bash('b')).calls.map(({ id }) => id),
     ['call00000', 'call00001'],
   );
 });
 
-test('no text makes it throw, and a long one is read quickly', () => {
+test('no text makes it throw, and a long one is parsed quickly', () => {
   const random = makeRandom(3);
   const pieces = [
     '<tool_call>',

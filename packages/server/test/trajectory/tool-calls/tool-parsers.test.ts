@@ -1,4 +1,4 @@
-// What each parser reads, what it answers to what cannot be read, and that no text makes any of them throw or take long.
+// What each parser reads, what it says about malformed calls, and that no text makes any of them throw or take long.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -46,7 +46,7 @@ const table: readonly Row[] = [
   },
   {
     parser: 'qwen3-coder',
-    title: 'values of the types that the schema has',
+    title: 'values get the types of the schema',
     text: xml(
       '<parameter=command>\n42\n</parameter>\n<parameter=timeout_s>\n5\n</parameter>\n<parameter=quiet>\nTrue\n</parameter>\n<parameter=env>\n{"A": 1}\n</parameter>\n<parameter=other>\n7\n</parameter>\n',
     ),
@@ -54,13 +54,13 @@ const table: readonly Row[] = [
   },
   {
     parser: 'qwen3-coder',
-    title: 'a value of many lines that spells tags',
+    title: 'a value of many lines that contains tags',
     text: xml('<parameter=command>\ncat <<E\n<tool_call>\n\n</function>\nE\n</parameter>\n'),
     calls: [['bash', { command: 'cat <<E\n<tool_call>\n\n</function>\nE' }]],
   },
   {
     parser: 'qwen3-coder',
-    title: 'a value that does not fit its type stays text',
+    title: 'a value that does not match its type stays text',
     text: xml('<parameter=timeout_s>soon</parameter>'),
     calls: [['bash', { timeout_s: 'soon' }]],
   },
@@ -73,12 +73,12 @@ const table: readonly Row[] = [
   },
   {
     parser: 'qwen3-coder',
-    title: 'JSON where XML is wanted',
+    title: 'JSON instead of XML',
     text: '<tool_call>{"name": "bash"}</tool_call>',
     content: '<tool_call>{"name": "bash"}</tool_call>',
     malformed: /has no <function=name>/,
   },
-  { parser: 'qwen3-coder', title: 'a call inside of reasoning', text: `<think>${xmlLs}</think>no`, reasoning: xmlLs, content: 'no' },
+  { parser: 'qwen3-coder', title: 'a call inside reasoning', text: `<think>${xmlLs}</think>no`, reasoning: xmlLs, content: 'no' },
 
   { parser: 'llama3-json', title: 'one call', text: '{"name": "bash", "parameters": {"command": "ls"}}', calls: [ls] },
   {
@@ -100,7 +100,7 @@ const table: readonly Row[] = [
     text: '{"name": "bash", "parameters": {"command": "ls"}}; {"name": "bash", "arguments": {"command": "a;}\\"{"}}\n',
     calls: [ls, ['bash', { command: 'a;}"{' }]],
   },
-  { parser: 'llama3-json', title: 'an answer in JSON is no call', text: '{"answer": 42}', content: '{"answer": 42}' },
+  { parser: 'llama3-json', title: 'an answer in JSON is not a call', text: '{"answer": 42}', content: '{"answer": 42}' },
   { parser: 'llama3-json', title: 'plain text', text: 'It is {42}.', content: 'It is {42}.' },
   {
     parser: 'llama3-json',
@@ -108,10 +108,10 @@ const table: readonly Row[] = [
     text: '{"name": "bash", "parameters": {"comm',
     malformed: /not JSON of the form/,
   },
-  { parser: 'llama3-json', title: 'code behind the tag', text: '<|python_tag|>search.call(query="x")', malformed: /not JSON of the form/ },
+  { parser: 'llama3-json', title: 'code after the tag', text: '<|python_tag|>search.call(query="x")', malformed: /not JSON of the form/ },
   {
     parser: 'llama3-json',
-    title: 'parameters that are no object',
+    title: 'parameters that are not an object',
     text: '{"name": "bash", "parameters": [1]}',
     malformed: /must be a JSON object/,
   },
@@ -122,10 +122,10 @@ const table: readonly Row[] = [
     text: '[TOOL_CALLS] [{"name": "bash", "arguments": {"command": "ls"}, "id": "abcDEF123"}]',
     calls: [ls],
   },
-  { parser: 'mistral', title: 'the newer form', text: 'Hm.[TOOL_CALLS]bash[ARGS]{"command": "ls"}', content: 'Hm.', calls: [ls] },
+  { parser: 'mistral', title: 'the newer format', text: 'Hm.[TOOL_CALLS]bash[ARGS]{"command": "ls"}', content: 'Hm.', calls: [ls] },
   {
     parser: 'mistral',
-    title: 'several of the newer form, one with an id, one without [ARGS]',
+    title: 'several in the newer format, one with an id, one without [ARGS]',
     text: '[TOOL_CALLS]bash[CALL_ID]abcDEF123[ARGS]{"command": "echo [TOOL_CALLS]"}[TOOL_CALLS]bash{"command": "ls"}',
     calls: [['bash', { command: 'echo [TOOL_CALLS]' }], ls],
   },
@@ -144,7 +144,7 @@ const table: readonly Row[] = [
   },
   {
     parser: 'fenced',
-    title: 'a call inside of a block of another language',
+    title: 'a call inside a block of another language',
     text: '```md\n```bash\nls\n```',
     content: '```md\n```bash\nls\n```',
   },
@@ -167,7 +167,7 @@ for (const { parser, title, text, content = '', reasoning, calls = [], malformed
   });
 }
 
-test('mistral: the id that the model gave is kept, where its template would take it back', () => {
+test('mistral: the id that the model gave is kept if its template accepts it', () => {
   const ids = (id: string) =>
     chooseToolParser('mistral', '').parse(`[TOOL_CALLS][{"name": "f", "id": ${JSON.stringify(id)}}]`).calls[0]?.id;
   assert.equal(ids('abcDEF123'), 'abcDEF123');
@@ -211,7 +211,7 @@ const hostile = [
 ];
 
 for (const name of named) {
-  test(`${name}: a megabyte of anything hostile is read in a moment`, () => {
+  test(`${name}: a megabyte of hostile text is parsed quickly`, () => {
     const { parse } = chooseToolParser(name, '');
     for (const piece of hostile) {
       for (const prefix of ['', '{"name": "', '<|python_tag|>{', '[TOOL_CALLS][', '```bash']) {
@@ -225,7 +225,7 @@ for (const name of named) {
     }
   });
 
-  test(`${name}: no text makes it throw, and what it reads can be written down`, () => {
+  test(`${name}: no text makes it throw, and what it parses can be serialised`, () => {
     const random = makeRandom(5);
     const pieces = [
       ...hostile,
@@ -249,7 +249,7 @@ for (const name of named) {
     }
   });
 
-  test(`${name}: a value nested too deep to be written down is no call`, () => {
+  test(`${name}: a value that is nested too deeply to serialise is not a call`, () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
     const call = `{"name": "bash", "arguments": {"command": ${deep}}}`;
     for (const text of [

@@ -1,0 +1,26 @@
+// The example scenario and docs/scenarios.md, which shows it.
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { toolNames } from '../../src/agent/tool-names.ts';
+import { loadScenarios } from '../../src/scenario/load.ts';
+
+const root = new URL('../../../../', import.meta.url);
+const example = new URL('examples/own-scenario/scenario.ts', root);
+const docs = await readFile(new URL('docs/scenarios.md', root), 'utf8');
+
+test('the documentation shows the example as it is', async () => {
+  assert.ok(docs.includes(`\`\`\`ts\n${await readFile(example, 'utf8')}\`\`\``));
+});
+
+test('the tasks of the example match its schema', async () => {
+  const scenario = (await loadScenarios([fileURLToPath(example)])).get('column-sum');
+  const lines = (await readFile(new URL('tasks.jsonl', example), 'utf8')).trim().split('\n');
+  for (const line of lines) assert.equal(scenario?.task.safeParse(JSON.parse(line).task).success, true, line);
+});
+
+test('the documentation lists every built-in tool', () => {
+  for (const name of toolNames) assert.ok(docs.includes(`| \`${name}\` |`), name);
+});
