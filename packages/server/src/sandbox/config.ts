@@ -1,6 +1,6 @@
 // What runs sandboxes, and what one gets when its task does not say: its limits and its network.
 
-import { tmpdir, userInfo } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 
@@ -35,7 +35,7 @@ export const sandboxConfig = z.strictObject({
   images: z
     .string()
     .min(1)
-    .default(() => join(tmpdir(), `millrace-images-${userInfo().uid}`))
+    .default(() => join(tmpdir(), `millrace-images-${process.getuid?.() ?? 0}`))
     .describe('The folder of the image cache; on a disk of this machine.'),
   imagesGib: z.number().gt(0).default(100).describe('The image cache is kept below this size; images in use stay in any case.'),
   layersGib: z
