@@ -44,6 +44,7 @@ export type {
   TransferOptions,
 } from './sandbox/sandbox.ts';
 export { idleMiB, openWarmPool, type WarmPool, type WarmPoolOptions } from './sandbox/warm/warm-pool.ts';
+export { loadScenarios, type Scenarios } from './scenario/load.ts';
 export type {
   AgentEnd,
   CollectContext,

@@ -182,7 +182,7 @@ async function checkScenarios(paths: readonly string[]): Promise<Check> {
     return { name, level: 'ok', seen: (await loadScenarios(paths)).names().join(', ') };
   } catch (error) {
     const remedy = `fix it; millrace try ${paths[0] ?? 'scenario.ts'} shows the place`;
-    return { name, level: 'fail', seen: `${paths.join(', ')}: ${messageOf(error)}`, remedy };
+    return { name, level: 'fail', seen: messageOf(error), remedy };
   }
 }
 

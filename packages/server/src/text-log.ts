@@ -1,9 +1,10 @@
 // The log for people at a terminal: a line for each warning and error, with what JSON lines would say, and no line for what goes well.
 
 import { systemClock } from './base/clock.ts';
-import { type Fields, type Log, openLog } from './base/log.ts';
+import { type Fields, type Log, openLog, silentLog } from './base/log.ts';
 
-export const logFormats = ['text', 'json'] as const;
+/** `none` is for programs that bring their own workers and read their events. */
+export const logFormats = ['text', 'json', 'none'] as const;
 export type LogFormat = (typeof logFormats)[number];
 
 export interface TextLogOptions {
@@ -45,7 +46,8 @@ function toLine(value: unknown): string {
 }
 
 /** The log of a server or worker process, on standard error. */
-export function openProcessLog(format: LogFormat, process_: 'server' | 'worker'): Log {
-  if (format === 'json') return openLog({ base: { process: process_, pid: process.pid } });
+export function openProcessLog(format: LogFormat, role: 'server' | 'worker'): Log {
+  if (format === 'none') return silentLog;
+  if (format === 'json') return openLog({ base: { process: role, pid: process.pid } });
   return openTextLog({ write: (line) => process.stderr.write(line), color: process.stderr.isTTY === true && !process.env.NO_COLOR });
 }

@@ -13,6 +13,11 @@ export function renderRefusal(failed: readonly Check[], paint: Paint): string {
   return `${['millrace: cannot start:', ...lines].join('\n')}\n`;
 }
 
+/** Said before the first worker is ready, which takes seconds with a large vocabulary. */
+export function renderStarting(workers: number, paint: Paint): string {
+  return paint('dim', `Starting ${toCount(workers)} ${workers === 1 ? 'worker' : 'workers'} …`);
+}
+
 export interface Banner {
   readonly url: string;
   readonly config: ServiceConfig;

@@ -8,7 +8,7 @@ import { type Arguments, type Command, type Io, UsageError } from '../command/co
 import { openPaint, wantsColor } from '../terminal/text.ts';
 import { onStopAsked, refusePositionals, type ServeSettings, serveOptions, toServeSettings } from './config-options.ts';
 import { openDrainView } from './drain-view.ts';
-import { renderBanner, renderRefusal } from './serve-text.ts';
+import { renderBanner, renderRefusal, renderStarting } from './serve-text.ts';
 
 export const serveCommand: Command = {
   name: 'serve',
@@ -65,6 +65,7 @@ async function serve({ config, workers: count, backends }: ServeSettings, io: Io
     if (times === 2) drain.handBackNow();
     if (times > 2) process.exit(130);
   });
+  if (format === 'text' && count > 0) io.stdout.write(`${renderStarting(count, paintFor(io))}\n`);
   const isUp = await Promise.race([workers.started.then(() => true), stop.promise.then(() => false)]);
   if (isUp) {
     const url = await server.listen();

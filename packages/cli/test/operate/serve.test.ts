@@ -46,7 +46,7 @@ test('every other thing that the service needs is refused by name, with what to 
   const address = listener.address();
   const port = typeof address === 'object' && address !== null ? String(address.port) : '';
   const bad = join(bed.folder, 'bad.ts');
-  await writeFile(bad, 'export const scenario = 1;');
+  await writeFile(bad, 'export const nothing = 1;');
   const table: [string[], RegExp][] = [
     [['--scenarios', 'nope.ts'], /✖ scenarios +\S+\/nope\.ts cannot be read\n +→/],
     [['--scenarios', bad], /✖ scenarios +.*bad\.ts does not export a scenario.*\n +→/],
