@@ -14,7 +14,7 @@ import { probeBubblewrap } from './sandbox/bubblewrap/probe.ts';
 import { loadScenarios } from './scenario/load.ts';
 import { networkFileSystemOf } from './store/sqlite/engine/network-file-system.ts';
 
-/** `fail`: the service cannot start. `warn`: it can, but something will hurt. Whatever is not ok says how to fix it. */
+/** `fail`: the service cannot start. `warn`: it can, but something will hurt. Every check that is not ok says how to fix it. */
 export type Check =
   | { readonly name: string; readonly level: 'ok'; readonly seen: string }
   | { readonly name: string; readonly level: 'warn' | 'fail'; readonly seen: string; readonly remedy: string };

@@ -66,7 +66,7 @@ export class Supervisor implements AsyncDisposable {
     this.#options = options;
     this.started = this.#onStart.promise;
     this.failed = this.#onFail.promise;
-    this.started.catch(() => {}); // a caller that does not wait for it is told by `failed`
+    this.started.catch(() => {}); // not every caller waits for it
     if (options.count === 0) this.#onStart.resolve();
     this.#kept = options.count;
     this.#keepers = Array.from({ length: options.count }, () => this.#keep());
@@ -125,7 +125,7 @@ export class Supervisor implements AsyncDisposable {
   async #runWorker(): Promise<Exit> {
     const { config, log, logFormat, workerMain = fileURLToPath(new URL('./worker-main.ts', import.meta.url)) } = this.#options;
     const startedAt = performance.now();
-    // In a session of its own: a Ctrl-C in the terminal reaches neither the worker nor its sandboxes.
+    // In its own session: a Ctrl-C in the terminal reaches neither the worker nor its sandboxes.
     const child = fork(workerMain, {
       detached: true,
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -138,7 +138,10 @@ export class Supervisor implements AsyncDisposable {
       if (said.kind === 'ready') this.#setReady(child);
       else last = said;
     });
-    const exited = once(child, 'exit');
+    const exited = once(child, 'exit').catch((error) => {
+      last = { reason: `a worker process could not be started: ${messageOf(error)}` };
+      return [1, null];
+    });
     const order: WorkerOrder = { config, logFormat };
     child.send(order, (error) => error && log.error('worker-start-failed', { pid: child.pid, error: messageOf(error) }));
     const [code, signal] = await exited;
@@ -154,7 +157,7 @@ export class Supervisor implements AsyncDisposable {
     this.#onStart.resolve();
   }
 
-  /** Until a worker was ready once, whatever it reports is taken as final: better a clear refusal than a silent loop. */
+  /** Until a first worker is ready, any reason that one reports is final: a clear refusal is better than a silent loop. */
   #isHopeless({ code, reason }: Exit): boolean {
     if (code === cannotStartCode) return true;
     if (this.#hasStarted) return false;

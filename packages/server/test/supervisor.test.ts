@@ -77,7 +77,7 @@ test('a crash loop of a service that was up is reported once, not once for each 
   );
 });
 
-test('when the last worker of a running service cannot start again, the service is told why', async () => {
+test('when the last worker of a running service cannot start again, the reason is reported', async () => {
   await using stack = new AsyncDisposableStack();
   const source = `await report({ kind: 'ready' }); await report({ kind: 'stopped', reason: 'the scenario is gone' }); process.exit(78);`;
   const { supervisor, warnings } = await openBed(stack, source, 2);

@@ -1,4 +1,4 @@
-// `millrace serve` as a process in a process group of its own, as a terminal starts it, with the tiny model.
+// `millrace serve` as a process in its own process group, as a terminal starts it, with the tiny model.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
