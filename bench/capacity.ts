@@ -1,20 +1,20 @@
-// 10,000 queued and 500 running rollouts on one machine, with a backend that takes 200 ms a turn: how late the event loops run,
-// and what memory it takes. Once with rollouts that need no machine, and once with 500 real sandboxes.
+// 10,000 queued and 500 running rollouts on one machine, with a backend that takes 200 ms per turn: event loop lag and memory. Once with
+// rollouts that need no sandbox, and once with 500 real sandboxes.
 
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { ServiceStatus, SubmissionInput } from '@millrace/protocol';
 import { openFakeBackendProcess, qwen3Folder, TestService } from '@millrace/testkit';
-import { readPssMiB } from './processes.ts';
-import { type BenchReport, percentile } from './report.ts';
+import { readPssMiB } from './report/processes.ts';
+import { type BenchReport, percentile } from './report/report.ts';
 
 const queued = 10_000;
 const running = 500;
 const workers = 2;
 const latencyMs = 200;
 const seconds = 30;
-/** Processes tell their lag over windows of some ten seconds; those of the start do not count. */
+/** Processes report their lag in windows of about ten seconds; the windows of the start-up do not count. */
 const settleMs = 22_000;
 /** Rollouts of different lengths, so that they do not end all at once. */
 const turns = { fewest: 25, most: 75 };
@@ -53,7 +53,7 @@ export async function runCapacityBench(kind: keyof typeof kinds): Promise<BenchR
     ],
     targets: [
       {
-        claim: `${running} ran and at least ${queued / 2} waited all the time (fewest: ${fewest.running} and ${fewest.queued})`,
+        claim: `${running} ran and at least ${queued / 2} waited throughout (fewest: ${fewest.running} and ${fewest.queued})`,
         kept: fewest.running >= running * 0.98 && fewest.queued >= queued / 2,
       },
       {

@@ -4,7 +4,7 @@
 import { writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
-import { type BenchReport, renderReport } from './report.ts';
+import { type BenchReport, renderReport } from './report/report.ts';
 
 const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   shell: async () => (await import('./sandbox/shell.ts')).runShellBench(),

@@ -1,9 +1,9 @@
-// Three stages with slots of their own, against one coupled pool in which a rollout holds its place from init to evaluate.
-// The scarce thing is what the GPUs can run at once, so both get the same number of run places; times are long-tailed.
+// Three stages, each with its own slots, against one coupled pool in which a rollout holds its slot from init to evaluate. GPU capacity is
+// the scarce resource, so both get the same number of run slots. Durations are long-tailed.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { Slots, Stage } from '@millrace/server';
-import type { BenchReport } from './report.ts';
+import type { BenchReport } from './report/report.ts';
 
 const runSlots = 16;
 const rollouts = 320;
@@ -83,6 +83,6 @@ export async function runOverlapBench(): Promise<BenchReport> {
     targets: [
       { claim: `three stages ≥ 1.5 × the coupled pool (worst of ${gains.length} seeds: ${worst.toFixed(2)} ×)`, kept: worst >= 1.5 },
     ],
-    notes: [`${rollouts} rollouts a seed; the stages' own classes, with timers in place of sandboxes and models.`],
+    notes: [`${rollouts} rollouts per seed; the real stage classes, with timers instead of sandboxes and models.`],
   };
 }

@@ -1,9 +1,9 @@
-// Bundles the executor into packages/executor/dist: one CommonJS file, from which workers make a snapshot of Node, and the Python host
-// next to it. Takes about 100 ms, so that setup can run it every time.
+// Bundles the executor, by default into packages/executor/dist: one CommonJS file, from which workers make a snapshot of Node, and the
+// Python host next to it. Takes about 100 ms, so that setup can run it every time.
 
 import { copyFile, mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { build, type Plugin } from 'esbuild';
+import { build, type Metafile, type Plugin } from 'esbuild';
 
 const executor = fileURLToPath(new URL('../packages/executor/', import.meta.url));
 
@@ -24,17 +24,24 @@ const loadBinaryAtStart: Plugin = {
   },
 };
 
-await mkdir(`${executor}dist`, { recursive: true });
-await build({
-  entryPoints: [`${executor}src/snapshot.ts`],
-  outfile: `${executor}dist/executor.cjs`,
-  bundle: true,
-  platform: 'node',
-  target: 'esnext',
-  format: 'cjs',
-  supported: { 'dynamic-import': false }, // a process started from a snapshot can only require
-  define: { 'import.meta.main': 'false' },
-  plugins: [loadBinaryAtStart],
-  logLevel: 'warning',
-});
-await copyFile(`${executor}python/ipython_host.py`, `${executor}dist/ipython_host.py`);
+/** Returns what esbuild says about the bundle. */
+export async function buildExecutor(folder = `${executor}dist`): Promise<Metafile> {
+  await mkdir(folder, { recursive: true });
+  const { metafile } = await build({
+    entryPoints: [`${executor}src/snapshot.ts`],
+    outfile: `${folder}/executor.cjs`,
+    bundle: true,
+    platform: 'node',
+    target: 'esnext',
+    format: 'cjs',
+    supported: { 'dynamic-import': false }, // a process started from a snapshot can only require
+    define: { 'import.meta.main': 'false' },
+    plugins: [loadBinaryAtStart],
+    metafile: true,
+    logLevel: 'warning',
+  });
+  await copyFile(`${executor}python/ipython_host.py`, `${folder}/ipython_host.py`);
+  return metafile;
+}
+
+if (import.meta.main) await buildExecutor();

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Installs Apptainer on Debian, as root. Where the release has no package, Debian's unstable one is taken, and its two programs get
-# the C library that they were built for in a folder of their own: the machine's own library stays as it is.
-# Whatever goes wrong is one line and exit code 1; nothing that works is lost by it.
+# Installs Apptainer on Debian, as root. If the release has no package, it takes the one from Debian unstable, and puts the C library it
+# was built for next to its two programs: the system's library is not touched. On failure it prints one line and exits with 1.
 set -euo pipefail
 
 library=/opt/apptainer-libc
 say() { printf 'install-apptainer: %s\n' "$*" >&2; }
 give_up() {
-  say "$*; going on without Apptainer"
+  say "$*; continuing without Apptainer"
   exit 1
 }
 
@@ -29,7 +28,7 @@ main() {
   say "installed $(apptainer --version)"
 }
 
-# What a step says is shown only when it fails.
+# The output of a step is shown only if it fails.
 quietly() {
   if ! (set -e; "$@") >"$work/log" 2>&1 </dev/null; then
     tail -n 5 "$work/log" >&2
@@ -52,7 +51,7 @@ install_from_unstable() {
     awk '/^URIs:/ { print $2; exit } /^deb / { for (i = 2; i <= NF; i++) if ($i ~ /^https?:/) { print $i; exit } }')
   apt-get -qq update
   apt_install ca-certificates fuse-overlayfs fuse2fs fuse3 libseccomp2 libsqlite3-0 patchelf squashfs-tools squashfuse uidmap
-  # A list of packages of its own: the machine's apt never hears of unstable.
+  # A separate package list, so that unstable is never added to the system's apt.
   mkdir -p "$work"/{lists,cache/archives}/partial "$work/parts" "$work/libc" "$work/root"
   echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} sid main" >"$work/sources.list"
   local own=(-qq -o "Dir::Etc::sourcelist=$work/sources.list" -o "Dir::Etc::sourceparts=$work/parts" -o "Dir::State::lists=$work/lists"
@@ -65,7 +64,7 @@ install_from_unstable() {
   mkdir -p "$library"
   cp -L libc/usr/lib/"$triplet"/{"$loader",libc.so.6,libm.so.6} "$library/"
   for program in usr/bin/apptainer "usr/lib/$triplet/apptainer/bin/starter"; do
-    # As RPATH, which LD_LIBRARY_PATH does not override: Apptainer sets that for programs that it starts, itself among them.
+    # RPATH, because LD_LIBRARY_PATH does not override it: Apptainer sets that variable for programs it starts, including itself.
     patchelf --set-interpreter "$library/$loader" --force-rpath --set-rpath "$library" "root/$program"
   done
   rm -rf root/usr/share/{man,doc}

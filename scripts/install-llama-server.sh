@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Gets llama.cpp's llama-server for the tests, as any user: Debian's unstable package, unpacked with its own libraries into a cache
-# folder; nothing is installed. apt checks every package against Debian's key. Whatever goes wrong is one line and exit code 1.
+# Gets llama.cpp's llama-server for the tests, as any user: unpacks Debian's unstable package with its libraries into a cache folder and
+# installs nothing. apt checks every package against Debian's key. On failure it prints one line and exits with 1.
 set -euo pipefail
 
 target=${MILLRACE_LLAMA_SERVER_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/millrace/llama-server}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 say() { printf 'install-llama-server: %s\n' "$*" >&2; }
 give_up() {
-  say "$*; going on without llama-server"
+  say "$*; continuing without llama-server"
   exit 1
 }
 
@@ -22,7 +22,7 @@ main() {
   for try in 1 2 3; do
     (cd "$work"; download; cd "$work"; unpack) >"$work/log" 2>&1 </dev/null & # inside of `if`, a failing step would not end it
     if wait $!; then
-      # Whoever else was here first has the same thing.
+      # If another process was first, its copy is the same.
       mv -T "$work/flat" "$target" 2>/dev/null || [[ -x $target/llama-server ]] || give_up "$target cannot be written"
       say "$("$target/llama-server" --version 2>&1 | head -n 1) in $target"
       return
@@ -36,7 +36,7 @@ download() {
   local mirror packages=llama.cpp-tools
   mirror=$({ cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list 2>/dev/null || true; } |
     awk '/^URIs:.*debian\/?$/ { print $2 } /^deb .*debian\/? / { for (i = 2; i <= NF; i++) if ($i ~ /^https?:/) print $i }' | sed -n 1p)
-  # A list of packages of its own: the machine's apt never hears of unstable.
+  # A separate package list, so that unstable is never added to the system's apt.
   mkdir -p {lists,cache/archives}/partial parts debs
   echo "deb [signed-by=$keyring] ${mirror:-http://deb.debian.org/debian} sid main" >sources.list
   : >status
@@ -55,7 +55,7 @@ download() {
   apt-get "${own[@]}" download $packages
 }
 
-# One flat folder: the loader is the program that runs, and llama.cpp looks for its processor libraries beside that.
+# One flat folder: the loader is the running program, and llama.cpp looks for its processor libraries next to it.
 unpack() {
   local deb loader
   rm -rf root flat

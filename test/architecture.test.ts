@@ -1,5 +1,5 @@
-// The rules of the house that a compiler does not keep: floors, packages, sizes, first sentences, names, time and catches.
-// Each failure names the file and the rule.
+// House rules that a compiler does not check: floors, packages, folders, sizes, first sentences, names, time and catches.
+// A failure names the file and the rule.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -39,7 +39,7 @@ const packageImports: Readonly<Record<string, readonly string[]>> = {
 const largeFolders: readonly string[] = ['packages/protocol/test/golden'];
 const mostFiles = 15;
 
-/** Files of the server that may touch timers or the date beside base/clock.ts, each with its reason. */
+/** Files of the server besides base/clock.ts that may use timers or the date, each with its reason. */
 const timeExceptions: Readonly<Record<string, string>> = {
   'packages/server/src/base/clock.ts': 'it is the clock',
 };
@@ -69,7 +69,7 @@ test('every folder of the server is a known floor', () => {
   );
 });
 
-test('packages import only the packages that they may', () => {
+test('packages import only the packages they may', () => {
   refuse(
     sources.flatMap((source) => {
       const [, from = ''] = /^packages\/([^/]+)\//.exec(source.path) ?? [];
@@ -87,7 +87,7 @@ test('packages import only the packages that they may', () => {
   );
 });
 
-test('no import leads back to the folder it came from, by whatever way', () => {
+test('no folder imports itself through other folders', () => {
   const arrows = new Map<string, Map<string, string>>();
   for (const source of sources.filter(({ path }) => basename(path) !== 'index.ts')) {
     for (const name of importsOf(source).filter((name) => name.startsWith('.'))) {
@@ -100,7 +100,7 @@ test('no import leads back to the folder it came from, by whatever way', () => {
   refuse(findRings(arrows));
 });
 
-test('no folder holds more files than a reader takes in', () => {
+test('no folder has more than 15 files', () => {
   const counts = new Map<string, number>();
   for (const path of trackedFiles()) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
   const full = [...counts].filter(([folder, count]) => count > mostFiles && !largeFolders.includes(folder));
@@ -120,7 +120,7 @@ test('no source file has more than 300 lines', () => {
   refuse(sources.filter(({ lines }) => lines.length > 300).map(({ path, lines }) => `${path}: ${lines.length} lines`));
 });
 
-test('every file begins by saying in a sentence what it is', () => {
+test('every file opens with a sentence that says what it is', () => {
   refuse([...sources, ...tests].filter(({ text }) => !opensWithSentence(text)).map(({ path }) => `${path}: no opening sentence`));
 });
 
@@ -133,9 +133,13 @@ test('nothing is exported by default or by star', () => {
   );
 });
 
-test('no file has a name that says nothing', () => {
+test('no file has a meaningless name', () => {
   const empty = /^(utils?|helpers?|common|misc|manager|types|shared|lib)\.ts$/;
-  refuse([...sources, ...tests].filter(({ path }) => empty.test(basename(path))).map(({ path }) => `${path}: the name says nothing`));
+  refuse(
+    [...sources, ...tests]
+      .filter(({ path }) => empty.test(basename(path)))
+      .map(({ path }) => `${path}: the name says nothing about its content`),
+  );
   const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.test)?\.ts$/;
   refuse([...sources, ...tests].filter(({ path }) => !kebab.test(basename(path))).map(({ path }) => `${path}: not kebab-case`));
 });

@@ -1,4 +1,4 @@
-// Batches as a trainer meets them: real processes, real rollouts, and a server that is killed in the middle.
+// Batches as a trainer sees them: real processes, real rollouts, and a server that is killed half-way.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -7,7 +7,7 @@ import { openFakeBackend, qwen3Folder, TestService } from '@millrace/testkit';
 const tokenizer = qwen3Folder();
 const tasks = Array.from({ length: 200 }, (_, index) => ({ question: `${index} ${index % 2 === 0 ? 'plain' : 'hard'}`, answer: '2' }));
 
-/** Plain questions are always solved; of the hard ones every second answer is right. */
+/** Plain questions are always solved; every second answer to a hard one is right. */
 function openBackend() {
   let answers = 0;
   return openFakeBackend({
@@ -18,7 +18,7 @@ function openBackend() {
 }
 
 describe('batches of the whole service', { timeout: 120_000 }, () => {
-  test('a server killed in the middle of a batch goes on with it: exactly the target, each group once, the surplus stopped', async () => {
+  test('a server killed during a batch continues it: exactly the target, each group once, the surplus stopped', async () => {
     await using backend = await openBackend();
     await using service = await TestService.open({ workers: 1, tokenizer, pipeline: { runSlots: 16, leaseMs: 2000 } });
     const { batches, backends } = service.client;
@@ -47,7 +47,7 @@ describe('batches of the whole service', { timeout: 120_000 }, () => {
     for (const { id } of live) assert.equal((await service.client.wait(id)).state, 'cancelled');
   });
 
-  test('when the target is met, what runs for nothing is over within a second', async () => {
+  test('when the target is met, the surplus ends within a second', async () => {
     let answers = 0;
     let isSlow = false;
     await using backend = await openFakeBackend({
@@ -75,7 +75,7 @@ describe('batches of the whole service', { timeout: 120_000 }, () => {
     for (const rollout of stopped) assert.ok(Date.parse(rollout.ended_at ?? '') - Date.parse(ended_at ?? '') < 1000, rollout.id);
   });
 
-  test('the next batch of a series takes over what the one before had sampled too much', async () => {
+  test('the next batch of a series takes over the surplus of the previous one', async () => {
     await using backend = await openBackend();
     await using service = await TestService.open({ workers: 1, tokenizer, pipeline: { runSlots: 64 } });
     const { batches, backends } = service.client;

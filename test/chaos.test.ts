@@ -1,10 +1,10 @@
-// The crash test as CI runs it; `npm run chaos` does more.
+// The crash test as CI runs it; `npm run chaos` runs longer ones.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runChaos } from '@millrace/testkit';
 
-test('20 kills of server and workers while 200 rollouts run lose none, double none, and leave no sandbox and no process', async (context) => {
+test('20 kills of server and workers while 200 rollouts run lose none, duplicate none, and leave no sandbox and no process', async (context) => {
   const { kills, done, attempts, sampledTokens, ...books } = await runChaos({
     kills: 20,
     rollouts: 200,

@@ -1,14 +1,14 @@
-// Tasks that name an image, through the whole service with Apptainer: init, the agent's turns and the check are in that image, and
-// nothing is left, not of sandboxes that were started ahead either.
+// Tasks that name an image, through the whole service with Apptainer: init, the agent's turns and the check run in that image, and
+// nothing is left behind, not even warm sandboxes.
 
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { probeApptainer } from '@millrace/server';
 import {
   findWrongToken,
+  makeTempFolder,
   makeTinyImage,
   openFakeBackend,
   openFakeTokens,
@@ -22,9 +22,9 @@ import {
 const probe = await probeApptainer();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 
-test('a task that names an image is prepared, worked at and checked in it', { skip }, async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'mr-'));
-  const image = join(folder, 'image');
+test('a task that names an image is prepared, run and checked in it', { skip }, async () => {
+  await using folder = await makeTempFolder('mr');
+  const image = join(folder.path, 'image');
   await makeTinyImage(image);
   await writeFile(join(image, 'etc/colour'), 'green\n');
   const policy = scriptedPolicy([
@@ -39,7 +39,7 @@ test('a task that names an image is prepared, worked at and checked in it', { sk
   const ids = Array.from({ length: 6 }, (_, index) => `image-${index}`);
   await client.submit([
     ...ids.map((id) => ({ id, scenario: 'shell', task })),
-    { id: 'none', scenario: 'shell', task: { ...task, image: join(folder, 'no.sif') } },
+    { id: 'none', scenario: 'shell', task: { ...task, image: join(folder.path, 'no.sif') } },
   ]);
   const views = await Array.fromAsync(client.results([...ids, 'none']));
   for (const { id, state, reward, failure } of views) {
@@ -54,5 +54,4 @@ test('a task that names an image is prepared, worked at and checked in it', { sk
     (await readdir(service.runDir)).filter((name) => name.startsWith('sb-')),
     [],
   );
-  await rm(folder, { recursive: true });
 });

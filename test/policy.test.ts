@@ -1,4 +1,4 @@
-// Changing the weights of a running service: pauses outlive every process, and a swap never refuses a submission.
+// Changing the weights of a running service: a pause survives every process, and a swap never refuses a submission.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ const policy = scriptedPolicy([{ match: /1 \+ 1/, turns: ['It is \\boxed{2}.'] }
 const math = (id: string) => ({ id, scenario: 'math', task: { question: '1 + 1 = ?', answer: '2' } });
 const versionsOf = ({ result }: RolloutView) => [result?.policy_versions?.first, result?.policy_versions?.last];
 
-/** Until so many rollouts that have not ended are in their run stage. */
+/** Waits until this many live rollouts are in their run stage. */
 async function reachRun({ client }: TestService, count: number): Promise<void> {
   const running = new Set<string>();
   for await (const { kind, rollout_id, data } of client.events({ after: 0 })) {
@@ -23,7 +23,7 @@ async function reachRun({ client }: TestService, count: number): Promise<void> {
   }
 }
 
-test('a pause outlives kill -9 of server and workers: what waits is sampled only after the resume, under its version', async () => {
+test('a pause survives kill -9 of server and workers: waiting rollouts are sampled only after the resume, under its version', async () => {
   await using backend = await openFakeBackend({ policy, tokens });
   await using service = await TestService.open({ workers: 1, tokenizer, pipeline: { leaseMs: 2000 } });
   const { client } = service;
@@ -64,7 +64,7 @@ test("ProRL Agent's clear-then-add refuses no submission: rollouts wait for the 
   const first = process(0);
   await asked;
   assert.equal((await post('/clear_llm_server')).status, 200);
-  await old[Symbol.asyncDispose](); // it is stopped for its new weights, with a turn under way
+  await old[Symbol.asyncDispose](); // stopped to load its new weights, during a turn
   const second = process(1);
   await reachRun(service, 2);
   await using fresh = await openFakeBackend({ policy, tokens });
@@ -73,7 +73,7 @@ test("ProRL Agent's clear-then-add refuses no submission: rollouts wait for the 
   assert.equal(fresh.generations, 2);
 });
 
-test('a rollout too stale for its limit begins again under the new weights', async () => {
+test('a rollout too stale for its limit starts again under the new weights', async () => {
   const slow = fileURLToPath(new URL('../packages/testkit/src/service/fault-play.ts', import.meta.url));
   const play = await import(slow);
   await using backend = await openFakeBackend({ policy: play.policy, tokens, tokenMs: 20 });

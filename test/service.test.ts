@@ -31,6 +31,7 @@ const policy = scriptedPolicy([
   {
     match: /data\.csv/,
     turns: [
+      renderCall('preview', { lines: 2 }),
       renderCall('bash', { command: 'cut -d, -f2 data.csv | paste -sd+ | bc 2>/dev/null || awk -F, "{s+=\\$2} END {print s}" data.csv' }),
       renderCall('finish', { answer: '6' }),
     ],
@@ -131,6 +132,8 @@ describe('the service', { skip }, () => {
     await service.client.submit([submission]);
     const view = await service.client.wait('own');
     assert.deepEqual([view.state, view.reward], ['done', 1]);
+    const { segments } = await service.client.trajectory('own');
+    assert.equal(segments.find(({ kind }) => kind === 'observation')?.messages[0]?.content, '1,2\n3,4\n');
     await assert.rejects(service.client.submit([{ ...submission, id: 'bad', task: { rows: [], column: 2 } }]), {
       code: 'task-invalid',
       message: /rollouts\[0\]\.task\.rows/,

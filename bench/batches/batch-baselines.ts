@@ -1,20 +1,20 @@
-// What batches are compared with, on the same stream of tasks: sample-filter-repeat, fixed over-sampling, and an oracle that knows
-// beforehand how far into the stream it must sample.
+// The baselines for batches, on the same stream of tasks: sample-filter-repeat, fixed over-sampling, and an oracle that knows in
+// advance how far into the stream it must sample.
 
 import { taskOf, type World } from './batch-worlds.ts';
 
 export interface Cost {
   readonly seconds: number;
-  /** Sampled, also by rollouts that were stopped. */
+  /** Sampled seconds, including those of stopped rollouts. */
   readonly rolloutSeconds: number;
-  /** Of those, what is not in an informative group that was asked for. */
+  /** The part that is not in a requested informative group. */
   readonly wastedSeconds: number;
   readonly tokens: number;
-  /** How many tasks of the stream were used up. */
+  /** How many tasks of the stream were consumed. */
   readonly tasks: number;
 }
 
-/** Samples `target` tasks, waits for all, keeps the informative ones, and repeats until there are enough. */
+/** Samples `target` tasks, waits for all, keeps the informative groups, and repeats until there are enough. */
 export function sampleFilterRepeat(world: World, target: number, from: number): Cost {
   return repeat(world, { target, from, perRound: target });
 }
@@ -38,7 +38,7 @@ function repeat(world: World, plan: { readonly target: number; readonly from: nu
   return { seconds, rolloutSeconds, wastedSeconds, tokens, tasks: at - plan.from };
 }
 
-/** Samples exactly the tasks up to the one that brings the last informative group. */
+/** Samples exactly the tasks up to the one with the last informative group. */
 export function oracle(world: World, target: number, from: number): Cost {
   let [found, count] = [0, 0];
   while (found < target) {
@@ -48,7 +48,7 @@ export function oracle(world: World, target: number, from: number): Cost {
   return { ...schedule(world, from, count), tasks: count };
 }
 
-/** All siblings of these tasks over the slots, in order, each in the slot that is free first. */
+/** Schedules all siblings of these tasks in order, each on the slot that becomes free first. */
 function schedule(world: World, from: number, count: number) {
   const free = new Float64Array(world.slots);
   let [informative, rolloutSeconds, wastedSeconds, tokens, seconds] = [0, 0, 0, 0, 0];

@@ -1,5 +1,5 @@
-// A real run: processes, HTTP, a backend whose latency is long-tailed and whose answers make half of the prompts uniform. The same
-// prompts by the service's batches and by a client that samples, filters and repeats.
+// A real run: processes, HTTP, and a backend with long-tailed latency whose replies make half of the prompts uniform. It compares
+// the service's batches with a client that samples, filters and repeats, on the same prompts.
 
 import type { RolloutView } from '@millrace/protocol';
 import { openFakeBackend, qwen3Folder, TestService } from '@millrace/testkit';
@@ -8,16 +8,16 @@ import { groupSize, taskOf, type World } from './batch-worlds.ts';
 
 const target = 12;
 const slots = 96;
-/** One second of the world takes so many milliseconds here. */
+/** How many milliseconds of real time one simulated second takes. */
 const msPerSecond = 20;
 const seeds = [101, 102, 103];
 
 export interface RealRun {
   readonly batchSeconds: readonly number[];
   readonly repeatSeconds: readonly number[];
-  /** Seconds of the model's time that the batch used, against the oracle's. */
+  /** Model time that the batch used, relative to the oracle's. */
   readonly sampled: readonly number[];
-  /** The part of it that was not delivered, against the oracle's. */
+  /** Undelivered model time, relative to the oracle's. */
   readonly wasted: readonly number[];
 }
 
@@ -25,7 +25,7 @@ export async function runRealBatches(): Promise<RealRun> {
   const run = { batchSeconds: [] as number[], repeatSeconds: [] as number[], sampled: [] as number[], wasted: [] as number[] };
   for (const seed of seeds) {
     const world: World = { name: 'real', slots, seed, tail: 'lognormal' };
-    const source = new Answers(world);
+    const source = new ScriptedReplies(world);
     await using backend = await openFakeBackend({
       policy: (input) => ({ text: source.next(Number(/task (\d+)/.exec(input.opening())?.[1] ?? 0)) }),
       latencyMs: () => source.latencyMs(),
@@ -44,7 +44,7 @@ export async function runRealBatches(): Promise<RealRun> {
     source.reset();
     const { seconds, sampledMs, wastedMs } = await fillBatch(service, `batch-${seed}`);
     run.batchSeconds.push(seconds);
-    // What a second of the world takes on this machine, service and all, is taken from the run that sampled its tasks whole.
+    // The real duration of a simulated second, service overhead included, comes from the run that sampled its tasks completely.
     const perSecond = repeated.sampledMs / sampledSeconds(world, repeated.tasks);
     const best = oracle(world, target, 0);
     run.sampled.push(sampledMs / (best.rolloutSeconds * perSecond));
@@ -53,10 +53,10 @@ export async function runRealBatches(): Promise<RealRun> {
   return run;
 }
 
-/** Which sibling a request belongs to is not told to a backend: each request for a task is its next sibling. */
-class Answers {
+/** A backend does not know which sibling a request belongs to, so each request for a task counts as its next sibling. */
+class ScriptedReplies {
   readonly #world: World;
-  readonly #asked = new Map<number, number>();
+  readonly #requests = new Map<number, number>();
   #latencyMs = 0;
 
   constructor(world: World) {
@@ -64,18 +64,18 @@ class Answers {
   }
 
   reset(): void {
-    this.#asked.clear();
+    this.#requests.clear();
   }
 
   next(index: number): string {
-    const n = this.#asked.get(index) ?? 0;
-    this.#asked.set(index, n + 1);
+    const n = this.#requests.get(index) ?? 0;
+    this.#requests.set(index, n + 1);
     const course = taskOf(this.#world, index).siblings[n % groupSize];
     this.#latencyMs = (course?.seconds ?? 1) * msPerSecond;
     return `\\boxed{${course?.reward === 1 ? 2 : 3}}`;
   }
 
-  /** Of the answer that was made just before. */
+  /** The latency of the latest reply. */
   latencyMs(): number {
     return this.#latencyMs;
   }
@@ -95,7 +95,7 @@ async function fillBatch(service: TestService, id: string): Promise<{ seconds: n
   });
   const view = await batches.wait(id);
   const seconds = (performance.now() - startedAt) / 1000;
-  if (view.state !== 'met') throw new Error(`the batch of the benchmark ended as ${view.state}`);
+  if (view.state !== 'met') throw new Error(`the benchmark's batch ended as ${view.state}`);
   const wastedMs = 1000 * Object.values(view.wasted).reduce((total, one) => total + one.seconds, 0);
   let deliveredMs = 0;
   for await (const { group } of batches.groups(id))

@@ -1,5 +1,5 @@
-// The worlds in which batches are measured: a stream of tasks, half of them with one reward for all siblings, and long-tailed
-// times. What a sibling of a task does is a function of the seed, so every strategy meets the same stream.
+// The simulated workloads for batches: a stream of tasks, half of them with equal rewards for all siblings, and long-tailed
+// durations. The outcome of each sibling is a function of the seed, so every strategy sees the same stream.
 
 import type { Course } from '@millrace/testkit';
 
@@ -7,7 +7,7 @@ export const groupSize = 8;
 
 export interface World {
   readonly name: string;
-  /** Rollouts that run at once. */
+  /** Rollouts that run concurrently. */
   readonly slots: number;
   readonly seed: number;
   readonly tail: 'lognormal' | 'pareto';

@@ -1,7 +1,7 @@
-// Filling batches for DAPO at half uninformative prompts and long-tailed rollouts: the service's refill on virtual time and in a real
-// run, beside sample-filter-repeat, fixed over-sampling and an oracle that knows how far into the stream it must sample.
+// Filling batches for DAPO when half of the prompts are uninformative and rollouts are long-tailed: the service's refill on virtual
+// time and in a real run, against sample-filter-repeat, fixed over-sampling and an oracle that knows how far it must sample.
 
-import type { BenchReport, BenchRow } from '../report.ts';
+import type { BenchReport, BenchRow } from '../report/report.ts';
 import { type Cost, oracle, overSample, sampleFilterRepeat } from './batch-baselines.ts';
 import { runRealBatches } from './batch-real.ts';
 import { simulateBatches } from './batch-simulation.ts';
@@ -22,7 +22,7 @@ interface Ratios {
   readonly wasted: number;
 }
 
-/** Several batches in a row on one stream, and the same number by each strategy. */
+/** Several batches in a row on one stream, compared with the same number from each strategy. */
 async function compare(world: World, target: number, series: boolean): Promise<Ratios> {
   const ours = total(await simulateBatches(world, { target, batches: batchesInRow, series }));
   const best = oracle(world, target * batchesInRow, 0);
@@ -42,7 +42,7 @@ function inRow(world: World, target: number, strategy: (world: World, target: nu
 }
 
 function total(costs: readonly Cost[]): Cost {
-  const sum = (key: keyof Cost) => costs.reduce((so, cost) => so + cost[key], 0);
+  const sum = (key: keyof Cost) => costs.reduce((total, cost) => total + cost[key], 0);
   return {
     seconds: sum('seconds'),
     rolloutSeconds: sum('rolloutSeconds'),
@@ -96,7 +96,7 @@ function makeTargets(kept: readonly Ratios[], dropped: readonly Ratios[], real: 
 }
 
 const notes = [
-  `${batchesInRow} batches in a row, groups of 8, seeds ${seeds.join(', ')}; the simulation is the service's own keeper and store on a virtual clock. The oracle knows which task brings the last informative group and samples exactly up to it; what is stopped counts up to its stop.`,
+  `${batchesInRow} batches in a row, groups of 8, seeds ${seeds.join(', ')}; the simulation is the service's own keeper and store on a virtual clock. The oracle knows which task brings the last informative group and samples exactly up to it; a stopped rollout counts up to its stop.`,
 ];
 
 function mean(values: readonly number[]): number {

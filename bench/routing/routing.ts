@@ -5,12 +5,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { backendId, workerId } from '@millrace/protocol';
+import { Pace, silentLog } from '@millrace/server';
 import { makeRandom, makeRollout, moveUpTo } from '@millrace/testkit';
-import { BackendPool, type Lease } from '../../packages/server/src/inference/pool/pool.ts';
+import { systemClock } from '../../packages/server/src/base/clock.ts';
+import type { BackendLease } from '../../packages/server/src/inference/pool/lease.ts';
+import { BackendPool } from '../../packages/server/src/inference/pool/pool.ts';
 import { chooseBackend } from '../../packages/server/src/inference/pool/routing.ts';
 import { openSqliteStore } from '../../packages/server/src/store/sqlite/sqlite.ts';
 import type { Claim } from '../../packages/server/src/store/store.ts';
-import { type BenchReport, type BenchRow, renderReport } from '../report.ts';
+import { type BenchReport, type BenchRow, renderReport } from '../report/report.ts';
 import { groupSize, groups, type Router, type SimBackend, type SimReport, type SimRollout, simulate } from './routing-simulation.ts';
 
 const seeds = [1, 2, 3, 4, 5];
@@ -104,13 +107,16 @@ const turnover = 400;
 async function spread(workers: number, isShared: boolean): Promise<number[]> {
   const folder = await mkdtemp(join(tmpdir(), 'millrace-bench-'));
   const random = makeRandom(7);
+  const pace = new Pace();
   await using stack = new AsyncDisposableStack();
   stack.defer(() => rm(folder, { recursive: true }));
-  const store = stack.use(await openSqliteStore({ path: join(folder, 'store.db') }));
+  const store = stack.use(await openSqliteStore({ path: join(folder, 'store.db'), clock: systemClock, log: silentLog }));
   const names = ['a', 'b', 'c', 'd', 'e'];
   for (const name of names)
     await store.joinBackend({ id: backendId.parse(name), url: 'http://127.0.0.1:9', dialect: 'vllm', policyVersion: 0, state: 'up' });
-  const pools = Array.from({ length: workers }, () => stack.use(new BackendPool(isShared ? { placements: store } : {})));
+  const pools = Array.from({ length: workers }, () =>
+    stack.use(new BackendPool({ log: silentLog, pace, ...(isShared ? { placements: store } : {}) })),
+  );
   for (const pool of pools) pool.update(await store.backends());
   const worker = workerId.parse('bench');
   await store.registerWorker({ id: worker, host: 'bench', pid: process.pid }, { leaseMs: 3_600_000 });
@@ -118,7 +124,7 @@ async function spread(workers: number, isShared: boolean): Promise<number[]> {
     Array.from({ length: turnover }, (_, index) => makeRollout(`r${index}`)),
     { maxQueued: turnover },
   );
-  const running: { readonly rollout: Claim; readonly lease: Lease }[] = [];
+  const running: { readonly rollout: Claim; readonly lease: BackendLease }[] = [];
   const uneven: number[] = [];
   for (const rollout of await store.claim(worker, turnover)) {
     await moveUpTo(store, rollout, 'run');

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { openApptainerDriver, probeApptainer, type SandboxDriver, sleep } from '@millrace/server';
 import { makeTinyImage } from '@millrace/testkit';
-import { type BenchReport, type BenchRow, percentile, renderReport } from '../report.ts';
+import { type BenchReport, type BenchRow, percentile, renderReport } from '../report/report.ts';
 import { measureTmux, sample } from './shell.ts';
 
 const run = promisify(execFile);

@@ -16,7 +16,7 @@ import {
   type SandboxDriver,
   type SandboxSpec,
 } from '@millrace/server';
-import { type BenchReport, type BenchRow, percentile, renderReport } from '../report.ts';
+import { type BenchReport, type BenchRow, percentile, renderReport } from '../report/report.ts';
 import { makeGitImage, makeSource } from './forks-source.ts';
 import { measureWarm } from './sandbox-density.ts';
 

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { openBubblewrapDriver, type SandboxDriver } from '@millrace/server';
 import { z } from 'zod';
-import { type BenchReport, percentile, renderReport } from '../report.ts';
+import { type BenchReport, percentile, renderReport } from '../report/report.ts';
 import { sampleExecutorCalls } from './executor-link.ts';
 
 const timeoutMs = 60_000;

@@ -15,7 +15,7 @@ import {
   type SandboxSpec,
 } from '@millrace/server';
 import { makeTinyImage, processesInSandboxesOf } from '@millrace/testkit';
-import { type BenchReport, type BenchRow, percentile, renderReport } from '../report.ts';
+import { type BenchReport, type BenchRow, percentile, renderReport } from '../report/report.ts';
 import { measureSandboxMemory, type SandboxMemory } from './sandbox-memory.ts';
 import { sample } from './shell.ts';
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { openBubblewrapDriver, type Sandbox, type SandboxDriver, sleep } from '@millrace/server';
-import { type BenchReport, percentile, renderReport } from '../report.ts';
+import { type BenchReport, percentile, renderReport } from '../report/report.ts';
 import { sampleIdleEcho } from './idle-echo.ts';
 
 const run = promisify(execFile);

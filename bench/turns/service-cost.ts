@@ -4,8 +4,8 @@
 import { fileURLToPath } from 'node:url';
 import type { SubmissionInput } from '@millrace/protocol';
 import { openFakeBackendProcess, qwen3Folder, TestService } from '@millrace/testkit';
-import { readCpuMs } from '../processes.ts';
-import type { BenchReport } from '../report.ts';
+import { readCpuMs } from '../report/processes.ts';
+import type { BenchReport } from '../report/report.ts';
 
 const turns = 20;
 const rounds = 5;

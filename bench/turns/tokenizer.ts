@@ -7,8 +7,9 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { TokenizerLoader } from '@lenml/tokenizers';
 import { openTokenizer, Pace, type Tokenizer } from '@millrace/server';
 import { type ModelFamily, makeRandom, modelFamilies, modelFolder } from '@millrace/testkit';
-import type { BenchReport, BenchRow } from '../report.ts';
+import type { BenchReport, BenchRow } from '../report/report.ts';
 import { compareWithLlama } from './llama-parity.ts';
+import { encodeWithRust } from './rust-parity.ts';
 
 const root = join(import.meta.dirname, '../..');
 const corpusChars = 2_000_000;
@@ -35,9 +36,18 @@ export async function runTokenizerBench(): Promise<BenchReport> {
       larger: 'better',
       against: base,
     });
+    const rust = encodeWithRust(modelFolder(family), corpus);
+    if (rust) {
+      const unequal = parity.ours.filter((ids, index) => ids.join() !== rust.ids[index]?.join()).length;
+      const claim = `${family}: ${unequal} of ${corpus.length} texts differ from the Rust tokenizers ${rust.version}`;
+      targets.push({ claim, kept: unequal === 0 });
+      const what = `${family}: Rust tokenizers ${rust.version} through Python, one thread`;
+      rows.push({ what, unit: 'k tokens/s CPU', samples: [parity.tokens / rust.ms], larger: 'better', against: base });
+    }
     const late = await measureLag(tokenizer);
+    const lateBase = rows.length;
     rows.push({ what: `${family}: event loop late, hostile output, library`, unit: 'ms', samples: late.library });
-    rows.push({ what: `${family}: event loop late, hostile output, Millrace`, unit: 'ms', samples: late.ours, against: base + 2 });
+    rows.push({ what: `${family}: event loop late, hostile output, Millrace`, unit: 'ms', samples: late.ours, against: lateBase });
   }
   targets.push(...(await compareWithLlama(corpus)));
   notes.push(
@@ -57,7 +67,7 @@ function measureParity(tokenizer: Tokenizer, family: ModelFamily, corpus: readon
   const [library, libraryMs] = timed(() => corpus.map((text) => tokenizer.encode(text)));
   const theirs = corpus.map((text) => independent.encode(text, { add_special_tokens: false }));
   const different = ours.filter((ids, index) => ids.join() !== library[index]?.join() || ids.join() !== theirs[index]?.join()).length;
-  return { different, oursMs, libraryMs, tokens: ours.reduce((sum, ids) => sum + ids.length, 0) };
+  return { ours, different, oursMs, libraryMs, tokens: ours.reduce((sum, ids) => sum + ids.length, 0) };
 }
 
 function timed<T>(work: () => T): [T, number] {

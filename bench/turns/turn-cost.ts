@@ -16,11 +16,13 @@ import {
   type LocalConversation,
   openConversation,
   openVllmBackend,
+  Pace,
   PolicyGate,
-  Session,
+  Sampler,
+  silentLog,
 } from '@millrace/server';
 import { makeRandom, qwen3Folder } from '@millrace/testkit';
-import { type BenchReport, type BenchRow, percentile, renderReport } from '../report.ts';
+import { type BenchReport, type BenchRow, percentile, renderReport } from '../report/report.ts';
 
 const sizes = [1_000, 16_000, 64_000];
 const turnsEach = 100;
@@ -34,10 +36,11 @@ const collectGarbage: () => void = runInNewContext('gc');
 export async function runTurnCostBench(): Promise<BenchReport> {
   const conversation = await openConversation(qwen3Folder());
   await using fake = await spawnBackend();
-  await using pool = new BackendPool();
+  const deps = { log: silentLog, pace: new Pace() };
+  await using pool = new BackendPool(deps);
   const record: BackendRecord = { id: backendId.parse('fake'), url: fake.url, dialect: 'vllm', policyVersion: 0, state: 'up' };
   pool.update([record]);
-  const bed = { conversation, pool, backend: openVllmBackend(record), random: makeRandom(1) };
+  const bed = { conversation, pool, backend: openVllmBackend(record, deps), random: makeRandom(1) };
   const rows: BenchRow[] = [];
   await measureAll(bed, makePast(bed, 1_000)); // until the compiler has seen it all
   for (const size of sizes) {
@@ -96,12 +99,12 @@ async function measure(prepare: () => () => Promise<void>, count: number): Promi
 }
 
 function prepareFromLedger(bed: Bed, past: Past): () => Promise<void> {
-  const session = begin(bed, past.tokenIds);
+  const sampler = begin(bed, past.tokenIds);
   const observation = makeObservation(bed);
   return async () => {
-    await sampleOnce(session, bed);
-    session.ledger.appendObservation(bed.conversation.deltaIds([observation]));
-    session[Symbol.dispose]();
+    await sampleOnce(sampler, bed);
+    sampler.ledger.appendObservation(bed.conversation.deltaIds([observation]));
+    sampler[Symbol.dispose]();
   };
 }
 
@@ -140,25 +143,25 @@ async function generateFrom({ backend, conversation }: Bed, ids: readonly number
 /** With a gate a turn is streamed, as it is in a worker: it may be cut. */
 function openGate(): PolicyGate {
   const gate = new PolicyGate();
-  gate.tell({ state: 'running', pause: 0, flushes: 0, policyVersion: 0 });
+  gate.update({ state: 'running', pause: 0, flushes: 0, policyVersion: 0 });
   return gate;
 }
 
-function begin({ pool }: Bed, tokenIds: ArrayLike<number>): Session {
+function begin({ pool }: Bed, tokenIds: ArrayLike<number>): Sampler {
   const ledger = new Ledger();
   ledger.appendPrompt({ tokenIds, text: '', messages: [] });
-  return new Session({ ledger, pool, sessionId: 'bench', gate: openGate() });
+  return new Sampler({ ledger, pool, sessionId: 'bench', gate: openGate() });
 }
 
-async function sampleOnce(session: Session, { conversation }: Bed): Promise<Int32Array> {
+async function sampleOnce(sampler: Sampler, { conversation }: Bed): Promise<Int32Array> {
   const signal = new AbortController().signal;
-  const generation = await session.sample({
+  const generation = await sampler.sample({
     sampling: sampling.parse({}),
     maxTokens: 4096,
     stopTokenIds: conversation.stopTokenIds,
     signal,
   });
-  session.ledger.appendSampled({ ...generation, text: conversation.decodeTurn(generation.tokenIds), messages: [] });
+  sampler.ledger.appendSampled({ ...generation, text: conversation.decodeTurn(generation.tokenIds), messages: [] });
   return generation.tokenIds;
 }
 

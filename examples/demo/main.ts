@@ -1,6 +1,6 @@
 // `npm run demo`, its first half: `millrace demo` from this clone. Exits with 1 when anything is amiss.
 
-import { runMillrace } from '@millrace/cli';
+import { runMillrace } from 'millrace';
 
 const { stdin, stdout, stderr, env } = process;
 const onInterrupt = (listener: () => void) => {

@@ -3,10 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { tolerance } from './on-policy.ts';
-import { renderPicture } from './picture.ts';
+import { animals } from './model/vocabulary.ts';
 import { learn } from './run.ts';
-import { animals } from './vocabulary.ts';
+import { tolerance } from './training/on-policy.ts';
+import { renderPicture } from './training/picture.ts';
 
 test('a policy learns in real sandboxes, and every token it is trained on is its own', { timeout: 300_000 }, async () => {
   const { steps, onPolicy, left } = await learn({ seed: 1, goal: 0.91, mostSteps: 16 });

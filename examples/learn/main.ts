@@ -1,12 +1,12 @@
 // `node examples/learn/main.ts`: a small policy learns by DAPO to look before it answers, in real sandboxes and through the real service.
-// Prints the curve, checks every token on the way, saves learn.svg, and exits with 1 when it did not learn.
+// Prints the curve, checks every token, saves learn.svg, and exits with 1 if it did not learn.
 
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { LiveCurve } from './curve.ts';
-import { renderPicture } from './picture.ts';
+import { animals } from './model/vocabulary.ts';
 import { learn } from './run.ts';
-import { animals } from './vocabulary.ts';
+import { LiveCurve } from './training/curve.ts';
+import { renderPicture } from './training/picture.ts';
 
 const { values } = parseArgs({
   options: {
@@ -46,9 +46,7 @@ const rollouts = steps.reduce((sum, step) => sum + step.rollouts, 0);
 say(
   `\nReward ${first?.reward.toFixed(2)} → ${last?.reward.toFixed(2)}, solved ${first?.solved.toFixed(2)} → ${last?.solved.toFixed(2)}, in`,
 );
-say(
-  `${rollouts} rollouts, each in a sandbox of its own, and ${last?.seconds.toFixed(0)} s. A guess is right in one case of ${animals.length}.`,
-);
+say(`${rollouts} rollouts, each in its own sandbox, and ${last?.seconds.toFixed(0)} s. A guess is right in one case of ${animals.length}.`);
 say(`On-policy check: ${onPolicy.tokens.toLocaleString('en')} sampled tokens computed again by the trainer, largest difference of a`);
 say(`log-probability ${onPolicy.largest.toExponential(1)}. Sandboxes left behind: ${left}. The curve is in ${values.picture}.`);
 process.exitCode = last !== undefined && last.reward >= goal && onPolicy.tokens > 0 && left === 0 ? 0 : 1;

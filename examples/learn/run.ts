@@ -1,22 +1,21 @@
-// One whole training run on this machine: the base model, its server, the service with real sandboxes, and the trainer. What the
-// command shows and what the test asserts is this.
+// One complete training run on this machine: the base model, its server, the service with real sandboxes, and the trainer. The command
+// and the test both run this.
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { processesInSandboxesOf, TestService } from '@millrace/testkit';
-import type { OnPolicyCount } from './on-policy.ts';
-import { PolicyServer } from './policy-server.ts';
-import { makeBaseModel } from './pretrain.ts';
-import { type Step, train } from './trainer.ts';
-import { makeTokenizerFiles } from './vocabulary.ts';
+import { makeTempFolder, processesInSandboxesOf, type TempFolder, TestService } from '@millrace/testkit';
+import { makeBaseModel } from './model/pretrain.ts';
+import { makeTokenizerFiles } from './model/vocabulary.ts';
+import { PolicyServer } from './serving/policy-server.ts';
+import type { OnPolicyCount } from './training/on-policy.ts';
+import { type Step, train } from './training/trainer.ts';
 
 export interface LearnOptions {
   readonly seed: number;
   readonly goal: number;
   readonly mostSteps: number;
-  /** Ends the run early; all that was opened is closed then, and `learn` rejects. */
+  /** Ends the run early: everything opened is closed, and `learn` rejects. */
   readonly signal?: AbortSignal;
   onStep?(step: Step): void;
   onMoment?(what: string): void;
@@ -37,22 +36,22 @@ export async function learn({
   onStep,
   onMoment,
 }: LearnOptions): Promise<LearnReport> {
-  onMoment?.('Making the base model: a small transformer that has read talk, and can speak without knowing what for …');
+  onMoment?.('Pretraining the base model: a small transformer that knows the format but not the task …');
   const base = makeBaseModel(seed);
-  await using files = await openTokenizerFolder();
+  await using folder = await makeModelFolder();
   await using server = await PolicyServer.open(seed, base);
   signal.throwIfAborted();
   onMoment?.('Starting `millrace serve` with two worker processes …');
   await using service = await TestService.open({
     workers: 2,
-    tokenizer: files.folder,
+    tokenizer: folder.path,
     toolParser: 'fenced',
-    scenarios: [fileURLToPath(new URL('./scenario.ts', import.meta.url))],
+    scenarios: [fileURLToPath(new URL('./task/scenario.ts', import.meta.url))],
     pipeline: { initSlots: 4, readySlots: 8, runSlots: 16 },
   });
   const onPolicy = { tokens: 0, largest: 0 };
   const steps: Step[] = [];
-  onMoment?.('Training with DAPO, every rollout in a sandbox of its own …\n');
+  onMoment?.('Training with DAPO, every rollout in its own sandbox …\n');
   for await (const step of train({ client: service.client, server, base, seed, goal, mostSteps, signal }, onPolicy)) {
     steps.push(step);
     onStep?.(step);
@@ -61,9 +60,9 @@ export async function learn({
   return { steps, onPolicy, left: (await processesInSandboxesOf(service.runDir)).length };
 }
 
-/** The model's folder as the service wants it, gone with its user. */
-async function openTokenizerFolder(): Promise<AsyncDisposable & { readonly folder: string }> {
-  const folder = await mkdtemp(join(tmpdir(), 'mr-model-'));
-  for (const [name, text] of Object.entries(makeTokenizerFiles())) await writeFile(join(folder, name), text);
-  return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
+/** A temporary model folder in the form the service expects. */
+async function makeModelFolder(): Promise<TempFolder> {
+  const folder = await makeTempFolder('mr-model');
+  for (const [name, text] of Object.entries(makeTokenizerFiles())) await writeFile(join(folder.path, name), text);
+  return folder;
 }

@@ -1,26 +1,26 @@
 // `node examples/learn/simulate.ts --seeds 10`: the same policy, tasks, rewards and training without the service, one process for many
-// seeds. It tells how much of the demo is luck: for each seed the curve, and whether it got to the goal.
+// seeds. Shows how much of the demo is luck: the curve of each seed, and whether it reached the goal.
 
 import { parseArgs } from 'node:util';
-import { isInformative } from './dapo.ts';
-import { Learner, type Sample } from './learner.ts';
-import type { Network } from './network.ts';
-import { makeBaseModel } from './pretrain.ts';
-import { makeRandom, type Random } from './random.ts';
-import { generate } from './sampler.ts';
-import { type HouseTask, makeTask, scoreVisit } from './tasks.ts';
-import { recipe, shareOf, toReward } from './trainer.ts';
-import { callClose, callOpen, idOf, marks, places, textOf } from './vocabulary.ts';
+import type { Network } from './model/network.ts';
+import { makeBaseModel } from './model/pretrain.ts';
+import { makeRandom, type Random } from './model/random.ts';
+import { generate } from './model/sampler.ts';
+import { callClose, callOpen, idOf, marks, places, textOf } from './model/vocabulary.ts';
+import { type HouseTask, makeTask, scoreVisit } from './task/tasks.ts';
+import { isInformative } from './training/dapo.ts';
+import { Learner, type Sample } from './training/learner.ts';
+import { recipe, shareOf, toReward } from './training/trainer.ts';
 
 interface Visit extends Sample {
   readonly score: number;
 }
 
-/** A mean reward of a step that ends the run, and rollouts after which no step is begun. */
+/** The mean reward that ends a run, and the number of rollouts after which no step starts. */
 const [goal, limit] = [0.91, 1000];
 const ids = (...words: readonly string[]) => words.map(idOf);
 
-/** What a rollout does, with the sandbox's notes read straight from the task. */
+/** Plays one rollout, reading the notes from the task instead of a sandbox. */
 async function visit(network: Network, task: HouseTask, random: Random): Promise<Visit> {
   const tokenIds = ids(marks.user, 'Who ', 'is ', 'in ', 'the ', task.start, '?', marks.end, marks.assistant);
   const [sampled, recorded, seen]: [number[], number[], string[]] = [[], [], []];
@@ -45,7 +45,7 @@ async function visit(network: Network, task: HouseTask, random: Random): Promise
   return { tokenIds: Int32Array.from(tokenIds), places: sampled, recorded, score: reward, reward: toReward(reward, sampled.length) };
 }
 
-/** The mean reward of each step, and how many rollouts they took in all. */
+/** The mean reward of each step, and the number of rollouts. */
 async function simulate(seed: number): Promise<{ readonly rewards: readonly number[]; readonly rollouts: number }> {
   const learner = new Learner(makeBaseModel(seed), { ...recipe, random: makeRandom('shuffle', seed) });
   const [tasks, random] = [makeRandom('tasks', seed), makeRandom('visits', seed)];

@@ -54,7 +54,7 @@ test('what cannot be meant answers 2 and the nearest thing that can', async () =
 test('a service that is not there is named with its address, and answers 1', async () => {
   const { code, err } = await millrace(['watch', '--once'], openIo({ env: { MILLRACE_URL: 'http://127.0.0.1:9' } }));
   assert.equal(code, 1);
-  assert.match(err, /no answer from GET http:\/\/127\.0\.0\.1:9\/v1\/status: .*ECONNREFUSED.*\nIs it running\?/);
+  assert.match(err, /no service at http:\/\/127\.0\.0\.1:9 \(.*ECONNREFUSED.*\nIs it running\?/);
 });
 
 test('a reader that leaves early, as head does, is no error', async () => {

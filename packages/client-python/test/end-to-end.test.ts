@@ -1,5 +1,5 @@
-// The Python client against a whole service with real sandboxes: what it reads is what the TypeScript client reads, bit for bit; and
-// the README's example, as it stands there, runs.
+// The Python client against a whole service with real sandboxes: it reads what the TypeScript client reads, bit for bit, and the
+// programs in its README run.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -7,7 +7,16 @@ import { readFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { toBinary } from '@millrace/protocol';
 import { probeBubblewrap } from '@millrace/server';
-import { findWrongToken, openFakeBackend, openFakeTokens, qwen3Folder, renderCall, scriptedPolicy, TestService } from '@millrace/testkit';
+import {
+  findWrongToken,
+  openFakeBackend,
+  openFakeTokens,
+  type Policy,
+  qwen3Folder,
+  renderCall,
+  scriptedPolicy,
+  TestService,
+} from '@millrace/testkit';
 import { z } from 'zod';
 import { python, runPython } from './run-python.ts';
 
@@ -34,7 +43,9 @@ describe('the Python client and a real service', { skip: missing ?? false }, () 
   test('submits, waits, iterates, reads both forms, takes groups, swaps weights and cancels, from threads and from asyncio', async () => {
     await using backend = await openFakeBackend({ policy, tokens: await openFakeTokens(), latencyMs: 5 });
     await using service = await TestService.open({ workers: 2, tokenizer });
-    const { code, output } = await runPython(['-W', 'error', 'end_to_end.py', backend.url], { env: { MILLRACE_URL: service.url } });
+    const { code, output } = await runPython(['-W', 'error', 'programs/end_to_end.py', backend.url], {
+      env: { MILLRACE_URL: service.url },
+    });
     assert.equal(code, 0, output);
     const seen = printed.parse(JSON.parse(output));
     assert.deepEqual([seen.cancelled, seen.drained, seen.left], ['cancelled', 'draining', 0]);
@@ -52,16 +63,46 @@ describe('the Python client and a real service', { skip: missing ?? false }, () 
     }
   });
 
-  test("the README's example runs as it stands", async () => {
-    await using backend = await openFakeBackend({ policy, tokens: await openFakeTokens() });
+  test('every Python program in the README runs', async () => {
+    await using backend = await openFakeBackend({ policy: alternate(), tokens: await openFakeTokens() });
     await using service = await TestService.open({ workers: 1, tokenizer });
     await service.client.backends.join({ url: backend.url });
+    const run = async (example: string | undefined) => {
+      const { code, output } = await runPython(['-W', 'error', '-c', example ?? ''], { env: { MILLRACE_URL: service.url } });
+      assert.equal(code, 0, output);
+      return output.trim().split('\n');
+    };
     const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
-    const [, example = ''] = /```python\n([\s\S]*?)```/.exec(readme) ?? [];
-    const { code, output } = await runPython(['-W', 'error', '-c', example], { env: { MILLRACE_URL: service.url } });
-    assert.equal(code, 0, output);
-    const lines = output.trim().split('\n');
-    assert.equal(lines.length, 4);
-    for (const line of lines) assert.match(line, /^1\.0 (\d+) \1 0\.0$/);
+    const [loop, single, resume, ...others] = [...readme.matchAll(/```python\n([\s\S]*?)```/g)].map(([, example]) => example);
+    assert.deepEqual(others, []);
+
+    const rows = (await run(loop)).map((line) => line.split(' '));
+    assert.deepEqual(
+      rows.map(([step]) => step),
+      [...Array(8).fill('0'), ...Array(8).fill('1')],
+    );
+    for (const [, reward, advantage, ids, mask] of rows) {
+      assert.equal(Number(advantage), reward === '1.0' ? 1 : -1);
+      assert.ok(Number(ids) > 0 && ids === mask);
+    }
+    const { state, policy_version } = await service.client.policy.get();
+    assert.deepEqual([state, policy_version], ['running', 2]);
+
+    for (const line of await run(single)) assert.match(line, /^[01]\.0 (\d+) \1$/);
+
+    assert.match((await run(resume)).join('\n'), /^1 \(.*\)\n2 \(.*\)\ndone$/);
+    assert.deepEqual(await run(resume), ['done'], 'the second run creates nothing and receives no group again');
   });
 });
+
+/** Solves the sums of the README for every second sibling of a task, so that each group is informative. */
+function alternate(): Policy {
+  const siblings = new Map<string, string[]>();
+  return ({ opening, sessionId = '' }) => {
+    const [question = '', number = ''] = /(\d) \+ \d/.exec(opening()) ?? [];
+    const known = siblings.get(question) ?? [];
+    if (!known.includes(sessionId)) siblings.set(question, [...known, sessionId]);
+    const solved = (siblings.get(question) ?? []).indexOf(sessionId) % 2 === 0;
+    return { text: `It is \\boxed{${solved ? 2 * Number(number) : 7}}.` };
+  };
+}

@@ -1,4 +1,4 @@
-// Runs the machine's own Python in the folder of these tests, with the client on its path.
+// Runs the machine's Python in the folder of these tests, with the client on its path.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { text } from 'node:stream/consumers';
@@ -10,7 +10,7 @@ const probe = spawnSync('python3', ['-c', 'import sys; print("%d.%d" % sys.versi
 export const python: { readonly ok: true } | { readonly ok: false; readonly reason: string } =
   probe.status === 0 && probe.stdout.includes('True')
     ? { ok: true }
-    : { ok: false, reason: `python3 of 3.9 or later is needed, and here is ${probe.stdout?.trim() || 'none'}` };
+    : { ok: false, reason: `Python 3.9 or later is required; found ${probe.stdout?.trim() || 'none'}` };
 
 export interface PythonOptions {
   readonly input?: string;

@@ -1,4 +1,4 @@
-"""The client for asyncio: the same calls, and cancelling that stops them."""
+"""The client for asyncio: it has the same calls, and cancelling a task stops its call."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import time
 import unittest
 from typing import Iterator
 
-from examples import read_golden
-from fake_service import Asked, FakeService, Reply
-from test_rollouts import to_event, to_view
+from fakes.examples import read_golden
+from fakes.fake_service import FakeService, Received, Reply
+from rollouts.test_rollouts import to_event, to_view
 
 from millrace import AsyncClient, Client
 from millrace.async_client import AsyncBackends, AsyncBatches, AsyncPolicy
-from millrace.backends import Backends
-from millrace.batches import Batches
-from millrace.policy import Policy
+from millrace.batches.batches import Batches
+from millrace.service.backends import Backends
+from millrace.service.policy import Policy
 
 
 class AsyncTest(unittest.TestCase):
-    def test_every_call_has_its_twin_with_the_same_arguments_but_stop(self) -> None:
+    def test_every_call_has_the_same_arguments_as_the_blocking_one_except_stop(self) -> None:
         pairs = [(Client, AsyncClient), (Backends, AsyncBackends), (Policy, AsyncPolicy), (Batches, AsyncBatches)]
         for sync, twin in pairs:
             names = [name for name in vars(sync) if not name.startswith("_")]
@@ -33,9 +33,9 @@ class AsyncTest(unittest.TestCase):
     def test_many_calls_run_at_the_same_time(self) -> None:
         together = threading.Barrier(32)
 
-        def answer(asked: Asked) -> Reply:
+        def reply_to(request: Received) -> Reply:
             together.wait(30)
-            return Reply(to_view(asked.path.rsplit("/", 1)[1], "done"))
+            return Reply(to_view(request.path.rsplit("/", 1)[1], "done"))
 
         async def main(url: str) -> None:
             async with AsyncClient(url) as client:
@@ -43,13 +43,13 @@ class AsyncTest(unittest.TestCase):
                 views = await asyncio.gather(*(client.wait(id) for id in ids))
                 self.assertEqual([view.id for view in views], ids)
 
-        with FakeService(answer) as service:
+        with FakeService(reply_to) as service:
             asyncio.run(main(service.url))
 
     def test_cancelling_a_call_closes_its_connection_at_once(self) -> None:
         reached, release = threading.Event(), threading.Event()
 
-        def answer(_: Asked) -> Reply:
+        def reply_to(_: Received) -> Reply:
             reached.set()
             release.wait(30)
             return Reply(hang_up=True)
@@ -64,24 +64,24 @@ class AsyncTest(unittest.TestCase):
                     await task
             return time.monotonic() - started
 
-        with FakeService(answer) as service:
+        with FakeService(reply_to) as service:
             self.assertLess(asyncio.run(main(service.url)), 5)
             for thread in [one for one in threading.enumerate() if one.name.startswith("millrace_")]:
                 thread.join(5)
                 self.assertFalse(thread.is_alive())
             release.set()
 
-    def test_results_and_events_are_iterated_and_left(self) -> None:
+    def test_results_and_events_can_be_iterated_and_abandoned(self) -> None:
         hold = threading.Event()
 
         def stream() -> Iterator[bytes]:
             yield to_event(11, "rollout-end", rollout_id="r-1") + to_event(12, "turn-end", rollout_id="r-2")
             hold.wait(30)
 
-        def answer(asked: Asked) -> Reply:
-            if asked.path == "/v1/events":
+        def reply_to(request: Received) -> Reply:
+            if request.path == "/v1/events":
                 return Reply(chunks=stream())
-            return Reply(to_view(asked.path.rsplit("/", 1)[1], "done"))
+            return Reply(to_view(request.path.rsplit("/", 1)[1], "done"))
 
         async def main(url: str) -> None:
             async with AsyncClient(url) as client:
@@ -98,7 +98,7 @@ class AsyncTest(unittest.TestCase):
                 with self.assertRaises(asyncio.CancelledError):
                     await waiting
 
-        with FakeService(answer) as service:
+        with FakeService(reply_to) as service:
             started = time.monotonic()
             asyncio.run(main(service.url))
             self.assertLess(time.monotonic() - started, 5)
@@ -115,10 +115,10 @@ class AsyncTest(unittest.TestCase):
         with FakeService(lambda _: Reply({"id": "r-1"})) as service:
             asyncio.run(main(service.url))
 
-    def test_the_loop_goes_on_while_a_call_waits(self) -> None:
+    def test_the_event_loop_keeps_running_while_a_call_waits(self) -> None:
         release = threading.Event()
 
-        def answer(_: Asked) -> Reply:
+        def reply_to(_: Received) -> Reply:
             release.wait(30)
             return Reply(read_golden("status.json"))
 
@@ -131,7 +131,7 @@ class AsyncTest(unittest.TestCase):
                 release.set()
                 self.assertEqual((await task).last_event_id, 99)
 
-        with FakeService(answer) as service:
+        with FakeService(reply_to) as service:
             asyncio.run(main(service.url))
 
 

@@ -1,4 +1,4 @@
-"""The numbers of DAPO (arXiv 2503.14476) against sums done by hand. The formulas are those of the paper."""
+"""The formulas of DAPO (arXiv 2503.14476) against results computed by hand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AdvantageTest(unittest.TestCase):
 
 
 class FilterTest(unittest.TestCase):
-    def test_a_group_is_informative_where_two_rewards_differ_and_no_reward_is_no_reward(self) -> None:
+    def test_a_group_is_informative_if_two_rewards_differ_and_missing_rewards_do_not_count(self) -> None:
         self.assertTrue(is_informative([0, 1]))
         for rewards in ([], [1], [1, 1.0], [0, None], [None, None], [1, None, 1]):
             self.assertFalse(is_informative(rewards), rewards)
@@ -61,7 +61,7 @@ class ObjectiveTest(unittest.TestCase):
     def test_on_policy_the_objective_is_the_advantage(self) -> None:
         self.assertEqual(clip_higher([-1.5, -0.1], [-1.5, -0.1], 0.7), [0.7, 0.7])
 
-    def test_lengths_that_differ_are_refused(self) -> None:
+    def test_unequal_lengths_are_refused(self) -> None:
         with self.assertRaisesRegex(ValueError, "2 logprobs, 1 old_logprobs"):
             clip_higher([0.0, 0.0], [0.0], 1.0)
 
@@ -70,12 +70,12 @@ class ObjectiveTest(unittest.TestCase):
 
 
 class LossTest(unittest.TestCase):
-    def test_every_trainable_token_of_the_batch_weighs_the_same(self) -> None:
+    def test_every_trainable_token_of_the_batch_has_the_same_weight(self) -> None:
         # Five trainable tokens: (1 + 1) + (3 + 3 + 3) = 11; the mean over samples would be (1 + 3) / 2.
         loss = token_level_loss([[1, 9, 1], [3, 3, 3]], [[1, 0, 1], [1, 1, 1]])
         self.assertEqual(loss, -11 / 5)
 
-    def test_a_batch_without_a_trainable_token_or_with_other_lengths_is_refused(self) -> None:
+    def test_a_batch_without_a_trainable_token_or_with_unequal_lengths_is_refused(self) -> None:
         with self.assertRaisesRegex(ValueError, "no token of the batch is trainable"):
             token_level_loss([[1.0]], [[0]])
         with self.assertRaisesRegex(ValueError, "1 objectives, 2 mask"):
@@ -85,7 +85,7 @@ class LossTest(unittest.TestCase):
 
 
 class OverlongTest(unittest.TestCase):
-    def test_the_punishment_falls_over_the_cache_and_is_whole_beyond(self) -> None:
+    def test_the_penalty_grows_over_the_cache_and_is_full_beyond_it(self) -> None:
         # The paper's setting: L_max 20480, L_cache 4096.
         lengths = (0, 16384, 16385, 18432, 20480, 20481, 99999)
         penalties = [overlong_penalty(one, max_length=20480, cache=4096) for one in lengths]

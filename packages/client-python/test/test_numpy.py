@@ -1,4 +1,4 @@
-"""numpy where it is there: the same numbers as arrays. Where it is not, nothing but the call that asks for it needs it."""
+"""With numpy installed, trajectories have the same numbers as arrays. Without it, only the call that needs it fails."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import math
 import unittest
 from typing import Any
 
-from examples import make_trajectory
+from fakes.examples import make_trajectory
 
 from millrace import trajectory_to_binary, trajectory_to_json
 from millrace.dapo import clip_higher, group_advantages, token_level_loss
 
 
 class NumpyTest(unittest.TestCase):
-    def test_a_trajectory_has_the_same_numbers_as_arrays_or_says_that_numpy_is_missing(self) -> None:
+    def test_a_trajectory_has_the_same_numbers_as_arrays_or_reports_that_numpy_is_missing(self) -> None:
         trajectory = make_trajectory()
         if importlib.util.find_spec("numpy") is None:
             with self.assertRaisesRegex(ModuleNotFoundError, "numpy"):
@@ -26,7 +26,7 @@ class NumpyTest(unittest.TestCase):
         self.assertEqual(trajectory_to_binary(arrays), trajectory_to_binary(trajectory))
         self.assertEqual(trajectory_to_json(arrays), trajectory_to_json(trajectory))
 
-    def test_dapo_answers_arrays_for_arrays_with_the_numbers_of_lists(self) -> None:
+    def test_dapo_returns_arrays_for_arrays_with_the_same_numbers_as_for_lists(self) -> None:
         if importlib.util.find_spec("numpy") is None:
             self.assertIsInstance(group_advantages([0.0, 1.0]), list)
             return

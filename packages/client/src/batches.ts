@@ -1,5 +1,5 @@
-// Batches from a trainer's side: begin one, and iterate its groups as they are delivered. A consumer that acknowledges sees each
-// group once over any number of restarts, its own or the service's.
+// Batches as a trainer uses them: create one, and iterate its groups as they are delivered. A consumer that acknowledges sees each
+// group once, across any number of restarts of itself and of the service.
 
 import { randomUUID } from 'node:crypto';
 import {
@@ -9,6 +9,7 @@ import {
   type BatchView,
   batchList,
   batchView,
+  definedOf,
   fromBinaryGroups,
   type GroupView,
   groupsMediaType,
@@ -18,41 +19,41 @@ import {
   type Trajectory,
   toPath,
 } from '@millrace/protocol';
-import type { Transport } from './transport.ts';
-
-interface Waiting {
-  readonly signal?: AbortSignal;
-}
+import type { Call, CallOptions, Transport } from './transport.ts';
 
 export interface DeliveredGroup {
   readonly group: GroupView;
-  /** In the order of the group's rollouts. */
+  /** In the order of `group.rollouts`. */
   readonly trajectories: readonly Trajectory[];
 }
 
-export interface GroupsOptions extends Waiting {
-  /** Begins after this consumer's last acknowledgement. */
+export interface GroupsOptions extends CallOptions {
+  /** Starts after the last acknowledgement of this consumer. */
   readonly consumer?: string;
-  /** Begins after this `seq`, whatever was acknowledged. */
+  /** Starts after this `seq`, regardless of acknowledgements. */
   readonly after?: number;
-  /** With a consumer: whether each group is acknowledged when the next one is asked for; true unless told. */
+  /** With a consumer: acknowledges each group when the next one is requested. Default: true. */
   readonly ack?: boolean;
 }
 
 export interface Batches {
-  /** Repeating it with the same id changes nothing; an id is made where there is none. */
-  create(batch: BatchInput, options?: Waiting): Promise<BatchView>;
-  get(id: string, options?: Waiting): Promise<BatchView>;
+  /** Safe to repeat with the same id; makes an id if there is none. */
+  create(batch: BatchInput, options?: CallOptions): Promise<BatchView>;
+  get(id: string, options?: CallOptions): Promise<BatchView>;
   /** Resolves when the batch is over. */
-  wait(id: string, options?: Waiting): Promise<BatchView>;
-  /** In the order of their beginning. */
-  list(options?: Waiting & { readonly state?: BatchState; readonly series?: string }): AsyncIterable<BatchView>;
-  appendTasks(id: string, tasks: readonly Record<string, unknown>[], options?: Waiting & { readonly closed?: boolean }): Promise<BatchView>;
-  /** Each delivered group in the order of its place, with its trajectories; ends when the batch is over and all were given. */
+  wait(id: string, options?: CallOptions): Promise<BatchView>;
+  /** Oldest first. */
+  list(options?: CallOptions & { readonly state?: BatchState; readonly series?: string }): AsyncIterable<BatchView>;
+  appendTasks(
+    id: string,
+    tasks: readonly Record<string, unknown>[],
+    options?: CallOptions & { readonly closed?: boolean },
+  ): Promise<BatchView>;
+  /** Every delivered group with its trajectories, by `seq`. Ends when the batch is over and all groups are read. */
   groups(id: string, options?: GroupsOptions): AsyncIterable<DeliveredGroup>;
-  /** Answers how far the consumer is now. */
-  ack(id: string, consumer: string, through: number, options?: Waiting): Promise<number>;
-  cancel(id: string, options?: Waiting): Promise<BatchView>;
+  /** Returns the `seq` through which the consumer has acknowledged. */
+  ack(id: string, consumer: string, through: number, options?: CallOptions): Promise<number>;
+  cancel(id: string, options?: CallOptions): Promise<BatchView>;
 }
 
 const pollSeconds = 25;
@@ -61,69 +62,64 @@ const groupsPerPage = 16;
 export function openBatches(transport: Transport): Batches {
   const { createBatch, getBatch, appendTasks, ackGroups } = routes;
   const one = (id: string) => toPath(getBatch.path, { id });
-  const get = (id: string, waiting: Waiting = {}) => transport.json({ method: 'GET', path: one(id), ...waiting }, batchView);
-  const ack: Batches['ack'] = async (id, consumer, through, waiting = {}) => {
-    const call = { method: 'POST', path: toPath(ackGroups.path, { id }), body: { consumer, through }, ...waiting } as const;
+  const get = (id: string, callOptions: CallOptions = {}) => transport.json({ method: 'GET', path: one(id), ...callOptions }, batchView);
+  const ack: Batches['ack'] = async (id, consumer, through, callOptions = {}) => {
+    const call = { method: 'POST', path: toPath(ackGroups.path, { id }), body: { consumer, through }, ...callOptions } as const;
     return (await transport.json(call, ackReply)).through;
   };
   return {
-    create: (batch, waiting = {}) =>
-      transport.json({ method: 'POST', path: createBatch.path, body: { id: `b-${randomUUID()}`, ...batch }, ...waiting }, batchView),
+    create: (batch, callOptions = {}) =>
+      transport.json({ method: 'POST', path: createBatch.path, body: { id: `b-${randomUUID()}`, ...batch }, ...callOptions }, batchView),
     get,
-    async wait(id, waiting = {}) {
-      const poll = { method: 'GET', path: one(id), query: { wait: pollSeconds }, waitMs: pollSeconds * 1000, ...waiting } as const;
+    async wait(id, callOptions = {}) {
+      const poll = { method: 'GET', path: one(id), query: { wait: pollSeconds }, waitMs: pollSeconds * 1000, ...callOptions } as const;
       for (;;) {
         const view = await transport.json(poll, batchView);
         if (view.state !== 'open') return view;
       }
     },
     list: (options) => listBatches(transport, options ?? {}),
-    appendTasks: (id, tasks, { closed = false, ...waiting } = {}) =>
+    appendTasks: (id, tasks, { closed = false, ...callOptions } = {}) =>
       transport.json(
-        { method: 'POST', path: toPath(appendTasks.path, { id }), body: { key: randomUUID(), tasks, closed }, ...waiting },
+        { method: 'POST', path: toPath(appendTasks.path, { id }), body: { key: randomUUID(), tasks, closed }, ...callOptions },
         batchView,
       ),
     groups: (id, { ack: acknowledges = true, ...options } = {}) =>
-      readGroups(transport, id, { ...options, ...(acknowledges ? { ack } : {}) }),
+      readGroups(transport, id, { ...options, ...definedOf({ ack: acknowledges ? ack : undefined }) }),
     ack,
-    cancel: (id, waiting = {}) => transport.json({ method: 'DELETE', path: one(id), ...waiting }, batchView),
+    cancel: (id, callOptions = {}) => transport.json({ method: 'DELETE', path: one(id), ...callOptions }, batchView),
   };
 }
 
 async function* listBatches(
   transport: Transport,
-  { signal, ...filter }: Waiting & { readonly state?: BatchState; readonly series?: string },
+  { signal, ...filter }: CallOptions & { readonly state?: BatchState; readonly series?: string },
 ): AsyncGenerator<BatchView> {
   let after: string | undefined;
   do {
-    const query = { limit: 100, ...filter, ...(after === undefined ? {} : { after }) };
-    const call = { method: 'GET', path: routes.listBatches.path, query, ...(signal === undefined ? {} : { signal }) } as const;
+    const query = { limit: 100, ...filter, after };
+    const call = { method: 'GET', path: routes.listBatches.path, query, ...definedOf({ signal }) } as const;
     const page = await transport.json(call, batchList);
     yield* page.batches;
     after = page.next ?? undefined;
   } while (after !== undefined);
 }
 
-/** A group counts as stored when the loop's body has ended, which is when the next one is asked for. */
+/** Acknowledges a group when the caller requests the next one, that is, when the body of its loop is done with it. */
 async function* readGroups(
   transport: Transport,
   id: string,
   options: Omit<GroupsOptions, 'ack'> & { readonly ack?: Batches['ack'] },
 ): AsyncGenerator<DeliveredGroup> {
   const { consumer, signal } = options;
-  const waiting = signal === undefined ? {} : { signal };
+  const callOptions = definedOf({ signal });
   let after = options.after;
   for (;;) {
-    const query = {
-      wait: pollSeconds,
-      limit: groupsPerPage,
-      ...(after === undefined ? {} : { after }),
-      ...(consumer === undefined ? {} : { consumer }),
-    };
-    const { page, trajectories } = await readPage(transport, toPath(routes.readGroups.path, { id }), { query, ...waiting });
+    const query = { wait: pollSeconds, limit: groupsPerPage, after, consumer };
+    const { page, trajectories } = await readPage(transport, toPath(routes.readGroups.path, { id }), { query, ...callOptions });
     for (const [index, group] of page.groups.entries()) {
       yield { group, trajectories: trajectories[index] ?? [] };
-      if (consumer !== undefined) await options.ack?.(id, consumer, group.seq, waiting);
+      if (consumer !== undefined) await options.ack?.(id, consumer, group.seq, callOptions);
     }
     if (page.groups.length === 0 && page.state !== 'open') return;
     after = page.next;
@@ -133,13 +129,13 @@ async function* readGroups(
 async function readPage(
   transport: Transport,
   path: string,
-  call: Waiting & { readonly query: Readonly<Record<string, string | number>> },
+  call: CallOptions & Pick<Call, 'query'>,
 ): Promise<ReturnType<typeof fromBinaryGroups>> {
   const bytes = await transport.bytes({ method: 'GET', path, headers: { accept: groupsMediaType }, waitMs: pollSeconds * 1000, ...call });
   try {
     return fromBinaryGroups(bytes);
   } catch (cause) {
     const seen = messageOf(cause);
-    throw new RolloutError('internal', `GET ${path} answered what this client cannot read: ${seen}`, { cause });
+    throw new RolloutError('internal', `GET ${path} returned a reply that this client cannot read: ${seen}`, { cause });
   }
 }

@@ -1,5 +1,5 @@
-// The client of the HTTP API. Every call may be repeated safely and rides out a restart of the service of up to `timeoutMs`;
-// every error is a RolloutError with the service's code, or `internal` with the address and what was seen.
+// The client of the HTTP API. Every call is safe to repeat and survives a restart of the service that takes up to `timeoutMs`. Every
+// error is a RolloutError: with the service's code, `unreachable` if there is no service at the address, or `internal`.
 
 import {
   type BackendView,
@@ -7,6 +7,7 @@ import {
   backendView,
   type CancelOutcome,
   cancelReply,
+  definedOf,
   type Event,
   fromBinary,
   isTerminal,
@@ -35,48 +36,44 @@ import { readEvents } from './events.ts';
 import { followResults } from './results.ts';
 import { type Run, runAll } from './run.ts';
 import { type Accepted, type SubmitOptions, submitAll, toIdentified, toRolloutId } from './submit.ts';
-import { Transport } from './transport.ts';
+import { type CallOptions, Transport } from './transport.ts';
 
 export interface ClientOptions {
   readonly url: string;
   readonly key?: string;
-  /** How long a service that does not answer is tried again; 30 s unless told. */
+  /** How long a service that does not answer is retried. Default: 30 s. */
   readonly timeoutMs?: number;
 }
 
-interface Waiting {
-  readonly signal?: AbortSignal;
-}
-
-export interface ListOptions extends Waiting {
+export interface ListOptions extends CallOptions {
   readonly state?: RolloutState;
   readonly group?: string;
   readonly scenario?: string;
 }
 
 export interface Client extends AsyncDisposable {
-  /** In pieces of at most 1000. Repeating it with the same ids changes nothing. */
+  /** Sends pieces of at most 1000. Safe to repeat with the same ids. */
   submit(submissions: readonly SubmissionInput[], options?: SubmitOptions): Promise<readonly Accepted[]>;
-  get(id: string, options?: Waiting): Promise<RolloutView>;
+  get(id: string, options?: CallOptions): Promise<RolloutView>;
   /** Resolves when the rollout has ended. */
-  wait(id: string, options?: Waiting): Promise<RolloutView>;
-  /** In the order of submission. */
+  wait(id: string, options?: CallOptions): Promise<RolloutView>;
+  /** Oldest submission first. */
   list(options?: ListOptions): AsyncIterable<RolloutView>;
-  trajectory(id: string, options?: Waiting): Promise<Trajectory>;
-  cancel(id: string, options?: Waiting): Promise<CancelOutcome>;
-  /** Each of these rollouts once, in the order of ending. With `after`, an event id from before they were submitted, none is asked for in vain. */
-  results(ids: readonly string[], options?: Waiting & { readonly after?: number }): AsyncIterable<RolloutView>;
-  /** Submits and yields each rollout as it ends; iterate it once. */
-  run(submissions: readonly SubmissionInput[], options?: Waiting): Promise<Run>;
-  /** From this moment on, or after an event id; never ends by itself. */
-  events(options?: Waiting & { readonly after?: number }): AsyncIterable<Event>;
-  status(options?: Waiting): Promise<ServiceStatus>;
+  trajectory(id: string, options?: CallOptions): Promise<Trajectory>;
+  cancel(id: string, options?: CallOptions): Promise<CancelOutcome>;
+  /** Each of these rollouts once, in the order in which they end. `after`, an event id from before they were submitted, saves one read each. */
+  results(ids: readonly string[], options?: CallOptions & { readonly after?: number }): AsyncIterable<RolloutView>;
+  /** Submits, and yields each rollout as it ends. Iterate it once. */
+  run(submissions: readonly SubmissionInput[], options?: CallOptions): Promise<Run>;
+  /** Events from now on, or after an event id. Never ends on its own. */
+  events(options?: CallOptions & { readonly after?: number }): AsyncIterable<Event>;
+  status(options?: CallOptions): Promise<ServiceStatus>;
   readonly policy: {
-    get(options?: Waiting): Promise<PolicyView>;
-    /** Asks until nothing is sampled any more. */
-    pause(pause?: PauseInput, options?: Waiting): Promise<PolicyView>;
-    /** Sampling goes on under the version named, which is then that of all backends. */
-    resume(resume?: ResumeInput, options?: Waiting): Promise<PolicyView>;
+    get(options?: CallOptions): Promise<PolicyView>;
+    /** Resolves when no request is being sampled. */
+    pause(pause?: PauseInput, options?: CallOptions): Promise<PolicyView>;
+    /** Resumes sampling. A `policy_version` becomes the version of all backends. */
+    resume(resume?: ResumeInput, options?: CallOptions): Promise<PolicyView>;
   };
   readonly batches: Batches;
   readonly backends: {
@@ -93,30 +90,31 @@ export function openClient(options: ClientOptions): Client {
   const transport = new Transport({ timeoutMs: 30_000, ...options });
   const one = (id: string) => toPath(routes.getRollout.path, { id });
 
-  const get = (id: string, waiting: Waiting = {}) => transport.json({ method: 'GET', path: one(id), ...waiting }, rolloutView);
-  const status = (waiting: Waiting = {}) => transport.json({ method: 'GET', path: routes.getStatus.path, ...waiting }, serviceStatus);
-  const cancel = async (id: string, waiting: Waiting = {}) =>
-    (await transport.json({ method: 'DELETE', path: one(id), ...waiting }, cancelReply)).cancel;
+  const get = (id: string, callOptions: CallOptions = {}) => transport.json({ method: 'GET', path: one(id), ...callOptions }, rolloutView);
+  const status = (callOptions: CallOptions = {}) =>
+    transport.json({ method: 'GET', path: routes.getStatus.path, ...callOptions }, serviceStatus);
+  const cancel = async (id: string, callOptions: CallOptions = {}) =>
+    (await transport.json({ method: 'DELETE', path: one(id), ...callOptions }, cancelReply)).cancel;
   const reader = { transport, get, cancel };
 
-  async function wait(id: string, waiting: Waiting = {}): Promise<RolloutView> {
-    const poll = { method: 'GET', path: one(id), query: { wait: pollSeconds }, waitMs: pollSeconds * 1000, ...waiting } as const;
+  async function wait(id: string, callOptions: CallOptions = {}): Promise<RolloutView> {
+    const poll = { method: 'GET', path: one(id), query: { wait: pollSeconds }, waitMs: pollSeconds * 1000, ...callOptions } as const;
     for (;;) {
       const view = await transport.json(poll, rolloutView);
       if (isTerminal(view.state)) return view;
     }
   }
 
-  async function* results(ids: readonly string[], { after, ...waiting }: Waiting & { readonly after?: number } = {}) {
+  async function* results(ids: readonly string[], { after, ...callOptions }: CallOptions & { readonly after?: number } = {}) {
     const wanted = ids.map(toRolloutId);
-    const from = after ?? (await status(waiting)).last_event_id;
-    const followed = followResults(reader, wanted, { after: from, ...waiting });
+    const from = after ?? (await status(callOptions)).last_event_id;
+    const followed = followResults(reader, wanted, { after: from, ...callOptions });
     if (after === undefined) followed.check(wanted);
     yield* followed;
   }
 
-  async function* events({ after, ...waiting }: Waiting & { readonly after?: number } = {}) {
-    yield* readEvents(transport, { after: after ?? (await status(waiting)).last_event_id, ...waiting });
+  async function* events({ after, ...callOptions }: CallOptions & { readonly after?: number } = {}) {
+    yield* readEvents(transport, { after: after ?? (await status(callOptions)).last_event_id, ...callOptions });
   }
 
   return {
@@ -124,12 +122,12 @@ export function openClient(options: ClientOptions): Client {
     get,
     wait,
     list: (options) => readPages(transport, options ?? {}),
-    trajectory: (id, waiting) => readTrajectory(transport, toPath(routes.getTrajectory.path, { id }), waiting ?? {}),
+    trajectory: (id, callOptions) => readTrajectory(transport, toPath(routes.getTrajectory.path, { id }), callOptions ?? {}),
     cancel,
     results,
-    async run(submissions, waiting = {}) {
-      const after = (await status(waiting)).last_event_id;
-      return runAll(reader, toIdentified(submissions), { after, ...waiting });
+    async run(submissions, callOptions = {}) {
+      const after = (await status(callOptions)).last_event_id;
+      return runAll(reader, toIdentified(submissions), { after, ...callOptions });
     },
     events,
     status,
@@ -143,15 +141,15 @@ export function openClient(options: ClientOptions): Client {
 function openPolicy(transport: Transport): Client['policy'] {
   const { getPolicy, pausePolicy, resumePolicy } = routes;
   return {
-    get: (waiting = {}) => transport.json({ method: 'GET', path: getPolicy.path, ...waiting }, policyView),
-    async pause(body = {}, waiting = {}) {
-      const poll = { query: { wait: pollSeconds }, waitMs: pollSeconds * 1000, body, ...waiting };
+    get: (callOptions = {}) => transport.json({ method: 'GET', path: getPolicy.path, ...callOptions }, policyView),
+    async pause(body = {}, callOptions = {}) {
+      const poll = { query: { wait: pollSeconds }, waitMs: pollSeconds * 1000, body, ...callOptions };
       for (;;) {
         const view = await transport.json({ method: 'POST', path: pausePolicy.path, ...poll }, policyView);
         if (view.state !== 'pausing') return view;
       }
     },
-    resume: (body = {}, waiting = {}) => transport.json({ method: 'POST', path: resumePolicy.path, body, ...waiting }, policyView),
+    resume: (body = {}, callOptions = {}) => transport.json({ method: 'POST', path: resumePolicy.path, body, ...callOptions }, policyView),
   };
 }
 
@@ -168,22 +166,19 @@ function openBackends(transport: Transport): Client['backends'] {
 async function* readPages(transport: Transport, { signal, ...filter }: ListOptions): AsyncGenerator<RolloutView> {
   let after: string | undefined;
   do {
-    const query = { limit: mostListed, ...filter, ...(after === undefined ? {} : { after }) };
-    const page = await transport.json(
-      { method: 'GET', path: routes.listRollouts.path, query, ...(signal === undefined ? {} : { signal }) },
-      rolloutList,
-    );
+    const query = { limit: mostListed, ...filter, after };
+    const page = await transport.json({ method: 'GET', path: routes.listRollouts.path, query, ...definedOf({ signal }) }, rolloutList);
     yield* page.rollouts;
     after = page.next ?? undefined;
   } while (after !== undefined);
 }
 
-async function readTrajectory(transport: Transport, path: string, waiting: Waiting): Promise<Trajectory> {
-  const bytes = await transport.bytes({ method: 'GET', path, headers: { accept: trajectoryMediaType }, ...waiting });
+async function readTrajectory(transport: Transport, path: string, callOptions: CallOptions): Promise<Trajectory> {
+  const bytes = await transport.bytes({ method: 'GET', path, headers: { accept: trajectoryMediaType }, ...callOptions });
   try {
     return fromBinary(bytes);
   } catch (cause) {
     const seen = messageOf(cause);
-    throw new RolloutError('internal', `GET ${path} answered what this client cannot read: ${seen}`, { cause });
+    throw new RolloutError('internal', `GET ${path} returned a reply that this client cannot read: ${seen}`, { cause });
   }
 }

@@ -1,14 +1,13 @@
-// The event log as an iterator without an end: it resumes after a break where it stopped, and gives no event twice.
+// The event log as an endless iterator. After a break it resumes where it stopped, and yields no event twice.
 
-import { type Event, event, routes } from '@millrace/protocol';
-import { readFrames } from './sse.ts';
-import { isAway, pause, type Transport, tryJson } from './transport.ts';
+import { definedOf, type Event, event, routes } from '@millrace/protocol';
+import { readMessages } from './sse.ts';
+import { type CallOptions, isAway, pause, type Transport, tryJson } from './transport.ts';
 
-export interface EventsOptions {
+export interface EventsOptions extends CallOptions {
   /** Events after this id. */
   readonly after: number;
-  readonly signal?: AbortSignal;
-  /** Called when a stream has been opened again after a break. */
+  /** Called when the stream is open again after a break. */
   readonly onResume?: () => void;
 }
 
@@ -42,15 +41,15 @@ async function openStream(transport: Transport, after: number, signal: AbortSign
     path: routes.readEvents.path,
     query: { after },
     headers: { accept: 'text/event-stream', 'last-event-id': String(after) },
-    ...(signal === undefined ? {} : { signal }),
+    ...definedOf({ signal }),
   });
   return parseEvents(bytes);
 }
 
-/** An event of a kind that this client does not know, from a newer service, is passed over. */
+/** Skips an event of a kind that this client does not know: it comes from a newer service. */
 async function* parseEvents(bytes: AsyncIterable<Buffer>): AsyncGenerator<Event> {
-  for await (const frame of readFrames(bytes)) {
-    const parsed = event.safeParse(tryJson(frame.data));
+  for await (const { data } of readMessages(bytes)) {
+    const parsed = event.safeParse(tryJson(data));
     if (parsed.success) yield parsed.data;
   }
 }

@@ -1,48 +1,43 @@
-// A bounded queue between writers and one reader: a writer waits while it is full, and a failure reaches both sides.
+// A bounded queue between writers and one reader. A writer waits while the queue is full, and a failure reaches both sides.
 
 export interface Queue<T> {
   push(item: T): Promise<void>;
   take(): Promise<T>;
-  /** Every later push throws it; so does take, once what was pushed before is taken. The first failure stays. */
+  /** Every later push throws the error; so does take, once the items pushed before it are taken. Only the first failure counts. */
   fail(error: unknown): void;
 }
 
 export function openQueue<T>(capacity: number): Queue<T> {
   const items: T[] = [];
   let failure: { readonly error: unknown } | undefined;
-  let wake = () => {};
-  let changed = new Promise<void>((resolve) => {
-    wake = resolve;
-  });
+  let changed = Promise.withResolvers<void>();
 
-  function change(): void {
-    wake();
-    changed = new Promise((resolve) => {
-      wake = resolve;
-    });
+  function notify(): void {
+    changed.resolve();
+    changed = Promise.withResolvers();
   }
 
   return {
     async push(item) {
-      while (items.length >= capacity && failure === undefined) await changed;
+      while (items.length >= capacity && failure === undefined) await changed.promise;
       if (failure !== undefined) throw failure.error;
       items.push(item);
-      change();
+      notify();
     },
     async take() {
       for (;;) {
         const [item] = items.splice(0, 1);
         if (item !== undefined) {
-          change();
+          notify();
           return item;
         }
         if (failure !== undefined) throw failure.error;
-        await changed;
+        await changed.promise;
       }
     },
     fail(error) {
       failure ??= { error };
-      change();
+      notify();
     },
   };
 }

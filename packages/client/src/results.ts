@@ -1,43 +1,42 @@
-// Rollouts as they end, many at once over one connection: the event log says which ended, and each is read once.
-// What the log cannot tell (it ended before, or while the log was away) is found by asking for it.
+// Rollouts as they end, many at once over one connection: the event log says which ones ended, and each is read once. A rollout that
+// ended before the log was opened, or while it was away, is read directly.
 
 import { isTerminal, RolloutError, type RolloutId, type RolloutView } from '@millrace/protocol';
 import { readEvents } from './events.ts';
 import { openQueue } from './queue.ts';
-import type { Transport } from './transport.ts';
+import type { CallOptions, Transport } from './transport.ts';
 
 export interface Reader {
   readonly transport: Transport;
-  get(id: RolloutId, options?: { readonly signal?: AbortSignal }): Promise<RolloutView>;
+  get(id: RolloutId, options?: CallOptions): Promise<RolloutView>;
 }
 
 export interface Results extends AsyncIterable<RolloutView> {
-  /** Takes ids out, which are then not waited for. */
+  /** Stops waiting for these ids. */
   forget(ids: Iterable<RolloutId>): void;
-  /** Asks for these now, for whoever knows that they may have ended already. */
+  /** Reads these now, because they may have ended already. */
   check(ids: readonly RolloutId[]): void;
   /** Makes the iteration throw. */
   fail(error: unknown): void;
 }
 
-export interface ResultsOptions {
+export interface ResultsOptions extends CallOptions {
   /** An event id from before any of them could have ended. */
   readonly after: number;
-  readonly signal?: AbortSignal;
-  /** True for one whose submission may still be on its way; any other that the service does not know is thrown as not-found. */
+  /** True for an id whose submission may still be in flight. For any other, an unknown id throws `not-found`. */
   readonly mayBeMissing?: (id: RolloutId) => boolean;
 }
 
 const readsAtOnce = 16;
 
-/** Yields each of `ids` once, in the order of ending; ends when all have. Iterate it once. */
+/** Yields each of `ids` once, in the order in which they end, then stops. Iterate it once. */
 export function followResults(reader: Reader, ids: Iterable<RolloutId>, options: ResultsOptions): Results {
   const pending = new Set(ids);
   const stop = new AbortController();
   const signal = options.signal === undefined ? stop.signal : AbortSignal.any([stop.signal, options.signal]);
   const reads = openQueue<Promise<RolloutView | undefined>>(readsAtOnce);
 
-  /** A rollout that has not arrived, or not ended, stays pending. */
+  /** Undefined for a rollout that has not arrived or not ended: it stays pending. */
   async function read(id: RolloutId): Promise<RolloutView | undefined> {
     if (!pending.has(id)) return undefined;
     const view = await reader.get(id, { signal }).catch((error: unknown) => {
@@ -76,7 +75,7 @@ export function followResults(reader: Reader, ids: Iterable<RolloutId>, options:
   return {
     forget(some) {
       for (const id of some) pending.delete(id);
-      void reads.push(Promise.resolve(undefined)).catch(() => {}); // wakes the iteration; after its end nobody need wake
+      void reads.push(Promise.resolve(undefined)).catch(() => {}); // wakes the iteration, which may have ended
     },
     check: (some) => void readInOrder(some).catch(reads.fail),
     fail: reads.fail,
@@ -88,7 +87,7 @@ export function isNotFound(error: unknown): boolean {
   return error instanceof RolloutError && error.code === 'not-found';
 }
 
-/** A read that fails before its turn comes must not count as a rejection that nobody handles. */
+/** A read that fails before it is taken must not count as an unhandled rejection. */
 function guarded<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {}); // thrown again where it is taken
   return promise;

@@ -1,15 +1,16 @@
-// Submit and collect in one: results flow while later pieces are still being submitted, so that a file larger than the
-// service's queue passes through it. Cancelling is exact: what was never sent is dropped, what may have arrived is cancelled.
+// Submits and collects at once: results arrive while later pieces are still being submitted, so the input may be larger than the
+// service's queue. Cancelling is exact: rollouts that were never sent are dropped, and those that may have arrived are cancelled.
 
 import { type CancelOutcome, isTerminal, RolloutError, type RolloutId, type RolloutView } from '@millrace/protocol';
 import { followResults, isNotFound, type Reader } from './results.ts';
 import { type IdentifiedSubmission, submitAll } from './submit.ts';
+import type { CallOptions } from './transport.ts';
 
 export interface Run extends AsyncIterable<RolloutView> {
   readonly ids: readonly RolloutId[];
   /** How many the service has accepted so far. */
   readonly accepted: number;
-  /** Submits no more, cancels what has not ended, and answers how many were cancelled or told to stop. The iteration goes on to their ends. */
+  /** Stops submitting, cancels what has not ended, and returns how many it cancelled. The iteration still yields their ends. */
   cancel(): Promise<number>;
 }
 
@@ -22,7 +23,7 @@ const cancelsAtOnce = 16;
 export function runAll(
   client: Canceller,
   submissions: readonly IdentifiedSubmission[],
-  options: { readonly after: number; readonly signal?: AbortSignal },
+  options: CallOptions & { readonly after: number },
 ): Run {
   const ids = submissions.map((one) => one.id);
   const stop = new AbortController();
@@ -45,7 +46,7 @@ export function runAll(
 
   const submitting = submit().catch((error: unknown) => {
     if (stop.signal.aborted) return;
-    // What was refused has not arrived, so there is nothing of it to cancel.
+    // A refused piece has not arrived, so nothing of it needs to be cancelled.
     if (error instanceof RolloutError && error.blame === 'caller') sent = arrived.size;
     results.fail(error);
   });
@@ -56,7 +57,7 @@ export function runAll(
     results.forget(ids.slice(sent));
     const left = ids.slice(0, sent).filter((id) => !ended.has(id));
     const outcomes = await cancelAll(client, left);
-    // One that was cancelled before it arrived is remembered, but it is no rollout, and no event will tell of its end.
+    // The service remembers an id that was cancelled before it arrived, but there is no rollout, and no event reports its end.
     const unsure = left.filter((id, index) => outcomes[index] === 'cancelled' && !arrived.has(id));
     for (const id of unsure) if (!(await isKnown(client, id))) results.forget([id]);
     return outcomes.filter((outcome) => outcome !== 'ended').length;

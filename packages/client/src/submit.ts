@@ -1,16 +1,24 @@
-// Submitting many rollouts: ids are made here where the caller gave none, so that whatever breaks, the same request can be
-// sent again and changes nothing. A full queue is waited out in smaller pieces.
+// Submits many rollouts. Missing ids are made here, so that the same request can be repeated after any failure and changes nothing.
+// When the service's queue is full, smaller pieces are sent until there is room.
 
 import { randomUUID } from 'node:crypto';
-import { RolloutError, type RolloutId, rolloutId, routes, type SubmissionInput, type SubmitReply, submitReply } from '@millrace/protocol';
-import { pause, type Transport } from './transport.ts';
+import {
+  definedOf,
+  RolloutError,
+  type RolloutId,
+  rolloutId,
+  routes,
+  type SubmissionInput,
+  type SubmitReply,
+  submitReply,
+} from '@millrace/protocol';
+import { type CallOptions, pause, type Transport } from './transport.ts';
 
 export type Accepted = SubmitReply['rollouts'][number];
 export type IdentifiedSubmission = Omit<SubmissionInput, 'id'> & { readonly id: RolloutId };
 
-export interface SubmitOptions {
-  readonly signal?: AbortSignal;
-  /** Called before a piece is sent: from then on it may have been accepted, whatever the answer. */
+export interface SubmitOptions extends CallOptions {
+  /** Called before a piece is sent. From then on it may have been accepted, even if no reply arrives. */
   readonly onSend?: (ids: readonly RolloutId[]) => void;
   readonly onAccept?: (accepted: readonly Accepted[]) => void;
 }
@@ -21,7 +29,7 @@ export function toIdentified(submissions: readonly SubmissionInput[]): Identifie
   return submissions.map((one) => ({ ...one, id: toRolloutId(one.id ?? `r-${randomUUID()}`) }));
 }
 
-/** In order. Throws the service's refusal; pieces accepted before it stay accepted. */
+/** Submits in order. Throws the service's refusal; pieces accepted before it stay accepted. */
 export async function submitAll(
   transport: Transport,
   submissions: readonly IdentifiedSubmission[],
@@ -39,7 +47,7 @@ export async function submitAll(
       options.onAccept?.(sent.rollouts);
       size = Math.min(largestPiece, size * 2);
     } else {
-      // A piece larger than the whole queue, or than the service's body limit, would be refused for ever.
+      // A piece larger than the whole queue, or than the service's body limit, would never be accepted.
       size = Math.max(1, Math.floor(piece.length / 2));
       await pause(sent.pauseMs, options.signal);
     }
@@ -52,9 +60,9 @@ type Sent = { readonly kind: 'accepted'; readonly rollouts: readonly Accepted[] 
 async function sendPiece(transport: Transport, piece: readonly IdentifiedSubmission[], signal: AbortSignal | undefined): Promise<Sent> {
   const call = { method: 'POST', path: routes.submitRollouts.path, body: { rollouts: piece }, busy: 'throw' } as const;
   try {
-    const { rollouts } = await transport.json({ ...call, ...(signal === undefined ? {} : { signal }) }, submitReply);
+    const { rollouts } = await transport.json({ ...call, ...definedOf({ signal }) }, submitReply);
     if (rollouts.length === piece.length) return { kind: 'accepted', rollouts };
-    throw new RolloutError('internal', `POST /v1/rollouts answered ${rollouts.length} rollouts for ${piece.length} submissions`);
+    throw new RolloutError('internal', `POST /v1/rollouts returned ${rollouts.length} rollouts for ${piece.length} submissions`);
   } catch (error) {
     if (!(error instanceof RolloutError)) throw error;
     if (error.code === 'too-busy') return { kind: 'smaller', pauseMs: Number(error.details?.retry_after_ms) };
@@ -66,5 +74,5 @@ async function sendPiece(transport: Transport, piece: readonly IdentifiedSubmiss
 export function toRolloutId(id: string): RolloutId {
   const parsed = rolloutId.safeParse(id);
   if (parsed.success) return parsed.data;
-  throw new RolloutError('bad-request', `${JSON.stringify(id)} is not a rollout id: it ${parsed.error.issues[0]?.message}`);
+  throw new RolloutError('bad-request', `${JSON.stringify(id)} is not a rollout id: ${parsed.error.issues[0]?.message}`);
 }

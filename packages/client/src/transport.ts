@@ -1,26 +1,24 @@
-// Requests to one Millrace service over kept-alive connections. What the service refuses is thrown as its own RolloutError;
-// a service that is away is tried again until `timeoutMs` have passed without an answer. Every call of the API may be repeated.
+// Requests to one Millrace service over kept-alive connections. A refusal by the service is thrown as its own RolloutError. A service
+// that does not answer is retried until `timeoutMs` have passed since its last answer. Every call of the API is safe to repeat.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorBody, messageOf, RolloutError } from '@millrace/protocol';
+import { definedOf, errorBody, messageOf, RolloutError, type Schema } from '@millrace/protocol';
 import { Agent, type Dispatcher, request } from 'undici';
 
-export interface Call {
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+export interface Call extends CallOptions {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** How long the service may rightly keep the answer back, as in a long poll. */
+  /** How long the service may hold the reply back, as in a long poll. */
   readonly waitMs?: number;
-  /** Whether a 429 is waited out here, or thrown as `too-busy` with `details.retry_after_ms`. */
+  /** Whether a 429 is retried here, or thrown as `too-busy` with `details.retry_after_ms`. */
   readonly busy?: 'wait' | 'throw';
-  readonly signal?: AbortSignal;
-}
-
-/** A zod schema, as far as it is needed here. */
-export interface Schema<T> {
-  safeParse(value: unknown): { readonly success: true; readonly data: T } | { readonly success: false; readonly error: Error };
 }
 
 const firstPauseMs = 50;
@@ -32,7 +30,7 @@ export class Transport implements AsyncDisposable {
   readonly #base: string;
   readonly #key: string | undefined;
   readonly #agent: Agent;
-  #answered = false;
+  #hasAnswered = false;
 
   constructor(options: { readonly url: string; readonly key?: string; readonly timeoutMs: number }) {
     this.timeoutMs = options.timeoutMs;
@@ -41,41 +39,41 @@ export class Transport implements AsyncDisposable {
     this.#agent = new Agent({ connections: 64, keepAliveTimeout: 30_000, connectTimeout: options.timeoutMs });
   }
 
-  async json<T>(call: Call, schema: Schema<T>): Promise<T> {
+  async json<T>(call: Call, schema: Pick<Schema<T>, 'safeParse'>): Promise<T> {
     const text = (await this.bytes(call)).toString();
     const parsed = schema.safeParse(tryJson(text));
     if (parsed.success) return parsed.data;
-    const seen = `${call.method} ${toUrl(this.#base, call)} answered what this client cannot read: ${start(text)}`;
-    throw new RolloutError('internal', seen, { cause: parsed.error });
+    const message = `${call.method} ${toUrl(this.#base, call)} returned a reply that this client cannot read: ${excerpt(text)}`;
+    throw new RolloutError('internal', message, { cause: parsed.error });
   }
 
   async bytes(call: Call): Promise<Buffer> {
     let lastAnswerAt = performance.now();
     let pauseMs = firstPauseMs;
     for (;;) {
-      const tried = await this.#attempt(call);
-      if (tried.kind === 'answered') return tried.body;
-      if (tried.kind === 'refused') throw tried.error;
-      if (tried.kind === 'busy') {
-        if (call.busy === 'throw') throw tried.error;
+      const outcome = await this.#try(call);
+      if (outcome.kind === 'ok') return outcome.body;
+      if (outcome.kind === 'failed') throw outcome.error;
+      if (outcome.kind === 'busy') {
+        if (call.busy === 'throw') throw outcome.error;
         lastAnswerAt = performance.now();
-        pauseMs = tried.pauseMs;
-      } else if (performance.now() - lastAnswerAt + pauseMs > this.timeoutMs) throw tried.error;
+        pauseMs = outcome.pauseMs;
+      } else if (performance.now() - lastAnswerAt + pauseMs > this.timeoutMs) throw outcome.error;
       await pause(pauseMs, call.signal);
       pauseMs = Math.min(pauseMs * 2, longestPauseMs);
     }
   }
 
-  /** An answer whose body is read as it comes; one attempt. */
+  /** A reply whose body is read as it arrives; not retried. */
   async stream(call: Call): Promise<AsyncIterable<Buffer>> {
-    const toThrown = (error: unknown) => toBrokenError(call, this.#base, error);
+    const toThrown = (error: unknown) => toConnectionError(call, this.#base, error);
     const reply = await this.#send(call, Math.max(this.timeoutMs, 60_000)).catch((error: unknown) => {
       call.signal?.throwIfAborted();
       throw toThrown(error);
     });
-    this.#answered = true;
+    this.#hasAnswered = true;
     if (reply.statusCode < 300) return readBody(reply.body, toThrown);
-    throw toError(call, this.#base, { status: reply.statusCode, text: await reply.body.text() });
+    throw toReplyError(call, this.#base, { status: reply.statusCode, text: await reply.body.text() });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -97,20 +95,21 @@ export class Transport implements AsyncDisposable {
     });
   }
 
-  async #attempt(call: Call): Promise<Attempt> {
+  async #try(call: Call): Promise<Outcome> {
     try {
       const reply = await this.#send(call, this.timeoutMs);
       const body = Buffer.from(await reply.body.arrayBuffer());
-      this.#answered = true;
-      if (reply.statusCode < 300) return { kind: 'answered', body };
-      const error = toError(call, this.#base, { status: reply.statusCode, text: body.toString() });
+      this.#hasAnswered = true;
+      if (reply.statusCode < 300) return { kind: 'ok', body };
+      const error = toReplyError(call, this.#base, { status: reply.statusCode, text: body.toString() });
       if (reply.statusCode === 429) return toBusy(error, toRetryAfterMs(reply.headers['retry-after']));
-      return { kind: awayStatuses.includes(reply.statusCode) ? 'away' : 'refused', error };
-    } catch (error) {
+      return { kind: awayStatuses.includes(reply.statusCode) ? 'away' : 'failed', error };
+    } catch (cause) {
       call.signal?.throwIfAborted();
-      const broken = toBrokenError(call, this.#base, error);
-      const final = this.#agent.destroyed || (!this.#answered && isUnreachable(error));
-      return { kind: final ? 'refused' : 'away', error: broken };
+      const error = toConnectionError(call, this.#base, cause);
+      // A service that never answered this client and refuses connections is more likely a wrong address than a restart.
+      const isFinal = this.#agent.destroyed || (!this.#hasAnswered && error.code === 'unreachable');
+      return { kind: isFinal ? 'failed' : 'away', error };
     }
   }
 }
@@ -123,28 +122,29 @@ async function* readBody(body: AsyncIterable<Buffer>, toThrown: (error: unknown)
   }
 }
 
-type Attempt =
-  | { readonly kind: 'answered'; readonly body: Buffer }
+type Outcome =
+  | { readonly kind: 'ok'; readonly body: Buffer }
   | { readonly kind: 'busy'; readonly error: RolloutError; readonly pauseMs: number }
-  | { readonly kind: 'away' | 'refused'; readonly error: RolloutError };
+  | { readonly kind: 'away' | 'failed'; readonly error: RolloutError };
 
-function toBusy(error: RolloutError, pauseMs: number): Attempt {
+function toBusy(error: RolloutError, pauseMs: number): Outcome {
   const details = { ...error.details, retry_after_ms: pauseMs };
   return { kind: 'busy', pauseMs, error: new RolloutError('too-busy', error.message, { details }) };
 }
 
 /** Waits, or throws the signal's reason at once. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
+  await sleep(ms, undefined, definedOf({ signal })).catch(() => signal?.throwIfAborted());
 }
 
-/** Whether a service that is away may yet come back. */
+/** Whether the service may be back after a while. */
 export function isAway(error: unknown): boolean {
   return error instanceof RolloutError && (error.code === 'not-running' || error.code === 'too-busy' || error.details?.away === true);
 }
 
 function toBase(url: string): string {
-  if (!URL.canParse(url) || !/^https?:/.test(url)) throw new RolloutError('bad-request', `not an http address: ${url}`);
+  if (!URL.canParse(url) || !/^https?:/.test(url))
+    throw new RolloutError('bad-request', `${JSON.stringify(url)} is not an HTTP address; give one such as http://localhost:8007`);
   return url.replace(/\/+$/, '');
 }
 
@@ -154,31 +154,45 @@ function toUrl(base: string, call: Call): string {
   return url.href;
 }
 
-function toError(call: Call, base: string, reply: { readonly status: number; readonly text: string }): RolloutError {
+function toReplyError(call: Call, base: string, reply: { readonly status: number; readonly text: string }): RolloutError {
   const parsed = errorBody.safeParse(tryJson(reply.text));
   if (parsed.success) {
     const { code, message, details } = parsed.data.error;
-    return new RolloutError(code, message, details === undefined ? {} : { details });
+    return new RolloutError(code, message, definedOf({ details }));
   }
-  const seen = `${call.method} ${toUrl(base, call)} answered ${reply.status}: ${start(reply.text) || 'no text'}`;
+  const seen = `${call.method} ${toUrl(base, call)} returned ${reply.status}: ${excerpt(reply.text) || 'no text'}`;
   return new RolloutError(reply.status === 429 ? 'too-busy' : 'internal', seen, { details: { away: awayStatuses.includes(reply.status) } });
 }
 
-function toBrokenError(call: Call, base: string, cause: unknown): RolloutError {
-  const seen = cause instanceof Error ? toCause(cause) : String(cause);
-  return new RolloutError('internal', `no answer from ${call.method} ${toUrl(base, call)}: ${seen}`, { cause, details: { away: true } });
+function toConnectionError(call: Call, base: string, cause: unknown): RolloutError {
+  const seen = cause instanceof Error ? describeCause(cause) : String(cause);
+  const advice = adviceFor(cause);
+  const details = { away: true };
+  if (advice !== undefined) return new RolloutError('unreachable', `no service at ${base} (${seen}): ${advice}`, { cause, details });
+  return new RolloutError('internal', `no reply to ${call.method} ${toUrl(base, call)}: ${seen}`, { cause, details });
 }
 
 /** A connection that fails for several addresses has an empty message and the reasons inside. */
-function toCause(error: Error): string {
+function describeCause(error: Error): string {
   if (error instanceof AggregateError) return error.errors.map((inner: unknown) => messageOf(inner)).join(', ');
   return error.message || error.name;
 }
 
-/** A service that never answered this client and refuses connections is more likely a wrong address than a restart. */
-function isUnreachable(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'EAI_AGAIN';
+/** What to do about a connection that could not be opened; undefined for any other failure. */
+function adviceFor(error: unknown): string | undefined {
+  switch (error instanceof Error && 'code' in error ? error.code : undefined) {
+    case 'ECONNREFUSED':
+      return 'start it with `millrace serve`, or check the address';
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return 'check the host name';
+    case 'EHOSTUNREACH':
+    case 'ENETUNREACH':
+    case 'UND_ERR_CONNECT_TIMEOUT':
+      return 'check the address and the network';
+    default:
+      return undefined;
+  }
 }
 
 function toRetryAfterMs(header: string | string[] | undefined): number {
@@ -186,7 +200,7 @@ function toRetryAfterMs(header: string | string[] | undefined): number {
   return Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds, 60) * 1000 : longestPauseMs;
 }
 
-/** Undefined for what is not JSON, which every schema then refuses. */
+/** Undefined for text that is not JSON; every schema refuses that. */
 export function tryJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -195,6 +209,6 @@ export function tryJson(text: string): unknown {
   }
 }
 
-function start(text: string): string {
+function excerpt(text: string): string {
   return text.slice(0, 200).trim();
 }

@@ -1,4 +1,4 @@
-// The client against a service in memory over real HTTP: restarts, refusals, full queues and broken streams.
+// The client against an in-memory service over real HTTP: restarts, refusals, full queues and broken streams.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -29,7 +29,7 @@ test('a submission goes out in pieces of at most 1000, with an id made for each'
     assert.deepEqual(service.requests, ['POST /v1/rollouts', 'POST /v1/rollouts', 'POST /v1/rollouts']);
   }));
 
-test('a connection that breaks after the service accepted is answered by sending the same ids again', () =>
+test('a connection that breaks after the service accepted is repeated with the same ids', () =>
   withBoth(async (service, client) => {
     service.onSubmit = () => {
       service.onSubmit = () => {};
@@ -40,7 +40,7 @@ test('a connection that breaks after the service accepted is answered by sending
     assert.equal(service.rollouts.size, 1);
   }));
 
-test('a full queue is waited out in smaller pieces', () =>
+test('a full queue gets smaller pieces until there is room', () =>
   withBoth(async (service, client) => {
     const sizes: number[] = [];
     service.fault = (_request, response, body) => {
@@ -74,30 +74,30 @@ test('a refusal is thrown with the code, message and details of the service', ()
     });
   }));
 
-test('a service that was never there is named at once, not waited for', async () => {
+test('an address without a service fails at once as unreachable, with the address and what to do', async () => {
   const service = await FakeService.open();
   const { url } = service;
   await service.stop();
   await using client = openClient({ url, timeoutMs: 60_000 });
   await assert.rejects(client.get('x'), {
-    code: 'internal',
-    message: new RegExp(`no answer from GET ${url}/v1/rollouts/x: .*ECONNREFUSED`),
+    code: 'unreachable',
+    message: new RegExp(`^no service at ${url} \\(.*ECONNREFUSED.*\\): start it with .millrace serve., or check the address$`),
   });
 });
 
-test('an answer that is not ours names the address, the status and what was seen', () =>
+test('a reply that is not from Millrace names the address, the status and what it said', () =>
   withBoth(async (service, client) => {
     service.fault = (_request, response) => response.writeHead(404).end('<h1>nginx</h1>') !== undefined;
-    await assert.rejects(client.status(), { code: 'internal', message: /GET http:.*\/v1\/status answered 404: <h1>nginx<\/h1>/ });
+    await assert.rejects(client.status(), { code: 'internal', message: /GET http:.*\/v1\/status returned 404: <h1>nginx<\/h1>/ });
     service.fault = (_request, response) => response.end('{"rollouts":') !== undefined;
     await assert.rejects(client.status(), { code: 'internal', message: /cannot read/ });
   }));
 
-test('an address that is none is refused when the client is opened', () => {
+test('an invalid address is refused when the client is opened', () => {
   assert.throws(() => openClient({ url: 'localhost:80' }), { code: 'bad-request' });
 });
 
-test('the key travels as a bearer token', async () => {
+test('the key is sent as a bearer token', async () => {
   await using service = await FakeService.open();
   await using client = openClient({ url: service.url, key: 'secret' });
   let seen: string | undefined;
@@ -121,16 +121,16 @@ test('waiting survives a restart of the service', () =>
     assert.equal((await waited).reward, 0.5);
   }));
 
-test('a service that stays away is given up after the time told', async () => {
+test('a service that stays away is given up after the timeout', async () => {
   const service = await FakeService.open();
   await using client = openClient({ url: service.url, timeoutMs: 150 });
   service.add('r1');
   await client.get('r1');
   await service.stop();
-  await assert.rejects(client.wait('r1'), { code: 'internal', message: /no answer from GET/ });
+  await assert.rejects(client.wait('r1'), { code: 'unreachable', message: /no service at http/ });
 });
 
-test('a list goes through all its pages', () =>
+test('a list reads all its pages', () =>
   withBoth(async (service, client) => {
     for (const id of ['a', 'b', 'c', 'd', 'e']) service.add(id);
     const seen: string[] = [];
@@ -139,7 +139,7 @@ test('a list goes through all its pages', () =>
     assert.match(service.requests[0] ?? '', /state=queued/);
   }));
 
-test('a trajectory comes back bit for bit', () =>
+test('a trajectory is returned bit for bit', () =>
   withBoth(async (service, client) => {
     const segments = [
       { kind: 'sampled' as const, turn: 1, text: 'hi', messages: [], tokenIds: Int32Array.of(7, 8), logprobs: Float32Array.of(-0.1, -2.5) },
@@ -150,18 +150,18 @@ test('a trajectory comes back bit for bit', () =>
     await assert.rejects(client.trajectory('r2'), { code: 'not-found' });
   }));
 
-test('events go on after a break where they stopped, each once', () =>
+test('events resume after a break where they stopped, each once', () =>
   withBoth(async (service, client) => {
     const { port } = service;
-    for (let n = 0; n < 3; n++) service.tell({ kind: 'turn-end', rollout_id: `r${n}` });
+    for (let n = 0; n < 3; n++) service.emit({ kind: 'turn-end', rollout_id: `r${n}` });
     const events = client.events({ after: 1 })[Symbol.asyncIterator]();
     const ids = [(await events.next()).value?.id, (await events.next()).value?.id];
     await service.stop();
-    service.tell({ kind: 'turn-end' });
+    service.emit({ kind: 'turn-end' });
     await service.start(port);
     ids.push((await events.next()).value?.id);
-    service.tell({ kind: 'a-kind-of-the-future' });
-    service.tell({ kind: 'turn-end' });
+    service.emit({ kind: 'unknown-kind' });
+    service.emit({ kind: 'turn-end' });
     ids.push((await events.next()).value?.id);
     assert.deepEqual(ids, [2, 3, 4, 6]);
     await events.return?.(undefined);
@@ -176,7 +176,7 @@ test('reading events stops when its signal aborts', () =>
     await assert.rejects(reading, { name: 'AbortError' });
   }));
 
-test('results come in the order of ending, one read for each', () =>
+test('results come in the order in which rollouts end, with one read each', () =>
   withBoth(async (service, client) => {
     for (const id of ['a', 'b', 'c']) service.add(id);
     const results = take(client.results(['a', 'b', 'c'], { after: 0 }), 9);
@@ -190,7 +190,7 @@ test('results come in the order of ending, one read for each', () =>
     assert.equal(service.requests.filter((line) => line.startsWith('GET /v1/rollouts/')).length, 3);
   }));
 
-test('results that end together while the reader is slow all come', () =>
+test('no result is lost when many end while the reader is slow', () =>
   withBoth(async (service, client) => {
     const ids = Array.from({ length: 40 }, (_, n) => `r${n}`);
     for (const id of ids) service.end(id);
@@ -202,7 +202,7 @@ test('results that end together while the reader is slow all come', () =>
     assert.deepEqual(seen, ids);
   }));
 
-test('results find what ended before they were asked for, and what ended while the log was away', () =>
+test('results include rollouts that ended before the call, and while the event log was away', () =>
   withBoth(async (service, client) => {
     service.end('a', {}, { quietly: true });
     service.add('b');
@@ -220,10 +220,10 @@ test('results find what ended before they were asked for, and what ended while t
 
 test('results of a rollout that the service does not know throw not-found', () =>
   withBoth(async (_service, client) => {
-    await assert.rejects(take(client.results(['nobody']), 1), { code: 'not-found' });
+    await assert.rejects(take(client.results(['unknown']), 1), { code: 'not-found' });
   }));
 
-test('a run yields results while later pieces are still waiting for the queue', () =>
+test('a run yields results while later pieces still wait for room in the queue', () =>
   withBoth(async (service, client) => {
     let room = 2;
     service.fault = (request, response, body) => {
@@ -247,14 +247,14 @@ test('a run yields results while later pieces are still waiting for the queue', 
     assert.equal(seen.length, 8);
   }));
 
-test('a run that is submitted again yields what had already ended', () =>
+test('a run that is submitted again yields rollouts that had already ended', () =>
   withBoth(async (service, client) => {
     service.end('old', { reward: 0.25 });
     const [view] = await take(await client.run([task('old')]), 2);
     assert.equal(view?.reward, 0.25);
   }));
 
-test('a run whose submission is refused throws that refusal', () =>
+test('a run whose submission is refused throws the refusal', () =>
   withBoth(async (service, client) => {
     service.fault = (request, response) => {
       if (request.method !== 'POST') return false;
@@ -264,12 +264,12 @@ test('a run whose submission is refused throws that refusal', () =>
     await assert.rejects(take(await client.run([task()]), 1), { code: 'unknown-scenario' });
   }));
 
-test('cancelling a run ends the iteration: unsent ones are dropped, lost ones forgotten, running ones cancelled', () =>
+test('cancelling a run ends the iteration: unsent rollouts are dropped, lost ones forgotten, running ones cancelled', () =>
   withBoth(async (service, client) => {
     const accepted = new Promise<void>((resolve) => {
       service.fault = (request, response) => {
         if (request.method !== 'POST') return false;
-        // The second piece is swallowed: sent, never answered, never accepted.
+        // The second piece is lost: sent, never answered, never accepted.
         if (service.rollouts.size > 0) return true;
         service.onSubmit = () => setImmediate(resolve);
         return response.writableEnded;

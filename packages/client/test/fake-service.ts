@@ -1,5 +1,5 @@
-// A service in memory that speaks the rollout, event and status routes over real HTTP, with faults on request. Rollouts end
-// only when a test ends them.
+// An in-memory service with the rollout, event and status routes over real HTTP, and faults on request. A rollout ends only when the
+// test ends it.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -22,7 +22,7 @@ export class FakeService {
   readonly requests: string[] = [];
   readonly trajectories = new Map<string, Trajectory>();
   readonly streams = new Set<ServerResponse>();
-  /** Takes a request over when it returns true. */
+  /** Handles the request itself when it returns true. */
   fault: Fault = () => false;
   onSubmit: (ids: readonly string[]) => void = () => {};
   onCancel: (id: string) => void = () => {};
@@ -45,7 +45,7 @@ export class FakeService {
   }
 
   async start(port: number): Promise<void> {
-    this.#server = createServer((request, response) => void this.#answer(request, response));
+    this.#server = createServer((request, response) => void this.#handle(request, response));
     await new Promise<void>((resolve) => this.#server?.listen(port, '127.0.0.1', resolve));
   }
 
@@ -53,7 +53,7 @@ export class FakeService {
     this.#server?.closeAllConnections();
   }
 
-  /** As kill -9 would: connections break, what is in memory stays for the next start. */
+  /** Like kill -9: connections break, and the state is there for the next start. */
   async stop(): Promise<void> {
     this.#server?.closeAllConnections();
     this.streams.clear();
@@ -73,17 +73,17 @@ export class FakeService {
   end(id: string, more: Partial<Record<string, unknown>> = {}, { quietly = false } = {}): void {
     this.add(id, { state: 'done', reward: 1, ended_at: '2026-01-01T00:00:09Z', ...more });
     const { state, reward, failure } = this.rollouts.get(id) as RolloutView;
-    if (!quietly) this.tell({ kind: 'rollout-end', rollout_id: id, data: { state, reward, blame: failure?.blame } });
+    if (!quietly) this.emit({ kind: 'rollout-end', rollout_id: id, data: { state, reward, blame: failure?.blame } });
     for (const wake of this.#waiting) wake();
   }
 
-  tell(event: Record<string, unknown>): void {
+  emit(event: Record<string, unknown>): void {
     const whole = { id: this.events.length + 1, at: '2026-01-01T00:00:09Z', data: {}, ...event } as unknown as Event;
     this.events.push(whole);
     for (const stream of this.streams) stream.write(toFrame(whole));
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let body = '';
     for await (const chunk of request) body += chunk;
     this.requests.push(`${request.method} ${request.url}`);
@@ -123,13 +123,13 @@ export class FakeService {
   }
 
   #submit({ rollouts }: { rollouts: { id: string; scenario: string }[] }): unknown {
-    const answers = rollouts.map(({ id, scenario }) => {
+    const accepted = rollouts.map(({ id, scenario }) => {
       const created = !this.rollouts.has(id);
       if (created) this.add(id, { scenario });
       return { id, state: this.#get(id).state, created };
     });
     this.onSubmit(rollouts.map((one) => one.id));
-    return { rollouts: answers };
+    return { rollouts: accepted };
   }
 
   #cancel(id: string): string {
@@ -163,7 +163,10 @@ export class FakeService {
     const rollouts = { queued: 0, init: 0, ready: 0, run: 0, evaluate: 0, done: 0, failed: 0, cancelled: 0 };
     for (const view of this.rollouts.values()) rollouts[view.state] += 1;
     const lag = { p50: 0, p99: 0, max: 0 };
-    return { rollouts, workers: [], backends: [], last_event_id: this.events.length, loop_lag_ms: lag, rss_bytes: 1 << 26 };
+    const policy = { state: 'running', mode: null, policy_version: 0, generating: 0, since: '2026-01-01T00:00:00Z' };
+    const recent = { seconds: 60, ended: 0, failed: 0, rewarded: 0, mean_reward: null };
+    const parts = { workers: [], backends: [], policy, batches: [], recent, hints: [] };
+    return { rollouts, ...parts, last_event_id: this.events.length, loop_lag_ms: lag, rss_bytes: 1 << 26 };
   }
 }
 

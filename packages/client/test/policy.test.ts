@@ -1,4 +1,4 @@
-// The client's pause and resume over real HTTP: a pause is asked for until it has taken hold.
+// The client's pause and resume over real HTTP.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { FakeService, send } from './fake-service.ts';
 
 const view = { mode: 'abort', policy_version: 3, generating: 2, since: '2026-01-01T00:00:00Z' };
 
-test('a pause resolves when nothing is sampled any more, however many long polls that takes', async () => {
+test('a pause resolves when nothing is being sampled, after any number of long polls', async () => {
   await using service = await FakeService.open();
   await using client = openClient({ url: service.url, timeoutMs: 5000 });
   const bodies: unknown[] = [];
@@ -21,7 +21,7 @@ test('a pause resolves when nothing is sampled any more, however many long polls
   assert.deepEqual(service.requests, Array(3).fill('POST /v1/policy/pause?wait=25'));
 });
 
-test('a resume names its version, and a conflict is thrown as the service told it', async () => {
+test('a resume sends its version, and a conflict is thrown with the code of the service', async () => {
   await using service = await FakeService.open();
   await using client = openClient({ url: service.url, timeoutMs: 5000 });
   service.fault = (request, response, body) => {

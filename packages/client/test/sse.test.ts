@@ -1,28 +1,26 @@
-// Frames from bytes that arrive in any pieces.
+// Server-sent events from bytes that arrive in any pieces.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readFrames } from '../src/sse.ts';
+import { readMessages } from '../src/sse.ts';
 
-async function frames(chunks: readonly Uint8Array[]) {
-  return Array.fromAsync(
-    readFrames(
-      (async function* () {
-        yield* chunks;
-      })(),
-    ),
-  );
+async function read(chunks: readonly Uint8Array[]) {
+  const bytes = (async function* () {
+    yield* chunks;
+  })();
+  const messages = await Array.fromAsync(readMessages(bytes));
+  return messages.map(({ id, event, data }) => ({ id, event, data }));
 }
 
-test('frames are the same however the bytes are cut, within characters too', async () => {
+test('messages are the same however the bytes are split, even inside a character', async () => {
   const bytes = Buffer.from(': hello\n\nid: 1\nevent: turn-end\ndata: {"a":"é€"}\n\nid:2\r\ndata:x\r\ndata: y\r\n\r\ndata: cut');
-  const wanted = [
+  const expected = [
     { id: '1', event: 'turn-end', data: '{"a":"é€"}' },
-    { id: '2', data: 'x\ny' },
+    { id: '2', event: undefined, data: 'x\ny' },
   ];
-  assert.deepEqual(await frames([bytes]), wanted);
+  assert.deepEqual(await read([bytes]), expected);
   for (const size of [1, 2, 3, 7]) {
     const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, n) => bytes.subarray(n * size, (n + 1) * size));
-    assert.deepEqual(await frames(chunks), wanted, `pieces of ${size}`);
+    assert.deepEqual(await read(chunks), expected, `pieces of ${size}`);
   }
 });

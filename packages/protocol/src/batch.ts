@@ -119,6 +119,7 @@ export const batchView = z.object({
   carried: z.int().describe('Groups taken over from an earlier batch of the series.'),
   tasks: z.object({ given: z.int(), begun: z.int(), closed: z.boolean() }),
   informative_share: z.number().nullable().describe('Of the groups judged so far.'),
+  mean_reward: z.number().nullable().describe('Over the rewards of its judged groups, delivered or uniform.'),
   wasted: z.object({ uniform: waste, failed: waste, surplus: waste, stale: waste }),
   created_at: z.iso.datetime(),
   ended_at: z.iso.datetime().nullable(),

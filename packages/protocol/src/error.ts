@@ -30,6 +30,8 @@ export const errorTable = {
   'not-running': { blame: 'service', retryable: true, status: 503 },
   'wait-timeout': { blame: 'service', retryable: true, status: 504 },
   internal: { blame: 'service', retryable: true, status: 500 },
+  // Raised by clients only: no service listens at the address.
+  unreachable: { blame: 'service', retryable: true, status: 503 },
   // Ends of a rollout.
   cancelled: { blame: 'caller', retryable: false, status: 409 },
   'sandbox-start-failed': { blame: 'sandbox', retryable: true, status: 500 },
@@ -37,9 +39,14 @@ export const errorTable = {
   'sandbox-killed': { blame: 'policy', retryable: false, status: 500 },
   'sandbox-limit': { blame: 'policy', retryable: false, status: 500 },
   'sandbox-refused': { blame: 'task', retryable: false, status: 400 },
+  // Thrown by scenarios as a ScenarioError with an explicit blame.
+  'sandbox-failed': { blame: 'sandbox', retryable: true, status: 500 },
+  'task-failed': { blame: 'task', retryable: false, status: 500 },
+  'policy-failed': { blame: 'policy', retryable: false, status: 500 },
   'init-failed': { blame: 'task', retryable: false, status: 500 },
   'init-timeout': { blame: 'task', retryable: false, status: 500 },
   'run-failed': { blame: 'task', retryable: false, status: 500 },
+  'tool-failed': { blame: 'task', retryable: false, status: 500 },
   'backend-failed': { blame: 'backend', retryable: true, status: 502 },
   'backend-refused': { blame: 'backend', retryable: false, status: 502 },
   'backend-bad-reply': { blame: 'backend', retryable: true, status: 502 },
@@ -112,7 +119,7 @@ export function toRolloutError(error: unknown, code: ErrorCode): RolloutError {
   return new RolloutError(code, messageOf(error), { cause: error });
 }
 
-/** The message of anything that was thrown. */
+/** The message of anything that was thrown; the class of an error without a message. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return error instanceof Error ? error.message || error.constructor.name : String(error);
 }

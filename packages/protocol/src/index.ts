@@ -165,6 +165,7 @@ export {
 } from './routes/prorl.ts';
 export { longestWaitSeconds, mostListed, type Route, type RouteReply } from './routes/route.ts';
 export { healthReply, leaveReply, type RouteName, routes, toPath } from './routes/routes.ts';
+export { describeIssues, type Parsed, type Schema, type SchemaIssue } from './schema.ts';
 export {
   type FinishReason,
   finishReasons,
@@ -185,4 +186,16 @@ export {
   toTrajectoryView,
   trajectoryView,
 } from './trajectory.ts';
-export { type ServiceStatus, type StageReport, serviceStatus, stageReport, type WorkerReport, workerReport, workerView } from './worker.ts';
+export {
+  type OpenBatchView,
+  openBatchView,
+  type RecentEnds,
+  recentEnds,
+  type ServiceStatus,
+  type StageReport,
+  serviceStatus,
+  stageReport,
+  type WorkerReport,
+  workerReport,
+  workerView,
+} from './worker.ts';

@@ -53,6 +53,7 @@ const report = {
   calls: { '10.0.0.1:8000': 2 },
   turns: 100,
   sampled_tokens: 12_345,
+  tokens_per_s: 61.5,
   loop_lag_ms: lag,
   rss_bytes: 150_000_000,
 };
@@ -61,6 +62,17 @@ const workers = [
   { id: 'w-1', host: 'node-1', pid: 42, started_at: at, alive: true, report },
   { id: 'w-2', host: 'node-2', pid: 43, started_at: at, alive: false, report: null },
 ];
+
+const openBatch = {
+  id: 'b-1',
+  series: 's-1',
+  scenario: 'math',
+  target: 8,
+  delivered: 3,
+  open_groups: 2,
+  mean_reward: 0.625,
+  created_at: at,
+};
 
 const waste = { rollouts: 1, tokens: 100, seconds: 2.5 };
 const batch = {
@@ -74,6 +86,7 @@ const batch = {
   carried: 1,
   tasks: { given: 10, begun: 6, closed: false },
   informative_share: 0.75,
+  mean_reward: 0.625,
   wasted: { uniform: waste, failed: waste, surplus: waste, stale: waste },
   created_at: at,
   ended_at: null,
@@ -127,7 +140,19 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
     'leave-reply.json': { schema: leaveReply, value: { id: 'b-2' } },
     'status.json': {
       schema: serviceStatus,
-      value: { rollouts, workers, backends: [backend], last_event_id: 99, loop_lag_ms: lag, rss_bytes: 90_000_000 },
+      value: {
+        rollouts,
+        workers,
+        backends: [backend],
+        policy: { state: 'paused', mode: 'abort', policy_version: 4, generating: 0, since: at },
+        batches: [openBatch, { ...openBatch, id: 'b-2', series: null, mean_reward: null }],
+        recent: { seconds: 60, ended: 12, failed: 2, rewarded: 8, mean_reward: 0.375 },
+        hints: ['no backend takes rollouts: 10.0.0.1:8000 is broken (connection refused)'],
+        tokens_per_s: 61.5,
+        last_event_id: 99,
+        loop_lag_ms: lag,
+        rss_bytes: 90_000_000,
+      },
     },
     'event.json': {
       schema: event,

@@ -1,10 +1,12 @@
 // What other packages may use of the server, name by name.
 
+export type { AgentEnd } from './agent/agent-end.ts';
 export { type Clock, sleep, systemClock } from './base/clock.ts';
 export { Deadline, Expired } from './base/deadline.ts';
 export { type Log, openLog, silentLog } from './base/log.ts';
 export { openLoopLag } from './base/loop-lag.ts';
 export { Pace } from './base/pace.ts';
+export { findParts, type Parts } from './base/parts.ts';
 export { Slots } from './base/slots.ts';
 export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
 export { renderConfigDoc } from './config-doc.ts';
@@ -12,8 +14,9 @@ export type { Backend, BackendRecord, GenerateRequest, Generation } from './infe
 export { openBackend } from './inference/backends/open-backend.ts';
 export { openVllmBackend } from './inference/backends/vllm.ts';
 export { PolicyGate, type PolicyRecord } from './inference/policy-gate.ts';
-export { BackendPool, type Lease } from './inference/pool/pool.ts';
-export { Session } from './inference/session.ts';
+export type { BackendLease } from './inference/pool/lease.ts';
+export { BackendPool } from './inference/pool/pool.ts';
+export { Sampler } from './inference/sampler.ts';
 export { Stage } from './pipeline/stage.ts';
 export { BatchKeeper, type KeeperDeps } from './sampling/batch-keeper.ts';
 export { toRecipe } from './sampling/new-siblings.ts';
@@ -46,7 +49,6 @@ export type {
 export { idleMiB, openWarmPool, type WarmPool, type WarmPoolOptions } from './sandbox/warm/warm-pool.ts';
 export { loadScenarios, type Scenarios } from './scenario/load.ts';
 export type {
-  AgentEnd,
   CollectContext,
   CompactContext,
   EvaluateContext,
@@ -62,16 +64,17 @@ export type {
   BatchPlan,
   BatchRecord,
   BatchStore,
-  DeliveredGroup,
-  KeptGroup,
+  GroupRecord,
   NewBatch,
   NewGroup,
   OpenBatch,
   OpenGroup,
   Settlement,
+  SurplusGroup,
   Task,
 } from './store/batch-store.ts';
 export { EventTail } from './store/event-tail.ts';
+export type { NewRollout, RolloutRecord } from './store/rollout-record.ts';
 export { networkFileSystemOf } from './store/sqlite/engine/network-file-system.ts';
 export { openSqliteStore } from './store/sqlite/sqlite.ts';
 export type {
@@ -80,8 +83,6 @@ export type {
   Ending,
   ListFilter,
   NewEvent,
-  NewRollout,
-  RolloutRecord,
   Store,
   SubmitOutcome,
   WorkerRecord,

@@ -50,8 +50,8 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   checkListen(config.http);
   const { log } = options;
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openStore(config));
-  const tail = stack.use(new EventTail({ store, after: await store.lastEventId() }));
+  const store = stack.use(await openStore(config, log));
+  const tail = stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log }));
   const loopLag = stack.use(openLoopLag());
   const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios));
   const taskFiles = new TaskFiles(config.sampling.taskFiles);
@@ -112,7 +112,7 @@ export interface RunningWorker extends AsyncDisposable {
 export async function openWorker(config: ServiceConfig, options: ProcessOptions): Promise<RunningWorker> {
   const { log } = options;
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openStore(config));
+  const store = stack.use(await openStore(config, log));
   const loopLag = stack.use(openLoopLag());
   const bare = await orStartError(() => openDriver(config, log));
   const layers = openLayers(config, bare);
@@ -175,7 +175,7 @@ function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriv
   return new LayerCache({ driver, runDir, maxBytes: sandbox.layersGib * 2 ** 30, salt: JSON.stringify(sandbox) });
 }
 
-async function openStore(config: ServiceConfig): Promise<Store> {
+async function openStore(config: ServiceConfig, log: Log): Promise<Store> {
   await mkdir(config.data, { recursive: true, mode: 0o700 });
-  return await openSqliteStore({ path: join(config.data, 'millrace.db') });
+  return await openSqliteStore({ path: join(config.data, 'millrace.db'), clock: systemClock, log });
 }

@@ -5,10 +5,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { hostname } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { messageOf } from '@millrace/protocol';
 import { sleep } from './base/clock.ts';
 import type { Log } from './base/log.ts';
+import { findParts } from './base/parts.ts';
 import type { ServiceConfig } from './config.ts';
 import { StartError } from './service.ts';
 import type { Store } from './store/store.ts';
@@ -23,7 +23,7 @@ export interface SupervisorOptions {
   /** How the workers log. */
   readonly logFormat: LogFormat;
   /** What a worker process runs; another program in tests. */
-  readonly workerMain?: string;
+  readonly workerMain?: URL;
 }
 
 /** A worker that lives this long is not in a crash loop. */
@@ -123,7 +123,7 @@ export class Supervisor implements AsyncDisposable {
   }
 
   async #runWorker(): Promise<Exit> {
-    const { config, log, logFormat, workerMain = fileURLToPath(new URL('./worker-main.ts', import.meta.url)) } = this.#options;
+    const { config, log, logFormat, workerMain = findParts().worker } = this.#options;
     const startedAt = performance.now();
     // In its own session: a Ctrl-C in the terminal reaches neither the worker nor its sandboxes.
     const child = fork(workerMain, {

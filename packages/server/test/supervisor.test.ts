@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { pathToFileURL } from 'node:url';
 import { makeTempFolder } from '@millrace/testkit';
 import type { Fields, Log } from '../src/base/log.ts';
 import { serviceConfig } from '../src/config.ts';
@@ -35,7 +36,7 @@ async function openBed(stack: AsyncDisposableStack, source: string, count = 2): 
   const log: Log = { info() {}, warn: keep, error: keep };
   const store = { workers: async () => [] } as unknown as Store;
   const config = serviceConfig.parse({ pipeline: { handBackMs: 0 } });
-  const supervisor = stack.use(new Supervisor({ count, config, store, log, logFormat: 'json', workerMain }));
+  const supervisor = stack.use(new Supervisor({ count, config, store, log, logFormat: 'json', workerMain: pathToFileURL(workerMain) }));
   const logged = async (event: string) => {
     if (!warnings.some((warning) => warning.event === event)) await new Promise<void>((done) => waiting.set(event, done));
   };

@@ -1,5 +1,6 @@
-// What tests, benchmarks and examples share, name by name.
+// What tests, benchmarks and examples share.
 
+export { FakeClock } from './clock/fake-clock.ts';
 export { FakeBackend, type FakeBackendOptions, type Latency, openFakeBackend } from './fake-backend/fake-backend.ts';
 export {
   type Fault,
@@ -7,7 +8,6 @@ export {
   type Faults,
   faultKinds,
   longTailLatency,
-  makeRandom,
   randomFaults,
   scriptedFaults,
 } from './fake-backend/faults.ts';
@@ -26,7 +26,6 @@ export { type FakeBackendProcess, openFakeBackendProcess } from './fake-backend/
 export type { TokenizerDialect } from './fake-backend/tokenizer.ts';
 export { type FakeTokens, openFakeTokens } from './fake-backend/tokens.ts';
 export type { FakeRequest } from './fake-backend/wire.ts';
-export { FakeClock } from './fake-clock.ts';
 export { writeDockerArchive } from './images/docker-archive.ts';
 export { makePythonImage, makeTinyImage } from './images/tiny-image.ts';
 export {
@@ -38,11 +37,11 @@ export {
 } from './models/llama-server.ts';
 export { type ModelFamily, modelFamilies, modelFolder } from './models/model-folders.ts';
 export { qwen3Folder } from './models/qwen3.ts';
+export { makeRandom } from './models/random.ts';
 export { makeTinyModel } from './models/tiny-model.ts';
 export { type ChaosReport, findWrongToken, runChaos } from './service/chaos.ts';
 export { type FaultReport, runFaults } from './service/fault-run.ts';
 export { processesInSandboxesOf, TestService } from './service/service.ts';
-export { type Course, SimulatedPipeline, type SimulatedPipelineOptions } from './simulated-pipeline.ts';
 export { type BackendSuiteOptions, defineBackendSuite } from './suites/backend-suite.ts';
 export { defineSandboxSuite } from './suites/sandbox/sandbox-suite.ts';
 export {
@@ -57,5 +56,6 @@ export {
   type StoreBed,
 } from './suites/store/bed.ts';
 export { makeBatch, makeGroup, makeTasks, toBatch, toGroup } from './suites/store/bed-batches.ts';
+export { type Course, SimulatedPipeline, type SimulatedPipelineOptions } from './suites/store/simulated-pipeline.ts';
 export { defineStoreSuite } from './suites/store/store-suite.ts';
 export { makeTempFolder, type TempFolder } from './temp-folder.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { openClient } from '@millrace/client';
 import { rolloutId } from '@millrace/protocol';
-import { openSqliteStore, type RolloutRecord } from '@millrace/server';
+import { openSqliteStore, type RolloutRecord, silentLog, systemClock } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit';
 import { writeTinyModel } from '../../src/author/local/tiny-model.ts';
 
@@ -53,7 +53,7 @@ export async function openServeBed(): Promise<ServeBed> {
       return toProcess(child);
     },
     async rollout(id) {
-      await using store = await openSqliteStore({ path: join(data, 'millrace.db') });
+      await using store = await openSqliteStore({ path: join(data, 'millrace.db'), clock: systemClock, log: silentLog });
       return await store.get(rolloutId.parse(id));
     },
     async [Symbol.asyncDispose]() {

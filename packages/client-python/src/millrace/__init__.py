@@ -1,50 +1,97 @@
-"""The trainer's client of Millrace: what trainers import, name by name."""
+"""The trainer's client of Millrace. These names are the public API, together with `millrace.export` and `millrace.dapo`."""
 
 from .async_client import AsyncClient
-from .batch import AckReply, BatchView, GroupView, TaskCounts, Waste
+from .batches.batch import AckReply, BatchState, BatchView, GroupView, TaskCounts, Waste
+from .batches.request import AnyGroup, BatchRequest, InformativeRule, MeanWithin, RewardsDiffer, TaskSource, Webhook
 from .client import Client
-from .error import MillraceError
-from .policy import PolicyView
-from .rollout import Accepted, Failure, PolicySpan, RolloutResult, RolloutView, Timings, TokenCounts
-from .routed_experts import RoutedExperts
-from .service import BackendView, Event, ServiceStatus, WorkerView
+from .error import MillraceError, ServiceUnreachable
+from .rollouts.request import Limits, RolloutRequest, Sampling
+from .rollouts.rollout import (
+    Accepted,
+    Blame,
+    CancelOutcome,
+    Failure,
+    PolicySpan,
+    RolloutResult,
+    RolloutState,
+    RolloutView,
+    Stage,
+    StopReason,
+    Timings,
+    TokenCounts,
+)
+from .service.policy import PauseMode, PolicyState, PolicyView
+from .service.status import BackendView, Dialect, Event, LogprobsMode, ServiceStatus, WorkerView
 from .stop import Stop
-from .trajectory import Message, Segment, SegmentHead, ToolCall, ToolSpec, Trajectory, trajectory_from_json, trajectory_to_json
-from .trajectory_binary import trajectory_from_binary, trajectory_to_binary
-from .wire import WireError
-
-__version__ = "0.1.0"
+from .trajectories.binary import trajectory_from_binary, trajectory_to_binary
+from .trajectories.routed_experts import RoutedExperts
+from .trajectories.trajectory import (
+    Message,
+    Segment,
+    SegmentHead,
+    SegmentKind,
+    ToolCall,
+    ToolSpec,
+    Trajectory,
+    trajectory_from_json,
+    trajectory_to_json,
+)
+from .version import __version__
+from .wire.codec import WireError
 
 __all__ = [
     "Accepted",
     "AckReply",
+    "AnyGroup",
     "AsyncClient",
     "BackendView",
+    "BatchRequest",
+    "BatchState",
     "BatchView",
+    "Blame",
+    "CancelOutcome",
     "Client",
+    "Dialect",
     "Event",
     "Failure",
     "GroupView",
+    "InformativeRule",
+    "Limits",
+    "LogprobsMode",
+    "MeanWithin",
     "Message",
     "MillraceError",
+    "PauseMode",
     "PolicySpan",
+    "PolicyState",
     "PolicyView",
+    "RewardsDiffer",
+    "RolloutRequest",
     "RolloutResult",
+    "RolloutState",
     "RolloutView",
     "RoutedExperts",
+    "Sampling",
     "Segment",
     "SegmentHead",
+    "SegmentKind",
     "ServiceStatus",
+    "ServiceUnreachable",
+    "Stage",
     "Stop",
+    "StopReason",
     "TaskCounts",
+    "TaskSource",
     "Timings",
     "TokenCounts",
     "ToolCall",
     "ToolSpec",
     "Trajectory",
     "Waste",
+    "Webhook",
     "WireError",
     "WorkerView",
+    "__version__",
     "trajectory_from_binary",
     "trajectory_from_json",
     "trajectory_to_binary",

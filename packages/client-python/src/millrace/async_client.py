@@ -1,34 +1,35 @@
-"""The same client for asyncio: the same calls, each in a thread of the client's own, stopped when the task that awaits it is cancelled."""
+"""The client for asyncio, with the same calls. Each runs in a thread of the client, and stops when the task that awaits it is cancelled."""
 
 from __future__ import annotations
 
-from typing import Any, AsyncIterator, Mapping, Optional, Sequence
+from typing import Any, AsyncIterator, Iterable, Literal, Mapping, Optional, Sequence
 
 from .async_run import AsyncRun
-from .backends import Backends
-from .batch import AckReply, BatchView, GroupView
-from .batches import Batches
+from .batches.batch import AckReply, BatchState, BatchView, GroupView
+from .batches.batches import Batches
+from .batches.request import BatchRequest
 from .client import Client
-from .policy import Policy, PolicyView
-from .rollout import Accepted, RolloutView
-from .service import BackendView, Event, ServiceStatus
-from .submit import Submission
-from .trajectory import Trajectory
+from .rollouts.rollout import Accepted, CancelOutcome, RolloutState, RolloutView
+from .rollouts.submit import RolloutRequests
+from .service.backends import Backends
+from .service.policy import PauseMode, Policy, PolicyView
+from .service.status import BackendView, Dialect, Event, LogprobsMode, ServiceStatus
+from .trajectories.trajectory import Trajectory
 
 
 class AsyncClient:
     def __init__(
         self, url: Optional[str] = None, api_key: Optional[str] = None, *, timeout_s: float = 30.0, threads: int = 64
     ) -> None:
-        """At most `threads` calls run at the same time; for the ends of many rollouts, `results` needs one."""
+        """At most `threads` calls run at the same time. To await many rollouts use `results`, which takes one of them."""
         self._client = Client(url, api_key, timeout_s=timeout_s)
         self._run = AsyncRun(threads)
         self.backends = AsyncBackends(self._client.backends, self._run)
         self.policy = AsyncPolicy(self._client.policy, self._run)
         self.batches = AsyncBatches(self._client.batches, self._run)
 
-    async def submit(self, submissions: Sequence[Submission]) -> Sequence[Accepted]:
-        return await self._run.call(lambda stop: self._client.submit(submissions, stop=stop))
+    async def submit(self, rollouts: RolloutRequests) -> Sequence[Accepted]:
+        return await self._run.call(lambda stop: self._client.submit(rollouts, stop=stop))
 
     async def get(self, id: str) -> RolloutView:
         return await self._run.call(lambda stop: self._client.get(id, stop=stop))
@@ -37,17 +38,17 @@ class AsyncClient:
         return await self._run.call(lambda stop: self._client.wait(id, stop=stop))
 
     def list(
-        self, *, state: Optional[str] = None, group: Optional[str] = None, scenario: Optional[str] = None
+        self, *, state: Optional[RolloutState] = None, group: Optional[str] = None, scenario: Optional[str] = None
     ) -> AsyncIterator[RolloutView]:
         return self._run.iterate(lambda stop: self._client.list(state=state, group=group, scenario=scenario, stop=stop))
 
-    def results(self, ids: Sequence[str], *, after: Optional[int] = None) -> AsyncIterator[RolloutView]:
+    def results(self, ids: Iterable[str], *, after: Optional[int] = None) -> AsyncIterator[RolloutView]:
         return self._run.iterate(lambda stop: self._client.results(ids, after=after, stop=stop))
 
-    async def trajectory(self, id: str, *, form: str = "binary", numpy: bool = False) -> Trajectory:
+    async def trajectory(self, id: str, *, form: Literal["binary", "json"] = "binary", numpy: bool = False) -> Trajectory:
         return await self._run.call(lambda stop: self._client.trajectory(id, form=form, numpy=numpy, stop=stop))
 
-    async def cancel(self, id: str) -> str:
+    async def cancel(self, id: str) -> CancelOutcome:
         return await self._run.call(lambda stop: self._client.cancel(id, stop=stop))
 
     def events(self, *, after: Optional[int] = None) -> AsyncIterator[Event]:
@@ -72,8 +73,20 @@ class AsyncBackends:
         self._backends = backends
         self._run = run
 
-    async def join(self, url: str, **record: Any) -> BackendView:
-        return await self._run.call(lambda stop: self._backends.join(url, stop=stop, **record))
+    async def join(
+        self,
+        url: str,
+        *,
+        id: Optional[str] = None,
+        dialect: Optional[Dialect] = None,
+        model: Optional[str] = None,
+        api_key: Optional[str] = None,
+        policy_version: Optional[int] = None,
+        logprobs_mode: Optional[LogprobsMode] = None,
+    ) -> BackendView:
+        options: dict[str, Any] = {"id": id, "dialect": dialect, "model": model, "api_key": api_key}
+        options.update(policy_version=policy_version, logprobs_mode=logprobs_mode)
+        return await self._run.call(lambda stop: self._backends.join(url, stop=stop, **options))
 
     async def list(self) -> Sequence[BackendView]:
         return await self._run.call(lambda stop: self._backends.list(stop=stop))
@@ -93,7 +106,7 @@ class AsyncPolicy:
     async def get(self) -> PolicyView:
         return await self._run.call(lambda stop: self._policy.get(stop=stop))
 
-    async def pause(self, mode: str = "wait", *, settle: bool = True) -> PolicyView:
+    async def pause(self, mode: PauseMode = "wait", *, settle: bool = True) -> PolicyView:
         return await self._run.call(lambda stop: self._policy.pause(mode, settle=settle, stop=stop))
 
     async def resume(self, policy_version: Optional[int] = None, *, caches_flushed: bool = True) -> PolicyView:
@@ -107,10 +120,10 @@ class AsyncBatches:
         self._batches = batches
         self._run = run
 
-    async def create(self, batch: Mapping[str, Any]) -> BatchView:
+    async def create(self, batch: BatchRequest) -> BatchView:
         return await self._run.call(lambda stop: self._batches.create(batch, stop=stop))
 
-    def list(self, *, state: Optional[str] = None, series: Optional[str] = None) -> AsyncIterator[BatchView]:
+    def list(self, *, state: Optional[BatchState] = None, series: Optional[str] = None) -> AsyncIterator[BatchView]:
         return self._run.iterate(lambda stop: self._batches.list(state=state, series=series, stop=stop))
 
     async def get(self, id: str) -> BatchView:

@@ -1,4 +1,4 @@
-"""Blocking calls for asyncio: each runs in a thread, and cancelling the task that awaits it stops the call, which closes its connection."""
+"""Runs blocking calls for asyncio, each in a thread. Cancelling the task that awaits a call stops the call and closes its connection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class _End:
-    """What stands for the end of an iterator; StopIteration cannot be handed from a thread to a task."""
+    """Marks the end of an iterator, because StopIteration cannot pass from a thread to a task."""
 
 
 class AsyncRun:
@@ -45,7 +45,7 @@ class AsyncRun:
     def _end(self, iterator: Iterator[T], running: Optional[Future[Union[T, _End]]]) -> None:
         def end() -> None:
             if running is not None and not running.cancelled():
-                running.exception()  # An iterator cannot be closed while it runs; stopped, it comes back at once.
+                running.exception()  # An iterator cannot be closed while it runs; a stopped one returns at once.
             close = getattr(iterator, "close", None)
             if close is not None:
                 close()
@@ -53,7 +53,7 @@ class AsyncRun:
         try:
             self._pool.submit(end)
         except RuntimeError:
-            end()  # The client is closed, and takes no more work.
+            end()  # The client is closed and its pool takes no more work.
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)

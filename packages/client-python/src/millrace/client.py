@@ -1,25 +1,26 @@
-"""The client of the HTTP API for threads. Every call may be repeated safely unless it says otherwise, rides out a restart of the
-service of up to `timeout_s`, and takes a `stop` that ends it from another thread; one client serves any number of threads."""
+"""The client of the HTTP API for threads. Every call is safe to repeat, survives a restart of the service of up to `timeout_s`
+seconds, and takes a `stop` that ends it from another thread. Any number of threads may share one client."""
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Iterator, Optional, Sequence
+from typing import Iterable, Iterator, Literal, Optional, Sequence
 
-from .backends import Backends
-from .batches import Batches
+from .arguments import check_id, check_ids
+from .batches.batches import Batches
 from .error import caller_error
-from .events import read_events
-from .policy import Policy
-from .results import follow_results
-from .rollout import Accepted, CancelReply, RolloutList, RolloutView
-from .service import Event, ServiceStatus
+from .rollouts.results import follow_results
+from .rollouts.rollout import Accepted, CancelOutcome, CancelReply, RolloutList, RolloutState, RolloutView
+from .rollouts.submit import RolloutRequests, submit_all
+from .service.backends import Backends
+from .service.event_stream import read_events
+from .service.policy import Policy
+from .service.status import Event, ServiceStatus
 from .stop import Stop
-from .submit import Submission, submit_all, to_id
-from .trajectory import Trajectory, trajectory_from_json
-from .trajectory_binary import MEDIA_TYPE, trajectory_from_binary
-from .transport import POLL_S, Call, Transport, to_path
+from .trajectories.binary import MEDIA_TYPE, trajectory_from_binary
+from .trajectories.trajectory import Trajectory, trajectory_from_json
+from .wire.transport import POLL_S, Call, Transport, to_path
 
 _DEFAULT_URL = "http://127.0.0.1:8007"
 _PAGE = 1000
@@ -27,31 +28,32 @@ _PAGE = 1000
 
 class Client:
     def __init__(self, url: Optional[str] = None, api_key: Optional[str] = None, *, timeout_s: float = 30.0) -> None:
-        """Without an address or a key: those in MILLRACE_URL and MILLRACE_KEY, else the service on this machine without a key."""
+        """`url` and `api_key` default to MILLRACE_URL and MILLRACE_KEY, and then to the service on this machine without a key."""
         address = url or os.environ.get("MILLRACE_URL") or _DEFAULT_URL
         self._transport = Transport(address, api_key or os.environ.get("MILLRACE_KEY") or None, timeout_s)
         self.backends = Backends(self._transport)
         self.policy = Policy(self._transport)
         self.batches = Batches(self._transport)
 
-    def submit(self, submissions: Sequence[Submission], *, stop: Optional[Stop] = None) -> Sequence[Accepted]:
-        """In pieces of at most 1000. Repeating it with the same ids changes nothing."""
-        return submit_all(self._transport, submissions, stop)
+    def submit(self, rollouts: RolloutRequests, *, stop: Optional[Stop] = None) -> Sequence[Accepted]:
+        """Takes one rollout request or any number of them. Repeating it with the same ids changes nothing."""
+        return submit_all(self._transport, rollouts, stop)
 
     def get(self, id: str, *, stop: Optional[Stop] = None) -> RolloutView:
-        return self._transport.json(Call("GET", _one(id), stop=stop), RolloutView)
+        return self._transport.json(Call("GET", _path(id, "get"), stop=stop), RolloutView)
 
     def wait(self, id: str, *, stop: Optional[Stop] = None) -> RolloutView:
-        """Comes back when the rollout has ended."""
+        """Returns when the rollout has finished."""
+        call = Call("GET", _path(id, "wait"), {"wait": POLL_S}, wait_s=POLL_S, stop=stop)
         while True:
-            view = self._transport.json(Call("GET", _one(id), {"wait": POLL_S}, wait_s=POLL_S, stop=stop), RolloutView)
+            view = self._transport.json(call, RolloutView)
             if view.ended:
                 return view
 
     def list(
         self,
         *,
-        state: Optional[str] = None,
+        state: Optional[RolloutState] = None,
         group: Optional[str] = None,
         scenario: Optional[str] = None,
         stop: Optional[Stop] = None,
@@ -67,23 +69,26 @@ class Client:
                 return
 
     def results(
-        self, ids: Sequence[str], *, after: Optional[int] = None, stop: Optional[Stop] = None
+        self, ids: Iterable[str], *, after: Optional[int] = None, stop: Optional[Stop] = None
     ) -> Iterator[RolloutView]:
-        """Each of these rollouts once, in the order of ending. With `after`, an event id from before they were submitted, none is
-        asked for in vain."""
-        wanted = [to_id(id) for id in ids]
-        start = self.status(stop=stop).last_event_id if after is None else after
+        """Yields each of these rollouts once, in the order in which they finish. `after`, an event id from before they were
+        submitted (`status().last_event_id`), saves one request for each."""
+        wanted = check_ids(ids, "results", "rollout")
 
         def get(id: str, inner: Stop) -> RolloutView:
             return self.get(id, stop=inner)
 
-        yield from follow_results(self._transport, get, wanted, after=start, check_first=after is None, stop=stop)
+        def follow() -> Iterator[RolloutView]:
+            start = self.status(stop=stop).last_event_id if after is None else after
+            yield from follow_results(self._transport, get, wanted, after=start, check_first=after is None, stop=stop)
+
+        return follow()
 
     def trajectory(
-        self, id: str, *, form: str = "binary", numpy: bool = False, stop: Optional[Stop] = None
+        self, id: str, *, form: Literal["binary", "json"] = "binary", numpy: bool = False, stop: Optional[Stop] = None
     ) -> Trajectory:
-        """Of a rollout that has ended. Both forms, `binary` and `json`, have the same numbers; the binary one is smaller."""
-        path = to_path("/v1/rollouts/{id}/trajectory", id=id)
+        """The trajectory of a finished rollout. Both forms carry the same numbers; binary is smaller and faster."""
+        path = f"{_path(id, 'trajectory')}/trajectory"
         if form == "binary":
             found = self._transport.read(Call("GET", path, headers={"accept": MEDIA_TYPE}, stop=stop), trajectory_from_binary)
         elif form == "json":
@@ -92,12 +97,12 @@ class Client:
             raise caller_error(f"the form of a trajectory is binary or json, not {form!r}")
         return found.to_numpy() if numpy else found
 
-    def cancel(self, id: str, *, stop: Optional[Stop] = None) -> str:
-        """`cancelled`: it is over now. `asked`: a worker holds it and has been told. `ended`: it was over before."""
-        return self._transport.json(Call("DELETE", _one(id), stop=stop), CancelReply).cancel
+    def cancel(self, id: str, *, stop: Optional[Stop] = None) -> CancelOutcome:
+        """`cancelled`: it is over now. `asked`: a worker is running it and will stop it. `ended`: it had finished before."""
+        return self._transport.json(Call("DELETE", _path(id, "cancel"), stop=stop), CancelReply).cancel
 
     def events(self, *, after: Optional[int] = None, stop: Optional[Stop] = None) -> Iterator[Event]:
-        """From this moment on, or after an event id; never ends by itself."""
+        """Yields events from now on, or after an event id, until it is stopped."""
         start = self.status(stop=stop).last_event_id if after is None else after
         yield from read_events(self._transport, start, stop, on_resume=lambda: None)
 
@@ -105,7 +110,7 @@ class Client:
         return self._transport.json(Call("GET", "/v1/status", stop=stop), ServiceStatus)
 
     def close(self) -> None:
-        """Calls that still run in other threads raise `cancelled`."""
+        """Calls still in progress in other threads raise `cancelled`."""
         self._transport.close()
 
     def __enter__(self) -> Client:
@@ -115,5 +120,5 @@ class Client:
         self.close()
 
 
-def _one(id: str) -> str:
-    return to_path("/v1/rollouts/{id}", id=to_id(id))
+def _path(id: str, call: str) -> str:
+    return to_path("/v1/rollouts/{id}", id=check_id(id, call, "rollout"))

@@ -1,5 +1,5 @@
-"""DAPO as numbers on sequences (arXiv 2503.14476): what a trainer computes from groups of rewards and rows of logprobs. Pure reference
-functions; where they are given numpy arrays they compute on and answer arrays, and otherwise lists."""
+"""The formulas of DAPO (arXiv 2503.14476): what a trainer computes from groups of rewards and rows of logprobs. Pure reference
+functions; given numpy arrays they return arrays, otherwise lists."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ T = TypeVar("T")
 
 
 def group_advantages(rewards: Sequence[float], *, ddof: int = 0) -> Any:
-    """(reward - mean) / standard deviation over the group, which every token of a sibling shares. A group whose rewards are all
-    equal teaches nothing: all zeros. `ddof=1` divides the variance by n - 1, as torch does."""
+    """(reward - mean) / standard deviation over the group; all tokens of a sibling share its advantage. If all rewards are
+    equal, every advantage is zero. `ddof=1` divides the variance by n - 1, as torch does."""
     count = len(rewards)
     if count == 0:
         raise ValueError("a group without rewards has no advantages")
     values = [float(one) for one in rewards]
     mean = math.fsum(values) / count
     deviations = [one - mean for one in values]
-    # Compared as they are: rounding of the mean must not make equal rewards differ.
+    # Compare the rewards themselves: rounding of the mean must not make equal rewards differ.
     if not is_informative(values):
         return _like(rewards, [0.0] * count)
     deviation = math.sqrt(math.fsum(one * one for one in deviations) / (count - ddof))
@@ -27,13 +27,13 @@ def group_advantages(rewards: Sequence[float], *, ddof: int = 0) -> Any:
 
 
 def is_informative(rewards: Sequence[Optional[float]]) -> bool:
-    """Whether a group can teach: two of its rewards differ. Siblings without a reward do not count."""
+    """Whether two rewards of the group differ. Siblings without a reward do not count."""
     scored = {float(one) for one in rewards if one is not None}
     return len(scored) > 1
 
 
 def keep_informative(groups: Iterable[tuple[T, Sequence[Optional[float]]]]) -> list[T]:
-    """Dynamic sampling's filter over (group, rewards)."""
+    """The filter of dynamic sampling, over pairs of (group, rewards)."""
     return [group for group, rewards in groups if is_informative(rewards)]
 
 
@@ -45,8 +45,8 @@ def clip_higher(
     clip_low: float = 0.2,
     clip_high: float = 0.28,
 ) -> Any:
-    """Each token's objective: min(r A, clip(r, 1 - low, 1 + high) A) with r = exp(logprob - old logprob). The upper bound is
-    the wider one, so that unlikely tokens may grow."""
+    """The objective of each token: min(r A, clip(r, 1 - low, 1 + high) A) with r = exp(logprob - old logprob). The upper bound
+    is wider, so that unlikely tokens can gain probability."""
     _check_lengths(logprobs=logprobs, old_logprobs=old_logprobs)
     numpy = _numpy_of(logprobs, old_logprobs)
     if numpy is not None:
@@ -61,7 +61,7 @@ def clip_higher(
 
 
 def token_level_loss(objectives: Sequence[Sequence[float]], masks: Sequence[Sequence[int]]) -> float:
-    """Minus the mean objective over all trainable tokens of the batch, so that a long response weighs by its tokens, not as one."""
+    """Minus the mean objective over all trainable tokens of the batch: every token has the same weight, not every response."""
     _check_lengths(objectives=objectives, masks=masks)
     total, count = 0.0, 0
     for row, mask in zip(objectives, masks):
@@ -74,9 +74,9 @@ def token_level_loss(objectives: Sequence[Sequence[float]], masks: Sequence[Sequ
 
 
 def overlong_penalty(length: int, *, max_length: int, cache: int) -> float:
-    """Soft punishment, added to the reward: 0 up to max_length - cache, falling to -1 at max_length, and -1 beyond it."""
+    """Soft overlong punishment, added to the reward: 0 up to max_length - cache, falling to -1 at max_length and beyond."""
     if not 0 < cache <= max_length:
-        raise ValueError(f"cache must be within 1 and max_length, {max_length}, not {cache}")
+        raise ValueError(f"cache must be between 1 and max_length ({max_length}), not {cache}")
     allowed = max_length - cache
     if length <= allowed:
         return 0.0
@@ -85,11 +85,11 @@ def overlong_penalty(length: int, *, max_length: int, cache: int) -> float:
 
 def _check_lengths(**sequences: Sequence[Any]) -> None:
     if len({len(one) for one in sequences.values()}) > 1:
-        raise ValueError(", ".join(f"{len(one)} {name}" for name, one in sequences.items()) + ": they must be as many")
+        raise ValueError(", ".join(f"{len(one)} {name}" for name, one in sequences.items()) + ": the lengths must match")
 
 
 def _numpy_of(*values: Any) -> Any:
-    """numpy, where one of these is its array; it is never imported for others."""
+    """numpy, if one of these is a numpy array. Never imports numpy itself."""
     numpy = sys.modules.get("numpy")
     return numpy if numpy is not None and any(isinstance(one, numpy.ndarray) for one in values) else None
 

@@ -1,5 +1,5 @@
-"""The one error class: what the service refuses is raised with the service's own code, and everything else as `internal`
-with the address and what was seen."""
+"""The errors of this client. What the service refuses is raised with the service's own code; a service that cannot be reached is
+ServiceUnreachable; a reply that this client cannot read is `internal`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional
 
 
 class MillraceError(Exception):
-    """`code`, `blame`, `retryable` and `status` are those of the protocol's error table."""
+    """`code`, `blame`, `retryable` and `status` are those of the protocol's error table. `status` is 0 when no reply came."""
 
     def __init__(
         self,
@@ -31,12 +31,24 @@ class MillraceError(Exception):
         return f"{self.code}: {self.message}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rest = {"blame": self.blame, "retryable": self.retryable, "status": self.status, "details": dict(self.details)}
-        return (_rebuild, (self.code, self.message, rest))
+        return (_restore, (type(self), self.args, vars(self)))
 
 
-def _rebuild(code: str, message: str, rest: Mapping[str, Any]) -> MillraceError:
-    return MillraceError(code, message, **rest)
+class ServiceUnreachable(MillraceError):
+    """No reply came from `url`: nothing listens there, its name is unknown, or the connection broke and stayed broken."""
+
+    def __init__(self, url: str, seen: str, *, details: Optional[Mapping[str, Any]] = None) -> None:
+        remedy = "Start the service with `millrace serve`, or set MILLRACE_URL to its address."
+        message = f"cannot reach Millrace at {url}: {seen}. {remedy}"
+        super().__init__("unreachable", message, retryable=True, status=0, details=details)
+        self.url = url
+
+
+def _restore(kind: type[MillraceError], args: tuple[Any, ...], state: Mapping[str, Any]) -> MillraceError:
+    """Unpickles an error without calling its constructor, whose arguments differ between the classes."""
+    error = kind.__new__(kind, *args)
+    vars(error).update(state)
+    return error
 
 
 def stopped_error() -> MillraceError:
@@ -48,7 +60,7 @@ def caller_error(message: str) -> MillraceError:
 
 
 def error_from_body(body: Any, status: int) -> Optional[MillraceError]:
-    """The error that an answer carries, or None where its body is not an error of the API."""
+    """The error in the body of a reply, or None if the body is not an error of the API."""
     error = body.get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict) or not isinstance(error.get("code"), str) or not isinstance(error.get("message"), str):
         return None
@@ -61,3 +73,9 @@ def error_from_body(body: Any, status: int) -> Optional[MillraceError]:
         status=status,
         details=details if isinstance(details, dict) else None,
     )
+
+
+def show(value: Any) -> str:
+    """A value as error messages show it, shortened."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

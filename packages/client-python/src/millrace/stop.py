@@ -1,5 +1,5 @@
-"""Stopping calls from another thread: a Stop is handed to whatever waits, and once it is stopped, each of those calls raises
-`cancelled` at once, wherever it stands: between attempts, in a long poll, or in a stream."""
+"""Stops calls from another thread. Once a Stop is stopped, each call that was given it raises `cancelled` at once: between
+attempts, in a long poll, or in a stream."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Stop:
             raise stopped_error()
 
     def wait(self, seconds: float) -> None:
-        """Waits so long, or raises at once when it is stopped."""
+        """Returns after `seconds`, or raises as soon as it is stopped."""
         if self._event.wait(seconds):
             raise stopped_error()
 
     def on_stop(self, act: Callable[[], None]) -> Callable[[], None]:
-        """Runs `act` when it is stopped, at once where it is already; what it answers takes `act` back."""
+        """Runs `act` when it is stopped, at once if it already is. Returns a function that removes `act` again."""
         with self._lock:
             if not self._event.is_set():
                 self._actions.add(act)
@@ -54,7 +54,7 @@ class Stop:
 
 @contextmanager
 def joined(*stops: Optional[Stop]) -> Iterator[Stop]:
-    """A Stop that is stopped with any of these."""
+    """A Stop that is stopped when any of these is."""
     inner = Stop()
     forgets = [one.on_stop(inner.stop) for one in stops if one is not None]
     try:
@@ -65,10 +65,10 @@ def joined(*stops: Optional[Stop]) -> Iterator[Stop]:
 
 
 def shut(sock: Optional[socket.socket]) -> None:
-    """Closing a socket leaves a thread that reads from it asleep; shutting it down wakes that thread."""
+    """Closing a socket does not wake a thread that reads from it; shutting it down does."""
     if sock is None:
         return
     try:
         sock.shutdown(socket.SHUT_RDWR)
     except OSError:
-        pass  # Not connected any more: nobody can be asleep on it.
+        pass  # No longer connected, so no thread can be blocked on it.

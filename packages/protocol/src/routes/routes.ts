@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { backendList, backendView, joinRequest } from '../backend.ts';
 import { trajectoryMediaType } from '../binary/trajectory-binary.ts';
-import { backendId, groupId, rolloutId } from '../ids.ts';
+import { backendId, batchId, groupId, rolloutId } from '../ids.ts';
 import { cancelReply, rolloutList, rolloutStates, rolloutView, submitReply, submitRequest } from '../rollout.ts';
 import { trajectoryView } from '../trajectory.ts';
 import { serviceStatus } from '../worker.ts';
@@ -37,7 +37,9 @@ export const routes = {
     query: z.strictObject({
       state: z.enum(rolloutStates).optional(),
       group: groupId.optional(),
+      batch: batchId.optional().describe('The batch that sampled it.'),
       scenario: z.string().min(1).max(128).optional(),
+      order: z.enum(['oldest', 'newest']).default('oldest').describe('Which rollouts come first; keep it the same for all pages.'),
       after: z.string().min(1).max(128).optional().describe('The `next` of the page before.'),
       limit: z.coerce.number().int().min(1).max(mostListed).default(100),
     }),
@@ -129,7 +131,7 @@ export const routes = {
     method: 'GET',
     path: '/v1/status',
     tag: 'service',
-    summary: 'Rollouts by state, workers and backends; at most a second old.',
+    summary: 'Rollouts by state, workers, backends, the policy, open batches, recent rewards and hints; at most a second old.',
     replies: { 200: json('The service.', serviceStatus) },
     errors: [],
   },

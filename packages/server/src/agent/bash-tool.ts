@@ -1,10 +1,10 @@
-// The bash tool: one command in the sandbox's persistent shell, and in words what became of it.
+// The bash tool: runs one command in the sandbox's persistent shell and describes how it ended.
 
 import { z } from 'zod';
 import type { ShellResult } from '../sandbox/sandbox.ts';
 import type { Tool } from './tool.ts';
 
-/** Most bytes of output that one command hands to the model. */
+/** How much output of one command the model reads at most. */
 const capBytes = 32 * 1024;
 
 const bashArguments = z.object({ command: z.string(), timeout_s: z.number().gt(0).optional() });
@@ -13,27 +13,27 @@ export const bashTool: Tool = {
   spec: {
     name: 'bash',
     description:
-      'Run a command in a persistent bash shell. Variables, functions and the working directory stay from call to call. Standard input is empty.',
+      'Run a command in a persistent bash shell. Variables, functions and the working directory are kept between calls. Standard input is empty.',
     parameters: {
       type: 'object',
       properties: {
-        command: { type: 'string', description: 'What to run; may have many lines.' },
-        timeout_s: { type: 'number', description: 'Seconds until it is interrupted; never more than the rollout allows.' },
+        command: { type: 'string', description: 'The command; it may have many lines.' },
+        timeout_s: { type: 'number', description: 'Seconds until the command is interrupted; limited by the task.' },
       },
       required: ['command'],
     },
   },
   async run(args, { sandbox, timeoutMs, signal }) {
-    if (!sandbox) return { kind: 'answer', text: 'bash: this task has no machine to run commands on' };
+    if (!sandbox) return { kind: 'text', text: 'bash: this task has no sandbox to run commands in' };
     const parsed = bashArguments.safeParse(args);
-    if (!parsed.success) return { kind: 'answer', text: `bash: ${z.prettifyError(parsed.error)}` };
+    if (!parsed.success) return { kind: 'text', text: `bash: ${z.prettifyError(parsed.error)}` };
     const { command, timeout_s } = parsed.data;
     const limitMs = Math.min(timeoutMs, timeout_s === undefined ? timeoutMs : timeout_s * 1000);
-    return { kind: 'answer', text: renderShellResult(await sandbox.runShell(command, { timeoutMs: limitMs, capBytes, signal }), limitMs) };
+    return { kind: 'text', text: renderShellResult(await sandbox.runShell(command, { timeoutMs: limitMs, capBytes, signal }), limitMs) };
   },
 };
 
-/** The output, then a bracketed line for everything that is not plain success. */
+/** The output, followed by a line in brackets unless the command succeeded. */
 export function renderShellResult(result: ShellResult, limitMs: number): string {
   const note = noteOf(result, limitMs);
   const output = result.output.replace(/\n$/, '');

@@ -1,5 +1,5 @@
-// The file tool that software agents know as str_replace_editor: view, create, str_replace, insert, undo_edit. Whatever does not fit
-// is answered in words, and a file is changed whole or not at all.
+// The file editor that coding agents know as str_replace_editor: view, create, str_replace, insert, undo_edit. An edit that does not
+// apply returns a sentence for the model, and a file is changed completely or not at all.
 
 import { isUtf8 } from 'node:buffer';
 import { RolloutError } from '@millrace/protocol';
@@ -21,32 +21,36 @@ const editorArguments = z.object({
 type EditorArguments = z.infer<typeof editorArguments>;
 
 const maxFileBytes = 2 << 20;
-/** Most characters that one answer hands to the model. */
-const maxAnswer = 32 * 1024;
-/** How many edits can be undone, and how many bytes are kept for it. */
+/** How many characters of one result the model reads at most. */
+const maxResult = 32 * 1024;
+/** How many edits can be undone, and how many bytes are kept for that. */
 const maxUndo = 50;
 const maxUndoBytes = 16 << 20;
 
 const spec: Tool['spec'] = {
   name: 'str_replace_editor',
   description:
-    'View, create and edit text files. str_replace replaces old_str, which must occur exactly once, by new_str; insert puts new_str after insert_line; undo_edit takes back the last edit of a file; view shows a file with line numbers, or a folder two levels deep.',
+    'View, create and edit text files. str_replace replaces old_str, which must occur exactly once, with new_str; insert puts new_str after insert_line; undo_edit reverts the last edit of a file; view shows a file with line numbers, or a folder two levels deep.',
   parameters: {
     type: 'object',
     properties: {
       command: { type: 'string', enum: [...commands] },
-      path: { type: 'string', description: 'Absolute path of a file or folder.' },
-      file_text: { type: 'string', description: 'For create: what the file shall hold.' },
-      old_str: { type: 'string', description: 'For str_replace: the text to replace, exactly as it is.' },
+      path: { type: 'string', description: 'The absolute path of a file or folder.' },
+      file_text: { type: 'string', description: 'For create: the content of the file.' },
+      old_str: { type: 'string', description: 'For str_replace: the text to replace, exactly as it is in the file.' },
       new_str: { type: 'string', description: 'For str_replace and insert: the new text.' },
-      insert_line: { type: 'integer', description: 'For insert: the line to insert after; 0 for the beginning.' },
-      view_range: { type: 'array', items: { type: 'integer' }, description: 'For view: first and last line, from 1; -1 is the end.' },
+      insert_line: { type: 'integer', description: 'For insert: the line to insert after; 0 for the start of the file.' },
+      view_range: {
+        type: 'array',
+        items: { type: 'integer' },
+        description: 'For view: the first and the last line, from 1; -1 is the end.',
+      },
     },
     required: ['command', 'path'],
   },
 };
 
-/** What a path held before an edit; nothing where there was no file. */
+/** The content before an edit; undefined if there was no file. */
 interface Undo {
   readonly path: string;
   readonly before: string | undefined;
@@ -58,22 +62,22 @@ interface EditorContext {
   readonly history: Undo[];
 }
 
-/** What does not fit; its message is the answer. */
+/** An edit that does not apply; its message is the result. */
 class Refusal extends Error {}
 
-/** One for each rollout: it remembers what can be undone. */
+/** One per rollout: it keeps the history for undo_edit. */
 export function makeEditorTool(): Tool {
   const history: Undo[] = [];
   return {
     spec,
     async run(args, { sandbox, signal }) {
-      if (!sandbox) return { kind: 'answer', text: 'str_replace_editor: this task has no machine with files' };
+      if (!sandbox) return { kind: 'text', text: 'str_replace_editor: this task has no sandbox with files' };
       const parsed = editorArguments.safeParse(args);
-      if (!parsed.success) return { kind: 'answer', text: `str_replace_editor: ${z.prettifyError(parsed.error)}` };
+      if (!parsed.success) return { kind: 'text', text: `str_replace_editor: ${z.prettifyError(parsed.error)}` };
       try {
-        return { kind: 'answer', text: cut(await runCommand(parsed.data, { sandbox, signal, history })) };
+        return { kind: 'text', text: cut(await runCommand(parsed.data, { sandbox, signal, history })) };
       } catch (error) {
-        if (error instanceof Refusal) return { kind: 'answer', text: `str_replace_editor: ${error.message}` };
+        if (error instanceof Refusal) return { kind: 'text', text: `str_replace_editor: ${error.message}` };
         throw error;
       }
     },
@@ -117,21 +121,21 @@ async function view({ path, view_range }: EditorArguments, context: EditorContex
   const [first, asked] = view_range ?? [1, -1];
   const last = asked === -1 ? total : asked;
   if (first < 1 || last < first || first > total)
-    throw new Refusal(`view_range [${first}, ${asked}] does not fit: the file has ${total} lines`);
+    throw new Refusal(`view_range [${first}, ${asked}] is invalid: the file has ${total} lines`);
   return renderLines(text, first, last);
 }
 
 async function listFolder(path: string, { sandbox, signal }: EditorContext): Promise<string> {
   const visible = ['(', '-name', '.*', '-prune', ')', '-o', '-printf', '%y %p\\n'];
   const argv = ['find', '-L', path, '-mindepth', '1', '-maxdepth', '2', ...visible];
-  const { stdout, cutBytes } = await sandbox.exec(argv, { timeoutMs: 10_000, capBytes: maxAnswer, signal });
+  const { stdout, cutBytes } = await sandbox.exec(argv, { timeoutMs: 10_000, capBytes: maxResult, signal });
   const lines = stdout
     .toString('utf8')
     .split('\n')
     .slice(0, -1)
     .sort((a, b) => (a.slice(2) < b.slice(2) ? -1 : 1));
   const names = lines.map((line) => `${line.slice(2)}${line.startsWith('d') ? '/' : ''}`);
-  const note = cutBytes > 0 ? ['[more than fits here]'] : [];
+  const note = cutBytes > 0 ? ['[more entries are not shown]'] : [];
   return [`${path}, two levels deep, without hidden files:`, ...(names.length > 0 ? names : ['(empty)']), ...note].join('\n');
 }
 
@@ -142,7 +146,7 @@ async function create(path: string, content: string, context: EditorContext): Pr
   });
   await writeText(path, content, context);
   remember(context.history, { path, before });
-  return before === undefined ? `${path} was made` : `${path} was overwritten; undo_edit brings back what it held`;
+  return before === undefined ? `${path} was created` : `${path} was overwritten; undo_edit restores its old content`;
 }
 
 async function edit(path: string, change: (text: string) => EditOutcome, context: EditorContext): Promise<string> {
@@ -151,7 +155,7 @@ async function edit(path: string, change: (text: string) => EditOutcome, context
   if ('problem' in outcome) throw new Refusal(`${outcome.problem} (${path})`);
   await writeText(path, outcome.text, context);
   remember(context.history, { path, before });
-  return `${path} was edited; it now reads:\n${renderEdit(outcome)}`;
+  return `${path} was edited. The new text:\n${renderEdit(outcome)}`;
 }
 
 async function undo(path: string, context: EditorContext): Promise<string> {
@@ -160,7 +164,7 @@ async function undo(path: string, context: EditorContext): Promise<string> {
   if (!last) throw new Refusal(`there is no edit of ${path} to undo`);
   if (last.before === undefined) {
     await context.sandbox.exec(['rm', '-f', '--', path], { timeoutMs: 10_000, signal: context.signal });
-    return `${path} was removed, as before create`;
+    return `${path} was removed: create had added it`;
   }
   await writeText(path, last.before, context);
   return `the last edit of ${path} was undone`;
@@ -177,16 +181,16 @@ class Missing extends Refusal {}
 async function readText(path: string, { sandbox, signal }: EditorContext): Promise<string> {
   const bytes = await sandbox.readFile(path, { maxBytes: maxFileBytes, signal }).catch((error) => {
     if (!(error instanceof RolloutError)) throw error;
-    if (error.code === 'not-found' && error.message.includes('ENOENT')) throw new Missing(`${path} is not there`);
+    if (error.code === 'not-found' && error.message.includes('ENOENT')) throw new Missing(`${path} does not exist`);
     if (error.code === 'not-found') throw new Refusal(explain(error));
-    if (error.code === 'artifact-too-large') throw new Refusal(`${path} has more than ${maxFileBytes} bytes; use the shell for it`);
+    if (error.code === 'artifact-too-large') throw new Refusal(`${path} has more than ${maxFileBytes} bytes; use the shell instead`);
     throw error;
   });
   if (bytes.includes(0) || !isUtf8(bytes)) throw new Refusal(`${path} is not a text file`);
   return bytes.toString('utf8');
 }
 
-/** Its mode stays; a new file gets the usual one. */
+/** Keeps the mode of the file; a new file gets 644. */
 async function writeText(path: string, text: string, { sandbox, signal }: EditorContext): Promise<void> {
   const stat = await sandbox.exec(['stat', '-L', '-c', '%a', '--', path], { timeoutMs: 10_000, signal });
   const mode = stat.exitCode === 0 ? Number.parseInt(stat.stdout.toString('utf8'), 8) : 0o644;
@@ -201,6 +205,6 @@ function explain(error: RolloutError): string {
 }
 
 function cut(text: string): string {
-  if (text.length <= maxAnswer) return text;
-  return `${text.slice(0, maxAnswer)}\n[${text.length - maxAnswer} characters left out: use view_range]`;
+  if (text.length <= maxResult) return text;
+  return `${text.slice(0, maxResult)}\n[${text.length - maxResult} characters are not shown: use view_range]`;
 }

@@ -1,20 +1,23 @@
-// What a tool is: a specification for the model, and an action in the rollout's sandbox whose answer is text for the model.
+// The contract of a tool: a specification for the model, and an action in the rollout's sandbox whose result is text for the model.
 
 import type { ToolCall, ToolSpec } from '@millrace/protocol';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 
 export interface ToolContext {
-  /** Absent in scenarios without a machine. */
+  /** Absent in scenarios without a sandbox. */
   readonly sandbox?: Sandbox;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
-/** `finish` ends the agent's part; anything else goes back to the model. */
-export type ToolAnswer = { readonly kind: 'answer'; readonly text: string } | { readonly kind: 'finish'; readonly answer: string };
+/** `finish` ends the agent's part; `text` goes back to the model. */
+export type ToolResult = { readonly kind: 'text'; readonly text: string } | { readonly kind: 'finish'; readonly answer: string };
 
 export interface Tool {
   readonly spec: ToolSpec;
-  /** Arguments that do not fit are answered to the model, never thrown. Throws only when the sandbox or the rollout ends. */
-  run(args: ToolCall['arguments'], context: ToolContext): Promise<ToolAnswer>;
+  /**
+   * Invalid arguments and a timeout are results that the model reads. Throws only what ends the attempt: a dead sandbox, an aborted
+   * signal, or a failure of the scenario's own code.
+   */
+  run(args: ToolCall['arguments'], context: ToolContext): Promise<ToolResult>;
 }

@@ -1,18 +1,19 @@
-// The turn loop: sample, parse, act, append, until the agent stops. What the model sees next is always what it saw before,
-// plus what it sampled, plus the new messages; the ledger joins them and nothing is rendered twice.
+// The turn loop: sample, parse, run tools, append, until the agent stops. The model's next context is always its previous context, plus
+// what it sampled, plus the new messages. The ledger joins them; nothing is rendered twice.
 
-import { type Limits, type Message, RolloutError, type Sampling, type StopReason, type ToolCall } from '@millrace/protocol';
-import { type Clock, systemClock } from '../base/clock.ts';
+import { definedOf, type Limits, type Message, RolloutError, type Sampling, type StopReason, type ToolCall } from '@millrace/protocol';
+import type { Clock } from '../base/clock.ts';
 import { Expired } from '../base/deadline.ts';
-import { Pace } from '../base/pace.ts';
-import type { SampledTurn, Session } from '../inference/session.ts';
+import type { Pace } from '../base/pace.ts';
+import type { SampledTurn, Sampler } from '../inference/sampler.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { appendNext, renderNext } from '../trajectory/branch.ts';
-import { chooseAnswerRoom, chooseTurnTokens, fitAnswers } from '../trajectory/budget.ts';
+import { chooseResultRoom, chooseTurnTokens, fitResults } from '../trajectory/budget.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
+import type { AgentEnd } from './agent-end.ts';
 import type { Tool } from './tool.ts';
 
-/** What the agent has done so far; kept by the caller, so that it is there whatever ends the loop. */
+/** What the agent has done so far. The caller owns it, so that it survives any end of the loop. */
 export interface AgentTally {
   turns: number;
   malformedCalls: number;
@@ -32,34 +33,29 @@ export interface TurnReport {
 export interface AgentOptions {
   readonly messages: readonly Message[];
   readonly tools: readonly Tool[];
-  readonly session: Session;
+  readonly sampler: Sampler;
   readonly conversation: Conversation;
   readonly sandbox?: Sandbox;
   readonly sampling: Sampling;
   readonly limits: Limits;
   readonly tally: AgentTally;
   readonly signal: AbortSignal;
-  readonly clock?: Clock;
-  /** Everything is tokenised at its pace: many come at once, and some is long. */
-  readonly pace?: Pace;
+  readonly clock: Clock;
+  /** Runs the tokenizer in short steps, so that a long text does not block other rollouts. */
+  readonly pace: Pace;
   onTurn?(report: TurnReport): void;
-  /** Asked when the context is full: the messages to go on with, as a new branch. Undefined, or more than fits, ends it as `context_overflow`. */
+  /** Called when the context is full. Returns the messages to continue with, as a new branch; undefined, or more than fits, ends it as `context_overflow`. */
   compact?(messages: readonly Message[]): Promise<readonly Message[] | undefined>;
 }
 
-export interface AgentStop {
-  readonly stopReason: StopReason;
-  readonly answer: string;
-}
-
-/** So many turns in a row without one call that can be read, and the agent is stopped. */
+/** The agent is stopped after this many turns in a row whose calls are all malformed. */
 const maxMalformedTurns = 3;
 
-/** Runs to the agent's end. When the signal's reason is an expired deadline that is an end too; any other abort is thrown. */
-export async function runTurns(options: AgentOptions): Promise<AgentStop> {
-  const { session, conversation, messages, tools, signal, pace = new Pace() } = options;
+/** Runs until the agent ends. An expired deadline is an end too; the reason of any other abort is thrown. */
+export async function runTurns(options: AgentOptions): Promise<AgentEnd> {
+  const { sampler, conversation, messages, tools, signal, pace } = options;
   const specs = tools.map((tool) => tool.spec);
-  session.ledger.appendPrompt(await pace.run(conversation.openingSteps(messages, specs)));
+  sampler.ledger.appendPrompt(await pace.run(conversation.openingSteps(messages, specs)));
   const progress = { lastText: '', malformedTurns: 0, compactedAt: 0 };
   try {
     for (;;) {
@@ -75,13 +71,13 @@ export async function runTurns(options: AgentOptions): Promise<AgentStop> {
 interface Progress {
   lastText: string;
   malformedTurns: number;
-  /** The turns that there were when the history was last compacted: without a turn since then it is not tried again. */
+  /** The number of turns at the last compaction: it is not tried again before the next turn. */
   compactedAt: number;
 }
 
-async function runTurn(options: AgentOptions, progress: Progress): Promise<AgentStop | undefined> {
-  const { tally, limits, clock = systemClock } = options;
-  const { ledger } = options.session;
+async function runTurn(options: AgentOptions, progress: Progress): Promise<AgentEnd | undefined> {
+  const { tally, limits, clock } = options;
+  const { ledger } = options.sampler;
   const stop = (stopReason: StopReason, answer = progress.lastText) => ({ stopReason, answer });
   if (tally.turns >= limits.max_turns) return stop('max_turns');
   const startedAt = clock.monotonic();
@@ -91,27 +87,27 @@ async function runTurn(options: AgentOptions, progress: Progress): Promise<Agent
   tally.modelMs += modelMs;
   progress.lastText = sampled.content;
 
-  const actedAt = clock.monotonic();
-  const acted = await act(options, sampled.calls);
-  const toolMs = clock.monotonic() - actedAt;
+  const calledAt = clock.monotonic();
+  const called = await runCalls(options, sampled.calls);
+  const toolMs = clock.monotonic() - calledAt;
   tally.toolMs += toolMs;
   const calls = sampled.calls.map((call) => call.name);
   options.onTurn?.({ turn: tally.turns, sampledTokens: sampled.tokens, contextTokens: ledger.length, modelMs, toolMs, calls });
 
-  if (acted.finish !== undefined) return stop('tool_stopped', acted.finish);
+  if (called.finish !== undefined) return stop('tool_stopped', called.finish);
   progress.malformedTurns = sampled.malformed.length > 0 && sampled.calls.length === 0 ? progress.malformedTurns + 1 : 0;
   if (progress.malformedTurns >= maxMalformedTurns) return stop('parse_error');
-  const answers = [...acted.answers, ...answerMalformed(sampled.malformed)];
-  if (answers.length > 0)
-    return (await appendAnswers(options, answers)) || (await compact(options, progress, answers)) ? undefined : stop('context_overflow');
+  const results = [...called.results, ...describeMalformed(sampled.malformed)];
+  if (results.length > 0)
+    return (await appendResults(options, results)) || (await compact(options, progress, results)) ? undefined : stop('context_overflow');
   if (sampled.cut && ledger.length >= limits.max_context_tokens && (await compact(options, progress, []))) return undefined;
   if (sampled.cut) return stop(ledger.length >= limits.max_context_tokens ? 'context_overflow' : 'max_tokens');
   return stop('completed');
 }
 
-/** Samples one turn and puts it into the ledger, with what it says beside it. Undefined when the context is full. */
-async function sampleTurn({ session, conversation, tools, sampling, limits, tally, signal, pace = new Pace() }: AgentOptions) {
-  const { ledger } = session;
+/** Samples one turn and appends it to the ledger with its text and message. Undefined when the context is full. */
+async function sampleTurn({ sampler, conversation, tools, sampling, limits, tally, signal, pace }: AgentOptions) {
+  const { ledger } = sampler;
   const maxTokens = chooseTurnTokens(ledger.length, limits, sampling);
   if (maxTokens === 0) return undefined;
   const parts: Int32Array[] = [];
@@ -121,83 +117,85 @@ async function sampleTurn({ session, conversation, tools, sampling, limits, tall
     ledger.appendSampled({ ...part, text: await decode(part.tokenIds), messages: [] });
   };
   const request = { sampling, maxTokens, stopTokenIds: conversation.stopTokenIds, signal, onPart };
-  const last = await session.sample(request).catch(passContextLength);
+  const last = await sampler.sample(request).catch(passContextLength);
   if (!last) return undefined;
   tally.turns += 1;
-  // Read as one: a call or a character may begin in one part and end in the next.
+  // Decode all parts as one: a call or a character may start in one part and end in the next.
   const tokenIds = parts.length === 0 ? last.tokenIds : Int32Array.from([...parts, last.tokenIds].flatMap((part) => [...part]));
   const text = await decode(tokenIds);
   const specs = tools.map((tool) => tool.spec);
   const { content, calls, malformed } = conversation.parseTurn(text, specs);
   tally.malformedCalls += malformed.length;
-  const said: Message = { role: 'assistant', content, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
+  const said: Message = { role: 'assistant', content, ...definedOf({ tool_calls: calls.length > 0 ? calls : undefined }) };
   ledger.appendSampled({ ...last, text: parts.length === 0 ? text : await decode(last.tokenIds), messages: [said] });
   return { content, calls, malformed, tokens: tokenIds.length, cut: last.finishReason === 'length' };
 }
 
-/** The server's context may be smaller than the rollout's limit: the context is full all the same. */
+/** The server's context may be smaller than the rollout's limit; then the context is full too. */
 function passContextLength(error: unknown): undefined {
   if (error instanceof RolloutError && error.code === 'backend-refused' && error.details?.reason === 'context-length') return undefined;
   throw error;
 }
 
-/** Runs the calls in order; `finish` ends it, and what was asked after it is not done. */
-async function act(options: AgentOptions, calls: readonly ToolCall[]): Promise<{ answers: Message[]; finish?: string }> {
-  const answers: Message[] = [];
+/** Runs the calls in order. `finish` ends the agent's part, and later calls of the turn are not run. */
+async function runCalls(options: AgentOptions, calls: readonly ToolCall[]): Promise<{ results: Message[]; finish?: string }> {
+  const { sandbox, limits, signal } = options;
+  const context = { timeoutMs: limits.tool_timeout_s * 1000, signal, ...definedOf({ sandbox }) };
+  const results: Message[] = [];
   for (const call of calls) {
     const tool = options.tools.find((candidate) => candidate.spec.name === call.name);
     if (!tool) {
-      answers.push(answerCall(call, `there is no tool ${JSON.stringify(call.name)}; ${describeTools(options.tools)}`));
+      results.push(toResult(call, `there is no tool ${JSON.stringify(call.name)}; ${describeTools(options.tools)}`));
       continue;
     }
-    const { sandbox, limits, signal } = options;
-    const answer = await tool.run(call.arguments, { timeoutMs: limits.tool_timeout_s * 1000, signal, ...(sandbox ? { sandbox } : {}) });
-    if (answer.kind === 'finish') return { answers, finish: answer.answer };
-    answers.push(answerCall(call, answer.text));
+    const result = await tool.run(call.arguments, context);
+    if (result.kind === 'finish') return { results, finish: result.answer };
+    results.push(toResult(call, result.text));
   }
-  return { answers };
+  return { results };
 }
 
-/** Cut where they must be. False when not even that fits into what is left of the context: then nothing is appended. */
-async function appendAnswers(options: AgentOptions, answers: readonly Message[]): Promise<boolean> {
-  const { session, conversation, limits, pace = new Pace() } = options;
-  const { ledger } = session;
+/** Appends the results, shortened if necessary. False, with nothing appended, when not even that fits into the context. */
+async function appendResults(options: AgentOptions, results: readonly Message[]): Promise<boolean> {
+  const { sampler, conversation, limits, pace } = options;
+  const { ledger } = sampler;
   const { endOfTurn } = conversation;
   const isOwed = ledger.segments.at(-1)?.tokenIds.at(-1) !== endOfTurn.id;
-  const room = chooseAnswerRoom(ledger.length + (isOwed ? endOfTurn.tokenIds.length : 0), limits);
-  const delta = await pace.run(fitAnswers(conversation, answers, room));
+  const room = chooseResultRoom(ledger.length + (isOwed ? endOfTurn.tokenIds.length : 0), limits);
+  const delta = await pace.run(fitResults(conversation, results, room));
   if (!delta) return false;
   if (isOwed) ledger.appendInserted(endOfTurn);
   ledger.appendObservation(delta);
   return true;
 }
 
-/** False when there is nobody to ask, or when what is answered does not fit either. */
-async function compact(options: AgentOptions, progress: Progress, answers: readonly Message[]): Promise<boolean> {
-  const { session, conversation, limits, tools, tally, pace = new Pace() } = options;
-  const { ledger } = session;
+/** Continues with a compacted history. False without a `compact` hook, or when what it returns does not fit either. */
+async function compact(options: AgentOptions, progress: Progress, results: readonly Message[]): Promise<boolean> {
+  const { sampler, conversation, limits, tools, tally, pace } = options;
+  const { ledger } = sampler;
   if (!options.compact || progress.compactedAt === tally.turns) return false;
   progress.compactedAt = tally.turns;
-  const messages = await options.compact([...ledger.messages, ...answers]);
+  const messages = await options.compact([...ledger.messages, ...results]);
   if (!messages) return false;
   const specs = tools.map((tool) => tool.spec);
   const next = await pace.run(renderNext(ledger, conversation, { messages, tools: specs }));
-  if (!next || chooseAnswerRoom(next.contextTokens, limits) < 0) return false;
+  if (!next || chooseResultRoom(next.contextTokens, limits) < 0) return false;
   appendNext(ledger, conversation, next);
   return true;
 }
 
-function answerCall(call: ToolCall, content: string): Message {
+function toResult(call: ToolCall, content: string): Message {
   return { role: 'tool', content, tool_call_id: call.id, name: call.name };
 }
 
-/** Most unreadable calls of one turn that are answered one by one. */
-const mostMalformed = 4;
+/** How many malformed calls of one turn get a message each; the rest share one. */
+const maxMalformedMessages = 4;
 
-function answerMalformed(problems: readonly string[]): Message[] {
-  const told = problems.slice(0, mostMalformed).map((problem) => `That call could not be read: ${problem}`);
-  if (problems.length > mostMalformed) told.push(`${problems.length - mostMalformed} more calls could not be read either.`);
-  return told.map((content) => ({ role: 'tool', content }));
+function describeMalformed(problems: readonly string[]): Message[] {
+  const contents = problems.slice(0, maxMalformedMessages).map((problem) => `That call could not be read: ${problem}`);
+  const left = problems.length - contents.length;
+  if (left > 0) contents.push(`${left} more calls could not be read either.`);
+  return contents.map((content) => ({ role: 'tool', content }));
 }
 
 function describeTools(tools: readonly Tool[]): string {

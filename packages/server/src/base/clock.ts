@@ -1,11 +1,11 @@
-// The only place that touches timers and the date, so that tests own time.
+// The only place that touches timers and the date, so that tests control time.
 
 export interface Clock {
-  /** Milliseconds since 1970, for records. */
+  /** Milliseconds since 1970, for timestamps. */
   now(): number;
   /** Milliseconds that never jump, for durations. */
   monotonic(): number;
-  /** Calls back once; the returned function takes it back. */
+  /** Calls back once; the returned function cancels the timer. */
   after(ms: number, callback: () => void): () => void;
 }
 
@@ -18,7 +18,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Resolves after `ms`; rejects with the signal's reason when it aborts first. */
+/** Resolves after `ms`; rejects with the signal's reason if it aborts first. */
 export function sleep(ms: number, options: { readonly clock?: Clock; readonly signal?: AbortSignal } = {}): Promise<void> {
   const { clock = systemClock, signal } = options;
   return new Promise((resolve, reject) => {

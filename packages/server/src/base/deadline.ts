@@ -1,6 +1,6 @@
-// A deadline that charges only what it is told to: time spent in `uncharged` waits does not count.
+// A deadline whose clock stops during `uncharged` waits.
 
-import { type Clock, systemClock } from './clock.ts';
+import type { Clock } from './clock.ts';
 
 /** The reason with which a deadline's signal aborts. */
 export class Expired extends Error {
@@ -20,7 +20,7 @@ export class Deadline implements Disposable {
   #waits = 0;
   #stop: () => void;
 
-  constructor(what: string, ms: number, clock: Clock = systemClock) {
+  constructor(what: string, ms: number, clock: Clock) {
     this.#clock = clock;
     this.#what = what;
     this.#ms = ms;
@@ -32,12 +32,12 @@ export class Deadline implements Disposable {
     return this.#controller.signal;
   }
 
-  /** What has been charged so far. */
+  /** The time charged so far. */
   get chargedMs(): number {
     return this.#chargedMs + (this.#waits > 0 ? 0 : this.#clock.monotonic() - this.#startedAt);
   }
 
-  /** The clock stands still while `wait` is pending; waits may overlap. */
+  /** Stops the clock while `wait` is pending; waits may overlap. */
   async uncharged<T>(wait: () => Promise<T>): Promise<T> {
     if (this.#waits++ === 0) this.#pause();
     try {
@@ -47,7 +47,7 @@ export class Deadline implements Disposable {
     }
   }
 
-  /** Takes back what was charged for time that turned out not to be the charged one's own. Too late once it has expired. */
+  /** Gives back time that was charged but turned out to be someone else's. Has no effect once the deadline has expired. */
   refund(ms: number): void {
     if (this.#waits === 0) this.#pause();
     this.#chargedMs -= ms;

@@ -1,11 +1,11 @@
-// A lock between processes of one machine, kept by the kernel: waiting for it is an event, and it ends with its holder, however that
-// ends. flock(1) holds it for us while its standard input is open.
+// A file lock between processes on one machine. The kernel releases it when its holder exits, for whatever reason. flock(1) holds it
+// for us while its standard input is open.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 export interface FileLockOptions {
-  /** Any number of holders may share a shared lock; none has it together with an exclusive one. */
+  /** A shared lock can have any number of holders, but excludes an exclusive lock. */
   readonly shared?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -16,7 +16,7 @@ export async function openFileLock(path: string, options: FileLockOptions = {}):
   return lock;
 }
 
-/** Absent when somebody else has it. */
+/** Absent when another holder has the lock. */
 export async function tryFileLock(path: string): Promise<AsyncDisposable | undefined> {
   return take(path, {}, ['--nonblock']);
 }
@@ -24,7 +24,8 @@ export async function tryFileLock(path: string): Promise<AsyncDisposable | undef
 async function take(path: string, { shared, signal }: FileLockOptions, flags: readonly string[]): Promise<AsyncDisposable | undefined> {
   signal?.throwIfAborted();
   const args = ['--no-fork', shared ? '--shared' : '--exclusive', ...flags, path, 'sh', '-c', 'echo && exec cat'];
-  const holder = spawn('flock', args, { stdio: ['pipe', 'pipe', 'ignore'] });
+  // In its own session: a Ctrl-C in our terminal must not release the lock.
+  const holder = spawn('flock', args, { detached: true, stdio: ['pipe', 'pipe', 'ignore'] });
   const onAbort = () => holder.kill('SIGKILL');
   signal?.addEventListener('abort', onAbort, { once: true });
   try {

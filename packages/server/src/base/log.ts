@@ -1,4 +1,4 @@
-// Logs are JSON lines on standard error, the event's name first; standard output belongs to the commands.
+// Logs are JSON lines on standard error, starting with the event's name; standard output belongs to the commands.
 
 import { pino } from 'pino';
 
@@ -22,5 +22,10 @@ export function openLog(options: { readonly level?: string; readonly base?: Fiel
   };
 }
 
-/** For tests and libraries: says nothing. */
+/** The stack of an error, for log fields. */
+export function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** Discards everything. */
 export const silentLog: Log = { info() {}, warn() {}, error() {} };

@@ -1,4 +1,4 @@
-// How late the event loop runs, as percentiles over whole windows of ten seconds: the number that shows whether a process keeps up.
+// Event loop lag, as percentiles over windows of ten seconds. It shows whether a process keeps up.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { systemClock } from './clock.ts';
@@ -10,29 +10,29 @@ export interface LagReport {
 }
 
 export interface LoopLag extends Disposable {
-  /** Milliseconds beyond the timer's own resolution, in the newest whole window; in the first one, so far. */
+  /** Milliseconds beyond the timer's resolution in the last complete window, or so far in the first one. */
   read(): LagReport;
 }
 
 const resolutionMs = 10;
-/** Long enough for a hundredth of the readings to be more than one of them. */
+/** Long enough that the p99 is more than a single reading. */
 const windowMs = 10_000;
 
 export function openLoopLag(): LoopLag {
   const histogram = monitorEventLoopDelay({ resolution: resolutionMs });
   histogram.enable();
   let startedAt = systemClock.monotonic();
-  let whole: LagReport | undefined;
+  let complete: LagReport | undefined;
   const late = (nanoseconds: number) => (Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / 1e6 - resolutionMs) : 0);
   return {
     read() {
       const current = { p50: late(histogram.percentile(50)), p99: late(histogram.percentile(99)), max: late(histogram.max) };
       if (systemClock.monotonic() - startedAt >= windowMs) {
-        whole = current;
+        complete = current;
         histogram.reset();
         startedAt = systemClock.monotonic();
       }
-      return whole ?? current;
+      return complete ?? current;
     },
     [Symbol.dispose]: () => void histogram.disable(),
   };

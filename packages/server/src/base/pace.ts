@@ -1,12 +1,12 @@
-// Takes a burst apart: those who ask at once go on one after the other, a few milliseconds' worth in each turn of the event
-// loop, so that hundreds of answers which arrive together do not hold up timers and sockets.
+// Spreads a burst of work over turns of the event loop: callers run one after another, a few milliseconds per turn, so that
+// hundreds of replies that arrive together do not delay timers and sockets.
 
 import { type Clock, systemClock } from './clock.ts';
 
-/** Work in steps of about a millisecond. A step that has to wait for something yields its promise. */
+/** Work in steps of about a millisecond. A step that must wait yields a promise. */
 export type Steps<T> = Generator<undefined | Promise<unknown>, T, void>;
 
-/** Waits inside of steps. */
+/** Awaits a promise within steps. */
 export function* awaitStep<T>(promise: Promise<T>): Steps<T> {
   let settled: PromiseSettledResult<T> | undefined;
   yield Promise.allSettled([promise]).then(([result]) => {
@@ -26,14 +26,14 @@ export class Pace {
     this.#clock = clock;
   }
 
-  /** Resolves when it is one's turn; first come, first served. */
+  /** Resolves when it is the caller's turn; first come, first served. */
   turn(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#line.push(resolve) === 1) this.#serveSlice();
     });
   }
 
-  /** Runs work that comes in steps, and steps back into the line whenever it has had its slice. */
+  /** Runs steps, and goes to the end of the line after each time slice. */
   async run<T>(steps: Steps<T>): Promise<T> {
     for (;;) {
       await this.turn();
@@ -54,7 +54,7 @@ export class Pace {
       const startedAt = this.#clock.monotonic();
       const serve = () => {
         this.#line.shift()?.();
-        // A tick asked for by a microtask comes after everything that the one just called does without waiting.
+        // A tick scheduled by a microtask runs after all synchronous work of the caller just resumed.
         queueMicrotask(() => process.nextTick(next));
       };
       const next = () => {

@@ -1,6 +1,6 @@
-// Waiting that a signal ends at once, whether or not the work behind it listens.
+// Waiting that a signal ends immediately, even if the work itself ignores the signal.
 
-/** Resolves as `work` does; rejects with the signal's reason as soon as it aborts. What `work` does later is nobody's concern. */
+/** Settles like `work`; rejects with the signal's reason as soon as it aborts, and then ignores how `work` settles. */
 export function raceSignal<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const aborted = () => reject(signal.reason);

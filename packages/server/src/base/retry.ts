@@ -1,22 +1,22 @@
-// The one place that tries again: only after a RolloutError that is marked retryable, a bounded number of times, and never past its signal.
+// The one place that retries: only after a RolloutError marked retryable, a bounded number of times, and never after the signal aborts.
 
-import { RolloutError } from '@millrace/protocol';
-import { type Clock, sleep, systemClock } from './clock.ts';
+import { definedOf, RolloutError } from '@millrace/protocol';
+import { type Clock, sleep } from './clock.ts';
 
 export interface RetryOptions {
-  /** How often `work` is called at most; at least once. */
+  /** The most calls of `work`; at least one is made. */
   readonly attempts: number;
-  /** The pause after the first failure; it doubles after each further one. */
+  /** The pause after the first failure; it doubles after each further failure. */
   readonly delayMs: number;
   /** Wraps each pause. */
   readonly uncharged?: <T>(wait: () => Promise<T>) => Promise<T>;
   readonly signal?: AbortSignal;
-  readonly clock?: Clock;
+  readonly clock: Clock;
 }
 
-/** `work` is told how many calls failed before it. Throws what the last call threw, or the signal's reason. */
+/** Passes `work` the number of failures so far. Throws what the last call threw, or the signal's reason. */
 export async function retry<T>(work: (failures: number) => Promise<T>, options: RetryOptions): Promise<T> {
-  const { attempts, delayMs, signal, clock = systemClock, uncharged = (wait) => wait() } = options;
+  const { attempts, delayMs, signal, clock, uncharged = (wait) => wait() } = options;
   for (let failures = 0; ; failures++) {
     signal?.throwIfAborted();
     try {
@@ -25,6 +25,6 @@ export async function retry<T>(work: (failures: number) => Promise<T>, options: 
       signal?.throwIfAborted();
       if (failures + 1 >= attempts || !(error instanceof RolloutError && error.retryable)) throw error;
     }
-    await uncharged(() => sleep(delayMs * 2 ** failures, { clock, ...(signal ? { signal } : {}) }));
+    await uncharged(() => sleep(delayMs * 2 ** failures, definedOf({ clock, signal })));
   }
 }

@@ -1,4 +1,4 @@
-// A counting semaphore, first come first served: what bounds a stage and its buffer.
+// A counting semaphore, first come, first served. It bounds a stage and its buffer.
 
 export class Slots {
   readonly count: number;
@@ -6,7 +6,7 @@ export class Slots {
   readonly #waiters = new Set<() => void>();
   readonly #onFree: () => void;
 
-  /** `onFree` is called whenever a slot became free and nobody was waiting for it. */
+  /** `onFree` is called when a slot is released and no caller is waiting for it. */
   constructor(count: number, onFree: () => void = () => {}) {
     this.count = count;
     this.#onFree = onFree;
@@ -24,14 +24,14 @@ export class Slots {
     return this.count - this.#active;
   }
 
-  /** A slot at once, or nothing. */
+  /** A slot if one is free now. */
   take(): Slot | undefined {
     if (this.free <= 0 || this.#waiters.size > 0) return undefined;
     this.#active += 1;
     return new Slot(() => this.#release());
   }
 
-  /** Waits for a slot; rejects with the signal's reason when it aborts first. */
+  /** Waits for a slot; rejects with the signal's reason if it aborts first. */
   acquire(options: { readonly signal: AbortSignal }): Promise<Slot> {
     const { signal } = options;
     return new Promise((resolve, reject) => {
@@ -54,7 +54,7 @@ export class Slots {
   #release(): void {
     const [next] = this.#waiters;
     if (next) {
-      // The slot passes on, so it stays active.
+      // The slot is handed over, so it stays active.
       this.#waiters.delete(next);
       next();
       return;
@@ -64,7 +64,7 @@ export class Slots {
   }
 }
 
-/** Held until disposed; disposing twice is the same as once. */
+/** Held until disposed; disposing is idempotent. */
 export class Slot implements Disposable {
   #release: (() => void) | undefined;
 

@@ -1,5 +1,5 @@
-// The HTTP API as a Fastify instance: made of a store, the tail of its event log and the scenarios. It holds no rollout;
-// what it answered is in the store before it answers.
+// The HTTP API as a Fastify instance over a store, its event tail and the scenarios. It holds no rollouts: every change is in the
+// store before the response is sent.
 
 import { randomUUID } from 'node:crypto';
 import type { Event } from '@millrace/protocol';
@@ -10,15 +10,16 @@ import type { LoopLag } from '../base/loop-lag.ts';
 import type { TaskFiles } from '../sampling/task-files.ts';
 import type { Scenarios } from '../scenario/load.ts';
 import type { Store } from '../store/store.ts';
-import type { Context } from './context/context.ts';
-import { EndRate } from './context/end-rate.ts';
+import type { AppContext } from './context/context.ts';
+
 import { EndWaiters } from './context/end-waiters.ts';
 import { EventFeed } from './context/event-feed.ts';
+import { RecentEnds } from './context/recent-ends.ts';
 import { openStatus } from './context/status.ts';
 import { openMetrics } from './metrics/metrics.ts';
 import { mountProrl } from './prorl/prorl.ts';
 import { openGuard } from './request/auth.ts';
-import { answerBrokenRequest, answerUnknown, sendError, toAnswer } from './request/errors.ts';
+import { replyToBrokenRequest, replyToUnknownRoute, sendError, toReplyError } from './request/errors.ts';
 import type { HttpConfig } from './request/http-config.ts';
 import { acceptJson } from './request/json-body.ts';
 import { mountBackends } from './routes/backend-routes.ts';
@@ -29,7 +30,7 @@ import { mountService } from './routes/service-routes.ts';
 
 export interface AppOptions {
   readonly store: Store;
-  /** All kinds of events, from the newest at the start on. */
+  /** All kinds of events, from the start of the process. */
   readonly tail: { subscribe(listener: (events: readonly Event[]) => void): () => void };
   readonly scenarios: Scenarios;
   readonly taskFiles: TaskFiles;
@@ -40,7 +41,7 @@ export interface AppOptions {
 }
 
 export interface App extends FastifyInstance {
-  /** From here on nothing is taken in, and whoever waits is answered at once; reads go on until the app is closed. */
+  /** Rejects new work and wakes all waiting requests; reads continue until the app is closed. */
   drain(): void;
 }
 
@@ -58,34 +59,35 @@ export async function openApp(options: AppOptions): Promise<App> {
   mountProrl(app, context);
 
   const unsubscribe = options.tail.subscribe((events) => {
-    for (const reader of [context.waiters, context.feed, context.endRate, context.metrics]) reader.push(events);
+    for (const reader of [context.waiters, context.feed, context.recentEnds, context.metrics]) reader.push(events);
   });
   const drain = () => {
     draining.abort();
     context.waiters.close();
     context.feed.close();
   };
-  // Waiting callers would hold up the close.
+  // Waiting requests would delay the close.
   app.addHook('preClose', async () => drain());
   app.addHook('onClose', async () => unsubscribe());
   await app.ready();
   return Object.assign(app, { drain });
 }
 
-function makeContext({ tail: _, loopLag, ...options }: AppOptions, draining: AbortSignal): Context {
+function makeContext({ tail: _, loopLag, ...options }: AppOptions, draining: AbortSignal): AppContext {
   const { store, clock } = options;
+  const recentEnds = new RecentEnds(clock);
   return {
     ...options,
     draining,
-    status: openStatus({ store, clock, loopLag }),
+    status: openStatus({ store, clock, loopLag, recentEnds }),
     feed: new EventFeed(store, clock),
     waiters: new EndWaiters(clock),
-    endRate: new EndRate(clock),
+    recentEnds,
     metrics: openMetrics(),
   };
 }
 
-function openFastify({ config, log }: Context): FastifyInstance {
+function openFastify({ config, log }: AppContext): FastifyInstance {
   const { maxBodyBytes, requestTimeoutMs } = config;
   return fastify({
     logger: false,
@@ -95,21 +97,21 @@ function openFastify({ config, log }: Context): FastifyInstance {
     routerOptions: { maxParamLength: 256 },
     return503OnClosing: false,
     genReqId: () => randomUUID(),
-    frameworkErrors: (error, request, reply) => void sendError(reply, toAnswer(error, log, request)),
-    clientErrorHandler: answerBrokenRequest,
+    frameworkErrors: (error, request, reply) => void sendError(reply, toReplyError(error, log, request)),
+    clientErrorHandler: replyToBrokenRequest,
   });
 }
 
-function hook(app: FastifyInstance, { config, log, metrics, draining }: Context): void {
+function hook(app: FastifyInstance, { config, log, metrics, draining }: AppContext): void {
   const guard = openGuard(config.keys);
   app.addHook('onRequest', async (request) => guard(request));
   app.addHook('onSend', async (_request, reply) => {
-    // A kept-alive connection would hold up the close.
+    // A keep-alive connection would delay the close.
     if (draining.aborted) reply.header('connection', 'close');
   });
   app.addHook('onResponse', async (request, reply) => metrics.request(toLabels(request, reply), reply.elapsedTime));
-  app.setErrorHandler((error, request, reply) => sendError(reply, toAnswer(error, log, request)));
-  app.setNotFoundHandler(answerUnknown);
+  app.setErrorHandler((error, request, reply) => sendError(reply, toReplyError(error, log, request)));
+  app.setNotFoundHandler(replyToUnknownRoute);
 }
 
 function toLabels(request: FastifyRequest, reply: FastifyReply) {

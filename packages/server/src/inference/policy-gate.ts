@@ -1,94 +1,102 @@
-// A worker's gate before the backends: every call passes it, and none while the policy is paused. It knows what is under way, so
-// that a worker can say when nothing of it is sampled any more; until it is told of the policy for the first time it is closed.
+// A worker's gate in front of the backends: every call passes it, and none does while the policy is paused. It counts the calls in
+// flight, so that a worker can report when it samples nothing. It is closed until it has read the policy for the first time.
 
 import type { PauseMode, PolicyState } from '@millrace/protocol';
 import { raceSignal } from '../base/race.ts';
 
-/** The policy as the store keeps it and the gate is told of it. */
+/** The policy as the store keeps it. */
 export interface PolicyRecord {
   readonly state: PolicyState;
-  /** Of the pause under way. */
+  /** Of the current pause. */
   readonly mode?: PauseMode;
-  /** Counts the pauses: the number of the newest. */
+  /** The number of the newest pause. */
   readonly pause: number;
-  /** Counts the resumes after which no backend has a prefix cached. */
+  /** How many resumes emptied the prefix caches of all backends. */
   readonly flushes: number;
   readonly policyVersion: number;
-  /** Calls under way over all workers, as they last said. */
+  /** Calls in flight over all workers, as last reported. */
   readonly generating: number;
   readonly sinceMs: number;
 }
 
-/** The right to make one call. Disposing says that it is over; twice is once. */
+/** The part of the policy that a gate acts on. */
+export type GatePolicy = Pick<PolicyRecord, 'state' | 'mode' | 'pause' | 'flushes' | 'policyVersion'>;
+
+/** What a worker reports about its gate. With `generating` at 0 and the gate closed, no call starts before a resume. */
+export interface GateReport {
+  /** The newest pause that the gate knows. */
+  readonly pause: number;
+  /** Calls in flight. */
+  readonly generating: number;
+}
+
+/** The right to make one call. Dispose it when the call is over; disposing twice has no further effect. */
 export interface Pass extends Disposable {
-  /** Aborted when a pause is not to wait for the call. */
+  /** Aborted when a pause cuts the call instead of waiting for it. */
   readonly cut: AbortSignal;
   readonly flushes: number;
 }
 
 export interface GateOptions {
-  /** Called when the gate is closed and the last call is over, and at every pause that finds none under way. */
-  readonly onStill?: () => void;
+  /** Called when the last call ends while the gate is closed, and at every pause that finds no call in flight. */
+  readonly onIdle?: () => void;
 }
 
-type Told = Pick<PolicyRecord, 'state' | 'mode' | 'pause' | 'flushes' | 'policyVersion'>;
-
-const nothingTold: Told = { state: 'paused', pause: 0, flushes: 0, policyVersion: 0 };
+const unknownPolicy: GatePolicy = { state: 'paused', pause: 0, flushes: 0, policyVersion: 0 };
 
 export class PolicyGate {
   readonly #passes = new Set<AbortController>();
-  readonly #onStill: () => void;
-  #told: Told = nothingTold;
+  readonly #onIdle: () => void;
+  #policy = unknownPolicy;
   #opened = Promise.withResolvers<void>();
 
-  constructor({ onStill = () => {} }: GateOptions = {}) {
-    this.#onStill = onStill;
+  constructor({ onIdle = () => {} }: GateOptions = {}) {
+    this.#onIdle = onIdle;
   }
 
-  /** The newest pause heard of, and the calls under way: with 0 of them and the gate closed, none will begin before a resume. */
-  get report(): { readonly pause: number; readonly generating: number } {
-    return { pause: this.#told.pause, generating: this.#passes.size };
+  get report(): GateReport {
+    return { pause: this.#policy.pause, generating: this.#passes.size };
   }
 
   /** The newest weights that a resume or a backend has named. */
   get policyVersion(): number {
-    return this.#told.policyVersion;
+    return this.#policy.policyVersion;
   }
 
   get isOpen(): boolean {
-    return this.#told.state === 'running';
+    return this.#policy.state === 'running';
   }
 
-  tell(policy: Told): void {
-    this.#told = policy;
+  update(policy: GatePolicy): void {
+    this.#policy = policy;
     if (this.isOpen) {
       this.#opened.resolve();
       this.#opened = Promise.withResolvers();
       return;
     }
     if (policy.mode === 'abort') for (const pass of this.#passes) pass.abort();
-    this.#tellStill();
+    this.#notifyIdle();
   }
 
-  /** Waits while the policy is paused; rejects with the signal's reason when it aborts first. */
+  /** Waits while the policy is paused; rejects with the signal's reason if it aborts first. */
   async opened({ signal }: { readonly signal: AbortSignal }): Promise<void> {
     while (!this.isOpen) await raceSignal(this.#opened.promise, signal);
     signal.throwIfAborted();
   }
 
-  /** The right to make one call; absent while the gate is closed. */
+  /** Undefined while the gate is closed. */
   enter(): Pass | undefined {
     if (!this.isOpen) return undefined;
     const controller = new AbortController();
     this.#passes.add(controller);
-    const { flushes } = this.#told;
+    const { flushes } = this.#policy;
     const leave = () => {
-      if (this.#passes.delete(controller)) this.#tellStill();
+      if (this.#passes.delete(controller)) this.#notifyIdle();
     };
     return { cut: controller.signal, flushes, [Symbol.dispose]: leave };
   }
 
-  #tellStill(): void {
-    if (!this.isOpen && this.#passes.size === 0) this.#onStill();
+  #notifyIdle(): void {
+    if (!this.isOpen && this.#passes.size === 0) this.#onIdle();
   }
 }

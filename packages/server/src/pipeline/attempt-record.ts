@@ -1,5 +1,5 @@
-// What one attempt has gathered so far: its machine, ledger, timings and score. Made at the claim, so that every way out,
-// also a bad one, finds what there is to keep.
+// What one attempt has produced so far: its machine, ledger, timings and score. It is created at the claim, so that whatever ends
+// the attempt, the results so far are kept.
 
 import {
   type Failure,
@@ -10,24 +10,28 @@ import {
   type Trajectory,
   toRolloutError,
 } from '@millrace/protocol';
-import type { AgentStop, AgentTally } from '../agent/turn-loop.ts';
+import type { AgentEnd } from '../agent/agent-end.ts';
+import type { AgentTally } from '../agent/turn-loop.ts';
 import type { Clock } from '../base/clock.ts';
 import { Expired } from '../base/deadline.ts';
-import type { Session } from '../inference/session.ts';
+import type { Sampler } from '../inference/sampler.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Opening, Scenario, Score } from '../scenario/scenario.ts';
 import type { ClaimedRollout } from '../store/store.ts';
 import { Machine } from './machine.ts';
 
-/** Who is to blame for a plain error or a spent deadline, by the stage in which it came up. */
+/** The code of a plain error or an expired deadline, by the stage in which it happened. */
 const stageErrors = {
   init: { failed: 'init-failed', expired: 'init-timeout' },
-  // The agent's own time is a stop reason; what expires here is the time to take out what is to be judged.
+  // When the agent's own time is up, that is a stop reason. What expires here is the time to collect its results.
   run: { failed: 'run-failed', expired: 'evaluate-timeout' },
   evaluate: { failed: 'evaluate-failed', expired: 'evaluate-timeout' },
 } as const;
 
-/** What init hands to the stages after it. */
+/** The codes that a plain error may get. */
+const exceptionCodes: ReadonlySet<string> = new Set(['internal', ...Object.values(stageErrors).map(({ failed }) => failed)]);
+
+/** What init passes to the later stages. */
 export interface Prepared {
   readonly scenario: Scenario;
   readonly task: unknown;
@@ -41,10 +45,10 @@ export class AttemptRecord {
   readonly tally: AgentTally = { turns: 0, malformedCalls: 0, modelMs: 0, toolMs: 0 };
   readonly timings: Timings;
   stage: StageName | undefined;
-  session: Session | undefined;
+  sampler: Sampler | undefined;
   model = '';
   tools: Trajectory['tools'] = [];
-  stop: AgentStop | undefined;
+  stop: AgentEnd | undefined;
   score: Score | undefined;
 
   constructor(claimed: ClaimedRollout, clock: Clock) {
@@ -62,7 +66,7 @@ export class AttemptRecord {
   }
 
   result(): RolloutResult {
-    const segments = this.session?.ledger.segments ?? [];
+    const segments = this.sampler?.ledger.segments ?? [];
     const sampled = segments.filter((segment) => segment.kind === 'sampled');
     const versions = sampled.flatMap(({ policy_versions }) => (policy_versions ? [policy_versions.first, policy_versions.last] : []));
     return {
@@ -70,7 +74,7 @@ export class AttemptRecord {
       score: { ...this.score?.details },
       stop_reason: this.stop?.stopReason ?? null,
       turns: this.tally.turns,
-      tokens: this.session?.ledger.counts ?? { prompt: 0, sampled: 0, observation: 0 },
+      tokens: this.sampler?.ledger.counts ?? { prompt: 0, sampled: 0, observation: 0 },
       malformed_calls: this.tally.malformedCalls,
       policy_versions: versions.length > 0 ? { first: Math.min(...versions), last: Math.max(...versions) } : null,
       backends: [...new Set(sampled.flatMap(({ backend }) => (backend ? [backend] : [])))],
@@ -80,19 +84,24 @@ export class AttemptRecord {
 
   trajectory(): Trajectory {
     const { id, attempt } = this.claimed;
-    return { rolloutId: id, attempt, model: this.model, tools: this.tools, segments: this.session?.ledger.segments ?? [] };
+    return { rolloutId: id, attempt, model: this.model, tools: this.tools, segments: this.sampler?.ledger.segments ?? [] };
   }
 
-  /** What is kept of an attempt that did not reach its end. */
+  /** What is kept of an attempt that did not complete. */
   partial(): { result: RolloutResult; trajectory?: Trajectory } {
     const result = this.result();
-    return this.session && this.session.ledger.length > 0 ? { result, trajectory: this.trajectory() } : { result };
+    return this.sampler && this.sampler.ledger.length > 0 ? { result, trajectory: this.trajectory() } : { result };
   }
 
   failureOf(reason: unknown): Failure {
-    const error = this.#errorOf(reason);
-    const { code, message, blame, retryable } = error;
+    const { code, message, blame, retryable } = this.#errorOf(reason);
     return { code, message, blame, retryable, stage: this.stage ?? null, attempt: this.claimed.attempt };
+  }
+
+  /** The plain error behind a failure, thrown by a scenario or by a bug; undefined if the failure is a typed error. */
+  exceptionOf(reason: unknown): Error | undefined {
+    const { code, cause } = this.#errorOf(reason);
+    return exceptionCodes.has(code) && cause instanceof Error ? cause : undefined;
   }
 
   #errorOf(reason: unknown): RolloutError {

@@ -1,11 +1,12 @@
-// One attempt at a rollout, from its claim to the one write that ends it. The only place where a rollout's moves and its end
-// are decided; every failure gets its blame here.
+// One attempt at a rollout, from its claim to the single write that ends it. Only this file decides a rollout's moves and its end,
+// and assigns the blame for a failure.
 
-import type { StageName } from '@millrace/protocol';
+import { messageOf, type StageName } from '@millrace/protocol';
 import type { Log } from '../base/log.ts';
 import type { Slot } from '../base/slots.ts';
 import type { ClaimedRollout, Ending, Store } from '../store/store.ts';
 import { AttemptRecord } from './attempt-record.ts';
+import { renderStack } from './error-stack.ts';
 import type { PipelineConfig } from './pipeline-config.ts';
 import type { Stage } from './stage.ts';
 import { collectAttempt, evaluateAttempt, initAttempt, runAttempt, type StageDeps } from './stages.ts';
@@ -17,19 +18,19 @@ export interface AttemptDeps extends StageDeps {
   readonly log: Log;
 }
 
-/** Aborting with this hands the rollout back to the queue, with nothing charged. */
+/** Aborting with this returns the rollout to the queue; no retry is counted. */
 export class HandBack extends Error {}
 
-/** Aborting with this means that the rollout is another worker's: nothing may be written. */
+/** Aborting with this means that the rollout belongs to another worker: nothing may be written. */
 export class Fenced extends Error {}
 
 export interface AttemptOptions {
   readonly signal: AbortSignal;
-  /** The place in the ready buffer, given up when run begins. */
-  readonly place: Slot;
+  /** The slot in the ready buffer, released when run starts. */
+  readonly readySlot: Slot;
 }
 
-/** Never rejects: whatever happens is the rollout's end, a retry, a hand-back, or another worker's business. */
+/** Never rejects: every outcome is the rollout's end, a retry, a return to the queue, or left to another worker. */
 export async function runClaimed(deps: AttemptDeps, claimed: ClaimedRollout, options: AttemptOptions): Promise<void> {
   const record = new AttemptRecord(claimed, deps.clock);
   try {
@@ -38,11 +39,11 @@ export async function runClaimed(deps: AttemptDeps, claimed: ClaimedRollout, opt
   } catch (error) {
     await endBadly(deps, record, options.signal.aborted ? options.signal.reason : error);
   } finally {
-    options.place[Symbol.dispose]();
+    options.readySlot[Symbol.dispose]();
   }
 }
 
-async function runStages(deps: AttemptDeps, record: AttemptRecord, { signal, place }: AttemptOptions): Promise<void> {
+async function runStages(deps: AttemptDeps, record: AttemptRecord, { signal, readySlot }: AttemptOptions): Promise<void> {
   const { stages } = deps;
   const move = async (to: 'ready' | 'run' | 'evaluate') => {
     if (!(await deps.store.move(record.claimed, to))) throw new Fenced();
@@ -55,7 +56,7 @@ async function runStages(deps: AttemptDeps, record: AttemptRecord, { signal, pla
 
   record.stage = 'run';
   const inRun = async (waitedMs: number) => {
-    place[Symbol.dispose]();
+    readySlot[Symbol.dispose]();
     record.timings.ready_ms += waitedMs;
     await move('run');
     await runAttempt(deps, record, { ...prepared, signal });
@@ -82,14 +83,15 @@ async function endBadly(deps: AttemptDeps, record: AttemptRecord, reason: unknow
     if (reason instanceof HandBack) return void (await store.release(claimed));
     const failure = record.failureOf(reason);
     if (failure.code === 'cancelled') return await finish(deps, record, { state: 'cancelled', ...record.partial() });
-    log.warn('rollout-failure', { ...ids, ...failure });
+    const exception = record.exceptionOf(reason);
+    log.warn('rollout-failure', { ...ids, ...failure, ...(exception ? { stack: renderStack(exception) } : {}) });
     if (failure.retryable && claimed.retries < claimed.submission.limits.max_retries) {
       return void (await store.retry(claimed, failure, { delayMs: config.retryDelayMs * 2 ** claimed.retries }));
     }
     await finish(deps, record, { state: 'failed', failure, ...record.partial() });
   } catch (error) {
-    // The store did not take the end: the lease runs out and another worker takes over, so nothing is lost.
-    log.error('rollout-end-unwritten', { ...ids, error: String(error) });
+    // The store did not save the end. The lease expires and another worker takes over, so nothing is lost.
+    log.error('rollout-end-save-failed', { ...ids, error: messageOf(error) });
   }
 }
 

@@ -1,11 +1,11 @@
-// The sandbox that an attempt may hold: opened at most once at a time, closed on every way out, and waited for while it opens.
+// The sandbox of an attempt: at most one is open at a time, and it is closed however the attempt ends, even while it opens.
 
 import type { Sandbox } from '../sandbox/sandbox.ts';
 
 export class Machine implements AsyncDisposable {
   #opening: Promise<Sandbox> | undefined;
 
-  /** The sandbox that `open` makes is this machine's, even when nobody waits for it any more. */
+  /** Owns the sandbox that `open` returns, even if the caller has stopped waiting for it. */
   async open(open: () => Promise<Sandbox>): Promise<Sandbox> {
     await this.close();
     this.#opening = open();
@@ -15,7 +15,7 @@ export class Machine implements AsyncDisposable {
   async close(): Promise<void> {
     const opening = this.#opening;
     this.#opening = undefined;
-    const sandbox = await opening?.catch(() => undefined); // What never opened need not be closed.
+    const sandbox = await opening?.catch(() => undefined); // A sandbox that did not open needs no closing.
     await sandbox?.[Symbol.asyncDispose]();
   }
 

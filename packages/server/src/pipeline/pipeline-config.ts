@@ -1,20 +1,24 @@
-// What can be set about a worker's pipeline.
+// Configuration of a worker's pipeline.
 
 import { z } from 'zod';
 
 export const pipelineConfig = z.strictObject({
-  initSlots: z.int().min(1).default(8).describe('Rollouts that one worker prepares at once.'),
-  readySlots: z.int().min(1).default(16).describe('Rollouts that one worker prepares or keeps prepared: the bound of the ready buffer.'),
-  runSlots: z.int().min(1).default(256).describe('Rollouts that one worker runs at once.'),
-  evaluateSlots: z.int().min(1).default(8).describe('Rollouts that one worker evaluates at once.'),
+  initSlots: z.int().min(1).default(8).describe('How many rollouts one worker prepares at the same time.'),
+  readySlots: z.int().min(1).default(16).describe('How many rollouts one worker prepares or keeps ready: the size of the ready buffer.'),
+  runSlots: z.int().min(1).default(256).describe('How many rollouts one worker runs at the same time.'),
+  evaluateSlots: z.int().min(1).default(8).describe('How many rollouts one worker evaluates at the same time.'),
   leaseMs: z
     .int()
     .min(200)
     .default(15_000)
-    .describe('A worker that has not been heard of for so long has lost its rollouts to the others.'),
-  maxLosses: z.int().min(1).default(10).describe('A rollout whose worker died so often fails as worker-lost.'),
-  retryDelayMs: z.int().min(0).default(1000).describe('Wait before the first retry of a rollout; doubled for each further one.'),
-  handBackMs: z.int().min(0).default(10_000).describe('At a shutdown, how long what runs may go on before it is handed back.'),
+    .describe('A worker that does not renew its lease for this long loses its rollouts to other workers.'),
+  maxLosses: z.int().min(1).default(10).describe('A rollout that has lost its worker this many times fails as worker-lost.'),
+  retryDelayMs: z.int().min(0).default(1000).describe('The wait before the first retry of a rollout. It doubles with each further retry.'),
+  handBackMs: z
+    .int()
+    .min(0)
+    .default(10_000)
+    .describe('How long running rollouts may continue at a shutdown before they return to the queue.'),
 });
 
 export type PipelineConfig = z.infer<typeof pipelineConfig>;

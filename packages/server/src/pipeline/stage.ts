@@ -1,5 +1,5 @@
-// One stage: a waiting line and its slots. Used three times, for init, run and evaluate; they share nothing, so a slow one
-// never holds another's slot.
+// One stage: a queue and its slots. There are three of them, for init, run and evaluate; they share nothing, so a slow stage never
+// holds another's slot.
 
 import type { StageName, StageReport } from '@millrace/protocol';
 import { type Clock, systemClock } from '../base/clock.ts';
@@ -11,7 +11,7 @@ export class Stage {
   readonly #slots: Slots;
   readonly #clock: Clock;
 
-  /** `onFree` is called whenever a slot became free and nobody stood in line for it. */
+  /** `onFree` is called when a slot becomes free and nothing waits for it. */
   constructor(name: StageName, slots: number, options: { readonly clock?: Clock; onFree?(): void } = {}) {
     this.name = name;
     this.#slots = new Slots(slots, options.onFree);
@@ -27,8 +27,8 @@ export class Stage {
   }
 
   /**
-   * Waits for a slot, then runs `work`, which is told how long it stood in line. Ends within moments of an abort even when
-   * `work` does not listen: what it still does after that is nobody's concern.
+   * Waits for a slot, then runs `work` with the time that it waited. Rejects at once on an abort, even if `work` ignores the
+   * signal: whatever it does after that has no effect.
    */
   async run<T>(work: (waitedMs: number) => Promise<T>, options: { readonly signal: AbortSignal }): Promise<T> {
     const arrivedAt = this.#clock.monotonic();

@@ -1,8 +1,7 @@
-// What happens inside each stage: a sandbox is prepared, the agent runs in it, and what it left is judged in another one.
-// Clocks run only here, so waiting in line is never charged.
+// What happens inside each stage: a sandbox is prepared, the agent runs in it, and its results are evaluated in another one.
+// Clocks run only here, so waiting for a slot is never charged.
 
-import { blame, RolloutError } from '@millrace/protocol';
-import { chooseTools } from '../agent/tools.ts';
+import { definedOf, RolloutError } from '@millrace/protocol';
 import { runTurns, type TurnReport } from '../agent/turn-loop.ts';
 import type { Clock } from '../base/clock.ts';
 import { Deadline } from '../base/deadline.ts';
@@ -10,10 +9,12 @@ import type { Pace } from '../base/pace.ts';
 import { raceSignal } from '../base/race.ts';
 import type { PolicyGate } from '../inference/policy-gate.ts';
 import type { BackendPool } from '../inference/pool/pool.ts';
-import { Session } from '../inference/session.ts';
+import { Sampler } from '../inference/sampler.ts';
 import type { LayerCache, LayerPlan } from '../sandbox/layers/layer-cache.ts';
 import type { Sandbox, SandboxDriver } from '../sandbox/sandbox.ts';
+import { collectScenario, compactScenario, evaluateScenario, initScenario, keyOf, parseTask, prepareScenario } from '../scenario/hooks.ts';
 import type { Scenarios } from '../scenario/load.ts';
+import { openTools } from '../scenario/open-tools.ts';
 import type { InitContext, Scenario } from '../scenario/scenario.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import { Ledger } from '../trajectory/ledger.ts';
@@ -21,13 +22,13 @@ import type { AttemptRecord, Prepared } from './attempt-record.ts';
 
 export interface StageDeps {
   readonly scenarios: Scenarios;
-  /** Its sandboxes hold the layers that they stand on. */
+  /** Its sandboxes hold the layers that they are based on. */
   readonly driver: SandboxDriver;
   readonly layers: LayerCache;
   readonly pool: BackendPool;
   readonly gate: PolicyGate;
   readonly conversation: Conversation;
-  /** What the trajectory says of the model: the name of its tokenizer's folder. */
+  /** The model's name in trajectories: the name of its tokenizer's folder. */
   readonly model: string;
   readonly clock: Clock;
   readonly pace: Pace;
@@ -55,11 +56,11 @@ async function prepare(deps: StageDeps, record: AttemptRecord, time: InitTime): 
   const scenario = deps.scenarios.get(name);
   if (!scenario)
     throw new RolloutError('unknown-scenario', `this worker has no scenario ${name}; it has ${deps.scenarios.names().join(', ')}`);
-  const task = scenario.task.parse(data);
+  const task = await parseTask(scenario, data);
   const toContext = (sandbox: Sandbox | undefined) => new InitView(name, { task, limits, signal: time.signal }, sandbox);
   const sandbox = await openPrepared(deps, record, { scenario, task, toContext, ...time });
-  const opening = await blame('init-failed', () => scenario.init(toContext(sandbox)));
-  return { scenario, task, opening, ...(sandbox ? { sandbox } : {}) };
+  const opening = await initScenario(scenario, toContext(sandbox));
+  return { scenario, task, opening, ...definedOf({ sandbox }) };
 }
 
 interface Preparing extends InitTime {
@@ -68,14 +69,14 @@ interface Preparing extends InitTime {
   toContext(sandbox: Sandbox): InitContext<unknown>;
 }
 
-/** On top of the files that another sandbox was prepared with, where the scenario shares them; else prepared by itself. */
+/** Based on the layer that the group's siblings share, if the scenario has one; otherwise prepared alone. */
 async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: Preparing): Promise<Sandbox | undefined> {
   const { scenario, task, toContext, signal, deadline } = preparing;
   const spec = scenario.sandbox?.(task);
   if (!spec) return undefined;
-  const prepareIn = (sandbox: Sandbox) => blame('init-failed', async () => scenario.prepare?.run(toContext(sandbox)));
-  // A rollout without siblings would pay for a layer that nobody else stands on.
-  const key = record.claimed.submission.group === undefined ? undefined : scenario.prepare?.key(task);
+  const prepareIn = (sandbox: Sandbox) => prepareScenario(scenario, toContext(sandbox));
+  // A rollout without siblings would pay for a layer that no other sandbox uses.
+  const key = record.claimed.submission.group === undefined ? undefined : await keyOf(scenario, task);
   const layerOf = async () => {
     if (key === undefined) return undefined;
     const uncharged: LayerPlan['uncharged'] = (wait) => deadline.uncharged(wait);
@@ -83,7 +84,7 @@ async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: P
   };
   let isForked = false;
   const sandbox = await record.machine.open(async () => {
-    await using layer = await layerOf(); // from its start on, the sandbox holds it
+    await using layer = await layerOf(); // the sandbox holds it from its start
     isForked = layer !== undefined;
     return await deps.driver.open({ ...spec, ...(layer && { layer: layer.folder }) }, { signal });
   });
@@ -96,13 +97,13 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   const { scenario, task, opening, sandbox, signal } = prepared;
   const { limits, sampling } = submission;
   using deadline = new Deadline('run', limits.run_timeout_s * 1000, deps.clock);
-  const tools = chooseTools(opening.tools);
+  const tools = openTools(opening.tools);
   record.tools = tools.map((tool) => tool.spec);
   record.model = deps.model;
-  using session = new Session({
+  using sampler = new Sampler({
     pool: deps.pool,
     gate: deps.gate,
-    ...(limits.max_staleness === undefined ? {} : { maxStaleness: limits.max_staleness }),
+    ...definedOf({ maxStaleness: limits.max_staleness }),
     ledger: new Ledger(),
     sessionId: id,
     rollout: { id, worker: record.claimed.worker, attempt: record.claimed.attempt },
@@ -110,15 +111,14 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
     uncharged: (wait) => deadline.uncharged(wait),
     refund: (ms) => deadline.refund(ms),
   });
-  record.session = session;
+  record.sampler = sampler;
   const within = AbortSignal.any([signal, deadline.signal, ...(sandbox ? [sandbox.died] : [])]);
-  const machine = sandbox ? { sandbox } : {};
-  const compact = scenario.compact?.bind(scenario);
+  const machine = definedOf({ sandbox });
   try {
     record.stop = await runTurns({
       messages: opening.messages,
       tools,
-      session,
+      sampler,
       conversation: deps.conversation,
       sampling,
       limits,
@@ -128,14 +128,14 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
       pace: deps.pace,
       ...machine,
       onTurn: (report) => deps.onTurn(record, report),
-      ...(compact ? { compact: (messages) => raceSignal(compact({ task, limits, signal: within, messages, ...machine }), within) } : {}),
+      compact: (messages) => raceSignal(compactScenario(scenario, { task, limits, signal: within, messages, ...machine }), within),
     });
   } finally {
     record.timings.run_ms += deadline.chargedMs;
   }
 }
 
-/** The agent's time may be up; what it left is still taken out, on the verifier's clock. */
+/** Runs even if the agent's time is up, on the verifier's clock. */
 export async function collectAttempt(
   deps: StageDeps,
   record: AttemptRecord,
@@ -145,9 +145,9 @@ export async function collectAttempt(
   const { limits } = record.claimed.submission;
   const { stop: end } = record;
   if (!sandbox || !end || !scenario.collect) return Buffer.alloc(0);
-  using deadline = new Deadline('collecting what is to be judged', limits.evaluate_timeout_s * 1000, deps.clock);
+  using deadline = new Deadline('collecting the results', limits.evaluate_timeout_s * 1000, deps.clock);
   const within = AbortSignal.any([signal, deadline.signal, sandbox.died]);
-  return await raceSignal(scenario.collect({ task, limits, signal: within, sandbox, end }), within);
+  return await raceSignal(collectScenario(scenario, { task, limits, signal: within, sandbox, end }), within);
 }
 
 export async function evaluateAttempt(
@@ -158,20 +158,18 @@ export async function evaluateAttempt(
   const { scenario, task, artifact } = prepared;
   const { limits } = record.claimed.submission;
   const { stop: end, machine } = record;
-  if (!end) throw new RolloutError('internal', 'evaluate began before run had ended');
+  if (!end) throw new RolloutError('internal', 'evaluate started before run had ended');
   using deadline = new Deadline('evaluate', limits.evaluate_timeout_s * 1000, deps.clock);
   const signal = AbortSignal.any([prepared.signal, deadline.signal]);
   const openSandbox = () => machine.open(() => deps.driver.open(scenario.sandbox?.(task) ?? {}, { signal }));
   try {
-    const score = await raceSignal(scenario.evaluate({ task, limits, signal, end, artifact, openSandbox }), signal);
-    if (!Number.isFinite(score.reward)) throw new Error(`scenario ${scenario.name} gave ${score.reward} as the reward`);
-    record.score = score;
+    record.score = await raceSignal(evaluateScenario(scenario, { task, limits, signal, end, artifact, openSandbox }), signal);
   } finally {
     record.timings.evaluate_ms += deadline.chargedMs;
   }
 }
 
-/** A scenario that asked for no machine and reaches for one is told so. */
+/** Throws a clear error if a scenario uses a sandbox that it did not ask for. */
 class InitView implements InitContext<unknown> {
   readonly task: unknown;
   readonly limits: InitContext<unknown>['limits'];
@@ -188,7 +186,7 @@ class InitView implements InitContext<unknown> {
   }
 
   get sandbox(): Sandbox {
-    if (!this.#sandbox) throw new RolloutError('init-failed', `scenario ${this.#name} uses a sandbox but does not ask for one`);
+    if (!this.#sandbox) throw new RolloutError('init-failed', `scenario ${this.#name} uses a sandbox, but it has no \`sandbox\` function`);
     return this.#sandbox;
   }
 }

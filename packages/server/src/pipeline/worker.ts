@@ -1,8 +1,8 @@
-// A worker: claims rollouts when its init stage has room, runs their attempts, and keeps its lease. Pull, not push, so load
-// balances itself; a worker that loses its lease drops everything and begins again under a new id.
+// A worker: claims rollouts when its init stage has room, runs their attempts, and renews its lease. Workers pull work, so the load
+// balances itself. A worker that loses its lease drops everything and starts again under a new id.
 
 import { hostname } from 'node:os';
-import { type Event, RolloutError, type RolloutId, type WorkerId, type WorkerReport, workerId } from '@millrace/protocol';
+import { type Event, messageOf, RolloutError, type RolloutId, type WorkerId, type WorkerReport, workerId } from '@millrace/protocol';
 import { sleep } from '../base/clock.ts';
 import type { LoopLag } from '../base/loop-lag.ts';
 import { Slots } from '../base/slots.ts';
@@ -10,48 +10,51 @@ import { PolicyGate } from '../inference/policy-gate.ts';
 import { EventTail } from '../store/event-tail.ts';
 import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt.ts';
 import { Stage } from './stage.ts';
-import { TurnNews } from './turn-news.ts';
+import { TokenRate } from './token-rate.ts';
+import { TurnReporter } from './turn-reporter.ts';
 
 export type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate'> & { readonly loopLag: LoopLag };
 
-interface Held {
+interface HeldRollout {
   readonly abort: AbortController;
   readonly ended: Promise<void>;
 }
 
-/** How long a worker waits for news before it looks by itself. */
+/** How long a worker waits for an event before it polls. */
 const pollMs = 1000;
-/** What killed workers of this machine left behind is looked for so often. */
+/** How often sandboxes and layers that killed workers of this machine left behind are removed. */
 const sweepMs = 30_000;
-/** Turns are told to the log in bunches. */
-const turnBunchMs = 100;
+/** How often finished turns are written to the event log. */
+const flushMs = 100;
 
 export class Worker implements AsyncDisposable {
   readonly #deps: WorkerDeps;
   readonly #attempt: AttemptDeps;
-  readonly #places: Slots;
-  readonly #gate = new PolicyGate({ onStill: () => void this.#tellGate() });
-  readonly #held = new Map<RolloutId, Held>();
-  /** Cancels heard of rollouts not held: the answer to a claim may still be under way. */
+  /** The ready buffer. */
+  readonly #readySlots: Slots;
+  readonly #gate = new PolicyGate({ onIdle: () => void this.#reportGate() });
+  readonly #held = new Map<RolloutId, HeldRollout>();
+  /** Cancels of rollouts that are not held: the reply to a claim may still be on its way. */
   readonly #earlyCancels = new Set<RolloutId>();
   readonly #closing = new AbortController();
   readonly #stopping = new AbortController();
   readonly #loops: Promise<void>[] = [];
-  readonly #news: TurnNews;
+  readonly #turnReporter: TurnReporter;
+  readonly #tokenRate: TokenRate;
   #id: WorkerId;
   #lives = 0;
   #turns = 0;
-  #sampledTokens = 0;
-  #weights: Promise<void> = Promise.resolve();
-  #weightsUnread = false;
+  #policyRead: Promise<void> = Promise.resolve();
+  #hasReadFailed = false;
   #wake = Promise.withResolvers<void>();
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps;
     this.#id = this.#nextId();
     const { config, clock } = deps;
-    this.#news = new TurnNews({ store: deps.store, clock, traffic: deps.pool.traffic });
-    this.#places = new Slots(config.readySlots, () => this.#wakeUp());
+    this.#turnReporter = new TurnReporter({ store: deps.store, clock, traffic: deps.pool.traffic });
+    this.#tokenRate = new TokenRate(clock);
+    this.#readySlots = new Slots(config.readySlots, () => this.#wakeUp());
     this.#attempt = {
       ...deps,
       gate: this.#gate,
@@ -62,8 +65,7 @@ export class Worker implements AsyncDisposable {
       },
       onTurn: (record, report) => {
         this.#turns += 1;
-        this.#sampledTokens += report.sampledTokens;
-        this.#news.add(record.claimed, this.#id, report);
+        this.#turnReporter.add(record.claimed, this.#id, report);
       },
     };
   }
@@ -72,12 +74,12 @@ export class Worker implements AsyncDisposable {
     return this.#id;
   }
 
-  /** Registers, and works until it is disposed. */
+  /** Registers, and then works until it is disposed. */
   async start(): Promise<void> {
     const { store, config, clock } = this.#deps;
     await store.registerWorker({ id: this.#id, host: hostname(), pid: process.pid }, config);
     const after = await store.lastEventId();
-    await this.#readWeights();
+    await this.#readPolicy();
     const tail = new EventTail({
       store,
       kinds: [
@@ -93,24 +95,25 @@ export class Worker implements AsyncDisposable {
       ],
       after,
       clock,
+      log: this.#deps.log,
     });
-    tail.subscribe((events) => this.#hear(events));
+    tail.subscribe((events) => this.#handleEvents(events));
     this.#stopping.signal.addEventListener('abort', () => void tail[Symbol.asyncDispose](), { once: true });
     this.#loops.push(
       this.#repeat('claim', () => this.#claim(), this.#closing.signal),
       this.#repeat('renew', () => this.#renew(), this.#stopping.signal),
-      this.#repeat('turns', () => this.#tellTurns(), this.#stopping.signal),
+      this.#repeat('turns', () => this.#flushTurns(), this.#stopping.signal),
       this.#repeat('sweep', () => this.#sweep(), this.#stopping.signal),
     );
   }
 
-  /** Hands back whatever is held, without waiting for its end. */
+  /** Returns everything that it holds to the queue at once. */
   handBackNow(): void {
     this.#closing.abort();
     this.#dropAll(new HandBack());
   }
 
-  /** Finishes what runs, up to the configured time, hands back the rest, and gives up its lease. */
+  /** Lets rollouts finish up to the configured time, returns the rest to the queue, and gives up its lease. */
   async [Symbol.asyncDispose](): Promise<void> {
     const { store, config, clock } = this.#deps;
     this.#closing.abort();
@@ -122,7 +125,7 @@ export class Worker implements AsyncDisposable {
     stopWaiting();
     this.#stopping.abort();
     await Promise.all(this.#loops);
-    await this.#news.tell(this.#id, true);
+    await this.#turnReporter.flush(this.#id, true);
     await store.dropWorker(this.#id, config);
   }
 
@@ -143,8 +146,8 @@ export class Worker implements AsyncDisposable {
       try {
         await work();
       } catch (error) {
-        // A store that fails for a while must not end the worker: it goes on when the store does.
-        this.#deps.log.error('worker-loop-failed', { workerId: this.#id, what, error: String(error) });
+        // A store that fails for a while must not end the worker: it continues when the store does.
+        this.#deps.log.error('worker-loop-failed', { workerId: this.#id, what, error: messageOf(error) });
         await this.#pause(pollMs);
       }
     }
@@ -157,22 +160,22 @@ export class Worker implements AsyncDisposable {
   async #claim(): Promise<void> {
     const { store, clock } = this.#deps;
     this.#wake = Promise.withResolvers();
-    const room = Math.min(this.#places.free, this.#attempt.stages.init.free);
+    const room = Math.min(this.#readySlots.free, this.#attempt.stages.init.free);
     const claims = room > 0 ? await store.claim(this.#id, room) : [];
     for (const claimed of claims) {
-      const place = this.#places.take();
-      if (!place) throw new RolloutError('internal', `claimed ${claimed.id} without a place in the ready buffer`);
+      const readySlot = this.#readySlots.take();
+      if (!readySlot) throw new RolloutError('internal', `claimed ${claimed.id} without a slot in the ready buffer`);
       const abort = new AbortController();
-      const ended = runClaimed(this.#attempt, claimed, { signal: abort.signal, place }).finally(() => {
+      const ended = runClaimed(this.#attempt, claimed, { signal: abort.signal, readySlot }).finally(() => {
         this.#held.delete(claimed.id);
-        this.#news.forget(claimed.id);
+        this.#turnReporter.forget(claimed.id);
         this.#wakeUp();
       });
       this.#held.set(claimed.id, { abort, ended });
       if (this.#earlyCancels.delete(claimed.id)) this.#cancel(claimed.id);
     }
     if (this.#closing.signal.aborted || (claims.length > 0 && claims.length === room)) return;
-    // With room, news or a poll brings more; without room, only a rollout that moves on does.
+    // With room, an event or a poll wakes it up; without room, only a rollout that leaves its slot does.
     const stopPoll = clock.after(pollMs, () => this.#wakeUp());
     await this.#wake.promise;
     stopPoll();
@@ -181,24 +184,24 @@ export class Worker implements AsyncDisposable {
   async #renew(): Promise<void> {
     const { store, config, log } = this.#deps;
     const renewal = store.renew(this.#id, { leaseMs: config.leaseMs, report: this.report() });
-    const [{ alive, cancelled }] = await Promise.all([renewal, this.#tellGate()]);
+    const [{ alive, cancelled }] = await Promise.all([renewal, this.#reportGate()]);
     if (!alive) {
       log.warn('worker-fenced', { workerId: this.#id, held: this.#held.size });
       this.#dropAll(new Fenced());
       this.#id = this.#nextId();
       await store.registerWorker({ id: this.#id, host: hostname(), pid: process.pid }, config);
     }
-    if (this.#weightsUnread) this.#updateWeights();
+    if (this.#hasReadFailed) this.#updatePolicy();
     this.#earlyCancels.clear();
     for (const id of cancelled) this.#cancel(id);
     await store.expire(config);
-    this.#deps.pool.hear(await store.backendLoads());
+    this.#deps.pool.updateLoads(await store.backendLoads());
     await this.#pause(Math.min(config.leaseMs / 3, pollMs));
   }
 
-  async #tellTurns(): Promise<void> {
-    await this.#news.tell(this.#id);
-    await this.#pause(turnBunchMs);
+  async #flushTurns(): Promise<void> {
+    await this.#turnReporter.flush(this.#id);
+    await this.#pause(flushMs);
   }
 
   async #sweep(): Promise<void> {
@@ -208,40 +211,40 @@ export class Worker implements AsyncDisposable {
     await this.#pause(sweepMs);
   }
 
-  #hear(events: readonly Event[]): void {
+  #handleEvents(events: readonly Event[]): void {
     for (const { kind, rollout_id } of events) {
       if (kind === 'rollout-queue') this.#wakeUp();
       if (kind === 'rollout-cancel' && rollout_id && !this.#cancel(rollout_id)) this.#earlyCancels.add(rollout_id);
     }
-    if (events.some(({ kind }) => kind.startsWith('backend-') || kind.startsWith('policy-'))) this.#updateWeights();
+    if (events.some(({ kind }) => kind.startsWith('backend-') || kind.startsWith('policy-'))) this.#updatePolicy();
   }
 
-  /** One reading after the other, so that an old one never undoes a new one. */
-  #updateWeights(): void {
-    this.#weights = this.#weights
-      .then(() => this.#readWeights())
+  /** Reads one after the other, so that an old state never overwrites a new one. */
+  #updatePolicy(): void {
+    this.#policyRead = this.#policyRead
+      .then(() => this.#readPolicy())
       .catch((error) => {
-        this.#weightsUnread = true;
-        this.#deps.log.error('weights-unread', { error: String(error) });
+        this.#hasReadFailed = true;
+        this.#deps.log.error('policy-read-failed', { error: messageOf(error) });
       });
   }
 
-  /** A pause takes effect before all else; a resume only when the backends' new versions are known. */
-  async #readWeights(): Promise<void> {
+  /** A pause takes effect first; a resume takes effect only after the backends' new versions are known. */
+  async #readPolicy(): Promise<void> {
     const { store, pool } = this.#deps;
-    this.#weightsUnread = false;
+    this.#hasReadFailed = false;
     const policy = await store.policy();
-    if (policy.state !== 'running') this.#gate.tell(policy);
+    if (policy.state !== 'running') this.#gate.update(policy);
     pool.update(await store.backends());
-    if (policy.state === 'running') this.#gate.tell(policy);
+    if (policy.state === 'running') this.#gate.update(policy);
   }
 
-  /** A pause is over for the others only when the store has this; what fails is told again with the next renewal. */
-  async #tellGate(): Promise<void> {
+  /** A pause completes only when the store has this report. A report that fails is repeated with the next renewal. */
+  async #reportGate(): Promise<void> {
     try {
-      await this.#deps.store.tellGate(this.#id, this.#gate.report);
+      await this.#deps.store.reportGate(this.#id, this.#gate.report);
     } catch (error) {
-      this.#deps.log.error('gate-report-failed', { error: String(error) });
+      this.#deps.log.error('gate-report-failed', { error: messageOf(error) });
     }
   }
 
@@ -257,14 +260,16 @@ export class Worker implements AsyncDisposable {
 
   report(): WorkerReport {
     const { init, run, evaluate } = this.#attempt.stages;
-    const ready = { active: run.report.waiting, waiting: 0, slots: this.#places.count };
+    const { sampledTokens } = this.#deps.pool.traffic;
+    const ready = { active: run.report.waiting, waiting: 0, slots: this.#readySlots.count };
     return {
       stages: { init: init.report, ready, run: run.report, evaluate: evaluate.report },
       held: this.#held.size,
       backends: this.#deps.pool.inFlight(),
       calls: this.#deps.pool.calls(),
       turns: this.#turns,
-      sampled_tokens: this.#sampledTokens,
+      sampled_tokens: sampledTokens,
+      tokens_per_s: this.#tokenRate.read(sampledTokens),
       loop_lag_ms: this.#deps.loopLag.read(),
       rss_bytes: process.memoryUsage.rss(),
     };

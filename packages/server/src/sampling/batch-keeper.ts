@@ -1,16 +1,16 @@
-// Keeps the open batches filled: wakes on what the event log tells, and once a second in case it missed something. It holds
-// nothing that is not in the store, so whoever starts after it goes on where it stopped.
+// Keeps the open batches filled. It wakes on events, and once a second in case one was missed. All its state is in the store, so
+// the next process continues where this one stopped.
 
-import type { Event } from '@millrace/protocol';
+import { type Event, messageOf } from '@millrace/protocol';
 import { type Clock, sleep } from '../base/clock.ts';
-import type { Log } from '../base/log.ts';
+import { type Log, stackOf } from '../base/log.ts';
+import { readCurrentVersion } from './current-version.ts';
 import { type FillDeps, fillBatch } from './fill-batch.ts';
-import { readPresentVersion } from './present-version.ts';
 
 export type KeeperDeps = FillDeps & { readonly clock: Clock; readonly log: Log };
 
 const pollMs = 1000;
-/** A look so short needs no rest. */
+/** A round this short needs no pause. */
 const briefMs = 10;
 
 export class BatchKeeper implements AsyncDisposable {
@@ -32,23 +32,22 @@ export class BatchKeeper implements AsyncDisposable {
   }
 
   push(events: readonly Event[]): void {
-    if (events.some((event) => event.kind === 'batch-open' || (!this.#idle && isNews(event)))) this.#wake();
+    if (events.some((event) => event.kind === 'batch-open' || (!this.#idle && isRelevant(event)))) this.#wake();
   }
 
-  /** One look at every open batch, the oldest first. Answers whether something changed. */
-  async look(): Promise<boolean> {
+  /** Advances every open batch, the oldest first. Returns whether something changed. */
+  async advance(): Promise<boolean> {
     const { store } = this.#deps;
-    const [batches, present] = await Promise.all([store.openBatches(), readPresentVersion(store)]);
+    const [batches, current] = await Promise.all([store.openBatches(), readCurrentVersion(store)]);
     this.#idle = batches.length === 0;
     let changed = false;
     for (const batch of batches) {
       try {
         const [open, load] = await Promise.all([store.openGroups(batch.id), store.load()]);
-        changed = (await fillBatch({ batch, open, load, present }, this.#deps)) || changed;
+        changed = (await fillBatch({ batch, open, load, current }, this.#deps)) || changed;
       } catch (error) {
-        // One batch that cannot go on, for want of its task file say, must not stop the others.
-        const seen = error instanceof Error ? (error.stack ?? error.message) : String(error);
-        this.#deps.log.error('batch-stuck', { batch: batch.id, error: seen });
+        // A batch that cannot continue, for example because its task file is missing, must not stop the others.
+        this.#deps.log.error('batch-stuck', { batch: batch.id, error: stackOf(error) });
       }
     }
     return changed;
@@ -65,10 +64,10 @@ export class BatchKeeper implements AsyncDisposable {
     this.#working ??= this.#work();
   }
 
-  /** Looks take at most half of the time: what ends meanwhile is seen by the next one, all at once. */
-  async #rest(tookMs: number): Promise<void> {
+  /** Rounds take at most half of the time: what ends in the meantime is handled together in the next one. */
+  async #pause(tookMs: number): Promise<void> {
     if (tookMs < briefMs) return;
-    await sleep(tookMs, { clock: this.#deps.clock, signal: this.#closing.signal }).catch(() => {}); // Closing ends the rest.
+    await sleep(tookMs, { clock: this.#deps.clock, signal: this.#closing.signal }).catch(() => {}); // closing ends the pause
   }
 
   async #work(): Promise<void> {
@@ -77,19 +76,19 @@ export class BatchKeeper implements AsyncDisposable {
       while (this.#again && !this.#closing.signal.aborted) {
         this.#again = false;
         const startedAt = clock.monotonic();
-        if (await this.look()) this.#again = true;
-        await this.#rest(clock.monotonic() - startedAt);
+        if (await this.advance()) this.#again = true;
+        await this.#pause(clock.monotonic() - startedAt);
       }
     } catch (error) {
-      this.#deps.log.error('batch-save-failed', { error: String(error) }); // The poll tries again.
+      this.#deps.log.error('batch-save-failed', { error: messageOf(error) }); // the poll tries again
     } finally {
       this.#working = undefined;
     }
   }
 }
 
-/** An end settles groups and gives room, as does a rollout that leaves its run slot; the rest may lift what held a batch back. */
-function isNews({ kind, data }: Event): boolean {
+/** The end of a rollout, or of its run stage, can settle groups and frees slots; the other kinds can unblock a batch. */
+function isRelevant({ kind, data }: Event): boolean {
   if (kind === 'rollout-move') return data.to === 'evaluate';
   return kind === 'rollout-end' || kind === 'batch-tasks' || kind === 'batch-end' || kind === 'backend-join' || kind === 'worker-start';
 }

@@ -1,5 +1,5 @@
-// Draws the next tasks of a batch: first from its own line, then from its file. A line of the file that the scenario refuses is
-// passed over and told in an event; a whole round of such lines ends the file.
+// Draws the next tasks of a batch: first from its queue, then from its file. A line of the file that the scenario rejects is
+// skipped with a `task-skip` event; a full round of such lines ends the file.
 
 import { messageOf, RolloutError, type TaskSource } from '@millrace/protocol';
 import type { Scenarios } from '../scenario/load.ts';
@@ -19,13 +19,13 @@ export interface DrawnTask {
 }
 
 export async function* drawTasks(batch: OpenBatch, most: number, deps: DrawDeps): AsyncGenerator<DrawnTask> {
-  const line = batch.waiting === 0 ? [] : await deps.store.lineTasks(batch.id, most);
-  for (const { task } of line) yield { task, from: { kind: 'line' } };
+  const queued = batch.waiting === 0 ? [] : await deps.store.queuedTasks(batch.id, most);
+  for (const { task } of queued) yield { task, from: { kind: 'queue' } };
   const { source } = batch.plan;
-  if (source === undefined || line.length >= most) return;
+  if (source === undefined || queued.length >= most) return;
   const name = cursorName(batch);
   let at = await deps.store.cursor(name);
-  for (let count = line.length; count < most; count += 1) {
+  for (let count = queued.length; count < most; count += 1) {
     const drawn = await drawLine(batch, source, { ...deps, at });
     if (drawn === undefined) return;
     yield { task: drawn.task, from: { kind: 'cursor', name, at, to: drawn.to } };
@@ -54,9 +54,9 @@ async function drawLine(
   return undefined;
 }
 
-type Read = { readonly task: Task; readonly fault?: undefined } | { readonly task?: undefined; readonly fault: string };
+type TaskReading = { readonly task: Task; readonly fault?: undefined } | { readonly task?: undefined; readonly fault: string };
 
-async function readTask({ text }: DrawnLine, scenario: string, scenarios: Scenarios): Promise<Read> {
+async function readTask({ text }: DrawnLine, scenario: string, scenarios: Scenarios): Promise<TaskReading> {
   let task: unknown;
   try {
     task = JSON.parse(text);
@@ -75,7 +75,7 @@ function isTask(value: unknown): value is Task {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Throws where the file is not known, cannot be read, or has nothing good at the place of the cursor. */
+/** Throws when the file is unknown, cannot be read, or has no valid task at the cursor. */
 export async function checkSource(batch: Pick<OpenBatch, 'plan'>, deps: DrawDeps): Promise<void> {
   const { source, scenario } = batch.plan;
   if (source === undefined) return;
@@ -86,7 +86,7 @@ export async function checkSource(batch: Pick<OpenBatch, 'plan'>, deps: DrawDeps
       `source.file: no task file is named ${JSON.stringify(source.file)}; known: ${known.join(', ') || 'none'}`,
     );
   const line = await deps.files.read(source, await deps.store.cursor(cursorName(batch))).catch((error: unknown) => {
-    throw new RolloutError('bad-request', `source.file: ${source.file} cannot be read: ${String(error)}`);
+    throw new RolloutError('bad-request', `source.file: ${source.file} cannot be read: ${messageOf(error)}`);
   });
   if (line === undefined) throw new RolloutError('bad-request', `source.file: ${source.file} has no tasks left for this cursor`);
   const { fault } = await readTask(line, scenario, deps.scenarios);

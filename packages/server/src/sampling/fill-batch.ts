@@ -1,8 +1,8 @@
-// One look at one open batch: settles the groups that are decided, replaces failed siblings, takes over what the series has
-// kept, begins new groups where there is room, and ends the batch when nothing more can come. All it knows is in the store.
+// Advances one open batch: settles decided groups, replaces failed siblings, carries over surplus groups of the series, starts new
+// groups when there is room, and ends the batch when nothing more can come. All state is in the store.
 
-import { isTerminal, type RolloutId } from '@millrace/protocol';
-import type { BatchPlan, KeptGroup, OpenBatch, OpenGroup, Sibling } from '../store/batch-store.ts';
+import { definedOf, isTerminal, type RolloutId } from '@millrace/protocol';
+import type { BatchPlan, OpenBatch, OpenGroup, Sibling, SurplusGroup } from '../store/batch-store.ts';
 import type { Store } from '../store/store.ts';
 import { isTooOld, mayBegin } from './admission.ts';
 import { type DrawDeps, drawTasks } from './draw-tasks.ts';
@@ -12,29 +12,29 @@ import { countToBegin, type RefillView } from './refill.ts';
 
 export type FillDeps = DrawDeps;
 
-/** What was read just before: a batch with its open groups, the load of the stages, and the policy version that is present. */
-export interface Moment {
+/** What was just read: a batch with its open groups, the load of the stages, and the current policy version. */
+export interface BatchSnapshot {
   readonly batch: OpenBatch;
   readonly open: readonly OpenGroup[];
   readonly load: RefillView['load'];
-  readonly present: number | undefined;
+  readonly current: number | undefined;
 }
 
-/** Answers whether something changed, so that another look is worth while. */
-export async function fillBatch(moment: Moment, deps: FillDeps): Promise<boolean> {
-  return (await settleGroups(moment, deps.store)) || (await refillBatch(moment, deps));
+/** Returns whether something changed, so that another round may change more. */
+export async function fillBatch(snapshot: BatchSnapshot, deps: FillDeps): Promise<boolean> {
+  return (await settleGroups(snapshot, deps.store)) || (await refillBatch(snapshot, deps));
 }
 
-async function settleGroups(moment: Moment, store: Store): Promise<boolean> {
-  const changes = moment.open.map((group) => settle(group, moment, store));
+async function settleGroups(snapshot: BatchSnapshot, store: Store): Promise<boolean> {
+  const changes = snapshot.open.map((group) => settle(group, snapshot, store));
   return (await Promise.all(changes)).includes(true);
 }
 
-async function settle(group: OpenGroup, { batch, present }: Moment, store: Store): Promise<boolean> {
+async function settle(group: OpenGroup, { batch, current }: BatchSnapshot, store: Store): Promise<boolean> {
   const { plan } = batch;
   const view = viewSiblings(group, plan);
   const base = { group: group.id, batch: batch.id, members: [] };
-  if (isTooOld(view.versions, plan, present)) return store.settleGroup({ ...base, state: 'stale' });
+  if (isTooOld(view.versions, plan, current)) return store.settleGroup({ ...base, state: 'stale' });
   const verdict = judgeGroup({ rewards: view.rewards, mayCome: view.pending + view.replaceable }, plan);
   if (verdict.kind === 'deliver') return store.settleGroup({ ...base, state: 'delivered', members: view.rewarded.slice(0, verdict.count) });
   if (verdict.kind !== 'wait') return store.settleGroup({ ...base, state: verdict.kind });
@@ -49,10 +49,10 @@ interface SiblingsView {
   readonly rewarded: readonly RolloutId[];
   readonly rewards: readonly number[];
   readonly versions: readonly number[];
-  /** Those from which a reward may still come. */
+  /** Siblings that may still get a reward. */
   readonly pending: number;
   readonly missing: number;
-  /** Of the missing ones, those that may be sampled in place of failed ones. */
+  /** The missing siblings that may be replaced. */
   readonly replaceable: number;
 }
 
@@ -75,15 +75,15 @@ function isPending({ state, stopping }: Sibling): boolean {
   return !isTerminal(state) && !stopping;
 }
 
-/** Begins groups where there is room; ends the batch when nothing is open and nothing can be begun. */
-async function refillBatch(moment: Moment, deps: FillDeps): Promise<boolean> {
-  const { batch, open, load, present } = moment;
+/** Starts groups when there is room; ends the batch when nothing is open and nothing can start. */
+async function refillBatch(snapshot: BatchSnapshot, deps: FillDeps): Promise<boolean> {
+  const { batch, open, load, current } = snapshot;
   const { store } = deps;
   const { plan } = batch;
-  if (!mayBegin(plan, present)) return false;
+  if (!mayBegin(plan, current)) return false;
   const most = Math.min(countToBegin(toRefillView(batch, open, load)), (plan.max_open_groups ?? Number.POSITIVE_INFINITY) - open.length);
   if (most <= 0) return false;
-  const { taken, renewed } = await takeKept(moment, most, store);
+  const { taken, renewed } = await takeSurplus(snapshot, most, store);
   if (renewed > 0) return true;
   const left = Math.min(most - taken, (plan.max_groups ?? Number.POSITIVE_INFINITY) - batch.begun);
   const begun = left > 0 ? await beginGroups(batch, left, deps) : 0;
@@ -105,23 +105,23 @@ function toRefillView(batch: OpenBatch, open: readonly OpenGroup[], load: Refill
       return { rewards: sure ? rewards.length : 0, assured: sure && isInformative(rewards, plan.informative) };
     }),
     load,
-    ...(batch.before ? { before: batch.before } : {}),
+    ...definedOf({ before: batch.before }),
   };
 }
 
-/** How many surplus groups of the series are this batch's now, and of how many the task stands in its line. */
-async function takeKept({ batch, present }: Moment, most: number, store: Store): Promise<{ taken: number; renewed: number }> {
+/** Carries over surplus groups of the series: `taken` now belong to this batch, the tasks of `renewed` are in its queue. */
+async function takeSurplus({ batch, current }: BatchSnapshot, most: number, store: Store): Promise<{ taken: number; renewed: number }> {
   let [taken, renewed] = [0, 0];
   if (batch.plan.series === undefined) return { taken, renewed };
-  for (const group of await store.keptGroups(batch.id, most)) {
-    const tooOld = isTooOld(viewSiblings(group, batch.plan).versions, batch.plan, present);
+  for (const group of await store.surplusGroups(batch.id, most)) {
+    const tooOld = isTooOld(viewSiblings(group, batch.plan).versions, batch.plan, current);
     if (tooOld) renewed += Number(await store.renewGroup(batch.id, group.id));
     else if (await store.takeGroup(batch.id, group.id, makeMissing(batch, group))) taken += 1;
   }
   return { taken, renewed };
 }
 
-function makeMissing(batch: OpenBatch, group: KeptGroup) {
+function makeMissing(batch: OpenBatch, group: SurplusGroup) {
   const { plan } = batch;
   const { missing } = viewSiblings(group, plan);
   return makeSiblings({ batch: batch.id, group: group.id, task: group.task, plan, from: group.siblings.length, count: missing });

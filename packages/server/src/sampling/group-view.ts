@@ -1,7 +1,7 @@
-// Batches and delivered groups as the wire shows them.
+// Converts batches and delivered groups to their wire views.
 
 import { type BatchView, type GroupView, policySpan, type Trajectory, toTrajectoryView } from '@millrace/protocol';
-import type { BatchRecord, DeliveredGroup } from '../store/batch-store.ts';
+import type { BatchRecord, GroupRecord } from '../store/batch-store.ts';
 import { toRolloutView, toTime } from '../store/rollout-view.ts';
 import type { Store } from '../store/store.ts';
 
@@ -19,6 +19,7 @@ export function toBatchView(record: BatchRecord): BatchView {
     carried: record.carried,
     tasks: { ...record.tasks },
     informative_share: judged === 0 ? null : groups.delivered / judged,
+    mean_reward: record.meanReward ?? null,
     wasted: { ...record.wasted },
     created_at: toTime(record.createdAtMs),
     ended_at: record.endedAtMs === undefined ? null : toTime(record.endedAtMs),
@@ -26,7 +27,7 @@ export function toBatchView(record: BatchRecord): BatchView {
   };
 }
 
-export function toGroupView(group: DeliveredGroup): GroupView {
+export function toGroupView(group: GroupRecord): GroupView {
   const spans = group.rollouts.flatMap(({ result }) => result?.policy_versions ?? []);
   const first = Math.min(...spans.map((span) => span.first));
   const last = Math.max(...spans.map((span) => span.last));
@@ -44,12 +45,12 @@ export function toGroupView(group: DeliveredGroup): GroupView {
   };
 }
 
-/** A member of a delivered group is done, and what is done has a trajectory. */
-export async function readTrajectories(group: DeliveredGroup, store: Pick<Store, 'trajectory'>): Promise<readonly Trajectory[]> {
+/** Every member of a delivered group is done and has a trajectory. */
+export async function readTrajectories(group: GroupRecord, store: Pick<Store, 'trajectory'>): Promise<readonly Trajectory[]> {
   const found = await Promise.all(group.rollouts.map(({ id }) => store.trajectory(id)));
   return found.flatMap((trajectory) => trajectory ?? []);
 }
 
-export async function toFullGroupView(group: DeliveredGroup, store: Pick<Store, 'trajectory'>): Promise<GroupView> {
+export async function toFullGroupView(group: GroupRecord, store: Pick<Store, 'trajectory'>): Promise<GroupView> {
   return { ...toGroupView(group), trajectories: (await readTrajectories(group, store)).map(toTrajectoryView) };
 }

@@ -1,10 +1,10 @@
-// Judges a group by the rewards that it has and those that may still come. Pure: the same rewards give the same verdict, and a
-// verdict that ends a group never depends on what is still missing.
+// Judges a group by its rewards and those that may still come. Pure: the same rewards give the same verdict, and a verdict that
+// ends a group never depends on missing rewards.
 
 import type { BatchRequest, InformativeRule } from '@millrace/protocol';
 
 export interface GroupRewards {
-  /** In the order of ending. */
+  /** In the order in which the siblings ended. */
   readonly rewards: readonly number[];
   /** How many more may come, with replacements that are still allowed. */
   readonly mayCome: number;
@@ -29,7 +29,7 @@ export function judgeGroup({ rewards, mayCome }: GroupRewards, plan: Judging): V
   return { kind: 'wait' };
 }
 
-/** Fewer rewards than these say nothing about a task. */
+/** The fewest rewards from which a group can be judged. */
 export function leastRewards({ min_samples, informative }: Pick<Judging, 'min_samples' | 'informative'>): number {
   return min_samples ?? (informative.rule === 'rewards-differ' ? 2 : 1);
 }

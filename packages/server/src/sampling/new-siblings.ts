@@ -1,9 +1,9 @@
-// The rollouts of a group. Their ids come from the group's, so that making them twice makes the same, and a seed of the batch is
-// another one in each sibling, since equal seeds would sample equal tokens.
+// The rollouts of a group. Their ids derive from the group's id, so creating them twice gives the same rollouts. Each sibling gets
+// a different seed, because equal seeds would sample equal tokens.
 
 import { type BatchId, type GroupId, groupId, rolloutId } from '@millrace/protocol';
 import type { BatchPlan, Task } from '../store/batch-store.ts';
-import type { NewRollout } from '../store/store.ts';
+import type { NewRollout } from '../store/rollout-record.ts';
 
 export function toGroupId(batch: BatchId, begun: number): GroupId {
   return groupId.parse(`${batch}:${begun}`);
@@ -14,7 +14,7 @@ export interface Siblings {
   readonly group: GroupId;
   readonly task: Task;
   readonly plan: BatchPlan;
-  /** How many siblings the group has had. */
+  /** How many siblings the group already has. */
   readonly from: number;
   readonly count: number;
 }
@@ -30,7 +30,7 @@ export function makeSiblings({ batch, group, task, plan, from, count }: Siblings
   });
 }
 
-/** What must be alike for a group to pass from one batch to the next. */
+/** What must be equal for a group to be carried over from one batch to another. */
 export function toRecipe({ scenario, sampling, limits }: Pick<BatchPlan, 'scenario' | 'sampling' | 'limits'>): string {
   return JSON.stringify({ scenario, sampling, limits });
 }

@@ -1,10 +1,10 @@
-// How many groups to begin now: enough that those in flight will probably meet the target, by the observed share of informative
-// groups and what each open group has shown so far, and no more than there are places to run them.
+// How many groups to start now: enough that the open ones will probably meet the target, given the observed share of informative
+// groups and the rewards of each open group so far, but no more than there is room to run.
 
 export interface OpenView {
-  /** Rewards so far. */
+  /** The number of rewards so far. */
   readonly rewards: number;
-  /** They are informative already. */
+  /** The group is already informative. */
   readonly assured: boolean;
 }
 
@@ -15,25 +15,25 @@ export interface RefillView {
   readonly rejected: number;
   readonly groupSize: number;
   readonly open: readonly OpenView[];
-  /** What the series has shown before. */
+  /** What the previous batch of the series showed. */
   readonly before?: { readonly informative: number; readonly judged: number };
   readonly load: { readonly queued: number; readonly active: number; readonly slots: number };
 }
 
-/** What a share is taken to be before anything was seen, and after how many groups what was seen weighs as much. */
+/** The prior for the informative share, and its weight in groups. */
 const firstShare = 0.85;
 const firstWeight = 2;
 const seriesWeight = 16;
-/** Of the doubt about the open groups, how many standard deviations are covered by more groups. */
+/** How many standard deviations of the expected outcome extra groups cover. */
 const cover = 0.25;
-/** Rollouts that wait so that no slot stands empty between an end and the next beginning, as a share of the slots. */
+/** Queued rollouts that keep slots busy between one end and the next start, as a share of the slots. */
 const backlogShare = 1 / 16;
 
 export function countToBegin(view: RefillView): number {
   return Math.max(0, Math.min(countWanted(view), countPlaces(view)));
 }
 
-/** Groups that are missing to the target, whatever room there is. */
+/** Groups needed to meet the target, regardless of room. */
 export function countWanted(view: RefillView): number {
   const missing = view.target - view.delivered;
   if (missing <= 0) return 0;
@@ -42,11 +42,11 @@ export function countWanted(view: RefillView): number {
   const expected = sum(chances);
   const doubt = Math.sqrt(sum(chances.map((chance) => chance * (1 - chance))));
   const lacking = missing - expected + (missing > expected - doubt ? cover * doubt : 0);
-  // A last group is begun when the open ones fall short by half of what it may bring.
+  // The last group starts when the open ones fall short by half of what it can be expected to add.
   return lacking <= 0 ? 0 : Math.round(lacking / share + (view.open.length === 0 ? 0.5 : 0));
 }
 
-/** The share of informative groups: what was judged, and each open group by its chance, in the light of what was seen before. */
+/** The share of informative groups: judged groups, open groups by their chance, and the prior. */
 export function estimateShare(view: RefillView): number {
   const { informative, judged } = view.before ?? { informative: 0, judged: 0 };
   const known = Math.min(judged, seriesWeight);
@@ -60,8 +60,8 @@ export function estimateShare(view: RefillView): number {
 }
 
 /**
- * The chance that a group will be informative. `k` equal rewards of `n` speak against it as they would if every rate of success
- * were as likely as any other: then the first k are equal with 2 / (k + 1).
+ * The chance that a group will be informative. With a uniform prior over success rates, the first `k` rewards are equal with
+ * probability 2 / (k + 1); the chance drops accordingly with each equal reward.
  */
 export function chanceOf({ rewards, assured }: OpenView, share: number, groupSize: number): number {
   if (assured) return 1;
@@ -71,7 +71,7 @@ export function chanceOf({ rewards, assured }: OpenView, share: number, groupSiz
   return (share * likely) / (share * likely + 1 - share + 1e-9);
 }
 
-/** A batch with nothing open may always begin one group, so that it takes its turn behind whatever else waits. */
+/** A batch without open groups may always start one, which then queues behind other work. */
 function countPlaces({ groupSize, load, open }: RefillView): number {
   const slots = Math.max(load.slots, groupSize);
   const backlog = Math.max(groupSize - 1, Math.ceil(slots * backlogShare));

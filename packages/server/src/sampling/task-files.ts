@@ -1,5 +1,5 @@
-// Registered files of tasks. The places of the lines are found once; a task is read by its place, so a file may be far larger
-// than memory. The order of a round is a function of seed and round, so a cursor is one number.
+// Registered task files. The offsets of the lines are indexed once and each task is read by its offset, so a file can be much
+// larger than memory. The order of a round is a function of seed and round, so a cursor is a single number.
 
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -7,14 +7,14 @@ import { RolloutError, type TaskSource } from '@millrace/protocol';
 
 interface IndexedFile {
   readonly path: string;
-  /** Where each line that is not empty begins and ends. */
+  /** The byte offsets of each non-empty line. */
   readonly starts: readonly number[];
   readonly ends: readonly number[];
 }
 
 export interface DrawnLine {
   readonly text: string;
-  /** Counted from 1, as editors do. */
+  /** Counted from 1. */
   readonly line: number;
 }
 
@@ -40,7 +40,7 @@ export class TaskFiles {
     return (await this.#index(name)).starts.length;
   }
 
-  /** The line at a position of the cursor; absent after the last round. */
+  /** The line at a cursor position; absent after the last round. */
   async read({ file, shuffle_seed, rounds }: TaskSource, position: number): Promise<DrawnLine | undefined> {
     const { path, starts, ends } = await this.#index(file);
     const count = starts.length;
@@ -58,11 +58,11 @@ export class TaskFiles {
     if (path === undefined || !this.has(name)) throw new RolloutError('bad-request', `no task file is named ${JSON.stringify(name)}`);
     const known = this.#indexed.get(name) ?? indexLines(path);
     this.#indexed.set(name, known);
-    known.catch(() => this.#indexed.delete(name)); // The next one who asks tries again.
+    known.catch(() => this.#indexed.delete(name)); // the next call tries again
     return known;
   }
 
-  /** The newest order of each file is kept. */
+  /** Caches a few shuffled orders. */
   #order(file: string, count: number, by: { readonly seed: number; readonly round: number }): Uint32Array {
     const key = `${file}\n${by.seed}\n${by.round}`;
     const known = this.#orders.get(key);
@@ -101,7 +101,7 @@ async function indexLines(path: string): Promise<IndexedFile> {
   return { path, starts, ends };
 }
 
-/** Fisher and Yates, with mulberry32. */
+/** A Fisher-Yates shuffle with mulberry32. */
 export function shuffle(count: number, { seed, round }: { readonly seed: number; readonly round: number }): Uint32Array {
   const order = Uint32Array.from({ length: count }, (_, index) => index);
   let state = (Math.imul(seed, 0x9e3779b1) + Math.imul(round + 1, 0x85ebca6b)) >>> 0;

@@ -1,8 +1,8 @@
-// Sends delivered groups to the webhooks of their batches: in order, each until it is answered with 2xx, with growing pauses in
-// between. What was sent is in the store, so a restart goes on with the next; a webhook that never answers holds up nobody.
+// Sends delivered groups to the webhooks of their batches, in order, and retries each with increasing delays until it gets a 2xx.
+// The position is in the store, so a restart continues with the next group. A webhook that never responds blocks only its batch.
 
 import { createHmac } from 'node:crypto';
-import type { Event } from '@millrace/protocol';
+import { definedOf, type Event, messageOf } from '@millrace/protocol';
 import { request } from 'undici';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -18,16 +18,16 @@ export interface WebhookDeps {
 
 const firstPauseMs = 500;
 const longestPauseMs = 60_000;
-const answerMs = 30_000;
+const responseTimeoutMs = 30_000;
 const pollMs = 5000;
 
 export class WebhookSender implements AsyncDisposable {
   readonly #deps: WebhookDeps;
   readonly #closing = new AbortController();
-  /** One delivery at a time for each batch. */
+  /** One delivery at a time per batch. */
   readonly #sending = new Map<string, Promise<void>>();
   #stopTimer: () => void = () => {};
-  #looking: Promise<void> | undefined;
+  #reading: Promise<void> | undefined;
   #again = false;
 
   constructor(deps: WebhookDeps) {
@@ -45,16 +45,16 @@ export class WebhookSender implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     this.#stopTimer();
-    await this.#looking;
+    await this.#reading;
     await Promise.all(this.#sending.values());
   }
 
   #wake(): void {
     this.#again = true;
-    if (!this.#closing.signal.aborted) this.#looking ??= this.#look();
+    if (!this.#closing.signal.aborted) this.#reading ??= this.#readDue();
   }
 
-  async #look(): Promise<void> {
+  async #readDue(): Promise<void> {
     const { store, clock, log } = this.#deps;
     try {
       while (this.#again && !this.#closing.signal.aborted) {
@@ -66,10 +66,10 @@ export class WebhookSender implements AsyncDisposable {
         this.#stopTimer = this.#closing.signal.aborted ? () => {} : clock.after(pauseMs, () => this.#wake());
       }
     } catch (error) {
-      log.error('webhook-read-failed', { error: String(error) });
+      log.error('webhook-read-failed', { error: messageOf(error) });
       this.#stopTimer = clock.after(pollMs, () => this.#wake());
     } finally {
-      this.#looking = undefined;
+      this.#reading = undefined;
     }
   }
 
@@ -80,28 +80,35 @@ export class WebhookSender implements AsyncDisposable {
       const fault = await this.#post(due);
       if (this.#closing.signal.aborted && fault !== undefined) return;
       const delayMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempts, 20));
-      if (fault !== undefined) log.warn('webhook-failed', { batch, seq, attempts: attempts + 1, fault, again_ms: delayMs });
-      await store.noteWebhook({ batch, seq, ...(fault === undefined ? {} : { delayMs }) });
+      if (fault !== undefined) log.warn('webhook-failed', { batch, seq, attempts: attempts + 1, fault, retry_ms: delayMs });
+      await store.noteWebhook(definedOf({ batch, seq, delayMs: fault === undefined ? undefined : delayMs }));
     } catch (error) {
-      log.error('webhook-unsent', { batch, seq, error: String(error) });
+      log.error('webhook-send-failed', { batch, seq, error: messageOf(error) });
     } finally {
       this.#sending.delete(batch);
       this.#wake();
     }
   }
 
-  /** What went wrong; absent when it arrived. */
+  /** Returns what went wrong; absent on success. */
   async #post({ batch, seq, url, secret }: WebhookDue): Promise<string | undefined> {
     const [group] = await this.#deps.store.deliveredGroups(batch, { after: seq - 1, limit: 1 });
-    if (group === undefined) return `group ${seq} is not there`;
+    if (group === undefined) return `group ${seq} was not found`;
     const body = JSON.stringify(await toFullGroupView(group, this.#deps.store));
     const headers: Record<string, string> = { 'content-type': 'application/json', 'x-millrace-delivery': `${batch}/${seq}` };
     if (secret !== undefined) headers['x-millrace-signature'] = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
     try {
       const signal = this.#closing.signal;
-      const reply = await request(url, { method: 'POST', body, headers, signal, headersTimeout: answerMs, bodyTimeout: answerMs });
+      const reply = await request(url, {
+        method: 'POST',
+        body,
+        headers,
+        signal,
+        headersTimeout: responseTimeoutMs,
+        bodyTimeout: responseTimeoutMs,
+      });
       await reply.body.dump({ limit: 65_536 });
-      return reply.statusCode >= 200 && reply.statusCode < 300 ? undefined : `answered ${reply.statusCode}`;
+      return reply.statusCode >= 200 && reply.statusCode < 300 ? undefined : `responded with ${reply.statusCode}`;
     } catch (error) {
       return error instanceof Error ? error.message || error.name : String(error);
     }

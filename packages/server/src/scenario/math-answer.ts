@@ -1,6 +1,6 @@
-// Reads a short answer out of a text and compares it with the truth by rule: numbers by value, the rest by normalised text.
+// Finds the short answer in a text and compares it with the expected one by rule: numbers by value, everything else by normalised text.
 
-/** The last \boxed{…}, else what follows the last "answer is" or "####", else the last number; undefined when there is none of them. */
+/** The last \boxed{…}; otherwise the text after the last "answer is" or "####"; otherwise the last number. Undefined if there is none. */
 export function parseAnswer(text: string): string | undefined {
   return lastBoxed(text) ?? lastMatch(text, /(?:answer is|answer:|####)\s*([^\n]+)/gi) ?? lastMatch(text, /(-?[\d,]*\.?\d+(?:\/\d+)?%?)/g);
 }

@@ -1,4 +1,4 @@
-// The math scenario: a question with a short answer that a rule checks. It needs no machine.
+// The math scenario: a question with a short answer that a rule checks. It needs no sandbox.
 
 import { z } from 'zod';
 import { isSameAnswer, parseAnswer } from './math-answer.ts';
@@ -6,7 +6,7 @@ import type { Scenario } from './scenario.ts';
 
 const mathTask = z.strictObject({
   question: z.string().min(1),
-  answer: z.string().min(1).describe('The truth; never shown to the agent.'),
+  answer: z.string().min(1).describe('The expected answer; never shown to the agent.'),
 });
 
 type MathTask = z.infer<typeof mathTask>;

@@ -1,91 +1,98 @@
-// The scenario contract: how one kind of task is prepared, run and scored. Scenarios never touch the store, the stages or
-// the backends; a user's own is a module that exports `scenario`.
+// The scenario contract: how one kind of task is prepared, run and scored. A scenario never touches the store, the stages or the
+// backends. A user's scenario is a module that exports `scenario`.
 
-import type { Limits, Message, StopReason, ToolSpec } from '@millrace/protocol';
-import type { ZodType } from 'zod';
+import type { Limits, Message, Schema } from '@millrace/protocol';
+import type { AgentEnd } from '../agent/agent-end.ts';
+import type { ToolName } from '../agent/tool-names.ts';
 import type { Sandbox, SandboxSpec } from '../sandbox/sandbox.ts';
+import type { CustomTool } from './custom-tool.ts';
 
-/** What the agent is given to begin with. */
+/** What the agent starts with. */
 export interface Opening {
+  /** At least one; rendered once with the model's chat template. */
   readonly messages: readonly Message[];
-  /** Names of the agent's tools, from agent/tools.ts. */
-  readonly tools: readonly ToolSpec['name'][];
+  /** Built-in tools by name, and the scenario's own tools. */
+  readonly tools: readonly (ToolName | CustomTool)[];
 }
 
-/** How the agent's part ended. */
-export interface AgentEnd {
-  readonly stopReason: StopReason;
-  /** What was given to `finish`, else the text of the last turn without its reasoning. */
-  readonly answer: string;
-}
-
-/** `reward` is the verifier's number; `details` is kept beside it for people. A verifier that cannot judge throws. */
+/** The reward is the number that the verifier measured; `details` is stored with it for people. A verifier that cannot measure throws. */
 export interface Score {
   readonly reward: number;
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
 interface Context<Task> {
+  /** The task, as the schema parsed it. */
   readonly task: Task;
   readonly limits: Limits;
+  /** Aborts when the stage runs out of time or the rollout is cancelled. Pass it to everything that waits. */
   readonly signal: AbortSignal;
 }
 
 export interface InitContext<Task> extends Context<Task> {
-  /** Throws when the scenario asked for no sandbox. */
+  /** Throws if the scenario has no `sandbox` function. */
   readonly sandbox: Sandbox;
 }
 
 /**
- * The part of a set-up that the siblings of a group can share. It runs once on a node for all of them with the same key and the same
- * sandbox, also of other groups; its files are then there for each, copy-on-write: /workspace, and with an image all changes to it.
- * /tmp, /dev/shm, processes, and the shell's state are not. A rollout of no group is prepared in its own sandbox.
+ * The part of the setup that the siblings of a group share. It runs once per machine for all rollouts with the same key and the same
+ * sandbox, across groups. Each of them then starts with its files, copy-on-write: /workspace, and with an image all changes to it.
+ * Files in /tmp and /dev/shm, processes and the shell's state are not shared. A rollout without a group runs it in its own sandbox.
  */
 export interface Preparation<Task> {
-  /** Names all that `run` depends on, beside the sandbox. Absent for a task that shares nothing: `run` is then done in its own sandbox. */
+  /** Names everything that `run` depends on apart from the sandbox. Undefined: `run` is not shared for this task. */
   key(task: Task): string | undefined;
-  /** Before `init`; the task is any of those with its key. */
-  run(context: InitContext<Task>): Promise<void>;
+  /** Runs before `init`, with any of the tasks that have this key. */
+  run(context: InitContext<Task>): void | Promise<void>;
 }
 
 export interface CompactContext<Task> extends Context<Task> {
-  /** All that the context says now, and what was to come next. */
+  /** Everything in the context, followed by the messages that did not fit. */
   readonly messages: readonly Message[];
   readonly sandbox?: Sandbox;
 }
 
 export interface CollectContext<Task> extends Context<Task> {
+  /** The agent's sandbox; it is closed as soon as `collect` returns. */
   readonly sandbox: Sandbox;
   readonly end: AgentEnd;
 }
 
 export interface EvaluateContext<Task> extends Context<Task> {
   readonly end: AgentEnd;
-  /** What `collect` took out of the agent's sandbox; empty without one. */
+  /** What `collect` returned; empty without `collect`. */
   readonly artifact: Buffer;
-  /** A fresh sandbox that the agent never touched; closed for you when evaluate returns. */
+  /** Opens a fresh sandbox that the agent never touched. It is closed automatically when `evaluate` returns; a second call closes the first. */
   openSandbox(): Promise<Sandbox>;
 }
 
 export interface Scenario<Task = unknown> {
+  /** The name that submissions use. */
   readonly name: string;
-  /** Other names under which ProRL Agent's clients know it (their `data_source`). */
+  /** Other names that ProRL Agent's clients use for it (their `data_source`). */
   readonly aliases?: readonly string[];
-  /** Makes a task of a ProRL Agent `instance`; without it the instance, less its routing fields, is the task. */
+  /** Makes a task from a ProRL Agent `instance`. Without it, the instance without its routing fields is the task. */
   fromInstance?(instance: Readonly<Record<string, unknown>>): unknown;
-  /** What a task must look like; a submission that does not fit is refused by the field's name. */
-  readonly task: ZodType<Task>;
-  /** The machine that the agent works in; absent when it needs none. */
+  /** A zod 4 schema. A task that does not match is refused when it is submitted, with the names of the fields. */
+  readonly task: Schema<Task>;
+  /** The sandbox that the agent works in. Leave it out if the agent needs none. */
   sandbox?(task: Task): SandboxSpec;
-  /** What init need not do for every rollout anew; needs `sandbox`. */
+  /** Setup that rollouts share; needs `sandbox`. */
   readonly prepare?: Preparation<Task>;
-  init(context: InitContext<Task>): Promise<Opening>;
+  /** Prepares the sandbox for this rollout and returns what the agent starts with. */
+  init(context: InitContext<Task>): Opening | Promise<Opening>;
   /**
-   * Asked when the agent's context is full: the messages to go on with, such as the opening and a summary. They are a new branch of
-   * the trajectory. Undefined, or more than fits, ends the agent's part as `context_overflow`.
+   * Called when the agent's context is full. Returns the messages to continue with, such as the opening and a summary; they start a
+   * new branch of the trajectory. Undefined, or more than fits, ends the agent's part as `context_overflow`.
    */
   compact?(context: CompactContext<Task>): Promise<readonly Message[] | undefined>;
-  /** Takes what must be judged out of the agent's sandbox, which is closed right after. */
-  collect?(context: CollectContext<Task>): Promise<Buffer>;
-  evaluate(context: EvaluateContext<Task>): Promise<Score>;
+  /** Takes what must be judged out of the agent's sandbox. */
+  collect?(context: CollectContext<Task>): Buffer | Promise<Buffer>;
+  /** Measures the reward. Throws if it cannot. */
+  evaluate(context: EvaluateContext<Task>): Score | Promise<Score>;
+}
+
+/** Returns the scenario unchanged; the compiler infers the type of the task from its schema. */
+export function defineScenario<Task>(scenario: Scenario<Task>): Scenario<Task> {
+  return scenario;
 }

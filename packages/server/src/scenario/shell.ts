@@ -1,7 +1,7 @@
-// The shell scenario, the smallest general one: a set-up script, an instruction, and a check script.
-// The check runs in a fresh machine that holds the agent's /workspace and nothing else of the agent's.
+// The shell scenario: a setup script, an instruction and a check script. The check runs in a fresh sandbox that holds the agent's
+// /workspace and nothing else from the agent.
 
-import { RolloutError } from '@millrace/protocol';
+import { definedOf, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import type { ExecResult, Sandbox } from '../sandbox/sandbox.ts';
 import type { Scenario } from './scenario.ts';
@@ -11,18 +11,18 @@ const maxArtifactBytes = 32 << 20;
 
 const shellTask = z.strictObject({
   instruction: z.string().min(1),
-  setup: z.string().default('').describe('A bash script, run in /workspace before the agent.'),
+  setup: z.string().default('').describe('A bash script that runs in /workspace before the agent starts.'),
   share_setup: z
     .boolean()
     .default(true)
     .describe(
-      'The set-up runs once for all siblings of groups with the same set-up, image and environment, and each begins with the files that it left in /workspace (with an image: anywhere but /tmp). False where it starts processes, or must differ from rollout to rollout.',
+      'Run the setup once for all rollouts of groups with the same setup, image and environment; each starts with the files that it left in /workspace (with an image: anywhere except /tmp). Set it to false if the setup starts processes or must differ between rollouts.',
     ),
   check: z
     .string()
     .min(1)
     .describe(
-      'A bash script, run in /workspace after the agent: exit code 0 is reward 1, another is 0; a number written to $REWARD_FILE is the reward.',
+      'A bash script that runs in /workspace after the agent ends. Exit code 0 is reward 1, any other exit code is reward 0; a number written to $REWARD_FILE is the reward instead.',
     ),
   env: z.record(z.string(), z.string()).default({}),
   tools: z
@@ -34,7 +34,7 @@ const shellTask = z.strictObject({
     .min(1)
     .optional()
     .describe(
-      'The image to work in: a SIF file, an unpacked directory, docker://…, docker-archive:FILE or a .def file; needs `sandbox.driver` apptainer.',
+      'The image of the sandbox: a SIF file, an unpacked directory, docker://…, docker-archive:FILE or a .def file. Needs `sandbox.driver` apptainer.',
     ),
 });
 
@@ -43,14 +43,14 @@ type ShellTask = z.infer<typeof shellTask>;
 export const shellScenario: Scenario<ShellTask> = {
   name: 'shell',
   task: shellTask,
-  sandbox: ({ env, image }) => ({ env, ...(image === undefined ? {} : { image }) }),
+  sandbox: ({ env, image }) => ({ env, ...definedOf({ image }) }),
 
   prepare: {
     key: ({ setup, share_setup }) => (share_setup && setup !== '' ? setup : undefined),
     async run({ task, sandbox, limits, signal }) {
       if (task.setup === '') return;
       const result = await runScript(sandbox, task.setup, { timeoutMs: limits.init_timeout_s * 1000, signal });
-      if (result.exitCode !== 0) throw new RolloutError('init-failed', `the set-up script ${describeEnd(result)}`);
+      if (result.exitCode !== 0) throw new RolloutError('init-failed', `the setup script ${describeEnd(result)}`);
     },
   },
 
@@ -68,7 +68,7 @@ export const shellScenario: Scenario<ShellTask> = {
     const options = { timeoutMs: 60_000, capBytes: maxArtifactBytes, signal };
     const packed = await sandbox.exec(['tar', '--create', '--file=-', '--directory', workspace, '.'], options);
     if (packed.cutBytes > 0) throw new RolloutError('artifact-too-large', `${workspace} holds more than ${maxArtifactBytes >> 20} MiB`);
-    if (packed.exitCode !== 0) throw new RolloutError('run-failed', `${workspace} could not be taken out: tar ${describeEnd(packed)}`);
+    if (packed.exitCode !== 0) throw new RolloutError('run-failed', `${workspace} could not be copied out: tar ${describeEnd(packed)}`);
     return packed.stdout;
   },
 
@@ -85,8 +85,8 @@ export const shellScenario: Scenario<ShellTask> = {
 };
 
 function renderSystem(tools: ShellTask['tools']): string {
-  const own = tools.filter((name) => name !== 'finish');
-  const use = own.length === 0 ? '' : ` Use the ${own.join(', ')} tool${own.length === 1 ? '' : 's'};`;
+  const named = tools.filter((name) => name !== 'finish');
+  const use = named.length === 0 ? '' : ` Use the ${named.join(', ')} tool${named.length === 1 ? '' : 's'};`;
   const finish = tools.includes('finish') ? ' call finish when you are done.' : ' say so when you are done.';
   return `You work in a Linux shell, in ${workspace}.${use}${finish}`;
 }
@@ -97,13 +97,13 @@ interface ScriptOptions {
   readonly signal: AbortSignal;
 }
 
-/** The script goes in through standard input's neighbour, a file outside the workspace, so that it can read standard input and is not part of what is judged. */
+/** The script is a file outside the workspace, so that it can read standard input and is not part of what is judged. */
 async function runScript(sandbox: Sandbox, script: string, options: ScriptOptions): Promise<ExecResult> {
   await sandbox.writeFile('/tmp/millrace-script', script, { mode: 0o700, signal: options.signal });
   return sandbox.exec(['bash', '/tmp/millrace-script'], { cwd: workspace, ...options });
 }
 
-/** A check that could not run is a failed verifier, never a reward of 0. */
+/** A check that could not run is a failure of the verifier, never a reward of 0. */
 async function readReward(sandbox: Sandbox, result: ExecResult, signal: AbortSignal): Promise<number> {
   const { exitCode } = result;
   if (exitCode === undefined || result.timedOut || exitCode >= 126)
@@ -127,12 +127,12 @@ async function readRewardFile(sandbox: Sandbox, signal: AbortSignal): Promise<st
 
 function describeEnd(result: ExecResult): string {
   const how = result.timedOut
-    ? 'ran out of time'
+    ? 'timed out'
     : result.exitCode === undefined
-      ? `was ended by ${result.signal}`
-      : `ended with exit code ${result.exitCode}`;
-  const said = tailOf(result);
-  return said === '' ? how : `${how}: ${said}`;
+      ? `was killed by ${result.signal}`
+      : `failed with exit code ${result.exitCode}`;
+  const output = tailOf(result);
+  return output === '' ? how : `${how}: ${output}`;
 }
 
 function tailOf(result: ExecResult): string {

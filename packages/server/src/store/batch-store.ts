@@ -1,23 +1,23 @@
-// The part of the store's contract that batches, their groups and their delivery stand on. Every decision is one guarded
-// transaction, so a decision that is made twice, or too late, changes nothing.
+// The part of the store's contract for batches, their groups and their delivery. Every decision is one guarded transaction,
+// so a decision that is repeated or too late changes nothing.
 
 import type { BatchId, BatchRequest, BatchState, GroupId, GroupState, RolloutId, RolloutState, SeriesId, Waste } from '@millrace/protocol';
-import type { NewRollout, RolloutRecord } from './store.ts';
+import type { NewRollout, RolloutRecord } from './rollout-record.ts';
 
 export type Task = Readonly<Record<string, unknown>>;
 
-/** What is kept of a request beside its tasks and its webhook. */
+/** A request without its tasks and its webhook. */
 export type BatchPlan = Omit<BatchRequest, 'id' | 'tasks' | 'webhook' | 'closed'>;
 
 export interface NewBatch {
   readonly id: BatchId;
-  /** Tells a repeated request from another one under the same id. */
+  /** Distinguishes a repeated request from a different one with the same id. */
   readonly digest: string;
   readonly plan: BatchPlan;
   readonly tasks: readonly Task[];
   readonly closed: boolean;
   readonly webhook?: { readonly url: string; readonly secret?: string };
-  /** Groups may pass only between batches that sample alike. */
+  /** Groups can only be carried over between batches with the same recipe. */
   readonly recipe: string;
 }
 
@@ -28,31 +28,37 @@ export interface BatchRecord {
   readonly groups: Readonly<Record<GroupState, number>>;
   readonly carried: number;
   readonly tasks: { readonly given: number; readonly begun: number; readonly closed: boolean };
+  /** Over all rewards of its judged groups, delivered or uniform; absent before the first. */
+  readonly meanReward?: number;
   readonly wasted: Readonly<Record<'uniform' | 'failed' | 'surplus' | 'stale', Waste>>;
   readonly createdAtMs: number;
   readonly endedAtMs?: number;
 }
 
-/** A batch as the one who fills it sees it. */
+/** An open batch as the batch keeper sees it. */
 export interface OpenBatch {
   readonly id: BatchId;
   readonly plan: BatchPlan;
   readonly recipe: string;
   readonly closed: boolean;
+  /** Groups by state. */
+  readonly open: number;
   readonly delivered: number;
   readonly uniform: number;
   readonly failed: number;
   readonly begun: number;
-  /** Tasks that wait in its own line: given ones, and those to be sampled again. */
+  /** Tasks in its queue: submitted tasks that have not started, and tasks to sample again. */
   readonly waiting: number;
-  /** The informative share of the batch before it in its series, over so many groups. */
+  readonly createdAtMs: number;
+  readonly meanReward?: number;
+  /** What the previous batch of the series showed: its informative groups, of all groups judged. */
   readonly before?: { readonly informative: number; readonly judged: number };
 }
 
 export interface Sibling {
   readonly id: RolloutId;
   readonly state: RolloutState;
-  /** Somebody has asked it to stop: no reward is expected of it. */
+  /** It was asked to stop: no reward is expected from it. */
   readonly stopping: boolean;
   readonly reward?: number;
   readonly firstVersion?: number;
@@ -63,34 +69,35 @@ export interface OpenGroup {
   readonly taskIndex: number;
   readonly replacements: number;
   readonly createdAtMs: number;
-  /** Those that ended first come first. */
+  /** In the order in which they ended; unfinished ones come last. */
   readonly siblings: readonly Sibling[];
 }
 
-export interface KeptGroup extends OpenGroup {
+export interface SurplusGroup extends OpenGroup {
   readonly task: Task;
 }
 
 export interface NewGroup {
   readonly id: GroupId;
   readonly batch: BatchId;
-  /** How many groups of the batch were begun before it: it is begun only where that is still so. */
+  /** How many groups of the batch were started before it. The group starts only if that is still true. */
   readonly begun: number;
   readonly task: Task;
   readonly rollouts: readonly NewRollout[];
-  /** The task is the next in the batch's own line, or was drawn by a cursor, which moves with it. */
-  readonly from: { readonly kind: 'line' } | { readonly kind: 'cursor'; readonly name: string; readonly at: number; readonly to: number };
+  /** The task is the next in the batch's queue, or was drawn by a cursor, which moves in the same transaction. */
+  readonly from: { readonly kind: 'queue' } | { readonly kind: 'cursor'; readonly name: string; readonly at: number; readonly to: number };
 }
 
 export interface Settlement {
   readonly group: GroupId;
   readonly batch: BatchId;
   readonly state: 'delivered' | 'uniform' | 'failed' | 'stale';
-  /** Which siblings count, in order; of a delivered group only. */
+  /** The siblings that count, in order; empty unless the group is delivered. */
   readonly members: readonly RolloutId[];
 }
 
-export interface DeliveredGroup {
+/** A delivered group. */
+export interface GroupRecord {
   readonly seq: number;
   readonly id: GroupId;
   readonly batch: BatchId;
@@ -105,67 +112,67 @@ export interface WebhookDue {
   readonly batch: BatchId;
   readonly url: string;
   readonly secret?: string;
-  /** The place of the group that is to be sent now. */
+  /** The place of the group to send next. */
   readonly seq: number;
   readonly attempts: number;
 }
 
 export interface MoreTasks {
   readonly tasks: readonly Task[];
-  /** These were the last. */
+  /** No more tasks follow. */
   readonly closed: boolean;
   readonly key?: string | undefined;
 }
 
 export interface BatchStore {
-  /** `known`: the same request came before, and nothing changed. */
+  /** `known`: the same request arrived before, and nothing changed. */
   createBatch(batch: NewBatch): Promise<'created' | 'known' | 'conflict'>;
-  /** All or nothing, and once for each key. `ended`: it takes no more tasks, because it was closed or is over. */
+  /** All or nothing, and once per key. `ended`: the batch accepts no more tasks because it is closed or has ended. */
   appendTasks(id: BatchId, more: MoreTasks): Promise<'appended' | 'ended' | 'unknown'>;
   batch(id: BatchId): Promise<BatchRecord | undefined>;
-  /** In the order of their beginning; `next` is the `after` of the following page. */
+  /** In the order of creation; pass `next` as `after` to read the following page. */
   batches(filter: {
     readonly state?: BatchState;
     readonly series?: SeriesId;
     readonly after?: string;
     readonly limit: number;
   }): Promise<{ readonly batches: readonly BatchRecord[]; readonly next?: string }>;
-  /** Ends an open batch; its open groups become surplus, and their siblings are stopped (of a batch that ran short there are none). */
+  /** Ends an open batch. Its open groups become surplus and their siblings are stopped. */
   endBatch(id: BatchId, state: 'short' | 'cancelled'): Promise<boolean>;
 
   openBatches(): Promise<readonly OpenBatch[]>;
   openGroups(batch: BatchId): Promise<readonly OpenGroup[]>;
   groupTask(group: GroupId): Promise<Task | undefined>;
-  /** Surplus of ended batches of the same series that sampled alike, those with most rewards first. */
-  keptGroups(batch: BatchId, limit: number): Promise<readonly KeptGroup[]>;
-  /** The next tasks of the batch's own line, in order. */
-  lineTasks(batch: BatchId, limit: number): Promise<readonly { readonly taskIndex: number; readonly task: Task }[]>;
+  /** Surplus groups of ended batches with the same series and recipe, those with the most rewards first. */
+  surplusGroups(batch: BatchId, limit: number): Promise<readonly SurplusGroup[]>;
+  /** The next tasks in the batch's queue, in order. */
+  queuedTasks(batch: BatchId, limit: number): Promise<readonly { readonly taskIndex: number; readonly task: Task }[]>;
   cursor(name: string): Promise<number>;
-  /** Rollouts that wait for a run slot or hold one, those of them that are queued, and the run slots of all live workers. */
+  /** Queued rollouts, rollouts from init to run (`active`), and the run slots of all live workers. */
   load(): Promise<{ readonly queued: number; readonly active: number; readonly slots: number }>;
 
-  /** The group and its rollouts, with the move of its task's line or cursor, in one transaction. False when that was done, or is no longer right. */
+  /** Adds the group and its rollouts and takes its task from the queue or cursor, in one transaction. False when it was added before, or is outdated. */
   beginGroup(group: NewGroup): Promise<boolean>;
-  /** A surplus group passes to this batch, with the siblings that it lacks. False when it is no longer to be had. */
+  /** Carries a surplus group over to this batch and adds the siblings it lacks. False when the group is no longer surplus. */
   takeGroup(batch: BatchId, group: GroupId, rollouts: readonly NewRollout[]): Promise<boolean>;
-  /** A surplus group with weights that are too old: it is stale, and its task goes into this batch's line. */
+  /** For a surplus group whose weights are too old: marks it stale and adds its task to this batch's queue. */
   renewGroup(batch: BatchId, group: GroupId): Promise<boolean>;
-  /** More siblings in place of failed ones. False when the group is over, or has them. */
+  /** Adds siblings to replace failed ones. False when the group has ended, or already has them. */
   replaceSiblings(group: GroupId, rollouts: readonly NewRollout[]): Promise<boolean>;
   /**
-   * Ends an open group and stops what still runs of it. A delivered one gets the next place; the one that meets the target ends
-   * the batch and its surplus in the same transaction. A stale one's task goes back into the line. False when it was over.
+   * Ends an open group and stops its unfinished siblings. A delivered group gets the next place; the one that meets the target
+   * also ends the batch, in the same transaction. The task of a stale group returns to the queue. False when it had ended.
    */
   settleGroup(settlement: Settlement): Promise<boolean>;
 
   /** Delivered groups with places above `after`. */
-  deliveredGroups(batch: BatchId, options: { readonly after: number; readonly limit: number }): Promise<readonly DeliveredGroup[]>;
-  /** Answers how far the consumer is now; absent when the batch is unknown. Never goes back, and never past what was delivered. */
+  deliveredGroups(batch: BatchId, options: { readonly after: number; readonly limit: number }): Promise<readonly GroupRecord[]>;
+  /** Returns the consumer's new position; absent when the batch is unknown. The position never decreases and never exceeds what was delivered. */
   ack(batch: BatchId, consumer: string, through: number): Promise<number | undefined>;
   acked(batch: BatchId, consumer: string): Promise<number>;
 
-  /** Of each batch with a webhook the next group, where it is due. `nextAtMs`: when to look again for those that are put off. */
+  /** The next group of each batch with a webhook, if it is due. `nextAtMs`: when the next postponed one is due. */
   dueWebhooks(): Promise<{ readonly due: readonly WebhookDue[]; readonly nextAtMs?: number }>;
-  /** It arrived; or it did not, and is due again after `delayMs`. */
+  /** Records a delivery, or with `delayMs` a failure after which it is due again. */
   noteWebhook(sent: { readonly batch: BatchId; readonly seq: number; readonly delayMs?: number }): Promise<void>;
 }

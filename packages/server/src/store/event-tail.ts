@@ -1,26 +1,26 @@
-// The one reader of the event log in a process. Its subscribers get every event after the first position, in order and once.
+// The one reader of the event log in a process. Subscribers get every event after the start position, in order and once.
 
-import type { Event, EventKind } from '@millrace/protocol';
-import { type Clock, systemClock } from '../base/clock.ts';
-import { type Log, silentLog } from '../base/log.ts';
+import { definedOf, type Event, type EventKind, messageOf } from '@millrace/protocol';
+import type { Clock } from '../base/clock.ts';
+import { type Log, stackOf } from '../base/log.ts';
 import type { Store } from './store.ts';
 
 export interface EventTailOptions {
   readonly store: Store;
-  /** The tail begins with the first event above this id. */
+  /** The tail starts with the first event above this id. */
   readonly after: number;
   readonly kinds?: readonly EventKind[];
-  /** Most events in one read. */
+  /** The most events in one read. */
   readonly limit?: number;
-  readonly clock?: Clock;
-  readonly log?: Log;
+  readonly clock: Clock;
+  readonly log: Log;
 }
 
 export type EventListener = (events: readonly Event[]) => void;
 
 const pollMs = 1_000;
 
-/** Reads on a hint of the store, and once a second in case a hint was lost. A listener hears what is read after it came. */
+/** Reads on a hint from the store, and once a second in case a hint was lost. A listener gets the events read after it subscribed. */
 export class EventTail implements AsyncDisposable {
   readonly #options: EventTailOptions;
   readonly #clock: Clock;
@@ -35,8 +35,8 @@ export class EventTail implements AsyncDisposable {
 
   constructor(options: EventTailOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#log = options.log ?? silentLog;
+    this.#clock = options.clock;
+    this.#log = options.log;
     this.#after = options.after;
     this.#stopHints = options.store.onHint(() => this.#wake());
     this.#poll();
@@ -71,24 +71,24 @@ export class EventTail implements AsyncDisposable {
     try {
       while (this.#again && !this.#closed) {
         this.#again = false;
-        const { events, last } = await store.events(this.#after, { limit, ...(kinds ? { kinds } : {}) });
+        const { events, last } = await store.events(this.#after, definedOf({ limit, kinds }));
         if (events.length === limit) this.#again = true;
         this.#after = last;
-        if (events.length > 0) this.#tell(events);
+        if (events.length > 0) this.#notify(events);
       }
     } catch (error) {
-      this.#log.error('event-tail-read-failed', { after: this.#after, error: String(error) });
+      this.#log.error('event-tail-read-failed', { after: this.#after, error: messageOf(error) });
     } finally {
       this.#reading = undefined;
     }
   }
 
-  #tell(events: readonly Event[]): void {
+  #notify(events: readonly Event[]): void {
     for (const listener of this.#listeners) {
       try {
         listener(events);
       } catch (error) {
-        this.#log.error('event-listener-failed', { error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+        this.#log.error('event-listener-failed', { error: stackOf(error) });
       }
     }
   }

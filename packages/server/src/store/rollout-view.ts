@@ -1,7 +1,7 @@
-// A rollout as the store keeps it, as the wire shows it.
+// Converts a rollout's record to its wire view.
 
 import type { RolloutView } from '@millrace/protocol';
-import type { RolloutRecord } from './store.ts';
+import type { RolloutRecord } from './rollout-record.ts';
 
 export function toRolloutView(record: RolloutRecord): RolloutView {
   const { id, submission, state, attempt, retries, losses, failures } = record;

@@ -1,27 +1,27 @@
-// The context budget: how long a turn may be, and what tool answers are cut to so that they and one more turn still fit. What
-// is cut says so in the text, in the middle, where it is missing.
+// The context budget: how long a turn may be, and how tool results are shortened so that they and one more turn still fit. A
+// shortened result loses its middle and says so there.
 
 import type { Limits, Message, Sampling } from '@millrace/protocol';
 import type { Steps } from '../base/pace.ts';
 import type { Conversation, RenderedMessages } from './conversation.ts';
 
-/** The most tokens that the next turn may sample; 0 when the context is full. */
+/** How many tokens the next turn may sample at most; 0 when the context is full. */
 export function chooseTurnTokens(used: number, limits: Pick<Limits, 'max_context_tokens'>, sampling: Pick<Sampling, 'max_tokens'>): number {
   return Math.max(0, Math.min(sampling.max_tokens, limits.max_context_tokens - used));
 }
 
-/** What answers may take: they leave room for a turn in which something can still be said. */
-export function chooseAnswerRoom(used: number, { max_context_tokens: most }: Pick<Limits, 'max_context_tokens'>): number {
+/** How many tokens the results may take: they leave room for one more useful turn. */
+export function chooseResultRoom(used: number, { max_context_tokens: most }: Pick<Limits, 'max_context_tokens'>): number {
   const minTurn = Math.min(256, Math.ceil(most / 16));
   return most - used - minTurn;
 }
 
-/** Fewer tokens of an answer are not worth a turn. */
+/** A result cut to fewer tokens than this is not worth a turn. */
 const minShare = 64;
 
 /**
- * Fair shares: what needs little gets all of it, and the rest is divided evenly among those that need more. Undefined when
- * somebody would be left with next to nothing.
+ * Fair shares: small needs are met in full, and the rest is divided evenly among the large ones. Undefined when a share would be
+ * too small to be useful.
  */
 export function shareRoom(needs: readonly number[], room: number): number[] | undefined {
   const shares = new Array<number>(needs.length).fill(0);
@@ -37,10 +37,10 @@ export function shareRoom(needs: readonly number[], room: number): number[] | un
   return shares;
 }
 
-/** What the note about a cut takes, with what re-reading the two ends may add. */
+/** The size of the note about a cut, plus what tokenising the two ends again may add. */
 const noteTokens = 32;
 
-/** Head and tail of a text whose ids these are, of `share` tokens together with the note between them. */
+/** The head and the tail of the text with these ids, and a note between them: `share` tokens in all. */
 export function* cutMiddle(ids: Int32Array, share: number, decode: (ids: Int32Array) => Steps<string>): Steps<string> {
   const half = Math.max(1, Math.floor((share - noteTokens) / 2));
   const head = (yield* decode(ids.subarray(0, half))).replace(/\ufffd+$/u, '');
@@ -48,27 +48,27 @@ export function* cutMiddle(ids: Int32Array, share: number, decode: (ids: Int32Ar
   return `${head}\n[… about ${ids.length - 2 * half} tokens are left out here: the context is almost full …]\n${tail}`;
 }
 
-/** Cutting again, since tokens merge otherwise in place and some templates write contents as JSON. */
+/** Rounds of cutting: in place, tokens may merge differently, and some templates write contents as JSON. */
 const maxRounds = 4;
 
-/** The answers as they go into the context, cut where they must be; undefined when not even that fits. */
-export function* fitAnswers(conversation: Conversation, answers: readonly Message[], room: number): Steps<RenderedMessages | undefined> {
-  const whole = yield* conversation.deltaSteps(answers);
+/** The results as they go into the context, shortened if necessary; undefined when not even that fits. */
+export function* fitResults(conversation: Conversation, results: readonly Message[], room: number): Steps<RenderedMessages | undefined> {
+  const whole = yield* conversation.deltaSteps(results);
   if (whole.tokenIds.length <= room) return whole;
   const { tokenizer } = conversation;
-  const frame = yield* conversation.deltaSteps(answers.map((answer) => ({ ...answer, content: '' })));
+  const frame = yield* conversation.deltaSteps(results.map((result) => ({ ...result, content: '' })));
   const contents: Int32Array[] = [];
-  for (const { content } of answers) contents.push(yield* tokenizer.encodeSteps([{ text: content, trusted: false }]));
+  for (const { content } of results) contents.push(yield* tokenizer.encodeSteps([{ text: content, trusted: false }]));
   let wanted = room - frame.tokenIds.length;
   for (let round = 0; round < maxRounds; round++) {
     const needs = contents.map((ids) => ids.length);
     const shares = shareRoom(needs, wanted);
     if (!shares) return undefined;
     const cut: Message[] = [];
-    for (const [index, answer] of answers.entries()) {
+    for (const [index, result] of results.entries()) {
       const [ids, share] = [contents[index] ?? new Int32Array(0), shares[index] ?? 0];
       const isWhole = share >= ids.length;
-      cut.push(isWhole ? answer : { ...answer, content: yield* cutMiddle(ids, share, (part) => tokenizer.decodeSteps(part)) });
+      cut.push(isWhole ? result : { ...result, content: yield* cutMiddle(ids, share, (part) => tokenizer.decodeSteps(part)) });
     }
     const fitted = yield* conversation.deltaSteps(cut);
     if (fitted.tokenIds.length <= room) return fitted;

@@ -1,4 +1,4 @@
-// Claims about what the model reads after a command.
+// What the model reads after a command.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -16,12 +16,12 @@ const result = (fields: Partial<ShellResult>): ShellResult => ({
 });
 
 const rendered: [string, ShellResult, string][] = [
-  ['plain output stands alone, without its last newline', result({ output: 'a\nb\n' }), 'a\nb'],
-  ['silence is said', result({}), '[no output]'],
-  ['a bad exit code is said', result({ exitCode: 2, output: 'oops\n' }), 'oops\n[exit code 2]'],
-  ['a timeout is said', result({ end: 'timeout', output: 'x' }), 'x\n[not done after 5 s: interrupted with Ctrl-C]'],
+  ['the output of a successful command is shown alone, without its last newline', result({ output: 'a\nb\n' }), 'a\nb'],
+  ['no output is shown as such', result({}), '[no output]'],
+  ['a non-zero exit code is shown', result({ exitCode: 2, output: 'oops\n' }), 'oops\n[exit code 2]'],
+  ['a timeout is shown', result({ end: 'timeout', output: 'x' }), 'x\n[not done after 5 s: interrupted with Ctrl-C]'],
   [
-    'an ended shell is said',
+    'the end of the shell is shown',
     result({ end: 'shell-exited', exitCode: 3 }),
     '[the shell ended with exit code 3; a new shell was started, its variables are gone]',
   ],

@@ -27,26 +27,26 @@ describe('str_replace_editor', { skip: probe.ok ? false : probe.reason }, () => 
   });
   async function call(command: string, path: string, rest: Record<string, unknown> = {}): Promise<string> {
     const answer = await tool.run({ command, path, ...rest }, { sandbox, timeoutMs, signal: new AbortController().signal });
-    assert.equal(answer.kind, 'answer');
-    return answer.kind === 'answer' ? answer.text : '';
+    assert.equal(answer.kind, 'text');
+    return answer.kind === 'text' ? answer.text : '';
   }
   const content = async (path: string) => (await sandbox.readFile(path, { maxBytes: 1000 })).toString('utf8');
 
   test('create makes a file and its folders, and undo removes it', async () => {
-    assert.equal(await call('create', '/workspace/new/file', { file_text: 'one\ntwo\n' }), '/workspace/new/file was made');
+    assert.equal(await call('create', '/workspace/new/file', { file_text: 'one\ntwo\n' }), '/workspace/new/file was created');
     assert.equal(await content('new/file'), 'one\ntwo\n');
     assert.match(await call('undo_edit', '/workspace/new/file'), /removed/);
     await assert.rejects(content('new/file'), { code: 'not-found' });
     assert.match(await call('undo_edit', '/workspace/new/file'), /no edit of/);
   });
 
-  test('str_replace replaces what occurs exactly once, keeps the mode, and says how often otherwise', async () => {
+  test('str_replace replaces text that occurs exactly once and keeps the mode; otherwise it says how often the text occurs', async () => {
     await sandbox.writeFile('code', 'a\nb\na\nc', { mode: 0o755 });
-    assert.match(await call('str_replace', '/workspace/code', { old_str: 'a', new_str: 'x' }), /occurs 2 times, at the lines 1, 3/);
+    assert.match(await call('str_replace', '/workspace/code', { old_str: 'a', new_str: 'x' }), /occurs 2 times, on lines 1, 3/);
     assert.match(await call('str_replace', '/workspace/code', { old_str: 'zz', new_str: 'x' }), /does not occur/);
     assert.match(await call('str_replace', '/workspace/code', { old_str: '', new_str: 'x' }), /is empty/);
     const answer = await call('str_replace', '/workspace/code', { old_str: 'b\na', new_str: '$& new\nlines' });
-    assert.match(answer, /^\/workspace\/code was edited; it now reads:\n {5}1\ta\n {5}2\t\$& new\n {5}3\tlines\n {5}4\tc$/);
+    assert.match(answer, /^\/workspace\/code was edited\. The new text:\n {5}1\ta\n {5}2\t\$& new\n {5}3\tlines\n {5}4\tc$/);
     assert.equal(await content('code'), 'a\n$& new\nlines\nc');
     assert.equal((await sandbox.runShell('stat -c %a code', { timeoutMs })).output, '755\n');
     await call('str_replace', '/workspace/code', { old_str: 'c' });
@@ -55,7 +55,7 @@ describe('str_replace_editor', { skip: probe.ok ? false : probe.reason }, () => 
     assert.equal(await content('code'), 'a\nb\na\nc');
   });
 
-  test('insert goes after its line, at the beginning and at the end, and not beyond', async () => {
+  test('insert adds text after its line, at the start and at the end, and refuses a line past the end', async () => {
     await sandbox.writeFile('list', '1\n2\n');
     await call('insert', '/workspace/list', { insert_line: 0, new_str: '0' });
     await call('insert', '/workspace/list', { insert_line: 3, new_str: '3\n' });
@@ -77,13 +77,13 @@ describe('str_replace_editor', { skip: probe.ok ? false : probe.reason }, () => 
     assert.match(await call('view', '/workspace/tree/.hidden'), /:\n\/workspace\/tree\/.hidden\/x$/);
   });
 
-  test('what cannot be edited is refused in words', async () => {
+  test('a file that cannot be edited is refused with a sentence for the model', async () => {
     await sandbox.runShell('printf "a\\0b" > binary; printf "\\xff" > latin; head -c 3000000 /dev/zero > large; mkfifo pipe', {
       timeoutMs,
     });
     const refusals: [string, Record<string, unknown>, RegExp][] = [
       ['code', {}, /not an absolute path; did you mean \/workspace\/code\?/],
-      ['/workspace/none', {}, /is not there/],
+      ['/workspace/none', {}, /does not exist/],
       ['/workspace/binary', {}, /not a text file/],
       ['/workspace/latin', {}, /not a text file/],
       ['/workspace/large', {}, /more than 2097152 bytes/],
@@ -97,8 +97,8 @@ describe('str_replace_editor', { skip: probe.ok ? false : probe.reason }, () => 
     for (const [path, rest, expected] of refusals) assert.match(await call('view', path, rest), expected, path);
   });
 
-  test('a long file is cut, and the answer says how to see more', async () => {
+  test('a long file is cut, and the result says how to see more', async () => {
     await sandbox.writeFile('long', 'line\n'.repeat(20_000));
-    assert.match(await call('view', '/workspace/long'), /characters left out: use view_range\]$/);
+    assert.match(await call('view', '/workspace/long'), /characters are not shown: use view_range\]$/);
   });
 });

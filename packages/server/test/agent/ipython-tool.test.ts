@@ -1,9 +1,8 @@
-// Claims about what the model reads after a cell.
+// What the model reads after a cell.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { renderPythonResult } from '../../src/agent/ipython-tool.ts';
-import { chooseTools } from '../../src/agent/tools.ts';
 import type { PythonResult } from '../../src/sandbox/sandbox.ts';
 
 const result = (fields: Partial<PythonResult>): PythonResult => ({
@@ -18,35 +17,29 @@ const result = (fields: Partial<PythonResult>): PythonResult => ({
 });
 
 const rendered: [string, PythonResult, string][] = [
-  ['plain output stands alone, without its last newline', result({ output: '1\n2\n' }), '1\n2'],
-  ['silence is said', result({}), '[no output]'],
-  ['an error is its traceback', result({ end: 'error', output: 'ValueError: 1\n' }), 'ValueError: 1'],
+  ['the output of a cell is shown alone, without its last newline', result({ output: '1\n2\n' }), '1\n2'],
+  ['no output is shown as such', result({}), '[no output]'],
+  ['an error is shown as its traceback', result({ end: 'error', output: 'ValueError: 1\n' }), 'ValueError: 1'],
   [
-    'an interrupt is said, and that nothing is lost',
+    'an interrupt is shown, and that the variables are kept',
     result({ end: 'timeout' }),
     '[not done after 5 s: interrupted; the variables are kept]',
   ],
   [
-    'a loss is said',
+    'the loss of the variables is shown',
     result({ end: 'host-died', stateLost: true, output: 'x\n' }),
-    'x\n[the Python process ended; its variables are gone, and the next cell starts a new one]',
+    'x\n[the Python process ended; its variables are lost, and the next cell starts a new process]',
   ],
   [
     'the data of an image stays out of the text',
     result({ output: '[image/png 1x1, 3 bytes]\n', images: [{ mimeType: 'image/png', data: Buffer.from('abc') }] }),
     '[image/png 1x1, 3 bytes]',
   ],
-  ['what is missing is said', result({ end: 'missing', output: 'no IPython' }), 'no IPython\n[ipython cannot be used on this machine]'],
+  [
+    'a missing IPython is shown',
+    result({ end: 'missing', output: 'no IPython' }),
+    'no IPython\n[ipython is not available in this sandbox]',
+  ],
 ];
 
 for (const [claim, python, text] of rendered) test(claim, () => assert.equal(renderPythonResult(python, 5000), text));
-
-test('each rollout has a file tool of its own, and a name that no tool has is refused', () => {
-  const names = ['bash', 'ipython', 'str_replace_editor', 'finish'];
-  assert.deepEqual(
-    chooseTools(names).map(({ spec }) => spec.name),
-    names,
-  );
-  assert.notEqual(chooseTools(['str_replace_editor'])[0], chooseTools(['str_replace_editor'])[0]);
-  for (const name of ['vim', 'constructor']) assert.throws(() => chooseTools([name]), /no tool is named/);
-});

@@ -1,5 +1,5 @@
-// The turn loop over a real backend protocol: what does not fit is cut or ends the rollout with its reason, and nothing that a
-// model writes breaks it.
+// The turn loop over a real backend protocol: what does not fit is shortened or ends the rollout with its reason, and nothing that a
+// model writes breaks the loop.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,18 +7,21 @@ import { backendId, limits, sampling } from '@millrace/protocol';
 import { FakeBackend, openFakeTokens, type Policy, qwen3Folder, renderCall, scriptedFaults } from '@millrace/testkit';
 import type { Tool } from '../../src/agent/tool.ts';
 import { type AgentOptions, type AgentTally, runTurns } from '../../src/agent/turn-loop.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { Pace } from '../../src/base/pace.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
-import { Session } from '../../src/inference/session.ts';
+import { Sampler } from '../../src/inference/sampler.ts';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
 
 const tokens = await openFakeTokens();
 const conversation = await openConversation(qwen3Folder());
 
-/** A tool that answers with what it is asked to say, so many times. */
+/** A tool that repeats a text the given number of times. */
 const repeatTool: Tool = {
   spec: { name: 'repeat', description: 'Repeats.', parameters: { type: 'object', properties: {} } },
-  run: async ({ text, times }) => ({ kind: 'answer', text: String(text).repeat(Number(times)) }),
+  run: async ({ text, times }) => ({ kind: 'text', text: String(text).repeat(Number(times)) }),
 };
 
 interface RunOptions {
@@ -31,36 +34,39 @@ interface RunOptions {
 async function run(policy: Policy, { maxContext = 4000, faults = [], maxTurns = 10, compact }: RunOptions = {}) {
   await using fake = new FakeBackend({ policy, faults: scriptedFaults(faults) }, tokens);
   await fake.listen();
-  await using pool = new BackendPool();
+  const pace = new Pace();
+  await using pool = new BackendPool({ log: silentLog, pace });
   pool.update([{ id: backendId.parse('a'), url: fake.url, dialect: 'vllm', policyVersion: 0, state: 'up' }]);
-  using session = new Session({ ledger: new Ledger(), pool, sessionId: 'r', delayMs: 1 });
+  using sampler = new Sampler({ ledger: new Ledger(), pool, sessionId: 'r', delayMs: 1 });
   const tally: AgentTally = { turns: 0, malformedCalls: 0, modelMs: 0, toolMs: 0 };
   const stop = await runTurns({
     messages: [{ role: 'user', content: 'go' }],
     tools: [repeatTool],
-    session,
+    sampler,
     conversation,
     sampling: sampling.parse({ max_tokens: 300 }),
     limits: limits.parse({ max_context_tokens: maxContext, max_turns: maxTurns }),
     tally,
     signal: new AbortController().signal,
+    pace,
+    clock: systemClock,
     ...(compact ? { compact } : {}),
   });
-  return { stop, tally, ledger: session.ledger, prompts: fake.requests.map(({ promptIds }) => promptIds) };
+  return { stop, tally, ledger: sampler.ledger, prompts: fake.requests.map(({ promptIds }) => promptIds) };
 }
 
-test('an answer that does not fit is cut in the middle, says so, and the agent goes on', async () => {
+test('a result that does not fit loses its middle, says so, and the agent continues', async () => {
   const { stop, ledger, prompts } = await run(({ turn }) => ({
     text: turn === 0 ? renderCall('repeat', { text: 'line of output\n', times: 5000 }) : 'done',
   }));
   assert.deepEqual(stop, { stopReason: 'completed', answer: 'done' });
   assert.match(ledger.segments.at(-2)?.text ?? '', /line of[\s\S]*\n\[… about \d+ tokens are left out here[\s\S]*of output\n/);
   assert.ok(ledger.length <= 4000);
-  assert.ok((prompts[1]?.length ?? 0) > 3500, 'the room was used');
+  assert.ok((prompts[1]?.length ?? 0) > 3500, 'the available room is used');
   assert.deepEqual(prompts[1]?.slice(0, prompts[0]?.length), prompts[0]);
 });
 
-test('when nothing useful fits any more, the rollout ends as context_overflow', async () => {
+test('a rollout without room for a useful result ends as context_overflow', async () => {
   const { stop, ledger } = await run(() => ({ text: renderCall('repeat', { text: 'x ', times: 800 }) }), { maxContext: 1200 });
   assert.equal(stop.stopReason, 'context_overflow');
   assert.ok(ledger.length <= 1200);
@@ -74,18 +80,18 @@ test('a server whose context is smaller than the limit ends the rollout as conte
   assert.equal(tally.turns, 1);
 });
 
-test('a turn full of calls that cannot be read is answered in a few sentences, and all of them are counted', async () => {
+test('a turn full of malformed calls gets a few messages, and all of the calls are counted', async () => {
   const { stop, tally, ledger } = await run(({ turn }) => ({ text: turn === 0 ? '<tool_call>"</tool_call>'.repeat(30) : 'done' }));
   assert.equal(stop.stopReason, 'completed');
   assert.equal(tally.malformedCalls, 30);
-  const answers = ledger.segments.find(({ kind }) => kind === 'observation')?.messages ?? [];
-  assert.equal(answers.length, 5);
-  assert.match(answers.at(-1)?.content ?? '', /26 more calls/);
+  const results = ledger.segments.find(({ kind }) => kind === 'observation')?.messages ?? [];
+  assert.equal(results.length, 5);
+  assert.match(results.at(-1)?.content ?? '', /26 more calls/);
 });
 
 const repeatOnce = () => ({ text: renderCall('repeat', { text: 'x ', times: 800 }) });
 
-test('a full context goes on as a new branch, where somebody says with which messages', async () => {
+test('a full context continues as a new branch with the messages of the compact hook', async () => {
   const asked: number[] = [];
   const { stop, tally, ledger, prompts } = await run(repeatOnce, {
     maxContext: 1200,
@@ -114,7 +120,7 @@ test('a full context goes on as a new branch, where somebody says with which mes
   }
 });
 
-test('an answer that does not fit either, none, or one without a turn since ends the rollout as context_overflow', async () => {
+test('compacted messages that do not fit, none at all, or a second compaction in one turn end the rollout as context_overflow', async () => {
   const long = [{ role: 'user' as const, content: 'y '.repeat(2000) }];
   for (const messages of [long, undefined]) {
     const { stop, ledger } = await run(repeatOnce, { maxContext: 1200, compact: async () => messages });
@@ -128,7 +134,7 @@ test('an answer that does not fit either, none, or one without a turn since ends
   assert.deepEqual([stop.stopReason, asked], ['context_overflow', 1]);
 });
 
-test('a turn that the server cut twice is read as one: a call that begins in one part ends in another', async () => {
+test('a turn that the server cut twice is read as one: a call may start in one part and end in another', async () => {
   const { stop, tally, ledger } = await run(
     ({ turn }) => ({ text: turn === 0 ? `Ünïcödé 😀 ${renderCall('repeat', { text: 'a', times: 3 })}` : 'done' }),
     { faults: ['abort', 'abort'] },

@@ -1,11 +1,11 @@
-// Claims about deadlines.
+// Deadlines: what is charged, and when they expire.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '@millrace/testkit';
 import { Deadline, Expired } from '../../src/base/deadline.ts';
 
-test('a deadline aborts with Expired when its time is charged', () => {
+test('a deadline aborts with Expired when its time is used up', () => {
   const clock = new FakeClock();
   using deadline = new Deadline('run', 1000, clock);
   clock.advance(999);
@@ -15,7 +15,7 @@ test('a deadline aborts with Expired when its time is charged', () => {
   assert.match(deadline.signal.reason.message, /run took longer than its 1 s/);
 });
 
-test('an uncharged wait costs nothing, however long it is', async () => {
+test('an uncharged wait costs no time, however long it takes', async () => {
   const clock = new FakeClock();
   using deadline = new Deadline('run', 1000, clock);
   clock.advance(400);
@@ -54,7 +54,7 @@ test('a disposed deadline never aborts', () => {
   assert.equal(deadline.signal.aborted, false);
 });
 
-test('what is refunded may be spent again, inside a wait and outside of one', async () => {
+test('refunded time can be used again, during a wait and outside one', async () => {
   const clock = new FakeClock();
   using deadline = new Deadline('run', 1000, clock);
   clock.advance(900);

@@ -1,4 +1,4 @@
-// The lock between processes: who has it, who waits, and that it ends with its holder.
+// File locks between processes: who holds one, who waits, and that it ends with its holder.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true }));
 
-test('shared locks live together, and an exclusive one waits for all of them', async () => {
+test('shared locks coexist, and an exclusive one waits for all of them', async () => {
   const path = join(folder, 'shared');
   const first = await openFileLock(path, { shared: true });
   const second = await openFileLock(path, { shared: true });
@@ -27,7 +27,7 @@ test('shared locks live together, and an exclusive one waits for all of them', a
   assert.equal(await tryFileLock(path), undefined);
 });
 
-test('whoever waits can be called off', async () => {
+test('waiting for a lock can be aborted', async () => {
   const path = join(folder, 'off');
   await using _held = await openFileLock(path);
   const cancel = new AbortController();
@@ -36,7 +36,7 @@ test('whoever waits can be called off', async () => {
   await assert.rejects(waiting, /no longer wanted/);
 });
 
-test('a process that is killed loses its lock', async () => {
+test('a killed process releases its lock', async () => {
   const path = join(folder, 'killed');
   const module = JSON.stringify(import.meta.resolve('../../src/base/file-lock.ts'));
   const program = `import { openFileLock } from ${module}; await openFileLock(${JSON.stringify(path)}); console.log('held'); setInterval(() => {}, 1000);`;

@@ -1,10 +1,10 @@
-// Claims about taking bursts apart.
+// Pacing: bursts are spread over turns of the event loop.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { awaitStep, Pace, type Steps } from '../../src/base/pace.ts';
 
-test('all who ask go on, in order, and a timer that comes due meanwhile does not wait for the last of them', async () => {
+test('all callers proceed in order, and a timer that falls due does not wait for the last of them', async () => {
   const pace = new Pace();
   const order: (number | 'timer')[] = [];
   const work = async (number: number) => {
@@ -24,13 +24,13 @@ test('all who ask go on, in order, and a timer that comes due meanwhile does not
   assert.ok(order.indexOf('timer') < 15, `the timer came at ${order.indexOf('timer')}`);
 });
 
-test('one who asks when nobody waits, and again and again, is served each time', async () => {
+test('a single caller that asks repeatedly is served each time', async () => {
   const pace = new Pace();
   for (let time = 0; time < 3; time += 1) await pace.turn();
   await Promise.all([pace.turn(), pace.turn()]);
 });
 
-test('work in steps gives way whenever it has had its slice, and its result comes out', async () => {
+test('work in steps yields after each slice and returns its result', async () => {
   const pace = new Pace();
   let timers = 0;
   function* steps(): Steps<string> {
@@ -45,7 +45,7 @@ test('work in steps gives way whenever it has had its slice, and its result come
   clearInterval(timer);
 });
 
-test('steps that wait get what they waited for, and what it threw', async () => {
+test('steps that await a promise get its value or its error', async () => {
   const pace = new Pace();
   function* steps(): Steps<string> {
     yield;

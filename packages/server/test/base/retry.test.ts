@@ -1,4 +1,4 @@
-// Trying again: only what is marked retryable, so often and no more, and never past the signal.
+// Retries: only for retryable errors, up to the limit, and never after the signal aborts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -21,7 +21,7 @@ function makeClock(pauses: number[]): Clock {
 
 const failed = () => new RolloutError('backend-failed', 'down');
 
-test('a retryable failure is tried again, each pause twice the one before', async () => {
+test('a retryable failure is retried, each pause twice as long as the one before', async () => {
   const pauses: number[] = [];
   const seen: number[] = [];
   const work = async (failures: number) => {
@@ -41,7 +41,7 @@ test('after the last attempt the last error is thrown', async () => {
 });
 
 for (const error of [new RolloutError('backend-refused', 'no'), new Error('a bug')]) {
-  test(`${error.name} that is not retryable is thrown at once`, async () => {
+  test(`a ${error.name} that is not retryable is thrown immediately`, async () => {
     let calls = 0;
     const work = () => {
       calls += 1;
@@ -62,7 +62,10 @@ test('an abort ends the pause with its reason', async () => {
   await assert.rejects(retry(work, { attempts: 3, delayMs: 1, clock, signal: controller.signal }), /enough/);
 });
 
-test('under an aborted signal nothing is tried', async () => {
+test('nothing is tried once the signal has aborted', async () => {
   const work = () => assert.fail('tried');
-  await assert.rejects(retry(work, { attempts: 3, delayMs: 1, signal: AbortSignal.abort(new Error('enough')) }), /enough/);
+  await assert.rejects(
+    retry(work, { attempts: 3, delayMs: 1, clock: makeClock([]), signal: AbortSignal.abort(new Error('enough')) }),
+    /enough/,
+  );
 });

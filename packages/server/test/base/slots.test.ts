@@ -1,4 +1,4 @@
-// Claims about slots.
+// Slots: order, release and cancellation.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -29,7 +29,7 @@ test('a slot disposed twice is freed once', async () => {
   assert.equal(slots.free, 1);
 });
 
-test('one who stops waiting leaves the line, and the slot goes to the next', async () => {
+test('a caller that stops waiting leaves the line, and the slot goes to the next', async () => {
   const slots = new Slots(1);
   const held = await slots.acquire({ signal: never });
   const gone = new AbortController();
@@ -42,7 +42,7 @@ test('one who stops waiting leaves the line, and the slot goes to the next', asy
   assert.equal(slots.waiting, 0);
 });
 
-test('take never overtakes the line', async () => {
+test('take never overtakes waiting callers', async () => {
   const slots = new Slots(1);
   const held = await slots.acquire({ signal: never });
   const next = slots.acquire({ signal: never });

@@ -1,4 +1,4 @@
-// Draining and closing, and the loop under load.
+// Draining and closing, and the event loop under load.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { errorOf, openFloor, task } from './floor.ts';
 
-test('after a drain submissions get 503 with Retry-After, reads go on, and whoever waits is answered at once', async () => {
+test('after a drain, submissions get 503 with Retry-After, reads continue, and waiting requests return immediately', async () => {
   await using floor = await openFloor();
   await floor.worker.register();
   const id = await floor.submit();
@@ -28,7 +28,7 @@ test('after a drain submissions get 503 with Retry-After, reads go on, and whoev
   await floor.app.close();
 });
 
-test('close does not wait for those who wait', async () => {
+test('close does not wait for long polls', async () => {
   await using floor = await openFloor();
   await floor.call('POST', '/start');
   const id = await floor.submit();
@@ -48,10 +48,10 @@ test('close does not wait for those who wait', async () => {
     (await Promise.all(waiting)).map((reply) => reply.status),
     [200, 503],
   );
-  assert.equal((await floor.store.counts()).cancelled, 1, 'a /process call that lost its answer leaves nothing running');
+  assert.equal((await floor.store.counts()).cancelled, 1, 'a /process call without a response leaves nothing running');
 });
 
-test('ten thousand rollouts in one submission and hundreds of long polls leave the loop free', async (t) => {
+test('ten thousand rollouts in one submission and hundreds of long polls do not block the event loop', async (t) => {
   await using floor = await openFloor();
   await floor.worker.register();
   const rollouts = Array.from({ length: 10_000 }, (_, index) => ({ id: `r${index}`, scenario: 'sums', task, group: `g${index % 8}` }));

@@ -1,8 +1,7 @@
-// The HTTP floor for tests: a real store in a temporary file, a real tail, two small scenarios, and a worker played by hand.
+// The HTTP floor for tests: a real store in a temporary file, a real tail, two small scenarios, and a worker controlled by the test.
 
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+
 import { join } from 'node:path';
 import { after, before } from 'node:test';
 import {
@@ -16,6 +15,7 @@ import {
   type WorkerReport,
   workerId,
 } from '@millrace/protocol';
+import { makeTempFolder } from '@millrace/testkit';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
@@ -56,16 +56,16 @@ export interface Floor extends AsyncDisposable {
   readonly store: Store;
   readonly worker: HandWorker;
   /** Sends JSON and reads JSON. */
-  call(method: 'GET' | 'POST' | 'DELETE', url: string, body?: unknown): Promise<Answer>;
-  /** Submits one and answers its id. */
+  call(method: 'GET' | 'POST' | 'DELETE', url: string, body?: unknown): Promise<FloorReply>;
+  /** Submits one rollout and returns its id. */
   submit(fields?: Record<string, unknown>): Promise<RolloutId>;
-  /** Listens on a free loopback port and answers the address. */
+  /** Listens on a free loopback port and returns the URL. */
   listen(): Promise<string>;
 }
 
-interface Answer {
+interface FloorReply {
   readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: what a test looks into, it asserts
+  // biome-ignore lint/suspicious/noExplicitAny: tests assert what they read
   readonly body: any;
   readonly headers: Record<string, unknown>;
 }
@@ -73,14 +73,14 @@ interface Answer {
 interface FloorOptions {
   readonly config?: Partial<z.input<typeof httpConfig>>;
   readonly clock?: Clock;
-  /** Stands between the app and the real store. */
+  /** Wraps the real store before the app gets it. */
   wrap?(store: Store): Store;
 }
 
 export async function openFloor({ config = {}, clock = systemClock, wrap = (store) => store }: FloorOptions = {}): Promise<Floor> {
-  const folder = await mkdtemp(join(tmpdir(), 'millrace-http-'));
-  const store = await openSqliteStore({ path: join(folder, 'store.sqlite'), clock });
-  const tail = new EventTail({ store, after: await store.lastEventId() });
+  const folder = await makeTempFolder('millrace-http');
+  const store = await openSqliteStore({ path: join(folder.path, 'store.sqlite'), clock, log: silentLog });
+  const tail = new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log: silentLog });
   const byName = new Map([sums, free].flatMap((one) => [one.name, ...(one.aliases ?? [])].map((name) => [name, one] as const)));
   const app = await openApp({
     store: wrap(store),
@@ -111,12 +111,12 @@ export async function openFloor({ config = {}, clock = systemClock, wrap = (stor
       await app.close();
       await tail[Symbol.asyncDispose]();
       await store[Symbol.asyncDispose]();
-      await rm(folder, { recursive: true });
+      await folder[Symbol.asyncDispose]();
     },
   };
 }
 
-/** One floor with a worker for all tests of a file that are content with ids of their own. */
+/** One floor with a worker, shared by all tests of a file that use their own ids. */
 export function shareFloor(): () => Floor {
   let shared: Floor | undefined;
   before(async () => {
@@ -153,7 +153,7 @@ export class HandWorker {
     return cancelled;
   }
 
-  /** The oldest that is queued, or the one with this id, with all that stood before it. */
+  /** Claims the oldest queued rollout, or the one with this id together with all before it. */
   async claim(id?: RolloutId): Promise<ClaimedRollout> {
     for (;;) {
       const [claimed] = await this.#store.claim(this.id, 1);
@@ -270,7 +270,7 @@ export function errorOf(reply: { readonly body: unknown }): ErrorBody['error'] {
   return (reply.body as ErrorBody).error;
 }
 
-/** Reads server-sent events until `enough` of them have come. */
+/** Reads server-sent events until `enough` returns true. */
 export async function readEvents(stream: AsyncIterable<Uint8Array>, enough: (events: readonly Event[]) => boolean): Promise<Event[]> {
   const events: Event[] = [];
   let text = '';

@@ -1,12 +1,11 @@
 // A worker to test with: a real store, real sandboxes and a fake backend behind the real protocol, all in this process.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type RolloutId, type RolloutState, rolloutId, type SubmissionInput, submission } from '@millrace/protocol';
 import {
   type FakeBackend,
   type FakeTokens,
+  makeTempFolder,
   openFakeBackend,
   openFakeTokens,
   type Policy,
@@ -28,8 +27,9 @@ import type { SandboxDriver } from '../../src/sandbox/sandbox.ts';
 import { loadScenarios } from '../../src/scenario/load.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
 import { EventTail } from '../../src/store/event-tail.ts';
+import type { RolloutRecord } from '../../src/store/rollout-record.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite.ts';
-import type { RolloutRecord, Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { type Conversation, openConversation } from '../../src/trajectory/conversation.ts';
 
 export const bash = (command: string) => renderCall('bash', { command });
@@ -88,14 +88,13 @@ export class WorkerBed implements AsyncDisposable {
 
   static async open(options: BedOptions = {}): Promise<WorkerBed> {
     const stack = new AsyncDisposableStack();
-    const folder = await mkdtemp(join(tmpdir(), 'mr-'));
-    stack.defer(() => rm(folder, { recursive: true, force: true }));
-    const store = stack.use(await openSqliteStore({ path: join(folder, 'millrace.db') }));
+    const { path: folder } = stack.use(await makeTempFolder('mr'));
+    const store = stack.use(await openSqliteStore({ path: join(folder, 'millrace.db'), clock: systemClock, log: silentLog }));
     tokens ??= openFakeTokens();
     const { policy = says(finish()), latencyMs = 0 } = options;
     const backend = stack.use(await openFakeBackend({ policy, latencyMs, tokens: await tokens }));
     if (!options.withoutBackend) await store.joinBackend(toRecord(backend.url));
-    const tail = stack.use(new EventTail({ store, after: 0 }));
+    const tail = stack.use(new EventTail({ store, after: 0, clock: systemClock, log: silentLog }));
     const runDir = join(folder, 'run');
     const real = await openBubblewrapDriver({ runDir });
     const driver = options.driver?.(real) ?? real;
@@ -122,7 +121,7 @@ export class WorkerBed implements AsyncDisposable {
         layers,
         config,
         scenarios,
-        pool: stack.use(new BackendPool({ placements: store })),
+        pool: stack.use(new BackendPool({ placements: store, log: shared.log, pace: shared.pace })),
         loopLag: stack.use(openLoopLag()),
       });
       await worker.start();

@@ -1,5 +1,5 @@
-// Batches over random rewards, times, failures and restarts: no group twice, none lost, the target met exactly, the surplus
-// stopped, and every rollout accounted for.
+// Batches under random rewards, durations, failures and restarts: no group is delivered twice or lost, the target is met exactly,
+// the surplus is stopped, and every rollout is accounted for.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +9,7 @@ import { isInformative } from '../../src/sampling/judge-group.ts';
 import type { BatchRecord } from '../../src/store/batch-store.ts';
 import { type BatchBed, openBatchBed } from './simulated-batches.ts';
 
-/** Half of the tasks have one reward for all, times are long-tailed, some siblings fail. */
+/** Half of the tasks have equal rewards, durations are long-tailed, some siblings fail. */
 function makeCourse(
   seed: number,
   failing = 0.1,
@@ -49,7 +49,7 @@ async function listAll(bed: BatchBed) {
   return (await bed.store.list({ limit: 10_000 })).rollouts;
 }
 
-test('over random rewards, times, failures and kills of the keeper, each target is met exactly and every task is accounted for', async () => {
+test('under random rewards, durations, failures and keeper crashes, each target is met exactly and every task is accounted for', async () => {
   for (let seed = 1; seed <= 8; seed += 1) {
     const random = makeRandom(seed * 7919);
     const pick = (most: number) => 1 + Math.floor(random() * most);
@@ -72,7 +72,7 @@ test('over random rewards, times, failures and kills of the keeper, each target 
     assert.deepEqual(
       rollouts.filter(({ state }) => !isTerminal(state)).map(({ id }) => id),
       [],
-      `seed ${seed}: surplus runs on`,
+      `seed ${seed}: surplus keeps running`,
     );
     const after = await bed.store.batch(batchId.parse('b'));
     const members = (await bed.store.deliveredGroups(batchId.parse('b'), { after: 0, limit: 1000 })).flatMap(({ rollouts: all }) => all);
@@ -82,7 +82,7 @@ test('over random rewards, times, failures and kills of the keeper, each target 
   }
 });
 
-test('what is surplus in one batch of a series is used by the next: no task is dropped, no rollout with a reward is wasted', async () => {
+test('the next batch of a series uses the surplus: no task is dropped, no rollout with a reward is wasted', async () => {
   for (let seed = 1; seed <= 3; seed += 1) {
     await using bed = await openBatchBed({ slots: 16, course: makeCourse(seed, 0) });
     const ids = ['s1', 's2', 's3', 's4'];
@@ -94,17 +94,17 @@ test('what is surplus in one batch of a series is used by the next: no task is d
     const records = await Promise.all(ids.map((id) => bed.store.batch(batchId.parse(id))));
     assert.ok(
       records.some((record) => (record?.carried ?? 0) > 0),
-      'nothing was carried',
+      'nothing was carried over',
     );
-    // Only the last batch may have surplus; what the others left was taken over.
+    // Only the last batch may have surplus; that of the others was carried over.
     for (const record of records.slice(0, -1)) assert.equal(record?.groups.surplus, 0, `${record?.id} left surplus`);
     const delivered = await Promise.all(ids.map((id) => bed.store.deliveredGroups(batchId.parse(id), { after: 0, limit: 100 })));
     assert.equal(new Set(delivered.flat().map(({ id }) => id)).size, 12);
-    // What has its reward is waste for being surplus only while the next batch of the series may still take it over.
+    // A surplus rollout with a reward counts as waste only while the next batch may still carry it over.
     await bed.settle();
     await bed.begin('next', { series: 's', group_size: 4, count: 0, closed: false });
-    const kept = (await bed.store.keptGroups(batchId.parse('next'), 99)).flatMap(({ siblings }) => siblings);
-    const rewarded = kept.filter(({ reward }) => reward !== undefined).length;
+    const surplusSiblings = (await bed.store.surplusGroups(batchId.parse('next'), 99)).flatMap(({ siblings }) => siblings);
+    const rewarded = surplusSiblings.filter(({ reward }) => reward !== undefined).length;
     const stopped = (await listAll(bed)).filter(({ state, attempt }) => state === 'cancelled' && attempt > 0).length;
     const wasted = await Promise.all(ids.map(async (id) => (await bed.store.batch(batchId.parse(id)))?.wasted.surplus.rollouts ?? 0));
     const surplus = wasted.reduce((total, count) => total + count, 0);
@@ -112,14 +112,14 @@ test('what is surplus in one batch of a series is used by the next: no task is d
   }
 });
 
-test('groups from weights that are too old at their delivery are sampled again, and the delivered ones are within the bound', async () => {
+test('groups whose weights are too old at delivery are sampled again, and delivered groups are within the bound', async () => {
   let version = 0;
   await using bed = await openBatchBed({ slots: 8, course: makeCourse(3, 0), version: () => version });
   const join = () =>
     bed.store.joinBackend({ id: backendId.parse('x'), url: 'http://x', dialect: 'vllm', policyVersion: version, state: 'up' });
   await join();
   await bed.begin('b', { group_size: 4, target: 4, count: 60, max_staleness: 0 });
-  await bed.look();
+  await bed.advance();
   for (let step = 0; step < 6; step += 1) {
     await bed.pipeline.claim();
     await bed.pipeline.step();
@@ -133,15 +133,15 @@ test('groups from weights that are too old at their delivery are sampled again, 
   for (const { rollouts } of delivered) for (const { result } of rollouts) assert.equal(result?.policy_versions?.first, 1);
 });
 
-test('a batch for a version that is too far ahead begins nothing until the weights follow', async () => {
+test('a batch for a version too far ahead starts no group until the weights catch up', async () => {
   await using bed = await openBatchBed({ slots: 8, course: makeCourse(4, 0) });
   const join = (policyVersion: number) =>
     bed.store.joinBackend({ id: backendId.parse('x'), url: 'http://x', dialect: 'vllm', policyVersion, state: 'up' });
   await join(0);
   await bed.begin('b', { target: 1, for_version: 2, max_staleness: 1, count: 40 });
-  assert.equal(await bed.look(), false);
+  assert.equal(await bed.advance(), false);
   await join(1);
-  assert.equal(await bed.look(), true);
+  assert.equal(await bed.advance(), true);
 });
 
 function makeStretch(from: number, count: number) {

@@ -1,4 +1,4 @@
-// Verdicts on groups by table, and the property that a verdict never depends on what is still missing.
+// Verdicts on groups by table, and the property that a verdict never depends on missing rewards.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -37,7 +37,7 @@ test('a group is judged by its rewards and those that may still come', () => {
   }
 });
 
-test('whatever comes, a group ends, is delivered only when informative, and is uniform only when not', () => {
+test('every group ends, is delivered only if informative, and is uniform only if not', () => {
   const random = makeRandom(5);
   for (let round = 0; round < 2000; round += 1) {
     const size = 2 + Math.floor(random() * 6);
@@ -51,7 +51,7 @@ test('whatever comes, a group ends, is delivered only when informative, and is u
     let mayCome = size + Math.floor(random() * 3);
     let verdict = judgeGroup({ rewards, mayCome }, judging);
     while (verdict.kind === 'wait') {
-      assert.ok(mayCome > 0, 'it waits for nobody');
+      assert.ok(mayCome > 0, 'it waits although no reward can come');
       mayCome -= 1;
       if (random() < 0.8) rewards.push(Math.round(random()));
       verdict = judgeGroup({ rewards, mayCome }, judging);
@@ -63,7 +63,7 @@ test('whatever comes, a group ends, is delivered only when informative, and is u
   }
 });
 
-test('a batch begins groups only while the present weights are within its bound', () => {
+test('a batch starts groups only while the current weights are within its bound', () => {
   assert.equal(mayBegin({ for_version: 3, max_staleness: 1 }, 1), false);
   assert.equal(mayBegin({ for_version: 3, max_staleness: 1 }, 2), true);
   assert.equal(mayBegin({ for_version: 3, max_staleness: 0 }, 2), false);
@@ -71,7 +71,7 @@ test('a batch begins groups only while the present weights are within its bound'
   assert.equal(mayBegin({ max_staleness: 0 }, 9), true);
 });
 
-test('samples are too old when the first of their weights is further back than the bound', () => {
+test('samples are too old when their first version is further back than the bound', () => {
   assert.equal(isTooOld([4, 5], { max_staleness: 1 }, 5), false);
   assert.equal(isTooOld([3, 5], { max_staleness: 1 }, 5), true);
   assert.equal(isTooOld([], { max_staleness: 0 }, 5), false);

@@ -1,4 +1,4 @@
-// Batches that fill on a real store and a clock of their own, with a keeper that may be killed in the middle of a look.
+// Batches on a real store and a simulated clock, with a keeper that may crash in the middle of a round.
 
 import { batchId } from '@millrace/protocol';
 import { FakeClock, makeBatch, makeRandom, SimulatedPipeline, type SimulatedPipelineOptions } from '@millrace/testkit';
@@ -19,16 +19,16 @@ export interface BatchBed extends AsyncDisposable {
   readonly clock: FakeClock;
   readonly pipeline: SimulatedPipeline;
   begin(id: string, fields?: Parameters<typeof makeBatch>[1]): Promise<void>;
-  /** Runs until the batch is over, and answers it. `mayDie`: the keeper is killed before so large a share of its writes. */
+  /** Runs until the batch ends, and returns it. `mayDie`: the probability that the keeper crashes before a write. */
   fill(id: string, options?: { readonly mayDie?: number; readonly seed?: number }): Promise<Awaited<ReturnType<Store['batch']>>>;
   /** Runs until nothing changes and nothing runs. */
   settle(): Promise<void>;
-  look(): Promise<boolean>;
+  advance(): Promise<boolean>;
 }
 
-export type BedOptions = Omit<SimulatedPipelineOptions, 'store' | 'clock'> & { readonly files?: Record<string, string> };
+export type BatchBedOptions = Omit<SimulatedPipelineOptions, 'store' | 'clock'> & { readonly files?: Record<string, string> };
 
-export async function openBatchBed(options: BedOptions): Promise<BatchBed> {
+export async function openBatchBed(options: BatchBedOptions): Promise<BatchBed> {
   const clock = new FakeClock();
   const bed = await openSqliteBed(clock);
   const { store } = bed;
@@ -37,9 +37,9 @@ export async function openBatchBed(options: BedOptions): Promise<BatchBed> {
   const open = (on: Store) => new BatchKeeper({ store: on, scenarios, files: new TaskFiles(options.files ?? {}), clock, log: silentLog });
   const keep = async (on: Store = store) => {
     const keeper = open(on);
-    while (await keeper.look());
+    while (await keeper.advance());
   };
-  const advance = async () => {
+  const step = async () => {
     await pipeline.stopCancelled();
     await pipeline.claim();
     return pipeline.step();
@@ -48,23 +48,23 @@ export async function openBatchBed(options: BedOptions): Promise<BatchBed> {
     store,
     clock,
     pipeline,
-    look: () => open(store).look(),
+    advance: () => open(store).advance(),
     async begin(id, fields = {}) {
       await store.createBatch(makeBatch(id, fields));
     },
     async fill(id, { mayDie = 0, seed = 1 } = {}) {
       const random = makeRandom(seed);
       for (let idle = 0; ; ) {
-        await keep(mayDie === 0 ? store : mortal(store, () => random() < mayDie));
+        await keep(mayDie === 0 ? store : crashing(store, () => random() < mayDie));
         const record = await store.batch(batchId.parse(id));
         if (record?.state !== 'open') return record;
-        idle = (await advance()) ? 0 : idle + 1;
-        if (idle > 20) throw new Error(`batch ${id} does not go on: ${JSON.stringify(record)}`);
+        idle = (await step()) ? 0 : idle + 1;
+        if (idle > 20) throw new Error(`batch ${id} is stuck: ${JSON.stringify(record)}`);
       }
     },
     async settle() {
       do await keep();
-      while (await advance());
+      while (await step());
     },
     [Symbol.asyncDispose]: () => bed[Symbol.asyncDispose](),
   };
@@ -72,8 +72,8 @@ export async function openBatchBed(options: BedOptions): Promise<BatchBed> {
 
 const decisions = new Set(['beginGroup', 'takeGroup', 'renewGroup', 'replaceSiblings', 'settleGroup', 'endBatch']);
 
-/** A store whose user dies before a write, and then writes nothing any more. */
-function mortal(store: Store, dies: () => boolean): Store {
+/** A store that fails at a random write, as if its user had crashed, and accepts no further writes. */
+function crashing(store: Store, dies: () => boolean): Store {
   let dead = false;
   return new Proxy(store, {
     get(target, name) {

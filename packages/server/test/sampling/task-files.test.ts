@@ -1,30 +1,25 @@
-// Task files: read by place, in an order that is a function of seed and round, and drawn through a cursor that survives.
+// Task files: read by offset, in an order that is a function of seed and round, and drawn through a durable cursor.
 
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, test } from 'node:test';
 import { batchId } from '@millrace/protocol';
-import { makeBatch } from '@millrace/testkit';
+import { makeBatch, makeTempFolder } from '@millrace/testkit';
 import { checkSource } from '../../src/sampling/draw-tasks.ts';
 import { shuffle, TaskFiles } from '../../src/sampling/task-files.ts';
 import { openBatchBed, scenarios } from './simulated-batches.ts';
 
-let folder = '';
+const folder = await makeTempFolder('millrace-tasks');
+after(() => folder[Symbol.asyncDispose]());
 const write = async (name: string, text: string) => {
-  const path = join(folder, name);
+  const path = join(folder.path, name);
   await writeFile(path, text);
   return path;
 };
 const line = (question: string) => JSON.stringify({ question, answer: '2' });
 
-before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'millrace-tasks-'));
-});
-after(() => rm(folder, { recursive: true }));
-
-test('lines are read by their place, blank ones and a missing last newline change nothing', async () => {
+test('lines are read by position; blank lines and a missing last newline do not matter', async () => {
   const files = new TaskFiles({ f: await write('f.jsonl', `${line('π')}\n\n  \n${line('b')}\r\n${line('c')}`) });
   assert.equal(await files.count('f'), 3);
   const read = async (position: number, more = {}) => (await files.read({ file: 'f', ...more }, position))?.text.trim();
@@ -32,7 +27,7 @@ test('lines are read by their place, blank ones and a missing last newline chang
   assert.equal(await read(3, { rounds: 1 }), undefined);
 });
 
-test('a shuffled round has every line once, another order in each round, and the same again for the same seed', () => {
+test('a shuffled round has every line once, each round has its own order, and the same seed gives the same order', () => {
   const rounds = [0, 1].map((round) => [...shuffle(100, { seed: 7, round })]);
   for (const order of rounds)
     assert.deepEqual(
@@ -43,24 +38,24 @@ test('a shuffled round has every line once, another order in each round, and the
   assert.deepEqual([...shuffle(100, { seed: 7, round: 1 })], rounds[1]);
 });
 
-test('an empty file, an unknown one and a bad first line are refused with the field', async () => {
+test('an empty file, an unknown file and an invalid first line are refused with the field', async () => {
   await using bed = await openBatchBed({ slots: 1, course: () => ({ seconds: 1, tokens: 1, reward: 1 }) });
   const files = new TaskFiles({
     empty: await write('e.jsonl', '\n'),
     bad: await write('bad.jsonl', '{"question": 1}\n'),
-    gone: join(folder, 'gone'),
+    gone: join(folder.path, 'gone'),
   });
   const refused = async (file: string, message: RegExp) => {
     const { plan } = makeBatch('b', { count: 0, source: { file } });
     await assert.rejects(checkSource({ plan }, { store: bed.store, files, scenarios }), { message });
   };
   await refused('empty', /source\.file: empty has no tasks/);
-  await refused('nobody', /source\.file: no task file is named "nobody"; known: empty, bad, gone/);
+  await refused('unknown', /source\.file: no task file is named "unknown"; known: empty, bad, gone/);
   await refused('bad', /source\.file: line 1 of bad: question/);
   await refused('gone', /source\.file: gone cannot be read/);
 });
 
-test('batches with one cursor go on where the one before stopped, over restarts; a bad line is passed over and told', async () => {
+test('batches with the same cursor continue where the last one stopped; an invalid line is skipped with an event', async () => {
   const tasks = Array.from({ length: 12 }, (_, index) => (index === 3 ? 'nonsense' : line(`${index}`)));
   const path = await write('stream.jsonl', tasks.join('\n'));
   let given = 0;

@@ -1,4 +1,4 @@
-// Claims about short answers.
+// Finding and comparing short answers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -8,40 +8,40 @@ import { silentLog } from '../../src/base/log.ts';
 import { EventTail } from '../../src/store/event-tail.ts';
 import type { Store } from '../../src/store/store.ts';
 
-test('a tail hands over what is new on a hint, in order and once, in as many reads as it takes', async () => {
+test('a tail delivers new events on a hint, in order and once, in as many reads as needed', async () => {
   const log = makeLog();
   log.append(3);
-  await using tail = new EventTail({ store: log.store, after: 1, limit: 2, clock: new FakeClock() });
-  const heard = listen(tail);
-  await heard.until(3);
+  await using tail = new EventTail({ store: log.store, after: 1, limit: 2, clock: new FakeClock(), log: silentLog });
+  const received = listen(tail);
+  await received.until(3);
   log.append(5);
   log.hint();
   log.hint();
-  await heard.until(8);
-  assert.deepEqual(heard.ids, [2, 3, 4, 5, 6, 7, 8]);
+  await received.until(8);
+  assert.deepEqual(received.ids, [2, 3, 4, 5, 6, 7, 8]);
 });
 
-test('a tail finds what no hint told of within a second', async () => {
+test('a tail finds events without a hint within a second', async () => {
   const clock = new FakeClock();
   const log = makeLog();
-  await using tail = new EventTail({ store: log.store, after: 0, clock });
-  const heard = listen(tail);
+  await using tail = new EventTail({ store: log.store, after: 0, clock, log: silentLog });
+  const received = listen(tail);
   await log.read;
   log.append(1);
   clock.advance(1_000);
-  await heard.until(1);
+  await received.until(1);
 });
 
-test('a hint that comes while the log is read is not lost', async () => {
+test('a hint during a read is not lost', async () => {
   const log = makeLog();
-  await using tail = new EventTail({ store: log.store, after: 0, clock: new FakeClock() });
-  const heard = listen(tail);
+  await using tail = new EventTail({ store: log.store, after: 0, clock: new FakeClock(), log: silentLog });
+  const received = listen(tail);
   log.append(1);
   log.hint();
-  await heard.until(1);
+  await received.until(1);
 });
 
-test('a listener that throws is logged and stops neither the others nor the tail', async () => {
+test('a listener that throws is logged and affects neither the others nor the tail', async () => {
   const log = makeLog();
   const errors: string[] = [];
   await using tail = new EventTail({
@@ -53,16 +53,16 @@ test('a listener that throws is logged and stops neither the others nor the tail
   tail.subscribe(() => {
     throw new Error('mine');
   });
-  const heard = listen(tail);
+  const received = listen(tail);
   for (const id of [1, 2]) {
     log.append(1);
     log.hint();
-    await heard.until(id);
+    await received.until(id);
   }
   assert.deepEqual(errors, ['event-listener-failed', 'event-listener-failed']);
 });
 
-test('a read that fails is logged, and the next one goes on from the same place', async () => {
+test('a failed read is logged, and the next one continues from the same position', async () => {
   const log = makeLog();
   const errors: string[] = [];
   log.failOnce = true;
@@ -72,17 +72,17 @@ test('a read that fails is logged, and the next one goes on from the same place'
     clock: new FakeClock(),
     log: { ...silentLog, error: (event) => errors.push(event) },
   });
-  const heard = listen(tail);
+  const received = listen(tail);
   await log.read;
   log.append(1);
   log.hint();
-  await heard.until(1);
+  await received.until(1);
   assert.deepEqual(errors, ['event-tail-read-failed']);
 });
 
-test('a listener that left, and a closed tail, hear nothing', async () => {
+test('an unsubscribed listener gets no events, and neither does one of a closed tail', async () => {
   const log = makeLog();
-  const tail = new EventTail({ store: log.store, after: 0, clock: new FakeClock(), kinds: ['turn-end'] });
+  const tail = new EventTail({ store: log.store, after: 0, clock: new FakeClock(), log: silentLog, kinds: ['turn-end'] });
   const [left, stayed] = [listen(tail), listen(tail)];
   left.stop();
   log.append(1);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@millrace/protocol';
 import { makeRandom, modelFolder } from '@millrace/testkit';
-import { chooseAnswerRoom, chooseTurnTokens, cutMiddle, fitAnswers, shareRoom } from '../../src/trajectory/budget.ts';
+import { chooseResultRoom, chooseTurnTokens, cutMiddle, fitResults, shareRoom } from '../../src/trajectory/budget.ts';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { runSteps } from '../../src/trajectory/tokenizer/tokenizer.ts';
 
@@ -15,8 +15,8 @@ test('a turn may sample what it was given or what is left, whichever is less', (
 });
 
 test('answers leave room for one more turn', () => {
-  assert.equal(chooseAnswerRoom(1000, { max_context_tokens: 32_768 }), 32_768 - 1000 - 256);
-  assert.equal(chooseAnswerRoom(0, { max_context_tokens: 160 }), 150);
+  assert.equal(chooseResultRoom(1000, { max_context_tokens: 32_768 }), 32_768 - 1000 - 256);
+  assert.equal(chooseResultRoom(0, { max_context_tokens: 160 }), 150);
 });
 
 test('small answers keep all, and large ones share the rest evenly', () => {
@@ -50,7 +50,7 @@ test('whatever the answers are, they come out fitting, or not at all; and what f
       }));
       const room = Math.floor(random() * 2000);
       const whole = conversation.deltaIds(answers);
-      const fitted = runSteps(fitAnswers(conversation, answers, room));
+      const fitted = runSteps(fitResults(conversation, answers, room));
       if (whole.tokenIds.length <= room) assert.deepEqual(fitted, whole);
       else if (fitted) assert.ok(fitted.tokenIds.length <= room, `${fitted.tokenIds.length} in a room of ${room}`);
       if (room > 800)

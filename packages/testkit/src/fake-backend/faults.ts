@@ -1,5 +1,6 @@
 // What can go wrong with a backend, by name, and when: by a script or by chance, from a seed so that it can be seen again.
 
+import { makeRandom } from '../models/random.ts';
 import { outputFaults } from './wire.ts';
 
 /**
@@ -44,15 +45,4 @@ export function randomFaults({ probability, kinds, seed = 1 }: { probability: nu
 export function longTailLatency({ medianMs, sigma = 0.8, seed = 1 }: { medianMs: number; sigma?: number; seed?: number }): () => number {
   const random = makeRandom(seed);
   return () => medianMs * Math.exp(sigma * Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random()));
-}
-
-/** mulberry32: numbers from 0 to 1, the same for the same seed. */
-export function makeRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

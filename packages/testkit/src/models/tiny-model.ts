@@ -6,9 +6,9 @@ import { access, mkdir, readFile, rename } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { makeRandom } from '../fake-backend/faults.ts';
 import { type GgufTensor, type GgufValue, writeGguf } from './gguf.ts';
 import { qwen3Folder } from './qwen3.ts';
+import { makeRandom } from './random.ts';
 
 const size = { width: 32, layers: 2, heads: 2, keys: 16, inner: 64, context: 4096 } as const;
 /** Part of the file's name: raise it with every change of the model. */

@@ -1,5 +1,5 @@
-// The crash test: rollouts run in real sandboxes while the server and its workers are killed with SIGKILL again and again.
-// Afterwards the books are checked: every rollout ended once, with the tokens that the backend sent, and nothing is left behind.
+// The crash test: rollouts run in real sandboxes while the server and its workers are killed with SIGKILL again and again. Afterwards
+// every rollout must have ended exactly once, with the tokens that the backend sent, and nothing may be left behind.
 
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -19,7 +19,7 @@ export interface ChaosOptions {
 export interface ChaosReport {
   readonly kills: { server: number; worker: number };
   readonly done: number;
-  /** Not done at the end, with what became of them. */
+  /** Not done at the end, with state and failure. */
   readonly lost: readonly string[];
   /** Ended more than once in the event log. */
   readonly doubled: readonly string[];
@@ -66,7 +66,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const ids = (await client.submit(submissions)).map(({ id }) => id);
     const kills = await killInALoop(service, options);
     const views = await Array.fromAsync(client.results(ids));
-    onProgress(`${views.length} rollouts have ended; checking the books`);
+    onProgress(`${views.length} rollouts have ended; checking the results`);
     return { kills, ...(await checkBooks(service, views)) };
   } catch (error) {
     onProgress(await service.log());
@@ -74,7 +74,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 }
 
-/** Reads everything that the service says, stops it, and looks at what is left. */
+/** Reads all results, stops the service, and looks for leftovers. */
 async function checkBooks(service: TestService, views: readonly RolloutView[]): Promise<Omit<ChaosReport, 'kills'>> {
   const { client, runDir } = service;
   const isDone = ({ state, reward }: RolloutView) => state === 'done' && reward === 1;
@@ -94,19 +94,19 @@ async function checkBooks(service: TestService, views: readonly RolloutView[]): 
   };
 }
 
-/** A pid may have been given away since: only a process that runs a worker counts. */
+/** A pid may have been reused: only a process that runs a worker counts. */
 async function countWorkers(pids: readonly number[]): Promise<number> {
   const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''))); // gone, as it should be
   return lines.filter((line) => line.includes('worker-main')).length;
 }
 
-/** Kills one process after another, each while it has rollouts under way; a killed server is started again. */
+/** Kills one process after another, each while it has live rollouts; a killed server is started again. */
 async function killInALoop(service: TestService, { kills, rollouts, onProgress = () => {} }: ChaosOptions): Promise<ChaosReport['kills']> {
   const killed = { server: 0, worker: 0 };
   const dead = new Set<number>();
   for (let round = 0; round < kills; round += 1) {
     const { counts, victim } = await waitForVictim(service, dead, rollouts);
-    await pause(Math.random() * 300); // so that the kill hits at any moment of a rollout
+    await pause(Math.random() * 300); // so that the kill can hit any moment of a rollout
     if (round % 4 === 3) {
       await service.kill();
       await service.start();
@@ -122,7 +122,7 @@ async function killInALoop(service: TestService, { kills, rollouts, onProgress =
   return killed;
 }
 
-/** Until a worker lives that has rollouts under way; kills that hit nothing prove nothing. */
+/** Waits for a live worker with live rollouts: a kill that hits nothing proves nothing. */
 async function waitForVictim(service: TestService, dead: ReadonlySet<number>, all: number) {
   for (;;) {
     const { workers, rollouts: counts } = await service.client.status();
@@ -144,7 +144,7 @@ async function readEnds(service: TestService): Promise<Event[]> {
   return ends;
 }
 
-/** Every sampled token's logprob is a function of its place and id, so a single wrong, missing or doubled token shows. */
+/** The logprob of every sampled token is a function of its position and id, so one wrong, missing or repeated token shows. */
 export function findWrongToken(trajectory: Trajectory): string[] {
   let position = 0;
   for (const segment of trajectory.segments) {

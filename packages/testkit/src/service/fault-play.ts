@@ -1,5 +1,5 @@
-// The play of the fault test: a scenario without a machine, and the policy that speaks in it. What is said in which turn is a
-// function of the rollout's number, so that every token can be checked.
+// The scenario and the policy of the fault test, without a sandbox. The text of each turn is a function of the rollout's number, so that
+// every token can be checked.
 
 import type { Scenario } from '@millrace/server';
 import { z } from 'zod';
@@ -20,7 +20,7 @@ export const scenario: Scenario<z.infer<typeof task>> = {
 
 export const playTurns = 3;
 
-/** All but the last turn call a tool that is not there, and are told so. Of different lengths, so that some are always in mid-turn. */
+/** All but the last turn call a tool that does not exist and get an error. Lengths differ, so that some are always in mid-turn. */
 export function playTurn(number: number, turn: number): string {
   const thought = `Number ${number} is in turn ${turn + 1} and thinks ${number * 7919 + turn} times before it acts. `;
   return (

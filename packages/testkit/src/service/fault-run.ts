@@ -1,5 +1,5 @@
-// The fault test: rollouts run on backends of all dialects that die, hang, answer garbage, answer late and come back, while the
-// weights are changed twice. Afterwards every sampled token is held against what the policy says there under the weights it names.
+// The fault test: rollouts run on backends of all dialects that die, hang, reply with garbage, reply late and return, while the weights
+// change twice. Afterwards every sampled token is compared with what the policy says there under the weights its segment names.
 
 import { fileURLToPath } from 'node:url';
 import type { Client } from '@millrace/client';
@@ -17,14 +17,14 @@ type Name = (typeof dialects)[number];
 
 export interface FaultReport {
   readonly done: number;
-  /** Not done, and not failed by a backend either. */
+  /** Neither done nor failed by a backend. */
   readonly wronglyEnded: readonly string[];
-  /** A token, logprob, version or order that is not what the backends gave. */
+  /** A token, logprob, version or order that differs from what the backends sent. */
   readonly wrong: readonly string[];
-  /** Swaps that found a generation under way on a backend that lived. */
+  /** Swaps that found a running generation on a live backend. */
   readonly disturbed: readonly string[];
   readonly sampledTokens: number;
-  /** Sampled segments by the version that they name, and those that were cut, called again, or begun again as a rollout. */
+  /** Sampled segments by the version they name, and those that were cut, retried, or started again as a rollout. */
   readonly segments: Readonly<Record<number, number>>;
   readonly cutSegments: number;
   readonly retriedSegments: number;
@@ -36,9 +36,9 @@ export interface FaultOptions {
   onProgress?(line: string): void;
 }
 
-export async function runFaults({ rollouts, onProgress: tell = () => {} }: FaultOptions): Promise<FaultReport> {
+export async function runFaults({ rollouts, onProgress: report = () => {} }: FaultOptions): Promise<FaultReport> {
   const startedAt = performance.now();
-  const onProgress = (line: string) => tell(`${((performance.now() - startedAt) / 1000).toFixed(1)} s: ${line}`);
+  const onProgress = (line: string) => report(`${((performance.now() - startedAt) / 1000).toFixed(1)} s: ${line}`);
   await using cast = await Cast.open();
   const pipeline = { initSlots: 16, readySlots: 32, runSlots: 32, retryDelayMs: 50, handBackMs: 2000 };
   const settings = { workers: 2, tokenizer: qwen3Folder(), scenarios: [play], pipeline, inference: { stallMs: 1500 } };
@@ -58,7 +58,7 @@ export async function runFaults({ rollouts, onProgress: tell = () => {} }: Fault
   }
 }
 
-/** Before each act some rollouts begin, and it is played when the first of them have ended: it always hits some under way. */
+/** Some rollouts start before each act, and the act happens when the first of them have ended, so that it always hits live ones. */
 async function runScript(script: readonly (() => Promise<void>)[], client: Client, rollouts: number): Promise<RolloutView[]> {
   const size = Math.ceil(rollouts / (script.length + 1));
   const numbers = Array.from({ length: rollouts }, (_, number) => number);
@@ -84,11 +84,11 @@ async function runScript(script: readonly (() => Promise<void>)[], client: Clien
   return views;
 }
 
-/** What happens, one after the other. */
+/** The acts, in order. */
 function makeScript(cast: Cast, { client }: TestService, onProgress: (line: string) => void) {
   const swap = async (mode: PauseMode, version: number) => {
     const { state, generating } = await client.policy.pause({ mode });
-    if (state !== 'paused' || generating !== 0) throw new Error(`a pause ended as ${state} with ${generating} under way`);
+    if (state !== 'paused' || generating !== 0) throw new Error(`a pause ended as ${state} with ${generating} calls running`);
     await cast.setWeights(version);
     await client.policy.resume({ policy_version: version });
   };
@@ -112,7 +112,7 @@ function makeScript(cast: Cast, { client }: TestService, onProgress: (line: stri
   });
 }
 
-/** The backends, each a process of its own on a port that it keeps. */
+/** The backends, each its own process on a fixed port. */
 class Cast implements AsyncDisposable {
   readonly disturbed: string[] = [];
   readonly #living: Map<Name, FakeBackendProcess>;
@@ -189,7 +189,7 @@ function toReport(views: readonly RolloutView[], trajectories: readonly Trajecto
   };
 }
 
-/** The first thing that is wrong with a trajectory. */
+/** The first error in a trajectory. */
 function findWrong({ rolloutId, segments }: Trajectory, tokens: FakeTokens): string[] {
   const number = Number(rolloutId.replace('play-', ''));
   let position = 0;
@@ -213,7 +213,7 @@ function findWrong({ rolloutId, segments }: Trajectory, tokens: FakeTokens): str
   return [];
 }
 
-/** Weights go into every logprob: one that fits the version that its segment names was sampled under it. */
+/** Weights are part of every logprob: one that matches the version its segment names was sampled under it. */
 function findWrongLogprob({ tokenIds, logprobs, policy_versions: versions }: Segment, position: number): string | undefined {
   if (!versions || versions.first !== versions.last) return `versions ${JSON.stringify(versions)}`;
   const bad = tokenIds.findIndex((id, at) => logprobs[at] !== fakeLogprob(position + at, id, versions.last));

@@ -1,5 +1,5 @@
-// A whole service for tests and benchmarks: `millrace serve` as a process of its own in a temporary folder, which can be killed
-// and started again on the same store and port.
+// A whole service for tests and benchmarks: `millrace serve` as its own process in a temporary folder. It can be killed and started again
+// on the same store and port.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ import { z } from 'zod';
 export interface TestServiceOptions {
   readonly workers: number;
   readonly tokenizer: string;
-  /** How the model writes tool calls; as the configuration has it where absent. */
+  /** How the model writes tool calls; by default as in the configuration. */
   readonly toolParser?: string;
   readonly pipeline?: Readonly<Record<string, unknown>>;
   readonly http?: Readonly<Record<string, unknown>>;
@@ -29,7 +29,7 @@ const started = z.object({ url: z.string(), workers: z.int() });
 
 export class TestService implements AsyncDisposable {
   readonly folder: string;
-  /** Where the sandboxes are. */
+  /** The folder of the sandboxes. */
   readonly runDir: string;
   readonly #options: TestServiceOptions;
   #child: ChildProcess | undefined;
@@ -64,11 +64,11 @@ export class TestService implements AsyncDisposable {
 
   get pid(): number {
     const pid = this.#child?.pid;
-    if (pid === undefined) throw new Error('the service does not run');
+    if (pid === undefined) throw new Error('the service is not running');
     return pid;
   }
 
-  /** Starts it; the second time on the same store, folder and port. */
+  /** Starts it; again on the same store, folder and port. */
   async start(): Promise<void> {
     const { workers, tokenizer, toolParser, scenarios = [], http = {}, ...floors } = this.#options;
     const config = {
@@ -94,7 +94,7 @@ export class TestService implements AsyncDisposable {
     this.#client ??= openClient({ url });
   }
 
-  /** SIGKILL to the server alone; its workers notice by themselves. */
+  /** SIGKILL to the server only; its workers notice. */
   async kill(): Promise<void> {
     await this.#end('SIGKILL');
   }

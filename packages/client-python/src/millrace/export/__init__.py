@@ -1,10 +1,10 @@
-"""Exports of rollouts to the shapes that trainers and tools read: rows first, then each shape of them."""
+"""Exports of rollouts for trainers and tools: make rows first, then convert the rows."""
 
 from .atif import to_atif
 from .jsonl import read_jsonl, write_jsonl
 from .nemo_gym import to_nemo_gym
 from .parquet import write_parquet
-from .rows import Row, to_rows
+from .rows import Row, RowSource, to_rows
 from .skyrl import to_skyrl
 from .slime import to_slime
 from .trl import reward_from_rollout, to_trl
@@ -12,6 +12,7 @@ from .verl import to_verl
 
 __all__ = [
     "Row",
+    "RowSource",
     "read_jsonl",
     "reward_from_rollout",
     "to_atif",

@@ -1,12 +1,13 @@
-"""A trajectory in the Agent Trajectory Interchange Format: steps with messages, tool calls and what came back, and for each reply
-its ids and logprobs. A record rather than training data, so a reward may be absent, and is null then."""
+"""A trajectory in the Agent Trajectory Interchange Format: steps with messages, tool calls and their results, and the ids and
+logprobs of each reply. It is a record, not training data, so the reward may be null."""
 
 from __future__ import annotations
 
 from typing import Any, Optional, Sequence
 
-from ..rollout import RolloutView
-from ..trajectory import Message, Segment, Trajectory
+from ..rollouts.rollout import RolloutView
+from ..trajectories.trajectory import Message, Segment, Trajectory
+from ..version import __version__
 from .rows import tool_to_openai
 
 SCHEMA_VERSION = "ATIF-v1.6"
@@ -20,7 +21,7 @@ def to_atif(rollout: RolloutView, trajectory: Trajectory, *, branch: int = 0) ->
     for index, step in enumerate(steps, 1):
         step["step_id"] = index
     sampled = sum(len(one.token_ids) for one in segments if one.sampled)
-    agent: dict[str, Any] = {"name": "millrace", "version": "0.1.0", "model_name": trajectory.model}
+    agent: dict[str, Any] = {"name": "millrace", "version": __version__, "model_name": trajectory.model}
     if trajectory.tools:
         agent["tool_definitions"] = [tool_to_openai(one) for one in trajectory.tools]
     return {
@@ -84,7 +85,7 @@ def _to_reply(segment: Segment, seen: Sequence[int]) -> dict[str, Any]:
 
 def _to_result(message: Message, reply: dict[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {"content": message.content}
-    # The format refuses an answer to a call that its step does not have.
+    # The format does not allow a result of a call that its step does not contain.
     if message.tool_call_id in {one["tool_call_id"] for one in reply.get("tool_calls", ())}:
         result["source_call_id"] = message.tool_call_id
     return result

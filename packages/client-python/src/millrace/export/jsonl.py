@@ -1,4 +1,4 @@
-"""Rows as JSON lines for offline use: one flat record in each line, read back as it was written."""
+"""Rows as JSON lines for offline use: one flat record a line, read back exactly as written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def to_record(row: Row) -> dict[str, Any]:
 
 
 def write_jsonl(path: Union[str, os.PathLike[str]], rows: Iterable[Row]) -> int:
-    """Answers how many rows were written. What stood in the file is replaced."""
+    """Returns how many rows were written. An existing file is replaced."""
     count = 0
     with open(path, "w", encoding="utf-8") as file:
         for row in rows:

@@ -1,12 +1,12 @@
-"""Rows as NeMo Gym's rollout results: the items of the Responses API, where the last item of each turn has the ids that the model
-saw, the ids that it sampled, and their logprobs. Each turn's prompt begins with all of the turn before."""
+"""Rows as rollout results of NeMo Gym: items of the Responses API. The last item of each turn carries the ids that the model saw,
+the ids that it sampled and their logprobs. The prompt of each turn begins with the whole previous turn."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Iterable
 
-from ..trajectory import Message, Segment
+from ..trajectories.trajectory import Message, Segment
 from .rows import Row
 
 
@@ -70,7 +70,7 @@ def _to_turn(segment: Segment, item_id: str) -> list[dict[str, Any]]:
             {"type": "function_call", "call_id": one.id, "name": one.name, "arguments": json.dumps(one.arguments)}
             for one in calls
         ]
-    if not items:  # What could not be parsed is still a turn that was sampled.
+    if not items:  # A reply that could not be parsed is still a sampled turn.
         content = [{"type": "output_text", "text": segment.head.text, "annotations": []}]
         items.append({"id": item_id, "type": "message", "role": "assistant", "status": "completed", "content": content})
     return items

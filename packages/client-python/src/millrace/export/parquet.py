@@ -1,57 +1,73 @@
-"""Rows as a Parquet file for offline use, with the columns of the JSON lines; `metadata` is JSON text. Written without a library."""
+"""Rows as a Parquet file for offline use, with the columns of the JSON lines; `metadata` is JSON text. Needs pyarrow."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
-import struct
 from itertools import islice
 from typing import Any, Iterable, Union
 
 from .jsonl import to_record
-from .parquet_format import MAGIC, Column, column_chunk, file_metadata, row_group, schema_elements
 from .rows import Row
 
-_COLUMNS = (
-    Column("rollout_id", "text"),
-    Column("group", "text", "optional"),
-    Column("scenario", "text"),
-    Column("branch", "int32"),
-    Column("reward", "double"),
-    Column("stop_reason", "text", "optional"),
-    Column("policy_version_first", "int64", "optional"),
-    Column("policy_version_last", "int64", "optional"),
-    Column("prompt_ids", "int32", "list"),
-    Column("response_ids", "int32", "list"),
-    Column("response_mask", "int32", "list"),
-    Column("response_logprobs", "float", "list"),
-    Column("metadata", "text", "optional"),
-)
 _ROWS_IN_GROUP = 1000
 
 
 def write_parquet(path: Union[str, os.PathLike[str]], rows: Iterable[Row]) -> int:
-    """Answers how many rows were written. What stood in the file is replaced; a file that was cut short is no Parquet file."""
+    """Returns how many rows were written. The file appears, or replaces an existing one, only when it is complete."""
+    arrow, parquet = _import_pyarrow()
+    schema = _to_schema(arrow)
     records = (_to_flat(row) for row in rows)
-    groups: list[bytes] = []
-    total = 0
-    with open(path, "wb") as file:
-        offset = file.write(MAGIC)
-        while True:
-            some = list(islice(records, _ROWS_IN_GROUP))
-            if not some:
-                break
-            chunks = []
-            start = offset
-            for column in _COLUMNS:
-                body, chunk = column_chunk(column, [one[column.name] for one in some], offset)
-                offset += file.write(body)
-                chunks.append(chunk)
-            groups.append(row_group(chunks, offset - start, len(some)))
-            total += len(some)
-        metadata = file_metadata(schema_elements(_COLUMNS), total, groups)
-        file.write(metadata + struct.pack("<I", len(metadata)) + MAGIC)
-    return total
+    partial = f"{os.fspath(path)}.partial"
+    count = 0
+    try:
+        with parquet.ParquetWriter(partial, schema, compression="zstd") as writer:
+            while True:
+                some = list(islice(records, _ROWS_IN_GROUP))
+                if not some:
+                    break
+                writer.write_table(arrow.Table.from_pylist(some, schema=schema))
+                count += len(some)
+        os.replace(partial, path)
+    except BaseException:
+        _remove(partial)
+        raise
+    return count
+
+
+def _import_pyarrow() -> tuple[Any, Any]:
+    try:
+        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ModuleNotFoundError as error:
+        message = "write_parquet needs pyarrow: pip install 'millrace[parquet]'; write_jsonl writes the same columns without it"
+        raise ModuleNotFoundError(message, name=error.name) from error
+
+
+def _to_schema(arrow: Any) -> Any:
+    def column(name: str, kind: Any, *, optional: bool = False) -> Any:
+        return arrow.field(name, kind, optional)
+
+    def numbers(name: str, kind: Any) -> Any:
+        return column(name, arrow.list_(arrow.field("element", kind, False)))
+
+    return arrow.schema(
+        [
+            column("rollout_id", arrow.string()),
+            column("group", arrow.string(), optional=True),
+            column("scenario", arrow.string()),
+            column("branch", arrow.int32()),
+            column("reward", arrow.float64()),
+            column("stop_reason", arrow.string(), optional=True),
+            column("policy_version_first", arrow.int64(), optional=True),
+            column("policy_version_last", arrow.int64(), optional=True),
+            numbers("prompt_ids", arrow.int32()),
+            numbers("response_ids", arrow.int32()),
+            numbers("response_mask", arrow.int32()),
+            numbers("response_logprobs", arrow.float32()),
+            column("metadata", arrow.string(), optional=True),
+        ]
+    )
 
 
 def _to_flat(row: Row) -> dict[str, Any]:
@@ -59,3 +75,10 @@ def _to_flat(row: Row) -> dict[str, Any]:
     if record["metadata"] is not None:
         record["metadata"] = json.dumps(record["metadata"], ensure_ascii=False)
     return record
+
+
+def _remove(path: str) -> None:
+    try:
+        os.remove(path)
+    except FileNotFoundError:
+        pass  # The writer failed before it created the file.

@@ -1,34 +1,39 @@
-"""What trainers train on: one row for each branch of a trajectory, with a mask that is 1 exactly where the policy sampled. Every
-other export is made of these rows."""
+"""What trainers train on: one row for each branch of a trajectory, with a mask that is 1 exactly where the policy sampled. All other
+exports are made from these rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Iterable, Mapping, Optional, Sequence
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
-from ..rollout import PolicySpan, RolloutView
-from ..trajectory import Message, Segment, ToolSpec, Trajectory, check_segment
+from ..batches.batch import GroupView
+from ..error import show
+from ..rollouts.rollout import PolicySpan, RolloutView
+from ..trajectories.trajectory import Message, Segment, ToolSpec, Trajectory, check_segment
 
+#: A rollout with its trajectory.
 Pair = tuple[RolloutView, Trajectory]
+#: What rows are made from: a rollout with its trajectory, or a group with its trajectories.
+RowSource = Union[Pair, GroupView]
 
 
 @dataclass(frozen=True)
 class Row:
-    """`prompt_ids` are the segments before the first sampled one, `response_ids` everything after; mask and logprobs are as long
-    as the response, and a logprob is 0.0 where the mask is 0."""
+    """`prompt_ids` are the tokens before the first sampled one, `response_ids` all others. Mask and logprobs are as long as the
+    response; a logprob is 0.0 where the mask is 0."""
 
     rollout: RolloutView
     trajectory: Trajectory
     branch: int
-    #: Whether it is the last of its rollout.
+    #: Whether it is the last row of its rollout.
     last: bool
-    #: The rollout's; every branch has the same.
+    #: The reward of the rollout, the same for each of its branches.
     reward: float
     prompt_ids: list[int]
     response_ids: list[int]
     response_mask: list[int]
     response_logprobs: list[float]
-    #: Of this branch, in order.
+    #: The segments of this branch, in order.
     segments: tuple[Segment, ...]
 
     @property
@@ -49,29 +54,32 @@ class Row:
         return None if self.rollout.result is None else self.rollout.result.stop_reason
 
 
-def to_rows(pairs: Iterable[Pair], *, skip_unscored: bool = False, skip_empty: bool = False) -> list[Row]:
-    """In the order given. A rollout without a reward is refused, or left out by `skip_unscored`: no reward is not a reward of 0.
-    A branch in which nothing was sampled is refused, or left out by `skip_empty`."""
+def to_rows(
+    source: Union[RowSource, Iterable[RowSource]], *, skip_unscored: bool = False, skip_empty: bool = False
+) -> list[Row]:
+    """Takes a (rollout, trajectory) pair, a group, or an iterable of either, and keeps their order. A rollout without a reward is
+    an error, or skipped with `skip_unscored`: a missing reward is not a reward of 0. A branch in which nothing was sampled is an
+    error, or skipped with `skip_empty`."""
     rows: list[Row] = []
-    for rollout, trajectory in pairs:
+    for rollout, trajectory in _to_pairs(source):
         if rollout.id != trajectory.rollout_id:
-            raise ValueError(f"rollout {rollout.id} was given with the trajectory of {trajectory.rollout_id}")
+            raise ValueError(f"rollout {rollout.id} is paired with the trajectory of {trajectory.rollout_id}")
         if rollout.reward is None:
             if skip_unscored:
                 continue
             why = rollout.state if rollout.failure is None else f"{rollout.state}, {rollout.failure.code}"
-            raise ValueError(f"rollout {rollout.id} has no reward ({why}); skip_unscored=True leaves such out")
+            raise ValueError(f"rollout {rollout.id} has no reward ({why}); skip_unscored=True skips such rollouts")
         branches = _branches(trajectory)
         full = {branch: some for branch, some in branches.items() if any(len(one.token_ids) for one in some if one.sampled)}
         if len(full) < max(1, len(branches)) and not skip_empty:
-            raise ValueError(f"rollout {rollout.id} has a branch in which nothing was sampled; skip_empty=True leaves such out")
+            raise ValueError(f"rollout {rollout.id} has a branch in which nothing was sampled; skip_empty=True skips such branches")
         for branch, segments in full.items():
             rows.append(_to_row((rollout, trajectory), branch, segments, branch == list(full)[-1]))
     return rows
 
 
 def message_to_openai(message: Message) -> dict[str, Any]:
-    """A message as chat templates and datasets have it."""
+    """A message in the form that chat templates and datasets use."""
     wire: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         wire["tool_calls"] = [
@@ -88,6 +96,37 @@ def message_to_openai(message: Message) -> dict[str, Any]:
 def tool_to_openai(tool: ToolSpec) -> dict[str, Any]:
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", "function": function}
+
+
+def _to_pairs(source: Any) -> Iterator[Pair]:
+    if isinstance(source, GroupView) or _is_pair(source):
+        yield from _pairs_of(source)
+    elif isinstance(source, Iterable) and not isinstance(source, (str, Mapping)):
+        for one in source:
+            yield from _pairs_of(one)
+    else:
+        raise _wrong_source(source)
+
+
+def _pairs_of(source: Any) -> Iterable[Pair]:
+    if isinstance(source, GroupView):
+        if source.trajectories is None:
+            raise ValueError(f"group {source.id} has no trajectories; read it with groups(..., trajectories=True)")
+        return zip(source.rollouts, source.trajectories)
+    if _is_pair(source):
+        return (source,)
+    raise _wrong_source(source)
+
+
+def _is_pair(source: Any) -> bool:
+    if not isinstance(source, (tuple, list)) or len(source) != 2:
+        return False
+    return isinstance(source[0], RolloutView) and isinstance(source[1], Trajectory)
+
+
+def _wrong_source(source: Any) -> TypeError:
+    hint = f"; pass (rollout, client.trajectory({source.id!r}))" if isinstance(source, RolloutView) else ""
+    return TypeError(f"to_rows expects (rollout, trajectory) pairs or groups, not {show(source)}{hint}")
 
 
 def _branches(trajectory: Trajectory) -> Mapping[int, tuple[Segment, ...]]:

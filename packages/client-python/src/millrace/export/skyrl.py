@@ -1,4 +1,4 @@
-"""Rows as SkyRL's GeneratorOutput: a dict of lists of the same length, in the order of the rows."""
+"""Rows as SkyRL's GeneratorOutput: a dict of lists of equal length, in the order of the rows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any, Optional, Sequence
 
 from .rows import Row
 
-_CUT_SHORT = ("max_turns", "max_tokens", "context_overflow", "rollout_timeout")
+_LIMITS = ("max_turns", "max_tokens", "context_overflow", "rollout_timeout")
 
 
 def to_skyrl(rows: Sequence[Row]) -> dict[str, Any]:
-    """`trajectory_ids` are dicts with the fields of SkyRL's TrajectoryID: the group, and the place of the rollout in it. Where a
-    rollout has several branches, its rows stand together and `is_last_step` is true for the last of them."""
+    """`trajectory_ids` are dicts with the fields of SkyRL's TrajectoryID: the group, and the index of the rollout in it. The rows
+    of a rollout with several branches are adjacent, and `is_last_step` is true for the last of them."""
     timings = [None if row.rollout.result is None else row.rollout.result.timings for row in rows]
     known = [one for one in timings if one is not None]
     splits = {"llm": [one.model_ms / 1000 for one in known], "env": [one.tool_ms / 1000 for one in known]}
@@ -33,16 +33,16 @@ def to_skyrl(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def to_stop_reason(stop_reason: Optional[str]) -> str:
-    """`length` where a limit cut the agent off, `stop` where it stopped by itself."""
-    return "length" if stop_reason in _CUT_SHORT else "stop"
+    """`length` if a limit stopped the agent, otherwise `stop`."""
+    return "length" if stop_reason in _LIMITS else "stop"
 
 
 def _to_trajectory_ids(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    places: dict[str, dict[str, int]] = {}
+    indexes: dict[str, dict[str, int]] = {}
     ids = []
     for row in rows:
         group = row.rollout.group or row.rollout.id
-        members = places.setdefault(group, {})
-        place = members.setdefault(row.rollout.id, len(members))
-        ids.append({"instance_id": group, "repetition_id": place})
+        members = indexes.setdefault(group, {})
+        index = members.setdefault(row.rollout.id, len(members))
+        ids.append({"instance_id": group, "repetition_id": index})
     return ids

@@ -1,4 +1,4 @@
-"""Rows as dicts for slime's `Sample.from_dict`: prompt and response joined in `tokens`, mask and logprobs as long as the response."""
+"""Rows as dicts for slime's `Sample.from_dict`: `tokens` is prompt and response; mask and logprobs are as long as the response."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .skyrl import to_stop_reason
 
 
 def to_slime(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """`group_index` numbers the groups in the order of their first row; a rollout without a group is one of its own."""
+    """`group_index` numbers the groups in the order of their first row; a rollout without a group is its own group."""
     groups: dict[str, int] = {}
     return [_to_sample(row, index, groups) for index, row in enumerate(rows)]
 

@@ -1,5 +1,5 @@
-"""Rows as a `rollout_func` of TRL answers them: one completion for each prompt, `env_mask` 1 for what the model wrote, and the
-reward beside them for a reward function to take up."""
+"""Rows as a `rollout_func` of TRL returns them: one completion for each prompt, `env_mask` 1 where the model sampled, and the
+reward as an extra column for a reward function."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .rows import Row
 
 
 def to_trl(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    """TRL counts completions, so a rollout with several branches, which would be several, is refused."""
+    """TRL takes one completion for each prompt, so a rollout with several branches is an error."""
     for row in rows:
         if not row.last:
             raise ValueError(f"rollout {row.rollout.id} has several branches, and TRL takes one completion for each prompt")
@@ -24,7 +24,7 @@ def to_trl(rows: Sequence[Row]) -> dict[str, list[Any]]:
 
 
 def reward_from_rollout(completions: Sequence[Any], reward: Sequence[float], **_: Any) -> list[float]:
-    """A TRL reward function that hands on what the rollout's verifier said."""
+    """A TRL reward function that passes on the reward of the rollout."""
     if len(reward) != len(completions):
         raise ValueError(f"{len(reward)} rewards for {len(completions)} completions")
     return [float(one) for one in reward]

@@ -1,4 +1,4 @@
-"""Rows as agent loops of verl hand them over: ids of prompt and response, the mask of what the model wrote, its logprobs, the score."""
+"""Rows as the agent loops of verl return them: prompt and response ids, the mask of sampled tokens, their logprobs, the score."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _to_output(row: Row) -> dict[str, Any]:
         "response_mask": row.response_mask,
         "response_logprobs": row.response_logprobs,
         "reward_score": row.reward,
-        # verl counts the messages of both sides: the user's first, then a reply and what came back, in turn.
+        # verl counts the messages of both sides: the user's first one, then replies and tool results in turn.
         "num_turns": 1 + sum(1 for one in row.response_segments if one.kind in ("sampled", "observation")),
         "metrics": metrics,
         "extra_fields": {

@@ -1,4 +1,4 @@
-// A backend as the store keeps it, as the wire shows it.
+// Converts a backend's record to its wire view.
 
 import type { BackendView } from '@millrace/protocol';
 import type { BackendRecord } from '../../inference/backends/backend.ts';
@@ -7,10 +7,10 @@ import type { BackendLoad } from '../../inference/pool/placements.ts';
 import { toTime } from '../../store/rollout-view.ts';
 import type { WorkerRecord } from '../../store/store.ts';
 
-/** The key stays inside. `workers` are the live ones. */
-export function toBackendView(backend: BackendRecord, now: BackendsNow): BackendView {
+/** Without the key. `workers` are the live ones. */
+export function toBackendView(backend: BackendRecord, context: BackendContext): BackendView {
   const { id, url, dialect, model, policyVersion, state, health } = backend;
-  const load = now.loads.find((one) => one.id === id);
+  const load = context.loads.find((one) => one.id === id);
   return {
     id,
     url,
@@ -22,12 +22,12 @@ export function toBackendView(backend: BackendRecord, now: BackendsNow): Backend
     health: health?.brokenAtMs === undefined ? 'ok' : 'broken',
     last_error: health ? { message: health.error, at: toTime(health.errorAtMs) } : null,
     in_flight: load?.inFlight ?? 0,
-    calls: now.workers.reduce((total, { report }) => total + (report?.calls?.[id] ?? 0), 0),
+    calls: context.workers.reduce((total, { report }) => total + (report?.calls?.[id] ?? 0), 0),
     tokens: load?.tokens ?? 0,
   };
 }
 
-export interface BackendsNow {
+export interface BackendContext {
   readonly loads: readonly BackendLoad[];
   readonly workers: readonly WorkerRecord[];
 }

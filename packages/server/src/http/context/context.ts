@@ -1,4 +1,4 @@
-// What the handlers share: the things that the app was given, and those that it made of them.
+// What the handlers share: the app's options, and what it built from them.
 
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
@@ -8,12 +8,13 @@ import type { Scenarios } from '../../scenario/load.ts';
 import type { Store } from '../../store/store.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { HttpConfig } from '../request/http-config.ts';
-import type { EndRate } from './end-rate.ts';
+
 import type { EndWaiters } from './end-waiters.ts';
 import type { EventFeed } from './event-feed.ts';
+import type { RecentEnds } from './recent-ends.ts';
 import type { StatusReader } from './status.ts';
 
-export interface Context {
+export interface AppContext {
   readonly store: Store;
   readonly scenarios: Scenarios;
   readonly taskFiles: TaskFiles;
@@ -23,16 +24,16 @@ export interface Context {
   readonly status: StatusReader;
   readonly feed: EventFeed;
   readonly waiters: EndWaiters;
-  readonly endRate: EndRate;
+  readonly recentEnds: RecentEnds;
   readonly metrics: Metrics;
-  /** Aborted when the service takes nothing in any more. */
+  /** Aborted once the service accepts no more work. */
   readonly draining: AbortSignal;
 }
 
-/** How long an id that was cancelled before it arrived is remembered. */
+/** How long an id that was cancelled before its submission arrived is remembered. */
 export const tombstoneMs = 600_000;
 
-/** Aborted when the caller has hung up, or has its answer. */
+/** Aborted when the client disconnects or the response is complete. */
 export function closedSignal(reply: FastifyReply): AbortSignal {
   const controller = new AbortController();
   reply.raw.once('close', () => controller.abort());

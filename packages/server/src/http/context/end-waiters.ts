@@ -1,15 +1,15 @@
-// Callers that wait for a rollout's end or for news of a batch, by its id, or for the policy to change. An event wakes them; nobody
-// polls, and whoever hangs up is forgotten.
+// Requests that wait for a rollout to end, a batch to change, or the policy to change. Events wake them; nothing polls, and a
+// client that disconnects is removed.
 
 import type { BatchId, Event, RolloutId } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
 
 export interface Watch extends Disposable {
-  /** Resolves at the event waited for, after `ms`, when the signal aborts or when the service drains, whichever is first. */
+  /** Resolves at the event, after `ms`, when the signal aborts or when the service drains, whichever comes first. */
   until(options: { readonly ms?: number; readonly signal: AbortSignal }): Promise<void>;
 }
 
-/** No rollout's id begins so. */
+/** No rollout id starts with a slash. */
 const policyKey = '/policy';
 
 export class EndWaiters {
@@ -25,7 +25,7 @@ export class EndWaiters {
     return this.#byId.size;
   }
 
-  /** Ends that come after this call are seen by `until`, so the state is to be read between the two. */
+  /** `until` sees every end after this call, so read the state between the two. */
   watch(id: RolloutId): Watch {
     return this.#watch(id);
   }
@@ -34,7 +34,7 @@ export class EndWaiters {
     return this.#watch(policyKey);
   }
 
-  /** A group was delivered, or the batch has ended. */
+  /** Wakes when a group ends or the batch ends. */
   watchBatch(id: BatchId): Watch {
     return this.#watch(batchKey(id));
   }
@@ -66,7 +66,7 @@ export class EndWaiters {
     }
   }
 
-  /** Wakes everyone, and lets nobody wait from here on. */
+  /** Wakes all waiting requests, and lets no later one wait. */
   close(): void {
     this.#closed = true;
     for (const waiting of this.#byId.values()) for (const wake of waiting) wake();
@@ -79,7 +79,7 @@ function keyOf({ kind, rollout_id, data }: Event): string | undefined {
   return kind === 'batch-end' || kind === 'group-end' ? batchKey(String(data.batch)) : undefined;
 }
 
-/** No id of a rollout has a slash. */
+/** No rollout id contains a slash. */
 function batchKey(id: string): string {
   return `batch/${id}`;
 }

@@ -1,5 +1,5 @@
-// The event log as server-sent events for any number of readers. The newest events are kept, rendered once, for readers that
-// keep up; one that falls behind reads the store page by page at its own pace, so its slowness costs no memory here.
+// The event log as server-sent events for any number of readers. The newest events are cached in rendered form for readers that
+// keep up. A reader that falls behind reads pages from the store at its own pace, so a slow reader costs no memory.
 
 import type { Event } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
@@ -19,7 +19,7 @@ export class EventFeed {
   readonly #clock: Clock;
   readonly #wakers = new Set<() => void>();
   #kept: { readonly id: number; readonly text: string }[] = [];
-  /** Every event above it is kept; absent before the first event. */
+  /** Every event above this id is cached; absent before the first event. */
   #keptFrom: number | undefined;
   #newest = 0;
   #closed = false;
@@ -42,13 +42,13 @@ export class EventFeed {
     this.#wakeAll();
   }
 
-  /** Ends every stream soon. */
+  /** Ends all streams. */
   close(): void {
     this.#closed = true;
     this.#wakeAll();
   }
 
-  /** What came after the id `after`, for ever, until the signal aborts or the feed is closed. */
+  /** Events with ids above `after`, until the signal aborts or the feed is closed. */
   async *stream(after: number, signal: AbortSignal): AsyncGenerator<string> {
     yield ': open\n\n';
     let position = after;
@@ -72,7 +72,7 @@ export class EventFeed {
   async #stored(after: number): Promise<Page> {
     const newest = this.#newest;
     const { events, last } = await this.#store.events(after, { limit: pageSize });
-    // An empty page below the newest event means that retention has deleted what was there.
+    // An empty page below the newest event means that retention deleted the events there.
     return { text: events.map(render).join(''), last: events.length === 0 ? Math.max(last, newest) : last };
   }
 

@@ -1,21 +1,32 @@
-// The service's state as one picture, read from the store at most once a second however many ask for it.
+// The status of the service, read from the store at most once a second however often it is requested.
 
-import type { ServiceStatus } from '@millrace/protocol';
+import type { OpenBatchView, ServiceStatus } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
 import type { LoopLag } from '../../base/loop-lag.ts';
+import type { OpenBatch } from '../../store/batch-store.ts';
 import { toTime } from '../../store/rollout-view.ts';
 import type { Store, WorkerRecord } from '../../store/store.ts';
 import { toBackendView } from './backend-view.ts';
+import { findHints } from './hints.ts';
+import { toPolicyView } from './policy-view.ts';
+import type { RecentEnds } from './recent-ends.ts';
 
 const freshMs = 1000;
-/** Workers that ended longer ago are no longer worth showing. */
+/** How long a worker that ended is still shown. */
 const shownMs = 600_000;
 
 export interface StatusReader {
   read(): Promise<ServiceStatus>;
 }
 
-export function openStatus(deps: { readonly store: Store; readonly clock: Clock; readonly loopLag: Pick<LoopLag, 'read'> }): StatusReader {
+export interface StatusDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly loopLag: Pick<LoopLag, 'read'>;
+  readonly recentEnds: RecentEnds;
+}
+
+export function openStatus(deps: StatusDeps): StatusReader {
   let latest: { readonly at: number; readonly status: Promise<ServiceStatus> } | undefined;
   return {
     read() {
@@ -24,7 +35,7 @@ export function openStatus(deps: { readonly store: Store; readonly clock: Clock;
       const status = readStatus(deps);
       const reading = { at, status };
       latest = reading;
-      // A failure is answered to those who wait for it, and kept for nobody.
+      // A failure is returned to the callers that wait for it, and not cached.
       status.catch(() => {
         if (latest === reading) latest = undefined;
       });
@@ -37,29 +48,50 @@ export function isAlive(worker: WorkerRecord, clock: Clock): boolean {
   return worker.leaseUntilMs > clock.now();
 }
 
-async function readStatus({ store, clock, loopLag }: Parameters<typeof openStatus>[0]): Promise<ServiceStatus> {
-  const [rollouts, workers, backends, loads, lastEventId] = await Promise.all([
+async function readStatus({ store, clock, loopLag, recentEnds }: StatusDeps): Promise<ServiceStatus> {
+  const [rollouts, workers, backendRecords, loads, policyRecord, batches, lastEventId] = await Promise.all([
     store.counts(),
     store.workers(),
     store.backends(),
     store.backendLoads(),
+    store.policy(),
+    store.openBatches(),
     store.lastEventId(),
   ]);
-  const shown = workers.filter((worker) => worker.leaseUntilMs > clock.now() - shownMs);
   const alive = workers.filter((worker) => isAlive(worker, clock));
+  const gone = workers.filter((worker) => !isAlive(worker, clock) && worker.leaseUntilMs > clock.now() - shownMs);
+  const backends = backendRecords.map((backend) => toBackendView(backend, { loads, workers: alive }));
+  const policy = toPolicyView(policyRecord);
   return {
     rollouts,
-    workers: shown.map((worker) => ({
-      id: worker.id,
-      host: worker.host,
-      pid: worker.pid,
-      started_at: toTime(worker.startedAtMs),
-      alive: isAlive(worker, clock),
-      report: worker.report ?? null,
-    })),
-    backends: backends.map((backend) => toBackendView(backend, { loads, workers: alive })),
+    workers: [...alive, ...gone].map((worker) => toWorkerView(worker, clock)),
+    backends,
+    policy,
+    batches: batches.map(toOpenBatchView),
+    recent: recentEnds.read(),
+    hints: findHints({ liveWorkers: alive.length, backends, policy, batches }),
+    tokens_per_s: alive.reduce((total, { report }) => total + (report?.tokens_per_s ?? 0), 0),
     last_event_id: lastEventId,
     loop_lag_ms: loopLag.read(),
     rss_bytes: process.memoryUsage.rss(),
+  };
+}
+
+function toWorkerView(worker: WorkerRecord, clock: Clock): ServiceStatus['workers'][number] {
+  const { id, host, pid, startedAtMs, report } = worker;
+  return { id, host, pid, started_at: toTime(startedAtMs), alive: isAlive(worker, clock), report: report ?? null };
+}
+
+function toOpenBatchView({ id, plan, delivered, open, meanReward, createdAtMs }: OpenBatch): OpenBatchView {
+  const { scenario, target, series = null } = plan;
+  return {
+    id,
+    series,
+    scenario,
+    target,
+    delivered,
+    open_groups: open,
+    mean_reward: meanReward ?? null,
+    created_at: toTime(createdAtMs),
   };
 }

@@ -1,31 +1,32 @@
-// The way in for batches: the request is checked by its fields, its scenario, each of its tasks and its task file, before
-// anything is kept.
+// Intake of batches: the request is checked for its fields, its scenario, each of its tasks and its task file before anything is
+// stored.
 
 import { randomUUID } from 'node:crypto';
 import { setImmediate as yieldLoop } from 'node:timers/promises';
-import { type BatchId, type BatchRequest, type BatchView, batchId, RolloutError } from '@millrace/protocol';
+import { type BatchId, type BatchRequest, type BatchView, batchId, definedOf, RolloutError } from '@millrace/protocol';
 import { checkSource } from '../../sampling/draw-tasks.ts';
 import { toBatchView } from '../../sampling/group-view.ts';
 import { leastRewards } from '../../sampling/judge-group.ts';
 import { toRecipe } from '../../sampling/new-siblings.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
 import type { BatchPlan, MoreTasks, Task } from '../../store/batch-store.ts';
-import type { Context } from '../context/context.ts';
+import type { AppContext } from '../context/context.ts';
+import { FaultCollector } from '../request/check.ts';
 import { toDigest } from '../request/digest.ts';
 import { checkIntake, checkTask, unknownScenario } from './intake.ts';
 
-/** Ids of groups and rollouts are made from it, and have the same bound. */
+/** Group and rollout ids are derived from it, and have the same limit. */
 const longestBatchId = 100;
 const tasksPerSlice = 200;
 
-export async function createBatch(request: BatchRequest, context: Context): Promise<BatchView> {
+export async function createBatch(request: BatchRequest, context: AppContext): Promise<BatchView> {
   checkIntake(context);
   checkPlan(request);
   const scenario = context.scenarios.get(request.scenario);
-  if (scenario === undefined) throw unknownScenario('scenario', request.scenario, context.scenarios);
+  if (scenario === undefined) throw unknownScenario(['scenario'], request.scenario, context.scenarios);
   const { id = batchId.parse(`b-${randomUUID()}`), tasks, webhook, closed, ...rest } = request;
   const digest = toDigest({ ...rest, tasks, webhook, closed });
-  // A repeated request must be answered even when its task file has moved on.
+  // A repeated request must succeed even if the cursor of its task file has moved on.
   if ((await context.store.batch(id)) === undefined) {
     await checkTasks(tasks, scenario);
     await checkSource({ plan: { ...rest, scenario: scenario.name } }, { ...context, files: context.taskFiles });
@@ -38,62 +39,62 @@ export async function createBatch(request: BatchRequest, context: Context): Prom
     tasks,
     closed: closed ?? (tasks.length > 0 || request.source !== undefined),
     recipe: toRecipe(plan),
-    ...(webhook === undefined ? {} : { webhook: toWebhook(webhook) }),
+    ...definedOf({ webhook: webhook && definedOf(webhook) }),
   });
-  if (outcome === 'conflict') throw new RolloutError('conflict', `batch ${id} is known with other content`, { details: { id } });
+  if (outcome === 'conflict') throw new RolloutError('conflict', `batch ${id} exists with different content`, { details: { id } });
   return readBatchView(id, context);
 }
 
-function toWebhook({ url, secret }: NonNullable<BatchRequest['webhook']>): { url: string; secret?: string } {
-  return { url, ...(secret === undefined ? {} : { secret }) };
-}
-
-export async function appendTasks(id: BatchId, more: MoreTasks, context: Context): Promise<BatchView> {
+export async function appendTasks(id: BatchId, more: MoreTasks, context: AppContext): Promise<BatchView> {
   checkIntake(context);
   const record = await context.store.batch(id);
   if (record === undefined) throw unknownBatch(id);
   const scenario = context.scenarios.get(record.plan.scenario);
-  if (scenario === undefined) throw unknownScenario('scenario', record.plan.scenario, context.scenarios);
+  if (scenario === undefined) throw unknownScenario(['scenario'], record.plan.scenario, context.scenarios);
   await checkTasks(more.tasks, scenario);
   const outcome = await context.store.appendTasks(id, more);
   if (outcome === 'unknown') throw unknownBatch(id);
-  if (outcome === 'ended') throw new RolloutError('conflict', `batch ${id} takes no more tasks: it was closed, or is over`);
+  if (outcome === 'ended') throw new RolloutError('conflict', `batch ${id} accepts no more tasks: it is closed or has ended`);
   return readBatchView(id, context);
 }
 
-export async function readBatchView(id: BatchId, { store }: Pick<Context, 'store'>): Promise<BatchView> {
+export async function readBatchView(id: BatchId, { store }: Pick<AppContext, 'store'>): Promise<BatchView> {
   const record = await store.batch(id);
   if (record === undefined) throw unknownBatch(id);
   return toBatchView(record);
 }
 
 export function unknownBatch(id: BatchId): RolloutError {
-  return new RolloutError('not-found', `no batch is known as ${id}`, { details: { reason: 'unknown' } });
+  return new RolloutError('not-found', `there is no batch ${id}`, { details: { reason: 'unknown' } });
 }
 
-/** What no schema of one field can see. */
+/** Checks that involve more than one field. */
 function checkPlan(request: BatchRequest): void {
   const { id, group_size: size, informative, min_samples, give_up_after } = request;
   const refuse = (message: string) => {
     throw new RolloutError('bad-request', message);
   };
-  if (id !== undefined && id.length > longestBatchId) refuse(`id: a batch's id has at most ${longestBatchId} characters`);
+  if (id !== undefined && id.length > longestBatchId) refuse(`id: a batch id has at most ${longestBatchId} characters`);
   if (min_samples !== undefined && min_samples > size) refuse(`min_samples: ${min_samples} is more than the group_size of ${size}`);
   if (leastRewards(request) > size || (informative.rule === 'rewards-differ' && size < 2))
     refuse('group_size: rewards of one sibling cannot differ; use at least 2, or the rule `any`');
   if (min_samples === 1 && informative.rule === 'rewards-differ') refuse('min_samples: one reward cannot differ; use at least 2');
   if (give_up_after === 1 && informative.rule === 'rewards-differ') refuse('give_up_after: one reward cannot differ; use at least 2');
   if (informative.rule === 'mean-within' && informative.above >= informative.below)
-    refuse('informative.below: must be larger than informative.above');
+    refuse('informative.below: must be greater than informative.above');
   if (request.surplus === 'keep' && request.series === undefined)
-    refuse('surplus: only the next batch of a series can use what is kept; name a series');
+    refuse('surplus: only the next batch of a series can use kept groups; set `series`');
   if (request.closed === true && request.tasks.length === 0 && request.source === undefined)
     refuse('tasks: a closed batch needs tasks or a source');
 }
 
 async function checkTasks(tasks: readonly Task[], scenario: Scenario): Promise<void> {
+  const faults = new FaultCollector();
   for (const [index, task] of tasks.entries()) {
-    await checkTask(scenario, task, ['tasks', index]);
+    const at = ['tasks', index];
+    await faults.collect(at, () => checkTask(scenario, task, at));
+    if (faults.isFull) break;
     if (index % tasksPerSlice === tasksPerSlice - 1) await yieldLoop();
   }
+  faults.throwIfAny();
 }

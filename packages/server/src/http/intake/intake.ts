@@ -1,5 +1,5 @@
-// The way in for rollouts: each is checked by its fields, its scenario and its task, and then all are accepted or none.
-// A large submission is checked in slices, so that the loop serves others meanwhile.
+// Intake of rollouts: each is checked for its fields, scenario and task, then all are accepted or none. A large submission is
+// checked in slices, so that the event loop can serve other requests.
 
 import { randomUUID } from 'node:crypto';
 import { setImmediate as yieldLoop } from 'node:timers/promises';
@@ -7,41 +7,51 @@ import { RolloutError, rolloutId, type Submission, type SubmitReply, submission 
 import { z } from 'zod';
 import type { Scenarios } from '../../scenario/load.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
-import type { NewRollout } from '../../store/store.ts';
-import type { Context } from '../context/context.ts';
-import { check, renderPath } from '../request/check.ts';
+import type { NewRollout } from '../../store/rollout-record.ts';
+import type { AppContext } from '../context/context.ts';
+import { check, FaultCollector, toFault, toFaultError } from '../request/check.ts';
 import { toDigest } from '../request/digest.ts';
 
 const sliceMs = 10;
 const drainRetryMs = 5000;
 
-/** `submitRequest` with its rollouts still unread. */
+/** `submitRequest` with unparsed rollouts. */
 const envelope = z.strictObject({ rollouts: z.array(z.unknown()).min(1).max(10_000) });
 
-export async function readSubmissions(body: unknown, { scenarios, clock }: Context): Promise<readonly NewRollout[]> {
+export async function readSubmissions(body: unknown, { scenarios, clock }: AppContext): Promise<readonly NewRollout[]> {
   const { rollouts } = await check(envelope, body);
   const accepted: NewRollout[] = [];
-  const placeById = new Map<string, number>();
+  const indexById = new Map<string, number>();
+  const faults = new FaultCollector();
   let sliceStart = clock.monotonic();
   for (const [index, item] of rollouts.entries()) {
-    const at = ['rollouts', index];
-    const rollout = await readSubmission(item, at, scenarios);
-    const earlier = placeById.get(rollout.id);
-    if (earlier !== undefined)
-      throw new RolloutError('bad-request', `${renderPath([...at, 'id'])}: ${rollout.id} stands already at rollouts[${earlier}]`);
-    placeById.set(rollout.id, index);
-    accepted.push(rollout);
+    const at = ['rollouts', index] as const;
+    const rollout = await faults.collect(at, async () => {
+      const read = await readSubmission(item, at, scenarios);
+      checkUnique(read.id, at, indexById);
+      return read;
+    });
+    if (faults.isFull) break;
+    if (rollout) accepted.push(rollout);
     if (clock.monotonic() - sliceStart < sliceMs) continue;
     await yieldLoop();
     sliceStart = clock.monotonic();
   }
+  faults.throwIfAny();
   return accepted;
+}
+
+function checkUnique(id: string, at: readonly [string, number], indexById: Map<string, number>): void {
+  const earlier = indexById.get(id);
+  if (earlier !== undefined)
+    throw toFaultError([toFault([...at, 'id'], `${id} is already the id of rollouts[${earlier}]`)], { code: 'bad-request' });
+  indexById.set(id, at[1]);
 }
 
 async function readSubmission(item: unknown, at: readonly PropertyKey[], scenarios: Scenarios): Promise<NewRollout> {
   const parsed = await check(submission, item, { at });
   const scenario = scenarios.get(parsed.scenario);
-  if (scenario === undefined) throw unknownScenario(renderPath([...at, 'scenario']), parsed.scenario, scenarios);
+  if (scenario === undefined) throw unknownScenario([...at, 'scenario'], parsed.scenario, scenarios);
   const { id = toRolloutId(`r-${randomUUID()}`), ...rest } = parsed;
   const rollout = toNewRollout(id, { ...rest, scenario: scenario.name });
   await checkTask(scenario, rest.task, [...at, 'task']);
@@ -56,14 +66,13 @@ export async function checkTask(scenario: Scenario, task: unknown, at: readonly 
   await check(scenario.task, task, { at, code: 'task-invalid' });
 }
 
-export function unknownScenario(field: string, name: string, scenarios: Scenarios): RolloutError {
+export function unknownScenario(at: readonly PropertyKey[], name: string, scenarios: Scenarios): RolloutError {
   const known = [...scenarios.names()];
-  return new RolloutError('unknown-scenario', `${field}: no scenario is named ${JSON.stringify(name)}; known: ${known.join(', ')}`, {
-    details: { known },
-  });
+  const fault = toFault(at, `no scenario is named ${JSON.stringify(name)}; known: ${known.join(', ')}`);
+  return toFaultError([fault], { code: 'unknown-scenario', details: { known } });
 }
 
-export async function submitAll(rollouts: readonly NewRollout[], context: Context): Promise<SubmitReply> {
+export async function submitAll(rollouts: readonly NewRollout[], context: AppContext): Promise<SubmitReply> {
   checkIntake(context);
   const { maxQueued } = context.config;
   const outcome = await context.store.submit(rollouts, { maxQueued });
@@ -71,25 +80,27 @@ export async function submitAll(rollouts: readonly NewRollout[], context: Contex
     case 'accepted':
       return { rollouts: [...outcome.rollouts] };
     case 'conflict':
-      throw new RolloutError('conflict', `known with other content: ${outcome.ids.slice(0, 20).join(', ')}`, {
+      throw new RolloutError('conflict', `these ids exist with different content: ${outcome.ids.slice(0, 20).join(', ')}`, {
         details: { ids: outcome.ids },
       });
     case 'full': {
       const { queued } = outcome;
-      const seconds = context.endRate.secondsFor(queued + rollouts.length - maxQueued);
-      const message = `${queued} rollouts are queued, and ${rollouts.length} more would pass the bound of ${maxQueued}`;
+      const seconds = context.recentEnds.secondsFor(queued + rollouts.length - maxQueued);
+      const message = `${queued} rollouts are queued, and ${rollouts.length} more would exceed the limit of ${maxQueued}`;
       throw new RolloutError('too-busy', message, { details: { queued, max_queued: maxQueued, retry_after_ms: seconds * 1000 } });
     }
   }
 }
 
-/** Throws while the service takes nothing in. */
-export function checkIntake({ draining }: Context): void {
+/** Throws while the service is shutting down. */
+export function checkIntake({ draining }: AppContext): void {
   if (!draining.aborted) return;
-  throw new RolloutError('not-running', 'the service is shutting down and takes nothing in', { details: { retry_after_ms: drainRetryMs } });
+  throw new RolloutError('not-running', 'the service is shutting down and accepts no new work', {
+    details: { retry_after_ms: drainRetryMs },
+  });
 }
 
-/** For ids that were made here. */
+/** For ids generated by the service. */
 export function toRolloutId(text: string): NewRollout['id'] {
   return rolloutId.parse(text);
 }

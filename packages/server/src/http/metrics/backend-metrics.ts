@@ -1,4 +1,4 @@
-// Metrics of each backend: counters from the event log as it goes by, gauges from the status.
+// Metrics per backend: counters from the event log, gauges from the status.
 
 import type { Event, ServiceStatus } from '@millrace/protocol';
 import { Counter, Gauge, type Registry } from 'prom-client';
@@ -9,7 +9,7 @@ export interface BackendMetrics {
   show(backends: ServiceStatus['backends']): void;
 }
 
-/** Lenient: what an event lacks is counted as nothing. */
+/** Lenient: a missing field counts as zero. */
 const count = z.number().min(0).catch(0);
 const trafficData = z.object({
   calls: count,
@@ -47,15 +47,15 @@ function openCounters(registry: Registry) {
   const counter = (name: string, help: string, ...labels: string[]) =>
     new Counter({ name: `millrace_backend_${name}_total`, help, labelNames: ['backend', ...labels], registers: [registry] });
   return {
-    calls: counter('calls', 'Calls that ended, well or badly.'),
-    retries: counter('retries', 'Calls made again after one that failed.'),
-    errors: counter('errors', 'Calls that failed, by error code; busy where it asked for patience.', 'code'),
-    prompt: counter('prompt_tokens', 'Tokens of the contexts that were sent.'),
-    cached: counter('cached_tokens', 'Those of them that its prefix cache had, where the server says so.'),
-    sampled: counter('sampled_tokens', 'Tokens sampled; their rate is its tokens per second.'),
-    seconds: counter('call_seconds', 'Time in calls that were answered, waiting in its queue included.'),
-    breaks: counter('breaks', 'Times it was found broken.'),
-    moves: counter('moves', 'Running rollouts that came to it from another backend.'),
+    calls: counter('calls', 'Calls that ended, successful or not.'),
+    retries: counter('retries', 'Calls made as a retry of a failed call.'),
+    errors: counter('errors', 'Failed calls, by error code; busy when the backend asked to retry later.', 'code'),
+    prompt: counter('prompt_tokens', 'Prompt tokens sent.'),
+    cached: counter('cached_tokens', 'Prompt tokens found in the prefix cache, if the server reports them.'),
+    sampled: counter('sampled_tokens', 'Tokens sampled.'),
+    seconds: counter('call_seconds', 'Time spent in successful calls, including time in the queue of the backend.'),
+    breaks: counter('breaks', 'Times the backend was marked broken.'),
+    moves: counter('moves', 'Running rollouts moved to it from another backend.'),
   };
 }
 
@@ -63,10 +63,10 @@ function openGauges(registry: Registry) {
   const gauge = (name: string, help: string) =>
     new Gauge({ name: `millrace_backend_${name}`, help, labelNames: ['backend'], registers: [registry] });
   return {
-    inFlight: gauge('in_flight', 'Rollouts that run on each backend.'),
-    calls: gauge('waiting_calls', 'Calls that wait for its answer.'),
-    tokens: gauge('context_tokens', 'The contexts of the rollouts that run on it, as last heard.'),
-    up: gauge('up', 'Whether it gets new rollouts.'),
+    inFlight: gauge('in_flight', 'Rollouts running on the backend.'),
+    calls: gauge('waiting_calls', 'Calls in progress.'),
+    tokens: gauge('context_tokens', 'Context tokens of the rollouts running on the backend, as last reported.'),
+    up: gauge('up', '1 if the backend accepts new rollouts, otherwise 0.'),
   };
 }
 

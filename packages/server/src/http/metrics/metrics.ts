@@ -1,4 +1,4 @@
-// Metrics in the Prometheus format: counters and histograms from the event log as it goes by, gauges from the status.
+// Metrics in the Prometheus format: counters and histograms from the event log, gauges from the status.
 
 import { type Event, errorCodes, rolloutStates, type ServiceStatus, timings } from '@millrace/protocol';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
@@ -18,7 +18,7 @@ export function openMetrics(): Metrics {
   const backends = openBackendMetrics(registry);
   const requests = new Histogram({
     name: 'millrace_http_request_seconds',
-    help: 'Time to answer a request; requests that wait for an end are under a route of their own.',
+    help: 'Duration of requests; long polls have their own route label, ending in ?wait.',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30],
     registers: [registry],
@@ -57,7 +57,7 @@ function openEventMetrics(registry: Registry): (event: Event) => void {
   });
   const requeued = new Counter({
     name: 'millrace_rollouts_queued_total',
-    help: 'Times a rollout became queued.',
+    help: 'Times a rollout entered the queue, by reason.',
     labelNames: ['reason'],
     registers,
   });
@@ -65,13 +65,13 @@ function openEventMetrics(registry: Registry): (event: Event) => void {
   const tokens = new Counter({ name: 'millrace_sampled_tokens_total', help: 'Tokens sampled.', registers });
   const rewards = new Histogram({
     name: 'millrace_reward',
-    help: 'Rewards given by verifiers.',
+    help: 'Rewards measured by verifiers.',
     buckets: [-1, -0.5, 0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1],
     registers,
   });
   const stages = new Histogram({
     name: 'millrace_stage_seconds',
-    help: 'Time that an ended rollout spent in each part of its life.',
+    help: 'Time that finished rollouts spent in each stage or wait.',
     labelNames: ['stage'],
     buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800],
     registers,
@@ -103,11 +103,11 @@ function openBatchMetrics(registry: Registry): (kind: Event['kind'], data: Event
   const counter = (name: string, help: string, ...labelNames: string[]) =>
     new Counter({ name: `millrace_${name}_total`, help, labelNames, registers: [registry] });
   const batches = counter('batches_ended', 'Batches that ended.', 'state');
-  const begun = counter('groups_begun', 'Groups begun or taken over.');
+  const begun = counter('groups_begun', 'Groups started or carried over.');
   const groups = counter('groups_ended', 'Groups that ended.', 'state');
-  const skipped = counter('tasks_skipped', 'Lines of task files that their scenario refused.');
-  const tokens = counter('wasted_tokens', 'Tokens sampled and not delivered, as counted at the end of each batch.', 'reason');
-  const seconds = counter('wasted_seconds', 'Stage seconds spent and not delivered, as counted at the end of each batch.', 'reason');
+  const skipped = counter('tasks_skipped', 'Lines of task files that the scenario rejected.');
+  const tokens = counter('wasted_tokens', 'Tokens sampled but not delivered, counted at the end of each batch.', 'reason');
+  const seconds = counter('wasted_seconds', 'Stage seconds spent but not delivered, counted at the end of each batch.', 'reason');
   return (kind, data) => {
     if (kind === 'group-begin') begun.inc();
     else if (kind === 'group-end') groups.inc({ state: String(data.state) });
@@ -126,9 +126,9 @@ function openBatchMetrics(registry: Registry): (kind: Event['kind'], data: Event
 function openGauges(registry: Registry): (status: ServiceStatus) => void {
   const gauge = (name: string, help: string, ...labelNames: string[]) =>
     new Gauge({ name: `millrace_${name}`, help, labelNames, registers: [registry] });
-  const rollouts = gauge('rollouts', 'Rollouts by state; those in queued are the depth of the queue.', 'state');
-  const workers = gauge('workers', 'Workers by whether their lease holds.', 'alive');
-  const stages = gauge('stage_rollouts', 'What works and waits in each stage, over all live workers.', 'stage', 'what');
+  const rollouts = gauge('rollouts', 'Rollouts by state.', 'state');
+  const workers = gauge('workers', 'Workers by whether their lease is valid.', 'alive');
+  const stages = gauge('stage_rollouts', 'Active and waiting rollouts in each stage, over all live workers.', 'stage', 'what');
   const lag = gauge('loop_lag_seconds', 'Event loop lag of the server.', 'quantile');
   const memory = gauge('resident_bytes', 'Resident memory of the server.');
   return (status) => {

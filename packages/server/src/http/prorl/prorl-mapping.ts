@@ -1,4 +1,4 @@
-// Between ProRL Agent's words and ours; pure. Nothing is invented on the way: where no verifier gave a reward, there is none.
+// Converts between ProRL Agent's wire format and ours; pure. Without a measured reward there is no reward.
 
 import type {
   CriticalError,
@@ -12,7 +12,7 @@ import type {
   Trajectory,
 } from '@millrace/protocol';
 import type { Scenario } from '../../scenario/scenario.ts';
-import type { RolloutRecord } from '../../store/store.ts';
+import type { RolloutRecord } from '../../store/rollout-record.ts';
 
 type Instance = ProcessRequest['instance'];
 
@@ -27,7 +27,7 @@ export function toTask(scenario: Scenario, instance: Instance): unknown {
   return Object.fromEntries(Object.entries(instance).filter(([name]) => !routingFields.has(name)));
 }
 
-/** Their sampling parameters in our words, still unchecked; what has no word here is passed over. */
+/** Their sampling parameters under our names, unchecked; unknown parameters are ignored. */
 export function toSettings(params: ProcessRequest['sampling_params']): {
   sampling: Record<string, unknown>;
   limits: Record<string, unknown>;
@@ -36,7 +36,7 @@ export function toSettings(params: ProcessRequest['sampling_params']): {
   return { sampling: dropAbsent({ temperature, top_p, seed, max_tokens }), limits: dropAbsent({ max_turns }) };
 }
 
-/** The id that the caller would expect, as far as ids may be written; absent when the request has no name for itself. */
+/** The id that the caller expects, in the characters that ids allow; absent when the request names none. */
 export function toWantedId({ job_id: jobId, instance }: ProcessRequest): string | undefined {
   const { instance_id: instanceId, trajectory_id: trajectoryId } = instance;
   const name = jobId ?? (isName(instanceId) && isName(trajectoryId) ? `${instanceId}-${trajectoryId}` : '');
@@ -44,7 +44,7 @@ export function toWantedId({ job_id: jobId, instance }: ProcessRequest): string 
   return safe === '' ? undefined : safe.slice(0, 128);
 }
 
-/** `host:port` and a trailing /v1 are both usual. */
+/** Clients send both `host:port` and addresses with a trailing /v1. */
 export function toBackendUrl(address: string): string {
   const url = /^\w+:\/\//.test(address) ? address : `http://${address}`;
   return url.replace(/\/+$/, '').replace(/\/v1$/, '').replace(/\/+$/, '');
@@ -75,13 +75,13 @@ export function toProcessReply(instance: Instance, record: RolloutRecord, trajec
   };
 }
 
-/** On each assistant message: what was sampled, and the whole prompt that it was sampled from. */
+/** Each assistant message carries the sampled tokens and the full prompt they were sampled from. */
 export function toMessages({ segments }: Pick<Trajectory, 'segments'>): ProrlMessage[] {
   const seen: number[] = [];
   const messages: ProrlMessage[] = [];
   for (const { kind, tokenIds, logprobs, text, messages: carried } of segments) {
     const ids = Array.from(tokenIds);
-    if (kind === 'prompt') seen.length = 0; // a rewritten history begins anew
+    if (kind === 'prompt') seen.length = 0; // a rewritten history starts over
     if (kind === 'sampled') {
       const said = carried.find((message) => message.role === 'assistant') ?? { role: 'assistant', content: text };
       messages.push({ ...toMessage(said), token_ids: ids, input_ids: seen.slice(), logprobs: Array.from(logprobs) });

@@ -1,5 +1,5 @@
-// ProRL Agent's seven routes, so that its unchanged clients work. They are a thin front: what comes in is an ordinary
-// rollout, durable and listed like any other.
+// ProRL Agent's seven routes, so that its unchanged clients work. They are a thin layer: each request becomes an ordinary rollout,
+// durable and listed like any other.
 
 import { randomUUID } from 'node:crypto';
 import {
@@ -17,28 +17,28 @@ import {
 } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { type Context, closedSignal, tombstoneMs } from '../context/context.ts';
+import { type AppContext, closedSignal, tombstoneMs } from '../context/context.ts';
 import { checkIntake, checkTask, submitAll, toNewRollout, toRolloutId, unknownScenario } from '../intake/intake.ts';
 import { check } from '../request/check.ts';
-import { sendError, toAnswer } from '../request/errors.ts';
-import { type Input, mount } from '../request/mount.ts';
+import { sendError, toReplyError } from '../request/errors.ts';
+import { mount, type RouteInput } from '../request/mount.ts';
 import { toNewBackend } from '../routes/backend-routes.ts';
 import { waitForEnd } from '../routes/rollout-routes.ts';
 import { toBackendUrl, toProcessReply, toProrlStatus, toScenarioName, toSettings, toTask, toWantedId } from './prorl-mapping.ts';
 
-/** One /process call that waits. */
+/** One /process call in progress. */
 interface Job {
   readonly name: string | undefined;
   id?: RolloutId;
   cancelled: boolean;
 }
 
-class Front {
-  readonly #context: Context;
+class ProrlServer {
+  readonly #context: AppContext;
   readonly #jobs = new Set<Job>();
   #running = false;
 
-  constructor(context: Context) {
+  constructor(context: AppContext) {
     this.#context = context;
   }
 
@@ -78,7 +78,7 @@ class Front {
     }
   }
 
-  /** Also before it arrives. */
+  /** Works even before the job arrives. */
   async cancel(name: string): Promise<void> {
     const wanted = toWantedId({ job_id: name, instance: {}, sampling_params: {} });
     const jobs = [...this.#jobs].filter((job) => job.name === wanted);
@@ -86,14 +86,14 @@ class Front {
     if (wanted !== undefined) await this.#context.store.cancel(toRolloutId(wanted), { tombstoneMs });
   }
 
-  /** A second call for the same instance runs again, as the original does: under an id of its own. */
+  /** As in the original, a second call for the same instance runs again, under its own id. */
   async #submit(submission: Omit<Submission, 'id'>, wanted: string | undefined): Promise<RolloutId> {
     const fresh = () => toRolloutId(wanted === undefined ? `r-${randomUUID()}` : `${wanted.slice(0, 80)}.${randomUUID()}`);
     for (const id of wanted === undefined ? [fresh()] : [toRolloutId(wanted), fresh()]) {
       const created = await this.#tryCreate(id, submission);
       if (created) return id;
     }
-    throw new RolloutError('internal', 'a random id was taken already');
+    throw new RolloutError('internal', 'a random id was already taken');
   }
 
   async #tryCreate(id: RolloutId, submission: Omit<Submission, 'id'>): Promise<boolean> {
@@ -110,9 +110,9 @@ class Front {
     const { store } = this.#context;
     const record = await waitForEnd(id, { signal }, this.#context);
     if (record !== undefined && isTerminal(record.state)) return toProcessReply(instance, record, await store.trajectory(id));
-    // Nobody waits for it any more: the caller hung up, or the service shuts down.
+    // The caller disconnected, or the service is shutting down.
     await store.cancel(id, { tombstoneMs });
-    throw new RolloutError('not-running', `rollout ${id} was cancelled: its caller was gone, or the service is shutting down`);
+    throw new RolloutError('not-running', `rollout ${id} was cancelled: its caller disconnected, or the service is shutting down`);
   }
 
   async #cancelAll(jobs: readonly Job[]): Promise<void> {
@@ -125,34 +125,36 @@ class Front {
   }
 }
 
-export function mountProrl(app: FastifyInstance, context: Context): void {
-  const front = new Front(context);
+export function mountProrl(app: FastifyInstance, context: AppContext): void {
+  const server = new ProrlServer(context);
   app.register(async (scope) => {
     scope.setErrorHandler((error, request, reply) => {
-      const answer = toAnswer(error, context.log, request);
-      return sendError(reply, answer, { detail: answer.message });
+      const refusal = toReplyError(error, context.log, request);
+      return sendError(reply, refusal, { detail: refusal.message });
     });
-    mountControl(scope, front, context);
-    mount(scope, routes.prorlProcess, ({ body, reply }: Input<typeof routes.prorlProcess>) => front.process(body, closedSignal(reply)));
+    mountControl(scope, server, context);
+    mount(scope, routes.prorlProcess, ({ body, reply }: RouteInput<typeof routes.prorlProcess>) =>
+      server.process(body, closedSignal(reply)),
+    );
     mount(scope, routes.prorlCancel, async ({ body: { job_id } }) => {
-      await front.cancel(job_id);
+      await server.cancel(job_id);
       return { status: `Cancel requested for job ${job_id}` };
     });
   });
 }
 
-function mountControl(app: FastifyInstance, front: Front, context: Context): void {
+function mountControl(app: FastifyInstance, server: ProrlServer, context: AppContext): void {
   mount(app, routes.prorlStart, () => {
-    front.start();
+    server.start();
     return { status: 'Server started successfully' };
   });
   mount(app, routes.prorlStop, async () => {
-    await front.stop();
+    await server.stop();
     return { status: 'Server stopped successfully' };
   });
   mount(app, routes.prorlStatus, async () => {
-    front.checkRunning();
-    return toProrlStatus(await context.status.read(), front.pending);
+    server.checkRunning();
+    return toProrlStatus(await context.status.read(), server.pending);
   });
   mount(app, routes.prorlAddServer, async ({ body: { address } }) => ({ status: await addServer(address, context) }));
   mount(app, routes.prorlClearServers, async () => {
@@ -161,7 +163,7 @@ function mountControl(app: FastifyInstance, front: Front, context: Context): voi
   });
 }
 
-async function addServer(address: string, { store }: Context): Promise<string> {
+async function addServer(address: string, { store }: AppContext): Promise<string> {
   const join = await check(
     joinRequest.pick({ url: true, dialect: true, logprobs_mode: true }),
     { url: toBackendUrl(address) },
@@ -172,13 +174,13 @@ async function addServer(address: string, { store }: Context): Promise<string> {
     ({ id, state, health }) => id === backend.id && state === 'up' && health?.brokenAtMs === undefined,
   );
   if (!known) await store.joinBackend(backend);
-  return known ? `LLM server address is known already: ${address}` : `Added LLM server address: ${address}`;
+  return known ? `LLM server address is already known: ${address}` : `Added LLM server address: ${address}`;
 }
 
-async function toSubmission({ instance, sampling_params }: ProcessRequest, { scenarios }: Context): Promise<Omit<Submission, 'id'>> {
+async function toSubmission({ instance, sampling_params }: ProcessRequest, { scenarios }: AppContext): Promise<Omit<Submission, 'id'>> {
   const name = toScenarioName(instance);
   const scenario = scenarios.get(name);
-  if (scenario === undefined) throw unknownScenario('instance.data_source', name, scenarios);
+  if (scenario === undefined) throw unknownScenario(['instance', 'data_source'], name, scenarios);
   const settings = toSettings(sampling_params);
   const task = await check(
     z.record(z.string(), z.unknown()),

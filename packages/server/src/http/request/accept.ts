@@ -1,4 +1,4 @@
-// Chooses the form of an answer by the Accept header: the offered type with the highest quality, the earlier one on a tie.
+// Chooses the response type by the Accept header: the offered type with the highest quality, the first one on a tie.
 
 export function chooseMediaType(accept: string | undefined, offered: readonly string[]): string | undefined {
   const ranges = (accept ?? '*/*').split(',').map(parseRange);
@@ -17,7 +17,7 @@ function parseRange(text: string): Range {
   return { pattern, quality: Number.isNaN(quality) ? 0 : quality };
 }
 
-/** The most exact range decides. */
+/** The most specific range decides. */
 function toQuality(type: string, ranges: readonly Range[]): number {
   for (const pattern of [type, `${type.split('/')[0]}/*`, '*/*']) {
     const range = ranges.find((one) => one.pattern === pattern);

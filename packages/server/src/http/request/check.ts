@@ -1,9 +1,16 @@
-// Checks what a caller sent, and says of each fault where it is: `rollouts[3].limits.max_turn: unknown field`.
+// Checks what a caller sent, and reports where each fault is: `rollouts[3].limits.max_turn: unknown field`.
 
-import { type ErrorCode, RolloutError } from '@millrace/protocol';
-import type { ZodType, z } from 'zod';
+import { definedOf, type ErrorCode, messageOf, RolloutError, type Schema, type SchemaIssue } from '@millrace/protocol';
 
 const mostFaults = 20;
+
+/** One fault, as `details.faults` of the error lists it. */
+export interface RequestFault {
+  /** The index of the rollout or task that it is in, for a request with many. */
+  readonly index?: number;
+  readonly path: string;
+  readonly message: string;
+}
 
 interface Where {
   /** The path of the value inside the request. */
@@ -12,12 +19,13 @@ interface Where {
 }
 
 /** The parsed value, or a RolloutError that names every field at fault. */
-export async function check<T extends ZodType>(schema: T, value: unknown, where: Where = {}): Promise<z.output<T>> {
+export async function check<T>(schema: Schema<T>, value: unknown, where: Where = {}): Promise<T> {
   const parsed = await schema.safeParseAsync(value);
   if (parsed.success) return parsed.data;
-  throw toFault(
-    parsed.error.issues.flatMap((issue) => toFaults(issue, where.at ?? [])),
-    where.code ?? 'bad-request',
+  const { at = [], code = 'bad-request' } = where;
+  throw toFaultError(
+    parsed.error.issues.flatMap((issue) => toFaults(issue, at)),
+    { code },
   );
 }
 
@@ -25,24 +33,64 @@ export function renderPath(path: readonly PropertyKey[]): string {
   return path.map((part, index) => (typeof part === 'number' ? `[${part}]` : index === 0 ? String(part) : `.${String(part)}`)).join('');
 }
 
-interface Fault {
-  readonly path: string;
-  readonly message: string;
+export function toFault(at: readonly PropertyKey[], message: string): RequestFault {
+  const index = at.find((part) => typeof part === 'number');
+  return definedOf({ index, path: renderPath(at), message });
 }
 
-function toFaults(issue: z.core.$ZodIssue, at: readonly PropertyKey[]): Fault[] {
-  const path = [...at, ...issue.path];
-  if (issue.code !== 'unrecognized_keys') return [{ path: renderPath(path), message: issue.message }];
-  return issue.keys.map((key) => ({ path: renderPath([...path, key]), message: 'unknown field' }));
+interface FaultErrorOptions {
+  readonly code: ErrorCode;
+  readonly details?: Record<string, unknown>;
+  /** How many faults there are, if the list was cut. */
+  readonly count?: number;
 }
 
-function toFault(faults: readonly Fault[], code: ErrorCode): RolloutError {
-  const shown = faults.slice(0, mostFaults).map(({ path, message }) => ({ path: cut(path), message: cut(message) }));
+export function toFaultError(faults: readonly RequestFault[], { code, details = {}, count }: FaultErrorOptions): RolloutError {
+  const shown = faults.slice(0, mostFaults).map((fault) => ({ ...fault, path: cut(fault.path), message: cut(fault.message) }));
   const text = shown.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; ');
-  return new RolloutError(code, text, { details: { faults: shown, fault_count: faults.length } });
+  return new RolloutError(code, text, { details: { ...details, faults: shown, fault_count: count ?? faults.length } });
 }
 
-/** A field's name comes from the caller and may be megabytes long. */
+/** Checks many items and reports their faults together, in one error with the code and details of the first. */
+export class FaultCollector {
+  #first: RolloutError | undefined;
+  readonly #faults: RequestFault[] = [];
+  #count = 0;
+
+  /** True once more faults would not be shown. */
+  get isFull(): boolean {
+    return this.#faults.length >= mostFaults;
+  }
+
+  /** The result of `work`; absent if it threw a RolloutError, which is collected. */
+  async collect<T>(at: readonly PropertyKey[], work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof RolloutError)) throw error;
+      this.#first ??= error;
+      const faults = (error.details?.faults as readonly RequestFault[] | undefined) ?? [toFault(at, messageOf(error))];
+      this.#faults.push(...faults);
+      this.#count += Number(error.details?.fault_count ?? faults.length);
+      return undefined;
+    }
+  }
+
+  throwIfAny(): void {
+    if (this.#first === undefined) return;
+    const { code, details } = this.#first;
+    throw toFaultError(this.#faults, definedOf({ code, details, count: this.#count }));
+  }
+}
+
+function toFaults(issue: SchemaIssue, at: readonly PropertyKey[]): RequestFault[] {
+  const path = [...at, ...issue.path];
+  const index = at.find((part) => typeof part === 'number');
+  if (issue.code !== 'unrecognized_keys' || !issue.keys) return [definedOf({ index, path: renderPath(path), message: issue.message })];
+  return issue.keys.map((key) => definedOf({ index, path: renderPath([...path, key]), message: 'unknown field' }));
+}
+
+/** A field name comes from the caller and may be megabytes long. */
 function cut(text: string): string {
   return text.length > 300 ? `${text.slice(0, 300)}…` : text;
 }

@@ -1,4 +1,4 @@
-// The digest that tells a repeated submission from another one: sha256 over JSON whose keys are sorted at every level.
+// The digest that distinguishes a repeated submission from a different one: sha256 over JSON with keys sorted at every level.
 
 import { createHash } from 'node:crypto';
 import { RolloutError } from '@millrace/protocol';
@@ -9,7 +9,7 @@ export function toDigest(value: unknown): string {
   return createHash('sha256').update(toCanonicalJson(value, 0)).digest('hex');
 }
 
-/** The order of keys in the caller's JSON says nothing. Nesting that would exhaust a stack somewhere is refused here. */
+/** The order of keys does not matter. Refuses nesting deep enough to exhaust a stack. */
 function toCanonicalJson(value: unknown, depth: number): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
   if (depth > deepest) throw new RolloutError('bad-request', `nested deeper than ${deepest} levels`);

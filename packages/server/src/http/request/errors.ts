@@ -1,25 +1,25 @@
-// Every error leaves as one shape from one table. What was not expected is logged whole and answered without its inside.
+// Every error response has one shape, from one table. Unexpected errors are logged in full, and their details are not sent.
 
 import type { Socket } from 'node:net';
-import { type ErrorCode, RolloutError, type Route, routes, toErrorBody } from '@millrace/protocol';
+import { definedOf, type ErrorCode, RolloutError, type Route, routes, toErrorBody } from '@millrace/protocol';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Log } from '../../base/log.ts';
+import { type Log, stackOf } from '../../base/log.ts';
 
-/** What the framework refuses before a handler sees it. */
+/** Errors that Fastify raises before a handler runs. */
 const frameworkCodes: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'body-too-large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported-media-type',
 };
 
-export function toAnswer(error: unknown, log: Log, request: FastifyRequest): RolloutError {
+export function toReplyError(error: unknown, log: Log, request: FastifyRequest): RolloutError {
   if (error instanceof RolloutError) return error;
   const { code, statusCode } = error instanceof Error ? fromFramework(error) : {};
   const known = code === undefined ? undefined : frameworkCodes[code];
   const message = error instanceof Error ? error.message : '';
   if (known !== undefined) return new RolloutError(known, message);
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) return new RolloutError('bad-request', message);
-  log.error('request-fail', { method: request.method, route: request.routeOptions.url, request_id: request.id, error: toText(error) });
-  return new RolloutError('internal', `the service failed on this request; its log says why under request_id ${request.id}`);
+  log.error('request-failed', { method: request.method, route: request.routeOptions.url, request_id: request.id, error: stackOf(error) });
+  return new RolloutError('internal', `the service failed on this request; see its log for request_id ${request.id}`);
 }
 
 export function sendError(reply: FastifyReply, error: RolloutError, extra: Readonly<Record<string, unknown>> = {}): FastifyReply {
@@ -32,26 +32,26 @@ export function sendError(reply: FastifyReply, error: RolloutError, extra: Reado
     .send({ ...extra, ...toErrorBody(error) });
 }
 
-/** A path that exists under another method is told apart from one that does not exist. */
-export function answerUnknown(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+/** Distinguishes a path that exists under another method from one that does not exist. */
+export function replyToUnknownRoute(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const path = request.url.replace(/\?.*/s, '');
   const table: readonly Route[] = Object.values(routes);
   const allowed = table.filter((route) => matches(route.path, path)).map((route) => route.method);
   if (allowed.length === 0) return sendError(reply, new RolloutError('not-found', `no such route: ${request.method} ${cut(path)}`));
   reply.header('allow', allowed.join(', '));
-  return sendError(reply, new RolloutError('method-not-allowed', `${cut(path)} answers ${allowed.join(', ')}, not ${request.method}`));
+  return sendError(reply, new RolloutError('method-not-allowed', `${cut(path)} supports ${allowed.join(', ')}, not ${request.method}`));
 }
 
-/** For bytes that never became a request. */
-export function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+/** For bytes that are not a valid request. */
+export function replyToBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
   const late = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-  const answer = late
-    ? new RolloutError('request-timeout', 'the request did not arrive in time')
+  const refusal = late
+    ? new RolloutError('request-timeout', 'the request took too long to arrive')
     : new RolloutError('bad-request', 'not an HTTP request');
-  const body = JSON.stringify(toErrorBody(answer));
+  const body = JSON.stringify(toErrorBody(refusal));
   const head = [
-    `HTTP/1.1 ${answer.status} ${late ? 'Request Timeout' : 'Bad Request'}`,
+    `HTTP/1.1 ${refusal.status} ${late ? 'Request Timeout' : 'Bad Request'}`,
     'content-type: application/json',
     'connection: close',
   ];
@@ -67,14 +67,10 @@ function matches(pattern: string, path: string): boolean {
 }
 
 function fromFramework(error: Error & { code?: unknown; statusCode?: unknown }): { code?: string; statusCode?: number } {
-  return {
-    ...(typeof error.code === 'string' ? { code: error.code } : {}),
-    ...(typeof error.statusCode === 'number' ? { statusCode: error.statusCode } : {}),
-  };
-}
-
-function toText(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return definedOf({
+    code: typeof error.code === 'string' ? error.code : undefined,
+    statusCode: typeof error.statusCode === 'number' ? error.statusCode : undefined,
+  });
 }
 
 function cut(path: string): string {

@@ -1,10 +1,10 @@
-// Reads request bodies: JSON in valid UTF-8 without the keys that poison prototypes, parsed once. What is not is refused,
-// with the place where reading stopped.
+// Parses request bodies: JSON in valid UTF-8, without keys that could pollute prototypes. Invalid JSON is refused with the position
+// of the error.
 
-import { RolloutError } from '@millrace/protocol';
+import { messageOf, RolloutError } from '@millrace/protocol';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-/** An empty body is no body, whatever its content type says. */
+/** An empty body counts as no body, whatever its content type. */
 export function acceptJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.removeAllContentTypeParsers();
@@ -12,7 +12,7 @@ export function acceptJson(app: FastifyInstance): void {
     if (body.length === 0) return done(null, undefined);
     const text = tryDecode(body);
     if (text === undefined) return done(new RolloutError('bad-request', 'the body is not valid UTF-8'));
-    // The default parser answers through its callback before it returns.
+    // The default parser calls back before it returns.
     void parse(request, text, (error, value) => (error === null ? done(null, value) : done(toJsonError(text))));
   });
 }
@@ -28,7 +28,7 @@ function tryDecode(body: Buffer): string | undefined {
 function toJsonError(text: string): RolloutError {
   const fault = tryParse(text);
   if (fault === undefined)
-    return new RolloutError('bad-request', 'the body has a key that is never accepted: __proto__, or prototype in constructor');
+    return new RolloutError('bad-request', 'the body contains a forbidden key: __proto__, or prototype in constructor');
   const position = Number(/at position (\d+)/.exec(fault)?.[1] ?? findFault(text));
   const place = /at position/.test(fault) ? '' : ` at position ${position}`;
   return new RolloutError('bad-request', `the body is not valid JSON: ${fault}${place}`, { details: { position } });
@@ -39,15 +39,15 @@ function tryParse(text: string): string | undefined {
     JSON.parse(text);
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message.replace(/, (\.\.\.)?".*is not valid JSON$/s, '') : String(error);
+    return messageOf(error).replace(/, (\.\.\.)?".*is not valid JSON$/s, '');
   }
 }
 
 const longestSearched = 1 << 18;
 
 /**
- * V8 names no position for an unexpected token. A start of the text that ends before the fault only lacks its end, so the
- * longest such start is found by halving; in a long text only its first part is searched.
+ * V8 reports no position for an unexpected token. A prefix that ends before the error is merely incomplete, so a binary search
+ * finds the longest such prefix. In a long text only the first part is searched.
  */
 function findFault(text: string): number {
   let low = 0;

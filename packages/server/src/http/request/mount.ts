@@ -1,4 +1,4 @@
-// Puts one row of the route table into Fastify: path, method, and zod checks of params, query and body before the handler.
+// Registers one row of the route table with Fastify: path, method, and zod checks of params, query and body before the handler.
 
 import type { Route } from '@millrace/protocol';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -7,7 +7,7 @@ import { check } from './check.ts';
 
 type Parsed<T> = T extends ZodType ? z.output<T> : undefined;
 
-export interface Input<R extends Route> {
+export interface RouteInput<R extends Route> {
   readonly params: Parsed<R['params']>;
   readonly query: Parsed<R['query']>;
   readonly body: Parsed<R['body']>;
@@ -15,7 +15,7 @@ export interface Input<R extends Route> {
   readonly reply: FastifyReply;
 }
 
-type Handler<R extends Route, Body> = (input: Omit<Input<R>, 'body'> & { readonly body: Body }) => unknown;
+type Handler<R extends Route, Body> = (input: Omit<RouteInput<R>, 'body'> & { readonly body: Body }) => unknown;
 
 export function mount<R extends Route>(app: FastifyInstance, route: R, handler: Handler<R, Parsed<R['body']>>): void {
   mountUnchecked(app, route, async (input) => {
@@ -24,13 +24,13 @@ export function mount<R extends Route>(app: FastifyInstance, route: R, handler: 
   });
 }
 
-/** For a body that its handler checks itself. */
+/** For a handler that checks the body itself. */
 export function mountUnchecked<R extends Route>(app: FastifyInstance, route: R, handler: Handler<R, unknown>): void {
   const nothing = z.strictObject({});
   app.route({
     method: route.method,
     url: route.path.replace(/\{(\w+)\}/g, ':$1'),
-    // A stream without an end has no head either.
+    // An endless stream has no HEAD.
     exposeHeadRoute: route.method === 'GET' && !Object.values(route.replies).some((reply) => 'text/event-stream' in reply.content),
     async handler(request, reply) {
       const params = await check(route.params ?? nothing, request.params);

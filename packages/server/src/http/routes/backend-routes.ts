@@ -1,15 +1,15 @@
 // The backend routes: join, list, drain, leave.
 
 import { createHash } from 'node:crypto';
-import { type BackendId, backendId, type JoinRequest, RolloutError, routes } from '@millrace/protocol';
+import { type BackendId, backendId, definedOf, type JoinRequest, RolloutError, routes } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
 import type { NewBackend } from '../../inference/backends/backend.ts';
 import { toBackendView } from '../context/backend-view.ts';
-import type { Context } from '../context/context.ts';
+import type { AppContext } from '../context/context.ts';
 import { isAlive } from '../context/status.ts';
 import { mount } from '../request/mount.ts';
 
-export function mountBackends(app: FastifyInstance, context: Context): void {
+export function mountBackends(app: FastifyInstance, context: AppContext): void {
   const { store } = context;
   mount(app, routes.joinBackend, async ({ body }) => {
     const backend = toNewBackend(body);
@@ -34,14 +34,16 @@ export function toNewBackend(join: JoinRequest): NewBackend {
     url,
     dialect: join.dialect,
     state: 'up',
-    ...(join.policy_version === undefined ? {} : { policyVersion: join.policy_version }),
-    ...(join.model === undefined ? {} : { model: join.model }),
-    ...(join.api_key === undefined ? {} : { apiKey: join.api_key }),
-    ...(join.logprobs_mode === 'unknown' ? {} : { logprobsMode: join.logprobs_mode }),
+    ...definedOf({
+      policyVersion: join.policy_version,
+      model: join.model,
+      apiKey: join.api_key,
+      logprobsMode: join.logprobs_mode === 'unknown' ? undefined : join.logprobs_mode,
+    }),
   };
 }
 
-/** Host and port where they say it all; otherwise with a digest, so that two addresses never share an id. */
+/** Host and port if they identify the address; otherwise with a digest, so that two addresses never share an id. */
 function toBackendId(url: string): BackendId {
   const { host, pathname, protocol } = new URL(url);
   const plain = backendId.safeParse(host);
@@ -50,18 +52,18 @@ function toBackendId(url: string): BackendId {
   return backendId.parse(`b-${readable}-${createHash('sha256').update(url).digest('hex').slice(0, 12)}`);
 }
 
-async function viewBackends({ store, clock }: Context) {
+async function viewBackends({ store, clock }: AppContext) {
   const [backends, loads, all] = await Promise.all([store.backends(), store.backendLoads(), store.workers()]);
   const workers = all.filter((worker) => isAlive(worker, clock));
   return backends.map((backend) => toBackendView(backend, { loads, workers }));
 }
 
-async function viewBackend(id: BackendId, context: Context) {
+async function viewBackend(id: BackendId, context: AppContext) {
   const view = (await viewBackends(context)).find((backend) => backend.id === id);
   if (view === undefined) throw unknownBackend(id);
   return view;
 }
 
 function unknownBackend(id: BackendId): RolloutError {
-  return new RolloutError('not-found', `no backend is known as ${id}`);
+  return new RolloutError('not-found', `there is no backend ${id}`);
 }

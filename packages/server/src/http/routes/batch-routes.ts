@@ -1,20 +1,20 @@
-// The batch routes: begin, look, append tasks, read the stream of groups, acknowledge, cancel.
+// The batch routes: create, get, list, append tasks, read the stream of groups, acknowledge, cancel.
 
 import { Readable } from 'node:stream';
-import { type GroupPage, groupsMediaType, RolloutError, routes, toBinaryGroups } from '@millrace/protocol';
+import { definedOf, type GroupPage, groupsMediaType, RolloutError, routes, toBinaryGroups } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { readTrajectories, toBatchView, toFullGroupView, toGroupView } from '../../sampling/group-view.ts';
-import { type Context, closedSignal } from '../context/context.ts';
+import { type AppContext, closedSignal } from '../context/context.ts';
 import { appendTasks, createBatch, readBatchView, unknownBatch } from '../intake/batch-intake.ts';
 import { chooseMediaType } from '../request/accept.ts';
 import { check } from '../request/check.ts';
-import { type Input, mount } from '../request/mount.ts';
+import { mount, type RouteInput } from '../request/mount.ts';
 import { streamGroups, waitForGroups } from './group-stream.ts';
 
 const groupForms = ['application/json', groupsMediaType, 'text/event-stream'];
 
-export function mountBatches(app: FastifyInstance, context: Context): void {
+export function mountBatches(app: FastifyInstance, context: AppContext): void {
   mount(app, routes.createBatch, ({ body }) => createBatch(body, context));
   mount(app, routes.listBatches, ({ query }) => listBatches(query, context));
   mount(app, routes.getBatch, (input) => getBatch(input, context));
@@ -31,17 +31,12 @@ export function mountBatches(app: FastifyInstance, context: Context): void {
   });
 }
 
-async function listBatches({ limit, state, series, after }: Input<typeof routes.listBatches>['query'], { store }: Context) {
-  const { batches, next } = await store.batches({
-    limit,
-    ...(state === undefined ? {} : { state }),
-    ...(series === undefined ? {} : { series }),
-    ...(after === undefined ? {} : { after }),
-  });
+async function listBatches(query: RouteInput<typeof routes.listBatches>['query'], { store }: AppContext) {
+  const { batches, next } = await store.batches(definedOf(query));
   return { batches: batches.map(toBatchView), next: next ?? null };
 }
 
-async function getBatch({ params: { id }, query: { wait }, reply }: Input<typeof routes.getBatch>, context: Context) {
+async function getBatch({ params: { id }, query: { wait }, reply }: RouteInput<typeof routes.getBatch>, context: AppContext) {
   const signal = closedSignal(reply);
   const until = context.clock.monotonic() + wait * 1000;
   for (;;) {
@@ -53,10 +48,10 @@ async function getBatch({ params: { id }, query: { wait }, reply }: Input<typeof
   }
 }
 
-async function readGroups({ params: { id }, query, request, reply }: Input<typeof routes.readGroups>, context: Context) {
+async function readGroups({ params: { id }, query, request, reply }: RouteInput<typeof routes.readGroups>, context: AppContext) {
   const form = chooseMediaType(request.headers.accept, groupForms);
   if (form === undefined)
-    throw new RolloutError('not-acceptable', `groups come as ${groupForms.join(', ')}, not as ${request.headers.accept}`);
+    throw new RolloutError('not-acceptable', `groups are available as ${groupForms.join(', ')}, not as ${request.headers.accept}`);
   const seen = form === 'text/event-stream' ? request.headers['last-event-id'] : undefined;
   const resumed = seen === undefined ? undefined : await check(z.coerce.number().int().min(0), seen, { at: ['Last-Event-ID'] });
   const acked = query.consumer === undefined ? 0 : await context.store.acked(id, query.consumer);

@@ -1,9 +1,9 @@
-// Waiting for a batch's groups, and their stream as server-sent events: each once, with its place as the id to resume from, and `batch-end` last.
+// Waiting for the groups of a batch, and streaming them as server-sent events: each once, with its seq as the event id, then `batch-end`.
 
 import type { BatchId, GroupPage } from '@millrace/protocol';
 import { toFullGroupView, toGroupView } from '../../sampling/group-view.ts';
-import type { DeliveredGroup } from '../../store/batch-store.ts';
-import type { Context } from '../context/context.ts';
+import type { GroupRecord } from '../../store/batch-store.ts';
+import type { AppContext } from '../context/context.ts';
 import { readBatchView, unknownBatch } from '../intake/batch-intake.ts';
 
 const heartbeatMs = 15_000;
@@ -16,7 +16,7 @@ export interface GroupStream {
   readonly signal: AbortSignal;
 }
 
-export async function* streamGroups({ id, after, trajectories, signal }: GroupStream, context: Context): AsyncGenerator<string> {
+export async function* streamGroups({ id, after, trajectories, signal }: GroupStream, context: AppContext): AsyncGenerator<string> {
   yield ': open\n\n';
   let position = after;
   while (!signal.aborted && !context.draining.aborted) {
@@ -40,15 +40,15 @@ export interface GroupWait {
   readonly signal: AbortSignal;
 }
 
-/** At least one group, or none after the wait, a hang-up, a drain or the end of the batch. */
+/** At least one group; empty after the wait, a disconnect, a drain or the end of the batch. */
 export async function waitForGroups(
   { id, after, limit, waitMs, signal }: GroupWait,
-  context: Context,
-): Promise<{ groups: readonly DeliveredGroup[]; state: GroupPage['state'] }> {
+  context: AppContext,
+): Promise<{ groups: readonly GroupRecord[]; state: GroupPage['state'] }> {
   const until = context.clock.monotonic() + waitMs;
   for (;;) {
     using watch = context.waiters.watchBatch(id);
-    // The state is read before the groups: once it says that the batch is over, they are all there.
+    // Read the state before the groups: once the batch has ended, all of its groups are stored.
     const record = await context.store.batch(id);
     if (record === undefined) throw unknownBatch(id);
     const groups = await context.store.deliveredGroups(id, { after, limit });

@@ -1,8 +1,9 @@
-// The OpenAPI 3.1 document, made from the route table and the schemas in it.
+// The OpenAPI 3.1 document, generated from the route table and its schemas.
 
 import {
   backendView,
   batchView,
+  definedOf,
   type ErrorCode,
   errorBody,
   errorTable,
@@ -16,11 +17,11 @@ import {
 } from '@millrace/protocol';
 import { type ZodObject, type ZodType, z } from 'zod';
 
-type Json = Record<string, unknown>;
+type JsonObject = Record<string, unknown>;
 
 const everyRoute: readonly ErrorCode[] = ['bad-request', 'unauthorized', 'forbidden', 'internal'];
 
-/** Schemas that deserve a name of their own. */
+/** Schemas listed as named components. */
 const named = new Map<ZodType, string>([
   [rolloutView, 'Rollout'],
   [trajectoryView, 'Trajectory'],
@@ -32,8 +33,8 @@ const named = new Map<ZodType, string>([
   [prorlErrorBody, 'ProrlError'],
 ]);
 
-export function toOpenapi(table: Readonly<Record<string, Route>>): Json {
-  const paths: Record<string, Json> = {};
+export function toOpenapi(table: Readonly<Record<string, Route>>): JsonObject {
+  const paths: Record<string, JsonObject> = {};
   for (const [name, route] of Object.entries(table)) {
     paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: toOperation(name, route) };
   }
@@ -47,34 +48,32 @@ export function toOpenapi(table: Readonly<Record<string, Route>>): Json {
   };
 }
 
-function toOperation(name: string, route: Route): Json {
+function toOperation(name: string, route: Route): JsonObject {
   const replies = Object.entries(route.replies).map(([status, reply]) => [status, toResponse(reply)]);
   return {
     operationId: name,
     tags: [route.tag],
     summary: route.summary,
     parameters: [...toParameters(route.params, 'path'), ...toParameters(route.query, 'query')],
-    ...(route.body === undefined
-      ? {}
-      : {
-          requestBody: {
-            required: !route.body.safeParse(undefined).success,
-            content: { 'application/json': { schema: toSchema(route.body, 'input') } },
-          },
-        }),
+    ...definedOf({ requestBody: route.body && toRequestBody(route.body) }),
     responses: { ...Object.fromEntries(replies), ...toErrorResponses(route) },
   };
 }
 
-function toParameters(schema: ZodObject | undefined, place: 'path' | 'query'): Json[] {
+function toRequestBody(body: ZodType): JsonObject {
+  const required = !body.safeParse(undefined).success;
+  return { required, content: { 'application/json': { schema: toSchema(body, 'input') } } };
+}
+
+function toParameters(schema: ZodObject | undefined, place: 'path' | 'query'): JsonObject[] {
   return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
     const { description, ...rest } = toSchema(toZod(field), 'output');
     const required = place === 'path' || !toZod(field).safeParse(undefined).success;
-    return { name, in: place, required, ...(description === undefined ? {} : { description }), schema: rest };
+    return definedOf({ name, in: place, required, description, schema: rest });
   });
 }
 
-function toResponse({ description, content }: RouteReply): Json {
+function toResponse({ description, content }: RouteReply): JsonObject {
   const forms = Object.entries(content).map(([mediaType, form]) => [
     mediaType,
     typeof form === 'string' ? {} : { schema: toReference(form) },
@@ -82,8 +81,8 @@ function toResponse({ description, content }: RouteReply): Json {
   return { description, content: Object.fromEntries(forms) };
 }
 
-/** One answer for each status, with the codes that it stands for. */
-function toErrorResponses({ errors, tag }: Route): Json {
+/** One response per status, described by its error codes. */
+function toErrorResponses({ errors, tag }: Route): JsonObject {
   const codes = [...everyRoute, ...errors];
   const byStatus = Map.groupBy(codes, (code) => errorTable[code].status);
   const schema = toReference(tag === 'prorl' ? prorlErrorBody : errorBody);
@@ -92,12 +91,12 @@ function toErrorResponses({ errors, tag }: Route): Json {
   );
 }
 
-function toReference(schema: ZodType): Json {
+function toReference(schema: ZodType): JsonObject {
   const name = named.get(schema);
   return name === undefined ? toSchema(schema, 'output') : { $ref: `#/components/schemas/${name}` };
 }
 
-function toSchema(schema: ZodType, io: 'input' | 'output'): Json {
+function toSchema(schema: ZodType, io: 'input' | 'output'): JsonObject {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io });
   return rest;
 }

@@ -1,28 +1,32 @@
-// The policy routes: pause, resume, look. A pause is answered when it is in the store; whoever waits is answered when nothing is
-// sampled any more, or as it stands when the time is up.
+// The policy routes: pause, resume, get. A pause responds once it is stored; with `wait`, once sampling has stopped or the time is
+// up.
 
-import { type PolicyView, routes } from '@millrace/protocol';
+import { definedOf, type PolicyView, routes } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
-import { toTime } from '../../store/rollout-view.ts';
-import { type Context, closedSignal } from '../context/context.ts';
+
+import { type AppContext, closedSignal } from '../context/context.ts';
+import { toPolicyView } from '../context/policy-view.ts';
 import { mount } from '../request/mount.ts';
 
-export function mountPolicy(app: FastifyInstance, context: Context): void {
+export function mountPolicy(app: FastifyInstance, context: AppContext): void {
   const { store } = context;
-  mount(app, routes.getPolicy, () => viewPolicy(context));
+  mount(app, routes.getPolicy, () => readPolicyView(context));
   mount(app, routes.pausePolicy, async ({ body: { mode }, query: { wait }, reply }) => {
     await store.pausePolicy({ mode });
-    if (wait > 0) await waitForStill(context, { ms: wait * 1000, signal: closedSignal(reply) });
-    return viewPolicy(context);
+    if (wait > 0) await waitForPause(context, { ms: wait * 1000, signal: closedSignal(reply) });
+    return readPolicyView(context);
   });
   mount(app, routes.resumePolicy, async ({ body: { policy_version: policyVersion, caches_flushed: cachesFlushed } }) => {
-    await store.resumePolicy({ cachesFlushed, ...(policyVersion === undefined ? {} : { policyVersion }) });
-    return viewPolicy(context);
+    await store.resumePolicy(definedOf({ cachesFlushed, policyVersion }));
+    return readPolicyView(context);
   });
 }
 
-/** Until the pause has taken hold, or somebody has ended it. */
-async function waitForStill({ store, waiters, clock, draining }: Context, options: { readonly ms: number; readonly signal: AbortSignal }) {
+/** Waits until the pause is complete or ended by a resume. */
+async function waitForPause(
+  { store, waiters, clock, draining }: AppContext,
+  options: { readonly ms: number; readonly signal: AbortSignal },
+) {
   const endsAt = clock.monotonic() + options.ms;
   for (;;) {
     using watch = waiters.watchPolicy();
@@ -33,7 +37,6 @@ async function waitForStill({ store, waiters, clock, draining }: Context, option
   }
 }
 
-async function viewPolicy({ store }: Context): Promise<PolicyView> {
-  const { state, mode, policyVersion, generating, sinceMs } = await store.policy();
-  return { state, mode: mode ?? null, policy_version: policyVersion, generating, since: toTime(sinceMs) };
+async function readPolicyView({ store }: AppContext): Promise<PolicyView> {
+  return toPolicyView(await store.policy());
 }

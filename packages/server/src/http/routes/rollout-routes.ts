@@ -1,6 +1,7 @@
-// The rollout routes: submit, look, wait, list, read the trajectory, cancel.
+// The rollout routes: submit, get, wait, list, read the trajectory, cancel.
 
 import {
+  definedOf,
   isTerminal,
   RolloutError,
   type RolloutId,
@@ -12,14 +13,14 @@ import {
   trajectoryMediaType,
 } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
+import type { RolloutRecord } from '../../store/rollout-record.ts';
 import { toRolloutView } from '../../store/rollout-view.ts';
-import type { RolloutRecord } from '../../store/store.ts';
-import { type Context, closedSignal, tombstoneMs } from '../context/context.ts';
+import { type AppContext, closedSignal, tombstoneMs } from '../context/context.ts';
 import { checkIntake, readSubmissions, submitAll } from '../intake/intake.ts';
 import { chooseMediaType } from '../request/accept.ts';
-import { type Input, mount, mountUnchecked } from '../request/mount.ts';
+import { mount, mountUnchecked, type RouteInput } from '../request/mount.ts';
 
-export function mountRollouts(app: FastifyInstance, context: Context): void {
+export function mountRollouts(app: FastifyInstance, context: AppContext): void {
   const { store } = context;
   mountUnchecked(app, routes.submitRollouts, async ({ body }) => {
     checkIntake(context);
@@ -31,11 +32,11 @@ export function mountRollouts(app: FastifyInstance, context: Context): void {
   mount(app, routes.cancelRollout, async ({ params: { id } }) => ({ id, cancel: await store.cancel(id, { tombstoneMs }) }));
 }
 
-/** The record at the rollout's end, or as it stands after `ms`, a hang-up or a drain; absent when the id is unknown. */
+/** The record when the rollout ends, or its current record after `ms`, a disconnect or a drain; absent when the id is unknown. */
 export async function waitForEnd(
   id: RolloutId,
   options: { readonly ms?: number; readonly signal: AbortSignal },
-  { store, waiters }: Context,
+  { store, waiters }: AppContext,
 ): Promise<RolloutRecord | undefined> {
   using watch = waiters.watch(id);
   const record = await store.get(id);
@@ -44,33 +45,26 @@ export async function waitForEnd(
   return store.get(id);
 }
 
-async function listRollouts(query: Input<typeof routes.listRollouts>['query'], { store }: Context): Promise<RolloutList> {
-  const { limit, state, group, scenario, after } = query;
-  const { rollouts, next } = await store.list({
-    limit,
-    ...(state === undefined ? {} : { state }),
-    ...(group === undefined ? {} : { group }),
-    ...(scenario === undefined ? {} : { scenario }),
-    ...(after === undefined ? {} : { after }),
-  });
+async function listRollouts(query: RouteInput<typeof routes.listRollouts>['query'], { store }: AppContext): Promise<RolloutList> {
+  const { rollouts, next } = await store.list(definedOf(query));
   return { rollouts: rollouts.map(toRolloutView), next: next ?? null };
 }
 
 async function getRollout(
-  { params: { id }, query: { wait }, reply }: Input<typeof routes.getRollout>,
-  context: Context,
+  { params: { id }, query: { wait }, reply }: RouteInput<typeof routes.getRollout>,
+  context: AppContext,
 ): Promise<RolloutView> {
   const record = await (wait === 0 ? context.store.get(id) : waitForEnd(id, { ms: wait * 1000, signal: closedSignal(reply) }, context));
   if (record === undefined) throw unknownRollout(id);
   return toRolloutView(record);
 }
 
-async function getTrajectory({ params: { id }, request, reply }: Input<typeof routes.getTrajectory>, { store }: Context) {
+async function getTrajectory({ params: { id }, request, reply }: RouteInput<typeof routes.getTrajectory>, { store }: AppContext) {
   const mediaType = chooseMediaType(request.headers.accept, ['application/json', trajectoryMediaType]);
   if (mediaType === undefined)
     throw new RolloutError(
       'not-acceptable',
-      `a trajectory comes as application/json or ${trajectoryMediaType}, not as ${request.headers.accept}`,
+      `a trajectory is available as application/json or ${trajectoryMediaType}, not as ${request.headers.accept}`,
     );
   const trajectory = await store.trajectory(id);
   if (trajectory === undefined) throw withoutTrajectory(id, await store.get(id));
@@ -79,7 +73,7 @@ async function getTrajectory({ params: { id }, request, reply }: Input<typeof ro
 }
 
 function unknownRollout(id: RolloutId): RolloutError {
-  return new RolloutError('not-found', `no rollout is known as ${id}`, { details: { reason: 'unknown' } });
+  return new RolloutError('not-found', `there is no rollout ${id}`, { details: { reason: 'unknown' } });
 }
 
 function withoutTrajectory(id: RolloutId, record: RolloutRecord | undefined): RolloutError {

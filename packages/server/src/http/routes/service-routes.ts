@@ -1,21 +1,21 @@
-// The routes for machines and watchers: events, status, health, readiness, metrics and the OpenAPI document.
+// The routes for monitoring: events, status, health, readiness, metrics and the OpenAPI document.
 
 import { Readable } from 'node:stream';
 import { RolloutError, routes } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { sleep } from '../../base/clock.ts';
-import { type Context, closedSignal } from '../context/context.ts';
+import { type AppContext, closedSignal } from '../context/context.ts';
 import { isAlive } from '../context/status.ts';
 import { checkIntake } from '../intake/intake.ts';
 import { check } from '../request/check.ts';
-import { type Input, mount } from '../request/mount.ts';
+import { mount, type RouteInput } from '../request/mount.ts';
 import { toOpenapi } from './openapi.ts';
 
 const readyWithinMs = 2000;
 const readyRetryMs = 5000;
 
-export function mountService(app: FastifyInstance, context: Context): void {
+export function mountService(app: FastifyInstance, context: AppContext): void {
   const document = toOpenapi(routes);
   mount(app, routes.readEvents, (input) => readEvents(input, context));
   mount(app, routes.getStatus, () => context.status.read());
@@ -28,33 +28,33 @@ export function mountService(app: FastifyInstance, context: Context): void {
   mount(app, routes.getOpenapi, () => document);
 }
 
-async function readEvents({ query, request, reply }: Input<typeof routes.readEvents>, context: Context) {
+async function readEvents({ query, request, reply }: RouteInput<typeof routes.readEvents>, context: AppContext) {
   checkIntake(context);
   const seen = request.headers['last-event-id'];
   const resumed = seen === undefined ? undefined : await check(z.coerce.number().int().min(0), seen, { at: ['Last-Event-ID'] });
   const after = resumed ?? query.after ?? (await context.store.lastEventId());
   const stream = context.feed.stream(after, closedSignal(reply));
-  // Its connection ends with it, so that a close need not wait for one that was kept alive.
+  // The connection closes with the stream, so that closing the app need not wait for a keep-alive connection.
   reply.type('text/event-stream').headers({ 'cache-control': 'no-cache', 'x-accel-buffering': 'no', connection: 'close' });
   return reply.send(Readable.from(stream, { highWaterMark: 1 }));
 }
 
-async function checkReady(context: Context): Promise<{ status: 'ok' }> {
+async function checkReady(context: AppContext): Promise<{ status: 'ok' }> {
   const missing = await findMissing(context);
   if (missing.length === 0) return { status: 'ok' };
   throw new RolloutError('not-running', `not ready: ${missing.join(', ')}`, { details: { missing, retry_after_ms: readyRetryMs } });
 }
 
-async function findMissing({ store, clock, draining }: Context): Promise<string[]> {
-  const answered = new AbortController();
-  const late = sleep(readyWithinMs, { clock, signal: answered.signal }).then(
+async function findMissing({ store, clock, draining }: AppContext): Promise<string[]> {
+  const finished = new AbortController();
+  const late = sleep(readyWithinMs, { clock, signal: finished.signal }).then(
     () => undefined,
     () => undefined,
   );
   const workers = await Promise.race([store.workers().catch(() => undefined), late]);
-  answered.abort();
+  finished.abort();
   return [
-    ...(workers === undefined ? ['the store does not answer'] : []),
+    ...(workers === undefined ? ['the store does not respond'] : []),
     ...(workers?.some((worker) => isAlive(worker, clock)) === false ? ['no live worker'] : []),
     ...(draining.aborted ? ['the service is shutting down'] : []),
   ];

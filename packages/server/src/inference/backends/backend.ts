@@ -1,8 +1,8 @@
-// The backend contract: continue these token ids. An adapter for each dialect keeps it; the pool chooses among them.
+// The backend contract: continue these token ids. Each dialect has an adapter that implements it; the pool chooses a backend.
 
 import type { BackendId, BackendState, Dialect, FinishReason, LogprobsMode, RoutedExperts, Sampling } from '@millrace/protocol';
 
-/** A backend as the store keeps it and the pool is told of it. */
+/** A backend as the store keeps it. */
 export interface BackendRecord {
   readonly id: BackendId;
   readonly url: string;
@@ -10,39 +10,41 @@ export interface BackendRecord {
   readonly model?: string;
   readonly apiKey?: string;
   readonly policyVersion: number;
-  /** As its operator says; absent where nobody said. */
+  /** As the operator declared it. */
   readonly logprobsMode?: LogprobsMode;
   readonly state: BackendState;
-  /** Absent while nothing is known against it. */
+  /** Absent while no call to it has failed. */
   readonly health?: BackendHealth;
 }
 
 export interface BackendHealth {
-  /** Since when nothing is placed on it; absent when it answers. */
+  /** Since when nothing is placed on it; absent while it works. */
   readonly brokenAtMs?: number;
-  /** What went wrong last. */
+  /** The last error. It stays after the backend has recovered. */
   readonly error: string;
   readonly errorAtMs: number;
 }
 
-/** One that joins; without a version it serves what the policy has now. */
+/** A backend that joins. Without a version it serves the policy's current one. */
 export type NewBackend = Omit<BackendRecord, 'policyVersion' | 'health'> & Partial<Pick<BackendRecord, 'policyVersion'>>;
 
 export interface GenerateRequest {
-  /** The context as it goes on the wire: the ids in decimal, comma-separated, without brackets. Only ever appended to. */
+  /** The context as it goes on the wire: decimal ids, comma-separated, without brackets. It is only ever appended to. */
   readonly promptJson: Buffer;
   readonly promptTokens: number;
   readonly sampling: Sampling;
-  /** At most this many tokens: the smaller of the turn's limit and what the context still holds. */
+  /** The smaller of the turn's limit and the room left in the context. */
   readonly maxTokens: number;
   readonly stopTokenIds: readonly number[];
-  /** One per rollout, so that outer routers keep it on one server. */
+  /** One per rollout, so that a router in front of the servers keeps the rollout on one of them. */
   readonly sessionId: string;
   readonly requestId: string;
   readonly signal: AbortSignal;
-  /** Told of the tokens as they come, where the server can stream them exactly; each token once, in order. */
+  /** Receives each token once, in order, as it arrives. Never called where the server cannot stream exactly. */
   readonly onTokens?: (tokenIds: Int32Array, logprobs: Float32Array) => void;
-  /** Ends the generation with what the server gives of it, as `abort`: nothing, where it is neither streamed nor answers an abort. */
+  /** Receives how many tokens have arrived so far, at most once a second. Never called where the call is not streamed. */
+  readonly onProgress?: (sampledTokens: number) => void;
+  /** Ends the generation as `abort` with the tokens that the server has given: none if it neither streams nor supports abort. */
   readonly cut?: AbortSignal;
 }
 
@@ -52,17 +54,20 @@ export interface Generation {
   readonly logprobs: Float32Array;
   readonly finishReason: FinishReason;
   readonly cachedTokens?: number;
-  /** Where `sampling` asks for them: a row for each token of prompt and answer but the last. */
+  /** If `sampling` asks for them: one row for each token of prompt and answer except the last. */
   readonly routedExperts?: RoutedExperts;
-  /** Which weights sampled it, where the server itself says so; it is believed over the record. */
+  /** The weights that sampled it, if the server reports them. They take precedence over the record. */
   readonly policyVersions?: { readonly first: number; readonly last: number };
 }
 
 export interface Backend {
   readonly id: BackendId;
   readonly policyVersion: number;
-  /** What the logprobs are of. */
+  /** Whether its logprobs are from before or after temperature and penalties. */
   readonly logprobs: LogprobsMode;
-  /** Throws `backend-failed` (try again, here or elsewhere), `backend-refused` (the request itself is wrong) or `backend-bad-reply`. */
+  /**
+   * Throws `backend-failed` (retry here or elsewhere), `backend-refused` (the request itself is wrong), `backend-bad-reply`,
+   * or the reason of the request's signal.
+   */
   generate(request: GenerateRequest): Promise<Generation>;
 }

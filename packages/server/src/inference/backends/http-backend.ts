@@ -1,32 +1,36 @@
-// What all adapters share: a request sent along a route with its routing headers, and an answer told apart by its status.
+// What all adapters share: a request is sent along a route with its routing headers, and the reply becomes a generation or
+// the error that its status stands for.
 
-import { RolloutError } from '@millrace/protocol';
+import { definedOf, RolloutError } from '@millrace/protocol';
 import type { Dispatcher } from 'undici';
-import { type Log, silentLog } from '../../base/log.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
 import type { Pace } from '../../base/pace.ts';
 import type { BackendRecord, GenerateRequest, Generation } from './backend.ts';
-import { openEventSplit, post, type Reply } from './http-post.ts';
+import { openEventReader } from './event-stream.ts';
+import { post, type Reply } from './http-post.ts';
 import { findLogprobsDoubt, logprobsOf } from './logprobs.ts';
-import { type Route, type TokenStream, toBody, unwatched, watchStream } from './wire.ts';
+import { ignoreTokens, type TokenRoute, type TokenStream, toBody, watchStream } from './wire.ts';
 
 export interface HttpBackendOptions {
-  /** Holds the connections; whoever made it closes it. */
+  readonly log: Log;
+  /** Replies are read at its pace: hundreds may arrive at the same moment. */
+  readonly pace: Pace;
+  /** Holds the connections. The caller closes it. */
   readonly dispatcher?: Dispatcher;
-  readonly log?: Log;
-  /** Taken before a reply is read: many come at once. */
-  readonly pace?: Pace;
-  /** A server from which nothing at all came for so long has failed. */
+  /** A call fails if the server sends nothing for this long. */
   readonly stallMs?: number;
+  readonly clock?: Clock;
 }
 
-export type Send = (route: Route, request: GenerateRequest) => Promise<Answer>;
+export type Send = (route: TokenRoute, request: GenerateRequest) => Promise<Answer>;
 
-/** A reply, or what became of it where it was streamed or cut off. */
+/** A reply, with its generation if it was streamed or cut. */
 export type Answer = Reply & { readonly generation?: Generation };
 
-/** Tells the server something beside a generation. What it answers matters to nobody; what fails is thrown. */
+/** Sends the server a command other than a generation. The content of the reply is ignored; a failure is thrown. */
 export function openControl(record: BackendRecord, { dispatcher }: HttpBackendOptions) {
-  const base = record.url.replace(/\/+$/, '');
+  const base = toBase(record);
   return async (path: string, body: Record<string, unknown>, { signal }: { readonly signal: AbortSignal }): Promise<void> => {
     await post({
       url: `${base}${path}`,
@@ -34,54 +38,82 @@ export function openControl(record: BackendRecord, { dispatcher }: HttpBackendOp
       body: [Buffer.from(JSON.stringify(body))],
       maxReplyBytes: 1 << 16,
       signal,
-      ...(dispatcher ? { dispatcher } : {}),
+      dispatcher,
     });
   };
 }
 
-/** Warns once for each way in which this backend's logprobs do not fit a request. */
-export function openSend(record: BackendRecord, { dispatcher, log = silentLog, pace, stallMs }: HttpBackendOptions): Send {
-  const base = record.url.replace(/\/+$/, '');
-  const told = new Set<string>();
+/** Also warns, once each, of the ways in which this backend's logprobs do not match what a request asks for. */
+export function openSend(record: BackendRecord, options: HttpBackendOptions): Send {
+  const { dispatcher, log, pace, stallMs } = options;
+  const base = toBase(record);
+  const warned = new Set<string>();
   return async (route, request) => {
     const doubt = findLogprobsDoubt(record, request.sampling);
-    if (doubt !== undefined && !told.has(doubt)) {
-      told.add(doubt);
+    if (doubt !== undefined && !warned.has(doubt)) {
+      warned.add(doubt);
       log.warn('backend-logprobs-doubtful', { backend: record.id, logprobs: logprobsOf(record), doubt });
     }
     const stream = request.onTokens ? route.openStream?.(request) : undefined;
-    const reading = stream && openReading(stream, request);
-    const call = {
-      url: `${base}${route.path}`,
-      headers: toHeaders(record, request),
-      body: toBody(route, request, record.model),
-      maxReplyBytes: maxReplyBytes(request),
-      signal: request.cut ? AbortSignal.any([request.signal, request.cut]) : request.signal,
-      ...(dispatcher ? { dispatcher } : {}),
-      ...(stallMs === undefined ? {} : { stallMs }),
-      ...(reading ? { onChunk: reading.onChunk } : {}),
-    };
+    const reader = stream && openStreamReader(stream, request, options);
     try {
-      const reply = await post(call);
-      await pace?.turn();
-      return reading && reply.isStream ? { ...reply, generation: reading.end(false) } : reply;
+      const reply = await post({
+        url: `${base}${route.path}`,
+        headers: toHeaders(record, request),
+        body: toBody(route, request, record.model),
+        maxReplyBytes: maxReplyBytes(request),
+        signal: request.cut ? AbortSignal.any([request.signal, request.cut]) : request.signal,
+        dispatcher,
+        stallMs,
+        onChunk: reader?.onChunk,
+      });
+      await pace.turn();
+      return reader && reply.isStream ? { ...reply, generation: reader.end(false) } : reply;
     } catch (error) {
       request.signal.throwIfAborted();
       if (!request.cut?.aborted) throw error;
-      return { status: 200, text: '', generation: reading?.end(true) ?? nothing };
+      return { status: 200, text: '', generation: reader?.end(true) ?? nothing };
     }
   };
 }
 
-/** What nobody watches is read at its end, in the pace of all replies: hundreds of streams bring their events at the same time. */
-function openReading(stream: TokenStream, request: GenerateRequest) {
-  if (request.onTokens !== unwatched)
-    return { onChunk: openEventSplit(watchStream(stream, request)), end: (isCut: boolean) => stream.end(isCut) };
-  const chunks: Buffer[] = [];
+/** How often the tokens of a running stream are counted. */
+const progressMs = 1000;
+
+/**
+ * A stream whose tokens are ignored as they arrive is parsed at its end and, for the progress, once a second, always at the
+ * pace of all replies: parsing hundreds of streams event by event would hold up the event loop.
+ */
+function openStreamReader(stream: TokenStream, request: GenerateRequest, { pace, clock = systemClock }: HttpBackendOptions) {
+  if (request.onTokens !== ignoreTokens)
+    return { onChunk: openEventReader(watchStream(stream, request)), end: (isCut: boolean) => stream.end(isCut) };
+  const read = openEventReader((data) => stream.take(data));
+  let chunks: Buffer[] = [];
+  let readAt = clock.monotonic();
+  let failure: { readonly error: unknown } | undefined;
+  const readAll = () => {
+    const waiting = Buffer.concat(chunks);
+    chunks = [];
+    if (!failure) read(waiting);
+  };
+  const readSome = () => {
+    try {
+      readAll();
+      request.onProgress?.(stream.tokenIds.length);
+    } catch (error) {
+      failure = { error }; // thrown at the end of the call
+    }
+  };
   return {
-    onChunk: (chunk: Buffer) => void chunks.push(chunk),
+    onChunk(chunk: Buffer): void {
+      chunks.push(chunk);
+      if (clock.monotonic() - readAt < progressMs) return;
+      readAt = clock.monotonic();
+      void pace.turn().then(readSome);
+    },
     end(isCut: boolean): Generation {
-      openEventSplit((data) => stream.take(data))(Buffer.concat(chunks.splice(0)));
+      readAll();
+      if (failure) throw failure.error;
       return stream.end(isCut);
     },
   };
@@ -89,27 +121,31 @@ function openReading(stream: TokenStream, request: GenerateRequest) {
 
 const nothing: Generation = { tokenIds: new Int32Array(0), logprobs: new Float32Array(0), finishReason: 'abort' };
 
-export function readGeneration(route: Route, { status, text, generation, retryAfterMs }: Answer, request: GenerateRequest): Generation {
+export function readGeneration(
+  route: TokenRoute,
+  { status, text, generation, retryAfterMs }: Answer,
+  request: GenerateRequest,
+): Generation {
   if (generation) return generation;
   if (status === 200) return route.parse(text, request);
   const message = `${route.path} answered ${status}: ${text.slice(0, 500)}`;
   if (status === 408 || status === 429 || status >= 500) {
     const isBusy = status === 408 || status === 429 || (status === 503 && retryAfterMs !== undefined);
-    const details = isBusy ? { reason: 'busy', ...(retryAfterMs === undefined ? {} : { retry_after_ms: retryAfterMs }) } : { status };
+    const details = isBusy ? { reason: 'busy', ...definedOf({ retry_after_ms: retryAfterMs }) } : { status };
     throw new RolloutError('backend-failed', message, { details });
   }
-  // The server's context is smaller than the rollout's limit: no retry helps, and the details let a caller tell it apart.
+  // The server's context is smaller than the rollout's limit. A retry does not help; the details let the caller recognize it.
   const details = /context (length|size)|max_model_len/i.test(text) ? { details: { reason: 'context-length' } } : {};
   throw new RolloutError('backend-refused', message, details);
 }
 
-/** A generous bound: what the longest honest reply to this request could take. Some servers echo the prompt as text. */
+/** A generous bound on the longest valid reply. Some servers echo the prompt as text. */
 function maxReplyBytes({ promptTokens, maxTokens, sampling }: GenerateRequest): number {
   const experts = sampling.routed_experts ? 8192 * (promptTokens + maxTokens) : 0;
   return (1 << 20) + 64 * promptTokens + 1024 * maxTokens + experts;
 }
 
-/** The session goes out under every name that a router in front of the servers may look for. */
+/** The session is sent under every name that a router in front of the servers may look for. */
 function toHeaders(record: BackendRecord, { sessionId, requestId }: GenerateRequest): Record<string, string> {
   return {
     'x-session-id': sessionId,
@@ -121,4 +157,8 @@ function toHeaders(record: BackendRecord, { sessionId, requestId }: GenerateRequ
 
 function toAuthorization({ apiKey }: BackendRecord): Record<string, string> {
   return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+}
+
+function toBase({ url }: BackendRecord): string {
+  return url.replace(/\/+$/, '');
 }

@@ -1,23 +1,23 @@
-// llama.cpp's /completion on the wire. Its list of probabilities may be shorter than its list of tokens, so the two are held
-// against each other id by id, and a token without a logprob refuses the whole reply. It is never streamed: the stream leaves the same tokens out.
+// llama.cpp's /completion on the wire. Its list of probabilities may be shorter than its list of tokens, so the two are compared
+// id by id, and a token without a logprob refuses the whole reply. It is never streamed: the stream omits the same tokens.
 
-import { type FinishReason, RolloutError } from '@millrace/protocol';
+import { definedOf, type FinishReason, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
-import { array, parseReply, type Route, refuse, toGeneration } from './wire.ts';
+import { array, parseReply, refuse, type TokenRoute, toGeneration } from './wire.ts';
 
-export const llamacppRoute: Route = {
+export const llamacppRoute: TokenRoute = {
   path: '/completion',
   around(request, model) {
-    if (request.sampling.routed_experts) throw new RolloutError('backend-refused', 'llama.cpp does not tell which experts it routed to');
+    if (request.sampling.routed_experts) throw new RolloutError('backend-refused', 'llama.cpp does not report routed experts');
     const params = {
       ...samplingParams(request),
-      ...(model === undefined ? {} : { model }),
+      ...definedOf({ model }),
       n_probs: 1,
       post_sampling_probs: false,
       return_tokens: true,
       cache_prompt: true,
-      // Without it every reply carries the whole prompt, as text.
+      // Without it every reply contains the whole prompt as text.
       response_fields: Object.keys(llamacppReply.shape),
       stream: false,
     };
@@ -26,7 +26,7 @@ export const llamacppRoute: Route = {
   parse(text, request) {
     const reply = parseReply(llamacppReply, text);
     const { tokens, tokens_evaluated, tokens_cached, truncated } = reply;
-    // A context that was shifted holds less than all that went in; one that is merely full says `truncated` too.
+    // `truncated` is also set for a context that is merely full. A shifted one has fewer tokens than were put in.
     if (truncated && typeof tokens_cached === 'number' && tokens_cached < request.promptTokens + tokens.length - 1)
       throw refuse('tokens sampled from a shifted context; start llama-server without --context-shift');
     const generation = toGeneration(request, {
@@ -41,8 +41,8 @@ export const llamacppRoute: Route = {
 };
 
 /**
- * The samplers that the request asks for and no others, in llama.cpp's own order. What its command line may have switched on
- * is switched off by name.
+ * Only the samplers that the request asks for, in llama.cpp's own order. Samplers that its command line may have enabled are
+ * disabled by name.
  */
 function samplingParams({ sampling, promptTokens, maxTokens }: GenerateRequest): Record<string, unknown> {
   const { temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty, seed } = sampling;
@@ -61,7 +61,7 @@ function samplingParams({ sampling, promptTokens, maxTokens }: GenerateRequest):
     top_p,
     min_p,
     repeat_penalty: repetition_penalty,
-    // All of it, as elsewhere; newer servers refuse the -1 that says so.
+    // The whole context, as on other servers. Newer servers refuse -1, which means the same.
     repeat_last_n: promptTokens + maxTokens,
     presence_penalty,
     frequency_penalty,
@@ -87,7 +87,7 @@ const llamacppReply = z.looseObject({
   timings: z.looseObject({ cache_n: z.int().nullish() }).nullish(),
 });
 
-/** llama.cpp notes no probability for a token with which its text ends inside a character. */
+/** llama.cpp reports no probability for a token after which its text ends inside a character. */
 function alignLogprobs(tokens: readonly unknown[], entries: readonly unknown[]): unknown[] {
   const logprobs: unknown[] = [];
   for (const [at, id] of tokens.entries()) {
@@ -96,12 +96,12 @@ function alignLogprobs(tokens: readonly unknown[], entries: readonly unknown[]):
     else if (entries.length >= tokens.length) throw refuse(`the logprob of another token than ${JSON.stringify(id)} at ${at}`);
     else {
       const counts = `${entries.length} of ${tokens.length} tokens have one`;
-      // Not to be tried again: sampling until a reply happens to have them all would keep such tokens out of the data
-      // without a word, and what is left would no longer be what the policy says.
+      // Not retryable: sampling until a reply happens to be complete would silently remove such tokens from the data, which
+      // would then no longer be what the policy samples.
       throw new RolloutError(
         'backend-refused',
         `no logprob for token ${JSON.stringify(id)} at ${at} (${counts}): llama.cpp leaves out tokens that end inside a UTF-8 ` +
-          'character. Such text can only be trained on with another server: serve the model with vLLM or SGLang',
+          'character. To train on such text, serve the model with vLLM or SGLang',
       );
     }
   }
@@ -113,7 +113,7 @@ function isEntry(entry: unknown): entry is { readonly id: unknown; readonly logp
   return typeof entry === 'object' && entry !== null && 'id' in entry && 'logprob' in entry;
 }
 
-/** llama.cpp stops at its model's own end tokens only: what came after a stop id that is not one of them is no part of the turn. */
+/** llama.cpp stops only at its model's own end tokens. Tokens after any other stop id are not part of the turn. */
 function cutAtStop(generation: Generation, stopTokenIds: readonly number[]): Generation {
   const end = generation.tokenIds.findIndex((id) => stopTokenIds.includes(id)) + 1;
   if (end === 0) return generation;

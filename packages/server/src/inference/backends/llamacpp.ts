@@ -5,7 +5,7 @@ import { type HttpBackendOptions, openSend, readGeneration } from './http-backen
 import { llamacppRoute } from './llamacpp-wire.ts';
 import { logprobsOf } from './logprobs.ts';
 
-export function openLlamacppBackend(record: BackendRecord, options: HttpBackendOptions = {}): Backend {
+export function openLlamacppBackend(record: BackendRecord, options: HttpBackendOptions): Backend {
   const send = openSend(record, options);
   return {
     id: record.id,

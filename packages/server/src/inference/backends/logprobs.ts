@@ -1,5 +1,5 @@
-// What a backend's logprobs are of, and whether a trainer may take them for the policy's own. No server tells it over HTTP:
-// two dialects always do the same, and for vLLM it is what the operator says.
+// Whether a backend's logprobs are raw or processed, and whether a trainer can use them as the policy's own. No server reports it
+// over HTTP: two dialects always do the same, and for vLLM the operator declares it.
 
 import type { LogprobsMode, Sampling } from '@millrace/protocol';
 import type { BackendRecord } from './backend.ts';
@@ -7,15 +7,15 @@ import type { BackendRecord } from './backend.ts';
 type Convention = Pick<BackendRecord, 'dialect' | 'logprobsMode'>;
 
 /**
- * What the record says, where it says something. SGLang scales by temperature unless it was started with
- * SGLANG_RETURN_ORIGINAL_LOGPROB; llama.cpp takes the logits before any sampler.
+ * As declared in the record, if it is. SGLang scales by temperature unless it was started with SGLANG_RETURN_ORIGINAL_LOGPROB;
+ * llama.cpp takes the logits before any sampler.
  */
 export function logprobsOf({ dialect, logprobsMode = 'unknown' }: Convention): LogprobsMode {
   if (dialect === 'llamacpp') return 'raw';
   return logprobsMode === 'unknown' && dialect === 'sglang' ? 'processed' : logprobsMode;
 }
 
-/** Why a logprob from this backend is not the one with which the token was sampled; absent where it is. */
+/** Why this backend's logprobs are not those of the distribution that was sampled from; undefined if they are. */
 export function findLogprobsDoubt(record: Convention, sampling: Sampling): string | undefined {
   const mode = logprobsOf(record);
   const changes = findChanges(sampling);
@@ -28,7 +28,7 @@ export function findLogprobsDoubt(record: Convention, sampling: Sampling): strin
   return `sampled with ${fields}, which the logprobs do not show${advice}`;
 }
 
-/** The fields that make the distribution another than the model's own: those that reshape it, and those that cut it off. */
+/** The fields that change the model's own distribution: those that reshape it, and those that truncate it. */
 function findChanges(sampling: Sampling): { readonly scales: string[]; readonly cuts: string[] } {
   const { temperature, repetition_penalty, presence_penalty, frequency_penalty, top_p, top_k, min_p } = sampling;
   const named = (fields: Record<string, boolean>) => Object.keys(fields).filter((name) => fields[name]);

@@ -1,4 +1,4 @@
-// A record becomes a backend by its dialect: the one place that knows all adapters.
+// Opens the adapter for a record's dialect. The one place that knows all adapters.
 
 import type { Backend, BackendRecord } from './backend.ts';
 import type { HttpBackendOptions } from './http-backend.ts';
@@ -6,7 +6,7 @@ import { openLlamacppBackend } from './llamacpp.ts';
 import { openSglangBackend } from './sglang.ts';
 import { openVllmBackend } from './vllm.ts';
 
-export function openBackend(record: BackendRecord, options: HttpBackendOptions = {}): Backend {
+export function openBackend(record: BackendRecord, options: HttpBackendOptions): Backend {
   switch (record.dialect) {
     case 'vllm':
     case 'vllm-completions':

@@ -1,11 +1,11 @@
-// Which experts each token was routed to, as servers of mixture models give it out: for every token of prompt and answer but the last,
-// which no forward pass has seen. What does not cover exactly these is refused.
+// Which experts each token was routed to, as reported by servers of mixture models: for every token of prompt and answer except the
+// last, which no forward pass has processed. A report that does not cover exactly these tokens is refused.
 
 import type { RoutedExperts } from '@millrace/protocol';
 import type { GenerateRequest, Generation } from './backend.ts';
 import { refuse } from './wire.ts';
 
-/** Asked for, they must be there; only what was aborted may be without. */
+/** A request that asks for them must get them; only an aborted generation may lack them. */
 export function addExperts(generation: Generation, request: GenerateRequest, parse: (tokens: number) => RoutedExperts): Generation {
   if (!request.sampling.routed_experts || generation.finishReason === 'abort') return generation;
   return { ...generation, routedExperts: parse(request.promptTokens + generation.tokenIds.length - 1) };
@@ -16,7 +16,7 @@ export function parseNpyExperts(text: unknown, tokens: number): RoutedExperts {
   const bytes = toBytes(text);
   const isLong = bytes[6] !== 1;
   const start = isLong ? 12 : 10;
-  if (bytes.toString('latin1', 0, 6) !== '\x93NUMPY' || bytes.length < start) throw refuse('routed experts that are no .npy');
+  if (bytes.toString('latin1', 0, 6) !== '\x93NUMPY' || bytes.length < start) throw refuse('routed experts that are not a .npy file');
   const end = start + (isLong ? bytes.readUInt32LE(8) : bytes.readUInt16LE(8));
   const head = bytes.toString('latin1', start, end);
   const type = /'descr': '([<|][iu][1248])'/.exec(head)?.[1] ?? '';
@@ -26,11 +26,11 @@ export function parseNpyExperts(text: unknown, tokens: number): RoutedExperts {
       ?.split(',')
       .flatMap((size) => (size.trim() === '' ? [] : [Number(size)])) ?? [];
   if (type === '' || shape.length !== 3 || !head.includes("'fortran_order': False"))
-    throw refuse(`routed experts of the kind ${head.trim()}`);
+    throw refuse(`routed experts in an unsupported layout: ${head.trim()}`);
   return toExperts({ bytes: bytes.subarray(end), width: Number(type.at(-1)), shape: shape.slice(1), tokens });
 }
 
-/** SGLang: base64 of int32, and no word of layers; the numbers of one token stay one row. */
+/** SGLang: base64 of int32 without the number of layers, so the numbers of one token are one row. */
 export function parseRawExperts(text: unknown, tokens: number): RoutedExperts {
   const bytes = toBytes(text);
   return toExperts({ bytes, width: 4, shape: [tokens === 0 ? 0 : bytes.length / 4 / tokens], tokens });
@@ -43,7 +43,7 @@ interface Raw {
   readonly tokens: number;
 }
 
-/** In one byte each where they fit, else in two. */
+/** Each id takes one byte if all fit, otherwise two. */
 function toExperts({ bytes, width, shape, tokens }: Raw): RoutedExperts {
   const perToken = shape.reduce((product, size) => product * size, 1);
   if (!Number.isInteger(perToken) || perToken === 0 || bytes.length !== width * perToken * tokens)

@@ -1,12 +1,12 @@
-// SGLang's /generate on the wire. Ids and logprobs come in pairs, and the list of ids beside them must say the same.
+// SGLang's /generate on the wire. Ids and logprobs come in pairs, and must match the separate list of ids.
 
-import type { FinishReason } from '@millrace/protocol';
+import { definedOf, type FinishReason } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
 import { addExperts, parseRawExperts } from './routed-experts.ts';
-import { array, parseReply, type Route, refuse, toGeneration } from './wire.ts';
+import { array, parseReply, refuse, type TokenRoute, toGeneration } from './wire.ts';
 
-export const sglangRoute: Route = {
+export const sglangRoute: TokenRoute = {
   path: '/generate',
   around(request) {
     const options = {
@@ -21,7 +21,7 @@ export const sglangRoute: Route = {
     return { head: `{"rid":${JSON.stringify(request.requestId)},"input_ids":[`, tail: `],${JSON.stringify(options).slice(1)}` };
   },
   parse: (text, request) => toWhole(readPart(text), request),
-  /** Each event brings all that there is so far, unless the server was started to send what is new. */
+  /** Each event has all tokens so far, unless the server was started to send only the new ones. */
   openStream(request) {
     let part: Part | undefined;
     let first: number | undefined;
@@ -65,7 +65,7 @@ function readPart(text: string): Part {
   return { tokenIds, logprobs, finish: meta.finish_reason?.type, version: toVersion(meta.weight_version), meta };
 }
 
-/** The count of all tokens so far tells whether an event holds them all or only the new ones. */
+/** The total count in an event shows whether it has all tokens or only the new ones. */
 function joinParts(before: Part, next: Part): Part {
   const total = next.meta.completion_tokens;
   if (total === next.tokenIds.length) return next;
@@ -80,7 +80,7 @@ function toWhole({ tokenIds, logprobs, finish, version, meta }: Part, request: G
     tokenIds,
     logprobs,
     finishReason,
-    // What was aborted before its prefill has no tokens, and says that its prompt had none either.
+    // A request that was aborted before its prefill reports no prompt tokens either.
     promptTokens: finishReason === 'abort' && tokenIds.length === 0 ? undefined : meta.prompt_tokens,
     cachedTokens: meta.cached_tokens,
   });
@@ -88,14 +88,14 @@ function toWhole({ tokenIds, logprobs, finish, version, meta }: Part, request: G
   return version === undefined ? routed : { ...routed, policyVersions: { first: version, last: version } };
 }
 
-/** SGLang takes what is not sent from the model's generation config, so every field is always sent. */
+/** Every field is always sent: SGLang takes missing ones from the model's generation config. */
 function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
   const { seed, top_k, max_tokens: _, routed_experts: __, ...fields } = sampling;
   return {
     ...fields,
     top_k: top_k === 0 ? -1 : top_k,
     max_new_tokens: maxTokens,
-    ...(seed === undefined ? {} : { sampling_seed: seed }),
+    ...definedOf({ sampling_seed: seed }),
     n: 1,
     min_new_tokens: 0,
     stop: [],
@@ -126,7 +126,7 @@ function checkIds(paired: readonly unknown[], listed: readonly unknown[]): void 
   if (at >= 0) throw refuse(`two ids for one token: ${JSON.stringify(listed[at])} and, with its logprob, ${JSON.stringify(paired[at])}`);
 }
 
-/** Whatever the trainer set: a policy version where it is an integer from 0, and nothing of ours otherwise (`default`). */
+/** The trainer sets it. A non-negative integer is a policy version; anything else, such as `default`, is ignored. */
 function toVersion(value: unknown): number | undefined {
   const version = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
   return typeof version === 'number' && Number.isSafeInteger(version) && version >= 0 ? version : undefined;

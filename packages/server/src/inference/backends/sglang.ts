@@ -6,22 +6,22 @@ import { type HttpBackendOptions, openControl, openSend, readGeneration } from '
 import { logprobsOf } from './logprobs.ts';
 import { sglangRoute } from './sglang-wire.ts';
 
-/** A server that was asked to abort answers at once; one that has not in this time will not. */
+/** A server answers an abort at once. After this long it is not expected to answer any more. */
 const abortMs = 5_000;
 
-export function openSglangBackend(record: BackendRecord, options: HttpBackendOptions = {}): Backend {
+export function openSglangBackend(record: BackendRecord, options: HttpBackendOptions): Backend {
   const send = openSend(record, options);
   const control = openControl(record, options);
-  let told: number | undefined;
+  let lastVersion: number | undefined;
   const generate = async (request: GenerateRequest): Promise<Generation> => {
-    const before = told;
+    const before = lastVersion;
     const generation = readGeneration(sglangRoute, await send(sglangRoute, request), request);
     const { policyVersions } = generation;
     if (!policyVersions) return generation;
     const { last } = policyVersions;
-    told = last;
-    // A reply tells the weights at its end, a stream also those at its start. The ones at the start of a reply were at
-    // least those of the last reply before it.
+    lastVersion = last;
+    // A stream reports the weights at its start and its end, a reply only those at its end. At its start they were at least
+    // those of the reply before it.
     const first = request.onTokens ? policyVersions.first : (before ?? last);
     return { ...generation, policyVersions: { first: Math.min(first, last), last } };
   };
@@ -34,8 +34,8 @@ export function openSglangBackend(record: BackendRecord, options: HttpBackendOpt
 }
 
 /**
- * A stream of SGLang repeats all tokens with each new one, so a turn's bytes grow with the square of its length. Here the server is
- * asked to abort instead, and answers the generation itself with what it has; only when it does not is the connection closed.
+ * A stream of SGLang repeats all tokens in each event, so its bytes grow with the square of a turn's length. Instead, the server is
+ * asked to abort, and returns the partial generation as the reply to the call. The connection is closed only if it does not.
  */
 async function cutByAbort(
   generate: (request: GenerateRequest) => Promise<Generation>,

@@ -1,12 +1,12 @@
-// vLLM's two token routes on the wire: what is sent before and after the prompt's ids, and what is read from a reply.
+// vLLM's two token routes on the wire: the JSON before and after the prompt's ids, and the fields read from a reply.
 
-import type { FinishReason } from '@millrace/protocol';
+import { definedOf, type FinishReason } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
 import { addExperts, parseNpyExperts } from './routed-experts.ts';
-import { array, parseReply, type RawTokens, type Route, refuse, type TokenStream, toGeneration } from './wire.ts';
+import { array, parseReply, type RawTokens, refuse, type TokenRoute, type TokenStream, toGeneration } from './wire.ts';
 
-export const generateRoute: Route = {
+export const generateRoute: TokenRoute = {
   path: '/inference/v1/generate',
   around(request, model) {
     const { requestId } = request;
@@ -20,8 +20,8 @@ export const generateRoute: Route = {
   openStream: (request) => openDeltas(readGenerate, request),
 };
 
-/** The ids are read from the logprobs' names: `return_token_ids` would give them too, and send the whole prompt back with them. */
-export const completionsRoute: Route = {
+/** The ids are read from the names of the logprobs: `return_token_ids` would also send the whole prompt back. */
+export const completionsRoute: TokenRoute = {
   path: '/v1/completions',
   around(request, model) {
     const params = { ...samplingParams(request), return_tokens_as_token_ids: true, ...streamParams(request) };
@@ -35,13 +35,13 @@ function streamParams({ onTokens }: GenerateRequest): Record<string, unknown> {
   return onTokens ? { stream: true, stream_options: { include_usage: true } } : { stream: false };
 }
 
-/** Servers have defaults of their own (16 tokens, the model's generation config), so every field is always sent. */
+/** Every field is always sent: servers have their own defaults (16 tokens, the model's generation config). */
 function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
   const { seed, routed_experts: _, ...fields } = sampling;
   return {
     ...fields,
     max_tokens: maxTokens,
-    ...(seed === undefined ? {} : { seed }),
+    ...definedOf({ seed }),
     n: 1,
     min_tokens: 0,
     stop_token_ids: stopTokenIds,
@@ -71,7 +71,7 @@ const completionsReply = z.looseObject({
   usage: usageReply.nullish(),
 });
 
-/** A whole reply, or one event of a stream, whose last has no choice but the usage. */
+/** A whole reply, or one event of a stream. The last event has the usage and no choice. */
 interface Part {
   readonly choices: readonly Pick<RawTokens, 'tokenIds' | 'logprobs'>[];
   readonly finish?: string | null | undefined;
@@ -100,7 +100,7 @@ function toWhole({ choices, finish, usage, experts }: Part, request: GenerateReq
   return withExperts(toGeneration(request, { ...first, finishReason: toFinishReason(finish), ...toCounts(usage) }), experts, request);
 }
 
-/** Each event brings what is new. */
+/** Each event has only the new tokens. */
 function openDeltas(read: (text: string) => Part, request: GenerateRequest): TokenStream {
   const tokenIds: unknown[] = [];
   const logprobs: unknown[] = [];
@@ -130,12 +130,12 @@ function withExperts(generation: Generation, experts: unknown, request: Generate
   return addExperts(generation, request, (tokens) => parseNpyExperts(experts, tokens));
 }
 
-/** The entry names its token as `token_id:<id>` or by its text; the logprob is all that is taken. */
+/** An entry names its token by id or by text; only the logprob is read. */
 function chatLogprob(entry: unknown): unknown {
   return typeof entry === 'object' && entry !== null && 'logprob' in entry ? entry.logprob : undefined;
 }
 
-/** `token_id:<id>`; what is named otherwise stays as it is, and is refused. */
+/** `token_id:<id>`; any other name is returned unchanged and refused later. */
 function fromTokenName(name: unknown): unknown {
   return typeof name === 'string' && /^token_id:\d+$/.test(name) ? Number(name.slice(9)) : name;
 }
@@ -150,7 +150,7 @@ function toFinishReason(reason: string | null | undefined): FinishReason {
     case 'length':
     case 'abort':
       return reason;
-    case 'repetition': // the server cut it off: the policy did not end its turn
+    case 'repetition': // stopped by the server; the policy did not end its turn
       return 'length';
     default:
       throw refuse(`${JSON.stringify(reason)} as the finish reason`);

@@ -1,39 +1,40 @@
-// What all dialects share on the wire: a route, and the checks that a reply must pass to be believed. Whatever does not fit
-// together exactly is refused as `backend-bad-reply`; nothing is ever filled in.
+// What all dialects share on the wire: a route, and the checks that every reply must pass. A reply that is not exactly
+// consistent is refused as `backend-bad-reply`; nothing is ever filled in.
 
 import { type FinishReason, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
 
-export interface Route {
+/** A server's route that continues token ids. */
+export interface TokenRoute {
   readonly path: string;
-  /** The JSON around the prompt's ids. A request with `onTokens` asks for a stream, where the route has one. */
+  /** The JSON around the prompt's ids. A request with `onTokens` asks for a stream if the route has one. */
   around(request: GenerateRequest, model: string | undefined): { readonly head: string; readonly tail: string };
   parse(text: string, request: GenerateRequest): Generation;
-  /** Absent where the server's stream is not exact. */
+  /** Absent if the server's stream is not exact. */
   openStream?(request: GenerateRequest): TokenStream;
 }
 
-/** The body as the buffers it is made of: the context's ids are those of the ledger, neither copied nor written again. */
-export function toBody(route: Route, request: GenerateRequest, model: string | undefined): Buffer[] {
+/** The body as a list of buffers. The context's ids are the ledger's own buffer: they are neither copied nor serialized again. */
+export function toBody(route: TokenRoute, request: GenerateRequest, model: string | undefined): Buffer[] {
   const { head, tail } = route.around(request, model);
   return [Buffer.from(head), request.promptJson, Buffer.from(tail)];
 }
 
-/** A reply that comes in parts, each the data of one event. */
+/** A reply that arrives in parts, each the data of one event. */
 export interface TokenStream {
   take(text: string): void;
-  /** All that has come. */
+  /** Everything that has arrived. */
   readonly tokenIds: readonly unknown[];
   readonly logprobs: readonly unknown[];
-  /** As the server ended it, or, where it was cut off, as aborted. */
+  /** Ends as the server said, or as `abort` if the stream was cut. */
   end(isCut: boolean): Generation;
 }
 
-// Arrays of tokens are checked by hand: a schema run on each of thousands of entries would cost more than all else in a turn.
+// Arrays of tokens are checked by hand: a schema for each of thousands of entries would cost more than the rest of a turn.
 export const array = z.custom<readonly unknown[]>(Array.isArray, 'not an array');
 
-/** What is not JSON came from something between us and the server, or was cut: it may be tried again. */
+/** A reply that is not JSON was truncated or comes from a proxy in front of the server, so it can be retried. */
 export function parseReply<T>(schema: z.ZodType<T>, text: string): T {
   let json: unknown;
   try {
@@ -50,7 +51,7 @@ export interface RawTokens {
   readonly tokenIds: readonly unknown[];
   readonly logprobs: readonly unknown[];
   readonly finishReason: FinishReason;
-  /** How many tokens the server says the prompt had. */
+  /** How many prompt tokens the server reports. */
   readonly promptTokens?: number | null | undefined;
   readonly cachedTokens?: number | null | undefined;
 }
@@ -71,25 +72,25 @@ export function toGeneration({ promptTokens, maxTokens }: GenerateRequest, raw: 
   return { tokenIds, logprobs, finishReason, ...(typeof cachedTokens === 'number' ? { cachedTokens } : {}) };
 }
 
-/** The `onTokens` of nobody: the stream is there to be cut, and is read when it has ended. */
-export const unwatched = () => {};
+/** An `onTokens` for a call that is streamed only so that it can be cut: its tokens are needed at the end, not as they arrive. */
+export const ignoreTokens = () => {};
 
-/** Tells `onTokens` what each event brings, and refuses more than was asked for as soon as it comes. */
+/** Passes the tokens of each event to `onTokens`. A stream with too many tokens is refused at once. */
 export function watchStream(stream: TokenStream, request: GenerateRequest): (data: string) => void {
-  let told = 0;
+  let seen = 0;
   return (data) => {
     stream.take(data);
-    const tokenIds = stream.tokenIds.slice(told);
+    const tokenIds = stream.tokenIds.slice(seen);
     if (tokenIds.length === 0) return;
     const part = toGeneration(
-      { ...request, maxTokens: request.maxTokens - told },
+      { ...request, maxTokens: request.maxTokens - seen },
       {
         tokenIds,
-        logprobs: stream.logprobs.slice(told),
+        logprobs: stream.logprobs.slice(seen),
         finishReason: 'abort',
       },
     );
-    told += tokenIds.length;
+    seen += tokenIds.length;
     request.onTokens?.(part.tokenIds, part.logprobs);
   };
 }
@@ -99,7 +100,7 @@ function toTokenId(value: unknown): number {
   throw refuse(`${JSON.stringify(value)} as a token id`);
 }
 
-/** Servers write -9999 or less where they have none. What is clearly above 0 is a logit; a hair above it is rounding. */
+/** Servers write -9999 or less if they have none. A value clearly above 0 is a logit; one slightly above it is rounding. */
 function toLogprob(value: unknown): number {
   if (typeof value === 'number' && value > -9999 && value < 1e-3) return value;
   throw refuse(`${JSON.stringify(value)} as a logprob`);

@@ -1,111 +1,126 @@
-// Which backends are well, from the calls that rollouts make: some failures in a row break one for all workers, and a broken
-// one is probed until it answers again. One that is busy or slow is not broken.
+// Which backends work, judged from the calls that rollouts make. Several failures in a row break a backend for all workers, and a
+// broken one is probed until it recovers. A busy or slow backend is not broken.
 
-import { type BackendId, messageOf, RolloutError } from '@millrace/protocol';
-import { type Clock, sleep, systemClock } from '../../base/clock.ts';
-import { type Log, silentLog } from '../../base/log.ts';
+import { type BackendId, messageOf, type RolloutError } from '@millrace/protocol';
+import { type Clock, sleep } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
 import type { BackendRecord } from '../backends/backend.ts';
 import type { Placements } from './placements.ts';
 
 /**
- * - answered: it works, also where it refused the request
+ * - answered: the server works, even if it refused or aborted the request
  * - busy: it asks to be left alone for a while
- * - silent: nothing came for long, which a full queue does as well as a dead engine
- * - failed: it cannot be reached, it broke down, or its answer cannot be used
+ * - silent: it sent nothing for long, because its queue is full or its engine is dead
+ * - failed: it cannot be reached, it broke down, or its reply is unusable
  */
 export type Outcome = 'answered' | 'busy' | 'silent' | 'failed';
 
-export function judgeFailure(error: unknown): Outcome {
-  if (!(error instanceof RolloutError) || error.code === 'backend-refused') return 'answered';
-  if (error.details?.reason === 'busy') return 'busy';
-  return error.details?.reason === 'silence' ? 'silent' : 'failed';
+export function judgeFailure(error: RolloutError): Outcome {
+  if (error.code === 'backend-refused') return 'answered';
+  switch (error.details?.reason) {
+    case 'aborted':
+      return 'answered';
+    case 'busy':
+      return 'busy';
+    case 'silence':
+      return 'silent';
+    default:
+      return 'failed';
+  }
 }
 
 export interface HealthOptions {
   readonly placements: Omit<Placements, 'place'>;
-  /** Throws when the server does not say that it is well. */
+  /** Throws if the server does not report itself healthy. */
   checkHealth(id: BackendId, options: { readonly signal: AbortSignal }): Promise<void>;
-  /** Throws when it does not generate. */
+  /** Throws if it does not generate. */
   tryOut(id: BackendId, options: { readonly signal: AbortSignal }): Promise<void>;
-  /** So many failed calls in a row break a backend. */
+  /** How many failed calls in a row break a backend. */
   readonly breakAfter: number;
-  readonly clock?: Clock;
-  readonly log?: Log;
+  readonly clock: Clock;
+  readonly log: Log;
 }
 
-/** After a store that failed, the next try. */
+/** The pause after an operation of the store failed. */
 const pauseMs = 1000;
 
-export class HealthWatch implements AsyncDisposable {
+type TaskKind = 'check' | 'recover';
+
+interface HealthTask {
+  readonly id: BackendId;
+  readonly abort: AbortController;
+  readonly ended: Promise<void>;
+  /** It was asked for again while it ran. */
+  isAskedAgain: boolean;
+}
+
+export class HealthMonitor implements AsyncDisposable {
   readonly #options: HealthOptions;
-  readonly #clock: Clock;
-  readonly #log: Log;
+  /** Failed calls in a row. */
   readonly #failures = new Map<BackendId, number>();
-  readonly #cares = new Map<string, Care>();
+  readonly #tasks = new Map<string, HealthTask>();
 
   constructor(options: HealthOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#log = options.log ?? silentLog;
   }
 
-  /** Told of every call's end. */
-  hear(id: BackendId, outcome: Outcome, error?: unknown): void {
+  /** Call it once for every call that ended. */
+  report(id: BackendId, outcome: Outcome, error?: RolloutError): void {
     if (outcome === 'answered') this.#failures.delete(id);
-    if (outcome === 'silent') this.#care('suspect', id);
+    if (outcome === 'silent') this.#startTask('check', id);
     if (outcome !== 'failed') return;
     const failures = (this.#failures.get(id) ?? 0) + 1;
     this.#failures.set(id, failures);
     if (failures < this.#options.breakAfter) return;
     this.#failures.delete(id);
-    this.#break(id, error).catch((failure) => this.#tell(id, failure));
+    this.#break(id, error).catch((failure) => this.#logFailure(id, failure));
   }
 
-  /** Each worker watches every broken backend, and the store lets one of them probe. */
+  /** Every worker watches every broken backend; the store lets one of them probe at a time. */
   update(records: readonly BackendRecord[]): void {
     const known = new Set(records.map(({ id }) => id));
-    for (const { id, abort } of this.#cares.values()) if (!known.has(id)) abort.abort();
+    for (const { id, abort } of this.#tasks.values()) if (!known.has(id)) abort.abort();
     for (const id of this.#failures.keys()) if (!known.has(id)) this.#failures.delete(id);
-    for (const { id, health } of records) if (health?.brokenAtMs !== undefined) this.#care('mend', id);
+    for (const { id, health } of records) if (health?.brokenAtMs !== undefined) this.#startTask('recover', id);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const cares = [...this.#cares.values()];
-    for (const { abort } of cares) abort.abort();
-    await Promise.all(cares.map(({ ended }) => ended));
+    const tasks = [...this.#tasks.values()];
+    for (const { abort } of tasks) abort.abort();
+    await Promise.all(tasks.map(({ ended }) => ended));
   }
 
-  /** One of a kind at a time. What is asked for while it is under way is done after it: it may have ended by what is old by then. */
-  #care(kind: 'suspect' | 'mend', id: BackendId): void {
+  /** Runs one task of a kind at a time for a backend. A recovery that is asked for while one runs starts again after it. */
+  #startTask(kind: TaskKind, id: BackendId): void {
     const key = `${kind} ${id}`;
-    const known = this.#cares.get(key);
-    if (known) {
-      known.isAsked = true;
+    const running = this.#tasks.get(key);
+    if (running) {
+      running.isAskedAgain = true;
       return;
     }
     const abort = new AbortController();
-    const work = kind === 'mend' ? this.#mend(id, abort.signal) : this.#suspect(id, abort.signal);
+    const work = kind === 'recover' ? this.#recover(id, abort.signal) : this.#checkHealth(id, abort.signal);
     const ended = work
       .catch((error) => {
-        if (!abort.signal.aborted) this.#tell(id, error);
+        if (!abort.signal.aborted) this.#logFailure(id, error);
       })
       .finally(() => {
-        this.#cares.delete(key);
-        if (care.isAsked && kind === 'mend' && !abort.signal.aborted) this.#care(kind, id);
+        this.#tasks.delete(key);
+        if (task.isAskedAgain && kind === 'recover' && !abort.signal.aborted) this.#startTask(kind, id);
       });
-    const care: Care = { id, abort, ended, isAsked: false };
-    this.#cares.set(key, care);
+    const task: HealthTask = { id, abort, ended, isAskedAgain: false };
+    this.#tasks.set(key, task);
   }
 
   #break(id: BackendId, error: unknown): Promise<void> {
     return this.#options.placements.breakBackend(id, { error: describe(error) });
   }
 
-  #tell(id: BackendId, error: unknown): void {
-    this.#log.error('backend-health-failed', { backend: id, error: describe(error) });
+  #logFailure(id: BackendId, error: unknown): void {
+    this.#options.log.error('backend-health-failed', { backend: id, error: describe(error) });
   }
 
-  async #suspect(id: BackendId, signal: AbortSignal): Promise<void> {
+  async #checkHealth(id: BackendId, signal: AbortSignal): Promise<void> {
     try {
       await this.#options.checkHealth(id, { signal });
     } catch (error) {
@@ -114,15 +129,16 @@ export class HealthWatch implements AsyncDisposable {
     }
   }
 
-  async #mend(id: BackendId, signal: AbortSignal): Promise<void> {
-    const { placements } = this.#options;
+  /** Probes whenever it is this worker's turn, until the backend works or another worker has found that it does. */
+  async #recover(id: BackendId, signal: AbortSignal): Promise<void> {
+    const { placements, clock } = this.#options;
     for (;;) {
       const waitMs = await placements.takeProbe(id).catch((error) => {
-        this.#tell(id, error);
+        this.#logFailure(id, error);
         return pauseMs;
       });
       if (waitMs === undefined) return;
-      if (waitMs > 0) await sleep(waitMs, { clock: this.#clock, signal });
+      if (waitMs > 0) await sleep(waitMs, { clock, signal });
       else if (await this.#probe(id, signal)) return;
     }
   }
@@ -137,16 +153,9 @@ export class HealthWatch implements AsyncDisposable {
       await placements.breakBackend(id, { error: describe(error), isProbe: true });
       return false;
     }
-    await placements.mendBackend(id);
+    await placements.recoverBackend(id);
     return true;
   }
-}
-
-interface Care {
-  readonly id: BackendId;
-  readonly abort: AbortController;
-  readonly ended: Promise<void>;
-  isAsked: boolean;
 }
 
 function describe(error: unknown): string {

@@ -1,110 +1,132 @@
-// A rollout's place on a backend. Every call through it is counted and tells how the backend fares; the rollout's worker holds
-// one lease from its first turn to its last.
+// A rollout's lease on a backend, from its first turn to its last or until it moves, and the calls made under it. Each call
+// reports its end once; the lease, the traffic counts and the health monitor all learn of it there.
 
-import { type BackendId, RolloutError } from '@millrace/protocol';
+import type { BackendId, RolloutError } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
-import type { Backend, BackendRecord, GenerateRequest, Generation } from '../backends/backend.ts';
-import { type HealthWatch, judgeFailure, type Outcome } from './health.ts';
-import type { Placed } from './placements.ts';
+import type { Backend, BackendRecord, Generation } from '../backends/backend.ts';
+import { type HealthMonitor, judgeFailure, type Outcome } from './health.ts';
+import type { PlacedRollout } from './placements.ts';
 import type { Traffic } from './traffic.ts';
 
-/** A rollout's place on a backend. Disposing gives it back; twice is once. */
-export interface Lease extends Disposable {
-  readonly id: BackendId;
-  /** As the record says now, with its present policy version; absent when the backend has left the pool or is broken. */
-  readonly backend: Backend | undefined;
-}
-
-/** A backend of the pool, shared by its leases. */
-export interface Entry {
+/** A backend in the pool, shared by its leases. */
+export interface PoolEntry {
   readonly id: BackendId;
   record: BackendRecord;
   backend: Backend;
   /** Leases of this process. */
-  held: number;
-  /** Calls of this process that are being answered. */
+  leases: number;
+  /** Calls of this process in flight. */
   calls: number;
   hasLeft: boolean;
+}
+
+export interface LeaseOptions {
+  readonly entry: PoolEntry;
+  readonly rollout?: PlacedRollout | undefined;
+  /** Backends that the rollout left because they were too busy. */
+  readonly left?: readonly BackendId[];
 }
 
 export interface LeaseDeps {
   readonly clock: Clock;
   readonly traffic: Traffic;
-  readonly health: HealthWatch | undefined;
-  onEnd(lease: PoolLease): void;
+  readonly health: HealthMonitor | undefined;
+  onEnd(lease: BackendLease): void;
 }
 
-export class PoolLease implements Lease {
-  readonly entry: Entry;
-  readonly rollout: Placed | undefined;
-  /** Backends that it left because they were too busy. */
+/** Dispose it to give the backend back; disposing twice has no further effect. */
+export class BackendLease implements Disposable {
+  readonly entry: PoolEntry;
+  readonly rollout: PlacedRollout | undefined;
   readonly left: readonly BackendId[];
-  /** Turns since it came here or last asked to leave. */
+  /** Answered calls since the rollout came here or last asked for a better backend. */
   turns = 0;
-  /** How its last call ended, and how many in a row found the backend busy. */
+  /** How the last call ended, and how many in a row found the backend busy. */
   last: { readonly outcome: Outcome; readonly retryAfterMs?: number } = { outcome: 'answered' };
   busyCalls = 0;
   readonly #deps: LeaseDeps;
-  #isHeld = true;
-  #watched: { readonly inner: Backend; readonly outer: Backend } | undefined;
+  #isOpen = true;
 
-  constructor(place: { readonly entry: Entry; readonly rollout?: Placed; readonly left?: readonly BackendId[] }, deps: LeaseDeps) {
-    this.entry = place.entry;
-    this.rollout = place.rollout;
-    this.left = place.left ?? [];
+  constructor({ entry, rollout, left = [] }: LeaseOptions, deps: LeaseDeps) {
+    this.entry = entry;
+    this.rollout = rollout;
+    this.left = left;
     this.#deps = deps;
-    this.entry.held += 1;
+    entry.leases += 1;
   }
 
   get id(): BackendId {
     return this.entry.id;
   }
 
+  /** With the current policy version of its record; undefined once the backend has left the pool or is broken. */
   get backend(): Backend | undefined {
     const { hasLeft, record, backend } = this.entry;
-    if (hasLeft || record.health?.brokenAtMs !== undefined) return undefined;
-    if (this.#watched?.inner !== backend) this.#watched = { inner: backend, outer: this.#watch(backend) };
-    return this.#watched.outer;
+    return hasLeft || record.health?.brokenAtMs !== undefined ? undefined : backend;
+  }
+
+  /** How a call under this lease ended. */
+  noteEnd(outcome: Outcome, retryAfterMs?: unknown): void {
+    if (outcome === 'answered') this.turns += 1;
+    this.last = { outcome, ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}) };
+    this.busyCalls = outcome === 'busy' ? this.busyCalls + 1 : 0;
+  }
+
+  startCall(): BackendCall {
+    return new BackendCall(this, this.#deps);
   }
 
   [Symbol.dispose](): void {
-    if (!this.#isHeld) return;
-    this.#isHeld = false;
-    this.entry.held -= 1;
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.entry.leases -= 1;
     this.#deps.onEnd(this);
   }
+}
 
-  #watch(backend: Backend): Backend {
-    const { id, policyVersion, logprobs } = backend;
-    return { id, policyVersion, logprobs, generate: (request) => this.#generate(backend, request) };
+/** How a call ended. A call that its own rollout stopped says nothing about the backend. */
+export type CallReport =
+  | { readonly kind: 'answered'; readonly promptTokens: number; readonly generation: Generation }
+  | { readonly kind: 'failed'; readonly error: RolloutError }
+  | { readonly kind: 'stopped' };
+
+/** A call in flight. It counts on its backend until its report; only the first report has an effect. */
+export class BackendCall {
+  readonly #lease: BackendLease;
+  readonly #deps: LeaseDeps;
+  readonly #startedAt: number;
+  #counted = 0;
+  #isOpen = true;
+
+  constructor(lease: BackendLease, deps: LeaseDeps) {
+    this.#lease = lease;
+    this.#deps = deps;
+    this.#startedAt = deps.clock.monotonic();
+    lease.entry.calls += 1;
+    if (lease.last.outcome !== 'answered') deps.traffic.countRetry(lease.id);
   }
 
-  async #generate(backend: Backend, request: GenerateRequest): Promise<Generation> {
-    const { clock, traffic } = this.#deps;
-    const { entry } = this;
-    if (this.last.outcome !== 'answered') traffic.countRetry(entry.id);
-    const startedAt = clock.monotonic();
-    entry.calls += 1;
-    try {
-      const generation = await backend.generate(request);
-      traffic.countAnswer(entry.id, { request, generation, ms: clock.monotonic() - startedAt });
-      this.#hear('answered');
-      return generation;
-    } catch (error) {
-      // A rollout that was stopped says nothing of its backend.
-      if (request.signal.aborted || !(error instanceof RolloutError)) throw error;
-      traffic.countError(entry.id, error);
-      this.#hear(judgeFailure(error), error);
-      throw error;
-    } finally {
-      entry.calls -= 1;
-    }
+  /** How many tokens have arrived so far. */
+  progress(sampledTokens: number): void {
+    if (!this.#isOpen || sampledTokens <= this.#counted) return;
+    this.#deps.traffic.countTokens(this.#lease.id, sampledTokens - this.#counted);
+    this.#counted = sampledTokens;
   }
 
-  #hear(outcome: Outcome, error?: RolloutError): void {
-    const retryAfterMs = error?.details?.retry_after_ms;
-    this.last = { outcome, ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}) };
-    this.busyCalls = outcome === 'busy' ? this.busyCalls + 1 : 0;
-    this.#deps.health?.hear(this.entry.id, outcome, error);
+  report(report: CallReport): void {
+    if (!this.#isOpen) return;
+    const { clock, traffic, health } = this.#deps;
+    const { id, entry } = this.#lease;
+    if (report.kind === 'answered') {
+      this.progress(report.generation.tokenIds.length);
+      traffic.countAnswer(id, { ...report, ms: clock.monotonic() - this.#startedAt });
+    } else if (report.kind === 'failed') traffic.countError(id, report.error);
+    this.#isOpen = false;
+    entry.calls -= 1;
+    if (report.kind === 'stopped') return;
+    const error = report.kind === 'failed' ? report.error : undefined;
+    const outcome = error ? judgeFailure(error) : 'answered';
+    this.#lease.noteEnd(outcome, error?.details?.retry_after_ms);
+    health?.report(id, outcome, error);
   }
 }

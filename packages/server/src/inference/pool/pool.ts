@@ -1,8 +1,7 @@
-// The pool of backends. A rollout is placed once, among all rollouts of all workers, and keeps its backend for its life: it moves
-// when that one fails, leaves, breaks, or is far busier than the rest. Nothing here polls.
+// The pool of backends. A rollout is placed once, among all rollouts of all workers, and keeps its backend: it moves only when that
+// backend fails, leaves, breaks, or is far busier than the others. The pool does not poll.
 
-import type { BackendId } from '@millrace/protocol';
-import { RolloutError } from '@millrace/protocol';
+import { type BackendId, definedOf, RolloutError } from '@millrace/protocol';
 import { Agent } from 'undici';
 import { type Clock, sleep, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -10,82 +9,79 @@ import type { Pace } from '../../base/pace.ts';
 import { raceSignal } from '../../base/race.ts';
 import type { Backend, BackendRecord } from '../backends/backend.ts';
 import { openBackend } from '../backends/open-backend.ts';
-import { SessionEnds } from './finish-session.ts';
-import { HealthWatch } from './health.ts';
-import { type Entry, type Lease, PoolLease } from './lease.ts';
-import type { BackendLoad, Placed, Placements, PlaceOptions } from './placements.ts';
+import { HealthMonitor } from './health.ts';
+import { BackendLease, type PoolEntry } from './lease.ts';
+import type { BackendLoad, PlacedRollout, Placements, PlaceOptions } from './placements.ts';
 import { checkHealth, tryOut } from './probe.ts';
 import { chooseBackend, defaultRouting, isFarBusier, type Routing } from './routing.ts';
+import { SessionFinisher } from './session-finisher.ts';
 import { Traffic } from './traffic.ts';
 
-export type { Lease } from './lease.ts';
-
 export interface PoolOptions {
-  readonly log?: Log;
-  readonly pace?: Pace;
+  readonly log: Log;
+  readonly pace: Pace;
   readonly clock?: Clock;
-  /** A backend from which nothing at all came for so long has failed its call. */
+  /** A call fails if its backend sends nothing for this long. */
   readonly stallMs?: number;
-  /** How a record becomes a backend; by its dialect, over the pool's own connections, where it is absent. */
+  /** Opens a record's backend. By default the adapter of its dialect, over the pool's own connections. */
   readonly open?: (record: BackendRecord) => Backend;
-  /** Where placements and health are shared; a pool without it balances its own rollouts alone, and breaks no backend. */
+  /** Where placements and health are shared. Without it the pool balances only its own rollouts, and breaks no backend. */
   readonly placements?: Placements;
   readonly routing?: Routing;
-  /** A rollout may leave a busy backend once in so many turns. */
+  /** How many turns a rollout stays before it may leave a busy backend. */
   readonly spillTurns?: number;
-  /** So many failed calls in a row break a backend. */
+  /** How many failed calls in a row break a backend. */
   readonly breakAfter?: number;
 }
 
 export interface AcquireOptions {
   readonly signal: AbortSignal;
-  /** Whose place it is; a pool with placements needs it. */
-  readonly rollout?: Placed;
-  /** How long its context is. */
-  readonly tokens?: number;
+  /** Required by a pool with placements. */
+  readonly rollout?: PlacedRollout | undefined;
+  /** The length of its context. */
+  readonly tokens?: number | undefined;
 }
 
-/** Why a rollout asks for another place: a call failed, its backend is far too busy, or no backend has its prefix any more. */
+/** Why a rollout moves: its call failed or its backend is gone, its backend is too busy, or no backend has its prefix cached. */
 export type MoveReason = 'failed' | 'busy' | 'flushed';
 
-export interface ReacquireOptions extends Pick<AcquireOptions, 'signal' | 'tokens'> {
+export interface MoveOptions extends Pick<AcquireOptions, 'signal' | 'tokens'> {
   readonly reason: MoveReason;
 }
 
-type MaybeSoon<T> = T | Promise<T>;
-
-interface Move {
-  readonly id: BackendId | undefined;
-  readonly left: readonly BackendId[];
+/** Who waits for a backend. */
+interface Applicant {
   readonly signal: AbortSignal;
+  readonly rollout?: PlacedRollout | undefined;
+  readonly left?: readonly BackendId[];
 }
 
-/** A backend that does not say how long it is busy is left alone for so long, twice as long each time it says so again. */
+/** How long a busy backend that names no time is left alone. It doubles with each busy reply in a row. */
 const busyMs = 500;
 const longestBusyMs = 30_000;
 
 export class BackendPool implements AsyncDisposable {
   readonly traffic = new Traffic();
-  readonly #entries = new Map<BackendId, Entry>();
+  readonly #entries = new Map<BackendId, PoolEntry>();
   readonly #agent = new Agent();
-  readonly #options: PoolOptions;
+  readonly #options: Omit<PoolOptions, 'open'>;
   readonly #clock: Clock;
   readonly #open: (record: BackendRecord) => Backend;
-  readonly #health: HealthWatch | undefined;
-  readonly #sessionEnds: SessionEnds;
+  readonly #health: HealthMonitor | undefined;
+  readonly #sessions: SessionFinisher;
   readonly #closed = new AbortController();
   #loads: ReadonlyMap<BackendId, BackendLoad> = new Map();
   #someUp = Promise.withResolvers<void>();
 
-  constructor({ open, ...options }: PoolOptions = {}) {
+  constructor({ open, ...options }: PoolOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#open = open ?? ((record) => openBackend(record, { dispatcher: this.#agent, ...options }));
     this.#health = options.placements && this.#openHealth(options.placements);
-    this.#sessionEnds = new SessionEnds(this.#agent, this.#clock);
+    this.#sessions = new SessionFinisher(this.#agent, this.#clock);
   }
 
-  /** The records are all there are: others leave. Those that stay keep their rollouts and connections. */
+  /** Takes the complete list of records: backends that are not in it leave. The others keep their rollouts and connections. */
   update(records: readonly BackendRecord[]): void {
     const present = new Set(records.map(({ id }) => id));
     for (const [id, entry] of this.#entries) {
@@ -96,10 +92,10 @@ export class BackendPool implements AsyncDisposable {
     for (const record of records) {
       const entry = this.#entries.get(record.id);
       if (!entry) {
-        this.#entries.set(record.id, { id: record.id, record, backend: this.#open(record), held: 0, calls: 0, hasLeft: false });
+        this.#entries.set(record.id, { id: record.id, record, backend: this.#open(record), leases: 0, calls: 0, hasLeft: false });
         continue;
       }
-      if (!isSame(entry.record, record)) entry.backend = this.#open(record);
+      if (!isSameServer(entry.record, record)) entry.backend = this.#open(record);
       entry.record = record;
     }
     this.#health?.update(records);
@@ -109,52 +105,48 @@ export class BackendPool implements AsyncDisposable {
     }
   }
 
-  /** What runs on each backend over all workers, as of now. Only whether to ask for a better place depends on it. */
-  hear(loads: readonly BackendLoad[]): void {
+  /** The current load of each backend over all workers. Only `shouldMove` depends on it. */
+  updateLoads(loads: readonly BackendLoad[]): void {
     this.#loads = new Map(loads.map((load) => [load.id, load]));
   }
 
-  /** Waits, first come first served, while no backend is up. */
-  async acquire({ signal, rollout, tokens }: AcquireOptions): Promise<Lease> {
-    return await this.#wait({ signal, ...(rollout ? { rollout } : {}) }, tokens === undefined ? {} : { tokens });
+  /** Waits, first come, first served, while no backend is up. */
+  async acquire({ signal, rollout, tokens }: AcquireOptions): Promise<BackendLease> {
+    return await this.#waitForBackend({ signal, rollout }, definedOf({ tokens }));
   }
 
-  /** Counts a turn of the lease. True when its backend is far too busy, and it should ask for another place. */
-  isDue(lease: Lease): boolean {
-    if (!(lease instanceof PoolLease) || !lease.backend) return false;
-    lease.turns += 1;
-    if (!lease.rollout || !this.#options.placements) return false;
-    if (lease.turns < (this.#options.spillTurns ?? 8)) return false;
+  /** Whether the rollout has been here for `spillTurns` turns and its backend is far busier than another that it has not left. */
+  shouldMove(lease: BackendLease): boolean {
+    const { placements, spillTurns = 8, routing = defaultRouting } = this.#options;
+    if (!lease.backend || !lease.rollout || !placements || lease.turns < spillTurns) return false;
     const here = { inFlight: (this.#loads.get(lease.id)?.inFlight ?? 1) - 1 };
     const others = [...this.#entries.values()].filter(({ id, record }) => isUp(record) && id !== lease.id && !lease.left.includes(id));
-    const { routing = defaultRouting } = this.#options;
     return others.some(({ id }) => isFarBusier(here, { inFlight: this.#loads.get(id)?.inFlight ?? 0 }, routing));
   }
 
   /**
-   * Another place for a lease, which it takes over. After a failed call: another backend where one is up, the same while it is
-   * there, else whichever comes; one that was only busy is left alone for a while and kept. For another reason: the best
-   * place now, which may be where it is.
+   * Returns the lease to use from now on, which replaces the one given. After a failed call: another backend if one is up,
+   * otherwise the same one while it is there, otherwise the next that comes up; a backend that was only busy is left alone for a
+   * while and kept. For any other reason: the best backend now, which may be the same.
    */
-  async reacquire(lease: Lease, { signal, tokens, reason }: ReacquireOptions): Promise<Lease> {
-    if (!(lease instanceof PoolLease)) throw new RolloutError('internal', 'the lease is of another pool');
-    const size = tokens === undefined ? {} : { tokens };
+  async move(lease: BackendLease, { signal, tokens, reason }: MoveOptions): Promise<BackendLease> {
+    const size = definedOf({ tokens });
     if (reason !== 'failed' && lease.backend) return await this.#improve(lease, { ...size, isSticky: reason === 'busy' }, signal);
     if (lease.last.outcome === 'busy' && lease.backend) {
       await this.#leaveAlone(lease, signal);
       if (lease.backend && lease.busyCalls < 2) return lease;
     }
-    const id = await this.#place(lease, { ...size, exclude: [lease.id] });
+    const id = await this.#choose(lease, { ...size, exclude: [lease.id] });
     if (id === undefined && lease.backend) return lease;
-    return await this.#move(lease, { id, left: lease.left, signal });
+    return await this.#replace(lease, id, { signal, left: lease.left });
   }
 
-  /** Rollouts of this worker on each backend that is in the pool. */
+  /** Rollouts of this worker on each backend in the pool. */
   inFlight(): Record<string, number> {
-    return Object.fromEntries(Array.from(this.#entries.values(), ({ id, held }) => [id, held]));
+    return Object.fromEntries(Array.from(this.#entries.values(), ({ id, leases }) => [id, leases]));
   }
 
-  /** Calls of this worker that each backend is answering. */
+  /** Calls of this worker in flight on each backend. */
   calls(): Record<string, number> {
     return Object.fromEntries(Array.from(this.#entries.values(), ({ id, calls }) => [id, calls]));
   }
@@ -165,78 +157,77 @@ export class BackendPool implements AsyncDisposable {
     await this.#agent.destroy();
   }
 
-  /** The promise is taken before the question, so that no backend that comes in between is missed. */
-  async #wait(who: AcquireOptions, options: PlaceOptions): Promise<Lease> {
-    const signal = AbortSignal.any([who.signal, this.#closed.signal]);
+  async #waitForBackend(applicant: Applicant, options: PlaceOptions): Promise<BackendLease> {
+    const signal = AbortSignal.any([applicant.signal, this.#closed.signal]);
     for (;;) {
       signal.throwIfAborted();
+      // Taken before the choice, so that no backend that comes up during it is missed.
       const { promise } = this.#someUp;
-      const placed = this.#place(who, options);
-      const id = placed instanceof Promise ? await placed : placed;
-      // The store may know a backend of which no event has come yet, or still know one that has left.
+      const chosen = this.#choose(applicant, options);
+      const id = chosen instanceof Promise ? await chosen : chosen;
+      // The store may know a backend whose event has not arrived here, or still list one that has left.
       const entry = id === undefined ? undefined : this.#entries.get(id);
       signal.throwIfAborted();
-      if (entry) return this.#lease({ entry, ...who });
+      if (entry) return this.#openLease(entry, applicant);
       await raceSignal(promise, signal);
     }
   }
 
-  /** At once where this pool decides alone: who is placed must count before the next one is. */
-  #place({ rollout }: { readonly rollout?: Placed | undefined }, options: PlaceOptions): MaybeSoon<BackendId | undefined> {
+  /** Without shared placements the choice is synchronous: a rollout must count before the next one is placed. */
+  #choose({ rollout }: Pick<Applicant, 'rollout'>, options: PlaceOptions): BackendId | undefined | Promise<BackendId | undefined> {
     const { placements, routing } = this.#options;
-    if (placements && rollout) return placements.place(rollout, { ...options, ...(routing ? { routing } : {}) });
+    if (placements && rollout) return placements.place(rollout, { ...options, ...definedOf({ routing }) });
     const up = [...this.#entries.values()].filter(({ record }) => isUp(record));
-    const candidates = up.map(({ id, held }) => ({ id, inFlight: held, tokens: 0, siblings: 0 }));
+    const candidates = up.map(({ id, leases }) => ({ id, inFlight: leases, tokens: 0, siblings: 0 }));
     return chooseBackend(candidates, options)?.id;
   }
 
-  /** The store decides with the counts of that moment; where the lease stays, it does not ask again for some turns. */
-  async #improve(lease: PoolLease, options: PlaceOptions & { readonly isSticky: boolean }, signal: AbortSignal): Promise<Lease> {
+  /** The store decides with its current counts. A lease that stays does not ask again for `spillTurns` turns. */
+  async #improve(lease: BackendLease, options: PlaceOptions & { readonly isSticky: boolean }, signal: AbortSignal): Promise<BackendLease> {
     const { isSticky } = options;
     lease.turns = 0;
-    const id = await this.#place(lease, { ...options, exclude: isSticky ? lease.left : [] });
+    const id = await this.#choose(lease, { ...options, exclude: isSticky ? lease.left : [] });
     if (id === undefined || id === lease.id) return lease;
-    return await this.#move(lease, { id, left: isSticky ? [...lease.left, lease.id] : [], signal });
+    return await this.#replace(lease, id, { signal, left: isSticky ? [...lease.left, lease.id] : [] });
   }
 
-  /** To where it was placed, or to whichever comes where that is nowhere yet. */
-  async #move(lease: PoolLease, to: Move): Promise<Lease> {
-    const entry = to.id === undefined ? undefined : this.#entries.get(to.id);
-    const who = { left: to.left, ...(lease.rollout ? { rollout: lease.rollout } : {}) };
-    const next = entry && this.#lease({ entry, ...who });
+  /** Opens the new lease first, so that the rollout counts somewhere at every moment. Waits if the chosen backend is not here yet. */
+  async #replace(lease: BackendLease, id: BackendId | undefined, options: Omit<Applicant, 'rollout'>): Promise<BackendLease> {
+    const entry = id === undefined ? undefined : this.#entries.get(id);
+    const applicant = { ...options, rollout: lease.rollout };
+    const next = entry && this.#openLease(entry, applicant);
     lease[Symbol.dispose]();
-    return next ?? (await this.#wait({ signal: to.signal, ...who }, {}));
+    return next ?? (await this.#waitForBackend(applicant, {}));
   }
 
-  async #leaveAlone({ last, busyCalls }: PoolLease, signal: AbortSignal): Promise<void> {
+  async #leaveAlone({ last, busyCalls }: BackendLease, signal: AbortSignal): Promise<void> {
     const ms = Math.min(last.retryAfterMs ?? busyMs * 2 ** (busyCalls - 1), longestBusyMs);
     await sleep(ms, { clock: this.#clock, signal: AbortSignal.any([signal, this.#closed.signal]) });
   }
 
-  #lease(place: { readonly entry: Entry; readonly rollout?: Placed; readonly left?: readonly BackendId[] }): PoolLease {
-    const deps = { clock: this.#clock, traffic: this.traffic, health: this.#health, onEnd: (lease: PoolLease) => this.#end(lease) };
-    return new PoolLease(place, deps);
+  #openLease(entry: PoolEntry, { rollout, left = [] }: Omit<Applicant, 'signal'>): BackendLease {
+    const onEnd = (lease: BackendLease) => this.#finishSession(lease);
+    return new BackendLease({ entry, rollout, left }, { clock: this.#clock, traffic: this.traffic, health: this.#health, onEnd });
   }
 
-  #end({ entry, rollout }: PoolLease): void {
-    const { hasLeft, record } = entry;
-    if (rollout && !hasLeft && !record.health?.brokenAtMs && !this.#closed.signal.aborted) this.#sessionEnds.tell(record, rollout.id);
+  #finishSession({ entry: { hasLeft, record }, rollout }: BackendLease): void {
+    if (rollout && !hasLeft && !record.health?.brokenAtMs && !this.#closed.signal.aborted) this.#sessions.finish(record, rollout.id);
   }
 
-  #openHealth(placements: Placements): HealthWatch {
-    const known = (id: BackendId): Entry => {
+  #openHealth(placements: Placements): HealthMonitor {
+    const find = (id: BackendId): PoolEntry => {
       const entry = this.#entries.get(id);
       if (!entry) throw new RolloutError('backend-failed', `${id} has left the pool`);
       return entry;
     };
     const common = { clock: this.#clock, dispatcher: this.#agent };
-    return new HealthWatch({
+    return new HealthMonitor({
       placements,
-      checkHealth: async (id, { signal }) => await checkHealth(known(id).record, { ...common, signal }),
-      tryOut: async (id, { signal }) => await tryOut(known(id).backend, { ...common, signal }),
+      checkHealth: async (id, { signal }) => await checkHealth(find(id).record, { ...common, signal }),
+      tryOut: async (id, { signal }) => await tryOut(find(id).backend, { ...common, signal }),
       breakAfter: this.#options.breakAfter ?? 5,
       clock: this.#clock,
-      ...(this.#options.log ? { log: this.#options.log } : {}),
+      log: this.#options.log,
     });
   }
 }
@@ -245,8 +236,8 @@ function isUp({ state, health }: BackendRecord): boolean {
   return state === 'up' && health?.brokenAtMs === undefined;
 }
 
-/** Whether what it is called by is the same. */
-function isSame(a: BackendRecord, b: BackendRecord): boolean {
+/** Whether calls go to the same server in the same way. */
+function isSameServer(a: BackendRecord, b: BackendRecord): boolean {
   return (
     a.url === b.url &&
     a.dialect === b.dialect &&

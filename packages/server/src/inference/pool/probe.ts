@@ -1,26 +1,26 @@
-// The two questions to a backend that may be down: whether its server says that it is well, and whether it generates a token.
-// Each is bounded in time.
+// The two probes of a backend that may be down: whether its server reports itself healthy, and whether it generates a token.
+// Each has a time limit.
 
 import { RolloutError, sampling } from '@millrace/protocol';
 import { type Dispatcher, request } from 'undici';
-import { type Clock, systemClock } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { raceSignal } from '../../base/race.ts';
 import type { Backend, BackendRecord } from '../backends/backend.ts';
 import { probeTimeoutMs } from './placements.ts';
 
 export interface ProbeOptions {
   readonly signal: AbortSignal;
-  readonly clock?: Clock;
-  readonly dispatcher?: Dispatcher;
+  readonly clock: Clock;
+  readonly dispatcher: Dispatcher;
 }
 
-/** GET /health, or /v1/models where a server or a router in front of it has no such route. */
+/** GET /health, or /v1/models if the server or a router in front of it does not have that route. */
 export async function checkHealth({ url, apiKey }: BackendRecord, options: ProbeOptions): Promise<void> {
   const get = async (path: string, signal: AbortSignal) => {
     const { statusCode, body } = await request(`${url}${path}`, {
       signal,
       headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
-      ...(options.dispatcher ? { dispatcher: options.dispatcher } : {}),
+      dispatcher: options.dispatcher,
     });
     await body.dump();
     return { path, statusCode };
@@ -32,7 +32,7 @@ export async function checkHealth({ url, apiKey }: BackendRecord, options: Probe
   if (statusCode >= 300) throw new RolloutError('backend-failed', `GET ${url}${path} answered ${statusCode}`);
 }
 
-/** One token after a prompt of one: the whole way that a rollout's calls go, at no cost. */
+/** Samples one token after a prompt of one token: it goes the whole way of a rollout's call and costs almost nothing. */
 export async function tryOut(backend: Backend, options: ProbeOptions): Promise<void> {
   const prompt = { promptJson: Buffer.from('1'), promptTokens: 1, maxTokens: 1, stopTokenIds: [] };
   await within(options, (signal) =>
@@ -40,7 +40,7 @@ export async function tryOut(backend: Backend, options: ProbeOptions): Promise<v
   );
 }
 
-async function within<T>({ signal, clock = systemClock }: ProbeOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function within<T>({ signal, clock }: ProbeOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const timeout = new AbortController();
   const late = new RolloutError('backend-failed', `a probe was not answered within ${probeTimeoutMs / 2000} s`);
   const stop = clock.after(probeTimeoutMs / 2, () => timeout.abort(late));

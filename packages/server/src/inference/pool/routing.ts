@@ -1,25 +1,25 @@
-// Which backend a rollout goes to. Pure: the least in flight, a group's own backend while it is not much fuller than the rest,
-// and a rollout stays where it is until another one is far less busy.
+// Which backend a rollout goes to. Pure: the one with the fewest rollouts in flight, or the group's own backend while it is not
+// much fuller than the others. A rollout stays where it is until another backend is far less busy.
 
 import type { BackendId } from '@millrace/protocol';
 
-/** A backend that may be chosen, with what it carries besides the rollout that is being placed. */
+/** A backend that may be chosen, with its load apart from the rollout that is being placed. */
 export interface Candidate {
   readonly id: BackendId;
   /** Rollouts that run on it. */
   readonly inFlight: number;
-  /** The context of those rollouts together, as last heard. */
+  /** The context of those rollouts together, as last reported. */
   readonly tokens: number;
-  /** Rollouts of the same group that run or ran on it with its present weights: their prompt is in its cache. */
+  /** Rollouts of the same group that run or ran on it with its current weights, so that their prompt is in its cache. */
   readonly siblings: number;
 }
 
 export interface Routing {
-  /** A group's backend is preferred while it has at most so many times the average in flight, and one more. */
+  /** A group's backend is preferred while it has at most this many times the average in flight, plus one. */
   readonly affinityBound: number;
-  /** A rollout leaves its backend when that has more than so many times what the least busy one has … */
+  /** A rollout leaves its backend if that has more than this many times the rollouts of the least busy one … */
   readonly spillFactor: number;
-  /** … and at least so many rollouts more. */
+  /** … and at least this many more. */
   readonly spillRollouts: number;
 }
 
@@ -34,8 +34,8 @@ export interface Choice {
 }
 
 /**
- * Absent when there is nothing to choose from. A linear search: there are tens of backends, and their counts are read anew for
- * each choice, so a heap would be built only to be asked once.
+ * Undefined if there is nothing to choose from. The search is linear: there are tens of backends, and their counts are read again
+ * for each choice, so a heap would be built only to be used once.
  */
 export function chooseBackend<T extends Candidate>(candidates: readonly T[], choice: Choice = {}): T | undefined {
   const { exclude = [], current, routing = defaultRouting } = choice;
@@ -48,7 +48,7 @@ export function chooseBackend<T extends Candidate>(candidates: readonly T[], cho
   return best(near, (a, b) => (a.siblings === b.siblings ? isLess(a, b) : a.siblings > b.siblings)) ?? least;
 }
 
-/** Whether a move is worth the context's prefill. The difference is at least two, so that no move calls for its way back. */
+/** Whether a move is worth prefilling the context again. The difference is at least two, so that no move triggers one back. */
 export function isFarBusier(here: Load, there: Load, { spillFactor, spillRollouts }: Routing): boolean {
   const more = here.inFlight - there.inFlight;
   return more >= Math.max(2, spillRollouts) && here.inFlight > spillFactor * there.inFlight;

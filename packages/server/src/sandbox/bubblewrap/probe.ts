@@ -1,8 +1,7 @@
 // Whether this machine can run bubblewrap sandboxes; where it cannot, the reason and the one line that mends it.
 
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { promisify } from 'node:util';
+import { type ProgramFailed, runProgram } from '../../base/run-program.ts';
 
 export type BubblewrapProbe =
   | { readonly ok: true; readonly version: string }
@@ -40,18 +39,17 @@ export interface ProbeOptions {
 
 export async function probeBubblewrap(options: ProbeOptions = {}): Promise<BubblewrapProbe> {
   const { bwrapPath = 'bwrap', readSetting = readKernelSetting } = options;
-  const run = promisify(execFile);
-  const version = await run(bwrapPath, ['--version']).catch((error: NodeJS.ErrnoException) => error);
+  const version = await runProgram([bwrapPath, '--version']).catch((error: Error) => error);
   if (version instanceof Error) {
     return { ok: false, reason: `bubblewrap cannot be run: ${version.message}`, remedy: 'sudo apt-get install -y bubblewrap' };
   }
-  const attempt = await run(bwrapPath, trial).catch((error: Error & { stderr?: string }) => error);
-  if (!(attempt instanceof Error)) return { ok: true, version: version.stdout.trim().replace(/^bubblewrap /, '') };
+  const attempt = await runProgram([bwrapPath, ...trial]).catch((error: ProgramFailed) => error);
+  if (!(attempt instanceof Error)) return { ok: true, version: version.trim().replace(/^bubblewrap /, '') };
   for (const { setting, forbids, mend } of locks) {
     if ((await readSetting(setting)) !== forbids) continue;
     return { ok: false, reason: `${setting} is ${forbids}: user namespaces are forbidden`, remedy: `sudo sysctl -w ${setting}=${mend}` };
   }
-  const seen = attempt.stderr?.trim() || attempt.message;
+  const seen = attempt.stderr || attempt.message;
   return { ok: false, reason: `bubblewrap cannot make a sandbox: ${seen}`, remedy: `${bwrapPath} ${trial.join(' ')}` };
 }
 

@@ -1,9 +1,8 @@
-// Finds the parts of the executor that a snapshot is made from: the bundle that `npm run build:executor` wrote, its Python host, and the
-// PTY library's binary for this machine.
+// Reads the parts of the executor that a snapshot is made from: its bundle, its Python host, and the PTY library's binary for this machine.
 
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { findParts, findPtyBinary } from '../../base/parts.ts';
 
 export interface ExecutorParts {
   readonly bundle: string;
@@ -14,15 +13,11 @@ export interface ExecutorParts {
 }
 
 export async function readExecutor(): Promise<ExecutorParts> {
-  const bundlePath = fileURLToPath(import.meta.resolve('@millrace/executor/dist/executor.cjs'));
-  const bundle = await readFile(bundlePath, 'utf8').catch((error) => {
-    throw new Error(`the executor is not built: ${bundlePath} cannot be read; run \`npm run build:executor\``, { cause: error });
+  const { executor, pythonHost } = findParts();
+  const bundle = await readFile(executor, 'utf8').catch((error) => {
+    throw new Error(`the executor is not built: ${fileURLToPath(executor)} cannot be read; run \`npm run build:executor\``, {
+      cause: error,
+    });
   });
-  const python = fileURLToPath(import.meta.resolve('@millrace/executor/dist/ipython_host.py'));
-  return { bundle, files: [{ name: 'ipython_host.py', text: await readFile(python, 'utf8') }], binary: findBinary() };
-}
-
-function findBinary(): string {
-  const library = createRequire(import.meta.resolve('@millrace/executor')).resolve('@lydell/node-pty');
-  return createRequire(library).resolve(`@lydell/node-pty-${process.platform}-${process.arch}/pty.node`);
+  return { bundle, files: [{ name: 'ipython_host.py', text: await readFile(pythonHost, 'utf8') }], binary: findPtyBinary() };
 }

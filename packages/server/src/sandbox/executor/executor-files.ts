@@ -1,12 +1,10 @@
 // The executor as sandboxes mount it: a snapshot of Node with all of its modules loaded, its Python program, the binary of its PTY library,
 // and the few files of /etc that are made up.
 
-import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, chmod, copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { promisify } from 'node:util';
-
+import { runProgram } from '../../base/run-program.ts';
 import { etcContent, snapshotFlags } from '../layout.ts';
 import { isThere, makeOnce, markFile, nameContent } from '../run-folder/make-once.ts';
 import { makeSandboxId } from '../run-folder/run-folder.ts';
@@ -35,8 +33,8 @@ export async function writeExecutorFiles(runDir: string, nodePath: string): Prom
 async function writeSnapshot(folder: string, nodePath: string): Promise<void> {
   const config = join(folder, 'snapshot.json');
   await writeFile(config, JSON.stringify({ builder: join(folder, 'main.js'), withoutCodeCache: true }));
-  const args = [...snapshotFlags, '--snapshot-blob', join(folder, 'snapshot'), '--build-snapshot-config', config];
-  await promisify(execFile)(nodePath, args, { env: {}, timeout: snapshotTimeoutMs });
+  const command = [nodePath, ...snapshotFlags, '--snapshot-blob', join(folder, 'snapshot'), '--build-snapshot-config', config];
+  await runProgram(command, { env: {}, timeoutMs: snapshotTimeoutMs });
   await rm(config);
 }
 

@@ -1,14 +1,13 @@
 // The image cache of one node: every image is fetched and converted once, by whichever process comes first, and the least recently used
 // go when the cache is too large; never one that is in use. All of it holds between processes, by locks of the kernel.
 
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { RolloutError } from '@millrace/protocol';
+import { messageOf, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import { systemClock } from '../../base/clock.ts';
 import { openFileLock, tryFileLock } from '../../base/file-lock.ts';
+import { runProgram } from '../../base/run-program.ts';
 import { measureTree } from '../run-folder/measure-tree.ts';
 import { removeTree } from '../run-folder/run-folder.ts';
 import { findApptainer } from './apptainer-program.ts';
@@ -35,7 +34,7 @@ export interface CachedImage {
 }
 
 const metaFile = z.object({ source: z.string(), bytes: z.int().min(0) });
-const keptBytes = 8192;
+const keptChars = 8192;
 
 export class ImageCache {
   readonly #options: ImageCacheOptions;
@@ -113,30 +112,15 @@ export class ImageCache {
     await mkdir(join(fresh, 'tmp'));
     const file = this.#options.apptainerPath ?? findApptainer() ?? 'apptainer';
     const env = { ...process.env, APPTAINER_TMPDIR: join(fresh, 'tmp'), APPTAINER_DISABLE_CACHE: '1' };
-    // A group of its own: its helpers end with it.
-    const child = spawn(file, renderBuildArguments(source, join(fresh, 'image')), {
-      env,
-      detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const onAbort = () => child.pid !== undefined && process.kill(-child.pid, 'SIGKILL');
-    signal?.addEventListener('abort', onAbort, { once: true });
     let said = '';
     const onText = (text: string) => {
-      said = (said + text).slice(-keptBytes);
+      said = (said + text).slice(-keptChars);
       for (const line of text.split('\n')) if (line.trim() !== '') this.#options.onProgress?.({ source, line: line.trim() });
     };
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', onText);
-    try {
-      const [code] = await once(child, 'close');
+    await runProgram([file, ...renderBuildArguments(source, join(fresh, 'image'))], { env, signal, onText }).catch((error) => {
       signal?.throwIfAborted();
-      if (code !== 0) throw new RolloutError('sandbox-start-failed', renderBuildError(source, said));
-    } catch (error) {
-      if (error instanceof RolloutError || signal?.aborted) throw error;
-      throw new RolloutError('sandbox-start-failed', renderBuildError(source, String(error)), { cause: error });
-    } finally {
-      signal?.removeEventListener('abort', onAbort);
-    }
+      throw new RolloutError('sandbox-start-failed', renderBuildError(source, said || messageOf(error)), { cause: error });
+    });
   }
 
   /** The least recently used first, until the rest fits; `kept` has just been made for somebody. */

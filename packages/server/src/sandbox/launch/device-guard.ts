@@ -21,7 +21,7 @@ export async function openDeviceGuard(): Promise<DeviceGuard> {
 /** The path of a namespace that lives as long as this process: a descriptor holds it. */
 async function openNamespace(): Promise<string | undefined> {
   const args = ['--mount', '--propagation', 'slave', '--', '/bin/sh', '-c', guardDevices];
-  const maker = spawn('unshare', args, { stdio: ['pipe', 'pipe', 'ignore'] });
+  const maker = spawn('unshare', args, { detached: true, stdio: ['pipe', 'pipe', 'ignore'] });
   const exit = once(maker, 'exit').catch(() => []); // there is no such program
   maker.stdin.on('error', () => {}); // it has ended, and that is told by its own event
   const isReady = await Promise.race([once(maker.stdout, 'data').then(() => true), exit.then(() => false)]);

@@ -1,12 +1,11 @@
 // The disk of one sandbox, with a hard size: mounted in a namespace that the sandbox's holder is started in, so that nobody else
 // sees it and it is gone with the holder, however that ends. It also stacks a layer's files below /workspace, copy-on-write.
 
-import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { RolloutError } from '@millrace/protocol';
+import { runProgram } from '../../base/run-program.ts';
 import { makeOnce } from '../run-folder/make-once.ts';
 import { removeTree } from '../run-folder/run-folder.ts';
 
@@ -20,7 +19,6 @@ export interface DiskAccess {
   readonly hasOverlay: boolean;
 }
 
-const run = promisify(execFile);
 const mib = 2 ** 20;
 const trialMs = 20_000;
 
@@ -30,8 +28,8 @@ export async function findDiskAccess(options: { readonly loop: boolean }): Promi
   const works = async (kind: DiskAccess['kind'], more: Pick<DiskPlan, 'template' | 'root'> = {}) => {
     const trial = await mkdtemp(join(folder, 'trial-'));
     const access = { kind, hasLoop: true, hasOverlay: true };
-    const [program = '', ...args] = await prepareDisk(access, { folder: trial, diskMiB: 1, ...more }, ['true']);
-    return run(program, args, { timeout: trialMs }).then(
+    const command = await prepareDisk(access, { folder: trial, diskMiB: 1, ...more }, ['true']);
+    return runProgram(command, { timeoutMs: trialMs }).then(
       () => true,
       () => false,
     );
@@ -75,8 +73,9 @@ export async function makeDiskTemplate(runDir: string, diskMiB: number): Promise
   const folder = await makeOnce(runDir, { kind: 'template', content }, async (scratch) => {
     const [file, folders] = [join(scratch, templateName), join(scratch, 'folders')];
     for (const name of diskFolders) await mkdir(join(folders, name), { recursive: true });
-    await run('truncate', ['--size', `${diskMiB}M`, file]);
-    await run('mkfs.ext4', [...format, '-d', folders, file], { env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` } });
+    await runProgram(['truncate', '--size', `${diskMiB}M`, file]);
+    const env = { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` };
+    await runProgram(['mkfs.ext4', ...format, '-d', folders, file], { env });
   });
   return join(folder, templateName);
 }

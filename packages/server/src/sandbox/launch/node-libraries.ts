@@ -1,10 +1,9 @@
 // Node's own libraries and loader, copied from this machine into one folder: with them the executor runs in any image, whatever C
 // library the image has, or none. The image's own programs never use them.
 
-import { execFile } from 'node:child_process';
 import { chmod, copyFile, readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { promisify } from 'node:util';
+import { runProgram } from '../../base/run-program.ts';
 import { makeOnce, markFile } from '../run-folder/make-once.ts';
 
 export interface NodeLibraries {
@@ -16,7 +15,7 @@ export interface NodeLibraries {
 /** What `nodePath` needs, and what the binaries among the executor's files need. */
 export async function writeNodeLibraries(runDir: string, nodePath: string, executorFiles: string): Promise<NodeLibraries> {
   const names = (await readdir(executorFiles, { recursive: true })).filter((name) => name.endsWith('.node'));
-  const { stdout } = await promisify(execFile)('ldd', [nodePath, ...names.map((name) => join(executorFiles, name))]);
+  const stdout = await runProgram(['ldd', nodePath, ...names.map((name) => join(executorFiles, name))]);
   const paths = [...new Set([...stdout.matchAll(/(?:=> |^\s+)(\/\S+) \(0x/gm)].flatMap(([, path]) => path ?? []))].sort();
   const loader = paths.find((path) => /^ld-/.test(basename(path)));
   if (loader === undefined) throw new Error(`ldd ${nodePath} names no loader: ${stdout}`);

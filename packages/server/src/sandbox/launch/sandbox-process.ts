@@ -43,7 +43,8 @@ export interface HolderContext {
 
 export function startSandboxProcess(holder: HolderProgram, { folder, connected }: HolderContext): SandboxProcess {
   const [file = '', ...args] = holder.command;
-  const child = spawn(file, args, { env: { ...holder.env }, stdio: ['ignore', 'ignore', 'pipe', 'pipe'] });
+  // In its own session: a Ctrl-C in the worker's terminal must not reach the sandbox. It still dies with its worker.
+  const child = spawn(file, args, { env: { ...holder.env }, detached: true, stdio: ['ignore', 'ignore', 'pipe', 'pipe'] });
   if (child.pid !== undefined) setPriority(child.pid, niceness);
   const stderr = keepTail(child.stderr);
   const told = readTold(child.stdio[3]);

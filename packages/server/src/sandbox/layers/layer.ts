@@ -1,17 +1,15 @@
 // Layers: the files that a preparation has left in a sandbox, frozen, for other sandboxes to start on top of. Files only: what the
 // preparation has started is killed first.
 
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { RolloutError } from '@millrace/protocol';
+import { messageOf, RolloutError } from '@millrace/protocol';
+import { runProgram } from '../../base/run-program.ts';
 import { type DiskAccess, renderEnterDisk } from '../launch/disk.ts';
 import { type GrantedSpec, openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
 import type { LayerRequest, Sandbox, SandboxSpec } from '../sandbox.ts';
 
 const killTimeoutMs = 10_000;
-const keptChars = 2000;
 
 interface FreezeOptions extends LayerRequest {
   readonly access: DiskAccess;
@@ -29,28 +27,12 @@ export async function freezeLayer(launcher: SandboxLauncher, spec: GrantedSpec, 
   for (const part of parts) {
     await mkdir(dirname(join(folder, part)), { recursive: true, mode: 0o700 });
     const copy = ['cp', '--archive', '--', join(from, 'disk', part), join(folder, part)];
-    const seen = await runToEnd(renderEnterDisk(access, holder, copy), signal);
+    await runProgram(renderEnterDisk(access, holder, copy), { signal }).catch((error) => {
+      signal?.throwIfAborted();
+      if (sandbox.died.aborted) throw sandbox.died.reason;
+      throw new RolloutError('sandbox-start-failed', `the files that ${sandbox.id} prepared could not be copied: ${messageOf(error)}`);
+    });
     if (sandbox.died.aborted) throw sandbox.died.reason;
-    if (seen) throw new RolloutError('sandbox-start-failed', `what ${sandbox.id} has prepared could not be kept: ${seen}`);
-  }
-}
-
-/** Answers what went wrong. When it is aborted, the program is over before this is: nothing writes to the folder any more. */
-async function runToEnd([program = '', ...args]: readonly string[], signal: AbortSignal | undefined): Promise<string | undefined> {
-  signal?.throwIfAborted();
-  const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
-  const onAbort = () => child.kill('SIGKILL');
-  signal?.addEventListener('abort', onAbort, { once: true });
-  let said = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-keptChars);
-  });
-  try {
-    const [code, by] = await once(child, 'close');
-    signal?.throwIfAborted();
-    return code === 0 ? undefined : `cp ended with ${code ?? by}: ${said.trim()}`;
-  } finally {
-    signal?.removeEventListener('abort', onAbort);
   }
 }
 

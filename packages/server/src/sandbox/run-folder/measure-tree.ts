@@ -1,9 +1,8 @@
 // How much disk a tree takes, links not followed.
 
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
+import { runProgram } from '../../base/run-program.ts';
 
 export async function measureTree(path: string): Promise<number> {
-  const { stdout } = await promisify(execFile)('du', ['--summarize', '--block-size=1', '--', path]);
+  const stdout = await runProgram(['du', '--summarize', '--block-size=1', '--', path]);
   return Number(stdout.split('\t')[0]);
 }

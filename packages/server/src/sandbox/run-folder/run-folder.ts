@@ -2,13 +2,12 @@
 // (pid and start time) before anything is started, and then holds the first process inside. Processes are known by pid and start
 // time, or by having this very folder among their arguments or their mounts; never by their program's name.
 
-import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { promisify } from 'node:util';
 import { readProcess, sendSignal } from '@millrace/executor';
 import { type SandboxId, sandboxId } from '@millrace/protocol';
 import { sleep } from '../../base/clock.ts';
+import { runProgram } from '../../base/run-program.ts';
 import { removeRecordedGroups } from '../limits/limits.ts';
 
 const namePattern = /^sb-(\d+)-([0-9a-z]+)-[0-9a-z]+$/;
@@ -88,8 +87,7 @@ export async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });
   } catch {
-    const run = promisify(execFile);
-    await run('chmod', ['-R', 'u+rwX', '--', path]).catch(() => {}); // what matters is whether rm can
-    await run('rm', ['-rf', '--', path]);
+    await runProgram(['chmod', '-R', 'u+rwX', '--', path]).catch(() => {}); // what matters is whether rm can
+    await runProgram(['rm', '-rf', '--', path]);
   }
 }

@@ -1,34 +1,35 @@
-// The event loop's end of a store thread: calls go out, and each is answered or fails, also when the thread dies.
+// The event loop's side of a store thread. Every call resolves or rejects, even if the thread dies.
 
 import { Worker } from 'node:worker_threads';
 import { messageOf, RolloutError } from '@millrace/protocol';
-import type { Session } from './engine/session.ts';
-import type { Answer, Call, ThreadOptions } from './thread.ts';
+import { findParts } from '../../base/parts.ts';
+import type { Transaction } from './engine/connection.ts';
+import type { OperationCall, OperationReply, ThreadOptions } from './thread.ts';
 
-type Operations<Names extends string> = Record<Names, (session: Session, request: never) => unknown>;
+type Operations<Names extends string> = Record<Names, (transaction: Transaction, request: never) => unknown>;
 
-interface Waiting {
+interface PendingCall {
   resolve(value: unknown): void;
   reject(error: RolloutError): void;
 }
 
 export class ThreadLink<Names extends string, All extends Operations<Names>> implements AsyncDisposable {
   readonly #worker: Worker;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #pending = new Map<number, PendingCall>();
   readonly #exited: Promise<void>;
   #nextId = 1;
   #ended: RolloutError | undefined;
 
   constructor(options: ThreadOptions) {
-    this.#worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options, name: `store-${options.role}` });
-    this.#worker.on('message', (answers: Answer[]) => this.#settle(answers));
+    this.#worker = new Worker(findParts().storeThread, { workerData: options, name: `store-${options.role}` });
+    this.#worker.on('message', (replies: OperationReply[]) => this.#settle(replies));
     const exited = Promise.withResolvers<void>();
     this.#exited = exited.promise;
     const fail = (message: string) =>
-      this.#fail(new RolloutError('internal', `store ${options.path}: its ${options.role} thread ${message}`));
+      this.#fail(new RolloutError('internal', `store ${options.path}: the ${options.role} thread ${message}`));
     this.#worker.on('error', (error) => fail(`died: ${messageOf(error)}`));
     this.#worker.on('exit', (code) => {
-      fail(`ended with ${code}`);
+      fail(`exited with code ${code}`);
       exited.resolve();
     });
   }
@@ -37,12 +38,12 @@ export class ThreadLink<Names extends string, All extends Operations<Names>> imp
     if (this.#ended) return Promise.reject(this.#ended);
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
-      this.#worker.postMessage({ id, name, request, nowMs } satisfies Call);
-      this.#waiting.set(id, { resolve, reject });
+      this.#worker.postMessage({ id, name, request, nowMs } satisfies OperationCall);
+      this.#pending.set(id, { resolve, reject });
     });
   }
 
-  /** What was called before is still done and answered. */
+  /** Calls made before it still complete. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#ended) {
       this.#ended = new RolloutError('not-running', 'the store is closed');
@@ -51,18 +52,18 @@ export class ThreadLink<Names extends string, All extends Operations<Names>> imp
     await this.#exited;
   }
 
-  #settle(answers: readonly Answer[]): void {
-    for (const { id, value, error } of answers) {
-      const waiting = this.#waiting.get(id);
-      this.#waiting.delete(id);
-      if (error) waiting?.reject(new RolloutError(error.code, error.message));
-      else waiting?.resolve(value);
+  #settle(replies: readonly OperationReply[]): void {
+    for (const { id, value, error } of replies) {
+      const pending = this.#pending.get(id);
+      this.#pending.delete(id);
+      if (error) pending?.reject(new RolloutError(error.code, error.message));
+      else pending?.resolve(value);
     }
   }
 
   #fail(error: RolloutError): void {
     this.#ended ??= error;
-    for (const waiting of this.#waiting.values()) waiting.reject(error);
-    this.#waiting.clear();
+    for (const pending of this.#pending.values()) pending.reject(error);
+    this.#pending.clear();
   }
 }

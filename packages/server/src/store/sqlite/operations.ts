@@ -1,4 +1,4 @@
-// The operations by name, as they travel to the two threads: what changes goes to the writer, what only reads to the reader.
+// The operations by name: the writer thread runs those that change something, the reader thread those that only read.
 
 import { backends, clearBackends, drainBackend, joinBackend, leaveBackend } from './operations/backends.ts';
 import { appendTasks, batch, batches, createBatch, endBatch, openBatches } from './operations/batches.ts';
@@ -9,16 +9,16 @@ import {
   beginGroup,
   cursor,
   groupTask,
-  keptGroups,
-  lineTasks,
   openGroups,
+  queuedTasks,
   renewGroup,
   replaceSiblings,
   settleGroup,
+  surplusGroups,
   takeGroup,
 } from './operations/groups.ts';
-import { backendLoads, breakBackend, mendBackend, noteTraffic, place, takeProbe } from './operations/placements.ts';
-import { pausePolicy, policy, resumePolicy, tellGate } from './operations/policy.ts';
+import { backendLoads, breakBackend, noteTraffic, place, recoverBackend, takeProbe } from './operations/placements.ts';
+import { pausePolicy, policy, reportGate, resumePolicy } from './operations/policy.ts';
 import { counts, get, list, trajectory } from './operations/queries.ts';
 import { retainSlice } from './operations/retention.ts';
 import { cancel, submit } from './operations/submit.ts';
@@ -42,10 +42,10 @@ export const writes = {
   clearBackends,
   pausePolicy,
   resumePolicy,
-  tellGate,
+  reportGate,
   place,
   breakBackend,
-  mendBackend,
+  recoverBackend,
   takeProbe,
   noteTraffic,
   appendEvents,
@@ -78,8 +78,8 @@ export const reads = {
   openBatches,
   openGroups,
   groupTask,
-  keptGroups,
-  lineTasks,
+  surplusGroups,
+  queuedTasks,
   cursor,
   load,
   deliveredGroups,

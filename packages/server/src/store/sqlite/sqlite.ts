@@ -1,13 +1,14 @@
-// The SQLite store: the contract over two threads, so that no query and no fsync ever runs on the event loop. The writer makes
-// everything that waits one transaction; the reader never waits for a commit. Any number of processes may open one file.
+// The SQLite store: two threads, so that no query or fsync runs on the event loop. The writer commits all pending calls in one
+// transaction; the reader never waits for a commit. Any number of processes can open the same file.
 
 import { scheduler } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress } from 'node:zlib';
-import { fromBinary, toBinary } from '@millrace/protocol';
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { type Log, silentLog } from '../../base/log.ts';
-import type { Ending, NewRollout, Store } from '../store.ts';
+import { definedOf, fromBinary, toBinary } from '@millrace/protocol';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { NewRollout } from '../rollout-record.ts';
+import type { Ending, Store } from '../store.ts';
 import { Hints } from './engine/hint.ts';
 import { networkFileSystemOf } from './engine/network-file-system.ts';
 import { ThreadLink } from './link.ts';
@@ -17,12 +18,12 @@ import type { Reads, Writes } from './operations.ts';
 
 const decompress = promisify(zstdDecompress);
 
-/** The size said beforehand lets zstd make its tables no larger than they need to be: for most trajectories that is most of the cost. */
+/** Knowing the size in advance lets zstd allocate smaller tables, which is most of the cost for a typical trajectory. */
 export function compress(bytes: Buffer): Promise<Buffer> {
   return promisify(zstdCompress)(bytes, { pledgedSrcSize: bytes.length });
 }
 
-interface Parts {
+interface StoreParts {
   readonly path: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -30,15 +31,15 @@ interface Parts {
   readonly reader: ThreadLink<keyof Reads, Reads>;
 }
 
-/** Opens the file, or makes it with its folders. The caller closes the store. */
-export async function openSqliteStore(options: { readonly path: string; readonly clock?: Clock; readonly log?: Log }): Promise<Store> {
-  const { path, clock = systemClock, log = silentLog } = options;
+/** Opens the file, or creates it and its folders. The caller closes the store. */
+export async function openSqliteStore(options: { readonly path: string; readonly clock: Clock; readonly log: Log }): Promise<Store> {
+  const { path, clock, log } = options;
   const network = networkFileSystemOf(path);
   if (network) log.warn('store-on-network-file-system', { path, type: network });
-  const writer: Parts['writer'] = new ThreadLink({ path, role: 'writer' });
-  const reader: Parts['reader'] = new ThreadLink({ path, role: 'reader' });
+  const writer: StoreParts['writer'] = new ThreadLink({ path, role: 'writer' });
+  const reader: StoreParts['reader'] = new ThreadLink({ path, role: 'reader' });
   try {
-    await writer.call('appendEvents', [], clock.now()); // the first call opens the file, whatever it asks
+    await writer.call('appendEvents', [], clock.now()); // the first call opens the file
   } catch (error) {
     await Promise.all([reader[Symbol.asyncDispose](), writer[Symbol.asyncDispose]()]);
     throw error;
@@ -47,10 +48,10 @@ export async function openSqliteStore(options: { readonly path: string; readonly
 }
 
 class SqliteStore implements Store {
-  readonly #parts: Parts;
+  readonly #parts: StoreParts;
   readonly #hints: Hints;
 
-  constructor(parts: Parts) {
+  constructor(parts: StoreParts) {
     this.#parts = parts;
     this.#hints = new Hints({ path: parts.path, log: parts.log, lastEventId: () => this.lastEventId() });
   }
@@ -85,14 +86,14 @@ class SqliteStore implements Store {
   backendLoads: Store['backendLoads'] = () => this.#read('backendLoads', undefined);
   place: Store['place'] = (claim, options) => this.#write('place', { claim, options });
   breakBackend: Store['breakBackend'] = (id, options) => this.#write('breakBackend', { id, ...options });
-  mendBackend: Store['mendBackend'] = (id) => this.#write('mendBackend', id);
+  recoverBackend: Store['recoverBackend'] = (id) => this.#write('recoverBackend', id);
   takeProbe: Store['takeProbe'] = (id) => this.#write('takeProbe', id);
   noteTraffic: Store['noteTraffic'] = (notes) => this.#write('noteTraffic', notes);
 
   policy: Store['policy'] = () => this.#read('policy', undefined);
   pausePolicy: Store['pausePolicy'] = (request) => this.#write('pausePolicy', request);
   resumePolicy: Store['resumePolicy'] = (request) => this.#write('resumePolicy', request);
-  tellGate: Store['tellGate'] = (worker, report) => this.#write('tellGate', { worker, ...report });
+  reportGate: Store['reportGate'] = (worker, report) => this.#write('reportGate', { worker, ...report });
 
   createBatch: Store['createBatch'] = (batch) => this.#write('createBatch', batch);
   appendTasks: Store['appendTasks'] = (id, more) => this.#write('appendTasks', { id, ...more });
@@ -102,8 +103,8 @@ class SqliteStore implements Store {
   openBatches: Store['openBatches'] = () => this.#read('openBatches', undefined);
   openGroups: Store['openGroups'] = (batch) => this.#read('openGroups', batch);
   groupTask: Store['groupTask'] = (group) => this.#read('groupTask', group);
-  keptGroups: Store['keptGroups'] = (batch, limit) => this.#read('keptGroups', { batch, limit });
-  lineTasks: Store['lineTasks'] = (batch, limit) => this.#read('lineTasks', { batch, limit });
+  surplusGroups: Store['surplusGroups'] = (batch, limit) => this.#read('surplusGroups', { batch, limit });
+  queuedTasks: Store['queuedTasks'] = (batch, limit) => this.#read('queuedTasks', { batch, limit });
   cursor: Store['cursor'] = (name) => this.#read('cursor', name);
   load: Store['load'] = () => this.#read('load', undefined);
   beginGroup: Store['beginGroup'] = async (group) => this.#write('beginGroup', { ...group, rollouts: await toStored(group.rollouts) });
@@ -125,14 +126,14 @@ class SqliteStore implements Store {
   onHint: Store['onHint'] = (listener) => this.#hints.subscribe(listener);
 
   retain: Store['retain'] = async ({ endedMs, eventsMs }) => {
-    for (let gone = 0; ; ) {
+    for (let deleted = 0; ; ) {
       const { rollouts, more } = await this.#write('retainSlice', { endedMs, eventsMs });
-      gone += rollouts;
-      if (!more) return gone;
+      deleted += rollouts;
+      if (!more) return deleted;
     }
   };
 
-  /** The writer closes last: only it may fold the WAL into the file. */
+  /** The writer closes last: only it can checkpoint the WAL. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#hints[Symbol.dispose]();
     await this.#parts.reader[Symbol.asyncDispose]();
@@ -148,12 +149,12 @@ class SqliteStore implements Store {
   }
 }
 
-/** Lets the event loop breathe between slices: ten thousand tasks are many milliseconds of JSON. */
+/** Yields to the event loop between slices: serializing ten thousand tasks takes many milliseconds. */
 async function toStored(rollouts: readonly NewRollout[]): Promise<StoredSubmission[]> {
   const stored: StoredSubmission[] = [];
   for (const { id, digest, submission } of rollouts) {
     const { scenario, group } = submission;
-    stored.push({ id, digest, scenario, ...(group ? { group } : {}), body: JSON.stringify(submission) });
+    stored.push(definedOf({ id, digest, scenario, group, body: JSON.stringify(submission) }));
     if (stored.length % 500 === 0) await scheduler.yield();
   }
   return stored;

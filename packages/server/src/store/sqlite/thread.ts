@@ -1,12 +1,12 @@
-// One thread of the SQLite store. It takes every call that waits and makes them one transaction, each call behind a savepoint
-// of its own; answers leave only after the commit, so nothing is answered that a crash could undo.
+// One thread of the SQLite store. It runs all pending calls in one transaction, each behind its own savepoint. Replies are sent
+// after the commit, so nothing is acknowledged that a crash could undo.
 
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { type ErrorCode, messageOf, RolloutError } from '@millrace/protocol';
+import { type Connection, isBusy, openConnection, sqliteCode, type Transaction, whileBusy } from './engine/connection.ts';
 import { makeTables } from './engine/schema.ts';
-import { type Connection, isBusy, openConnection, type Session, sqliteCode, whileBusy } from './engine/session.ts';
 import { lastEventId } from './operations/events.ts';
 import { reads, writes } from './operations.ts';
 
@@ -15,20 +15,20 @@ export interface ThreadOptions {
   readonly role: 'writer' | 'reader';
 }
 
-export interface Call {
+export interface OperationCall {
   readonly id: number;
   readonly name: string;
   readonly request: unknown;
   readonly nowMs: number;
 }
 
-export interface Answer {
+export interface OperationReply {
   readonly id: number;
   readonly value?: unknown;
   readonly error?: { readonly code: ErrorCode; readonly message: string };
 }
 
-type Operation = (session: Session, request: unknown) => unknown;
+type Operation = (transaction: Transaction, request: unknown) => unknown;
 
 interface OpenFile {
   readonly connection: Connection;
@@ -46,14 +46,14 @@ class StoreThread {
     this.#operations = new Map(Object.entries(options.role === 'writer' ? writes : reads) as [string, Operation][]);
   }
 
-  /** The file is opened with the first calls, and again with the next ones when that failed. */
-  run(calls: readonly Call[]): Answer[] {
+  /** Opens the file on the first calls; if that fails, the next calls try again. */
+  run(calls: readonly OperationCall[]): OperationReply[] {
     try {
       this.#open ??= openFile(this.#options);
       const { connection, hint } = this.#open;
-      const { answers, told } = whileBusy(() => this.#runTransaction(connection, calls));
-      if (told && hint !== undefined) touch(hint);
-      return answers;
+      const { replies, hasEvents } = whileBusy(() => this.#runTransaction(connection, calls));
+      if (hasEvents && hint !== undefined) touch(hint);
+      return replies;
     } catch (error) {
       return calls.map(({ id }) => ({ id, error: toWire(error, this.#options.path) }));
     }
@@ -64,54 +64,54 @@ class StoreThread {
     if (this.#open?.hint !== undefined) closeSync(this.#open.hint);
   }
 
-  #runTransaction(connection: Connection, calls: readonly Call[]): { answers: Answer[]; told: boolean } {
+  #runTransaction(connection: Connection, calls: readonly OperationCall[]): { replies: OperationReply[]; hasEvents: boolean } {
     const { db } = connection;
     db.exec(this.#options.role === 'writer' ? 'BEGIN IMMEDIATE' : 'BEGIN');
     try {
-      const session = connection.at(0);
-      const before = lastEventId(session);
-      const answers = calls.map((call) => this.#runCall(connection, call));
-      const told = lastEventId(session) !== before;
+      const transaction = connection.at(0);
+      const before = lastEventId(transaction);
+      const replies = calls.map((call) => this.#runCall(connection, call));
+      const hasEvents = lastEventId(transaction) !== before;
       db.exec('COMMIT');
-      return { answers, told };
+      return { replies, hasEvents };
     } catch (error) {
       if (db.isTransaction) db.exec('ROLLBACK');
       throw error;
     }
   }
 
-  #runCall(connection: Connection, call: Call): Answer {
-    const session = connection.at(call.nowMs);
-    session.run('SAVEPOINT one_call');
+  #runCall(connection: Connection, call: OperationCall): OperationReply {
+    const transaction = connection.at(call.nowMs);
+    transaction.run('SAVEPOINT one_call');
     try {
       const operation = this.#operations.get(call.name);
       if (!operation) throw new Error(`the ${this.#options.role} has no operation ${call.name}`);
-      const value = operation(session, call.request);
-      session.run('RELEASE one_call');
+      const value = operation(transaction, call.request);
+      transaction.run('RELEASE one_call');
       return { id: call.id, value };
     } catch (error) {
-      // When SQLite has undone the whole transaction, no neighbour's write stands either.
+      // If SQLite rolled back the whole transaction, the writes of the other calls are gone too.
       if (isBusy(error) || !connection.db.isTransaction) throw error;
-      session.run('ROLLBACK TO one_call');
-      session.run('RELEASE one_call');
+      transaction.run('ROLLBACK TO one_call');
+      transaction.run('RELEASE one_call');
       return { id: call.id, error: toWire(error, this.#options.path) };
     }
   }
 }
 
 function serve(port: MessagePort, thread: StoreThread): void {
-  port.on('message', (first: Call | 'close') => {
-    const waiting = [first, ...drain(port)];
-    const calls = waiting.filter((message) => message !== 'close');
+  port.on('message', (first: OperationCall | 'close') => {
+    const messages = [first, ...drain(port)];
+    const calls = messages.filter((message) => message !== 'close');
     if (calls.length > 0) port.postMessage(thread.run(calls));
-    if (calls.length === waiting.length) return;
+    if (calls.length === messages.length) return;
     thread.close();
     port.close();
   });
 }
 
-function drain(port: MessagePort): (Call | 'close')[] {
-  const messages: (Call | 'close')[] = [];
+function drain(port: MessagePort): (OperationCall | 'close')[] {
+  const messages: (OperationCall | 'close')[] = [];
   for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) messages.push(next.message);
   return messages;
 }
@@ -119,7 +119,7 @@ function drain(port: MessagePort): (Call | 'close')[] {
 function openFile({ path, role }: ThreadOptions): OpenFile {
   if (role === 'reader') return { connection: openConnection(path, { readOnly: true }) };
   mkdirSync(dirname(path), { recursive: true });
-  // The file holds keys of backends: only its owner reads it. SQLite gives its side files the same mode.
+  // The file holds backend keys, so only its owner can read it. SQLite gives its side files the same mode.
   createFile(path);
   const connection = openConnection(path, { readOnly: false });
   try {
@@ -132,8 +132,8 @@ function openFile({ path, role }: ThreadOptions): OpenFile {
 }
 
 /**
- * Never opens a file that is there: closing any descriptor of it would drop the locks that this process holds through its other
- * connections, and another process could then take the WAL away.
+ * Never opens an existing file: closing any descriptor of it would drop the locks that this process holds through its other
+ * connections, and another process could then remove the WAL.
  */
 function createFile(path: string): void {
   try {
@@ -146,7 +146,7 @@ function createFile(path: string): void {
 function touch(hint: number): void {
   try {
     writeSync(hint, '.', 0);
-  } catch {} // a hint may be lost: whoever waits looks again within a second
+  } catch {} // a hint may be lost: readers poll once a second
 }
 
 const codeNames: Record<number, string> = {

@@ -20,7 +20,7 @@ async function append(store: Store, count: number, text = ''): Promise<void> {
   for (let left = count; left > 0; left -= 500) await store.appendEvents(turns(Math.min(left, 500), text));
 }
 
-test('a reader without a position hears only what is new, each event with its id and kind', async () => {
+test('a reader without a position gets only new events, each with its id and kind', async () => {
   await using floor = await openFloor();
   await floor.store.appendEvents(turns(3));
   const stream = await open(`${await floor.listen()}/v1/events`);
@@ -46,7 +46,7 @@ test('a reader resumes after the id it has seen, by query or by header, without 
   bad.resume();
 });
 
-test('a reader that stalls misses nothing, and what it has not read is not held for it', async () => {
+test('a stalled reader misses nothing, and unread events are not held in memory for it', async () => {
   let reads = 0;
   await using floor = await openFloor({
     wrap: (store) =>
@@ -67,10 +67,10 @@ test('a reader that stalls misses nothing, and what it has not read is not held 
   const events = await readEvents(stalled, (seen) => seen.at(-1)?.id === 9000);
   assert.equal(events.length, 9000);
   assert.ok(events.every((event, index) => event.id === index + 1));
-  assert.ok(reads > readsWhileStalled, 'the rest was read from the store when the reader came back');
+  assert.ok(reads > readsWhileStalled, 'the rest was read from the store when the reader resumed');
 });
 
-test('a quiet stream carries a heartbeat', async () => {
+test('an idle stream sends heartbeats', async () => {
   const { promise: waiting, resolve } = Promise.withResolvers<() => void>();
   const after = (ms: number, callback: () => void) => {
     if (ms === 15_000) resolve(callback);

@@ -1,10 +1,10 @@
-// ProRL Agent's words from ours, by tables.
+// The mapping to ProRL Agent's wire format, by tables.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { submission } from '@millrace/protocol';
 import { toBackendUrl, toMessages, toProcessReply, toWantedId } from '../../../src/http/prorl/prorl-mapping.ts';
-import type { RolloutRecord } from '../../../src/store/store.ts';
+import type { RolloutRecord } from '../../../src/store/rollout-record.ts';
 import { makeFailure, makeResult, makeTrajectory, toId } from '../floor.ts';
 
 const id = toId('a');
@@ -19,7 +19,7 @@ const record: RolloutRecord = {
   createdAtMs: 0,
 };
 
-test('each assistant message carries what was sampled and the whole prompt before it, token for token', () => {
+test('each assistant message carries its sampled tokens and the full prompt before them', () => {
   assert.deepEqual(toMessages(makeTrajectory('a')), [
     { role: 'user', content: 'hello' },
     {
@@ -52,7 +52,7 @@ test('a rollout is resolved only by a reward of nearly one', () => {
   }
 });
 
-test('a failure is filtered and has no reward, never a zero, and names the stage it came from', () => {
+test('a failure is filtered, has no reward rather than zero, and names its stage', () => {
   const table: readonly [Partial<RolloutRecord>, string][] = [
     [{ failure: makeFailure({ stage: 'init', code: 'init-failed' }) }, 'init'],
     [{ failure: makeFailure({ stage: 'run' }) }, 'run'],
@@ -72,13 +72,13 @@ test('a failure is filtered and has no reward, never a zero, and names the stage
   }
 });
 
-test('an agent that ran out of time but was judged keeps its reward, and says so', () => {
+test('an agent that timed out but was evaluated keeps its reward, and the timeout is reported', () => {
   const reply = toProcessReply({}, { ...record, result: makeResult({ reward: 0, stop_reason: 'rollout_timeout' }) }, undefined);
   assert.deepEqual([reply.filter, reply.reward, reply.critical_error, reply.timing.timeout_triggered], [false, 0, null, true]);
   assert.deepEqual([reply.finish, reply.end_properly], [false, false]);
 });
 
-test('ids come from the job, else from instance and trajectory, as far as ids may be written', () => {
+test('ids come from the job, otherwise from instance and trajectory, in allowed characters', () => {
   const wanted = (job_id: string | undefined, instance = {}) => toWantedId({ job_id, instance, sampling_params: {} });
   assert.equal(wanted('job 1/x'), 'job-1-x');
   assert.equal(wanted('__a'), 'a');
@@ -94,7 +94,7 @@ test('addresses lose their /v1 and get a scheme', () => {
   assert.equal(toBackendUrl('https://h/base/v1'), 'https://h/base');
 });
 
-test('after a rewritten history, a message has the prompt of its own branch only', () => {
+test('after a rewritten history, a message has only the prompt of its own branch', () => {
   const { segments } = makeTrajectory('a');
   const [prompt, sampled] = [segments[0], segments.find(({ kind }) => kind === 'sampled')];
   if (!prompt || !sampled) assert.fail('the trajectory has neither prompt nor turn');

@@ -28,13 +28,13 @@ const sampling_params = {
 
 const sharedFloor = shareFloor();
 
-/** A front that is open; tests that share it name their own instances. */
+/** A floor whose ProRL server is started; tests that share it use their own instances. */
 async function started(): Promise<Floor> {
   await sharedFloor().call('POST', '/start');
   return sharedFloor();
 }
 
-/** Resolves when /process has put its rollout into the queue. */
+/** Resolves once /process has queued its rollout. */
 async function queued(floor: Floor): Promise<void> {
   while ((await floor.store.counts()).queued === 0) {
     await new Promise<void>((resolve) => {
@@ -51,7 +51,7 @@ async function claimNext(floor: Floor) {
   return floor.worker.claim();
 }
 
-test('start, stop and status follow the original, in its words and with its statuses', async () => {
+test('start, stop and status behave like the original, with its messages and status codes', async () => {
   await using floor = await openFloor();
   for (const [method, url] of [
     ['POST', '/stop'],
@@ -80,7 +80,7 @@ test('start, stop and status follow the original, in its words and with its stat
   assert.equal((await floor.call('POST', '/start')).status, 200);
 });
 
-test('process blocks until the end and answers in the fields of the original, with the reward beside them', async () => {
+test('process blocks until the end and returns the fields of the original plus the reward', async () => {
   const floor = await started();
   const answer = floor.call('POST', '/process', { instance, sampling_params });
   const claimed = await claimNext(floor);
@@ -115,7 +115,7 @@ test('an unknown data_source, a bad task and bad parameters get 400 with a detai
   assert.match(await refuse({}, { temperature: 'hot' }), /^sampling_params\.temperature: /);
 });
 
-test('the same instance again runs again, and so does the same job id', async () => {
+test('a repeated instance runs again, and so does a repeated job id', async () => {
   const floor = await started();
   const ids: string[] = [];
   for (const job_id of [undefined, undefined, 'job/1', 'job/1']) {
@@ -128,7 +128,7 @@ test('the same instance again runs again, and so does the same job id', async ()
   assert.match(ids[1] ?? '', /^again-3\./);
 });
 
-test('cancel is always answered with 200, and stops the job before, while and after it runs', async () => {
+test('cancel always returns 200, and stops the job before, while and after it runs', async () => {
   const floor = await started();
   const cancel = async (job_id: string) => {
     const reply = await floor.call('POST', '/cancel', { job_id });
@@ -149,7 +149,7 @@ test('cancel is always answered with 200, and stops the job before, while and af
   await cancel('late');
 });
 
-test('stop cancels what came through process and nothing else', async () => {
+test('stop cancels only rollouts from /process', async () => {
   const floor = await started();
   const other = await floor.submit();
   await floor.worker.claim();
@@ -160,11 +160,11 @@ test('stop cancels what came through process and nothing else', async () => {
   assert.equal((await floor.call('GET', `/v1/rollouts/${other}`)).body.state, 'init');
 });
 
-test('a caller that hangs up cancels its rollout', async () => {
+test('a caller that disconnects cancels its rollout', async () => {
   const floor = await started();
   const address = await floor.listen();
   const caller = request(`${address}/process`, { method: 'POST', headers: { 'content-type': 'application/json' } });
-  caller.on('error', () => {}); // it hangs up on itself
+  caller.on('error', () => {}); // it destroys its own connection
   caller.end(JSON.stringify({ instance, sampling_params }));
   const claimed = await claimNext(floor);
   const stream = await fetch(`${address}/v1/events?after=0`);
@@ -174,7 +174,7 @@ test('a caller that hangs up cancels its rollout', async () => {
   assert.equal(events.at(-1)?.rollout_id, claimed.id);
 });
 
-test('servers are added before the start, without /v1, once; clear-then-add refuses no submission', async () => {
+test('servers are added before the start, without /v1, once; clearing and adding rejects no submission', async () => {
   await using floor = await openFloor();
   await floor.worker.register();
   for (const address of ['http://10.0.0.1:8000/v1', 'http://10.0.0.1:8000', '10.0.0.1:8000/v1/']) {

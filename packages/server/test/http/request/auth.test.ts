@@ -1,4 +1,4 @@
-// Keys, loopback, and web pages that pretend to be local.
+// Keys, loopback addresses, and web pages that pose as local callers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -8,20 +8,20 @@ import { openFloor } from '../floor.ts';
 
 const keys = ['first-key-0123456789', 'second-key-012345678'];
 
-test('on an address that others can reach the service does not start without a key', () => {
+test('the service does not listen on a public address without a key', () => {
   for (const host of ['0.0.0.0', '::', '10.0.0.1', 'node7', '127.0.0.1.example.org']) {
-    assert.throws(() => checkListen({ host, keys: [] }), /refusing to listen on .* without a key: put a key/);
+    assert.throws(() => checkListen({ host, keys: [] }), /refusing to listen on .* without a key: add a key/);
     checkListen({ host, keys });
   }
   for (const host of ['127.0.0.1', '127.8.8.8', 'localhost', '::1']) checkListen({ host, keys: [] });
 });
 
-test('a key that could be guessed, or not be sent, is refused by the configuration', () => {
+test('the configuration refuses keys that are too short or cannot be sent in a header', () => {
   for (const key of ['short', 'has spaces in its middle', 'ümlaut-key-0123456789'])
     assert.equal(httpConfig.safeParse({ keys: [key] }).success, false);
 });
 
-test('with keys every route but /healthz wants one of them', async () => {
+test('with keys, every route except /healthz requires one', async () => {
   await using floor = await openFloor({ config: { keys } });
   const status = async (url: string, authorization?: string) =>
     (await floor.app.inject({ url, headers: authorization === undefined ? {} : { authorization } })).statusCode;
@@ -38,13 +38,13 @@ test('with keys every route but /healthz wants one of them', async () => {
   assert.equal(refused.json().error.code, 'unauthorized');
 });
 
-test('with a key any Host is served: the key is the proof', async () => {
+test('with a key, any Host is accepted', async () => {
   await using floor = await openFloor({ config: { keys } });
   const headers = { host: 'rollouts.example.org', authorization: `Bearer ${keys[0]}` };
   assert.equal((await floor.app.inject({ url: '/v1/status', headers })).statusCode, 200);
 });
 
-test('without a key a Host or an Origin that is not loopback is refused', async () => {
+test('without a key, a Host or Origin that is not loopback is refused', async () => {
   await using floor = await openFloor();
   const status = async (headers: Record<string, string>) => (await floor.app.inject({ method: 'POST', url: '/start', headers })).statusCode;
   for (const host of ['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example:8007', '10.0.0.1', '@', '127.0.0.1@evil.example']) {

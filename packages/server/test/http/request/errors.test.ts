@@ -1,4 +1,4 @@
-// What callers get for requests that are wrong, hostile or broken: always the one shape, never an inside.
+// Responses to invalid, hostile or broken requests: always the same shape, never internal details.
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -17,7 +17,7 @@ async function post(floor: Floor, payload: string | Buffer, headers: Record<stri
   return { status: reply.statusCode, ...error };
 }
 
-test('JSON that is broken is refused with the position where reading stopped', async () => {
+test('invalid JSON is refused with the position of the error', async () => {
   const floor = sharedFloor();
   const broken: readonly [string, number][] = [
     ['{"rollouts": nope}', 14],
@@ -32,7 +32,7 @@ test('JSON that is broken is refused with the position where reading stopped', a
   }
 });
 
-test('a body that is not UTF-8, is not JSON by its type, or is too large is told so', async () => {
+test('a body that is not UTF-8, has another content type, or is too large is refused with the reason', async () => {
   await using floor = await openFloor({ config: { maxBodyBytes: 2048 } });
   const invalid = await post(floor, Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d]));
   assert.deepEqual([invalid.status, invalid.message], [400, 'the body is not valid UTF-8']);
@@ -44,7 +44,7 @@ test('a body that is not UTF-8, is not JSON by its type, or is too large is told
   }
 });
 
-test('keys that poison prototypes are refused wherever they stand', async () => {
+test('keys that pollute prototypes are refused at any depth', async () => {
   const floor = sharedFloor();
   const bodies = [
     '{"rollouts":[{"scenario":"free","task":{"__proto__":{"admin":true}}}]}',
@@ -59,7 +59,7 @@ test('keys that poison prototypes are refused wherever they stand', async () => 
   assert.deepEqual((await floor.store.get(toId('words')))?.submission.task, words);
 });
 
-test('nesting without measure is refused, and large strings are not', async () => {
+test('excessive nesting is refused, and large strings are not', async () => {
   const floor = sharedFloor();
   const deep = (levels: number) => `{"rollouts":[{"scenario":"free","task":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}]}`;
   for (const levels of [200, 200_000]) assert.match((await post(floor, deep(levels))).message, /nested deeper than 100 levels/);
@@ -92,14 +92,14 @@ test('unknown routes, wrong methods and wrong parameters get the same shape', as
   }
 });
 
-test('HEAD answers like GET without a body, but not where the body has no end', async () => {
+test('HEAD responds like GET without a body, except for endless streams', async () => {
   const floor = sharedFloor();
   const head = await floor.app.inject({ method: 'HEAD', url: '/healthz' });
   assert.deepEqual([head.statusCode, head.body], [200, '']);
   assert.equal((await floor.app.inject({ method: 'HEAD', url: '/v1/events' })).statusCode, 405);
 });
 
-test('a failure inside is answered without its inside', async () => {
+test('an internal failure does not reveal its details', async () => {
   await using floor = await openFloor({
     wrap: (store) => new Proxy(store, { get: (target, name) => (name === 'get' ? fail : Reflect.get(target, name)) }),
   });
@@ -110,7 +110,7 @@ test('a failure inside is answered without its inside', async () => {
   assert.doesNotMatch(reply.body, /secret|\.ts|at /);
 });
 
-test('a request that trickles in is cut off, and bytes that are no request are answered', async () => {
+test('a slow request is cut off, and bytes that are not a request get an error', async () => {
   await using floor = await openFloor({ config: { requestTimeoutMs: 200 } });
   const { port } = new URL(await floor.listen());
   const say = async (bytes: string) => {

@@ -1,5 +1,5 @@
-// The batch routes over a real store, with a keeper and a worker played by hand: what is refused, what is answered, how groups
-// are read, waited for, streamed and acknowledged.
+// The batch routes over a real store, with a keeper and a worker controlled by the test: what is refused, and how groups are read,
+// waited for, streamed and acknowledged.
 
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
@@ -23,10 +23,10 @@ const batch = { id: 'b', scenario: 'sums', group_size: 2, target: 2, tasks };
 async function keep(floor: Floor): Promise<void> {
   const scenarios = { get: () => undefined, names: () => [] };
   const keeper = new BatchKeeper({ store: floor.store, scenarios, files: new TaskFiles({}), clock: systemClock, log: silentLog });
-  while (await keeper.look());
+  while (await keeper.advance());
 }
 
-/** Ends every rollout until none is queued; of each group one has the reward 1. */
+/** Ends every rollout until none is queued; one rollout of each group gets reward 1. */
 async function finishQueued(floor: Floor): Promise<void> {
   const claims = await floor.store.claim(floor.worker.id, 1000);
   for (const claim of claims)
@@ -48,7 +48,7 @@ async function openBatchFloor(fields: Record<string, unknown> = {}): Promise<Flo
   return floor;
 }
 
-test('a batch that cannot be is refused with the field at fault', async () => {
+test('an invalid batch is refused with the faulty field', async () => {
   await using floor = await openFloor();
   const refused: [Record<string, unknown>, RegExp, string][] = [
     [{ group_size: 1 }, /^group_size:/, 'bad-request'],
@@ -76,7 +76,7 @@ test('a batch that cannot be is refused with the field at fault', async () => {
   assert.deepEqual((await floor.call('GET', '/v1/batches')).body, { batches: [], next: null });
 });
 
-test('a repeated request changes nothing, another one under the same id is a conflict, an unknown id is not found', async () => {
+test('a repeated request changes nothing, a different one with the same id is a conflict, an unknown id is not found', async () => {
   await using floor = await openBatchFloor();
   const again = await floor.call('POST', '/v1/batches', batch);
   assert.deepEqual([again.status, batchView.parse(again.body).tasks.given], [200, 8]);
@@ -88,10 +88,10 @@ test('a repeated request changes nothing, another one under the same id is a con
     ['POST', '/tasks', { tasks: [] }],
     ['POST', '/ack', { consumer: 'c', through: 1 }],
   ] as const)
-    assert.equal((await floor.call(method, `/v1/batches/nobody${path}`, body)).status, 404, path);
+    assert.equal((await floor.call(method, `/v1/batches/unknown${path}`, body)).status, 404, path);
 });
 
-test('groups come in order with their trajectories, as JSON and as the compact binary', async () => {
+test('groups are returned in order with their trajectories, as JSON and as binary', async () => {
   await using floor = await openBatchFloor();
   await finishQueued(floor);
   const view = batchView.parse((await floor.call('GET', '/v1/batches/b?wait=5')).body);
@@ -114,7 +114,7 @@ test('groups come in order with their trajectories, as JSON and as the compact b
   assert.equal((await floor.app.inject({ url: '/v1/batches/b/groups', headers: { accept: 'text/html' } })).statusCode, 406);
 });
 
-test('a long poll is answered by the group that it waits for, and at once when the batch is over', async () => {
+test('a long poll returns with the next group, and immediately when the batch has ended', async () => {
   await using floor = await openBatchFloor({ target: 1 });
   const waiting = floor.call('GET', '/v1/batches/b/groups?wait=60');
   const ending = floor.call('GET', '/v1/batches/b?wait=60');
@@ -139,7 +139,7 @@ test('two consumers each read every group once, from their own acknowledgements'
   assert.deepEqual((await ack('a', 0)).body, { consumer: 'a', through: 2 });
 });
 
-test('the stream gives each group with its place as the id, resumes after it, and ends with the batch', async () => {
+test('the stream sends each group with its seq as the id, resumes after it, and ends with the batch', async () => {
   await using floor = await openBatchFloor();
   const url = await floor.listen();
   const open = (headers: Record<string, string> = {}) =>
@@ -159,7 +159,7 @@ test('the stream gives each group with its place as the id, resumes after it, an
   assert.deepEqual(resumed.match(/^id: .*/gm), ['id: 2']);
 });
 
-test('cancelling stops what is queued at once and tells what runs, and delivered groups stay', async () => {
+test('cancelling ends queued rollouts immediately and notifies running ones, and delivered groups stay readable', async () => {
   await using floor = await openBatchFloor({ target: 3 });
   const first = await floor.store.claim(floor.worker.id, 2);
   for (const claim of first)
@@ -182,7 +182,7 @@ test('cancelling stops what is queued at once and tells what runs, and delivered
   assert.equal((await floor.call('POST', '/v1/batches/b/tasks', { tasks: [task] })).status, 409);
 });
 
-test('an open batch takes tasks until it is closed, and ends short of its target then', async () => {
+test('an open batch accepts tasks until it is closed, and then ends short of its target', async () => {
   await using floor = await openBatchFloor({ tasks: [], target: 5 });
   assert.equal((await floor.call('GET', '/v1/batches/b')).body.state, 'open');
   await floor.call('POST', '/v1/batches/b/tasks', { tasks: [task, task] });
@@ -194,7 +194,7 @@ test('an open batch takes tasks until it is closed, and ends short of its target
   assert.deepEqual([view.state, view.groups.delivered], ['short', 2]);
 });
 
-test('a webhook gets each group in order, signed, again after a failure, and on after a restart', async () => {
+test('a webhook gets each group in order and signed, again after a failure, and continues after a restart', async () => {
   const seen: { delivery: unknown; signature: unknown; body: string }[] = [];
   const server = createServer(async (request, response) => {
     const body = await text(request);
@@ -213,7 +213,7 @@ test('a webhook gets each group in order, signed, again after a failure, and on 
   };
   const open = async () => {
     const sender = new WebhookSender({ store: floor.store, clock: systemClock, log: silentLog });
-    const tail = new EventTail({ store: floor.store, after: 0 });
+    const tail = new EventTail({ store: floor.store, after: 0, clock: systemClock, log: silentLog });
     tail.subscribe((events) => sender.push(events));
     sender.start();
     return { sender, tail };

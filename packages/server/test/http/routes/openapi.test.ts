@@ -1,4 +1,4 @@
-// The OpenAPI document against what the service really has and really answers.
+// The OpenAPI document against the registered routes and their actual responses.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -54,7 +54,7 @@ test('parameters with a default are optional, and every reference points somewhe
   assert.doesNotMatch(JSON.stringify(document), /"\$ref":"#\/(\$defs|definitions)/);
 });
 
-test('every route answers what the document promises', async () => {
+test('every route responds as documented', async () => {
   await using floor = await openFloor();
   await floor.worker.register();
   await floor.worker.report({ backends: { b: 1 } });
@@ -95,7 +95,7 @@ test('every route answers what the document promises', async () => {
     ['prorlProcess', undefined, { instance, sampling_params: {}, job_id: 'gone' }],
     ['prorlStop'],
   ];
-  // Events are a stream, and have tests of their own.
+  // Events are a stream with separate tests.
   assert.deepEqual(
     calls.map(([name]) => name).toSorted(),
     Object.keys(routes)
@@ -106,12 +106,12 @@ test('every route answers what the document promises', async () => {
     const route: Route = routes[name];
     const reply = await floor.call(route.method, toPath(route.path, params), body);
     const form = route.replies[reply.status]?.content[String(reply.headers['content-type']).replace(/;.*/, '')];
-    assert.ok(form !== undefined, `${name} answered ${reply.status} ${reply.headers['content-type']} ${JSON.stringify(reply.body)}`);
+    assert.ok(form !== undefined, `${name} responded with ${reply.status} ${reply.headers['content-type']} ${JSON.stringify(reply.body)}`);
     if (typeof form !== 'string') assertFits(form, reply.body, name);
   }
 });
 
-test('every error answers in the one shape, with its code declared', async () => {
+test('every error has the same shape and a declared code', async () => {
   await using floor = await openFloor();
   const wrong: readonly [RouteName, string, unknown?][] = [
     ['getRollout', '/v1/rollouts/none'],
@@ -132,14 +132,14 @@ test('every error answers in the one shape, with its code declared', async () =>
   }
 });
 
-/** What the schema would strip is a field that the document does not know. */
+/** A field that the schema strips is missing from the document. */
 function assertFits(schema: ZodType, body: unknown, name: string): void {
   const parsed = schema.safeParse(body);
   assert.ok(parsed.success, `${name}: ${parsed.error}`);
   assert.deepEqual(body, parsed.data, name);
 }
 
-/** Reads Fastify's own picture of its routes. */
+/** Parses Fastify's printout of its routes. */
 function readRegistered(tree: string): string[] {
   const path: string[] = [];
   return tree.split('\n').flatMap((line) => {

@@ -1,25 +1,25 @@
-// Pausing and resuming over HTTP: what is answered when, and what is refused.
+// Pausing and resuming over HTTP: when each request returns, and what is refused.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errorOf, openFloor, task } from '../floor.ts';
 
-test('a pause is answered as it stands, and when asked to wait, once the last worker has told', async () => {
+test('a pause returns the current state, or with wait, once the last worker has reported', async () => {
   await using floor = await openFloor();
   await floor.worker.register();
   const asked = await floor.call('POST', '/v1/policy/pause');
   assert.deepEqual([asked.status, asked.body.state, asked.body.mode], [200, 'pausing', 'wait']);
   assert.equal((await floor.call('POST', '/v1/policy/pause', { mode: 'abort' })).body.mode, 'abort');
   const waiting = floor.call('POST', '/v1/policy/pause?wait=60');
-  await floor.store.tellGate(floor.worker.id, { pause: 1, generating: 1 });
+  await floor.store.reportGate(floor.worker.id, { pause: 1, generating: 1 });
   const { body } = await floor.call('GET', '/v1/policy');
   assert.deepEqual([body.state, body.mode, body.generating], ['pausing', 'abort', 1]);
-  await floor.store.tellGate(floor.worker.id, { pause: 1, generating: 0 });
+  await floor.store.reportGate(floor.worker.id, { pause: 1, generating: 0 });
   const paused = await waiting;
   assert.deepEqual([paused.body.state, paused.body.generating], ['paused', 0]);
 });
 
-test('whoever waits for a pause is answered as it stands when the time is up, or when somebody resumes', async () => {
+test('waiting for a pause ends when the time is up or when the policy is resumed', async () => {
   await using floor = await openFloor();
   await floor.worker.register();
   const late = await floor.call('POST', '/v1/policy/pause?wait=0.05');
@@ -30,7 +30,7 @@ test('whoever waits for a pause is answered as it stands when the time is up, or
   assert.notEqual((await waiting).body.state, 'paused');
 });
 
-test('a resume without a body goes on as before; one with an older version is a conflict', async () => {
+test('a resume without a body keeps the version; one with an older version is a conflict', async () => {
   await using floor = await openFloor();
   await floor.call('POST', '/v1/backends', { id: 'b', url: 'http://127.0.0.1:1', policy_version: 4 });
   assert.equal((await floor.call('POST', '/v1/policy/pause')).body.state, 'paused');
@@ -43,7 +43,7 @@ test('a resume without a body goes on as before; one with an older version is a 
   assert.equal((await floor.call('GET', '/v1/backends')).body.backends[0].policy_version, 9);
 });
 
-test('nonsense is refused, and a pause refuses no submission', async () => {
+test('invalid requests are refused, and a paused policy still accepts submissions', async () => {
   await using floor = await openFloor();
   for (const [url, body] of [
     ['/v1/policy/pause', { mode: 'hard' }],
@@ -59,7 +59,7 @@ test('nonsense is refused, and a pause refuses no submission', async () => {
   assert.equal((await floor.call('POST', '/v1/rollouts', { rollouts: [{ scenario: 'sums', task }] })).status, 200);
 });
 
-test('a drain answers whoever waits for a pause', async () => {
+test('a drain ends waiting for a pause', async () => {
   await using floor = await openFloor();
   await floor.worker.register();
   const url = await floor.listen();

@@ -1,15 +1,16 @@
-// The rollout routes over a real store: submitting, looking, waiting, reading, cancelling.
+// The rollout routes over a real store: submit, get, wait, list, read, cancel.
 
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { test } from 'node:test';
 import { fromBinary, trajectoryMediaType, trajectoryView } from '@millrace/protocol';
+import { z } from 'zod';
 import type { Store } from '../../../src/store/store.ts';
 import { errorOf, makeFailure, makeTrajectory, openFloor, shareFloor, task } from '../floor.ts';
 
 const sharedFloor = shareFloor();
 
-test('a submission is answered with its id, and a rollout without one gets one', async () => {
+test('a submission returns its ids, and a rollout without an id gets one', async () => {
   const floor = sharedFloor();
   const { status, body } = await floor.call('POST', '/v1/rollouts', {
     rollouts: [
@@ -22,7 +23,7 @@ test('a submission is answered with its id, and a rollout without one gets one',
   assert.match(body.rollouts[1].id, /^r-[0-9a-f-]{36}$/);
 });
 
-test('resubmitting with the same id changes nothing, whatever the order of keys and written-out defaults', async () => {
+test('resubmitting the same id changes nothing, regardless of key order and explicit defaults', async () => {
   const floor = sharedFloor();
   await floor.submit({ id: 'same' });
   const again = { limits: { max_turns: 50 }, task: { answer: '2', question: '1 + 1' }, scenario: 'sums', id: 'same' };
@@ -30,20 +31,20 @@ test('resubmitting with the same id changes nothing, whatever the order of keys 
   assert.deepEqual(body.rollouts, [{ id: 'same', state: 'queued', created: false }]);
 });
 
-test('a known id with other content is a conflict that names it, and nothing of the submission is accepted', async () => {
+test('a known id with different content is a conflict that names it, and nothing of the submission is accepted', async () => {
   const floor = sharedFloor();
   await floor.submit({ id: 'taken' });
   const rollouts = [
-    { id: 'beside', scenario: 'sums', task },
+    { id: 'other', scenario: 'sums', task },
     { id: 'taken', scenario: 'sums', task: { ...task, answer: '3' } },
   ];
   const reply = await floor.call('POST', '/v1/rollouts', { rollouts });
   assert.equal(reply.status, 409);
   assert.deepEqual(errorOf(reply).details, { ids: ['taken'] });
-  assert.equal((await floor.call('GET', '/v1/rollouts/beside')).status, 404);
+  assert.equal((await floor.call('GET', '/v1/rollouts/other')).status, 404);
 });
 
-test('an alias is kept under the name of its scenario', async () => {
+test('an alias is stored under the name of its scenario', async () => {
   const floor = sharedFloor();
   const id = await floor.submit({ scenario: 'deepscaler' });
   assert.equal((await floor.call('GET', `/v1/rollouts/${id}`)).body.scenario, 'sums');
@@ -53,7 +54,7 @@ const refusals: readonly [string, object, string, RegExp][] = [
   ['an unknown field is refused by name', { limits: { max_turn: 3 } }, 'bad-request', /^rollouts\[1\]\.limits\.max_turn: unknown field$/],
   ['a wrong type is refused by path', { sampling: { top_p: 'x' } }, 'bad-request', /^rollouts\[1\]\.sampling\.top_p: /],
   [
-    'an unknown scenario is answered with the known ones',
+    'an unknown scenario is refused with the known ones',
     { scenario: 'nope' },
     'unknown-scenario',
     /^rollouts\[1\]\.scenario: .*"nope"; known: sums, free$/,
@@ -65,10 +66,10 @@ const refusals: readonly [string, object, string, RegExp][] = [
     'task-invalid',
     /rollouts\[1\]\.task\.hints\[0\]\.txt: unknown field/,
   ],
-  ['an id twice in one submission is refused', { id: 'a' }, 'bad-request', /^rollouts\[1\]\.id: a stands already at rollouts\[0\]$/],
-  ['an id outside of the pattern is refused', { id: '../x' }, 'bad-request', /^rollouts\[1\]\.id: must be/],
+  ['a duplicate id in one submission is refused', { id: 'a' }, 'bad-request', /^rollouts\[1\]\.id: a is already the id of rollouts\[0\]$/],
+  ['an id that does not match the pattern is refused', { id: '../x' }, 'bad-request', /^rollouts\[1\]\.id: must be/],
 ];
-test('a submission at fault is refused whole, by the path of what is wrong', async (t) => {
+test('an invalid submission is refused as a whole, with the path of each fault', async (t) => {
   await using floor = await openFloor();
   for (const [title, fields, code, message] of refusals) {
     await t.test(title, async () => {
@@ -82,7 +83,7 @@ test('a submission at fault is refused whole, by the path of what is wrong', asy
   assert.equal((await floor.store.counts()).queued, 0);
 });
 
-test('past the bound a submission gets 429 with a Retry-After that follows the rate of ends', async () => {
+test('beyond the queue limit a submission gets 429 with a Retry-After that follows the rate of ends', async () => {
   await using floor = await openFloor({ config: { maxQueued: 2 } });
   const id = await floor.submit({ id: 'a' });
   await floor.submit({ id: 'b' });
@@ -101,7 +102,7 @@ test('past the bound a submission gets 429 with a Retry-After that follows the r
   assert.ok(Number(second.headers['retry-after']) < 10);
 });
 
-test('lists go by state, group and scenario, page by page', async () => {
+test('lists filter by state, group and scenario, page by page', async () => {
   await using floor = await openFloor();
   for (const id of ['a', 'b', 'c']) await floor.submit({ id, group: 'g' });
   await floor.submit({ id: 'd', scenario: 'free', task: {} });
@@ -115,7 +116,40 @@ test('lists go by state, group and scenario, page by page', async () => {
   }
 });
 
-test('a long poll is answered at the end of its rollout', async () => {
+test('lists can start with the newest rollout', async () => {
+  await using floor = await openFloor();
+  for (const id of ['a', 'b', 'c']) await floor.submit({ id });
+  const page = (await floor.call('GET', '/v1/rollouts?order=newest&limit=2')).body;
+  const rest = (await floor.call('GET', `/v1/rollouts?order=newest&limit=2&after=${page.next}`)).body;
+  const ids = (list: { rollouts: { id: string }[] }) => list.rollouts.map((rollout) => rollout.id);
+  assert.deepEqual([ids(page), ids(rest), rest.next], [['c', 'b'], ['a'], null]);
+});
+
+test('the faults of all rollouts in a submission are listed with their index, up to a limit', async () => {
+  const floor = sharedFloor();
+  const wrong = { scenario: 'sums', task: { question: '1 + 1' } };
+  const submit = async (rollouts: unknown[]) => errorOf(await floor.call('POST', '/v1/rollouts', { rollouts }));
+  const some = await submit([{ scenario: 'sums', task }, wrong, { scenario: 'none', task }, { ...wrong, limits: { max_turn: 1 } }]);
+  assert.equal(some.code, 'task-invalid');
+  assert.match(
+    some.message,
+    /^rollouts\[1\]\.task\.answer: .*; rollouts\[2\]\.scenario: .*; rollouts\[3\]\.limits\.max_turn: unknown field$/,
+  );
+  const faults = z.array(z.object({ index: z.int(), path: z.string(), message: z.string() })).parse(some.details?.faults);
+  assert.deepEqual(
+    faults.map(({ index, path }) => [index, path]),
+    [
+      [1, 'rollouts[1].task.answer'],
+      [2, 'rollouts[2].scenario'],
+      [3, 'rollouts[3].limits.max_turn'],
+    ],
+  );
+  assert.equal(some.details?.fault_count, 3);
+  const many = await submit(Array.from({ length: 1000 }, () => wrong));
+  assert.equal(z.array(z.unknown()).parse(many.details?.faults).length, 20);
+});
+
+test('a long poll returns when its rollout ends', async () => {
   const floor = sharedFloor();
   const id = await floor.submit({ metadata: { step: 7 } });
   const polls = Array.from({ length: 50 }, () => floor.call('GET', `/v1/rollouts/${id}?wait=60`));
@@ -125,15 +159,15 @@ test('a long poll is answered at the end of its rollout', async () => {
   }
 });
 
-test('a long poll that runs out answers the rollout as it stands', async () => {
+test('a long poll that times out returns the current rollout', async () => {
   const floor = sharedFloor();
   const id = await floor.submit();
   assert.equal((await floor.call('GET', `/v1/rollouts/${id}?wait=0.01`)).body.state, 'queued');
   assert.equal((await floor.call('GET', `/v1/rollouts/${id}?wait=61`)).status, 400);
-  assert.equal((await floor.call('GET', '/v1/rollouts/nobody?wait=60')).status, 404);
+  assert.equal((await floor.call('GET', '/v1/rollouts/unknown?wait=60')).status, 404);
 });
 
-/** Counts the reads of single rollouts, and tells of the n-th. */
+/** Counts the reads of single rollouts; `reach` resolves at the n-th. */
 function countReads() {
   let reads = 0;
   const waiting = new Map<number, () => void>();
@@ -163,19 +197,19 @@ test('a long poll reads the store twice, not in a loop', async () => {
   assert.equal(reads.count(), 2);
 });
 
-test('a caller that hangs up frees its long poll at once', async () => {
+test('a client that disconnects ends its long poll immediately', async () => {
   const reads = countReads();
   await using floor = await openFloor({ wrap: reads.wrap });
   const id = await floor.submit();
   const caller = request(`${await floor.listen()}/v1/rollouts/${id}?wait=60`);
-  caller.on('error', () => {}); // it hangs up on itself
+  caller.on('error', () => {}); // it destroys its own connection
   caller.end();
   await reads.reach(1);
   caller.destroy();
   await reads.reach(2);
 });
 
-test('a trajectory comes as JSON or as bytes, as Accept asks', async () => {
+test('a trajectory is returned as JSON or binary, depending on Accept', async () => {
   const floor = sharedFloor();
   const id = await floor.submit();
   await floor.worker.succeed(id);
@@ -190,17 +224,17 @@ test('a trajectory comes as JSON or as bytes, as Accept asks', async () => {
   assert.equal(neither.json().error.code, 'not-acceptable');
 });
 
-test('a missing trajectory says whether the rollout is unknown, has not ended, or left none', async () => {
+test('the error for a missing trajectory says whether the rollout is unknown, has not ended, or has none', async () => {
   const floor = sharedFloor();
   const reason = async (id: string) => errorOf(await floor.call('GET', `/v1/rollouts/${id}/trajectory`)).details?.reason;
-  assert.equal(await reason('nobody'), 'unknown');
+  assert.equal(await reason('missing'), 'unknown');
   const id = await floor.submit();
   assert.equal(await reason(id), 'not-ended');
   await floor.worker.finish(await floor.worker.claim(id), { state: 'failed', failure: makeFailure() });
   assert.equal(await reason(id), 'none');
 });
 
-test('cancelling tells what became of the rollout, also before it arrives', async () => {
+test('cancelling returns the outcome, even before the rollout arrives', async () => {
   const floor = sharedFloor();
   const cancel = async (id: string) => (await floor.call('DELETE', `/v1/rollouts/${id}`)).body;
   const held = await floor.submit({ id: 'held' });

@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { backendId, serviceStatus, workerId } from '@millrace/protocol';
+import { FakeClock, makeBatch } from '@millrace/testkit';
 import { errorOf, makeFailure, makeResult, openFloor, shareFloor } from '../floor.ts';
 
 const sharedFloor = shareFloor();
@@ -26,7 +28,7 @@ test('a backend joins, is listed without its key, drains and leaves', async () =
   }
 });
 
-test('two addresses never share an id, and an address that is none is refused', async () => {
+test('two addresses never share an id, and an invalid address is refused', async () => {
   const floor = sharedFloor();
   const id = async (address: string) => (await floor.call('POST', '/v1/backends', { url: address })).body.id;
   const addresses = [
@@ -43,7 +45,7 @@ test('two addresses never share an id, and an address that is none is refused', 
     assert.match(errorOf(await floor.call('POST', '/v1/backends', { url: bad })).message, /^url: /);
 });
 
-test('readiness says what is missing', async () => {
+test('readiness reports what is missing', async () => {
   await using floor = await openFloor();
   const before = await floor.call('GET', '/readyz');
   assert.equal(before.status, 503);
@@ -52,7 +54,7 @@ test('readiness says what is missing', async () => {
   assert.equal((await floor.call('GET', '/readyz')).status, 200);
 });
 
-test('status and metrics read the store once a second, however many ask', async () => {
+test('status and metrics read the store at most once a second, however many requests there are', async () => {
   let counts = 0;
   await using floor = await openFloor({
     wrap: (store) =>
@@ -68,6 +70,67 @@ test('status and metrics read the store once a second, however many ask', async 
   assert.ok(counts <= 1 + (performance.now() - start) / 1000, `${counts} reads`);
 });
 
+test('the status shows the policy, open batches, recent rewards, and gone workers after live ones', async () => {
+  const clock = new FakeClock();
+  await using floor = await openFloor({ clock });
+  const register = (id: string) => floor.store.registerWorker({ id: workerId.parse(id), host: 'h', pid: 1 }, { leaseMs: 60_000 });
+  await register('w-gone');
+  clock.advance(60_000);
+  await floor.store.expire({ maxLosses: 3 });
+  await floor.worker.register();
+  await floor.store.pausePolicy({ mode: 'abort' });
+  await floor.store.createBatch(makeBatch('b', { target: 3, count: 0, closed: false, series: 's' }));
+  await floor.worker.succeed(await floor.submit(), 0.25);
+  const read = async () => {
+    clock.advance(1000);
+    return serviceStatus.parse((await floor.call('GET', '/v1/status')).body);
+  };
+  let status = await read();
+  while (status.recent.ended === 0) status = await read();
+  assert.deepEqual(
+    status.workers.map(({ id, alive }) => [id, alive]),
+    [
+      ['w-1', true],
+      ['w-gone', false],
+    ],
+  );
+  assert.deepEqual([status.policy.state, status.policy.mode, status.policy.policy_version], ['pausing', 'abort', 0]);
+  const { created_at: _, ...batch } = status.batches[0] ?? assert.fail('no batch');
+  assert.deepEqual(batch, { id: 'b', series: 's', scenario: 'math', target: 3, delivered: 0, open_groups: 0, mean_reward: null });
+  const { ended, rewarded, mean_reward } = status.recent;
+  assert.deepEqual([ended, rewarded, mean_reward], [1, 1, 0.25]);
+});
+
+test('hints say what is missing and what to do', async () => {
+  const clock = new FakeClock();
+  await using floor = await openFloor({ clock });
+  const hints = async () => {
+    clock.advance(1000);
+    return (await floor.call('GET', '/v1/status')).body.hints;
+  };
+  assert.deepEqual(await hints(), [
+    'no worker is running: start one with `millrace worker`',
+    'no backend has joined: add one with `millrace backend add URL`',
+  ]);
+  await floor.worker.register();
+  await floor.call('POST', '/v1/backends', { id: 'b', url, policy_version: 1 });
+  assert.deepEqual(await hints(), []);
+  await floor.store.createBatch(makeBatch('ahead', { for_version: 5, max_staleness: 1 }));
+  await floor.store.createBatch(makeBatch('empty', { count: 0, closed: false }));
+  assert.deepEqual(await hints(), [
+    'batch ahead waits for policy version 4: the current version is 1',
+    'batch empty has no tasks: append tasks, or close it',
+  ]);
+  for (const id of ['ahead', 'empty']) await floor.call('DELETE', `/v1/batches/${id}`);
+  await floor.store.breakBackend(backendId.parse('b'), { error: 'connection refused' });
+  await floor.store.pausePolicy({ mode: 'wait' });
+  await floor.store.reportGate(floor.worker.id, { pause: 1, generating: 0 });
+  assert.deepEqual(await hints(), [
+    'no backend takes rollouts: b is broken (connection refused)',
+    'the policy is paused: resume it with `millrace policy resume`',
+  ]);
+});
+
 test('metrics count ends, retries, turns, tokens, rewards and stages from the event log', async () => {
   await using floor = await openFloor();
   await floor.worker.register();
@@ -81,7 +144,7 @@ test('metrics count ends, retries, turns, tokens, rewards and stages from the ev
   ]);
   await floor.worker.finish(await floor.worker.claim(), { state: 'failed', failure: makeFailure(), result: makeResult({ reward: null }) });
   for (const id of [good, bad]) await floor.call('GET', `/v1/rollouts/${id}?wait=30`);
-  // An end that is in the store already is answered before the tail has told the metrics of it.
+  // The end may be in the store, and in the response, before the tail has passed it to the metrics.
   let body = '';
   while (!body.includes('millrace_rollouts_ended_total{state="failed"')) ({ body } = await floor.call('GET', '/metrics'));
   for (const line of [
@@ -104,7 +167,7 @@ test('metrics count ends, retries, turns, tokens, rewards and stages from the ev
   assert.match(body, /millrace_http_request_seconds_count\{method="GET",route="\/v1\/rollouts\/:id\?wait",status="200"\} 2/);
 });
 
-test('metrics and the list say of each backend what runs on it, what its calls came to and whether it is broken', async () => {
+test('metrics and the list show for each backend what runs on it, its calls, and whether it is broken', async () => {
   await using floor = await openFloor();
   await floor.worker.register();
   const { id: backendId } = (await floor.call('POST', '/v1/backends', { id: 'b', url })).body;

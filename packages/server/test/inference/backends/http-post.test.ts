@@ -1,4 +1,4 @@
-// A call to a backend ends, whatever the other side does with its socket.
+// A call to a backend ends whatever the other side does with its socket.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { RolloutError } from '@millrace/protocol';
 import { post } from '../../../src/inference/backends/http-post.ts';
 
-test('a server that accepts a call and never reads it is given up too', async () => {
+test('a call to a server that accepts it and never reads it fails', async () => {
   const sockets: Socket[] = [];
   const server = createServer({ pauseOnConnect: true }, (socket) => sockets.push(socket.on('error', () => {}))).listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -1,4 +1,4 @@
-// The llama.cpp adapter against a real llama-server with a tiny random model: what the fake promises, the real one keeps.
+// The llama.cpp adapter against a real llama-server with a tiny random model: the fake behaves as the real one does.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -8,6 +8,8 @@ import { backendId, RolloutError, sampling } from '@millrace/protocol';
 import { type LlamaServer, makeRandom, openLlamaServer, qwen3Folder, skipWithoutLlamaServer } from '@millrace/testkit';
 import { Agent } from 'undici';
 import { z } from 'zod';
+import { silentLog } from '../../../src/base/log.ts';
+import { Pace } from '../../../src/base/pace.ts';
 import type { Backend, GenerateRequest } from '../../../src/inference/backends/backend.ts';
 import { openLlamacppBackend } from '../../../src/inference/backends/llamacpp.ts';
 import { Ledger } from '../../../src/trajectory/ledger.ts';
@@ -28,7 +30,7 @@ describe('a backend: a real llama-server', { skip }, () => {
   before(async () => {
     server = await openLlamaServer({ contextTokens });
     const record = { id: backendId.parse('b1'), url: server.url, dialect: 'llamacpp', policyVersion: 3, state: 'up' } as const;
-    backend = openLlamacppBackend(record, { dispatcher });
+    backend = openLlamacppBackend(record, { dispatcher, log: silentLog, pace: new Pace() });
   });
   after(async () => {
     await dispatcher.close();
@@ -43,7 +45,7 @@ describe('a backend: a real llama-server', { skip }, () => {
     assert.ok(logprobs.every((logprob) => logprob < 0 && logprob > -30));
   });
 
-  test('the probabilities of the likeliest tokens sum to about one, and the sampled token has the one that it has there', async () => {
+  test('the probabilities of the likeliest tokens sum to about one, and the sampled token has its own of them', async () => {
     const body = { prompt: [...promptIds], n_predict: 1, temperature: 1, samplers: ['temperature'], seed: 5, n_probs: 20_000 };
     const answer = await fetch(`${server.url}/completion`, { method: 'POST', body: JSON.stringify({ ...body, return_tokens: true }) });
     const reply = z
@@ -68,13 +70,13 @@ describe('a backend: a real llama-server', { skip }, () => {
     for (const [i, logprob] of first.logprobs.entries()) assert.ok(Math.abs(logprob - (second.logprobs[i] ?? 0)) < 0.05);
   });
 
-  test('a seed gives the same tokens again, and another gives others', async () => {
+  test('the same seed gives the same tokens, and another gives others', async () => {
     const generate = async (seed: number) => (await backend.generate(makeRequest({ sampling: sampling.parse({ seed }) }))).tokenIds.join();
     assert.equal(await generate(1), await generate(1));
     assert.notEqual(await generate(1), await generate(2));
   });
 
-  test('the turns of a ledger go on from the cached ids', async () => {
+  test('the turns of a ledger continue from the cached ids', async () => {
     const ledger = new Ledger();
     ledger.appendPrompt({ tokenIds: Array.from({ length: 200 }, (_, i) => 1000 + i), text: '', messages: [] });
     for (let turn = 0; turn < 3; turn++) {
@@ -88,27 +90,27 @@ describe('a backend: a real llama-server', { skip }, () => {
     assert.equal(ledger.turn, 3);
   });
 
-  test('a turn that is cut at the limit says so', async () => {
+  test('a turn that reaches the limit ends as length', async () => {
     const short = await backend.generate(makeRequest({ sampling: greedy, maxTokens: 3 }));
     assert.deepEqual([short.tokenIds.length, short.finishReason], [3, 'length']);
   });
 
-  test('the end of turn ends it, is the last id and has a logprob', async () => {
+  test('the end-of-turn id ends the turn, is the last id and has a logprob', async () => {
     for (let seed = 1; seed < 50; seed++) {
       const { tokenIds, finishReason } = await backend.generate(makeRequest({ sampling: sampling.parse({ seed }), maxTokens: 60 }));
       assert.equal(tokenIds.indexOf(endOfTurnId), finishReason === 'stop' ? tokenIds.length - 1 : -1);
       if (finishReason === 'stop') return;
     }
-    assert.fail('no turn of fifty came to its end');
+    assert.fail('none of fifty turns ended');
   });
 
-  test('every sampler of a request is taken', async () => {
+  test('every sampler of a request is accepted', async () => {
     const all = { temperature: 0.7, top_p: 0.9, top_k: 50, min_p: 0.01, repetition_penalty: 1.1, presence_penalty: 0.2 };
     const generation = await backend.generate(makeRequest({ sampling: sampling.parse({ ...all, frequency_penalty: 0.1, seed: 3 }) }));
     assert.equal(generation.logprobs.length, generation.tokenIds.length);
   });
 
-  test('a context that is too long is backend-refused, and told apart by its details', async () => {
+  test('a context that is too long is backend-refused, with details that name the reason', async () => {
     const tokenIds = new Array(contextTokens + 10).fill(9707);
     const request = makeRequest({ promptJson: Buffer.from(tokenIds.join()), promptTokens: tokenIds.length });
     await assert.rejects(backend.generate(request), (error) => {
@@ -116,14 +118,14 @@ describe('a backend: a real llama-server', { skip }, () => {
     });
   });
 
-  test('a cut in mid-turn ends the call as an abort without tokens, and frees the slot', async () => {
+  test('a cut during a turn ends the call as an abort without tokens, and frees the slot', async () => {
     for (let seed = 1; ; seed++) {
       const cut = new AbortController();
       const call = backend.generate(makeRequest({ sampling: sampling.parse({ seed }), maxTokens: 900, cut: cut.signal }));
       await waitForBusySlot(server.url, call);
       cut.abort();
       const partial = await call;
-      if (partial.finishReason === 'stop') continue; // it came to its end before
+      if (partial.finishReason === 'stop') continue; // it ended before the cut
       assert.deepEqual([partial.tokenIds.length, partial.finishReason], [0, 'abort']);
       break;
     }
@@ -151,10 +153,10 @@ describe('a backend: a real llama-server', { skip }, () => {
     assert.ok(new Set(alone).size > 1);
   });
 
-  test('its tokenizer, which is written in C++, gives the ids that ours gives', async () => {
+  test('its tokenizer, which is written in C++, gives the same ids as ours', async () => {
     const tokenizer = await openTokenizer(qwen3Folder());
     const readme = readFileSync(join(import.meta.dirname, '../../../../../README.md'), 'utf8');
-    // llama.cpp does not compose characters as the model's own files ask for, and gets half of a surrogate pair as another letter.
+    // llama.cpp does not compose characters as the model's own files require, and receives half of a surrogate pair as another letter.
     const pieces = alphabet.filter((piece) => piece.isWellFormed() && piece === piece.normalize('NFC'));
     const random = makeRandom(3);
     for (const content of [readme, ...Array.from({ length: 20 }, () => makeText(random, pieces, 200).normalize('NFC'))]) {
@@ -168,7 +170,7 @@ describe('a backend: a real llama-server', { skip }, () => {
 const promptIds = [151644, 872, 198, 9707];
 const entry = z.object({ id: z.int(), logprob: z.number() });
 
-/** The server's own word that it has begun, unless it has ended already. */
+/** Until the server reports that it has started, or the call has ended. */
 async function waitForBusySlot(url: string, call: Promise<unknown>): Promise<void> {
   let isDone = false;
   void call.finally(() => {

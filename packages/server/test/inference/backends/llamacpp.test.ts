@@ -1,4 +1,4 @@
-// What is llama.cpp's own: probabilities that may be missing, a context that may be shifted, samplers that must be named.
+// What is specific to llama.cpp: probabilities that may be missing, a context that may be shifted, samplers that must be named.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -6,11 +6,14 @@ import { test } from 'node:test';
 import { backendId, RolloutError, sampling } from '@millrace/protocol';
 import { openFakeBackend, openFakeTokens } from '@millrace/testkit';
 import { z } from 'zod';
+import { silentLog } from '../../../src/base/log.ts';
+import { Pace } from '../../../src/base/pace.ts';
 import type { GenerateRequest } from '../../../src/inference/backends/backend.ts';
 import { openLlamacppBackend } from '../../../src/inference/backends/llamacpp.ts';
 import { llamacppRoute } from '../../../src/inference/backends/llamacpp-wire.ts';
 
 const tokens = await openFakeTokens();
+const quiet = { log: silentLog, pace: new Pace() };
 
 function makeRequest(changes: Partial<GenerateRequest> = {}): GenerateRequest {
   const signal = new AbortController().signal;
@@ -31,7 +34,7 @@ function entry(id: number) {
   return { id, logprob: -id };
 }
 
-test('a token without a logprob refuses the reply for good and names the way out: sampling it anew would leave such tokens out', () => {
+test('a token without a logprob refuses the reply without a retry, which would leave such tokens out, and names the alternative', () => {
   const codeOf = (left: readonly number[]) => {
     try {
       return parse({ completion_probabilities: left.map(entry) });
@@ -48,34 +51,40 @@ test('a token without a logprob refuses the reply for good and names the way out
   assert.throws(() => parse({ completion_probabilities: [5, 9].map(entry) }), /no logprob for token 6 at 1 \(2 of 3.*vLLM or SGLang/);
 });
 
-test('a character that takes several tokens has no probabilities for its first ones, and is refused', async () => {
+test('a character of several tokens has no probabilities for the first ones, and is refused', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: 'so 🦙🫠 it is' }), tokens });
-  const backend = openLlamacppBackend({ id: backendId.parse('b1'), url: fake.url, dialect: 'llamacpp', policyVersion: 0, state: 'up' });
+  const backend = openLlamacppBackend(
+    { id: backendId.parse('b1'), url: fake.url, dialect: 'llamacpp', policyVersion: 0, state: 'up' },
+    quiet,
+  );
   await assert.rejects(backend.generate(makeRequest()), /leaves out tokens that end inside a UTF-8 character/);
 });
 
-test('the end is read from the stop type', () => {
+test('the finish reason is read from the stop type', () => {
   assert.equal(parse({ stop_type: 'limit' }, [5, 6]).finishReason, 'length');
   assert.equal(parse({ stop_type: 'word' }, [5, 6]).finishReason, 'stop');
   assert.throws(() => parse({ stop_type: 'none' }, [5, 6]), /stop type/);
 });
 
-test('what came after a stop id is cut off', () => {
+test('tokens after a stop id are cut off', () => {
   const generation = parse({ stop_type: 'limit' }, [5, 9, 7, 9, 8]);
   assert.deepEqual([...generation.tokenIds], [5, 9]);
   assert.deepEqual([...generation.logprobs], [-5, -9]);
   assert.equal(generation.finishReason, 'stop');
 });
 
-test('a full context is a length stop, a shifted one is refused', () => {
+test('a full context ends as length, a shifted one is refused', () => {
   assert.equal(parse({ truncated: true, stop_type: 'limit' }, [5, 6]).finishReason, 'length');
   assert.throws(() => parse({ truncated: true, tokens_cached: 3 }), /without --context-shift/);
   assert.throws(() => parse({ tokens_evaluated: 2 }), /a prompt of 2 tokens/);
 });
 
-test('only the samplers that are asked for are named, and temperature always is', async () => {
+test('only the requested samplers are named, and temperature always is', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
-  const backend = openLlamacppBackend({ id: backendId.parse('b1'), url: fake.url, dialect: 'llamacpp', policyVersion: 0, state: 'up' });
+  const backend = openLlamacppBackend(
+    { id: backendId.parse('b1'), url: fake.url, dialect: 'llamacpp', policyVersion: 0, state: 'up' },
+    quiet,
+  );
   const { cachedTokens } = await backend.generate(makeRequest());
   assert.equal(cachedTokens, 2);
   await backend.generate(makeRequest({ sampling: sampling.parse({ top_k: 5, min_p: 0.1, repetition_penalty: 1.1 }) }));
@@ -97,7 +106,7 @@ function parseRecorded(name: string) {
   return llamacppRoute.parse(JSON.stringify(reply), request);
 }
 
-test('what a real llama-server answered is read, and refused where it must be', () => {
+test('recorded replies of a real llama-server are read, or refused if they must be', () => {
   const whole = parseRecorded('whole');
   assert.deepEqual([whole.tokenIds.length, whole.finishReason], [4, 'length']);
   assert.ok(whole.logprobs.every((logprob) => logprob < -9 && logprob > -15));
@@ -109,7 +118,7 @@ test('what a real llama-server answered is read, and refused where it must be', 
   assert.throws(() => parseRecorded('inside'), /no logprob for token \d+ at \d \(3 of 4/);
 });
 
-test('the fake llama.cpp writes the fields that a real one writes', async () => {
+test('the fake llama.cpp writes the same fields as a real one', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
   const { head, tail } = llamacppRoute.around(makeRequest(), undefined);
   const reply = z

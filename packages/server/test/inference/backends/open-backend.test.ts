@@ -1,14 +1,19 @@
-// Every dialect keeps the backend contract.
+// Every dialect fulfils the backend contract.
 
 import { after } from 'node:test';
 import { dialects } from '@millrace/protocol';
 import { defineBackendSuite } from '@millrace/testkit';
 import { Agent } from 'undici';
+import { silentLog } from '../../../src/base/log.ts';
+import { Pace } from '../../../src/base/pace.ts';
 import { openBackend } from '../../../src/inference/backends/open-backend.ts';
 
 const dispatcher = new Agent();
 after(() => dispatcher.destroy());
 
 for (const dialect of dialects) {
-  defineBackendSuite(dialect, { dialect, open: (record, options) => openBackend(record, { dispatcher, ...options }) });
+  defineBackendSuite(dialect, {
+    dialect,
+    open: (record, options) => openBackend(record, { dispatcher, log: silentLog, pace: new Pace(), ...options }),
+  });
 }

@@ -1,4 +1,4 @@
-// Which experts the tokens were routed to: read from both servers that tell it, kept once for each token, refused where they do not align.
+// Routed experts: read from both servers that report them, kept once for each token, refused if they do not align.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,6 +13,8 @@ import {
   trajectoryView,
 } from '@millrace/protocol';
 import { openFakeBackend, openFakeTokens } from '@millrace/testkit';
+import { silentLog } from '../../../src/base/log.ts';
+import { Pace } from '../../../src/base/pace.ts';
 import type { GenerateRequest } from '../../../src/inference/backends/backend.ts';
 import { openBackend } from '../../../src/inference/backends/open-backend.ts';
 import { parseNpyExperts, parseRawExperts } from '../../../src/inference/backends/routed-experts.ts';
@@ -20,6 +22,7 @@ import { Ledger } from '../../../src/trajectory/ledger.ts';
 
 const tokens = await openFakeTokens();
 const id = backendId.parse('b1');
+const quiet = { log: silentLog, pace: new Pace() };
 
 function makeRequest(ledger: Ledger, changes: Partial<GenerateRequest> = {}): GenerateRequest {
   const { promptJson, length: promptTokens } = ledger;
@@ -33,7 +36,7 @@ function begin(): Ledger {
   return ledger;
 }
 
-/** As the fake makes them. */
+/** As the fake computes them. */
 function expected(ledger: Ledger): number[] {
   const ids = ledger.segments.flatMap(({ tokenIds }) => [...tokenIds]).slice(0, -1);
   return ids.flatMap((tokenId, at) => [at & 0xff, tokenId & 0xff, (tokenId >> 8) & 0xff, 7]);
@@ -42,9 +45,9 @@ function expected(ledger: Ledger): number[] {
 const isBadReply = (error: unknown) => error instanceof RolloutError && error.code === 'backend-bad-reply';
 
 for (const dialect of ['vllm', 'vllm-completions', 'sglang'] as const satisfies readonly Dialect[]) {
-  test(`${dialect}: each token's experts are in the trajectory once, in both of its forms`, async () => {
+  test(`${dialect}: each token's experts are in the trajectory once, as JSON and as binary`, async () => {
     await using fake = await openFakeBackend({ policy: () => ({ text: 'The answer is 42.' }), tokens, routedExperts: true });
-    const backend = openBackend({ id, url: fake.url, dialect, policyVersion: 0, state: 'up' });
+    const backend = openBackend({ id, url: fake.url, dialect, policyVersion: 0, state: 'up' }, quiet);
     const ledger = begin();
     for (const changes of [{}, { onTokens: () => {} }]) {
       const generation = await backend.generate(makeRequest(ledger, changes));
@@ -62,9 +65,9 @@ for (const dialect of ['vllm', 'vllm-completions', 'sglang'] as const satisfies 
     assert.deepEqual([...Buffer.from(view?.data ?? '', 'base64')], [...(ledger.segments[1]?.routedExperts?.ids ?? [])]);
   });
 
-  test(`${dialect}: a server that does not return them is refused, and one that was not asked is not`, async () => {
+  test(`${dialect}: a server that does not return them is refused if they were asked for`, async () => {
     await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
-    const backend = openBackend({ id, url: fake.url, dialect, policyVersion: 0, state: 'up' });
+    const backend = openBackend({ id, url: fake.url, dialect, policyVersion: 0, state: 'up' }, quiet);
     await assert.rejects(backend.generate(makeRequest(begin())), isBadReply);
     const { routedExperts } = await backend.generate(makeRequest(begin(), { sampling: sampling.parse({}) }));
     assert.equal(routedExperts, undefined);
@@ -74,13 +77,13 @@ for (const dialect of ['vllm', 'vllm-completions', 'sglang'] as const satisfies 
   });
 }
 
-test('llama.cpp has none, and says so before anything is sent', async () => {
-  const backend = openBackend({ id, url: 'http://127.0.0.1:1', dialect: 'llamacpp', policyVersion: 0, state: 'up' });
+test('llama.cpp has none, and the request is refused before it is sent', async () => {
+  const backend = openBackend({ id, url: 'http://127.0.0.1:1', dialect: 'llamacpp', policyVersion: 0, state: 'up' }, quiet);
   const isRefused = (error: unknown) => error instanceof RolloutError && error.code === 'backend-refused';
   await assert.rejects(backend.generate(makeRequest(begin())), isRefused);
 });
 
-test('experts that do not cover the tokens, or are no numbers of experts, are refused', () => {
+test('experts that do not cover the tokens, or are not expert numbers, are refused', () => {
   const raw = (numbers: number[]) => Buffer.from(Int32Array.from(numbers).buffer).toString('base64');
   assert.deepEqual(parseRawExperts(raw([1, 2, 300, 4]), 2), { from: 0, shape: [2], ids: Uint16Array.of(1, 2, 300, 4) });
   for (const bad of [raw([1, 2, 3]), raw([-1, 2, 3, 4]), raw([]), '', undefined, 7])
@@ -100,7 +103,7 @@ test('experts that do not cover the tokens, or are no numbers of experts, are re
   assert.throws(() => parseNpyExperts(npy(head, Buffer.alloc(6)), 3), isBadReply);
 });
 
-test('the ledger refuses experts that are not those of its tokens, and is left as it was', () => {
+test('the ledger refuses experts that do not match its tokens, and is unchanged', () => {
   const ledger = begin();
   const sampled = { tokenIds: [4], logprobs: [-1], text: '', messages: [], finishReason: 'stop' as const, backend: id };
   const rest = { policyVersions: { first: 0, last: 0 }, retries: 0, routedExperts: { from: 0, shape: [2], ids: new Uint8Array(5) } };

@@ -1,14 +1,17 @@
-// What is SGLang's own: pairs that must agree with the ids, aborts before any token, and weights that name themselves.
+// What is specific to SGLang: pairs that must match the ids, aborts before any token, and weight versions in replies.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { backendId, sampling } from '@millrace/protocol';
 import { openFakeBackend, openFakeTokens } from '@millrace/testkit';
+import { silentLog } from '../../../src/base/log.ts';
+import { Pace } from '../../../src/base/pace.ts';
 import type { GenerateRequest } from '../../../src/inference/backends/backend.ts';
 import { openSglangBackend } from '../../../src/inference/backends/sglang.ts';
 import { sglangRoute } from '../../../src/inference/backends/sglang-wire.ts';
 
 const tokens = await openFakeTokens();
+const quiet = { log: silentLog, pace: new Pace() };
 
 function makeRequest(changes: Partial<GenerateRequest> = {}): GenerateRequest {
   const signal = new AbortController().signal;
@@ -29,7 +32,7 @@ function parse(reply: Record<string, unknown>, meta: Record<string, unknown> = {
   return sglangRoute.parse(JSON.stringify({ text: '', output_ids: [5, 9], meta_info, ...reply }), makeRequest());
 }
 
-test('ids that differ from those beside the logprobs are refused', () => {
+test('ids that differ from those paired with the logprobs are refused', () => {
   assert.deepEqual([...parse({}).tokenIds], [5, 9]);
   assert.throws(() => parse({ output_ids: [5, 8] }), /two ids for one token: 8 and, with its logprob, 9/);
   assert.throws(() => parse({ output_ids: [5, 9, 9] }), /2 logprobs for 3 tokens/);
@@ -37,7 +40,7 @@ test('ids that differ from those beside the logprobs are refused', () => {
   assert.throws(() => parse({}, { finish_reason: null }), /finish reason/);
 });
 
-test('an abort before prefill is an abort without tokens, whatever it says about the prompt', () => {
+test('an abort before prefill is an abort without tokens; its prompt count is ignored', () => {
   const finish_reason = { type: 'abort', message: 'Abort before prefill' };
   const reply = { text: '', meta_info: { id: 'r', finish_reason, prompt_tokens: 0, completion_tokens: 0 } };
   const generation = sglangRoute.parse(JSON.stringify(reply), makeRequest());
@@ -45,13 +48,13 @@ test('an abort before prefill is an abort without tokens, whatever it says about
   assert.equal(generation.tokenIds.length, 0);
 });
 
-test('an abort in the middle keeps what was sampled, and its prompt is checked', () => {
+test('an abort during a turn keeps the sampled tokens, and its prompt count is checked', () => {
   const finish_reason = { type: 'abort', message: 'Abort', status_code: null, err_type: null };
   assert.deepEqual([...parse({}, { finish_reason }).logprobs], [-1, -2]);
   assert.throws(() => parse({}, { finish_reason, prompt_tokens: 4 }), /a prompt of 4 tokens/);
 });
 
-test('a weight version that is an integer is the policy version, and any other is not', () => {
+test('an integer weight version is the policy version; any other is ignored', () => {
   for (const [said, version] of [
     ['7', 7],
     [7, 7],
@@ -62,16 +65,16 @@ test('a weight version that is an integer is the policy version, and any other i
     assert.equal(parse({}, { weight_version: said }).policyVersions, undefined);
 });
 
-test('a reply that tells new weights began at the earliest with those of the reply before it', async () => {
+test('a reply with new weights started at the earliest with those of the reply before it', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, weightVersion: '4' });
-  const backend = openSglangBackend({ id: backendId.parse('b1'), url: fake.url, dialect: 'sglang', policyVersion: 0, state: 'up' });
+  const backend = openSglangBackend({ id: backendId.parse('b1'), url: fake.url, dialect: 'sglang', policyVersion: 0, state: 'up' }, quiet);
   assert.deepEqual((await backend.generate(makeRequest())).policyVersions, { first: 4, last: 4 });
   fake.setWeightVersion('5');
   assert.deepEqual((await backend.generate(makeRequest())).policyVersions, { first: 4, last: 5 });
   assert.deepEqual((await backend.generate(makeRequest())).policyVersions, { first: 5, last: 5 });
 });
 
-test('a stream may bring all so far or only what is new, and its count tells which', () => {
+test('the events of a stream have all tokens or only the new ones, and the count shows which', () => {
   const event = (ids: number[], total: number, type?: string) =>
     JSON.stringify({
       output_ids: ids,
@@ -99,9 +102,9 @@ test('a stream may bring all so far or only what is new, and its count tells whi
   assert.equal(stream.end(true).finishReason, 'abort');
 });
 
-test('the conventions that keep ids whole are always sent, and no top_k is -1', async () => {
+test('the options that keep ids intact are always sent, and a disabled top_k is sent as -1', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
-  const backend = openSglangBackend({ id: backendId.parse('b1'), url: fake.url, dialect: 'sglang', policyVersion: 0, state: 'up' });
+  const backend = openSglangBackend({ id: backendId.parse('b1'), url: fake.url, dialect: 'sglang', policyVersion: 0, state: 'up' }, quiet);
   const { cachedTokens } = await backend.generate(makeRequest());
   assert.equal(cachedTokens, 2);
   const { sampling: sent, options } = fake.requests[0] ?? {};

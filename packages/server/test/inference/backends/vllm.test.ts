@@ -1,10 +1,12 @@
-// vLLM's adapter finds out by itself which route a server has, and takes ids from where they cost least.
+// vLLM's adapter detects which route a server has, and reads ids from where they are cheapest.
 
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { backendId, RolloutError, sampling } from '@millrace/protocol';
 import { openFakeBackend, openFakeTokens } from '@millrace/testkit';
 import { Agent } from 'undici';
+import { silentLog } from '../../../src/base/log.ts';
+import { Pace } from '../../../src/base/pace.ts';
 import type { BackendRecord, GenerateRequest } from '../../../src/inference/backends/backend.ts';
 import { openVllmBackend } from '../../../src/inference/backends/vllm.ts';
 import { completionsRoute, generateRoute } from '../../../src/inference/backends/vllm-wire.ts';
@@ -12,6 +14,7 @@ import { completionsRoute, generateRoute } from '../../../src/inference/backends
 const dispatcher = new Agent();
 after(() => dispatcher.destroy());
 const tokens = await openFakeTokens();
+const options = { dispatcher, log: silentLog, pace: new Pace() };
 
 function makeRecord(url: string): BackendRecord {
   return { id: backendId.parse('b1'), url, dialect: 'vllm', policyVersion: 0, state: 'up' };
@@ -23,9 +26,9 @@ function makeRequest(changes: Partial<GenerateRequest> = {}): GenerateRequest {
   return { ...base, sessionId: 's', requestId: 'r', signal, ...changes };
 }
 
-test('a server without the generate route is asked for completions, and only once in vain', async () => {
+test('a server without the generate route is asked for it once, then for completions', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, withoutGenerate: true });
-  const backend = openVllmBackend(makeRecord(fake.url), { dispatcher });
+  const backend = openVllmBackend(makeRecord(fake.url), options);
   for (let i = 0; i < 3; i++) assert.equal((await backend.generate(makeRequest())).finishReason, 'stop');
   assert.deepEqual(
     fake.requests.map(({ route }) => route),
@@ -36,20 +39,20 @@ test('a server without the generate route is asked for completions, and only onc
 
 test('a 404 on both routes is backend-refused', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
-  const lost = openVllmBackend(makeRecord(`${fake.url}/nowhere`), { dispatcher });
+  const lost = openVllmBackend(makeRecord(`${fake.url}/nowhere`), options);
   await assert.rejects(lost.generate(makeRequest()), (error) => error instanceof RolloutError && error.code === 'backend-refused');
   assert.equal(fake.misses, 2);
 });
 
-test('a completion brings no prompt back', async () => {
+test('a completion does not return the prompt', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
-  const backend = openVllmBackend({ ...makeRecord(fake.url), dialect: 'vllm-completions' }, { dispatcher });
+  const backend = openVllmBackend({ ...makeRecord(fake.url), dialect: 'vllm-completions' }, options);
   await backend.generate(makeRequest());
   assert.equal(fake.requests[0]?.sampling.return_tokens_as_token_ids, true);
   assert.equal(fake.requests[0]?.sampling.return_token_ids, undefined);
 });
 
-test('a completion whose tokens are named by their text is refused', () => {
+test('a completion that names its tokens by text is refused', () => {
   const logprobs = { tokens: ['token_id:5', 'yes'], token_logprobs: [-1, -2] };
   const text = JSON.stringify({ choices: [{ logprobs, finish_reason: 'stop' }] });
   assert.throws(() => completionsRoute.parse(text, makeRequest()), /"yes" as a token id/);

@@ -1,24 +1,27 @@
-// The pool: leases go to the least loaded, stay there, and move only from what has failed or left.
+// The pool: leases go to the least loaded backend, stay there, and move only if it failed or left.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { backendId } from '@millrace/protocol';
+import { silentLog } from '../../../src/base/log.ts';
+import { Pace } from '../../../src/base/pace.ts';
 import type { BackendRecord } from '../../../src/inference/backends/backend.ts';
 import { BackendPool } from '../../../src/inference/pool/pool.ts';
 
 const signal = new AbortController().signal;
+const quiet = { log: silentLog, pace: new Pace() };
 
 function makeRecord(id: string, changes: Partial<BackendRecord> = {}): BackendRecord {
   return { id: backendId.parse(id), url: `http://127.0.0.1:1/${id}`, dialect: 'vllm', policyVersion: 0, state: 'up', ...changes };
 }
 
 function openPool(...ids: string[]): BackendPool {
-  const pool = new BackendPool();
+  const pool = new BackendPool(quiet);
   pool.update(ids.map((id) => makeRecord(id)));
   return pool;
 }
 
-test('leases are spread over the backends, and given back once', async () => {
+test('leases are spread over the backends, and returned once', async () => {
   await using pool = openPool('b', 'a');
   const leases = [await pool.acquire({ signal }), await pool.acquire({ signal }), await pool.acquire({ signal })];
   assert.deepEqual(
@@ -31,8 +34,8 @@ test('leases are spread over the backends, and given back once', async () => {
   assert.deepEqual(pool.inFlight(), { b: 1, a: 1 });
 });
 
-test('who comes before any backend waits for one, first come first served', async () => {
-  await using pool = new BackendPool();
+test('rollouts that come before any backend wait for one, first come, first served', async () => {
+  await using pool = new BackendPool(quiet);
   const order: number[] = [];
   const waits = [0, 1, 2].map((i) => pool.acquire({ signal }).finally(() => order.push(i)));
   pool.update([]);
@@ -44,8 +47,8 @@ test('who comes before any backend waits for one, first come first served', asyn
   assert.deepEqual(pool.inFlight(), { a: 3 });
 });
 
-test('an abort ends the wait with its reason, and takes no lease', async () => {
-  await using pool = new BackendPool();
+test('an aborted wait rejects with its reason, and takes no lease', async () => {
+  await using pool = new BackendPool(quiet);
   const controller = new AbortController();
   const wait = pool.acquire({ signal: controller.signal });
   controller.abort(new Error('enough'));
@@ -56,7 +59,7 @@ test('an abort ends the wait with its reason, and takes no lease', async () => {
 });
 
 test('closing the pool ends every wait', async () => {
-  const pool = new BackendPool();
+  const pool = new BackendPool(quiet);
   const wait = pool.acquire({ signal });
   await pool[Symbol.asyncDispose]();
   await assert.rejects(wait, /closed/);
@@ -72,7 +75,7 @@ test('a draining backend gets no new rollouts and keeps the ones it has', async 
   assert.deepEqual(pool.inFlight(), { a: 1, b: 2 });
 });
 
-test('a backend that has left is gone for running rollouts too, also when it comes again', async () => {
+test('a backend that has left is gone for running rollouts too, even if it joins again', async () => {
   await using pool = openPool('a', 'b');
   const lease = await pool.acquire({ signal });
   pool.update([makeRecord('b')]);
@@ -80,12 +83,12 @@ test('a backend that has left is gone for running rollouts too, also when it com
   pool.update([makeRecord('a'), makeRecord('b')]);
   assert.equal(lease.backend, undefined);
   assert.deepEqual(pool.inFlight(), { b: 0, a: 0 });
-  const moved = await pool.reacquire(lease, { signal, reason: 'failed' });
+  const moved = await pool.move(lease, { signal, reason: 'failed' });
   assert.ok(moved.backend);
   assert.equal(pool.inFlight()[moved.id], 1);
 });
 
-test('a changed record shows in the leases: new weights keep the rollouts and their counts', async () => {
+test('a lease shows its changed record: new weights keep the rollouts and their counts', async () => {
   await using pool = openPool('a');
   const lease = await pool.acquire({ signal });
   const before = lease.backend;
@@ -96,10 +99,10 @@ test('a changed record shows in the leases: new weights keep the rollouts and th
   assert.deepEqual(pool.inFlight(), { a: 1 });
 });
 
-test('after a failure another backend is taken where there is one', async () => {
+test('after a failure another backend is taken if there is one', async () => {
   await using pool = openPool('a', 'b');
   const lease = await pool.acquire({ signal });
-  const other = await pool.reacquire(lease, { signal, reason: 'failed' });
+  const other = await pool.move(lease, { signal, reason: 'failed' });
   assert.equal(other.id, 'b');
   assert.deepEqual(pool.inFlight(), { a: 0, b: 1 });
 });
@@ -107,8 +110,8 @@ test('after a failure another backend is taken where there is one', async () => 
 test('after a failure the only backend is kept, draining or not', async () => {
   await using pool = openPool('a');
   const lease = await pool.acquire({ signal });
-  assert.equal(await pool.reacquire(lease, { signal, reason: 'failed' }), lease);
+  assert.equal(await pool.move(lease, { signal, reason: 'failed' }), lease);
   pool.update([makeRecord('a', { state: 'draining' })]);
-  assert.equal(await pool.reacquire(lease, { signal, reason: 'failed' }), lease);
+  assert.equal(await pool.move(lease, { signal, reason: 'failed' }), lease);
   assert.deepEqual(pool.inFlight(), { a: 1 });
 });

@@ -1,4 +1,4 @@
-// The choice of a backend, by table and by what holds for any load.
+// The choice of a backend, by table and by properties that hold for any load.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -20,20 +20,20 @@ const at = (name: string): Choice => ({ current: backendId.parse(name) });
 const table: readonly [string, Record<string, Row>, Choice, string | undefined][] = [
   ['the least in flight is chosen', { a: 3, b: 1, c: 2 }, {}, 'b'],
   ['then the shorter contexts', { a: [1, 900], b: [1, 500], c: [2, 0] }, {}, 'b'],
-  ['ties go by id, in whatever order they come', { c: 1, a: 1, b: 1 }, {}, 'a'],
+  ['ties are broken by id, in any order of candidates', { c: 1, a: 1, b: 1 }, {}, 'a'],
   ['an excluded one is never chosen', { a: 0, b: 9 }, { exclude: ids('a') }, 'b'],
-  ['nothing is chosen from nothing', {}, {}, undefined],
+  ['nothing is chosen from an empty list', {}, {}, undefined],
   ['nothing is chosen when the only one is excluded', { a: 0 }, { exclude: ids('a') }, undefined],
-  ['a group keeps together', { a: 0, b: [2, 0, 2], c: 1 }, {}, 'b'],
+  ['a group stays together', { a: 0, b: [2, 0, 2], c: 1 }, {}, 'b'],
   ['the larger part of a group is preferred', { a: [3, 0, 1], b: [3, 0, 4], c: 3 }, {}, 'b'],
   ['a group does not overload its backend', { a: 4, b: [9, 0, 8], c: 4 }, {}, 'a'],
-  ['one part of a group is full and the other takes over', { a: 4, b: [9, 0, 7], c: [5, 0, 1] }, {}, 'c'],
+  ['if one backend of a group is full, the other takes over', { a: 4, b: [9, 0, 7], c: [5, 0, 1] }, {}, 'c'],
   ['a rollout stays where it is', { a: 0, b: 15 }, at('b'), 'b'],
   ['a rollout leaves one that is far busier', { a: 0, b: 16 }, at('b'), 'a'],
-  ['many more is not far busier where it is little in proportion', { a: 100, b: 140 }, at('b'), 'b'],
-  ['who spills prefers its siblings within the bound', { a: 0, b: 60, c: [1, 0, 3] }, at('b'), 'c'],
-  ['siblings do not keep who spills', { a: 0, b: [60, 0, 9] }, at('b'), 'a'],
-  ['who cannot stay goes', { a: 5, b: 1 }, at('gone'), 'b'],
+  ['many more rollouts are not far busier if the ratio is small', { a: 100, b: 140 }, at('b'), 'b'],
+  ['a rollout that leaves prefers its siblings within the bound', { a: 0, b: 60, c: [1, 0, 3] }, at('b'), 'c'],
+  ['siblings do not keep a rollout on a far busier backend', { a: 0, b: [60, 0, 9] }, at('b'), 'a'],
+  ['a rollout that cannot stay goes', { a: 5, b: 1 }, at('gone'), 'b'],
   ['an excluded place is not kept', { a: 5, b: 1 }, { ...at('b'), exclude: ids('b') }, 'a'],
 ];
 
@@ -41,7 +41,7 @@ for (const [title, rows, choice, wanted] of table) {
   test(title, () => assert.equal(chooseBackend(load(rows), choice)?.id, wanted));
 }
 
-test('placing many groups keeps every backend within the bound of the average, whatever the order', () => {
+test('placing many groups in any order keeps every backend within the bound of the average', () => {
   for (let seed = 1; seed <= 50; seed++) {
     const random = makeRandom(seed);
     const held = load(Object.fromEntries(Array.from({ length: 2 + Math.floor(random() * 8) }, (_, n) => [`b${n}`, 0])));
@@ -61,7 +61,7 @@ test('placing many groups keeps every backend within the bound of the average, w
   }
 });
 
-test('spilling ends, and what it leaves calls for no way back', () => {
+test('spilling ends, and no move triggers one back', () => {
   for (let seed = 1; seed <= 50; seed++) {
     const random = makeRandom(seed);
     const counts = Array.from({ length: 5 }, () => Math.floor(random() * 200));

@@ -1,15 +1,24 @@
-// Pools that share a store: they balance like one, break and mend backends for each other, and lose no rollout that waits.
+// Pools that share a store: they balance like one, break and recover backends for each other, and lose no waiting rollout.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type BackendId, backendId, RolloutError, sampling, workerId } from '@millrace/protocol';
-import { FakeBackend, type FakeBackendOptions, FakeClock, makeRollout, moveUpTo, openFakeTokens, scriptedFaults } from '@millrace/testkit';
+import {
+  FakeBackend,
+  type FakeBackendOptions,
+  FakeClock,
+  makeRollout,
+  makeTempFolder,
+  moveUpTo,
+  openFakeTokens,
+  scriptedFaults,
+} from '@millrace/testkit';
+import { silentLog } from '../../../src/base/log.ts';
+import { Pace } from '../../../src/base/pace.ts';
 import type { Backend, BackendRecord, GenerateRequest } from '../../../src/inference/backends/backend.ts';
-import type { Lease } from '../../../src/inference/pool/pool.ts';
+import type { BackendLease } from '../../../src/inference/pool/lease.ts';
 import { BackendPool, type PoolOptions } from '../../../src/inference/pool/pool.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite.ts';
 import type { Claim, Store } from '../../../src/store/store.ts';
@@ -31,22 +40,23 @@ class Bed implements AsyncDisposable {
   }
 
   static async open(): Promise<Bed> {
-    const folder = await mkdtemp(join(tmpdir(), 'mr-pool-'));
+    const folder = await makeTempFolder('pool');
     const clock = new FakeClock();
-    const store = await openSqliteStore({ path: join(folder, 'store.db'), clock });
+    const store = await openSqliteStore({ path: join(folder.path, 'store.db'), clock, log: silentLog });
     const bed = new Bed(store, clock);
-    bed.stack.defer(() => rm(folder, { recursive: true }));
+    bed.stack.use(folder);
     bed.stack.use(store);
     return bed;
   }
 
-  addPool(options: PoolOptions = {}): BackendPool {
-    const pool = this.stack.use(new BackendPool({ placements: this.store, clock: this.clock, breakAfter: 3, ...options }));
+  addPool(options: Partial<PoolOptions> = {}): BackendPool {
+    const shared = { log: silentLog, pace: new Pace(), placements: this.store, clock: this.clock };
+    const pool = this.stack.use(new BackendPool({ ...shared, breakAfter: 3, ...options }));
     this.pools.push(pool);
     return pool;
   }
 
-  /** As the workers do on an event of a backend. */
+  /** As workers do after an event of a backend. */
   async refresh(): Promise<void> {
     for (const pool of this.pools) pool.update(await this.store.backends());
   }
@@ -73,7 +83,7 @@ class Bed implements AsyncDisposable {
     return Object.fromEntries((await this.store.backendLoads()).map(({ id, inFlight }) => [id, inFlight]));
   }
 
-  /** Lets time pass until the store says so of the backend. */
+  /** Lets time pass until the store has the backend as broken or not. */
   async until(id: BackendId, isBroken: boolean): Promise<void> {
     for (;;) {
       const found = (await this.store.backends()).find((backend) => backend.id === id);
@@ -108,12 +118,18 @@ const request: GenerateRequest = {
   signal,
 };
 
-async function call(lease: Lease): Promise<'answered' | 'failed' | 'gone'> {
-  if (!lease.backend) return 'gone';
-  return await lease.backend.generate(request).then(
-    () => 'answered' as const,
-    () => 'failed' as const,
-  );
+/** One call as a sampler makes it. */
+async function call(lease: BackendLease): Promise<'answered' | 'failed' | 'gone'> {
+  const { backend } = lease;
+  if (!backend) return 'gone';
+  const started = lease.startCall();
+  try {
+    started.report({ kind: 'answered', promptTokens: request.promptTokens, generation: await backend.generate(request) });
+    return 'answered';
+  } catch (error) {
+    started.report({ kind: 'failed', error: error instanceof RolloutError ? error : assert.fail(String(error)) });
+    return 'failed';
+  }
 }
 
 test('ten pools on one store balance like one', async () => {
@@ -125,7 +141,7 @@ test('ten pools on one store balance like one', async () => {
   assert.deepEqual(await bed.loads(), { a: 10, b: 10, c: 10 });
 });
 
-test('a backend that fails some calls in a row is broken for every pool, and mended by a probe without anyone’s help', async () => {
+test('a backend that fails several calls in a row is broken for every pool, and recovers by a probe', async () => {
   await using bed = await Bed.open();
   await using sick = await openFake({ faults: scriptedFaults(['http-500', 'reset', 'http-500', 'garbage']) });
   await using well = await openFake();
@@ -139,18 +155,18 @@ test('a backend that fails some calls in a row is broken for every pool, and men
   await bed.until(a, true);
   await bed.refresh();
   assert.equal(lease.backend, undefined, 'nothing more is sent to it');
-  const moved = await first.reacquire(lease, { signal, reason: 'failed' });
+  const moved = await first.move(lease, { signal, reason: 'failed' });
   const other = await second.acquire({ signal, rollout: two });
   assert.deepEqual([moved.id, other.id], ['b', 'b']);
-  // The first trial meets the fourth fault, the next one is good.
+  // The first probe meets the fourth fault, the next one succeeds.
   await bed.until(a, false);
   assert.ok(sick.generations >= 5);
   await bed.refresh();
   assert.equal((await second.acquire({ signal, rollout: three })).id, 'a');
-  assert.ok((await bed.store.backends())[0]?.health?.error, 'what was wrong is still told');
+  assert.ok((await bed.store.backends())[0]?.health?.error, 'the last error is still shown');
 });
 
-test('while all backends are broken rollouts wait, and go on when one mends', async () => {
+test('rollouts wait while all backends are broken, and continue when one recovers', async () => {
   await using bed = await Bed.open();
   await using fake = await openFake({ faults: scriptedFaults(['reset', 'reset', 'reset']) });
   const pool = bed.addPool();
@@ -161,13 +177,13 @@ test('while all backends are broken rollouts wait, and go on when one mends', as
   for (let index = 0; index < 3; index++) await call(lease);
   await bed.until(a, true);
   await bed.refresh();
-  const waits = [pool.reacquire(lease, { signal, reason: 'failed' }), pool.acquire({ signal, rollout: two })];
+  const waits = [pool.move(lease, { signal, reason: 'failed' }), pool.acquire({ signal, rollout: two })];
   await bed.until(a, false);
   await bed.refresh();
   for (const next of await Promise.all(waits)) assert.equal(await call(next), 'answered');
 });
 
-test('a busy backend is left alone for as long as it asks, and neither broken nor left', async () => {
+test('a busy backend is left alone for as long as it asks, and is neither broken nor left', async () => {
   await using bed = await Bed.open();
   const busy = new RolloutError('backend-failed', 'answered 429', { details: { reason: 'busy', retry_after_ms: 7000 } });
   let isBusy = true;
@@ -187,7 +203,7 @@ test('a busy backend is left alone for as long as it asks, and neither broken no
   const lease = await pool.acquire({ signal, rollout });
   assert.equal(await call(lease), 'failed');
   let isAsked = false;
-  const again = pool.reacquire(lease, { signal, reason: 'failed' }).finally(() => {
+  const again = pool.move(lease, { signal, reason: 'failed' }).finally(() => {
     isAsked = true;
   });
   bed.clock.advance(6999);
@@ -201,7 +217,7 @@ test('a busy backend is left alone for as long as it asks, and neither broken no
   assert.deepEqual(pool.traffic.take().counts.get(a)?.errors, { busy: 1 });
 });
 
-test('a rollout leaves a far busier backend at a turn’s start, and does not come back', async () => {
+test('a rollout leaves a far busier backend at the start of a turn, and does not come back', async () => {
   await using bed = await Bed.open();
   const routing = { affinityBound: 1.25, spillFactor: 2, spillRollouts: 4 };
   const pool = bed.addPool({ routing, spillTurns: 2 });
@@ -209,9 +225,10 @@ test('a rollout leaves a far busier backend at a turn’s start, and does not co
   const leases = await Promise.all((await bed.run(12)).map((rollout) => pool.acquire({ signal, rollout })));
   await bed.join(toRecord(b));
   const turn = async () => {
-    pool.hear(await bed.store.backendLoads());
+    pool.updateLoads(await bed.store.backendLoads());
     for (const [index, lease] of leases.entries()) {
-      if (pool.isDue(lease)) leases[index] = await pool.reacquire(lease, { signal, reason: 'busy' });
+      lease.noteEnd('answered');
+      if (pool.shouldMove(lease)) leases[index] = await pool.move(lease, { signal, reason: 'busy' });
     }
   };
   await turn();
@@ -221,49 +238,49 @@ test('a rollout leaves a far busier backend at a turn’s start, and does not co
   assert.deepEqual(pool.inFlight(), { a: 8, b: 4 });
 });
 
-test('flushed caches let a rollout be placed anew, new weights alone do not; its end is told only where it leaves', async () => {
+test('flushed caches let a rollout be placed again, new weights alone do not; a session is finished only on the backend that it leaves', async () => {
   await using bed = await Bed.open();
   await using fake = await openFake();
   const pool = bed.addPool();
   await bed.join(toRecord(a, fake.url));
   const [rollout, other] = await bed.run(2);
   assert.ok(rollout && other);
-  const told: string[] = [];
+  const finished: string[] = [];
   const ended = Promise.withResolvers<void>();
   fake.events.on('miss', (path: string) => {
-    told.push(path);
+    finished.push(path);
     ended.resolve();
   });
   const lease = await pool.acquire({ signal, rollout });
-  assert.equal(await pool.reacquire(lease, { signal, reason: 'flushed' }), lease);
+  assert.equal(await pool.move(lease, { signal, reason: 'flushed' }), lease);
   await pool.acquire({ signal, rollout: other });
   await bed.join(toRecord(b));
   await bed.join({ ...toRecord(a, fake.url), policyVersion: 1 });
-  assert.equal(pool.isDue(lease), false);
-  assert.equal((await pool.reacquire(lease, { signal, reason: 'flushed' })).id, 'b');
+  assert.equal(pool.shouldMove(lease), false);
+  assert.equal((await pool.move(lease, { signal, reason: 'flushed' })).id, 'b');
   await ended.promise;
-  assert.equal(told.length, 1);
+  assert.equal(finished.length, 1);
 });
 
-test('the end of a rollout is told to a router that wants to know', async () => {
+test('the end of a rollout finishes its session on a router that has the route', async () => {
   await using bed = await Bed.open();
   await using fake = await openFake();
   const pool = bed.addPool();
   await bed.join(toRecord(a, fake.url));
   const [one, two] = await bed.run(2);
   assert.ok(one && two);
-  const told: string[] = [];
+  const finished: string[] = [];
   const ended = Promise.withResolvers<void>();
   fake.events.on('miss', (path: string) => {
-    told.push(path);
+    finished.push(path);
     ended.resolve();
   });
   (await pool.acquire({ signal, rollout: one }))[Symbol.dispose]();
   await ended.promise;
-  assert.deepEqual(told, [`POST /finish_session?session_id=${encodeURIComponent(one.id)}`]);
+  assert.deepEqual(finished, [`POST /finish_session?session_id=${encodeURIComponent(one.id)}`]);
 });
 
-test('a server that has no such route is told of one rollout’s end only', async () => {
+test('a server without the route is asked to finish a session only once', async () => {
   await using bed = await Bed.open();
   await using fake = await openFake();
   const pool = bed.addPool();
@@ -273,14 +290,14 @@ test('a server that has no such route is told of one rollout’s end only', asyn
   const missed = once(fake.events, 'miss');
   leases[0]?.[Symbol.dispose]();
   await missed;
-  // Its answer is on the same connection before that of any later request.
+  // Its reply comes before that of any later request on the same connection.
   for (const lease of leases.slice(1)) assert.equal(await call(lease), 'answered');
   for (const lease of leases.slice(1)) lease[Symbol.dispose]();
   assert.equal(await call(await pool.acquire({ signal, rollout: claims[0] ?? assert.fail() })), 'answered');
   assert.equal(fake.misses, 1);
 });
 
-test('long silence breaks a backend only when its server does not answer for itself either', async () => {
+test('a silent backend is broken only if its health check fails too', async () => {
   await using bed = await Bed.open();
   await using slow = await openFake();
   const gone = await openFake();
@@ -298,7 +315,7 @@ test('long silence breaks a backend only when its server does not answer for its
   );
 });
 
-test('clearing all backends and adding them again makes running and new rollouts wait, and fails none', async () => {
+test('while all backends are removed and added again, running and new rollouts wait, and none fails', async () => {
   await using bed = await Bed.open();
   await using fake = await openFake();
   const pool = bed.addPool();
@@ -309,7 +326,7 @@ test('clearing all backends and adding them again makes running and new rollouts
   await bed.refresh();
   for (const lease of leases) assert.equal(await call(lease), 'gone');
   const waits = [
-    ...leases.map((lease) => pool.reacquire(lease, { signal, reason: 'failed' })),
+    ...leases.map((lease) => pool.move(lease, { signal, reason: 'failed' })),
     ...claims.slice(4).map((rollout) => pool.acquire({ signal, rollout })),
   ];
   await bed.store.joinBackend(toRecord(a, fake.url));

@@ -1,4 +1,4 @@
-// Processes on one database file are killed at random moments; whatever any of them was answered must be there.
+// Kills processes on one database file at random moments: everything that was acknowledged must survive.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
@@ -14,11 +14,11 @@ const rounds = 4;
 
 interface Acknowledged {
   readonly submitted: Set<string>;
-  /** The attempt under which each was finished. */
+  /** The attempt that finished each. */
   readonly finished: Map<string, number>;
 }
 
-test('killed processes lose nothing that was answered, and nothing is finished twice', async () => {
+test('killed processes lose nothing that was acknowledged, and nothing is finished twice', async () => {
   await using bed = await openSqliteBed();
   const known: Acknowledged = { submitted: new Set(), finished: new Map() };
   for (let round = 0; round < rounds; round++) {
@@ -31,18 +31,18 @@ test('killed processes lose nothing that was answered, and nothing is finished t
   db.close();
 });
 
-/** Lets both processes be answered once, and then some more, before they are killed. */
+/** Kills both processes after each has received at least one acknowledgement, and a random number of further ones. */
 async function runAndKill(path: string, round: number, known: Acknowledged): Promise<void> {
   const children = ['submit', 'work'].map((task) => fork(new URL('./loop.ts', import.meta.url), [path, task, `${task[0]}${round}`]));
-  const spoken = new Set<ChildProcess>();
+  const started = new Set<ChildProcess>();
   let more = Math.random() * 100;
   const enough = Promise.withResolvers<void>();
   for (const child of children) {
     child.on('exit', () => enough.resolve());
-    child.on('message', (message: Told) => {
+    child.on('message', (message: AcknowledgedWrite) => {
       note(message, known);
-      spoken.add(child);
-      if (spoken.size === children.length && more-- < 0) enough.resolve();
+      started.add(child);
+      if (started.size === children.length && more-- < 0) enough.resolve();
     });
   }
   await enough.promise;
@@ -50,22 +50,22 @@ async function runAndKill(path: string, round: number, known: Acknowledged): Pro
   for (const child of children) child.kill('SIGKILL');
   await Promise.all(closed);
   assert.ok(
-    children.every((child) => child.signalCode === 'SIGKILL' && spoken.has(child)),
-    'a process ended by itself',
+    children.every((child) => child.signalCode === 'SIGKILL' && started.has(child)),
+    'a process exited before it was killed',
   );
 }
 
-interface Told {
+interface AcknowledgedWrite {
   readonly submitted?: readonly string[];
   readonly finished?: string;
   readonly attempt?: number;
 }
 
-function note(told: Told, known: Acknowledged): void {
-  for (const id of told.submitted ?? []) known.submitted.add(id);
-  if (told.finished === undefined) return;
-  assert.ok(!known.finished.has(told.finished), `${told.finished} was finished twice`);
-  known.finished.set(told.finished, told.attempt ?? 0);
+function note(write: AcknowledgedWrite, known: Acknowledged): void {
+  for (const id of write.submitted ?? []) known.submitted.add(id);
+  if (write.finished === undefined) return;
+  assert.ok(!known.finished.has(write.finished), `${write.finished} was finished twice`);
+  known.finished.set(write.finished, write.attempt ?? 0);
 }
 
 async function checkAll(store: Store, known: Acknowledged): Promise<void> {

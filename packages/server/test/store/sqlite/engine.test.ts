@@ -1,22 +1,23 @@
-// What the SQLite store promises beside the contract: other processes, full disks, strange files, and staying quick.
+// What the SQLite store promises in addition to the contract: other processes, full disks, invalid files, and speed.
 
 import assert from 'node:assert/strict';
 import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { statSync, writeFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { workerId } from '@millrace/protocol';
-import { makeResult, makeRollout, makeTrajectory, moveUpTo } from '@millrace/testkit';
+import { makeBatch, makeResult, makeRollout, makeTempFolder, makeTrajectory, moveUpTo } from '@millrace/testkit';
+import { systemClock } from '../../../src/base/clock.ts';
+import { silentLog } from '../../../src/base/log.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite.ts';
 import { openSqliteBed } from './bed.ts';
 
 const roomy = { maxQueued: 1_000_000 };
 
-test('a hint reaches another process, also after the WAL was folded into the file', async () => {
+test('a hint reaches another process, even after a checkpoint', async () => {
   await using bed = await openSqliteBed();
   const child = fork(new URL('./loop.ts', import.meta.url), [bed.path, 'listen']);
   try {
@@ -32,32 +33,45 @@ test('a hint reaches another process, also after the WAL was folded into the fil
   }
 });
 
-test('the file is readable by its owner only', async () => {
+test('only the owner can read the file', async () => {
   await using bed = await openSqliteBed();
   for (const end of ['', '-wal', '-shm', '-hint']) assert.equal(statSync(bed.path + end).mode & 0o077, 0, end);
 });
 
-test('a file that is no database, and one of another version, are refused by name', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'millrace-store-'));
-  try {
-    const nonsense = join(folder, 'nonsense.db');
-    writeFileSync(nonsense, 'these are not the bytes of a database '.repeat(50));
-    await assert.rejects(openSqliteStore({ path: nonsense }), { code: 'internal', message: /nonsense\.db: SQLITE_NOTADB/ });
-    const newer = join(folder, 'newer.db');
-    const db = new DatabaseSync(newer);
-    db.exec('PRAGMA user_version = 99');
-    db.close();
-    await assert.rejects(openSqliteStore({ path: newer }), { code: 'internal', message: /schema 99/ });
-    await assert.rejects(openSqliteStore({ path: join(nonsense, 'store.db') }), {
-      code: 'internal',
-      message: /nonsense\.db\/store\.db: E/,
-    });
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+test('a file that is not a database, or has an unknown schema, is refused by name', async () => {
+  await using folder = await makeTempFolder('millrace-store');
+  const open = (path: string) => openSqliteStore({ path, clock: systemClock, log: silentLog });
+  const nonsense = join(folder.path, 'nonsense.db');
+  writeFileSync(nonsense, 'these are not the bytes of a database '.repeat(50));
+  await assert.rejects(open(nonsense), { code: 'internal', message: /nonsense\.db: SQLITE_NOTADB/ });
+  const newer = join(folder.path, 'newer.db');
+  const db = new DatabaseSync(newer);
+  db.exec('PRAGMA user_version = 99');
+  db.close();
+  await assert.rejects(open(newer), { code: 'internal', message: /schema 99/ });
+  await assert.rejects(open(join(nonsense, 'store.db')), {
+    code: 'internal',
+    message: /nonsense\.db\/store\.db: E/,
+  });
 });
 
-test('writes that find no space fail by name, lose nothing that was answered, and go on when there is space', async () => {
+test('a store of the previous schema is migrated, and keeps its rollouts', async () => {
+  await using bed = await openSqliteBed();
+  await bed.store.submit([makeRollout('a')], roomy);
+  await bed.store[Symbol.asyncDispose]();
+  const db = new DatabaseSync(bed.path);
+  db.exec(`ALTER TABLE workers RENAME COLUMN pause_seen TO pause_heard; ALTER TABLE batches DROP COLUMN rewards;
+    ALTER TABLE batches DROP COLUMN reward_sum; PRAGMA user_version = 3`);
+  db.close();
+  const migrated = await bed.another();
+  assert.equal((await migrated.counts()).queued, 1);
+  await migrated.registerWorker({ id: workerId.parse('w'), host: 'h', pid: 1 }, { leaseMs: 1_000 });
+  assert.equal((await migrated.pausePolicy({ mode: 'wait' })).state, 'pausing');
+  await migrated.createBatch(makeBatch('b'));
+  assert.equal((await migrated.openBatches())[0]?.meanReward, undefined);
+});
+
+test('writes on a full disk fail by name, lose nothing that was acknowledged, and succeed once there is space', async () => {
   await using bed = await openSqliteBed();
   await bed.store.submit([makeRollout('before')], roomy);
   limitFileSize(String(statSync(`${bed.path}-wal`).size + 20_000));
@@ -79,7 +93,7 @@ test('writes that find no space fail by name, lose nothing that was answered, an
   );
 });
 
-test('handles that write at once wait for each other, and none is told that the file is busy', async () => {
+test('concurrent writers wait for each other, and none fails because the file is busy', async () => {
   await using bed = await openSqliteBed();
   const stores = [bed.store, await bed.another(), await bed.another()];
   const ids = Array.from({ length: 60 }, (_, index) => `r${index}`);
@@ -91,7 +105,7 @@ test('handles that write at once wait for each other, and none is told that the 
   assert.equal((await bed.store.counts()).queued, 60);
 });
 
-test('ten thousand rollouts are accepted in one call, and claiming stays quick behind them', async () => {
+test('ten thousand rollouts are accepted in one call, and claiming stays fast', async () => {
   await using bed = await openSqliteBed();
   const worker = workerId.parse('w');
   await bed.store.registerWorker({ id: worker, host: 'h', pid: 1 }, { leaseMs: 600_000 });
@@ -101,12 +115,12 @@ test('ten thousand rollouts are accepted in one call, and claiming stays quick b
   const submitMs = performance.now() - start;
   for (let n = 0; n < 20; n++) await bed.store.claim(worker, 1);
   const claimMs = (performance.now() - start - submitMs) / 20;
-  // Loose bounds, for a busy machine: they catch a collapse, not a slower plan.
+  // Loose bounds for a busy machine: they catch a collapse, not a slower query plan.
   assert.ok(submitMs < 3_000, `submit took ${submitMs} ms`);
   assert.ok(claimMs < 30, `a claim took ${claimMs} ms`);
 });
 
-test('a large trajectory comes back whole', async () => {
+test('a large trajectory is read back unchanged', async () => {
   await using bed = await openSqliteBed();
   const worker = workerId.parse('w');
   await bed.store.registerWorker({ id: worker, host: 'h', pid: 1 }, { leaseMs: 600_000 });
@@ -131,7 +145,7 @@ function checkpoint(path: string): void {
   db.close();
 }
 
-/** Of this process; the hard limit stays, so it can be lifted again. */
+/** Sets the soft limit of this process; the hard limit stays, so it can be raised again. */
 function limitFileSize(bytes: string): void {
   execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]);
 }

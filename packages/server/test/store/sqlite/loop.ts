@@ -1,36 +1,38 @@
-// A process on the same database file, for the tests: it listens for hints, or submits, claims and finishes until it is killed.
-// It tells its parent of each thing only after the store has answered.
+// A process on the same database file, for tests: it listens for hints, or submits, or claims and finishes until it is killed. It
+// reports each write to its parent only after the store acknowledged it.
 
 import { workerId } from '@millrace/protocol';
 import { makeResult, makeRollout, makeTrajectory, moveUpTo } from '@millrace/testkit';
+import { systemClock } from '../../../src/base/clock.ts';
+import { silentLog } from '../../../src/base/log.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite.ts';
 import type { Store } from '../../../src/store/store.ts';
 
 const [path = '', task = '', name = ''] = process.argv.slice(2);
-const store = await openSqliteStore({ path });
+const store = await openSqliteStore({ path, clock: systemClock, log: silentLog });
 if (task === 'listen') listen(store);
 else if (task === 'submit') await submitForever(store);
 else await workForever(store);
 
-function tell(message: unknown): void {
+function report(message: unknown): void {
   process.send?.(message);
 }
 
 function listen(store: Store): void {
-  let told = 0;
+  let reported = 0;
   store.onHint(async () => {
     const { queued } = await store.counts();
-    if (queued > told) tell({ queued });
-    told = queued;
+    if (queued > reported) report({ queued });
+    reported = queued;
   });
-  tell('ready');
+  report('ready');
 }
 
 async function submitForever(store: Store): Promise<void> {
   for (let n = 0; ; n++) {
     const id = `${name}-${n}`;
     await store.submit([makeRollout(`${id}a`), makeRollout(`${id}b`)], { maxQueued: 1_000_000 });
-    tell({ submitted: [`${id}a`, `${id}b`] });
+    report({ submitted: [`${id}a`, `${id}b`] });
   }
 }
 
@@ -44,7 +46,7 @@ async function workForever(store: Store): Promise<void> {
         await moveUpTo(store, claim, 'evaluate');
         const trajectory = makeTrajectory(claim.id, claim.attempt);
         await store.finish(claim, { state: 'done', result: makeResult(claim.attempt), trajectory });
-        tell({ finished: claim.id, attempt: claim.attempt });
+        report({ finished: claim.id, attempt: claim.attempt });
       }),
     );
   }

@@ -1,4 +1,4 @@
-// The SQLite store keeps the contract.
+// The SQLite store fulfils the store contract.
 
 import { defineStoreSuite } from '@millrace/testkit';
 import { openSqliteBed } from './bed.ts';

@@ -1,4 +1,4 @@
-// The store's promises about batches: each decision is made once, whoever makes it again or too late.
+// The store's promises about batches: each decision takes effect once, even if it is repeated or late.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ const b = toBatch('b');
 
 let workers = 0;
 
-/** Claims everything that is queued and ends each with a reward. */
+/** Claims all queued rollouts and ends each with a reward. */
 async function finishAll(store: Store, rewardOf: (id: RolloutId) => number = (id) => Number(id.endsWith('0'))): Promise<void> {
   const worker = await registerWorker(store, `finisher-${workers++}`);
   for (const claim of await store.claim(worker, 1000)) {
@@ -30,7 +30,7 @@ function deliver(batch: BatchId, begun: number): Settlement {
 }
 
 export function defineBatchTests(openBed: OpenBed): void {
-  test('a batch is made once, is the same in another process, and another request under its id is a conflict', async () => {
+  test('a batch is created once, is visible in another process, and a different request with its id is a conflict', async () => {
     await using bed = await openTimedBed(openBed);
     assert.equal(await bed.store.createBatch(makeBatch('b')), 'created');
     assert.equal(await bed.store.createBatch(makeBatch('b')), 'known');
@@ -40,7 +40,7 @@ export function defineBatchTests(openBed: OpenBed): void {
     assert.equal(await bed.store.batch(toBatch('none')), undefined);
   });
 
-  test('batches are listed in order, page after page, by state and series', async () => {
+  test('batches are listed in order, page by page, filtered by state and series', async () => {
     await using bed = await openTimedBed(openBed);
     for (const [index, id] of ['z', 'y', 'x'].entries()) await bed.store.createBatch(makeBatch(id, index === 1 ? { series: 's' } : {}));
     await bed.store.endBatch(toBatch('x'), 'cancelled');
@@ -74,7 +74,7 @@ export function defineBatchTests(openBed: OpenBed): void {
     assert.equal(await bed.store.appendTasks(b, { tasks: [{ question: 'y' }], closed: false }), 'ended');
     assert.equal(await bed.store.appendTasks(toBatch('none'), { tasks: [], closed: false }), 'unknown');
     assert.deepEqual(
-      (await bed.store.lineTasks(b, 9)).map(({ taskIndex, task }) => [taskIndex, task.question]),
+      (await bed.store.queuedTasks(b, 9)).map(({ taskIndex, task }) => [taskIndex, task.question]),
       [
         [0, '0'],
         [1, 'x'],
@@ -82,7 +82,7 @@ export function defineBatchTests(openBed: OpenBed): void {
     );
   });
 
-  test('a group is begun with its rollouts once, by whoever comes first, and takes its task along', async () => {
+  test('a group starts once, with its rollouts, and takes its task, even if two processes start it', async () => {
     await using bed = await openTimedBed(openBed);
     await bed.store.createBatch(makeBatch('b', { count: 2 }));
     const other = await bed.another();
@@ -101,7 +101,7 @@ export function defineBatchTests(openBed: OpenBed): void {
     assert.deepEqual(await bed.store.groupTask(toGroup('b:1')), { question: '1', answer: '2' });
   });
 
-  test('a cursor moves with the group that its task began, and only from where it was', async () => {
+  test('a cursor moves with the group that used its task, and only from its current position', async () => {
     await using bed = await openTimedBed(openBed);
     await bed.store.createBatch(makeBatch('b', { count: 0 }));
     const from = { kind: 'cursor', name: 'c', at: 0, to: 3 } as const;
@@ -115,7 +115,7 @@ export function defineBatchTests(openBed: OpenBed): void {
     );
   });
 
-  test('a group whose ids a caller has used for rollouts of his own fails, and the batch goes on', async () => {
+  test('a group fails if a caller already used its rollout ids, and the batch continues', async () => {
     await using bed = await openTimedBed(openBed);
     await submitAll(bed.store, ['b:0:1']);
     await bed.store.createBatch(makeBatch('b'));
@@ -129,7 +129,7 @@ export function defineBatchTests(openBed: OpenBed): void {
     assert.equal((await bed.store.batch(b))?.groups.failed, 2);
   });
 
-  test('delivered groups get their places in order, once, and the target ends the batch with its surplus', async () => {
+  test('delivered groups get consecutive places once, and meeting the target ends the batch and its surplus', async () => {
     await using bed = await openTimedBed(openBed);
     await bed.store.createBatch(makeBatch('b', { target: 2 }));
     for (const begun of [0, 1, 2]) await bed.store.beginGroup(makeGroup('b', begun));
@@ -162,13 +162,13 @@ export function defineBatchTests(openBed: OpenBed): void {
     assert.equal(await bed.store.beginGroup(makeGroup('b', 3)), false);
   });
 
-  test('a stale group goes back into the line as a task of the same index', async () => {
+  test('the task of a stale group returns to the queue with the same index', async () => {
     await using bed = await openTimedBed(openBed);
     await bed.store.createBatch(makeBatch('b', { count: 2 }));
     await bed.store.beginGroup(makeGroup('b', 0));
     assert.equal(await bed.store.settleGroup({ group: toGroup('b:0'), batch: b, state: 'stale', members: [] }), true);
     assert.deepEqual(
-      (await bed.store.lineTasks(b, 9)).map(({ taskIndex }) => taskIndex),
+      (await bed.store.queuedTasks(b, 9)).map(({ taskIndex }) => taskIndex),
       [1, 0],
     );
     assert.ok((await bed.store.list({ limit: 9 })).rollouts.every(({ state }) => isTerminal(state)));
@@ -187,7 +187,7 @@ export function defineBatchTests(openBed: OpenBed): void {
     assert.equal(await bed.store.replaceSiblings(toGroup('b:0'), makeGroup('b', 0, 4).rollouts.slice(3)), false);
   });
 
-  test('surplus passes to one later batch of its series that samples alike, and its waste stays with the batch that sampled it', async () => {
+  test('surplus is carried over once, to a later batch with the same series and recipe, and its waste stays with the batch that sampled it', async () => {
     await using bed = await openTimedBed(openBed);
     const { store } = bed;
     const series = { series: 's', target: 1 };
@@ -196,11 +196,11 @@ export function defineBatchTests(openBed: OpenBed): void {
     await finishAll(store);
     await store.settleGroup(deliver(toBatch('a'), 0));
     await store.createBatch(makeBatch('hot', { ...series, sampling: { temperature: 2 } }));
-    assert.deepEqual(await store.keptGroups(toBatch('hot'), 9), []);
+    assert.deepEqual(await store.surplusGroups(toBatch('hot'), 9), []);
     await store.createBatch(makeBatch('b', series));
     assert.deepEqual((await store.batch(toBatch('a')))?.wasted.surplus.rollouts, 2);
     assert.deepEqual(
-      (await store.keptGroups(b, 9)).map(({ id, task }) => [id, task.question]),
+      (await store.surplusGroups(b, 9)).map(({ id, task }) => [id, task.question]),
       [['a:1', '1']],
     );
     assert.equal(await store.takeGroup(b, toGroup('a:1'), []), true);
@@ -211,7 +211,32 @@ export function defineBatchTests(openBed: OpenBed): void {
     assert.deepEqual([second?.wasted.uniform.rollouts, second?.carried, second?.groups.uniform], [0, 1, 1]);
   });
 
-  test('a consumer never goes back, and never past what was delivered', async () => {
+  test('the mean reward covers the judged groups, and a list shows the rollouts of one batch', async () => {
+    await using bed = await openTimedBed(openBed);
+    await submitAll(bed.store, ['other']);
+    await bed.store.createBatch(makeBatch('b', { target: 3 }));
+    for (const begun of [0, 1, 2]) await bed.store.beginGroup(makeGroup('b', begun));
+    await finishAll(bed.store, (id) => (id.startsWith('b:1') ? 1 : Number(id.endsWith('0'))));
+    assert.equal((await bed.store.batch(b))?.meanReward, undefined);
+    await bed.store.settleGroup(deliver(b, 0));
+    assert.equal((await bed.store.batch(b))?.meanReward, 0.5);
+    await bed.store.settleGroup({ group: toGroup('b:1'), batch: b, state: 'uniform', members: [] });
+    const [open] = await bed.store.openBatches();
+    assert.deepEqual([open?.meanReward, open?.open, open?.delivered, open?.uniform], [0.75, 1, 1, 1]);
+    const { rollouts, next } = await bed.store.list({ limit: 4, batch: b, order: 'newest' });
+    assert.deepEqual(
+      rollouts.map(({ id }) => id),
+      ['b:2:1', 'b:2:0', 'b:1:1', 'b:1:0'],
+    );
+    const rest = await bed.store.list({ limit: 4, batch: b, order: 'newest', after: next ?? assert.fail('no next page') });
+    assert.deepEqual(
+      rest.rollouts.map(({ id }) => id),
+      ['b:0:1', 'b:0:0'],
+    );
+    assert.deepEqual((await bed.store.list({ limit: 4, batch: toBatch('none') })).rollouts, []);
+  });
+
+  test('the position of a consumer never decreases, and never exceeds what was delivered', async () => {
     await using bed = await openTimedBed(openBed);
     await bed.store.createBatch(makeBatch('b', { target: 3 }));
     for (const begun of [0, 1]) await bed.store.beginGroup(makeGroup('b', begun));
@@ -225,7 +250,7 @@ export function defineBatchTests(openBed: OpenBed): void {
     assert.equal(await bed.store.ack(toBatch('none'), 'c', 1), undefined);
   });
 
-  test('the outbox gives the groups of a batch one after the other, and again after a failure', async () => {
+  test('the outbox returns the groups of a batch one at a time, and again after a failure', async () => {
     await using bed = await openTimedBed(openBed);
     await bed.store.createBatch(makeBatch('b', { target: 3, webhook: { url: 'http://h/', secret: 'x' } }));
     for (const begun of [0, 1]) await bed.store.beginGroup(makeGroup('b', begun));
@@ -239,7 +264,7 @@ export function defineBatchTests(openBed: OpenBed): void {
     bed.clock.advance(500);
     assert.deepEqual((await bed.store.dueWebhooks()).due, [{ ...first, attempts: 1 }]);
     await bed.store.noteWebhook({ batch: b, seq: 1 });
-    await bed.store.noteWebhook({ batch: b, seq: 1 }); // told twice, moved once
+    await bed.store.noteWebhook({ batch: b, seq: 1 }); // recorded twice, moved once
     assert.deepEqual((await bed.store.dueWebhooks()).due, [{ ...first, seq: 2 }]);
   });
 
@@ -260,7 +285,7 @@ export function defineBatchTests(openBed: OpenBed): void {
     assert.deepEqual(await store.submit([], roomy), { kind: 'accepted', rollouts: [] });
   });
 
-  test('the load counts what waits for a run slot or holds one, and the slots of live workers', async () => {
+  test('the load counts rollouts that wait for or hold a run slot, and the slots of live workers', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     await submitAll(bed.store, ['x', 'y']);

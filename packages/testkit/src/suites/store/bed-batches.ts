@@ -1,6 +1,6 @@
-// Builders for batches that go into a store under test.
+// Builders for batches in store tests.
 
-import { type BatchId, type BatchInput, batchId, batchRequest, type GroupId, groupId } from '@millrace/protocol';
+import { type BatchId, type BatchInput, batchId, batchRequest, definedOf, type GroupId, groupId } from '@millrace/protocol';
 import { type NewBatch, type NewGroup, type Task, toRecipe } from '@millrace/server';
 import { makeRollout } from './bed.ts';
 
@@ -15,7 +15,7 @@ export function makeBatch(id: string, fields: Partial<BatchInput> & { readonly c
     tasks,
     closed,
     recipe: toRecipe(plan),
-    ...(webhook ? { webhook: { url: webhook.url, ...(webhook.secret === undefined ? {} : { secret: webhook.secret }) } } : {}),
+    ...definedOf({ webhook: webhook && definedOf(webhook) }),
   };
 }
 
@@ -23,11 +23,11 @@ export function makeTasks(count: number): Task[] {
   return Array.from({ length: count }, (_, index) => ({ question: `${index}`, answer: '2' }));
 }
 
-/** The group that a batch begins after `begun` others, with `count` siblings, from its own line. */
+/** The group that a batch starts after `begun` others, with `count` siblings, from its queue. */
 export function makeGroup(batch: string, begun: number, count = 2): NewGroup {
   const id = toGroup(`${batch}:${begun}`);
   const rollouts = Array.from({ length: count }, (_, index) => makeRollout(`${id}:${index}`, { group: id }));
-  return { id, batch: toBatch(batch), begun, task: { question: `${begun}`, answer: '2' }, rollouts, from: { kind: 'line' } };
+  return { id, batch: toBatch(batch), begun, task: { question: `${begun}`, answer: '2' }, rollouts, from: { kind: 'queue' } };
 }
 
 export function toBatch(text: string): BatchId {

@@ -1,4 +1,4 @@
-// What the store's contract suite stands on: a store whose time the test owns, and builders for everything that goes into it.
+// The base of the store's contract suite: a store whose clock the test controls, and builders for everything that goes into it.
 
 import {
   type ErrorCode,
@@ -14,7 +14,7 @@ import {
   workerId,
 } from '@millrace/protocol';
 import type { Claim, ClaimedRollout, Clock, NewRollout, Store } from '@millrace/server';
-import { FakeClock } from '../../fake-clock.ts';
+import { FakeClock } from '../../clock/fake-clock.ts';
 
 /** One fresh, empty database. Closing the bed closes every handle and removes the database. */
 export interface StoreBed extends AsyncDisposable {
@@ -69,7 +69,7 @@ export async function claimOne(store: Store, options: { readonly id: string; rea
 
 const path = ['ready', 'run', 'evaluate'] as const;
 
-/** Moves a fresh claim on until it stands in `state`. */
+/** Moves a new claim forward to `state`. */
 export async function moveUpTo(store: Store, claim: Claim, state: 'init' | (typeof path)[number]): Promise<void> {
   if (state === 'init') return;
   for (const next of path.slice(0, path.indexOf(state) + 1)) await store.move(claim, next);
@@ -89,7 +89,7 @@ export function makeResult(reward: number | null): RolloutResult {
   };
 }
 
-/** Has the numbers that a careless copy loses: the largest id, negative zero, infinity, the smallest float. */
+/** Contains numbers that careless copies lose: the largest id, negative zero, infinity, the smallest float. */
 export function makeTrajectory(id: string, attempt: number): Trajectory {
   const empty = new Float32Array();
   const tokenIds = Int32Array.from([1, 2, 151_643, 2_147_483_647]);

@@ -20,7 +20,7 @@ import {
 const tombstoneMs = 60_000;
 
 export function defineCallerTests(openBed: OpenBed): void {
-  test('a submitted rollout is there, as it was given, in another process', async () => {
+  test('a submitted rollout is readable in another process, unchanged', async () => {
     await using bed = await openTimedBed(openBed);
     const rollout = makeRollout('a', { group: 'g', metadata: { n: 1, deep: ['π'] } });
     assert.deepEqual(await bed.store.submit([rollout], roomy), {
@@ -42,7 +42,7 @@ export function defineCallerTests(openBed: OpenBed): void {
     assert.equal(await other.get(makeId('b')), undefined);
   });
 
-  test('a repeated submission is answered with its state and changes nothing', async () => {
+  test('a repeated submission returns the current state and changes nothing', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     await claimOne(bed.store, { id: 'a', worker });
@@ -52,7 +52,7 @@ export function defineCallerTests(openBed: OpenBed): void {
     assert.equal(await bed.store.lastEventId(), before);
   });
 
-  test('an id with another digest is a conflict, and nothing of that call is accepted', async () => {
+  test('an id with a different digest is a conflict, and nothing of that call is accepted', async () => {
     await using bed = await openTimedBed(openBed);
     await submitAll(bed.store, ['a', 'b']);
     const outcome = await bed.store.submit([makeRollout('new'), makeRollout('b', { task: { other: 1 } })], roomy);
@@ -60,22 +60,22 @@ export function defineCallerTests(openBed: OpenBed): void {
     assert.equal(await bed.store.get(makeId('new')), undefined);
   });
 
-  test('an id given twice in one call is created once, and conflicts with itself when its digests differ', async () => {
+  test('an id that appears twice in one call is created once, and is a conflict if the digests differ', async () => {
     await using bed = await openTimedBed(openBed);
     const outcome = await bed.store.submit([makeRollout('a'), makeRollout('a')], roomy);
-    const answer = { id: 'a', state: 'queued' };
+    const accepted = { id: 'a', state: 'queued' };
     assert.deepEqual(outcome, {
       kind: 'accepted',
       rollouts: [
-        { ...answer, created: true },
-        { ...answer, created: false },
+        { ...accepted, created: true },
+        { ...accepted, created: false },
       ],
     });
     const twice = await bed.store.submit([makeRollout('b'), makeRollout('b', { task: {} })], roomy);
     assert.deepEqual(twice, { kind: 'conflict', ids: ['b'] });
   });
 
-  test('a queue that would pass its bound accepts nothing, and repeats do not count', async () => {
+  test('a queue that would exceed its limit accepts nothing, and known ids do not count', async () => {
     await using bed = await openTimedBed(openBed);
     const two = [makeRollout('a'), makeRollout('b')];
     assert.deepEqual(await bed.store.submit(two, { maxQueued: 1 }), { kind: 'full', queued: 0 });
@@ -98,7 +98,7 @@ export function defineCallerTests(openBed: OpenBed): void {
     );
   });
 
-  test('a cancellation that came early is forgotten after its time', async () => {
+  test('an early cancellation expires', async () => {
     await using bed = await openTimedBed(openBed);
     await bed.store.cancel(makeId('a'), { tombstoneMs });
     bed.clock.advance(tombstoneMs + 1);
@@ -116,7 +116,7 @@ export function defineCallerTests(openBed: OpenBed): void {
     assert.equal(await bed.store.cancel(makeId('a'), { tombstoneMs }), 'ended');
   });
 
-  test('cancelling a rollout in any stage tells its worker, once, and leaves the ending to it', async () => {
+  test('cancelling a rollout in any stage notifies its worker once, and the worker ends it', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     const untouched = await claimOne(bed.store, { id: 'untouched', worker });
@@ -140,7 +140,7 @@ export function defineCallerTests(openBed: OpenBed): void {
     assert.equal(await bed.store.move(untouched, 'ready'), true);
   });
 
-  test('a list is in the order of submission, page after page, by state, group and scenario', async () => {
+  test('a list is in the order of submission, page by page, filtered by state, group and scenario', async () => {
     await using bed = await openTimedBed(openBed);
     const ids = ['e', 'd', 'c', 'b', 'a'];
     await submitAll(bed.store, ids);
@@ -158,6 +158,9 @@ export function defineCallerTests(openBed: OpenBed): void {
     assert.deepEqual(await idsOf({ group: groupId.parse('g') }), ['g1', 'g2']);
     assert.deepEqual(await idsOf({ scenario: 'math', state: 'queued' }), ['e', 'd', 'b', 'a']);
     assert.deepEqual(await idsOf({ scenario: 'nothing' }), []);
+    assert.deepEqual(await idsOf({ order: 'newest', state: 'queued' }), ['g2', 'g1', 'a', 'b', 'd', 'e']);
+    const newest = await bed.store.list({ limit: 2, order: 'newest' });
+    assert.deepEqual(await idsOf({ limit: 2, order: 'newest', after: newest.next }), ['a', 'b']);
     await assert.rejects(bed.store.list({ limit: 1, after: "1' OR 1" }), { code: 'bad-request' });
   });
 }

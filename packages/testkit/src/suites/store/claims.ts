@@ -1,4 +1,4 @@
-// The store's promises about claims: who may write a rollout, and what of a late writer stands (nothing).
+// The store's promises about claims: who may write a rollout, and that late writes change nothing.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -19,7 +19,7 @@ import {
 } from './bed.ts';
 
 export function defineClaimTests(openBed: OpenBed): void {
-  test('a claim takes the oldest first, puts them in init and raises their attempt', async () => {
+  test('a claim takes the oldest rollouts first, moves them to init and increments their attempt', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     const createdAtMs = bed.clock.now();
@@ -45,7 +45,7 @@ export function defineClaimTests(openBed: OpenBed): void {
     assert.deepEqual(claims[0]?.submission, record?.submission);
   });
 
-  test('two processes that claim at once never get the same rollout', async () => {
+  test('two processes that claim concurrently never get the same rollout', async () => {
     await using bed = await openTimedBed(openBed);
     const other = await bed.another();
     const ids = Array.from({ length: 200 }, (_, index) => `r${index}`);
@@ -75,7 +75,7 @@ export function defineClaimTests(openBed: OpenBed): void {
     }
   });
 
-  test('a write that fails does not spoil those beside it', async () => {
+  test('a failed write does not affect concurrent writes', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     await submitAll(bed.store, ['a', 'b', 'c']);
@@ -89,7 +89,7 @@ export function defineClaimTests(openBed: OpenBed): void {
     assert.deepEqual(states, ['ready', 'init', 'ready']);
   });
 
-  test('an ending, its result and its trajectory are there together, exact to the bit', async () => {
+  test('an ending, its result and its trajectory become visible together, exact to the bit', async () => {
     await using bed = await openTimedBed(openBed);
     const claim = await claimOne(bed.store, { id: 'a', worker: await registerWorker(bed.store, 'w') });
     await moveUpTo(bed.store, claim, 'evaluate');
@@ -105,7 +105,7 @@ export function defineClaimTests(openBed: OpenBed): void {
     assert.equal((await other.get(claim.id))?.state, 'done');
   });
 
-  test('a failed and a cancelled rollout keep what they have', async () => {
+  test('failed and cancelled rollouts keep their failure, result and trajectory', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     const failed = await claimOne(bed.store, { id: 'f', worker });
@@ -118,7 +118,7 @@ export function defineClaimTests(openBed: OpenBed): void {
     assert.deepEqual(await bed.store.trajectory(cancelled.id), makeTrajectory('c', 1));
   });
 
-  test('a retry is counted, kept, and not claimed before its delay', async () => {
+  test('a retry is counted and recorded, and not claimed before its delay', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     const claim = await claimOne(bed.store, { id: 'a', worker });
@@ -135,7 +135,7 @@ export function defineClaimTests(openBed: OpenBed): void {
     assert.deepEqual([again?.attempt, again?.retries, again?.queuedAtMs], [2, 1, bed.clock.now() - 1_000]);
   });
 
-  test('a release charges nothing', async () => {
+  test('a release counts neither a retry nor a loss', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     const claim = await claimOne(bed.store, { id: 'a', worker });
@@ -145,7 +145,7 @@ export function defineClaimTests(openBed: OpenBed): void {
     assert.equal((await bed.store.claim(worker, 1))[0]?.attempt, 2);
   });
 
-  test('a rollout that was asked to cancel ends when it is sent back', async () => {
+  test('a rollout that was asked to cancel ends instead of returning to the queue', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     const [released, retried] = [await claimOne(bed.store, { id: 'a', worker }), await claimOne(bed.store, { id: 'b', worker })];
@@ -159,17 +159,17 @@ export function defineClaimTests(openBed: OpenBed): void {
     assert.deepEqual(await bed.store.claim(worker, 9), []);
   });
 
-  test('a worker that lost its lease writes nothing, before and after another took over', async () => {
+  test('a worker that lost its lease can write nothing, before and after another worker takes over', async () => {
     await using bed = await openTimedBed(openBed);
     const slow = await claimOne(bed.store, { id: 'a', worker: await registerWorker(bed.store, 'slow') });
     bed.clock.advance(leaseMs);
     assert.equal(await bed.store.expire({ maxLosses }), 1);
     await assertFenced(bed.store, slow);
-    const [heir] = await bed.store.claim(await registerWorker(bed.store, 'heir'), 1);
-    assert.equal(heir?.attempt, 2);
+    const [successor] = await bed.store.claim(await registerWorker(bed.store, 'successor'), 1);
+    assert.equal(successor?.attempt, 2);
     await assertFenced(bed.store, slow);
     const record = await bed.store.get(slow.id);
-    assert.deepEqual([record?.state, record?.worker, record?.attempt, record?.retries], ['init', 'heir', 2, 0]);
+    assert.deepEqual([record?.state, record?.worker, record?.attempt, record?.retries], ['init', 'successor', 2, 0]);
     assert.equal(await bed.store.trajectory(slow.id), undefined);
   });
 

@@ -1,4 +1,4 @@
-// The store's promises about its event log, its hints, what outlives a restart, and what is forgotten.
+// The store's promises about its event log, its hints, restarts and retention.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -34,8 +34,8 @@ export function defineLogTests(openBed: OpenBed): void {
     await moveUpTo(bed.store, second, 'evaluate');
     await bed.store.finish(second, { state: 'done', result: makeResult(1), trajectory: makeTrajectory('a', 2) });
     const { events } = await bed.store.events(0, { limit: 99 });
-    const told = events.map(({ kind, data }) => [kind, data.reason ?? data.to ?? data.state, data.attempt]);
-    assert.deepEqual(told, [
+    const changes = events.map(({ kind, data }) => [kind, data.reason ?? data.to ?? data.state, data.attempt]);
+    assert.deepEqual(changes, [
       ['worker-start', undefined, undefined],
       ['rollout-queue', 'submit', 0],
       ['rollout-move', 'init', 1],
@@ -59,16 +59,16 @@ export function defineLogTests(openBed: OpenBed): void {
     });
   });
 
-  test('a failure is told with its code and blame', async () => {
+  test('the event of a failure has its code and blame', async () => {
     await using bed = await openTimedBed(openBed);
     const claim = await claimOne(bed.store, { id: 'a', worker: await registerWorker(bed.store, 'w') });
     await bed.store.finish(claim, { state: 'failed', failure: makeFailure('init-failed', 1) });
     const { events } = await bed.store.events(0, { limit: 9, kinds: ['rollout-end'] });
-    const told = events.map(({ data }) => [data.state, data.reward, data.code, data.blame]);
-    assert.deepEqual(told, [['failed', null, 'init-failed', 'task']]);
+    const ends = events.map(({ data }) => [data.state, data.reward, data.code, data.blame]);
+    assert.deepEqual(ends, [['failed', null, 'init-failed', 'task']]);
   });
 
-  test('a reader resumes where it stopped, and its position passes kinds that it does not want', async () => {
+  test('a reader resumes where it stopped, and its position also advances over filtered kinds', async () => {
     await using bed = await openTimedBed(openBed);
     assert.deepEqual(await bed.store.events(0, { limit: 5 }), { events: [], last: 0 });
     assert.equal(await bed.store.lastEventId(), 0);
@@ -101,7 +101,7 @@ export function defineLogTests(openBed: OpenBed): void {
     );
   });
 
-  test('a hint reaches the other handles soon after a change, and stops when it is told to', async () => {
+  test('a hint reaches other handles soon after a change, and stops after unsubscribing', async () => {
     await using bed = await openTimedBed(openBed);
     const other = await bed.another();
     let late = 0;
@@ -112,7 +112,7 @@ export function defineLogTests(openBed: OpenBed): void {
     assert.equal(late, 0);
   });
 
-  test('all that was answered is there after a restart', async () => {
+  test('everything acknowledged survives a restart', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     const claim = await claimOne(bed.store, { id: 'a', worker });
@@ -124,7 +124,7 @@ export function defineLogTests(openBed: OpenBed): void {
     assert.equal(await reopened.move(claim, 'evaluate'), true);
   });
 
-  test('a closed store refuses calls and may be closed again', async () => {
+  test('a closed store rejects calls, and closing is idempotent', async () => {
     await using bed = await openTimedBed(openBed);
     await bed.store[Symbol.asyncDispose]();
     await bed.store[Symbol.asyncDispose]();
@@ -132,7 +132,7 @@ export function defineLogTests(openBed: OpenBed): void {
     await assert.rejects(bed.store.submit([makeRollout('a')], roomy), { code: 'not-running' });
   });
 
-  test('retention forgets what ended and was told long ago, and nothing else', async () => {
+  test('retention deletes only old finished rollouts, events and workers', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     const old = await claimOne(bed.store, { id: 'old', worker });
@@ -140,7 +140,7 @@ export function defineLogTests(openBed: OpenBed): void {
     await submitAll(bed.store, ['live']);
     bed.clock.advance(leaseMs);
     await bed.store.expire({ maxLosses });
-    const told = await bed.store.lastEventId();
+    const lastOld = await bed.store.lastEventId();
     bed.clock.advance(1_000);
     await registerWorker(bed.store, 'w2');
     await submitAll(bed.store, ['young']);
@@ -152,7 +152,7 @@ export function defineLogTests(openBed: OpenBed): void {
     );
     assert.equal(await bed.store.trajectory(old.id), undefined);
     const { events } = await bed.store.events(0, { limit: 99 });
-    assert.equal(events[0]?.id, told + 1);
+    assert.equal(events[0]?.id, lastOld + 1);
     assert.deepEqual(
       (await bed.store.workers()).map(({ id }) => id),
       ['w2'],
@@ -163,7 +163,7 @@ export function defineLogTests(openBed: OpenBed): void {
     });
   });
 
-  test('ids grow on after everything was forgotten', async () => {
+  test('event ids keep increasing after everything was deleted', async () => {
     await using bed = await openTimedBed(openBed);
     await submitAll(bed.store, ['a']);
     bed.clock.advance(10);

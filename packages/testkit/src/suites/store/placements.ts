@@ -1,4 +1,4 @@
-// The store's promises about placements: what is in flight is what runs, whoever dies, and a broken backend gets nothing.
+// The store's promises about placements: counts match what runs, whichever process dies, and a broken backend gets no rollouts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -18,7 +18,7 @@ import {
 } from './bed.ts';
 
 export function definePlacementTests(openBed: OpenBed): void {
-  test('two processes place at once, and balance like one', async () => {
+  test('two processes that place concurrently balance like one', async () => {
     await using bed = await openTimedBed(openBed);
     await join(bed.store, 'a', 'b', 'c');
     const stores = [bed.store, await bed.another()];
@@ -27,7 +27,7 @@ export function definePlacementTests(openBed: OpenBed): void {
     assert.deepEqual(await loads(bed.store), { a: 10, b: 10, c: 10 });
   });
 
-  test('a rollout counts on its backend until it leaves run, however it does', async () => {
+  test('a rollout counts on its backend until it leaves run, for any reason', async () => {
     await using bed = await openTimedBed(openBed);
     await join(bed.store, 'a');
     const [done, failed, retried, released, lost] = await runAll(bed.store, numbered(5));
@@ -43,13 +43,13 @@ export function definePlacementTests(openBed: OpenBed): void {
     bed.clock.advance(leaseMs);
     await bed.store.expire({ maxLosses });
     assert.deepEqual(await loads(bed.store), {});
-    const [again] = await bed.store.claim(await registerWorker(bed.store, 'heir'), 1);
+    const [again] = await bed.store.claim(await registerWorker(bed.store, 'successor'), 1);
     assert.ok(again);
     await moveUpTo(bed.store, again, 'run');
-    assert.deepEqual(await loads(bed.store), {}, 'a new attempt counts nowhere before it is placed');
+    assert.deepEqual(await loads(bed.store), {}, 'a new attempt does not count before it is placed');
   });
 
-  test('a claim that is not this worker’s, or does not run, places nothing', async () => {
+  test('an outdated claim, or one that is not in run, places nothing', async () => {
     await using bed = await openTimedBed(openBed);
     await join(bed.store, 'a');
     const worker = await registerWorker(bed.store, 'w');
@@ -65,7 +65,7 @@ export function definePlacementTests(openBed: OpenBed): void {
     assert.deepEqual(await loads(bed.store), {});
   });
 
-  test('what is excluded, drains, has left or is broken gets nothing, and who is there may stay on one that drains', async () => {
+  test('an excluded, draining, removed or broken backend gets no rollouts, and a rollout may stay on a draining one', async () => {
     await using bed = await openTimedBed(openBed);
     await join(bed.store, 'a', 'b', 'c', 'd');
     const [one, two] = await runAll(bed.store, numbered(2));
@@ -85,7 +85,7 @@ export function definePlacementTests(openBed: OpenBed): void {
     );
   });
 
-  test('siblings follow each other within the bound, and new weights let them go', async () => {
+  test('siblings share a backend within the bound, until new weights arrive', async () => {
     await using bed = await openTimedBed(openBed);
     await join(bed.store, 'a', 'b');
     const group = await runAll(bed.store, ['g0', 'g1', 'g2', 'g3', 'g4', 'g5', 'g6', 'g7'], { group: 'g' });
@@ -96,13 +96,13 @@ export function definePlacementTests(openBed: OpenBed): void {
     for (const claim of [...others, ...group]) await bed.store.move(claim, 'evaluate');
     const [late, later] = await runAll(bed.store, ['late', 'later'], { group: 'g' });
     assert.ok(late && later);
-    assert.equal(await bed.store.place(late, {}), 'b', 'those that ended have left their prompt there');
+    assert.equal(await bed.store.place(late, {}), 'b', 'ended siblings left their prompt in the cache there');
     await bed.store.move(late, 'evaluate');
     for (const id of ['a', 'b']) await bed.store.joinBackend({ ...makeBackend(id), policyVersion: 1 });
     assert.equal(await bed.store.place(later, {}), 'a');
   });
 
-  test('a rollout stays until its backend is far busier, and then moves once', async () => {
+  test('a rollout stays until its backend is much busier than another, and then moves once', async () => {
     await using bed = await openTimedBed(openBed);
     await join(bed.store, 'a');
     const claims = await runAll(bed.store, numbered(20));
@@ -115,7 +115,7 @@ export function definePlacementTests(openBed: OpenBed): void {
     assert.deepEqual(await loads(bed.store), { a: 13, b: 7 });
   });
 
-  test('a broken backend is probed by one at a time, ever later, until it is mended', async () => {
+  test('a broken backend is probed by one worker at a time, at increasing intervals, until it recovers', async () => {
     await using bed = await openTimedBed(openBed);
     const other = await bed.another();
     await join(bed.store, 'a');
@@ -132,8 +132,8 @@ export function definePlacementTests(openBed: OpenBed): void {
       assert.equal(await other.takeProbe(a), 21_000);
       await bed.store.breakBackend(a, { error: 'still down', isProbe: true });
     }
-    await bed.store.mendBackend(a);
-    await bed.store.mendBackend(a);
+    await bed.store.recoverBackend(a);
+    await bed.store.recoverBackend(a);
     assert.equal(await other.takeProbe(a), undefined);
     const { events } = await bed.store.events(0, { limit: 99 });
     assert.deepEqual(
@@ -143,10 +143,10 @@ export function definePlacementTests(openBed: OpenBed): void {
     await bed.store.breakBackend(a, { error: 'again' });
     assert.equal(await bed.store.takeProbe(a), 1000);
     await join(bed.store, 'a');
-    assert.deepEqual(await bed.store.backends(), [makeBackend('a')], 'joining again makes it whole');
+    assert.deepEqual(await bed.store.backends(), [makeBackend('a')], 'joining again clears its health');
   });
 
-  test('a prober that dies is followed by another', async () => {
+  test('when a probing worker dies, another one probes', async () => {
     await using bed = await openTimedBed(openBed);
     await join(bed.store, 'a');
     await bed.store.breakBackend(toId('a'), { error: 'refused' });
@@ -156,7 +156,7 @@ export function definePlacementTests(openBed: OpenBed): void {
     assert.equal(await bed.store.takeProbe(toId('a')), 0);
   });
 
-  test('contexts and errors are noted without an event, and only of what is there', async () => {
+  test('contexts and errors are stored without an event, and only for known rollouts and backends', async () => {
     await using bed = await openTimedBed(openBed);
     await join(bed.store, 'a');
     const [claim] = await runAll(bed.store, ['r']);
@@ -179,7 +179,7 @@ export function definePlacementTests(openBed: OpenBed): void {
 
 let workers = 0;
 
-/** Submits them and brings each to run, under a worker of their own. */
+/** Submits rollouts and moves each to run, under a separate worker. */
 async function runAll(store: Store, ids: readonly string[], changes: Record<string, unknown> = {}): Promise<readonly Claim[]> {
   await submitAll(store, ids, changes);
   const claims = await store.claim(await registerWorker(store, `w${workers++}`), ids.length);

@@ -1,4 +1,4 @@
-// The store's promises about the policy's weights: when a pause has taken hold, and what a resume changes.
+// The store's promises about the policy: when a pause is complete, and what a resume changes.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,42 +15,42 @@ export function definePolicyTests(openBed: OpenBed): void {
     assert.deepEqual([state, mode, pause, flushes, policyVersion, generating], ['running', undefined, 0, 0, 0, 0]);
   });
 
-  test('a pause without workers has taken hold at once, and stays over every reader', async () => {
+  test('a pause without workers is complete immediately, for every reader', async () => {
     await using bed = await openTimedBed(openBed);
     const paused = await bed.store.pausePolicy({ mode: 'wait' });
     assert.deepEqual([paused.state, paused.mode, paused.pause, paused.sinceMs], ['paused', 'wait', 1, bed.clock.now()]);
     assert.deepEqual(await (await bed.another()).policy(), paused);
   });
 
-  test('a pause has taken hold when every worker has heard of it and has no call under way, not before', async () => {
+  test('a pause is complete only when every worker has seen it and has no call in progress', async () => {
     await using bed = await openTimedBed(openBed);
     const [a, b] = [await registerWorker(bed.store, 'a'), await registerWorker(bed.store, 'b')];
-    await bed.store.tellGate(a, { pause: 0, generating: 2 });
+    await bed.store.reportGate(a, { pause: 0, generating: 2 });
     const { state, generating } = await bed.store.pausePolicy({ mode: 'wait' });
     assert.deepEqual([state, generating], ['pausing', 2]);
-    await bed.store.tellGate(a, { pause: 0, generating: 0 }); // idle, but has not heard of it: it may begin a call at any moment
-    await bed.store.tellGate(b, { pause: 1, generating: 0 });
+    await bed.store.reportGate(a, { pause: 0, generating: 0 }); // idle, but has not seen the pause: it may start a call at any time
+    await bed.store.reportGate(b, { pause: 1, generating: 0 });
     assert.equal((await bed.store.policy()).state, 'pausing');
-    await bed.store.tellGate(a, { pause: 1, generating: 1 });
+    await bed.store.reportGate(a, { pause: 1, generating: 1 });
     assert.equal((await bed.store.policy()).state, 'pausing');
     bed.clock.advance(5);
-    await bed.store.tellGate(a, { pause: 1, generating: 0 });
+    await bed.store.reportGate(a, { pause: 1, generating: 0 });
     const paused = await bed.store.policy();
     assert.deepEqual([paused.state, paused.generating, paused.sinceMs], ['paused', 0, bed.clock.now()]);
   });
 
-  test('what was told of one pause does not count for the next', async () => {
+  test('a report about one pause does not count for the next', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     await bed.store.pausePolicy({ mode: 'wait' });
-    await bed.store.tellGate(worker, { pause: 1, generating: 0 });
+    await bed.store.reportGate(worker, { pause: 1, generating: 0 });
     await bed.store.resumePolicy(resume);
     assert.equal((await bed.store.pausePolicy({ mode: 'wait' })).state, 'pausing');
-    await bed.store.tellGate(worker, { pause: 1, generating: 0 });
+    await bed.store.reportGate(worker, { pause: 1, generating: 0 });
     assert.equal((await bed.store.policy()).state, 'pausing');
   });
 
-  test('a worker that is lost or dropped holds a pause up until its lease has been taken away', async () => {
+  test('a lost or dropped worker delays a pause until its lease is revoked', async () => {
     await using bed = await openTimedBed(openBed);
     const dropped = await registerWorker(bed.store, 'dropped');
     const lost = await registerWorker(bed.store, 'lost');
@@ -63,11 +63,11 @@ export function definePolicyTests(openBed: OpenBed): void {
     assert.equal((await bed.store.policy()).state, 'pausing');
     await bed.store.expire({ maxLosses });
     assert.equal((await bed.store.policy()).state, 'paused');
-    await bed.store.tellGate(lost, { pause: 1, generating: 3 });
+    await bed.store.reportGate(lost, { pause: 1, generating: 3 });
     assert.equal((await bed.store.policy()).generating, 0);
   });
 
-  test('a pause under way is kept or made stricter, never laxer, and repeating it tells nothing', async () => {
+  test('pausing again can only make the pause stricter, and repeating it writes no event', async () => {
     await using bed = await openTimedBed(openBed);
     await registerWorker(bed.store, 'w');
     await bed.store.pausePolicy({ mode: 'wait' });
@@ -107,7 +107,7 @@ export function definePolicyTests(openBed: OpenBed): void {
     );
   });
 
-  test('a resume at an older version is a conflict that changes nothing; a backend that joins with newer weights sets the mark', async () => {
+  test('a resume at an older version is a conflict that changes nothing; a backend with newer weights raises the version', async () => {
     await using bed = await openTimedBed(openBed);
     await bed.store.joinBackend(makeBackend('a', 4));
     await bed.store.joinBackend(makeBackend('b', 3));
@@ -120,7 +120,7 @@ export function definePolicyTests(openBed: OpenBed): void {
     assert.deepEqual(await versionsOf(bed.store), [4, 4]);
   });
 
-  test('a backend that joins without a version serves what the policy has now', async () => {
+  test('a backend that joins without a version gets the current policy version', async () => {
     await using bed = await openTimedBed(openBed);
     await bed.store.resumePolicy({ policyVersion: 6, cachesFlushed: true });
     const { policyVersion: _, ...unversioned } = makeBackend('a', 0);

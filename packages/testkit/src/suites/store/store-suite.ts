@@ -1,4 +1,4 @@
-// The contract suite of the store: every sentence of the contract as a test, for whichever engine opens the bed.
+// The contract suite of the store: every promise of the contract as a test, for any implementation.
 
 import { describe } from 'node:test';
 import { defineBatchTests } from './batches.ts';

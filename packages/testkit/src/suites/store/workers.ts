@@ -1,4 +1,4 @@
-// The store's promises about workers, whose leases run out by the clock, and about backends.
+// The store's promises about workers and their leases, and about backends.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -18,7 +18,7 @@ import {
 } from './bed.ts';
 
 export function defineWorkerTests(openBed: OpenBed): void {
-  test('workers are listed with what they last said', async () => {
+  test('workers are listed with their latest report', async () => {
     await using bed = await openTimedBed(openBed);
     const startedAtMs = bed.clock.now();
     const worker = await registerWorker(bed.store, 'w');
@@ -29,13 +29,13 @@ export function defineWorkerTests(openBed: OpenBed): void {
     assert.deepEqual(await other.workers(), [{ id: 'w', host: 'host', pid: 1, startedAtMs, leaseUntilMs, report: makeReport(7) }]);
   });
 
-  test('a worker id is used once', async () => {
+  test('a worker id can be used only once', async () => {
     await using bed = await openTimedBed(openBed);
     await registerWorker(bed.store, 'w');
     await assert.rejects(registerWorker(bed.store, 'w'), { code: 'conflict' });
   });
 
-  test('a worker whose lease ran out claims nothing, and may renew while nobody took it away', async () => {
+  test('a worker with an expired lease claims nothing, and may renew until the lease is revoked', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     await submitAll(bed.store, ['a']);
@@ -58,7 +58,7 @@ export function defineWorkerTests(openBed: OpenBed): void {
     assert.equal(await bed.store.move(claim, 'ready'), true);
   });
 
-  test('expiry sends back what a lost worker held, counts the loss, and ends the worker', async () => {
+  test('expiry requeues the rollouts of a lost worker, counts the losses, and ends the worker', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     const claim = await claimOne(bed.store, { id: 'a', worker });
@@ -76,7 +76,7 @@ export function defineWorkerTests(openBed: OpenBed): void {
     assert.equal(await bed.store.expire({ maxLosses }), 0);
   });
 
-  test('a rollout that reaches the most losses fails as worker-lost', async () => {
+  test('a rollout that reaches the maximum of losses fails as worker-lost', async () => {
     await using bed = await openTimedBed(openBed);
     await submitAll(bed.store, ['a']);
     for (let loss = 1; loss <= maxLosses; loss++) {
@@ -92,7 +92,7 @@ export function defineWorkerTests(openBed: OpenBed): void {
     assert.equal(record?.failures.length, maxLosses - 1);
   });
 
-  test('a rollout asked to cancel is cancelled when its worker is lost', async () => {
+  test('a rollout that was asked to cancel is cancelled when its worker is lost', async () => {
     await using bed = await openTimedBed(openBed);
     const claim = await claimOne(bed.store, { id: 'a', worker: await registerWorker(bed.store, 'w') });
     await bed.store.cancel(claim.id, { tombstoneMs: 0 });
@@ -101,7 +101,7 @@ export function defineWorkerTests(openBed: OpenBed): void {
     assert.equal((await bed.store.get(claim.id))?.state, 'cancelled');
   });
 
-  test('a dropped worker gives everything up at once, and dropping it again changes nothing', async () => {
+  test('a dropped worker loses everything immediately, and dropping it again changes nothing', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
     await submitAll(bed.store, ['a', 'b']);
@@ -115,7 +115,7 @@ export function defineWorkerTests(openBed: OpenBed): void {
     assert.equal(await bed.store.lastEventId(), before);
   });
 
-  test('backends join, change, drain and leave, and their keys are never told', async () => {
+  test('backends join, change, drain and leave, and their keys never appear in events', async () => {
     await using bed = await openTimedBed(openBed);
     const [a, b] = [makeBackend('a'), makeBackend('b', { apiKey: 'secret', model: 'm', logprobsMode: 'raw' })];
     await bed.store.joinBackend(b);
@@ -131,10 +131,10 @@ export function defineWorkerTests(openBed: OpenBed): void {
     assert.deepEqual([await bed.store.leaveBackend(b.id), await bed.store.drainBackend(b.id)], [false, false]);
     assert.deepEqual([await bed.store.clearBackends(), await bed.store.clearBackends()], [1, 0]);
     const { events } = await bed.store.events(0, { limit: 99 });
-    const told = ['backend-join b', 'backend-join a', 'backend-join a', 'backend-drain b', 'backend-leave b', 'backend-leave a'];
+    const expected = ['backend-join b', 'backend-join a', 'backend-join a', 'backend-drain b', 'backend-leave b', 'backend-leave a'];
     assert.deepEqual(
       events.map(({ kind, backend_id }) => `${kind} ${backend_id}`),
-      told,
+      expected,
     );
     assert.doesNotMatch(JSON.stringify(events), /secret/);
   });

@@ -1,8 +1,8 @@
-// The tables of batches. A rollout that belongs to a group has one row in `siblings`, which says which batch sampled it, so that
-// what was wasted stays with that batch when its groups pass to the next.
+// The tables of batches. A rollout of a group has one row in `siblings` with the batch that sampled it, so waste stays with that
+// batch when its groups are carried over to the next.
 
-// `line` counts the tasks that were ever put into a batch's own line, and `taken` those that left it. A group's `place` is its
-// seq in the stream of its batch, a sibling's is its place in a delivered group.
+// `line` counts all tasks ever added to the batch's queue, and `taken` those removed from it. A group's `place` is its seq in the
+// stream of its batch; a sibling's is its position in a delivered group. `rewards` and `reward_sum` cover judged groups.
 export const batchTables = `
 CREATE TABLE batches (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -21,7 +21,9 @@ CREATE TABLE batches (
   delivered INTEGER NOT NULL DEFAULT 0,
   closed INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
-  ended_at INTEGER
+  ended_at INTEGER,
+  rewards INTEGER NOT NULL DEFAULT 0,
+  reward_sum REAL NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX batches_state ON batches (state, seq);
 CREATE INDEX batches_series ON batches (series, seq) WHERE series IS NOT NULL;

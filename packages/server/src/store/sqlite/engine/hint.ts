@@ -1,7 +1,8 @@
-// Hints over a file beside the database. A writer touches it after each commit that wrote an event, and every process watches
-// it. The WAL file itself will not do: it changes before its commit can be seen, so the last commit of a burst goes unnoticed.
+// Hints through a file next to the database. A writer touches it after each commit that wrote an event, and every process watches
+// it. Watching the WAL file does not work: it changes before the commit is visible, so the last commit of a burst is missed.
 
 import { type FSWatcher, watch } from 'node:fs';
+import { messageOf } from '@millrace/protocol';
 import { systemClock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 
@@ -11,11 +12,11 @@ const pollMs = 1_000;
 export interface HintOptions {
   readonly path: string;
   readonly log: Log;
-  /** Asked once a second, for what the watch has missed. */
+  /** Polled once a second, in case the watch missed a change. */
   readonly lastEventId: () => Promise<number>;
 }
 
-/** Tells its listeners at once, then at most every few milliseconds. In real time: it paces what other processes do. */
+/** Notifies listeners immediately, then at most every few milliseconds. Uses the system clock because it paces other processes. */
 export class Hints implements Disposable {
   readonly #options: HintOptions;
   readonly #listeners = new Set<() => void>();
@@ -48,11 +49,12 @@ export class Hints implements Disposable {
 
   #start(): void {
     this.#stopPoll = systemClock.after(pollMs, () => void this.#poll());
-    const blind = (error: unknown) => this.#options.log.warn('store-watch-failed', { path: this.#options.path, error: String(error) });
+    const onFailure = (error: unknown) =>
+      this.#options.log.warn('store-watch-failed', { path: this.#options.path, error: messageOf(error) });
     try {
-      this.#watcher = watch(`${this.#options.path}-hint`, { persistent: false }, () => this.#hint()).on('error', blind);
+      this.#watcher = watch(`${this.#options.path}-hint`, { persistent: false }, () => this.#hint()).on('error', onFailure);
     } catch (error) {
-      blind(error);
+      onFailure(error);
     }
   }
 
@@ -66,19 +68,19 @@ export class Hints implements Disposable {
       this.#stopPause = undefined;
       if (this.#again) this.#hint();
     });
-    for (const listener of this.#listeners) this.#tell(listener);
+    for (const listener of this.#listeners) this.#notify(listener);
   }
 
-  #tell(listener: () => void): void {
+  #notify(listener: () => void): void {
     try {
       listener();
     } catch (error) {
-      this.#options.log.error('store-hint-listener-failed', { error: String(error) });
+      this.#options.log.error('store-hint-listener-failed', { error: messageOf(error) });
     }
   }
 
   async #poll(): Promise<void> {
-    const last = await this.#options.lastEventId().catch(() => this.#last); // the next poll asks again
+    const last = await this.#options.lastEventId().catch(() => this.#last); // the next poll tries again
     if (this.#stopPoll === undefined) return;
     if (last !== this.#last) this.#hint();
     this.#last = last;

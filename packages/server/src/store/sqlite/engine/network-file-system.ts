@@ -1,4 +1,4 @@
-// Finds out whether a path lies on a network file system, where SQLite's locks and shared memory cannot be trusted.
+// Detects whether a path is on a network file system, where SQLite's locks and shared memory are unreliable.
 
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -14,7 +14,7 @@ export function networkFileSystemOf(path: string, mounts: string = readMounts())
   let best = { point: '', type: '' };
   for (const line of mounts.split('\n')) {
     const [, point = '', type = ''] = line.split(' ').map(unescapeField);
-    // A later mount on the same point hides the earlier one.
+    // A later mount on the same mount point hides the earlier one.
     if (isUnder(real, point) && point.length >= best.point.length) best = { point, type };
   }
   return networkTypes.has(best.type) || networkFuse.test(best.type) ? best.type : undefined;

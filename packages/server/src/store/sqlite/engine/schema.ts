@@ -1,15 +1,15 @@
-// The tables of the SQLite store. What changes often (rollouts) is kept apart from what is large (submissions, trajectories),
-// so that a transition rewrites a short row. Every table is STRICT, so a row has the types that its columns declare.
+// The tables of the SQLite store. What changes often (rollouts) is separate from what is large (submissions, trajectories), so a
+// transition rewrites a short row. Every table is STRICT, so a row has the types that its columns declare.
 
 import { RolloutError } from '@millrace/protocol';
 import { batchTables } from './batch-schema.ts';
-import type { Session } from './session.ts';
+import type { Transaction } from './connection.ts';
 
-const version = 3;
+const version = 4;
 
-// `worker` is there exactly while a worker holds the rollout; `backend` from when it was placed, with the weights that it had
-// then. What is in flight is counted from the rows, so that nothing can be forgotten in a counter. AUTOINCREMENT, so that no id or cursor is ever given twice,
-// also after retention.
+// `worker` is set exactly while a worker holds the rollout; `backend` and the version of its weights are set once it is placed.
+// Rollouts in flight are counted from the rows, so no counter can drift. AUTOINCREMENT ensures that no id or cursor is ever
+// reused, even after retention.
 const tables = `
 CREATE TABLE rollouts (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -51,7 +51,7 @@ CREATE TABLE workers (
   lease_until INTEGER NOT NULL,
   ended_at INTEGER,
   report TEXT,
-  pause_heard INTEGER NOT NULL DEFAULT 0,
+  pause_seen INTEGER NOT NULL DEFAULT 0,
   generating INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE policy (
@@ -91,11 +91,26 @@ CREATE TABLE events (
 ) STRICT;
 ${batchTables}`;
 
-/** Makes the tables where there are none, and commits. Throws when another version of Millrace made the file. */
-export function makeTables(session: Session): void {
-  session.exec('BEGIN IMMEDIATE');
-  const found = session.one<{ user_version: number }>('PRAGMA user_version')?.user_version ?? 0;
-  if (found !== 0 && found !== version)
-    throw new RolloutError('internal', `the store has schema ${found}, and this Millrace reads schema ${version}`);
-  session.exec(found === version ? 'COMMIT' : `${tables} PRAGMA user_version = ${version}; COMMIT`);
+/** From each older schema to the next. */
+const migrations: Readonly<Record<number, string>> = {
+  3: `ALTER TABLE workers RENAME COLUMN pause_heard TO pause_seen;
+ALTER TABLE batches ADD COLUMN rewards INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE batches ADD COLUMN reward_sum REAL NOT NULL DEFAULT 0;
+`,
+};
+
+/** Creates the tables, or migrates those of an older schema, and commits. Throws when the file has a schema that is not known. */
+export function makeTables(transaction: Transaction): void {
+  transaction.exec('BEGIN IMMEDIATE');
+  const found = transaction.one<{ user_version: number }>('PRAGMA user_version')?.user_version ?? 0;
+  transaction.exec(found === version ? 'COMMIT' : `${toStatements(found)} PRAGMA user_version = ${version}; COMMIT`);
+}
+
+function toStatements(found: number): string {
+  if (found === 0) return tables;
+  if (found === version) return '';
+  const migration = migrations[found];
+  if (migration === undefined)
+    throw new RolloutError('internal', `the store has schema ${found}, and this version of Millrace reads schema ${version}`);
+  return `${migration}${toStatements(found + 1)}`;
 }

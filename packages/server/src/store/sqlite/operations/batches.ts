@@ -1,9 +1,10 @@
-// Batches as rows: making one, giving it tasks, reading it with its counts, and ending it with its surplus.
+// Batches as rows: creating one, adding tasks, reading it with its counts, and ending it with its surplus.
 
 import type { SQLInputValue } from 'node:sqlite';
 import {
   type BatchId,
   type BatchState,
+  definedOf,
   type GroupId,
   type GroupState,
   groupStates,
@@ -12,7 +13,7 @@ import {
   type Waste,
 } from '@millrace/protocol';
 import type { BatchPlan, BatchRecord, MoreTasks, NewBatch, OpenBatch, Task } from '../../batch-store.ts';
-import type { Session } from '../engine/session.ts';
+import type { Transaction } from '../engine/connection.ts';
 import { appendEvent } from './events.ts';
 import { parseCursor } from './queries.ts';
 import { cancel } from './submit.ts';
@@ -35,50 +36,53 @@ export interface BatchRow {
   readonly closed: number;
   readonly created_at: number;
   readonly ended_at: number | null;
+  readonly rewards: number;
+  readonly reward_sum: number;
 }
 
-export function readBatch(session: Session, id: BatchId): BatchRow | undefined {
-  return session.one<BatchRow>('SELECT * FROM batches WHERE id = ?', id);
+export function readBatch(transaction: Transaction, id: BatchId): BatchRow | undefined {
+  return transaction.one<BatchRow>('SELECT * FROM batches WHERE id = ?', id);
 }
 
-export function createBatch(session: Session, batch: NewBatch): 'created' | 'known' | 'conflict' {
-  const known = readBatch(session, batch.id);
+export function createBatch(transaction: Transaction, batch: NewBatch): 'created' | 'known' | 'conflict' {
+  const known = readBatch(transaction, batch.id);
   if (known) return known.digest === batch.digest ? 'known' : 'conflict';
   const { id, digest, recipe, plan, webhook } = batch;
   const sql = `INSERT INTO batches (id, digest, series, recipe, state, plan, target, closed, created_at)
     VALUES (?, ?, ?, ?, 'open', ?, ?, ?, ?) RETURNING *`;
-  const values = [id, digest, plan.series ?? null, recipe, JSON.stringify(plan), plan.target, Number(batch.closed), session.nowMs];
-  const row = session.one<BatchRow>(sql, ...values);
+  const values = [id, digest, plan.series ?? null, recipe, JSON.stringify(plan), plan.target, Number(batch.closed), transaction.nowMs];
+  const row = transaction.one<BatchRow>(sql, ...values);
   if (!row) throw new Error(`batch ${id} was not inserted`);
-  if (webhook) session.run('INSERT INTO outbox (batch_seq, url, secret) VALUES (?, ?, ?)', row.seq, webhook.url, webhook.secret ?? null);
-  giveTasks(session, row, batch.tasks);
+  if (webhook)
+    transaction.run('INSERT INTO outbox (batch_seq, url, secret) VALUES (?, ?, ?)', row.seq, webhook.url, webhook.secret ?? null);
+  addTasks(transaction, row, batch.tasks);
   const data = { batch: id, series: plan.series ?? null, scenario: plan.scenario, target: plan.target, group_size: plan.group_size };
-  appendEvent(session, { kind: 'batch-open', data });
+  appendEvent(transaction, { kind: 'batch-open', data });
   return 'created';
 }
 
-export function appendTasks(session: Session, request: MoreTasks & { readonly id: BatchId }): 'appended' | 'ended' | 'unknown' {
-  const row = readBatch(session, request.id);
+export function appendTasks(transaction: Transaction, request: MoreTasks & { readonly id: BatchId }): 'appended' | 'ended' | 'unknown' {
+  const row = readBatch(transaction, request.id);
   if (!row) return 'unknown';
   const { key } = request;
-  if (key !== undefined && session.one('SELECT 1 FROM batch_appends WHERE batch_seq = ? AND key = ?', row.seq, key)) return 'appended';
+  if (key !== undefined && transaction.one('SELECT 1 FROM batch_appends WHERE batch_seq = ? AND key = ?', row.seq, key)) return 'appended';
   if (row.closed || row.state !== 'open') return 'ended';
-  if (key !== undefined) session.run('INSERT INTO batch_appends (batch_seq, key) VALUES (?, ?)', row.seq, key);
-  giveTasks(session, row, request.tasks);
-  if (request.closed) session.run('UPDATE batches SET closed = 1 WHERE seq = ?', row.seq);
-  appendEvent(session, { kind: 'batch-tasks', data: { batch: row.id, tasks: request.tasks.length, closed: request.closed } });
+  if (key !== undefined) transaction.run('INSERT INTO batch_appends (batch_seq, key) VALUES (?, ?)', row.seq, key);
+  addTasks(transaction, row, request.tasks);
+  if (request.closed) transaction.run('UPDATE batches SET closed = 1 WHERE seq = ?', row.seq);
+  appendEvent(transaction, { kind: 'batch-tasks', data: { batch: row.id, tasks: request.tasks.length, closed: request.closed } });
   return 'appended';
 }
 
-function giveTasks(session: Session, row: BatchRow, tasks: readonly Task[]): void {
+function addTasks(transaction: Transaction, row: BatchRow, tasks: readonly Task[]): void {
   const sql = 'INSERT INTO batch_tasks (batch_seq, n, task_index, body) VALUES (?, ?, ?, ?)';
-  for (const [index, task] of tasks.entries()) session.run(sql, row.seq, row.line + index, row.given + index, JSON.stringify(task));
-  session.run('UPDATE batches SET given = given + ?, line = line + ? WHERE seq = ?', tasks.length, tasks.length, row.seq);
+  for (const [index, task] of tasks.entries()) transaction.run(sql, row.seq, row.line + index, row.given + index, JSON.stringify(task));
+  transaction.run('UPDATE batches SET given = given + ?, line = line + ? WHERE seq = ?', tasks.length, tasks.length, row.seq);
 }
 
-export function batch(session: Session, id: BatchId): BatchRecord | undefined {
-  const row = readBatch(session, id);
-  return row && toBatchRecord(session, row);
+export function batch(transaction: Transaction, id: BatchId): BatchRecord | undefined {
+  const row = readBatch(transaction, id);
+  return row && toBatchRecord(transaction, row);
 }
 
 export interface BatchFilter {
@@ -88,7 +92,7 @@ export interface BatchFilter {
   readonly limit: number;
 }
 
-export function batches(session: Session, filter: BatchFilter): { batches: BatchRecord[]; next?: string } {
+export function batches(transaction: Transaction, filter: BatchFilter): { batches: BatchRecord[]; next?: string } {
   const wanted: [string, SQLInputValue | undefined][] = [
     ['seq > ?', parseCursor(filter.after)],
     ['state = ?', filter.state],
@@ -97,92 +101,105 @@ export function batches(session: Session, filter: BatchFilter): { batches: Batch
   const given = wanted.flatMap(([sql, value]) => (value === undefined ? [] : [{ sql, value }]));
   const where = given.map(({ sql }) => sql).join(' AND ');
   const sql = `SELECT * FROM batches WHERE ${where} ORDER BY seq LIMIT ?`;
-  const rows = session.all<BatchRow>(sql, ...given.map(({ value }) => value), filter.limit + 1);
+  const rows = transaction.all<BatchRow>(sql, ...given.map(({ value }) => value), filter.limit + 1);
   const page = rows.slice(0, filter.limit);
   const last = page.at(-1);
   return {
-    batches: page.map((row) => toBatchRecord(session, row)),
-    ...(last && rows.length > filter.limit ? { next: String(last.seq) } : {}),
+    batches: page.map((row) => toBatchRecord(transaction, row)),
+    ...definedOf({ next: last && rows.length > filter.limit ? String(last.seq) : undefined }),
   };
 }
 
-export function openBatches(session: Session): OpenBatch[] {
-  return session.all<BatchRow>("SELECT * FROM batches WHERE state = 'open' ORDER BY seq").map((row) => {
-    const groups = countGroups(session, row.seq);
-    const before = readBefore(session, row);
+export function openBatches(transaction: Transaction): OpenBatch[] {
+  return transaction.all<BatchRow>("SELECT * FROM batches WHERE state = 'open' ORDER BY seq").map((row) => {
+    const groups = countGroups(transaction, row.seq);
     return {
       id: row.id,
       plan: readPlan(row),
       recipe: row.recipe,
       closed: row.closed === 1,
+      open: groups.open,
       delivered: row.delivered,
       uniform: groups.uniform,
       failed: groups.failed,
       begun: row.begun,
       waiting: row.line - row.taken,
-      ...(before ? { before } : {}),
+      createdAtMs: row.created_at,
+      ...definedOf({ meanReward: meanRewardOf(row), before: readBefore(transaction, row) }),
     };
   });
 }
 
-function readBefore(session: Session, row: BatchRow): OpenBatch['before'] {
+function readBefore(transaction: Transaction, row: BatchRow): OpenBatch['before'] {
   const sql = 'SELECT seq FROM batches WHERE series = ? AND seq < ? AND delivered > 0 ORDER BY seq DESC LIMIT 1';
-  const before = row.series === null ? undefined : session.one<{ seq: number }>(sql, row.series, row.seq);
+  const before = row.series === null ? undefined : transaction.one<{ seq: number }>(sql, row.series, row.seq);
   if (!before) return undefined;
-  const { delivered, uniform } = countGroups(session, before.seq);
+  const { delivered, uniform } = countGroups(transaction, before.seq);
   return { informative: delivered, judged: delivered + uniform };
 }
 
-export function endBatch(session: Session, request: { readonly id: BatchId; readonly state: 'short' | 'cancelled' }): boolean {
-  const row = readBatch(session, request.id);
+export function endBatch(transaction: Transaction, request: { readonly id: BatchId; readonly state: 'short' | 'cancelled' }): boolean {
+  const row = readBatch(transaction, request.id);
   if (row?.state !== 'open') return false;
-  closeBatch(session, row, request.state);
+  closeBatch(transaction, row, request.state);
   return true;
 }
 
 /** Its open groups become surplus; their siblings stop, unless the target was met and the plan keeps them running. */
-export function closeBatch(session: Session, row: BatchRow, state: 'met' | 'short' | 'cancelled'): void {
-  session.run('UPDATE batches SET state = ?, closed = 1, ended_at = ? WHERE seq = ?', state, session.nowMs, row.seq);
-  const open = session.all<{ seq: number; id: GroupId }>(
+export function closeBatch(transaction: Transaction, row: BatchRow, state: 'met' | 'short' | 'cancelled'): void {
+  transaction.run('UPDATE batches SET state = ?, closed = 1, ended_at = ? WHERE seq = ?', state, transaction.nowMs, row.seq);
+  const open = transaction.all<{ seq: number; id: GroupId }>(
     "SELECT seq, id FROM batch_groups WHERE batch_seq = ? AND state = 'open'",
     row.seq,
   );
   for (const group of open) {
-    session.run("UPDATE batch_groups SET state = 'surplus', ended_at = ? WHERE seq = ?", session.nowMs, group.seq);
-    if (state !== 'met' || readPlan(row).surplus === 'stop') stopSiblings(session, group.seq);
-    appendEvent(session, { kind: 'group-end', group: group.id, data: { batch: row.id, state: 'surplus' } });
+    transaction.run("UPDATE batch_groups SET state = 'surplus', ended_at = ? WHERE seq = ?", transaction.nowMs, group.seq);
+    if (state !== 'met' || readPlan(row).surplus === 'stop') stopSiblings(transaction, group.seq);
+    appendEvent(transaction, { kind: 'group-end', group: group.id, data: { batch: row.id, state: 'surplus' } });
   }
-  const data = { batch: row.id, state, groups: countGroups(session, row.seq), wasted: sumWaste(session, row.seq) };
-  appendEvent(session, { kind: 'batch-end', data });
+  const data = { batch: row.id, state, groups: countGroups(transaction, row.seq), wasted: sumWaste(transaction, row.seq) };
+  appendEvent(transaction, { kind: 'batch-end', data });
 }
 
-/** Queued ones are over now, running ones are told. */
-export function stopSiblings(session: Session, groupSeq: number): void {
+/** Queued siblings end now; the workers of running ones are notified. */
+export function stopSiblings(transaction: Transaction, groupSeq: number): void {
   const sql = 'SELECT id FROM siblings JOIN rollouts USING (seq) WHERE group_seq = ? AND ended_at IS NULL';
-  for (const { id } of session.all<{ id: RolloutId }>(sql, groupSeq)) cancel(session, { id, tombstoneMs: 0 });
+  for (const { id } of transaction.all<{ id: RolloutId }>(sql, groupSeq)) cancel(transaction, { id, tombstoneMs: 0 });
 }
 
 export function readPlan(row: Pick<BatchRow, 'plan'>): BatchPlan {
   return JSON.parse(row.plan);
 }
 
-function toBatchRecord(session: Session, row: BatchRow): BatchRecord {
+function toBatchRecord(transaction: Transaction, row: BatchRow): BatchRecord {
   return {
     id: row.id,
     plan: readPlan(row),
     state: row.state,
-    groups: countGroups(session, row.seq),
+    groups: countGroups(transaction, row.seq),
     carried: row.carried,
     tasks: { given: row.given, begun: row.begun, closed: row.closed === 1 },
-    wasted: sumWaste(session, row.seq),
+    wasted: sumWaste(transaction, row.seq),
     createdAtMs: row.created_at,
-    ...(row.ended_at === null ? {} : { endedAtMs: row.ended_at }),
+    ...definedOf({ meanReward: meanRewardOf(row), endedAtMs: row.ended_at ?? undefined }),
   };
 }
 
-export function countGroups(session: Session, batchSeq: number): Record<GroupState, number> {
+function meanRewardOf({ rewards, reward_sum: sum }: BatchRow): number | undefined {
+  return rewards === 0 ? undefined : sum / rewards;
+}
+
+/** Adds the rewards of a group that was judged, so that the mean needs no scan. */
+export function countRewards(transaction: Transaction, batchSeq: number, groupSeq: number): void {
+  const rewards = `SELECT count(*) AS n, total(json_extract(result, '$.reward')) AS sum FROM siblings JOIN rollouts USING (seq)
+    WHERE group_seq = ? AND state = 'done' AND json_extract(result, '$.reward') IS NOT NULL`;
+  const sql = `UPDATE batches SET rewards = rewards + n, reward_sum = reward_sum + sum FROM (${rewards}) WHERE seq = ?`;
+  transaction.run(sql, groupSeq, batchSeq);
+}
+
+export function countGroups(transaction: Transaction, batchSeq: number): Record<GroupState, number> {
   const sql = 'SELECT state, count(*) AS n FROM batch_groups WHERE batch_seq = ? GROUP BY state';
-  const found = new Map(session.all<{ state: GroupState; n: number }>(sql, batchSeq).map(({ state, n }) => [state, n]));
+  const found = new Map(transaction.all<{ state: GroupState; n: number }>(sql, batchSeq).map(({ state, n }) => [state, n]));
   const count = (state: GroupState) => found.get(state) ?? 0;
   const [open, delivered, uniform, failed, surplus, stale] = groupStates.map(count);
   return {
@@ -198,10 +215,11 @@ export function countGroups(session: Session, batchSeq: number): Record<GroupSta
 type WasteKind = keyof BatchRecord['wasted'];
 
 /**
- * Over the rollouts that this batch sampled, wherever their groups are now: those of groups that will not be delivered, and
- * those without a place in one that is. What failed is `failed`, what was stopped in a live group is `surplus`.
+ * Sums the rollouts that this batch sampled, even if their groups were carried over: those of groups that will not be delivered,
+ * and those without a place in a delivered group. In an open or delivered group, failed rollouts count as `failed`, stopped ones
+ * as `surplus`.
  */
-export function sumWaste(session: Session, batchSeq: number): BatchRecord['wasted'] {
+export function sumWaste(transaction: Transaction, batchSeq: number): BatchRecord['wasted'] {
   const sql = `SELECT CASE WHEN g.state NOT IN ('open', 'delivered') THEN g.state WHEN r.state = 'failed' THEN 'failed' ELSE 'surplus' END AS kind,
     count(*) AS rollouts, total(json_extract(r.result, '$.tokens.sampled')) AS tokens,
     total(json_extract(r.result, '$.timings.init_ms') + json_extract(r.result, '$.timings.run_ms')
@@ -211,7 +229,7 @@ export function sumWaste(session: Session, batchSeq: number): BatchRecord['waste
       AND (g.state <> 'open' OR r.state <> 'done') GROUP BY kind`;
   const none: Waste = { rollouts: 0, tokens: 0, seconds: 0 };
   const wasted: Record<WasteKind, Waste> = { uniform: none, failed: none, surplus: none, stale: none };
-  for (const { kind, rollouts, tokens, seconds } of session.all<Waste & { kind: WasteKind }>(sql, batchSeq))
+  for (const { kind, rollouts, tokens, seconds } of transaction.all<Waste & { kind: WasteKind }>(sql, batchSeq))
     wasted[kind] = { rollouts, tokens, seconds };
   return wasted;
 }

@@ -1,14 +1,14 @@
-// The event log in SQLite. Ids are given inside the one write transaction that the file allows at a time, so their order is
-// the order of commits over all processes.
+// The event log in SQLite. Ids are assigned inside the write transaction, and SQLite allows one at a time, so their order is the
+// commit order across all processes.
 
-import type { Event, EventKind } from '@millrace/protocol';
+import { definedOf, type Event, type EventKind } from '@millrace/protocol';
 import type { NewEvent } from '../../store.ts';
-import type { Session } from '../engine/session.ts';
+import type { Transaction } from '../engine/connection.ts';
 
-export function appendEvent(session: Session, event: NewEvent): void {
-  session.run(
+export function appendEvent(transaction: Transaction, event: NewEvent): void {
+  transaction.run(
     'INSERT INTO events (at, kind, rollout_id, group_id, worker_id, backend_id, data) VALUES (?, ?, ?, ?, ?, ?, ?)',
-    session.nowMs,
+    transaction.nowMs,
     event.kind,
     event.rolloutId ?? null,
     event.group ?? null,
@@ -18,8 +18,8 @@ export function appendEvent(session: Session, event: NewEvent): void {
   );
 }
 
-export function appendEvents(session: Session, events: readonly NewEvent[]): void {
-  for (const event of events) appendEvent(session, event);
+export function appendEvents(transaction: Transaction, events: readonly NewEvent[]): void {
+  for (const event of events) appendEvent(transaction, event);
 }
 
 export interface EventQuery {
@@ -39,18 +39,18 @@ interface EventRow {
   readonly data: string;
 }
 
-export function events(session: Session, query: EventQuery): { events: Event[]; last: number } {
+export function events(transaction: Transaction, query: EventQuery): { events: Event[]; last: number } {
   const { after, limit, kinds } = query;
   const ofKinds = kinds === undefined ? '' : `AND kind IN (${kinds.map(() => '?').join(', ')})`;
   const sql = `SELECT * FROM events WHERE id > ? ${ofKinds} ORDER BY id LIMIT ?`;
-  const rows = session.all<EventRow>(sql, after, ...(kinds ?? []), limit);
-  const last = rows.length < limit ? Math.max(after, lastEventId(session)) : (rows.at(-1)?.id ?? after);
+  const rows = transaction.all<EventRow>(sql, after, ...(kinds ?? []), limit);
+  const last = rows.length < limit ? Math.max(after, lastEventId(transaction)) : (rows.at(-1)?.id ?? after);
   return { events: rows.map(toEvent), last };
 }
 
-/** Read from the sequence, not from the rows: retention may have taken the newest event. */
-export function lastEventId(session: Session): number {
-  return session.one<{ seq: number }>("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?.seq ?? 0;
+/** Read from the sequence, not from the rows: retention may have deleted the newest event. */
+export function lastEventId(transaction: Transaction): number {
+  return transaction.one<{ seq: number }>("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?.seq ?? 0;
 }
 
 function toEvent(row: EventRow): Event {
@@ -58,10 +58,12 @@ function toEvent(row: EventRow): Event {
     id: row.id,
     at: new Date(row.at).toISOString(),
     kind: row.kind,
-    ...(row.rollout_id ? { rollout_id: row.rollout_id } : {}),
-    ...(row.group_id ? { group: row.group_id } : {}),
-    ...(row.worker_id ? { worker_id: row.worker_id } : {}),
-    ...(row.backend_id ? { backend_id: row.backend_id } : {}),
+    ...definedOf({
+      rollout_id: row.rollout_id ?? undefined,
+      group: row.group_id ?? undefined,
+      worker_id: row.worker_id ?? undefined,
+      backend_id: row.backend_id ?? undefined,
+    }),
     data: JSON.parse(row.data),
   };
 }

@@ -1,9 +1,9 @@
-// The policy: one row that says whether turns are sampled and under which weights, and what each worker's gate last said of
-// itself. `paused` is written only when every worker that is not ended has heard of this very pause and has no call under way.
+// The policy: one row with its state and version, and the latest gate report of each worker. The state becomes `paused` only when
+// every live worker has seen this pause and has no call in progress.
 
-import { type PauseMode, type PolicyState, RolloutError, type WorkerId } from '@millrace/protocol';
+import { definedOf, type PauseMode, type PolicyState, RolloutError, type WorkerId } from '@millrace/protocol';
 import type { PolicyRecord } from '../../../inference/policy-gate.ts';
-import type { Session } from '../engine/session.ts';
+import type { Transaction } from '../engine/connection.ts';
 import { appendEvent } from './events.ts';
 
 interface PolicyRow {
@@ -15,75 +15,75 @@ interface PolicyRow {
   readonly since: number;
 }
 
-export function policy(session: Session): PolicyRecord {
-  const { state, mode, pause, flushes, version, since } = readRow(session);
+export function policy(transaction: Transaction): PolicyRecord {
+  const { state, mode, pause, flushes, version, since } = readRow(transaction);
   const sql = 'SELECT coalesce(sum(generating), 0) AS n FROM workers WHERE ended_at IS NULL';
-  const generating = state === 'paused' ? 0 : (session.one<{ n: number }>(sql)?.n ?? 0);
-  return { state, ...(mode ? { mode } : {}), pause, flushes, policyVersion: version, generating, sinceMs: since };
+  const generating = state === 'paused' ? 0 : (transaction.one<{ n: number }>(sql)?.n ?? 0);
+  return definedOf({ state, mode: mode ?? undefined, pause, flushes, policyVersion: version, generating, sinceMs: since });
 }
 
-/** While there is a pause it is kept, or made stricter. */
-export function pausePolicy(session: Session, { mode }: { readonly mode: PauseMode }): PolicyRecord {
-  const row = readRow(session);
+/** Pausing again can only make the mode stricter. */
+export function pausePolicy(transaction: Transaction, { mode }: { readonly mode: PauseMode }): PolicyRecord {
+  const row = readRow(transaction);
   const isNew = row.state === 'running';
   if (isNew || (mode === 'abort' && row.mode === 'wait')) {
     const state = isNew ? 'pausing' : row.state;
-    writeRow(session, { ...row, state, mode, pause: row.pause + Number(isNew), since: isNew ? session.nowMs : row.since });
-    appendEvent(session, { kind: 'policy-pause', data: { state, mode } });
-    settlePause(session);
+    writeRow(transaction, { ...row, state, mode, pause: row.pause + Number(isNew), since: isNew ? transaction.nowMs : row.since });
+    appendEvent(transaction, { kind: 'policy-pause', data: { state, mode } });
+    settlePause(transaction);
   }
-  return policy(session);
+  return policy(transaction);
 }
 
-/** Repeating it changes nothing. The backends' versions change with the policy's. */
+/** Idempotent. Sets the version of all backends too. */
 export function resumePolicy(
-  session: Session,
+  transaction: Transaction,
   request: { readonly policyVersion?: number; readonly cachesFlushed: boolean },
 ): PolicyRecord {
-  const row = readRow(session);
+  const row = readRow(transaction);
   const { policyVersion: version = row.version, cachesFlushed } = request;
   if (version < row.version)
     throw new RolloutError('conflict', `the policy is at version ${row.version}: it cannot be resumed at the older version ${version}`);
-  if (row.state === 'running' && version === row.version) return policy(session);
-  if (request.policyVersion !== undefined) session.run('UPDATE backends SET policy_version = ?', version);
-  const since = row.state === 'running' ? row.since : session.nowMs;
-  writeRow(session, { ...row, state: 'running', mode: null, flushes: row.flushes + Number(cachesFlushed), version, since });
-  appendEvent(session, { kind: 'policy-resume', data: { policy_version: version, caches_flushed: cachesFlushed } });
-  return policy(session);
+  if (row.state === 'running' && version === row.version) return policy(transaction);
+  if (request.policyVersion !== undefined) transaction.run('UPDATE backends SET policy_version = ?', version);
+  const since = row.state === 'running' ? row.since : transaction.nowMs;
+  writeRow(transaction, { ...row, state: 'running', mode: null, flushes: row.flushes + Number(cachesFlushed), version, since });
+  appendEvent(transaction, { kind: 'policy-resume', data: { policy_version: version, caches_flushed: cachesFlushed } });
+  return policy(transaction);
 }
 
-/** A backend that joins with newer weights makes them the present ones. */
-export function raisePolicyVersion(session: Session, version: number): void {
-  const row = readRow(session);
-  if (version > row.version) writeRow(session, { ...row, version });
+/** A backend that joins with newer weights raises the policy version. */
+export function raisePolicyVersion(transaction: Transaction, version: number): void {
+  const row = readRow(transaction);
+  if (version > row.version) writeRow(transaction, { ...row, version });
 }
 
-export function tellGate(
-  session: Session,
+export function reportGate(
+  transaction: Transaction,
   request: { readonly worker: WorkerId; readonly pause: number; readonly generating: number },
 ): void {
   const { worker, pause, generating } = request;
-  session.run('UPDATE workers SET pause_heard = ?, generating = ? WHERE id = ? AND ended_at IS NULL', pause, generating, worker);
-  settlePause(session);
+  transaction.run('UPDATE workers SET pause_seen = ?, generating = ? WHERE id = ? AND ended_at IS NULL', pause, generating, worker);
+  settlePause(transaction);
 }
 
-/** To be called whenever one worker less may be holding the pause up. */
-export function settlePause(session: Session): void {
-  const row = readRow(session);
+/** Call this whenever a worker may have stopped delaying the pause. */
+export function settlePause(transaction: Transaction): void {
+  const row = readRow(transaction);
   if (row.state !== 'pausing') return;
-  const sql = 'SELECT 1 FROM workers WHERE ended_at IS NULL AND (pause_heard < ? OR generating > 0) LIMIT 1';
-  if (session.one(sql, row.pause)) return;
-  writeRow(session, { ...row, state: 'paused', since: session.nowMs });
-  appendEvent(session, { kind: 'policy-pause', data: { state: 'paused', mode: row.mode } });
+  const sql = 'SELECT 1 FROM workers WHERE ended_at IS NULL AND (pause_seen < ? OR generating > 0) LIMIT 1';
+  if (transaction.one(sql, row.pause)) return;
+  writeRow(transaction, { ...row, state: 'paused', since: transaction.nowMs });
+  appendEvent(transaction, { kind: 'policy-pause', data: { state: 'paused', mode: row.mode } });
 }
 
-function readRow(session: Session): PolicyRow {
-  const row = session.one<PolicyRow>('SELECT state, mode, pause, flushes, version, since FROM policy');
+function readRow(transaction: Transaction): PolicyRow {
+  const row = transaction.one<PolicyRow>('SELECT state, mode, pause, flushes, version, since FROM policy');
   if (!row) throw new RolloutError('internal', 'the store has no policy');
   return row;
 }
 
-function writeRow(session: Session, { state, mode, pause, flushes, version, since }: PolicyRow): void {
+function writeRow(transaction: Transaction, { state, mode, pause, flushes, version, since }: PolicyRow): void {
   const sql = 'UPDATE policy SET state = ?, mode = ?, pause = ?, flushes = ?, version = ?, since = ?';
-  session.run(sql, state, mode, pause, flushes, version, since);
+  transaction.run(sql, state, mode, pause, flushes, version, since);
 }

@@ -1,9 +1,10 @@
-// What is asked about rollouts: one, a page of them, a trajectory, and how many are in each state.
+// Queries for rollouts: one, a page, a trajectory, and the count in each state.
 
 import type { SQLInputValue } from 'node:sqlite';
-import { type GroupId, RolloutError, type RolloutId, type RolloutState, rolloutStates, type WorkerId } from '@millrace/protocol';
-import type { ListFilter, RolloutRecord } from '../../store.ts';
-import type { Session } from '../engine/session.ts';
+import { definedOf, type GroupId, RolloutError, type RolloutId, type RolloutState, rolloutStates, type WorkerId } from '@millrace/protocol';
+import type { RolloutRecord } from '../../rollout-record.ts';
+import type { ListFilter } from '../../store.ts';
+import type { Transaction } from '../engine/connection.ts';
 
 export interface RecordRow {
   readonly seq: number;
@@ -24,45 +25,50 @@ export interface RecordRow {
 
 export const records = 'SELECT rollouts.*, submissions.body FROM rollouts JOIN submissions USING (seq)';
 
-export function get(session: Session, id: RolloutId): RolloutRecord | undefined {
-  const row = session.one<RecordRow>(`${records} WHERE id = ?`, id);
+export function get(transaction: Transaction, id: RolloutId): RolloutRecord | undefined {
+  const row = transaction.one<RecordRow>(`${records} WHERE id = ?`, id);
   return row && toRecord(row);
 }
 
-export function list(session: Session, filter: ListFilter): { rollouts: RolloutRecord[]; next?: string } {
-  const { state, group, scenario, limit } = filter;
+export function list(transaction: Transaction, filter: ListFilter): { rollouts: RolloutRecord[]; next?: string } {
+  const { state, group, batch, scenario, limit } = filter;
+  const isNewestFirst = filter.order === 'newest';
+  const after = filter.after === undefined && isNewestFirst ? Number.MAX_SAFE_INTEGER : parseCursor(filter.after);
   const wanted: [string, SQLInputValue | undefined][] = [
-    ['rollouts.seq > ?', parseCursor(filter.after)],
+    [`rollouts.seq ${isNewestFirst ? '<' : '>'} ?`, after],
     ['state = ?', state],
     ['group_id = ?', group],
+    ['siblings.batch_seq = (SELECT seq FROM batches WHERE batches.id = ?)', batch],
     ['scenario = ?', scenario],
   ];
   const given = wanted.flatMap(([sql, value]) => (value === undefined ? [] : [{ sql, value }]));
   const where = given.map(({ sql }) => sql).join(' AND ');
   const values = given.map(({ value }) => value);
-  const rows = session.all<RecordRow>(`${records} WHERE ${where} ORDER BY rollouts.seq LIMIT ?`, ...values, limit + 1);
+  const from = batch === undefined ? records : `${records} JOIN siblings USING (seq)`;
+  const order = `ORDER BY rollouts.seq ${isNewestFirst ? 'DESC' : 'ASC'}`;
+  const rows = transaction.all<RecordRow>(`${from} WHERE ${where} ${order} LIMIT ?`, ...values, limit + 1);
   const page = rows.slice(0, limit);
   const last = page.at(-1);
-  return { rollouts: page.map(toRecord), ...(last && rows.length > limit ? { next: String(last.seq) } : {}) };
+  return { rollouts: page.map(toRecord), ...definedOf({ next: last && rows.length > limit ? String(last.seq) : undefined }) };
 }
 
 /** The bytes as they were given to `finish`. */
-export function trajectory(session: Session, id: RolloutId): Uint8Array | undefined {
+export function trajectory(transaction: Transaction, id: RolloutId): Uint8Array | undefined {
   const sql = 'SELECT body FROM trajectories JOIN rollouts USING (seq) WHERE id = ?';
-  return session.one<{ body: Uint8Array }>(sql, id)?.body;
+  return transaction.one<{ body: Uint8Array }>(sql, id)?.body;
 }
 
-export function counts(session: Session): Record<RolloutState, number> {
+export function counts(transaction: Transaction): Record<RolloutState, number> {
   const zero = { queued: 0, init: 0, ready: 0, run: 0, evaluate: 0, done: 0, failed: 0, cancelled: 0 };
   const found: Record<RolloutState, number> = { ...zero };
   const sql = 'SELECT count(*) AS n FROM rollouts WHERE state = ?';
-  for (const state of rolloutStates) found[state] = session.one<{ n: number }>(sql, state)?.n ?? 0;
+  for (const state of rolloutStates) found[state] = transaction.one<{ n: number }>(sql, state)?.n ?? 0;
   return found;
 }
 
 export function parseCursor(after: string | undefined): number {
   if (after === undefined) return 0;
-  if (!/^\d{1,15}$/.test(after)) throw new RolloutError('bad-request', `after: ${JSON.stringify(after)} is not the next of a page`);
+  if (!/^\d{1,15}$/.test(after)) throw new RolloutError('bad-request', `after: ${JSON.stringify(after)} is not the \`next\` of a page`);
   return Number(after);
 }
 
@@ -70,16 +76,18 @@ export function toRecord(row: RecordRow): RolloutRecord {
   return {
     id: row.id,
     submission: JSON.parse(row.body),
-    ...(row.group_id ? { group: row.group_id } : {}),
     state: row.state,
     attempt: row.attempt,
     retries: row.retries,
     losses: row.losses,
-    ...(row.worker ? { worker: row.worker } : {}),
-    ...(row.result ? { result: JSON.parse(row.result) } : {}),
-    ...(row.failure ? { failure: JSON.parse(row.failure) } : {}),
     failures: JSON.parse(row.failures),
     createdAtMs: row.created_at,
-    ...(row.ended_at === null ? {} : { endedAtMs: row.ended_at }),
+    ...definedOf({
+      group: row.group_id ?? undefined,
+      worker: row.worker ?? undefined,
+      result: row.result === null ? undefined : JSON.parse(row.result),
+      failure: row.failure === null ? undefined : JSON.parse(row.failure),
+      endedAtMs: row.ended_at ?? undefined,
+    }),
   };
 }

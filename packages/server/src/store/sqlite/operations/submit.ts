@@ -1,10 +1,10 @@
 // What callers change: submitting and cancelling rollouts.
 
-import { type GroupId, isTerminal, type RolloutId, type RolloutState } from '@millrace/protocol';
+import { definedOf, type GroupId, isTerminal, type RolloutId, type RolloutState } from '@millrace/protocol';
 import type { SubmitOutcome } from '../../store.ts';
-import type { Session } from '../engine/session.ts';
+import type { Transaction } from '../engine/connection.ts';
 import { appendEvent } from './events.ts';
-import { appendEnded, appendQueued, end, type RolloutRow, rolloutColumns } from './transitions.ts';
+import { appendEnded, appendQueued, end, type RolloutRow, rolloutColumns, subjectOf } from './transitions.ts';
 
 export interface StoredSubmission {
   readonly id: RolloutId;
@@ -21,84 +21,79 @@ interface Submitted {
 }
 
 export function submit(
-  session: Session,
+  transaction: Transaction,
   request: { readonly rollouts: readonly StoredSubmission[]; readonly maxQueued: number },
 ): SubmitOutcome {
   const known = new Map<RolloutId, Submitted>();
   const fresh = new Map<RolloutId, StoredSubmission & { readonly state: RolloutState }>();
   const conflicts = new Set<RolloutId>();
   for (const rollout of request.rollouts) {
-    const earlier = fresh.get(rollout.id) ?? known.get(rollout.id) ?? readSubmitted(session, rollout.id);
-    if (!earlier) fresh.set(rollout.id, { ...rollout, state: hasTombstone(session, rollout.id) ? 'cancelled' : 'queued' });
+    const earlier = fresh.get(rollout.id) ?? known.get(rollout.id) ?? readSubmitted(transaction, rollout.id);
+    if (!earlier) fresh.set(rollout.id, { ...rollout, state: hasTombstone(transaction, rollout.id) ? 'cancelled' : 'queued' });
     else if (earlier.digest !== rollout.digest) conflicts.add(rollout.id);
     else if (!fresh.has(rollout.id)) known.set(rollout.id, earlier);
   }
   if (conflicts.size > 0) return { kind: 'conflict', ids: [...conflicts] };
   const added = [...fresh.values()].filter((rollout) => rollout.state === 'queued').length;
-  const queued = countQueued(session);
+  const queued = countQueued(transaction);
   if (added > 0 && queued + added > request.maxQueued) return { kind: 'full', queued };
   const created = new Set(fresh.keys());
   const rollouts = request.rollouts.map(({ id }) => {
     const state = fresh.get(id)?.state ?? known.get(id)?.state ?? 'queued';
     return { id, state, created: created.delete(id) };
   });
-  for (const rollout of fresh.values()) insertRollout(session, rollout);
+  for (const rollout of fresh.values()) insertRollout(transaction, rollout);
   return { kind: 'accepted', rollouts };
 }
 
 export function cancel(
-  session: Session,
+  transaction: Transaction,
   request: { readonly id: RolloutId; readonly tombstoneMs: number },
 ): 'cancelled' | 'asked' | 'ended' {
-  const row = session.one<RolloutRow>(`SELECT ${rolloutColumns} FROM rollouts WHERE id = ?`, request.id);
+  const row = transaction.one<RolloutRow>(`SELECT ${rolloutColumns} FROM rollouts WHERE id = ?`, request.id);
   if (!row) {
     const sql = 'INSERT INTO tombstones (id, until) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET until = excluded.until';
-    session.run(sql, request.id, session.nowMs + request.tombstoneMs);
+    transaction.run(sql, request.id, transaction.nowMs + request.tombstoneMs);
     return 'cancelled';
   }
   if (isTerminal(row.state)) return 'ended';
   if (row.state === 'queued') {
-    end(session, row, { state: 'cancelled' });
+    end(transaction, row, { state: 'cancelled' });
     return 'cancelled';
   }
   if (!row.cancel_asked) {
-    session.run('UPDATE rollouts SET cancel_asked = 1 WHERE seq = ?', row.seq);
-    appendEvent(session, {
-      kind: 'rollout-cancel',
-      rolloutId: row.id,
-      ...(row.group_id ? { group: row.group_id } : {}),
-      ...(row.worker ? { workerId: row.worker } : {}),
-      data: { state: row.state, attempt: row.attempt },
-    });
+    transaction.run('UPDATE rollouts SET cancel_asked = 1 WHERE seq = ?', row.seq);
+    const data = { state: row.state, attempt: row.attempt };
+    appendEvent(transaction, { kind: 'rollout-cancel', ...subjectOf(row), ...definedOf({ workerId: row.worker ?? undefined }), data });
   }
   return 'asked';
 }
 
-function readSubmitted(session: Session, id: RolloutId): Submitted | undefined {
-  return session.one<Submitted>('SELECT digest, state FROM rollouts WHERE id = ?', id);
+function readSubmitted(transaction: Transaction, id: RolloutId): Submitted | undefined {
+  return transaction.one<Submitted>('SELECT digest, state FROM rollouts WHERE id = ?', id);
 }
 
-function hasTombstone(session: Session, id: RolloutId): boolean {
-  return session.one('SELECT id FROM tombstones WHERE id = ? AND until > ?', id, session.nowMs) !== undefined;
+function hasTombstone(transaction: Transaction, id: RolloutId): boolean {
+  return transaction.one('SELECT id FROM tombstones WHERE id = ? AND until > ?', id, transaction.nowMs) !== undefined;
 }
 
-function countQueued(session: Session): number {
-  return session.one<{ n: number }>("SELECT count(*) AS n FROM rollouts WHERE state = 'queued'")?.n ?? 0;
+function countQueued(transaction: Transaction): number {
+  return transaction.one<{ n: number }>("SELECT count(*) AS n FROM rollouts WHERE state = 'queued'")?.n ?? 0;
 }
 
-/** Answers its row. */
-export function insertRollout(session: Session, rollout: StoredSubmission & { readonly state: RolloutState }): number {
-  const { nowMs } = session;
+/** Returns the `seq` of its row. */
+export function insertRollout(transaction: Transaction, rollout: StoredSubmission & { readonly state: RolloutState }): number {
+  const { nowMs } = transaction;
   const { id, scenario, state } = rollout;
   const group = rollout.group ?? null;
   const sql = `INSERT INTO rollouts (id, digest, scenario, group_id, state, created_at, queued_at, not_before, ended_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`;
   const endedAt = state === 'cancelled' ? nowMs : null;
-  const row = session.one<{ seq: number }>(sql, id, rollout.digest, scenario, group, state, nowMs, nowMs, nowMs, endedAt);
+  const row = transaction.one<{ seq: number }>(sql, id, rollout.digest, scenario, group, state, nowMs, nowMs, nowMs, endedAt);
   const seq = row?.seq ?? 0;
-  session.run('INSERT INTO submissions (seq, body) VALUES (?, ?)', seq, rollout.body);
-  const told = { id, scenario, group_id: group, attempt: 0, worker: null };
-  if (state === 'cancelled') appendEnded(session, told, { state });
-  else appendQueued(session, told, 'submit');
+  transaction.run('INSERT INTO submissions (seq, body) VALUES (?, ?)', seq, rollout.body);
+  const inserted = { id, scenario, group_id: group, attempt: 0, worker: null };
+  if (state === 'cancelled') appendEnded(transaction, inserted, { state });
+  else appendQueued(transaction, inserted, 'submit');
   return seq;
 }

@@ -1,8 +1,9 @@
-// The only statements that change a rollout's state after it was made. Each looks its move up in the table of legal moves
-// and writes the event that tells of it, in the caller's transaction.
+// The only statements that change a rollout's state after it was created. Each checks the table of legal moves and writes its
+// event, in the caller's transaction.
 
 import {
   canMove,
+  definedOf,
   type Failure,
   type GroupId,
   RolloutError,
@@ -11,10 +12,10 @@ import {
   type RolloutState,
 } from '@millrace/protocol';
 import type { Claim, Ending } from '../../store.ts';
-import type { Session } from '../engine/session.ts';
+import type { Transaction } from '../engine/connection.ts';
 import { appendEvent } from './events.ts';
 
-/** What a transition must know of the rollout before it. */
+/** The part of a rollout that transitions read. */
 export interface RolloutRow {
   readonly seq: number;
   readonly id: RolloutId;
@@ -28,7 +29,7 @@ export interface RolloutRow {
   readonly failures: string;
 }
 
-/** An ending whose trajectory is in its stored form. */
+/** An ending with its trajectory in stored form. */
 export interface StoredEnding {
   readonly state: Ending['state'];
   readonly result?: RolloutResult;
@@ -38,21 +39,20 @@ export interface StoredEnding {
 
 export const rolloutColumns = 'seq, id, scenario, group_id, state, attempt, losses, worker, cancel_asked, failures';
 
-/** The fence: there is a row only while this claim is the one that holds the rollout. */
-export function readHeld(session: Session, claim: Claim): RolloutRow | undefined {
+/** The fence: returns a row only while this claim holds the rollout. */
+export function readHeld(transaction: Transaction, claim: Claim): RolloutRow | undefined {
   const sql = `SELECT ${rolloutColumns} FROM rollouts WHERE id = ? AND worker = ? AND attempt = ?`;
-  return session.one<RolloutRow>(sql, claim.id, claim.worker, claim.attempt);
+  return transaction.one<RolloutRow>(sql, claim.id, claim.worker, claim.attempt);
 }
 
-/** Into the next stage, under `claim`. */
-export function advance(session: Session, row: RolloutRow, to: { readonly state: RolloutState; readonly claim: Claim }): void {
+/** Moves the rollout into the next stage, under `claim`. */
+export function advance(transaction: Transaction, row: RolloutRow, to: { readonly state: RolloutState; readonly claim: Claim }): void {
   const { state, claim } = to;
   checkMove(row, state);
-  session.run('UPDATE rollouts SET state = ?, worker = ?, attempt = ? WHERE seq = ?', state, claim.worker, claim.attempt, row.seq);
-  appendEvent(session, {
+  transaction.run('UPDATE rollouts SET state = ?, worker = ?, attempt = ? WHERE seq = ?', state, claim.worker, claim.attempt, row.seq);
+  appendEvent(transaction, {
     kind: 'rollout-move',
-    rolloutId: row.id,
-    ...groupOf(row),
+    ...subjectOf(row),
     workerId: claim.worker,
     data: { from: row.state, to: state, attempt: claim.attempt, worker: claim.worker, scenario: row.scenario },
   });
@@ -63,50 +63,53 @@ export type BackReason =
   | { readonly kind: 'loss'; readonly failure: Failure }
   | { readonly kind: 'release' };
 
-/** Back to the queue with nobody holding it; a rollout that was asked to cancel ends instead. */
-export function sendBack(session: Session, row: RolloutRow, reason: BackReason): void {
+/** Returns the rollout to the queue without a holder; a rollout that was asked to cancel ends instead. */
+export function sendBack(transaction: Transaction, row: RolloutRow, reason: BackReason): void {
   checkMove(row, 'queued');
-  if (reason.kind !== 'release') keepFailure(session, row, reason);
+  if (reason.kind !== 'release') recordFailure(transaction, row, reason);
   if (row.cancel_asked) {
-    end(session, row, { state: 'cancelled' });
+    end(transaction, row, { state: 'cancelled' });
     return;
   }
-  const notBefore = session.nowMs + (reason.kind === 'retry' ? reason.delayMs : 0);
+  const notBefore = transaction.nowMs + (reason.kind === 'retry' ? reason.delayMs : 0);
   const sql = "UPDATE rollouts SET state = 'queued', worker = NULL, backend = NULL, queued_at = ?, not_before = ? WHERE seq = ?";
-  session.run(sql, session.nowMs, notBefore, row.seq);
-  appendQueued(session, row, reason.kind);
+  transaction.run(sql, transaction.nowMs, notBefore, row.seq);
+  appendQueued(transaction, row, reason.kind);
 }
 
-export function appendQueued(session: Session, row: Pick<RolloutRow, 'id' | 'group_id' | 'attempt' | 'scenario'>, reason: string): void {
+export function appendQueued(
+  transaction: Transaction,
+  row: Pick<RolloutRow, 'id' | 'group_id' | 'attempt' | 'scenario'>,
+  reason: string,
+): void {
   const data = { reason, attempt: row.attempt, scenario: row.scenario };
-  appendEvent(session, { kind: 'rollout-queue', rolloutId: row.id, ...groupOf(row), data });
+  appendEvent(transaction, { kind: 'rollout-queue', ...subjectOf(row), data });
 }
 
-export function end(session: Session, row: RolloutRow, ending: StoredEnding): void {
+export function end(transaction: Transaction, row: RolloutRow, ending: StoredEnding): void {
   checkMove(row, ending.state);
-  session.run(
+  transaction.run(
     'UPDATE rollouts SET state = ?, worker = NULL, ended_at = ?, result = ?, failure = ? WHERE seq = ?',
     ending.state,
-    session.nowMs,
+    transaction.nowMs,
     ending.result ? JSON.stringify(ending.result) : null,
     ending.failure ? JSON.stringify(ending.failure) : null,
     row.seq,
   );
-  if (ending.trajectory) session.run('INSERT INTO trajectories (seq, body) VALUES (?, ?)', row.seq, ending.trajectory);
-  appendEnded(session, row, ending);
+  if (ending.trajectory) transaction.run('INSERT INTO trajectories (seq, body) VALUES (?, ?)', row.seq, ending.trajectory);
+  appendEnded(transaction, row, ending);
 }
 
 export function appendEnded(
-  session: Session,
+  transaction: Transaction,
   row: Pick<RolloutRow, 'id' | 'group_id' | 'attempt' | 'scenario' | 'worker'>,
   ending: StoredEnding,
 ): void {
   const { state, result, failure } = ending;
-  appendEvent(session, {
+  appendEvent(transaction, {
     kind: 'rollout-end',
-    rolloutId: row.id,
-    ...groupOf(row),
-    ...(row.worker ? { workerId: row.worker } : {}),
+    ...subjectOf(row),
+    ...definedOf({ workerId: row.worker ?? undefined }),
     data: {
       state,
       reward: result?.reward ?? null,
@@ -120,10 +123,14 @@ export function appendEnded(
   });
 }
 
-function keepFailure(session: Session, row: RolloutRow, reason: { readonly kind: 'retry' | 'loss'; readonly failure: Failure }): void {
+function recordFailure(
+  transaction: Transaction,
+  row: RolloutRow,
+  reason: { readonly kind: 'retry' | 'loss'; readonly failure: Failure },
+): void {
   const counted = reason.kind === 'retry' ? 'retries = retries + 1' : 'losses = losses + 1';
   const failures: Failure[] = [...JSON.parse(row.failures), reason.failure];
-  session.run(`UPDATE rollouts SET ${counted}, failures = ? WHERE seq = ?`, JSON.stringify(failures), row.seq);
+  transaction.run(`UPDATE rollouts SET ${counted}, failures = ? WHERE seq = ?`, JSON.stringify(failures), row.seq);
 }
 
 function checkMove(row: RolloutRow, to: RolloutState): void {
@@ -131,6 +138,7 @@ function checkMove(row: RolloutRow, to: RolloutState): void {
   throw new RolloutError('internal', `rollout ${row.id} cannot move from ${row.state} to ${to}`);
 }
 
-function groupOf(row: Pick<RolloutRow, 'group_id'>): { group?: GroupId } {
-  return row.group_id ? { group: row.group_id } : {};
+/** The rollout and group that an event is about. */
+export function subjectOf({ id, group_id }: Pick<RolloutRow, 'id' | 'group_id'>): { rolloutId: RolloutId; group?: GroupId } {
+  return definedOf({ rolloutId: id, group: group_id ?? undefined });
 }

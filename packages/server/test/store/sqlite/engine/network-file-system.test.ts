@@ -1,4 +1,4 @@
-// Claims about telling a network file system from a disk of this machine.
+// Distinguishing network file systems from local disks.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -27,11 +27,11 @@ for (const [path, type] of [
   ['/no-such/overlay/store.db', undefined],
   ['/no-such/covered/store.db', undefined],
 ] as const) {
-  test(`${path} lies on ${type ?? 'a local file system'}`, () => {
+  test(`${path} is on ${type ?? 'a local file system'}`, () => {
     assert.equal(networkFileSystemOf(path, mounts), type);
   });
 }
 
-test('without a table of mounts nothing is known to be a network file system', () => {
+test('without a mount table no path counts as a network file system', () => {
   assert.equal(networkFileSystemOf('/anything', ''), undefined);
 });

@@ -1,0 +1,1 @@
+../server/src/scenario/public.ts

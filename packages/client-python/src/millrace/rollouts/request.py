@@ -1,0 +1,69 @@
+"""What a caller submits: a rollout request with its sampling parameters and limits. Fields and defaults are those of the protocol."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, TypedDict
+
+
+class Sampling(TypedDict, total=False):
+    """How tokens are sampled. Every field is sent to the backend; those you omit have the defaults given here."""
+
+    #: Default 1; 0 is greedy.
+    temperature: float
+    #: Default 1.
+    top_p: float
+    #: Default 0, which turns it off.
+    top_k: int
+    #: Default 0.
+    min_p: float
+    #: Default 1.
+    repetition_penalty: float
+    #: Default 0.
+    presence_penalty: float
+    #: Default 0.
+    frequency_penalty: float
+    #: The most tokens sampled in one turn; default 4096.
+    max_tokens: int
+    seed: int
+    #: Record which experts each token was routed to. vLLM and SGLang only, if they were started to return them.
+    routed_experts: bool
+
+
+class Limits(TypedDict, total=False):
+    """Limits of one rollout. Timeouts count only time spent inside a stage, never waiting for a slot, a backend or new weights."""
+
+    #: Default 50.
+    max_turns: int
+    #: Prompt, sampled and tool tokens together; default 32768.
+    max_context_tokens: int
+    #: Default 300.
+    init_timeout_s: float
+    #: Default 1800.
+    run_timeout_s: float
+    #: Default 600.
+    evaluate_timeout_s: float
+    #: Default 60.
+    tool_timeout_s: float
+    #: How many times a retryable failure is retried; default 2.
+    max_retries: int
+    #: A rollout whose first token is more policy versions old than this starts again under the new weights.
+    max_staleness: int
+
+
+class _RequiredRolloutRequest(TypedDict):
+    scenario: str
+    #: Data only; the scenario validates it.
+    task: Mapping[str, Any]
+
+
+class RolloutRequest(_RequiredRolloutRequest, total=False):
+    """One rollout to run: a task for a scenario."""
+
+    #: Makes the submission idempotent. The client generates an id if you omit it.
+    id: str
+    #: Siblings share a group, so that a trainer can compare their rewards.
+    group: str
+    sampling: Sampling
+    limits: Limits
+    #: Returned unchanged with the rollout.
+    metadata: Mapping[str, Any]

@@ -1,0 +1,51 @@
+"""Policy calls: pause sampling, load new weights into the backends, resume under their version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Optional
+
+from ..stop import Stop
+from ..wire.transport import POLL_S, Call, Transport
+
+PolicyState = Literal["running", "pausing", "paused"]
+#: `wait` finishes calls to backends that are in progress. `abort` cuts them; they continue from their partial tokens on resume.
+PauseMode = Literal["wait", "abort"]
+
+
+@dataclass(frozen=True)
+class PolicyView:
+    state: PolicyState
+    #: Of the pause; None while running.
+    mode: Optional[PauseMode]
+    policy_version: int
+    #: Calls to backends in progress.
+    generating: int
+    since: str
+
+
+class Policy:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def get(self, *, stop: Optional[Stop] = None) -> PolicyView:
+        return self._transport.json(Call("GET", "/v1/policy", stop=stop), PolicyView)
+
+    def pause(self, mode: PauseMode = "wait", *, settle: bool = True, stop: Optional[Stop] = None) -> PolicyView:
+        """Returns when nothing is being sampled, so that you can change the weights; with `settle=False`, at once."""
+        wait_s = POLL_S if settle else 0
+        call = Call("POST", "/v1/policy/pause", {"wait": wait_s}, {"mode": mode}, wait_s=wait_s, stop=stop)
+        while True:
+            view = self._transport.json(call, PolicyView)
+            if view.state != "pausing" or not settle:
+                return view
+
+    def resume(
+        self, policy_version: Optional[int] = None, *, caches_flushed: bool = True, stop: Optional[Stop] = None
+    ) -> PolicyView:
+        """All backends now serve `policy_version`, which must not be lower than the current one; by default it stays the same.
+        `caches_flushed` says whether the backends lost their prefix caches, so that rollouts may move to another backend."""
+        body: dict[str, Any] = {"caches_flushed": caches_flushed}
+        if policy_version is not None:
+            body["policy_version"] = policy_version
+        return self._transport.json(Call("POST", "/v1/policy/resume", body=body, stop=stop), PolicyView)

@@ -1,0 +1,140 @@
+"""What the service reports about itself: backends, workers, its status, and the events of its log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Mapping, Optional
+
+#: vllm: /inference/v1/generate, otherwise /v1/completions. vllm-completions: /v1/completions. sglang: /generate. llamacpp: /completion.
+Dialect = Literal["vllm", "vllm-completions", "sglang", "llamacpp"]
+#: `processed` logprobs are those of the sampling distribution; `raw` ones are from before temperature and penalties.
+LogprobsMode = Literal["raw", "processed", "unknown"]
+
+from .policy import PolicyView
+
+
+@dataclass(frozen=True)
+class BackendError:
+    message: str
+    at: str
+
+
+@dataclass(frozen=True)
+class BackendView:
+    id: str
+    url: str
+    dialect: Dialect
+    model: Optional[str]
+    policy_version: int
+    logprobs_mode: LogprobsMode
+    state: Literal["up", "draining"]
+    #: Nothing is placed on a broken backend until it passes a health check.
+    health: Literal["ok", "broken"]
+    last_error: Optional[BackendError]
+    #: Rollouts running on it, over all workers.
+    in_flight: int
+    #: Requests of those rollouts that it is serving or has queued.
+    calls: int
+    #: Context tokens of those rollouts, as last reported.
+    tokens: int
+
+
+@dataclass(frozen=True)
+class BackendList:
+    backends: tuple[BackendView, ...]
+
+
+@dataclass(frozen=True)
+class LeaveReply:
+    id: str
+
+
+@dataclass(frozen=True)
+class StageReport:
+    active: int
+    waiting: int
+    slots: int
+
+
+@dataclass(frozen=True)
+class LoopLag:
+    p50: float
+    p99: float
+    max: float
+
+
+@dataclass(frozen=True)
+class WorkerReport:
+    stages: Mapping[str, StageReport]
+    held: int
+    backends: Mapping[str, int]
+    turns: int
+    sampled_tokens: int
+    loop_lag_ms: LoopLag
+    rss_bytes: int
+    calls: Optional[Mapping[str, int]] = None
+    tokens_per_s: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class WorkerView:
+    id: str
+    host: str
+    pid: int
+    started_at: str
+    alive: bool
+    report: Optional[WorkerReport]
+
+
+@dataclass(frozen=True)
+class OpenBatchView:
+    id: str
+    series: Optional[str]
+    scenario: str
+    target: int
+    delivered: int
+    open_groups: int
+    mean_reward: Optional[float]
+    created_at: str
+
+
+@dataclass(frozen=True)
+class RecentEnds:
+    """Rollouts that ended in the last `seconds`."""
+
+    seconds: int
+    ended: int
+    failed: int
+    rewarded: int
+    mean_reward: Optional[float]
+
+
+@dataclass(frozen=True)
+class ServiceStatus:
+    """`hints` says what is missing for rollouts to make progress."""
+
+    rollouts: Mapping[str, int]
+    workers: tuple[WorkerView, ...]
+    backends: tuple[BackendView, ...]
+    policy: PolicyView
+    batches: tuple[OpenBatchView, ...]
+    recent: RecentEnds
+    hints: tuple[str, ...]
+    tokens_per_s: float
+    last_event_id: int
+    loop_lag_ms: LoopLag
+    rss_bytes: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """`kind` may be unknown to this client. The protocol defines which data comes with each kind."""
+
+    id: int
+    at: str
+    kind: str
+    data: Mapping[str, Any]
+    rollout_id: Optional[str] = None
+    group: Optional[str] = None
+    worker_id: Optional[str] = None
+    backend_id: Optional[str] = None

@@ -1,0 +1,111 @@
+"""The binary form of a trajectory: a JSON head with everything except the numbers, then all ids as int32, all logprobs as float32,
+and all routed experts as uint8 or uint16, little-endian. It round-trips bit for bit, and TypeScript writes the same bytes."""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from array import array
+from typing import Any, Sequence
+
+from ..wire.codec import WireError, from_wire, to_wire
+from .routed_experts import experts_from_head, experts_to_head, write_experts
+from .trajectory import Segment, SegmentHead, Trajectory, TrajectoryHead, check_segment, head_to_json
+
+MEDIA_TYPE = "application/vnd.millrace.trajectory"
+_MAGIC = b"MRT1"
+
+
+def trajectory_from_binary(data: bytes) -> Trajectory:
+    """Raises a WireError with what was found if the bytes are not a whole trajectory."""
+    if len(data) < 8 or data[:4] != _MAGIC:
+        raise WireError("not a trajectory: it does not begin with MRT1")
+    length = struct.unpack_from("<I", data, 4)[0]
+    head, entries = _read_head(data[8 : 8 + length])
+    numbers = memoryview(data)[_padded(8 + length) :]
+    id_counts = [_count(entry, "ids", index) for index, entry in enumerate(entries)]
+    logprob_counts = [_count(entry, "logprobs", index) for index, entry in enumerate(entries)]
+    expert_sizes = [_expert_bytes(entry, index) for index, entry in enumerate(entries)]
+    wanted = 4 * (sum(id_counts) + sum(logprob_counts)) + sum(expert_sizes)
+    if len(numbers) != wanted:
+        raise WireError(f"truncated trajectory: {len(numbers)} bytes of numbers, expected {wanted}")
+    segments = []
+    id_at, logprob_at, expert_at = 0, 4 * sum(id_counts), wanted - sum(expert_sizes)
+    for index, entry in enumerate(entries):
+        id_end, logprob_end = id_at + 4 * id_counts[index], logprob_at + 4 * logprob_counts[index]
+        where = f"Trajectory.segments[{index}]"
+        numbers_of = (_read_array("i", numbers[id_at:id_end]), _read_array("f", numbers[logprob_at:logprob_end]))
+        experts = entry.get("experts")
+        expert_end = expert_at + expert_sizes[index]
+        routed = None if experts is None else experts_from_head(experts, bytes(numbers[expert_at:expert_end]))
+        segment = Segment(from_wire(SegmentHead, entry, where), *numbers_of, routed)
+        check_segment(segment, where)
+        segments.append(segment)
+        id_at, logprob_at, expert_at = id_end, logprob_end, expert_end
+    return Trajectory(head.rollout_id, head.attempt, head.model, head.tools, tuple(segments))
+
+
+def trajectory_to_binary(trajectory: Trajectory) -> bytes:
+    entries = [_write_entry(one) for one in trajectory.segments]
+    text = json.dumps({**head_to_json(trajectory), "segments": entries}, ensure_ascii=False, separators=(",", ":"))
+    head = text.encode()
+    parts = [_MAGIC, struct.pack("<I", len(head)), head, bytes(_padded(8 + len(head)) - 8 - len(head))]
+    parts += [_write_array("i", one.token_ids) for one in trajectory.segments]
+    parts += [_write_array("f", one.logprobs) for one in trajectory.segments]
+    parts += [write_experts(one.routed_experts) for one in trajectory.segments if one.routed_experts is not None]
+    return b"".join(parts)
+
+
+def _write_entry(segment: Segment) -> dict[str, Any]:
+    experts = {} if segment.routed_experts is None else {"experts": experts_to_head(segment.routed_experts)}
+    return {**to_wire(segment.head), "ids": len(segment.token_ids), "logprobs": len(segment.logprobs), **experts}
+
+
+def _read_head(data: bytes) -> tuple[TrajectoryHead, list[Any]]:
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise WireError(f"not a trajectory: its head is not JSON: {error}") from error
+    head = from_wire(TrajectoryHead, value, "Trajectory")
+    entries = value.get("segments")
+    if not isinstance(entries, list):
+        raise WireError("Trajectory.segments is missing")
+    return head, entries
+
+
+def _count(entry: Any, name: str, index: int) -> int:
+    value = entry.get(name) if isinstance(entry, dict) else None
+    if not isinstance(value, int) or value < 0:
+        raise WireError(f"Trajectory.segments[{index}].{name}: expected a count, not {value!r}")
+    return value
+
+
+def _expert_bytes(entry: Any, index: int) -> int:
+    experts = entry.get("experts")
+    if experts is None:
+        return 0
+    try:
+        return int(experts["width"]) * int(experts["count"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise WireError(f"Trajectory.segments[{index}].experts: expected from, shape, width and count") from error
+
+
+def _padded(length: int) -> int:
+    return (length + 3) // 4 * 4
+
+
+def _read_array(code: str, data: memoryview) -> array[Any]:
+    numbers: array[Any] = array(code)
+    numbers.frombytes(data)
+    return _little(numbers)
+
+
+def _write_array(code: str, numbers: Sequence[float]) -> bytes:
+    return _little(array(code, numbers)).tobytes()
+
+
+def _little(numbers: array[Any]) -> array[Any]:
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

@@ -1,0 +1,144 @@
+"""A trajectory: an ordered list of segments whose token ids, concatenated, are exactly what the model saw and sampled.
+Ids and logprobs are `array('i')` and `array('f')`, or numpy arrays of the same width on request."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from array import array
+from dataclasses import dataclass
+from typing import Any, Literal, Mapping, Optional, Sequence
+
+from ..rollouts.rollout import PolicySpan
+from ..wire.codec import WireError, from_wire, to_wire
+from .routed_experts import RoutedExperts, experts_from_json, experts_to_json
+
+#: Only `sampled` segments are trainable.
+SegmentKind = Literal["prompt", "sampled", "observation", "inserted"]
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Message:
+    role: str
+    content: str
+    tool_calls: Optional[tuple[ToolCall, ...]] = None
+    tool_call_id: Optional[str] = None
+    name: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class SegmentHead:
+    """Everything about a segment except its numbers."""
+
+    kind: SegmentKind
+    turn: int
+    text: str
+    messages: tuple[Message, ...]
+    finish_reason: Optional[str] = None
+    backend: Optional[str] = None
+    policy_versions: Optional[PolicySpan] = None
+    retries: Optional[int] = None
+    #: A rewritten history starts a new branch, which has its own prompt segment.
+    branch: int = 0
+
+
+@dataclass(frozen=True)
+class Segment:
+    head: SegmentHead
+    token_ids: Sequence[int]
+    #: One for each id of a sampled segment; empty for other kinds.
+    logprobs: Sequence[float]
+    #: Of a sampled segment, if `sampling.routed_experts` was set.
+    routed_experts: Optional[RoutedExperts] = None
+
+    @property
+    def kind(self) -> SegmentKind:
+        return self.head.kind
+
+    @property
+    def sampled(self) -> bool:
+        return self.head.kind == "sampled"
+
+
+@dataclass(frozen=True)
+class TrajectoryHead:
+    rollout_id: str
+    attempt: int
+    model: str
+    tools: tuple[ToolSpec, ...]
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    rollout_id: str
+    attempt: int
+    model: str
+    tools: tuple[ToolSpec, ...]
+    segments: tuple[Segment, ...]
+
+    def to_numpy(self) -> Trajectory:
+        """The same numbers as int32 and float32 arrays, without copying where possible. Needs numpy: `pip install millrace[numpy]`."""
+        numpy: Any = importlib.import_module("numpy")
+
+        def convert(one: Segment) -> Segment:
+            ids, logprobs = numpy.asarray(one.token_ids, "int32"), numpy.asarray(one.logprobs, "float32")
+            return dataclasses.replace(one, token_ids=ids, logprobs=logprobs)
+
+        return dataclasses.replace(self, segments=tuple(convert(one) for one in self.segments))
+
+
+def trajectory_from_json(value: Any, where: str = "Trajectory") -> Trajectory:
+    head = from_wire(TrajectoryHead, value, where)
+    segments = value.get("segments")
+    if not isinstance(segments, list):
+        raise WireError(f"{where}.segments is missing")
+    read = tuple(_read_segment(one, f"{where}.segments[{index}]") for index, one in enumerate(segments))
+    return Trajectory(head.rollout_id, head.attempt, head.model, head.tools, read)
+
+
+def trajectory_to_json(trajectory: Trajectory) -> dict[str, Any]:
+    return {**head_to_json(trajectory), "segments": [_write_segment(one) for one in trajectory.segments]}
+
+
+def head_to_json(trajectory: Trajectory) -> dict[str, Any]:
+    wire: dict[str, Any] = to_wire(TrajectoryHead(trajectory.rollout_id, trajectory.attempt, trajectory.model, trajectory.tools))
+    return wire
+
+
+def _read_segment(value: Any, where: str) -> Segment:
+    head = from_wire(SegmentHead, value, where)
+    try:
+        numbers = (array("i", value["token_ids"]), array("f", value["logprobs"]))
+    except (KeyError, TypeError, OverflowError) as error:
+        # JSON cannot express a logprob that is not finite; the binary form can.
+        raise WireError(f"{where}: token_ids or logprobs are not numbers: {error!r}") from error
+    experts = value.get("routed_experts")
+    segment = Segment(head, *numbers, None if experts is None else experts_from_json(experts, f"{where}.routed_experts"))
+    check_segment(segment, where)
+    return segment
+
+
+def check_segment(segment: Segment, where: str) -> None:
+    wanted = len(segment.token_ids) if segment.sampled else 0
+    if len(segment.logprobs) != wanted:
+        raise WireError(f"{where}: {len(segment.token_ids)} ids of kind {segment.kind} with {len(segment.logprobs)} logprobs")
+
+
+def _write_segment(segment: Segment) -> dict[str, Any]:
+    ids, logprobs = [int(one) for one in segment.token_ids], [float(one) for one in segment.logprobs]
+    experts = {} if segment.routed_experts is None else {"routed_experts": experts_to_json(segment.routed_experts)}
+    return {**to_wire(segment.head), "token_ids": ids, "logprobs": logprobs, "mask": 1 if segment.sampled else 0, **experts}

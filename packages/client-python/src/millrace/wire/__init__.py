@@ -1,0 +1,1 @@
+"""HTTP requests to one service, and JSON to and from dataclasses."""

@@ -1,0 +1,1 @@
+"""A fake service, and rollouts made from the golden files."""

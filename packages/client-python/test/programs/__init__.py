@@ -1,0 +1,1 @@
+"""Programs that the TypeScript tests run."""

@@ -1,0 +1,1 @@
+"""Tests of requests, errors and the golden files."""

@@ -1,0 +1,47 @@
+// Says why rollouts do not make progress and what to do about it, in short sentences for people. Empty when nothing is missing.
+
+import type { BackendView, PolicyView } from '@millrace/protocol';
+import { mayBegin } from '../../sampling/admission.ts';
+import type { OpenBatch } from '../../store/batch-store.ts';
+
+export interface HintSources {
+  readonly liveWorkers: number;
+  readonly backends: readonly BackendView[];
+  readonly policy: PolicyView;
+  readonly batches: readonly OpenBatch[];
+}
+
+export function findHints({ liveWorkers, backends, policy, batches }: HintSources): string[] {
+  return [
+    ...(liveWorkers === 0 ? ['no worker is running: start one with `millrace worker`'] : []),
+    ...findBackendHints(backends),
+    ...(policy.state === 'running' ? [] : [`the policy is ${policy.state}: resume it with \`millrace policy resume\``]),
+    ...batches.flatMap((batch) => findBatchHints(batch, toCurrentVersion(backends, policy))),
+  ];
+}
+
+function findBackendHints(backends: readonly BackendView[]): string[] {
+  if (backends.length === 0) return ['no backend has joined: add one with `millrace backend add URL`'];
+  if (backends.some(({ state, health }) => state === 'up' && health === 'ok')) return [];
+  return [`no backend takes rollouts: ${backends.map(describeBackend).join(', ')}`];
+}
+
+function describeBackend({ id, state, health, last_error: error }: BackendView): string {
+  if (health === 'ok') return `${id} is ${state}`;
+  return `${id} is broken${error === null ? '' : ` (${error.message})`}`;
+}
+
+function findBatchHints(batch: OpenBatch, currentVersion: number | undefined): string[] {
+  const { id, plan, open, waiting, closed } = batch;
+  if (!mayBegin(plan, currentVersion)) {
+    const needed = (plan.for_version ?? 0) - plan.max_staleness;
+    return [`batch ${id} waits for policy version ${needed}: the current version is ${currentVersion}`];
+  }
+  const isOutOfTasks = open === 0 && waiting === 0 && !closed && plan.source === undefined;
+  return isOutOfTasks ? [`batch ${id} has no tasks: append tasks, or close it`] : [];
+}
+
+/** As the batch keeper computes it. */
+function toCurrentVersion(backends: readonly BackendView[], { policy_version: version }: PolicyView): number | undefined {
+  return backends.length === 0 ? undefined : Math.max(version, ...backends.map((backend) => backend.policy_version));
+}

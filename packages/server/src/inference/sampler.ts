@@ -1,0 +1,247 @@
+// One rollout's sampling: the way of a token from the ledger's ids to a sampled turn. Every attempt sends the same ids, so a
+// retried turn is the turn that it would have been; a turn that was cut continues from the tokens that it has.
+//
+//   sample ── waits while the policy is paused, ends a rollout that is too stale
+//     │  ▲
+//     ▼  │ a failed call, up to `attempts` times; a call that was cut, any number of times
+//   place ──── keeps, moves or waits for a backend, then passes the policy gate         pool, gate
+//     │
+//     ▼
+//   call ───── one request; a cut keeps the tokens that arrived                         backend
+//     │
+//     ▼
+//   report ─── once per call: answered, failed or stopped                               lease → traffic, health
+
+import { randomUUID } from 'node:crypto';
+import { type BackendId, definedOf, RolloutError, type Sampling } from '@millrace/protocol';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { retry } from '../base/retry.ts';
+import type { Ledger } from '../trajectory/ledger.ts';
+import type { Backend, Generation } from './backends/backend.ts';
+import type { Pass, PolicyGate } from './policy-gate.ts';
+import type { BackendCall, BackendLease } from './pool/lease.ts';
+import type { PlacedRollout } from './pool/placements.ts';
+import type { BackendPool, MoveReason } from './pool/pool.ts';
+
+export interface SamplerOptions {
+  readonly ledger: Ledger;
+  readonly pool: BackendPool;
+  /** Passed before each call; absent if the weights never change. */
+  readonly gate?: PolicyGate;
+  /** How many policy versions the first sampled token may be behind the current one. */
+  readonly maxStaleness?: number;
+  /** The same for every call, so that a router in front of the servers keeps the rollout on one of them. */
+  readonly sessionId: string;
+  /** By which all workers place it; absent if the pool is not shared. */
+  readonly rollout?: PlacedRollout;
+  /** Wraps each wait for a backend, for new weights and before a retry. The agent's clock stands still meanwhile. */
+  readonly uncharged?: <T>(wait: () => Promise<T>) => Promise<T>;
+  /** Gives back the time of a call without tokens: the agent pays only for calls that gave it some. */
+  readonly refund?: (ms: number) => void;
+  readonly clock?: Clock;
+  /** How many calls may fail in a row, and the pause after the first of them. */
+  readonly attempts?: number;
+  readonly delayMs?: number;
+}
+
+export interface TurnRequest {
+  readonly sampling: Sampling;
+  readonly maxTokens: number;
+  readonly stopTokenIds: readonly number[];
+  readonly signal: AbortSignal;
+  /** Appends a part of a turn that was cut to the ledger; the rest is sampled from there. Without it the part is discarded. */
+  readonly onPart?: (part: SampledTurn) => Promise<void> | void;
+}
+
+export interface SampledTurn extends Generation {
+  readonly backend: BackendId;
+  /** The weights at the start and at the end of the call. */
+  readonly policyVersions: { readonly first: number; readonly last: number };
+  /** Earlier calls from the same ids that gave no token. */
+  readonly retries: number;
+}
+
+/** What is still to be sampled of a turn, and how many calls gave nothing of it. */
+interface Remainder extends TurnRequest {
+  retries: number;
+}
+
+/** A backend, and the right to call it. */
+interface Placement {
+  readonly lease: BackendLease;
+  readonly backend: Backend;
+  readonly pass: Pass | undefined;
+}
+
+/** How one call went. `part` is absent if a pause cut it before its first token. */
+type CallResult =
+  | { readonly kind: 'answered'; readonly generation: Generation; readonly part?: SampledTurn }
+  | { readonly kind: 'failed'; readonly error: RolloutError }
+  | { readonly kind: 'stopped'; readonly error: unknown };
+
+export class Sampler implements Disposable {
+  readonly ledger: Ledger;
+  readonly #options: SamplerOptions;
+  #lease: BackendLease | undefined;
+  /** The flushes of the caches that the last call knew of. */
+  #flushes: number | undefined;
+
+  constructor(options: SamplerOptions) {
+    this.ledger = options.ledger;
+    this.#options = options;
+  }
+
+  /** Continues the ledger's ids, which only `onPart` changes. Throws the error of the last attempt, `too-stale`, or the signal's reason. */
+  async sample(turn: TurnRequest): Promise<SampledTurn> {
+    const { attempts = 4, delayMs = 250, clock = systemClock } = this.#options;
+    const { signal, onPart } = turn;
+    const retrying = { attempts, delayMs, signal, clock, uncharged: this.#uncharged };
+    let rest: Remainder = { ...turn, retries: 0 };
+    for (;;) {
+      await this.#waitForPolicy(signal);
+      this.#checkStaleness();
+      const part = await retry((failures) => this.#attempt(rest, failures > 0), retrying);
+      if (part && part.finishReason !== 'abort') return part;
+      if (part && onPart) {
+        await onPart(part);
+        rest = { ...turn, maxTokens: rest.maxTokens - part.tokenIds.length, retries: 0 };
+      } else rest.retries += 1;
+    }
+  }
+
+  /** Gives the backend back. */
+  [Symbol.dispose](): void {
+    this.#lease?.[Symbol.dispose]();
+    this.#lease = undefined;
+  }
+
+  /** Place, call, report. Undefined if a pause cut the call before its first token. */
+  async #attempt(rest: Remainder, hasFailed: boolean): Promise<SampledTurn | undefined> {
+    const { clock = systemClock } = this.#options;
+    const placement = await this.#place(rest.signal, hasFailed);
+    using _ = placement.pass;
+    const startedAt = clock.monotonic();
+    const call = placement.lease.startCall();
+    const result = await this.#call(placement, call, rest);
+    this.#report(call, result, clock.monotonic() - startedAt);
+    if (result.kind === 'answered') return result.part;
+    rest.retries += 1;
+    throw result.error;
+  }
+
+  /** Keeps the backend of the last turn if it can. It holds no pass while it waits, so a pause does not wait for it. */
+  async #place(signal: AbortSignal, hasFailed: boolean): Promise<Placement> {
+    const { gate } = this.#options;
+    for (let reason: MoveReason | undefined = hasFailed ? 'failed' : undefined; ; ) {
+      const lease = await this.#takeLease(reason ?? this.#findMoveReason(), signal);
+      await this.#waitForPolicy(signal);
+      const pass = gate?.enter();
+      const isFlushed = this.#noteFlushes(pass);
+      // During the waits the backend may have left, and the gate may have closed again.
+      const { backend } = lease;
+      if (backend && !isFlushed && (pass || !gate)) return { lease, backend, pass };
+      pass?.[Symbol.dispose]();
+      reason = isFlushed ? 'flushed' : undefined;
+    }
+  }
+
+  #findMoveReason(): MoveReason | undefined {
+    if (!this.#lease) return undefined;
+    if (!this.#lease.backend) return 'failed';
+    return this.#options.pool.shouldMove(this.#lease) ? 'busy' : undefined;
+  }
+
+  async #takeLease(reason: MoveReason | undefined, signal: AbortSignal): Promise<BackendLease> {
+    const { pool, rollout } = this.#options;
+    const current = this.#lease;
+    if (current && !reason) return current;
+    const options = { signal, tokens: this.ledger.length };
+    const next = await this.#uncharged(() =>
+      current && reason ? pool.move(current, { ...options, reason }) : pool.acquire({ ...options, rollout }),
+    );
+    this.#lease = next;
+    return next;
+  }
+
+  /** True once after the caches were flushed: then no backend is better for the rollout than another. */
+  #noteFlushes(pass: Pass | undefined): boolean {
+    const before = this.#flushes;
+    this.#flushes = pass?.flushes ?? before;
+    return before !== undefined && before !== this.#flushes;
+  }
+
+  /** One request. Never throws: how it went is a value, so that it is reported exactly once. */
+  async #call({ lease, backend, pass }: Placement, call: BackendCall, rest: Remainder): Promise<CallResult> {
+    const { sampling, maxTokens, stopTokenIds, signal, retries } = rest;
+    const { sessionId } = this.#options;
+    const first = backend.policyVersion;
+    try {
+      const generation = await backend.generate({
+        promptJson: this.ledger.promptJson,
+        promptTokens: this.ledger.length,
+        sampling,
+        maxTokens,
+        stopTokenIds,
+        sessionId,
+        requestId: `${sessionId}-${randomUUID()}`,
+        signal,
+        onProgress: (sampledTokens) => call.progress(sampledTokens),
+        ...definedOf({ cut: pass?.cut }),
+      });
+      const finishReason = toFinishReason(generation, rest);
+      if (finishReason === 'abort' && generation.tokenIds.length === 0) {
+        if (pass?.cut.aborted) return { kind: 'answered', generation };
+        throw new RolloutError('backend-failed', `${backend.id} aborted the generation before its first token`, {
+          details: { reason: 'aborted' },
+        });
+      }
+      const policyVersions = { first, last: lease.backend?.policyVersion ?? first };
+      return { kind: 'answered', generation, part: { policyVersions, ...generation, finishReason, backend: backend.id, retries } };
+    } catch (error) {
+      return error instanceof RolloutError && !signal.aborted ? { kind: 'failed', error } : { kind: 'stopped', error };
+    }
+  }
+
+  #report(call: BackendCall, result: CallResult, ms: number): void {
+    switch (result.kind) {
+      case 'answered':
+        call.report({ kind: 'answered', promptTokens: this.ledger.length, generation: result.generation });
+        if (!result.part) this.#options.refund?.(ms);
+        break;
+      case 'failed':
+        call.report({ kind: 'failed', error: result.error });
+        this.#options.refund?.(ms);
+        break;
+      case 'stopped':
+        call.report({ kind: 'stopped' });
+    }
+  }
+
+  async #waitForPolicy(signal: AbortSignal): Promise<void> {
+    const { gate } = this.#options;
+    if (gate && !gate.isOpen) await this.#uncharged(() => gate.opened({ signal }));
+  }
+
+  /** Not part of an attempt: the rollout starts again from its opening, so a retry from here does not help. */
+  #checkStaleness(): void {
+    const { gate, maxStaleness = Number.POSITIVE_INFINITY } = this.#options;
+    const { first, last } = this.ledger.policyVersions ?? {};
+    if (first === undefined || last === undefined) return;
+    // A server may report newer weights than any resume has named.
+    const current = Math.max(gate?.policyVersion ?? 0, last);
+    if (current - first <= maxStaleness) return;
+    const ages = `started at policy version ${first}, ${current - first} behind the current ${current}`;
+    throw new RolloutError('too-stale', `the rollout ${ages}; at most ${maxStaleness} are allowed`);
+  }
+
+  get #uncharged(): <T>(wait: () => Promise<T>) => Promise<T> {
+    return this.#options.uncharged ?? ((wait) => wait());
+  }
+}
+
+/** A turn that was cut after its last token is complete: nothing may be sampled after it. */
+function toFinishReason({ tokenIds, finishReason }: Generation, { maxTokens, stopTokenIds }: TurnRequest): Generation['finishReason'] {
+  if (finishReason !== 'abort') return finishReason;
+  if (stopTokenIds.includes(tokenIds.at(-1) ?? -1)) return 'stop';
+  return tokenIds.length === maxTokens ? 'length' : 'abort';
+}

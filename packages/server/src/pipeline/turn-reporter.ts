@@ -1,0 +1,64 @@
+// Writes a worker's finished turns and its traffic to the event log in batches, so that no turn needs its own commit.
+
+import type { BackendId, RolloutId, WorkerId } from '@millrace/protocol';
+import type { TurnReport } from '../agent/turn-loop.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Traffic } from '../inference/pool/traffic.ts';
+import type { Claim, NewEvent, Store } from '../store/store.ts';
+
+/** How often the traffic of each backend is written. */
+const trafficMs = 2000;
+/** A context is written again when it has grown by this factor: it only breaks ties between backends. */
+const growth = 1.5;
+
+export class TurnReporter {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #traffic: Traffic;
+  #events: NewEvent[] = [];
+  #contexts = new Map<RolloutId, { readonly claim: Claim; readonly tokens: number }>();
+  /** The context of each rollout as last written. */
+  readonly #written = new Map<RolloutId, number>();
+  #trafficAt: number;
+
+  constructor({ store, clock, traffic }: { readonly store: Store; readonly clock: Clock; readonly traffic: Traffic }) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#traffic = traffic;
+    this.#trafficAt = clock.monotonic();
+  }
+
+  add(claim: Claim, worker: WorkerId, report: TurnReport): void {
+    const { turn, sampledTokens, contextTokens, modelMs, toolMs, calls } = report;
+    const data = { turn, sampled_tokens: sampledTokens, context_tokens: contextTokens, model_ms: modelMs, tool_ms: toolMs, calls };
+    this.#events.push({ kind: 'turn-end', rolloutId: claim.id, workerId: worker, data });
+    if (contextTokens < growth * (this.#written.get(claim.id) ?? 0)) return;
+    this.#written.set(claim.id, contextTokens);
+    const { id, attempt } = claim;
+    this.#contexts.set(id, { claim: { id, worker: claim.worker, attempt }, tokens: contextTokens });
+  }
+
+  forget(id: RolloutId): void {
+    this.#written.delete(id);
+  }
+
+  /** Writes everything that is waiting; the traffic only every `trafficMs`, or at the end. */
+  async flush(worker: WorkerId, isLast = false): Promise<void> {
+    const events = this.#events;
+    const contexts = [...this.#contexts.values()];
+    this.#events = [];
+    this.#contexts = new Map();
+    const errors: { backend: BackendId; message: string }[] = [];
+    const now = this.#clock.monotonic();
+    if (isLast || now - this.#trafficAt >= trafficMs) {
+      this.#trafficAt = now;
+      const taken = this.#traffic.take();
+      for (const [backendId, count] of taken.counts)
+        events.push({ kind: 'backend-traffic', backendId, workerId: worker, data: { ...count } });
+      for (const [backend, message] of taken.errors) errors.push({ backend, message });
+    }
+    // Both are one commit: the store's writer takes all writes that wait.
+    const notes = contexts.length + errors.length > 0 ? [this.#store.noteTraffic({ contexts, errors })] : [];
+    await Promise.all([...notes, ...(events.length > 0 ? [this.#store.appendEvents(events)] : [])]);
+  }
+}

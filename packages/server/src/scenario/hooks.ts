@@ -1,0 +1,75 @@
+// The functions of a scenario as the pipeline calls them: each attributes what it throws, and checks what it returns, since a
+// scenario in plain JavaScript has no compiler to do so.
+
+import { describeIssues, type ErrorCode, message } from '@millrace/protocol';
+import { z } from 'zod';
+import { callScenario } from './call-scenario.ts';
+import { openTools } from './open-tools.ts';
+import type { CollectContext, CompactContext, EvaluateContext, InitContext, Opening, Preparation, Scenario, Score } from './scenario.ts';
+
+/** The task, as the scenario's schema parses it. */
+export async function parseTask(scenario: Scenario, data: unknown): Promise<unknown> {
+  const parsed = await callHook(scenario, 'task', () => scenario.task.safeParseAsync(data));
+  if (parsed.success) return parsed.data;
+  throw new Error(`the task does not match the schema of scenario ${scenario.name}: ${describeIssues(parsed.error.issues)}`);
+}
+
+export async function prepareScenario(scenario: Scenario, context: InitContext<unknown>): Promise<void> {
+  const { prepare } = scenario;
+  if (prepare) await callHook(scenario, 'prepare.run', () => prepare.run(context));
+}
+
+export function keyOf(scenario: Scenario, task: unknown): Promise<ReturnType<Preparation<unknown>['key']>> {
+  return callHook(scenario, 'prepare.key', () => scenario.prepare?.key(task));
+}
+
+const opening = z.object({ messages: z.array(message).min(1), tools: z.array(z.unknown()) });
+
+export function initScenario(scenario: Scenario, context: InitContext<unknown>): Promise<Opening> {
+  return callHook(scenario, 'init', async () => {
+    const given = await scenario.init(context);
+    const parsed = opening.safeParse(given);
+    if (!parsed.success) throw new Error(`it must return { messages, tools }: ${describeIssues(parsed.error.issues)}`);
+    openTools(given.tools);
+    return given;
+  });
+}
+
+/** Undefined also for a scenario without `compact`. */
+export async function compactScenario(scenario: Scenario, context: CompactContext<unknown>): Promise<Opening['messages'] | undefined> {
+  return callHook(scenario, 'compact', () => scenario.compact?.(context));
+}
+
+/** Empty for a scenario without `collect`. */
+export function collectScenario(scenario: Scenario, context: CollectContext<unknown>): Promise<Buffer> {
+  return callHook(scenario, 'collect', async () => {
+    const artifact = (await scenario.collect?.(context)) ?? Buffer.alloc(0);
+    if (!Buffer.isBuffer(artifact)) throw new Error(`it must return a Buffer, not ${typeof artifact}`);
+    return artifact;
+  });
+}
+
+const score = z.object({ reward: z.number(), details: z.record(z.string(), z.unknown()).optional() });
+
+export function evaluateScenario(scenario: Scenario, context: EvaluateContext<unknown>): Promise<Score> {
+  return callHook(scenario, 'evaluate', async () => {
+    const given = await scenario.evaluate(context);
+    const parsed = score.safeParse(given);
+    if (!parsed.success) throw new Error(`it must return { reward: number, details? }: ${describeIssues(parsed.error.issues)}`);
+    return given;
+  });
+}
+
+const codes = {
+  task: 'init-failed',
+  'prepare.key': 'init-failed',
+  'prepare.run': 'init-failed',
+  init: 'init-failed',
+  compact: 'run-failed',
+  collect: 'run-failed',
+  evaluate: 'evaluate-failed',
+} as const satisfies Record<string, ErrorCode>;
+
+function callHook<T>(scenario: Scenario, hook: keyof typeof codes, work: () => T | Promise<T>): Promise<T> {
+  return callScenario({ what: `scenario ${scenario.name}, ${hook}`, code: codes[hook] }, work);
+}

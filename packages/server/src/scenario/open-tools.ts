@@ -1,0 +1,61 @@
+// The tools of one rollout, from what the scenario's `init` returned: built-in tools by name, and custom tools behind an adapter that
+// checks arguments, limits time and attributes failures.
+
+import { describeIssues } from '@millrace/protocol';
+import type { Tool, ToolResult } from '../agent/tool.ts';
+import { openTool } from '../agent/tools.ts';
+import { systemClock } from '../base/clock.ts';
+import { Deadline } from '../base/deadline.ts';
+import { raceSignal } from '../base/race.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import { callScenario } from './call-scenario.ts';
+import { type CustomTool, type CustomToolContext, type CustomToolResult, defineTool, toJsonSchema } from './custom-tool.ts';
+import type { Opening } from './scenario.ts';
+
+/** Throws an Error for an unknown name, a definition that cannot be offered to a model, or two tools with one name. */
+export function openTools(wanted: Opening['tools']): readonly Tool[] {
+  const tools = wanted.map((one) => (typeof one === 'string' ? openTool(one) : openCustomTool(defineTool(one))));
+  const names = tools.map((tool) => tool.spec.name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) throw new Error(`two tools are named ${twice}`);
+  return tools;
+}
+
+function openCustomTool(custom: CustomTool): Tool {
+  const { name, description } = custom;
+  return {
+    spec: { name, description, parameters: toJsonSchema(name, custom.parameters) },
+    async run(args, { sandbox, timeoutMs, signal }) {
+      const parsed = await custom.parameters.safeParseAsync(args);
+      if (!parsed.success) return { kind: 'text', text: `${name}: ${describeIssues(parsed.error.issues)}` };
+      using deadline = new Deadline(`the tool ${name}`, timeoutMs, systemClock);
+      const within = AbortSignal.any([signal, deadline.signal]);
+      const call = { what: `the tool ${name}`, code: 'tool-failed' } as const;
+      try {
+        const context = toContext(name, { timeoutMs, signal: within }, sandbox);
+        const work = callScenario(call, async () => toResult(name, await custom.run(parsed.data, context)));
+        return await raceSignal(work, within);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!deadline.signal.aborted) throw error;
+        return { kind: 'text', text: `[${name} did not finish within ${timeoutMs / 1000} s and was stopped]` };
+      }
+    },
+  };
+}
+
+function toContext(name: string, rest: Omit<CustomToolContext, 'sandbox'>, sandbox: Sandbox | undefined): CustomToolContext {
+  return {
+    ...rest,
+    get sandbox() {
+      if (!sandbox) throw new Error(`the tool ${name} uses a sandbox, but the scenario has no \`sandbox\` function`);
+      return sandbox;
+    },
+  };
+}
+
+function toResult(name: string, result: CustomToolResult): ToolResult {
+  if (typeof result === 'string') return { kind: 'text', text: result };
+  if (typeof result === 'object' && typeof result?.finish === 'string') return { kind: 'finish', answer: result.finish };
+  throw new Error(`the tool ${name} returned ${JSON.stringify(result)}: return a string, or { finish: answer }`);
+}

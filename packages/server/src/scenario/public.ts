@@ -1,0 +1,30 @@
+// The public API for scenario authors, published as `millrace/scenario`: everything needed to write a scenario, and nothing internal.
+
+export type { Limits, Message, Schema, StopReason, ToolSpec } from '@millrace/protocol';
+export { z } from 'zod';
+export type { AgentEnd } from '../agent/agent-end.ts';
+export type { ToolName } from '../agent/tool-names.ts';
+export type {
+  ExecOptions,
+  ExecResult,
+  PythonImage,
+  PythonOptions,
+  PythonResult,
+  Sandbox,
+  SandboxSpec,
+  ShellResult,
+  TransferOptions,
+} from '../sandbox/sandbox.ts';
+export { type CustomTool, type CustomToolContext, type CustomToolResult, defineTool } from './custom-tool.ts';
+export {
+  type CollectContext,
+  type CompactContext,
+  defineScenario,
+  type EvaluateContext,
+  type InitContext,
+  type Opening,
+  type Preparation,
+  type Scenario,
+  type Score,
+} from './scenario.ts';
+export { type ScenarioBlame, ScenarioError } from './scenario-error.ts';

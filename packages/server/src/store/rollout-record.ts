@@ -1,0 +1,26 @@
+// A rollout as it enters the store, and as the store keeps it.
+
+import type { Failure, GroupId, RolloutId, RolloutResult, RolloutState, Submission, WorkerId } from '@millrace/protocol';
+
+/** A submission with its id. `digest` distinguishes a repeated submission from a different one with the same id. */
+export interface NewRollout {
+  readonly id: RolloutId;
+  readonly submission: Submission;
+  readonly digest: string;
+}
+
+export interface RolloutRecord {
+  readonly id: RolloutId;
+  readonly submission: Submission;
+  readonly group?: GroupId;
+  readonly state: RolloutState;
+  readonly attempt: number;
+  readonly retries: number;
+  readonly losses: number;
+  readonly worker?: WorkerId;
+  readonly result?: RolloutResult;
+  readonly failure?: Failure;
+  readonly failures: readonly Failure[];
+  readonly createdAtMs: number;
+  readonly endedAtMs?: number;
+}
