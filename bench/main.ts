@@ -1,5 +1,5 @@
-// `npm run bench [-- name …] [--write]`: runs the benchmarks and prints each beside its baseline; --write keeps the report in
-// docs/benchmarks.md. Exits with 1 when a target was missed.
+// `npm run bench [-- name …] [--write]`: runs the benchmarks and prints each with its baseline; --write saves the report to
+// docs/benchmarks.md. Exits with 1 if a target was missed.
 
 import { writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus, totalmem } from 'node:os';
@@ -33,7 +33,7 @@ if (unknown.length > 0) {
 
 const machine = `${availableParallelism()} cores (${cpus()[0]?.model ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;
 const sections = [
-  `# Benchmarks\n\nWritten by \`npm run bench -- --write\` on ${machine}. Each row stands beside its baseline from the same run.\n`,
+  `# Benchmarks\n\nWritten by \`npm run bench -- --write\` on ${machine}. Each row is shown with its baseline from the same run.\n`,
 ];
 console.log(sections[0]);
 for (const [name, run] of Object.entries(benches)) {
@@ -46,5 +46,5 @@ for (const [name, run] of Object.entries(benches)) {
   if (report.targets?.some(({ kept }) => !kept)) process.exitCode = 1;
 }
 if (values.write) await writeFile(new URL('../docs/benchmarks.md', import.meta.url), sections.join(''));
-// Sockets that wait for their peers' last word must not hold up the end.
+// Open keep-alive sockets must not delay the exit.
 process.exit();

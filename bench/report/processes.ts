@@ -1,4 +1,4 @@
-// Readings off /proc, for costs of processes that are not ours.
+// Reads the cost of other processes from /proc.
 
 import { readFileSync } from 'node:fs';
 
@@ -8,7 +8,7 @@ export function readCpuMs(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
-/** Memory that would come back if the process ended, and its share of what it shares. */
+/** Private memory plus a proportional share of shared memory. */
 export function readPssMiB(pid: number): number {
   const pss = /^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'));
   return Number(pss?.[1] ?? Number.NaN) / 1024;

@@ -1,20 +1,20 @@
-// How every benchmark speaks: a title, rows with count and percentiles, each beside its baseline from the same run.
+// The report of a benchmark: a title, and rows with count and percentiles, each with its baseline from the same run.
 
 export interface BenchRow {
   readonly what: string;
-  /** What this row is compared with: the index of another row in the same report. */
+  /** The index of the baseline row in the same report. */
   readonly against?: number;
   readonly unit: string;
-  /** The samples; for a single figure, one. */
+  /** One sample for a single figure. */
   readonly samples: readonly number[];
-  /** Figures such as throughput are better when larger. */
+  /** Set for figures such as throughput, where larger is better. */
   readonly larger?: 'better';
 }
 
 export interface BenchReport {
   readonly title: string;
   readonly rows: readonly BenchRow[];
-  /** Promises, each with whether this run kept it. */
+  /** Targets, each with whether this run met it. */
   readonly targets?: readonly { readonly claim: string; readonly kept: boolean }[];
   readonly notes?: readonly string[];
 }

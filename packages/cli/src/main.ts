@@ -1,39 +1,62 @@
 #!/usr/bin/env node
-// The millrace command: a table of commands, loaded when they are called. Exit codes: 0 all went well, 1 something failed,
-// 2 the command line or its input was wrong.
+// The millrace command: a table of commands, each loaded when it is called. Exit codes: 0 success, 1 something failed,
+// 2 the command line or its input is wrong.
 
 import { messageOf, RolloutError } from '@millrace/protocol';
-import { type Command, type Io, parseArguments, renderHelp, renderTable, UsageError } from './command/command.ts';
+import { type Command, type CommandGroup, type Io, isGroup, UsageError } from './command/command.ts';
+import { renderGroupHelp, renderHelp, renderRows } from './command/help.ts';
 import { chooseNearest } from './command/nearest.ts';
+import { parseArguments } from './command/parse-arguments.ts';
+import { readVersion } from './command/version.ts';
 
-interface Entry {
+export interface Entry {
   readonly summary: string;
-  load(): Promise<Command>;
+  load(): Promise<Command | CommandGroup>;
 }
 
-const commands: Readonly<Record<string, Entry>> = {
+export const commands: Readonly<Record<string, Entry>> = {
   serve: {
     summary: 'Runs the service with its workers on this machine.',
     load: async () => (await import('./operate/serve.ts')).serveCommand,
   },
   worker: {
-    summary: 'Adds a worker to a service that runs already.',
+    summary: 'Adds a worker to a service that is already running.',
     load: async () => (await import('./operate/worker.ts')).workerCommand,
   },
+  backend: {
+    summary: 'Adds, lists, drains and removes the LLM servers that sample.',
+    load: async () => (await import('./service/backend.ts')).backendCommands,
+  },
+  policy: {
+    summary: 'Shows, pauses and resumes sampling, for a change of weights.',
+    load: async () => (await import('./service/policy.ts')).policyCommands,
+  },
   submit: {
-    summary: 'Submits tasks from JSON lines and writes each rollout as it ends.',
+    summary: 'Submits tasks from JSON lines and writes each rollout when it ends.',
     load: async () => (await import('./rollouts/submit.ts')).submitCommand,
   },
+  batch: {
+    summary: 'Starts, lists, follows and cancels batches of groups.',
+    load: async () => (await import('./service/batch.ts')).batchCommands,
+  },
   watch: {
-    summary: 'Shows stages, rates, backends and workers, live.',
+    summary: 'Shows stages, throughput, rewards, batches, backends and workers, live.',
     load: async () => (await import('./watch/watch.ts')).watchCommand,
   },
+  ls: {
+    summary: 'Lists rollouts, the newest first.',
+    load: async () => (await import('./rollouts/list.ts')).listCommand,
+  },
   show: {
-    summary: 'Shows one trajectory, turn by turn.',
+    summary: 'Shows one rollout and its trajectory, turn by turn.',
     load: async () => (await import('./rollouts/show.ts')).showCommand,
   },
+  cancel: {
+    summary: 'Cancels rollouts, a batch, or everything that is queued.',
+    load: async () => (await import('./rollouts/cancel.ts')).cancelCommand,
+  },
   image: {
-    summary: 'Makes, lists and removes the images that Apptainer sandboxes run.',
+    summary: 'Builds, lists and removes the images that Apptainer sandboxes run.',
     load: async () => (await import('./operate/image.ts')).imageCommand,
   },
   demo: {
@@ -42,7 +65,7 @@ const commands: Readonly<Record<string, Entry>> = {
   },
   new: {
     summary: 'Makes the files of a new scenario.',
-    load: async () => (await import('./author/new/new.ts')).newCommand,
+    load: async () => (await import('./author/new/new.ts')).newCommands,
   },
   try: {
     summary: 'Runs one task of a scenario with a scripted policy: no service, no backend, no model.',
@@ -52,61 +75,99 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'Checks everything that serve needs, and shows how to get what is missing.',
     load: async () => (await import('./operate/doctor.ts')).doctorCommand,
   },
+  version: {
+    summary: 'Prints the version.',
+    load: async () => (await import('./command/version.ts')).versionCommand,
+  },
 };
 
-/** Runs one command line and answers its exit code. Throws nothing. */
+/** The shortest way from nothing to results; the top-level help and docs/cli.md show it. */
+export const firstSteps: readonly (readonly [string, string])[] = [
+  ['millrace doctor', 'check this machine'],
+  ['millrace serve --tokenizer models/qwen3', 'start the service; the folder has tokenizer.json'],
+  ['millrace backend add http://127.0.0.1:8000', 'in another terminal: add a vLLM server'],
+  ['millrace submit tasks.jsonl > results.jsonl', 'run the tasks; one JSON line for each rollout'],
+  ['millrace watch', 'follow what happens'],
+];
+
+/** Runs one command line and returns its exit code. Throws nothing. */
 export async function runMillrace(argv: readonly string[], io: Io): Promise<number> {
   const [name, ...rest] = argv;
   try {
-    if (name === undefined || name === '--help' || name === '-h' || name === 'help') return await help(rest, io, name === undefined);
-    const command = await loadCommand(name);
-    if (isHelpAsked(rest)) return say(io, renderHelp(command));
-    return await command.run(parseArguments(command, rest), io);
+    if (name === undefined) return print(io.stderr, renderOverview(), 2);
+    if (name === '--version' || name === '-v') return print(io.stdout, `${await readVersion()}\n`);
+    if (name === '--help' || name === '-h' || name === 'help') return await help(rest, io);
+    const loaded = await loadCommand(name);
+    if (isGroup(loaded)) return await runGroup(loaded, rest, io);
+    return await runCommand(loaded, rest, io);
   } catch (error) {
-    if (error instanceof UsageError) {
-      const where = name !== undefined && Object.hasOwn(commands, name) ? `millrace ${name} --help` : 'millrace --help';
-      io.stderr.write(`millrace: ${error.message}\n${where} says how.\n`);
-      return 2;
-    }
-    const hint =
-      error instanceof RolloutError && error.details?.away === true
-        ? '\nIs it running? millrace serve starts it, and --url says where it is.'
-        : '';
-    io.stderr.write(`millrace: ${messageOf(error)}${hint}\n`);
-    return 1;
+    return report(error, name, io);
   }
 }
 
-async function help(rest: readonly string[], io: Io, bare: boolean): Promise<number> {
-  const [topic] = rest;
-  if (topic !== undefined && !topic.startsWith('-')) return say(io, renderHelp(await loadCommand(topic)));
-  const rows = Object.entries(commands).map(([name, { summary }]): [string, string] => [name, summary]);
-  const text = [
+async function runCommand(command: Command, argv: readonly string[], io: Io): Promise<number> {
+  if (isHelpAsked(argv)) return print(io.stdout, renderHelp(command));
+  return command.run(parseArguments(command, argv), io);
+}
+
+async function runGroup(group: CommandGroup, argv: readonly string[], io: Io): Promise<number> {
+  const [word] = argv;
+  if (word === '--help' || word === '-h') return print(io.stdout, renderGroupHelp(group));
+  const isNamed = word !== undefined && !word.startsWith('-');
+  return runCommand(chooseAction(group, isNamed ? word : group.usual), isNamed ? argv.slice(1) : argv, io);
+}
+
+function report(error: unknown, name: string | undefined, io: Io): number {
+  if (error instanceof UsageError) {
+    const topic = name !== undefined && Object.hasOwn(commands, name) ? `millrace ${name} --help` : 'millrace --help';
+    return print(io.stderr, `millrace: ${error.message}\nFor help: ${topic}\n`, 2);
+  }
+  const isAway = error instanceof RolloutError && error.details?.away === true;
+  const hint = isAway ? '\nIs the service running? Start it with `millrace serve`, or give its address with --url.' : '';
+  return print(io.stderr, `millrace: ${messageOf(error)}${hint}\n`, 1);
+}
+
+async function help([topic, action]: readonly string[], io: Io): Promise<number> {
+  if (topic === undefined || topic.startsWith('-')) return print(io.stdout, renderOverview());
+  const loaded = await loadCommand(topic);
+  if (!isGroup(loaded)) return print(io.stdout, renderHelp(loaded));
+  return print(io.stdout, action === undefined ? renderGroupHelp(loaded) : renderHelp(chooseAction(loaded, action)));
+}
+
+export function renderOverview(): string {
+  const longest = Math.max(...firstSteps.map(([line]) => line.length));
+  return [
     'Millrace, a rollout service for reinforcement learning of multi-turn LLM agents.',
     '',
     'Usage: millrace <command> [options]',
     '',
     'Commands:',
-    ...renderTable(rows),
+    ...renderRows(Object.entries(commands).map(([name, { summary }]): [string, string] => [name, summary])),
     '',
-    'Examples:',
-    '  millrace serve',
-    '  millrace submit tasks.jsonl > results.jsonl',
-    '  millrace watch',
+    'From nothing to results:',
+    ...firstSteps.map(([line, what]) => `  ${line.padEnd(longest)}   # ${what}`),
     '',
-    'millrace <command> --help says more about one of them.',
+    'For one command: millrace <command> --help',
     '',
   ].join('\n');
-  if (!bare) return say(io, text);
-  io.stderr.write(text);
-  return 2;
 }
 
-async function loadCommand(name: string): Promise<Command> {
+async function loadCommand(name: string): Promise<Command | CommandGroup> {
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (entry !== undefined) return entry.load();
-  const nearest = chooseNearest(name, Object.keys(commands));
-  throw new UsageError(`there is no command ${name}${nearest === undefined ? '' : `; did you mean ${nearest}?`}`);
+  throw new UsageError(`there is no command ${name}${didYouMean(name, Object.keys(commands))}`);
+}
+
+function chooseAction({ name, actions }: CommandGroup, word: string): Command {
+  const action = Object.hasOwn(actions, word) ? actions[word] : undefined;
+  if (action !== undefined) return action;
+  const names = Object.keys(actions);
+  throw new UsageError(`${name} has no action ${word}${didYouMean(word, names)}; it has ${names.join(', ')}`);
+}
+
+function didYouMean(word: string, known: readonly string[]): string {
+  const nearest = chooseNearest(word, known);
+  return nearest === undefined ? '' : `; did you mean ${nearest}?`;
 }
 
 function isHelpAsked(argv: readonly string[]): boolean {
@@ -114,13 +175,13 @@ function isHelpAsked(argv: readonly string[]): boolean {
   return (end < 0 ? argv : argv.slice(0, end)).some((word) => word === '--help' || word === '-h');
 }
 
-function say(io: Io, text: string): number {
-  io.stdout.write(text);
-  return 0;
+function print(stream: NodeJS.WritableStream, text: string, code = 0): number {
+  stream.write(text);
+  return code;
 }
 
-/** A reader that left, as `head` does, is no error; nothing more can be said to it. */
-function leaveOnBrokenPipe(stream: NodeJS.WriteStream): void {
+/** A reader that stops early, such as `head`, is not an error. */
+function exitOnBrokenPipe(stream: NodeJS.WriteStream): void {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
     process.exit(process.exitCode ?? 0);
@@ -134,7 +195,7 @@ function onInterrupt(listener: () => void): () => void {
 
 if (import.meta.main) {
   const { stdin, stdout, stderr, env } = process;
-  leaveOnBrokenPipe(stdout);
-  leaveOnBrokenPipe(stderr);
+  exitOnBrokenPipe(stdout);
+  exitOnBrokenPipe(stderr);
   process.exitCode = await runMillrace(process.argv.slice(2), { stdin, stdout, stderr, env, onInterrupt });
 }

@@ -1,8 +1,8 @@
-// Streams in memory for a command under test, and a Ctrl-C to press.
+// Streams in memory for a command under test, and a way to press Ctrl-C.
 
 import { PassThrough, Readable, Writable } from 'node:stream';
-import type { Io } from '../src/command/command.ts';
 import { runMillrace } from '../src/main.ts';
+import type { Io } from '../src/terminal/io.ts';
 
 export interface FakeIo extends Io {
   out(): string;

@@ -24,6 +24,8 @@ export interface Call extends CallOptions {
 const firstPauseMs = 50;
 const longestPauseMs = 1000;
 const awayStatuses = [502, 503, 504];
+/** One attempt takes no longer than this, so that a patient client notices a connection that hangs. */
+const longestAttemptMs = 30_000;
 
 export class Transport implements AsyncDisposable {
   readonly timeoutMs: number;
@@ -36,7 +38,7 @@ export class Transport implements AsyncDisposable {
     this.timeoutMs = options.timeoutMs;
     this.#base = toBase(options.url);
     this.#key = options.key;
-    this.#agent = new Agent({ connections: 64, keepAliveTimeout: 30_000, connectTimeout: options.timeoutMs });
+    this.#agent = new Agent({ connections: 64, keepAliveTimeout: 30_000, connectTimeout: Math.min(options.timeoutMs, longestAttemptMs) });
   }
 
   async json<T>(call: Call, schema: Pick<Schema<T>, 'safeParse'>): Promise<T> {
@@ -90,7 +92,7 @@ export class Transport implements AsyncDisposable {
       headers,
       body: call.body === undefined ? null : JSON.stringify(call.body),
       signal: call.signal ?? null,
-      headersTimeout: this.timeoutMs + (call.waitMs ?? 0),
+      headersTimeout: Math.min(this.timeoutMs, longestAttemptMs) + (call.waitMs ?? 0),
       bodyTimeout,
     });
   }

@@ -165,7 +165,7 @@ export class FakeService {
     const lag = { p50: 0, p99: 0, max: 0 };
     const policy = { state: 'running', mode: null, policy_version: 0, generating: 0, since: '2026-01-01T00:00:00Z' };
     const recent = { seconds: 60, ended: 0, failed: 0, rewarded: 0, mean_reward: null };
-    const parts = { workers: [], backends: [], policy, batches: [], recent, hints: [] };
+    const parts = { workers: [], backends: [], policy, batches: [], recent, hints: [], tokens_per_s: 0 };
     return { rollouts, ...parts, last_event_id: this.events.length, loop_lag_ms: lag, rss_bytes: 1 << 26 };
   }
 }

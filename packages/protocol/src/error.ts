@@ -93,7 +93,10 @@ export const errorBody = z.object({
     message: z.string(),
     blame: z.enum(blames),
     retryable: z.boolean(),
-    details: z.record(z.string(), z.unknown()).optional(),
+    details: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe('For an invalid request: `faults`, each with its `path`, its `message` and the `index` of the rollout or task.'),
   }),
 });
 export type ErrorBody = z.infer<typeof errorBody>;

@@ -189,7 +189,7 @@ export {
 export {
   type OpenBatchView,
   openBatchView,
-  type RecentEnds,
+  type RecentEndsView,
   recentEnds,
   type ServiceStatus,
   type StageReport,

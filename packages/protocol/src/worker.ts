@@ -52,7 +52,7 @@ export const recentEnds = z.object({
   rewarded: z.int().describe('Those with a reward.'),
   mean_reward: z.number().nullable(),
 });
-export type RecentEnds = z.infer<typeof recentEnds>;
+export type RecentEndsView = z.infer<typeof recentEnds>;
 
 export const serviceStatus = z.object({
   rollouts: z.record(z.enum(rolloutStates), z.int()),

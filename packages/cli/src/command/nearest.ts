@@ -1,5 +1,6 @@
-// The nearest of the known words to a mistyped one, if any is near enough to be meant.
+// Finds the known word that a mistyped one most likely stands for.
 
+/** Undefined when no known word is close enough to be meant. */
 export function chooseNearest(word: string, known: readonly string[]): string | undefined {
   const ranked = known.map((name) => ({ name, distance: toDistance(word, name) })).sort((a, b) => a.distance - b.distance);
   const best = ranked[0];
@@ -10,7 +11,7 @@ export function chooseNearest(word: string, known: readonly string[]): string | 
     : known.find((name) => word.length > 1 && name.startsWith(word));
 }
 
-/** Edits from one to the other, where two neighbours swapped are one edit. */
+/** The number of edits between two words; swapping two neighbouring letters is one edit. */
 function toDistance(a: string, b: string): number {
   let [before, above]: [number[], number[]] = [[], Array.from({ length: b.length + 1 }, (_, column) => column)];
   for (let row = 1; row <= a.length; row++) {

@@ -3,7 +3,7 @@
 import { availableParallelism } from 'node:os';
 import { definedOf, messageOf } from '@millrace/protocol';
 import { readConfig, type ServiceConfig } from '@millrace/server';
-import { type Arguments, type Command, type Io, type Option, UsageError } from '../command/command.ts';
+import { type Arguments, type Io, type Option, UsageError } from '../command/command.ts';
 
 export const configOptions = {
   config: { type: 'string', value: 'FILE', describe: 'Configuration file in JSON; docs/configuration.md lists every field.' },
@@ -25,7 +25,7 @@ export const serveOptions = {
   },
   port: { type: 'string', value: 'N', describe: 'Port to listen on; 8007 by default, 0 for any free one.' },
   workers: { type: 'string', value: 'N', describe: 'Worker processes; one per core by default, at most 8.' },
-  backend: { type: 'string', value: 'URLS', describe: 'LLM servers that join at the start, separated by commas.' },
+  backend: { type: 'string', multiple: true, value: 'URL', describe: 'An LLM server that joins at the start; may be repeated.' },
 } as const satisfies Record<string, Option>;
 
 export interface ServeSettings {
@@ -41,7 +41,7 @@ export function toServeSettings(args: Arguments, io: Io): ServeSettings {
     'http.port': args.count('port', 0),
     workers: args.count('workers', 0),
   });
-  const backends = args.text('backend')?.split(',') ?? [];
+  const backends = args.list('backend');
   for (const url of backends)
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw new UsageError(`--backend ${url} is not an http address`);
   return { config, workers: config.workers ?? Math.min(8, availableParallelism()), backends };
@@ -61,11 +61,6 @@ export function toConfig(args: Arguments, io: Io, more: Readonly<Record<string, 
   } catch (error) {
     throw new UsageError(messageOf(error));
   }
-}
-
-export function refusePositionals(command: Pick<Command, 'name'>, args: Arguments): void {
-  const [first] = args.positionals;
-  if (first !== undefined) throw new UsageError(`${command.name} takes no argument ${first}`);
 }
 
 /** Calls back at each Ctrl-C and each SIGTERM, with how many there were. The returned function ends it. */

@@ -4,7 +4,7 @@
 import type { Check } from '@millrace/server';
 import type { Arguments, Command, Io } from '../command/command.ts';
 import { openPaint, padEnd, wantsColor, width, wrap } from '../terminal/text.ts';
-import { refusePositionals, serveOptions, toServeSettings } from './config-options.ts';
+import { serveOptions, toServeSettings } from './config-options.ts';
 import { runChecks } from './doctor-checks.ts';
 
 export const doctorCommand: Command = {
@@ -19,7 +19,6 @@ export const doctorCommand: Command = {
 };
 
 async function runDoctor(args: Arguments, io: Io): Promise<number> {
-  refusePositionals(doctorCommand, args);
   const checks = await runChecks(toServeSettings(args, io));
   const look = { columns: Math.min(io.stdout.columns ?? 100, 120), color: wantsColor(io.stdout, io.env) };
   io.stdout.write(args.flag('json') ? `${JSON.stringify(checks, undefined, 2)}\n` : renderChecks(checks, look));

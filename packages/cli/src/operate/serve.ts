@@ -6,7 +6,7 @@ import { definedOf, messageOf } from '@millrace/protocol';
 import { findCgroups, type LogFormat, openProcessLog, openServer, runStartChecks, StartError, Supervisor } from '@millrace/server';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
 import { openPaint, wantsColor } from '../terminal/text.ts';
-import { onStopAsked, refusePositionals, type ServeSettings, serveOptions, toServeSettings } from './config-options.ts';
+import { onStopAsked, type ServeSettings, serveOptions, toServeSettings } from './config-options.ts';
 import { openDrainView } from './drain-view.ts';
 import { renderBanner, renderRefusal, renderStarting } from './serve-text.ts';
 
@@ -19,14 +19,13 @@ export const serveCommand: Command = {
   },
   examples: [
     'millrace serve --tokenizer models/qwen3',
-    'millrace serve --tokenizer models/qwen3 --backend http://gpu-0:8000,http://gpu-1:8000',
+    'millrace serve --tokenizer models/qwen3 --backend http://gpu-0:8000 --backend http://gpu-1:8000',
     'millrace serve --config millrace.json --workers 4 --log json',
   ],
   run: runServe,
 };
 
 async function runServe(args: Arguments, io: Io): Promise<number> {
-  refusePositionals(serveCommand, args);
   const settings = toServeSettings(args, io);
   const format = toLogFormat(args, io);
   if (settings.workers > 0 && settings.config.model.tokenizer === undefined)
@@ -49,9 +48,7 @@ function refuse(io: Io, text: string): number {
 }
 
 function toLogFormat(args: Arguments, io: Io): LogFormat {
-  const asked = args.text('log') ?? (io.stdout.isTTY === true ? 'text' : 'json');
-  if (asked !== 'text' && asked !== 'json') throw new UsageError(`--log ${asked} is neither text nor json`);
-  return asked;
+  return args.choice('log', ['text', 'json']) ?? (io.stdout.isTTY === true ? 'text' : 'json');
 }
 
 async function serve({ config, workers: count, backends }: ServeSettings, io: Io, format: LogFormat): Promise<number> {

@@ -2,7 +2,7 @@
 
 import { openProcessLog, openWorker } from '@millrace/server';
 import type { Command } from '../command/command.ts';
-import { configOptions, onStopAsked, refusePositionals, toConfig } from './config-options.ts';
+import { configOptions, onStopAsked, toConfig } from './config-options.ts';
 
 export const workerCommand: Command = {
   name: 'worker',
@@ -10,7 +10,6 @@ export const workerCommand: Command = {
   options: configOptions,
   examples: ['millrace worker --data .millrace --tokenizer models/qwen3'],
   async run(args, io) {
-    refusePositionals(this, args);
     const stop = Promise.withResolvers<void>();
     const log = openProcessLog(io.stderr.isTTY === true ? 'text' : 'json', 'worker');
     await using running = await openWorker(toConfig(args, io), { log });

@@ -1,15 +1,16 @@
-// One trajectory for people: a header, then every segment with who spoke, what was said and sampled, and its tokens on
-// request. Token boundaries are shown by ids, or by the text of each token where the model's tokenizer is at hand.
+// One rollout as text: a header, then every segment of the trajectory with its role, its text and, on request, its tokens.
+// Tokens are shown by their ids, or by their text where a tokenizer is given.
 
 import type { Message, RolloutView, Segment, ToolCall, Trajectory } from '@millrace/protocol';
 import { openPaint, type Paint, padEnd, toCount, toDuration, toVisible, width, wrap } from '../terminal/text.ts';
+import { toFailureHint } from './failure-hints.ts';
 
 export interface ShowOptions {
   readonly columns: number;
   readonly color: boolean;
   readonly tokens: boolean;
   readonly logprobs: boolean;
-  /** The text of one token; ids are shown where it is absent. */
+  /** The text of one token; without it, ids are shown. */
   readonly tokenText?: (id: number) => string;
 }
 
@@ -24,32 +25,54 @@ interface Style {
   readonly columns: number;
 }
 
-function renderHeader(view: RolloutView, trajectory: Trajectory | undefined, { paint, columns }: Style): string[] {
-  const { result, failure } = view;
+function renderHeader(view: RolloutView, trajectory: Trajectory | undefined, style: Style): string[] {
+  const { paint } = style;
+  const { result } = view;
   const colour = view.state === 'done' ? 'green' : view.state === 'failed' ? 'red' : 'yellow';
-  const rows: (readonly [string, string])[] = [
+  const rows: Row[] = [
     ['state', `${paint(colour, view.state)}${result?.stop_reason ? `, stopped by ${result.stop_reason}` : ''}`],
-    ['reward', view.reward === null ? paint('dim', 'none: no verifier gave one') : paint('bold', String(view.reward))],
+    ['reward', view.reward === null ? paint('dim', 'none: no verifier measured one') : paint('bold', String(view.reward))],
     ['scenario', view.scenario + (view.group === null ? '' : paint('dim', `   group ${view.group}`))],
     ['attempt', `${view.attempt}${toTroubles(view)}`],
+    ...toFailureRows(view, paint),
+    ...toResultRows(view, paint),
   ];
-  if (failure !== null)
-    rows.push(['failure', paint('red', failure.code)], ['blame', `${failure.blame}${failure.stage ? ` in ${failure.stage}` : ''}`]);
-  if (result !== null) {
-    const { prompt, sampled, observation } = result.tokens;
-    const malformed = result.malformed_calls > 0 ? paint('yellow', `   ${result.malformed_calls} malformed tool calls`) : '';
-    rows.push(['turns', `${result.turns}${malformed}`]);
-    rows.push(['tokens', `${toCount(prompt)} prompt, ${toCount(sampled)} sampled, ${toCount(observation)} observed`]);
-    rows.push(['time', renderTimings(result.timings)]);
-    if (Object.keys(result.score).length > 0) rows.push(['score', toVisible(JSON.stringify(result.score))]);
-  }
   if (trajectory !== undefined) rows.push(['model', toVisible(trajectory.model)]);
-  const title = paint('bold', `rollout ${view.id}`);
-  const lines = rows.flatMap(([name, text]) =>
-    indent(width(text) > columns - 12 ? wrap(text, columns - 12) : [text], padEnd(`  ${name}`, 12), paint),
-  );
-  const message = failure === null ? [] : wrap(toVisible(failure.message), columns - 12).map((line) => `${' '.repeat(12)}${line}`);
-  return [title, ...lines, ...message];
+  return [paint('bold', `rollout ${view.id}`), ...rows.flatMap((row) => renderRow(row, style))];
+}
+
+type Row = readonly [name: string, text: string];
+
+function renderRow([name, text]: Row, { paint, columns }: Style): string[] {
+  return indent(width(text) > columns - 12 ? wrap(text, columns - 12) : text.split('\n'), padEnd(`  ${name}`, 12), paint);
+}
+
+/** The failure that ended it, with what to do; then those of earlier attempts. */
+function toFailureRows({ failure, failures }: RolloutView, paint: Paint): Row[] {
+  if (failure === null && failures.length === 0) return [];
+  const earlier = failures.map(({ code, attempt, message }): Row => ['earlier', `attempt ${attempt}: ${code}: ${toVisible(message)}`]);
+  if (failure === null) return earlier;
+  const { code, blame, stage, message } = failure;
+  const hint = toFailureHint(code);
+  return [
+    ['failure', paint('red', code)],
+    ['blame', `${blame}${stage === null ? '' : ` in ${stage}`}`],
+    ['message', toVisible(message)],
+    ...(hint === undefined ? [] : [['hint', paint('yellow', hint)] as const]),
+    ...earlier,
+  ];
+}
+
+function toResultRows({ result }: RolloutView, paint: Paint): Row[] {
+  if (result === null) return [];
+  const { prompt, sampled, observation } = result.tokens;
+  const malformed = result.malformed_calls > 0 ? paint('yellow', `   ${result.malformed_calls} malformed tool calls`) : '';
+  return [
+    ['turns', `${result.turns}${malformed}`],
+    ['tokens', `${toCount(prompt)} prompt, ${toCount(sampled)} sampled, ${toCount(observation)} observed`],
+    ['time', renderTimings(result.timings)],
+    ...(Object.keys(result.score).length > 0 ? [['score', toVisible(JSON.stringify(result.score))] as const] : []),
+  ];
 }
 
 function indent(lines: readonly string[], label: string, paint: Paint): string[] {
@@ -97,7 +120,7 @@ function renderRule(segment: Segment, at: number, { paint, columns }: Style): st
   return `${paint('dim', '──')} ${paint(kindColours[segment.kind], title)} ${paint('dim', `${line} ${facts}`)}`;
 }
 
-/** The messages where they are known; the text as the model saw it where they are not. */
+/** The messages where they are known, otherwise the text as the model saw it. */
 function renderBody(segment: Segment, style: Style): string[] {
   const { messages } = segment;
   if (messages.length === 0) return segment.text === '' ? [] : renderText(segment.text, style);
@@ -117,7 +140,7 @@ function renderText(text: string, { columns }: Style): string[] {
   return wrap(toVisible(text), columns - 2).map((line) => (line === '' ? '' : `  ${line}`));
 }
 
-/** An argument of several lines, as commands often are, keeps its lines. */
+/** An argument of several lines, such as a command, keeps its lines. */
 function renderCall(call: ToolCall, { paint, columns }: Style): string[] {
   const rows = Object.entries(call.arguments).flatMap(([name, value]) => {
     const text = toVisible(typeof value === 'string' ? value : JSON.stringify(value));
@@ -141,12 +164,12 @@ function renderTokens(segment: Segment, options: ShowOptions, style: Style): str
   ];
 }
 
-/** White space is part of a token, so it is shown. */
+/** White space is part of a token, so it is made visible. */
 function toVisibleToken(text: string): string {
   return toVisible(text.replaceAll('\n', '⏎').replaceAll('\t', '⇥').replaceAll(' ', '·'));
 }
 
-/** Neighbours are told apart by every other one being inverse. */
+/** Every other token is inverse, so that neighbours can be distinguished. */
 function packPainted(cells: readonly string[], { paint, columns }: Style): string[] {
   return packCells(cells, columns - 2, 2).map(
     (line) => `  ${line.map(({ text, odd }) => paint(odd ? 'inverse' : 'dim', ` ${text} `)).join('')}`,

@@ -2,7 +2,7 @@
 
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { openClient } from '@millrace/client';
+import { type Client, openClient } from '@millrace/client';
 import {
   messageOf,
   RolloutError,
@@ -13,19 +13,24 @@ import {
   trajectoryView,
 } from '@millrace/protocol';
 import { openTokenizer } from '@millrace/server';
-import { type Arguments, type Command, type Io, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
+import { type Arguments, type Command, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
+import type { Io } from '../terminal/io.ts';
 import { wantsColor } from '../terminal/text.ts';
 import { renderShow } from './show-render.ts';
 
 export const showCommand: Command = {
   name: 'show',
-  summary: 'Shows one trajectory, turn by turn, with its reward, blame and timings.',
+  summary: 'Shows one rollout with its reward, failure, timings and trajectory, turn by turn. The start of an id is enough.',
   positional: '<id>',
   options: {
     tokens: { type: 'boolean', describe: 'Shows the token ids of every segment, with their boundaries.' },
-    logprobs: { type: 'boolean', describe: 'Shows the logprob beside each sampled token id; means --tokens.' },
-    tokenizer: { type: 'string', value: 'FOLDER', describe: "Shows each token's text by the tokenizer in this folder; means --tokens." },
-    file: { type: 'string', value: 'FILE', describe: 'Reads from what `submit --trajectories` wrote instead of the service.' },
+    logprobs: { type: 'boolean', describe: 'Shows the logprob next to each sampled token; implies --tokens.' },
+    tokenizer: {
+      type: 'string',
+      value: 'FOLDER',
+      describe: 'Shows the text of each token, decoded by the tokenizer in this folder; implies --tokens.',
+    },
+    file: { type: 'string', value: 'FILE', describe: 'Reads the output of `submit --trajectories` instead of the service.' },
     json: { type: 'boolean', describe: 'Writes the rollout with its trajectory as one JSON line.' },
     ...serviceOptions,
   },
@@ -44,8 +49,7 @@ interface Shown {
 }
 
 async function runShow(args: Arguments, io: Io): Promise<number> {
-  const [id, ...more] = args.positionals;
-  if (id === undefined || more.length > 0) throw new UsageError('show wants one rollout id');
+  const [id = ''] = args.positionals;
   const file = args.text('file');
   const shown = file === undefined ? await readFromService(id, args, io) : await readFromFile(id, file);
   if (args.flag('json')) {
@@ -70,19 +74,51 @@ async function runShow(args: Arguments, io: Io): Promise<number> {
 
 async function readFromService(id: string, args: Arguments, io: Io): Promise<Shown> {
   await using client = openClient(toServiceAddress(args, io));
-  const view = await client.get(id);
-  const trajectory = await client.trajectory(id).catch((error: unknown) => {
-    if (error instanceof RolloutError && error.code === 'not-found') return undefined;
+  const view = await findRollout(client, id);
+  const trajectory = await client.trajectory(view.id).catch((error: unknown) => {
+    if (isNotFound(error)) return undefined;
     throw error;
   });
   return { view, trajectory };
 }
 
+/** By the whole id, or else by its start where only one rollout has it. */
+async function findRollout(client: Client, id: string): Promise<RolloutView> {
+  try {
+    return await client.get(id);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+  const found: RolloutView[] = [];
+  for await (const view of client.list()) {
+    if (view.id.startsWith(id)) found.push(view);
+    if (found.length > mostNamed) break;
+  }
+  return chooseOnly(found, id, 'on this service; to list them: millrace ls');
+}
+
+const mostNamed = 5;
+
+function chooseOnly<T extends { readonly id: string }>(found: readonly T[], id: string, where: string): T {
+  const [only, ...others] = found;
+  if (only === undefined) throw new RolloutError('not-found', `no rollout is called ${id} or begins with it ${where}`);
+  if (others.length === 0) return only;
+  const names = found.slice(0, mostNamed).map((one) => one.id);
+  throw new UsageError(`${id} is the start of several rollouts: ${names.join(', ')}${found.length > mostNamed ? ', …' : ''}`);
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof RolloutError && error.code === 'not-found';
+}
+
 async function readFromFile(id: string, file: string): Promise<Shown> {
   const input = createReadStream(file);
+  const found: { readonly id: string; readonly line: string }[] = [];
   try {
     for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-      if (line.includes(id) && isRollout(line, id)) return parseShown(line, file);
+      const name = line.includes(id) ? readId(line) : undefined;
+      if (name === id) return parseShown(line, file);
+      if (name?.startsWith(id)) found.push({ id: name, line });
     }
   } catch (error) {
     if (error instanceof RolloutError) throw error;
@@ -90,18 +126,21 @@ async function readFromFile(id: string, file: string): Promise<Shown> {
   } finally {
     input.destroy();
   }
-  throw new RolloutError('not-found', `no rollout ${id} in ${file}`);
+  return parseShown(chooseOnly(found, id, `in ${file}`).line, file);
 }
 
-function isRollout(line: string, id: string): boolean {
+function readId(line: string): string | undefined {
   const value: unknown = JSON.parse(line);
-  return typeof value === 'object' && value !== null && 'id' in value && value.id === id;
+  return typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'string' ? value.id : undefined;
 }
 
 function parseShown(line: string, file: string): Shown {
   const parsed = rolloutView.extend({ trajectory: trajectoryView.nullish() }).safeParse(JSON.parse(line));
   if (!parsed.success)
-    throw new RolloutError('bad-request', `${file} holds no rollout as submit writes them: ${parsed.error.issues[0]?.message}`);
+    throw new RolloutError(
+      'bad-request',
+      `${file} has a line for this rollout that submit did not write: ${parsed.error.issues[0]?.message}`,
+    );
   const { trajectory, ...view } = parsed.data;
   return { view, trajectory: trajectory ? fromView(trajectory) : undefined };
 }

@@ -1,102 +1,147 @@
-// `millrace submit`: JSON lines in, JSON lines out in the order of ending. Standard output carries nothing but rollouts.
+// `millrace submit`: JSON lines in, JSON lines out, each rollout when it ends. Standard output carries only rollouts.
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
-import { text } from 'node:stream/consumers';
 import { type Client, openClient, type Run } from '@millrace/client';
 import { messageOf, RolloutError, type RolloutView, type SubmissionInput, toTrajectoryView } from '@millrace/protocol';
-import { type Arguments, type Command, type Io, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
-import { openProgress, type ProgressView, renderSummary } from '../terminal/progress.ts';
+import { type Arguments, type Command, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
+import { locateFaults } from '../tasks/faults.ts';
+import { readInput } from '../tasks/read-input.ts';
+import { samplingOptions, toSamplingFields } from '../tasks/sampling-options.ts';
+import { parseTaskLines, renderBadLines } from '../tasks/task-lines.ts';
+import type { Io } from '../terminal/io.ts';
+import type { LiveLine } from '../terminal/live-line.ts';
+import { openProgress, renderSummary } from '../terminal/progress.ts';
 import { toCount } from '../terminal/text.ts';
-import { parseInput, renderBadLines } from './submit-input.ts';
-import { openTally } from './tally.ts';
+import { renderResume, writeResumeFile } from './resume.ts';
+import { openHintMonitor } from './submit-hints.ts';
+import { openTally, type Tally } from './tally.ts';
 
 export const submitCommand: Command = {
   name: 'submit',
-  summary: 'Submits tasks from JSON lines and writes each rollout as it ends, one JSON line each, in the order of ending.',
+  summary: 'Submits tasks from JSON lines and writes each rollout as one JSON line when it ends.',
   positional: '[file.jsonl|-]',
   options: {
     scenario: {
       type: 'string',
       value: 'NAME',
-      describe: 'The scenario of lines that name none; lines without a `task` field are then taken as bare tasks.',
+      describe: 'The scenario of lines that name none; a line without a `task` field is then a bare task.',
     },
-    repeat: { type: 'string', value: 'N', describe: 'Makes each line a group of N rollouts.' },
-    trajectories: { type: 'boolean', describe: 'Adds the trajectory to each rollout written.' },
+    siblings: { type: 'string', short: 'n', value: 'N', describe: 'Makes each line a group of N rollouts.' },
+    ...samplingOptions,
+    trajectories: { type: 'boolean', describe: 'Adds the trajectory to each rollout.' },
+    patience: {
+      type: 'string',
+      value: 'TIME',
+      describe: 'How long to wait for a service that went away, such as 90s or 2h; 10m by default.',
+    },
     ...serviceOptions,
   },
   examples: [
     'millrace submit tasks.jsonl > results.jsonl',
-    'millrace submit --scenario math --repeat 8 --trajectories questions.jsonl > results.jsonl',
+    'millrace submit --scenario math --siblings 8 --max-tokens 1024 --trajectories questions.jsonl > results.jsonl',
+    'millrace submit tasks.jsonl --sampling top_p=0.95 --limits max_turns=20 > results.jsonl',
     'echo \'{"scenario":"math","task":{"question":"6 * 7?","answer":"42"}}\' | millrace submit | jq .reward',
   ],
   run: runSubmit,
 };
 
+type Submission = SubmissionInput & { readonly id: string };
+
+interface Job {
+  readonly submissions: readonly Submission[];
+  readonly source: string;
+  /** The line of each submission. */
+  readonly lines: readonly number[];
+  readonly trajectories: boolean;
+  readonly patienceMs: number;
+  readonly address: { readonly url: string; readonly key?: string };
+  /** The options that resuming needs as well. */
+  readonly again: readonly string[];
+}
+
 async function runSubmit(args: Arguments, io: Io): Promise<number> {
   const address = toServiceAddress(args, io);
   const scenario = args.text('scenario');
-  const repeat = args.count('repeat', 1) ?? 1;
-  const prefix = `g-${randomUUID().slice(0, 8)}`;
-  const { source, content } = await readInput(args, io);
-  const input = parseInput(content, { repeat, prefix, ...(scenario === undefined ? {} : { scenario }) });
+  const options = { siblings: args.count('siblings', 1) ?? 1, prefix: `g-${randomUUID().slice(0, 8)}`, fields: toSamplingFields(args) };
+  const patienceMs = args.duration('patience') ?? 600_000;
+  const { source, content } = await readInput(args.positionals[0], io);
+  const input = parseTaskLines(content, { ...options, ...(scenario === undefined ? {} : { scenario }) });
   if (input.kind === 'bad') throw new UsageError(renderBadLines(input.bad, source));
   if (input.submissions.length === 0) {
     io.stderr.write('there is nothing to submit\n');
     return 0;
   }
-  await using client = openClient(address);
-  return await runAll(client, input.submissions, { io, trajectories: args.flag('trajectories') });
+  // Ids are made here, so that a submission can be repeated by this process or by a later one.
+  const submissions = input.submissions.map((one): Submission => ({ ...one, id: one.id ?? `r-${randomUUID()}` }));
+  const trajectories = args.flag('trajectories');
+  const url = args.text('url');
+  const again = [...(trajectories ? ['--trajectories'] : []), ...(url === undefined ? [] : ['--url', url])];
+  await using client = openClient({ ...address, timeoutMs: patienceMs });
+  return await runJob(client, { submissions, source, lines: input.lines, trajectories, patienceMs, address, again }, io);
 }
 
-async function readInput(args: Arguments, io: Io): Promise<{ readonly source: string; readonly content: string }> {
-  const [path = '-', ...more] = args.positionals;
-  if (more.length > 0) throw new UsageError(`submit takes one file, not ${args.positionals.length}`);
-  if (path !== '-') {
-    const content = await readFile(path, 'utf8').catch((error: Error) => {
-      throw new UsageError(`cannot read ${path}: ${error.message}`);
-    });
-    return { source: path, content };
-  }
-  if (args.positionals.length === 0 && io.stdin.isTTY === true)
-    throw new UsageError('submit wants a file, or JSON lines on its standard input');
-  return { source: 'stdin', content: await text(io.stdin) };
-}
-
-interface Settings {
-  readonly io: Io;
-  readonly trajectories: boolean;
-}
-
-async function runAll(client: Client, submissions: readonly SubmissionInput[], { io, trajectories }: Settings): Promise<number> {
-  const run = await client.run(submissions);
-  const tally = openTally(submissions.length, () => run.accepted);
-  const progress = openProgress(io, tally.read);
-  const cancelling = cancelOnInterrupt(run, { io, progress, left: () => tally.left() });
+async function runJob(client: Client, job: Job, io: Io): Promise<number> {
+  const stop = new AbortController();
+  const run = await client.run(job.submissions, { signal: stop.signal });
+  const written = new Set<string>();
+  const tally = openTally(job.submissions.length, () => run.accepted);
+  await using monitor = openHintMonitor(job.address, job.patienceMs);
+  const progress = openProgress(io, tally.read, monitor.hints);
+  monitor.onChange(progress.update);
+  const interrupt = cancelOnInterrupt(run, { io, progress, tally, leave: () => stop.abort(new Error('interrupted')) });
   try {
     for await (const view of run) {
       tally.add(view);
       progress.update();
-      await writeLine(io, trajectories ? await withTrajectory(client, view) : view);
+      await writeLine(io, job.trajectories ? await withTrajectory(client, view) : view, stop.signal);
+      written.add(view.id);
     }
-    await cancelling.finished();
+    await interrupt.finished();
     progress.close();
     io.stderr.write(`${[renderSummary(tally.read(), tally.rewards()), ...tally.failures()].join('\n')}\n`);
     return tally.left() === 0 && tally.read().failed === 0 && tally.read().cancelled === 0 ? 0 : 1;
   } catch (error) {
     progress.close();
-    if (tally.left() > 0 && isRefusal(error))
-      io.stderr.write(`${toCount(await run.cancel())} rollouts that were accepted before are cancelled\n`);
+    if (isRefusal(error)) return await reportRefusal(error, { run, job, tally, io });
+    await reportUnfinished(job, written, io);
+    if (stop.signal.aborted) return 1;
     throw error;
   } finally {
-    cancelling.release();
+    interrupt.release();
   }
 }
 
-/** What the caller sent is wrong, so the rest of the same file is not wanted either. */
+/** The caller's input is wrong, so the rest of the same file is not wanted either. */
 function isRefusal(error: unknown): boolean {
   return error instanceof RolloutError && error.blame === 'caller';
+}
+
+interface Refused {
+  readonly run: Run;
+  readonly job: Job;
+  readonly tally: Tally;
+  readonly io: Io;
+}
+
+/** Requests are sent in order, so what was accepted is what came before the refused one. */
+async function reportRefusal(error: unknown, { run, job, tally, io }: Refused): Promise<never> {
+  const offset = run.accepted;
+  const count = tally.left() > 0 ? await run.cancel() : 0;
+  if (count > 0) io.stderr.write(`${toCount(count)} rollouts that were accepted before are cancelled\n`);
+  throw locateFaults(error, { source: job.source, lines: job.lines, offset });
+}
+
+async function reportUnfinished(job: Job, written: ReadonlySet<string>, io: Io): Promise<void> {
+  const left = job.submissions.filter(({ id }) => !written.has(id));
+  if (left.length === 0) return;
+  const file = await writeResumeFile(left);
+  io.stderr.write(
+    renderResume(
+      left.map(({ id }) => id),
+      { file, again: job.again },
+    ),
+  );
 }
 
 async function withTrajectory(client: Client, view: RolloutView): Promise<unknown> {
@@ -108,32 +153,37 @@ async function withTrajectory(client: Client, view: RolloutView): Promise<unknow
   }
 }
 
-async function writeLine(io: Io, value: unknown): Promise<void> {
-  if (!io.stdout.write(`${JSON.stringify(value)}\n`)) await once(io.stdout, 'drain');
+async function writeLine(io: Io, value: unknown, signal: AbortSignal): Promise<void> {
+  if (!io.stdout.write(`${JSON.stringify(value)}\n`)) await once(io.stdout, 'drain', { signal });
 }
 
 interface Interrupting {
   readonly io: Io;
-  readonly progress: ProgressView;
-  left(): number;
+  readonly progress: LiveLine;
+  readonly tally: Tally;
+  leave(): void;
 }
 
 interface Cancelling {
-  /** Resolves when a cancelling that was begun is answered, at once when none was. */
+  /** Resolves when the cancelling is done, at once where there was none. */
   finished(): Promise<void>;
   release(): void;
 }
 
 /** The first Ctrl-C cancels what has not ended; the second leaves at once. */
-function cancelOnInterrupt(run: Run, { io, progress, left }: Interrupting): Cancelling {
-  let finished: Promise<void> | undefined;
+function cancelOnInterrupt(run: Run, { io, progress, tally, leave }: Interrupting): Cancelling {
+  let finished: Promise<unknown> | undefined;
+  let hasLeft = false;
   const release = io.onInterrupt(() => {
-    if (finished !== undefined) process.exit(1);
-    progress.say(`cancelling ${toCount(left())} rollouts; Ctrl-C again leaves at once`);
+    if (finished !== undefined) {
+      hasLeft = true;
+      return leave();
+    }
+    progress.say(`cancelling ${toCount(tally.left())} rollouts; press Ctrl-C again to leave at once`);
     finished = run.cancel().then(
-      (count) => progress.say(`${toCount(count)} rollouts were told to stop`),
-      (error: unknown) => progress.say(`could not cancel: ${messageOf(error)}`),
+      (count) => progress.say(`${toCount(count)} rollouts were asked to stop`),
+      (error: unknown) => hasLeft || progress.say(`could not cancel: ${messageOf(error)}`),
     );
   });
-  return { finished: async () => finished, release };
+  return { finished: async () => void (await finished), release };
 }

@@ -1,8 +1,8 @@
-// What has ended so far, counted for the progress line and the closing summary.
+// Counts the rollouts that have ended, for the progress line and the summary.
 
 import type { RolloutView } from '@millrace/protocol';
 import { ended, type Progress } from '../terminal/progress.ts';
-import { toCount } from '../terminal/text.ts';
+import { toCount, toVisible } from '../terminal/text.ts';
 
 export interface Tally {
   add(view: RolloutView): void;
@@ -39,7 +39,10 @@ export function openTally(total: number, accepted: () => number, now: () => numb
       }
       if (view.state === 'failed' && view.failure !== null) {
         const { code, blame, message } = view.failure;
-        const known = failures.get(code) ?? { count: 0, first: `${code} (${blame}), such as: ${message.split('\n')[0]}` };
+        const known = failures.get(code) ?? {
+          count: 0,
+          first: `${code} (blame: ${blame}), for example: ${toVisible(message.split('\n')[0] ?? '')}`,
+        };
         failures.set(code, { ...known, count: known.count + 1 });
       }
     },

@@ -1,7 +1,7 @@
-// The progress of a submission: counts, rate and what is left, as one line. Rendering is pure; drawing redraws in place on a
-// terminal at most ten times a second, and elsewhere says a plain line every few seconds.
+// The progress of a submission as one line: counts, rate and the time that is left.
 
-import type { Io } from '../command/command.ts';
+import type { Io } from './io.ts';
+import { type LiveLine, openLiveLine } from './live-line.ts';
 import { bar, cut, openPaint, type Paint, toCount, toDuration, toRate, wantsColor, width } from './text.ts';
 
 export interface Progress {
@@ -11,7 +11,7 @@ export interface Progress {
   readonly failed: number;
   readonly cancelled: number;
   readonly elapsedMs: number;
-  /** Ends in the last seconds; undefined until there is something to go by. */
+  /** Rollouts ended per second, lately; undefined while none has. */
   readonly perSecond: number | undefined;
 }
 
@@ -56,60 +56,12 @@ export function ended(progress: Pick<Progress, 'done' | 'failed' | 'cancelled'>)
   return progress.done + progress.failed + progress.cancelled;
 }
 
-export interface ProgressView {
-  /** Draws soon; cheap to call often. */
-  update(): void;
-  /** A line of its own, above the bar. */
-  say(text: string): void;
-  /** Takes the bar away. */
-  close(): void;
-}
-
-const redrawMs = 100;
-const plainMs = 5000;
-
-export function openProgress(io: Io, read: () => Progress): ProgressView {
-  const { stderr } = io;
-  const onTerminal = stderr.isTTY === true;
-  const paint = openPaint(wantsColor(stderr, io.env));
-  let dirty = true;
-  let shown = '';
-  const draw = () => {
-    if (!onTerminal) return void stderr.write(`${renderPlainProgress(read())}\n`);
-    const line = renderProgress(read(), { columns: stderr.columns ?? 80, paint });
-    if (line !== shown) stderr.write(`\r${line}\x1b[K`);
-    shown = line;
-  };
-  const wipe = () => {
-    if (shown !== '') stderr.write('\r\x1b[K');
-    shown = '';
-  };
-  let ticks = 0;
-  const timer = setInterval(
-    () => {
-      ticks += 1;
-      // Also without news the estimate moves on, once a second.
-      if (!onTerminal || dirty || ticks % 10 === 0) draw();
-      dirty = false;
-    },
-    onTerminal ? redrawMs : plainMs,
-  );
-  // Also where a broken pipe ends the process at once.
-  process.once('exit', wipe);
-  if (onTerminal) draw();
-  return {
-    update() {
-      dirty = true;
-    },
-    say(text) {
-      wipe();
-      stderr.write(`${text}\n`);
-      if (onTerminal) draw();
-    },
-    close() {
-      clearInterval(timer);
-      process.off('exit', wipe);
-      wipe();
-    },
-  };
+/** The progress of a submission on standard error, with what is in the way above it. */
+export function openProgress(io: Io, read: () => Progress, hints: () => readonly string[] = () => []): LiveLine {
+  const paint = openPaint(wantsColor(io.stderr, io.env));
+  return openLiveLine(io, {
+    render: (columns) => renderProgress(read(), { columns, paint }),
+    renderPlain: () => renderPlainProgress(read()),
+    hints,
+  });
 }

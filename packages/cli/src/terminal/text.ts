@@ -1,42 +1,30 @@
-// Text for terminals: numbers, durations, columns, bars and colours. Everything here is pure.
+// Text for terminals: widths, columns, colours, numbers and bars. Everything here is pure.
 
-import { stripVTControlCharacters } from 'node:util';
+import { stripVTControlCharacters, styleText } from 'node:util';
+import stringWidth from 'string-width';
+import wrapAnsi from 'wrap-ansi';
 
-const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36, inverse: 7 } as const;
-export type Colour = keyof typeof codes;
+export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'blue' | 'magenta' | 'cyan' | 'inverse';
 
 export type Paint = (colour: Colour, text: string) => string;
 
 export function openPaint(color: boolean): Paint {
-  return (colour, text) => (color && text !== '' ? `\x1b[${codes[colour]}m${text}\x1b[0m` : text);
+  return (colour, text) => (color && text !== '' ? styleText(colour, text, { validateStream: false }) : text);
 }
 
-/** Colour only on a terminal that wants it. */
+/** True for a terminal that shows colours, unless NO_COLOR is set. */
 export function wantsColor(stream: { readonly isTTY?: boolean }, env: Readonly<Record<string, string | undefined>>): boolean {
   return stream.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb';
 }
 
-/** What a terminal would show, without colours. */
+/** The text without colours. */
 export function toPlain(text: string): string {
   return stripVTControlCharacters(text);
 }
 
-const graphemes = new Intl.Segmenter();
-const wide =
-  /^[\p{Extended_Pictographic}\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
-const narrowPictograph = /^[\u00a9\u00ae\u2010-\u27bf]$/;
-
-function charWidth(char: string): number {
-  return wide.test(char) && !narrowPictograph.test(char) ? 2 : 1;
-}
-
-/** Columns that the text takes on a terminal. */
+/** The columns that a text takes on a terminal: 2 for east Asian characters and emoji, 0 for colours and combining marks. */
 export function width(text: string): number {
-  const plain = toPlain(text);
-  if (/^[\x20-\x7e]*$/.test(plain)) return plain.length;
-  let columns = 0;
-  for (const { segment } of graphemes.segment(plain)) columns += charWidth(segment);
-  return columns;
+  return stringWidth(text);
 }
 
 export function padEnd(text: string, columns: number): string {
@@ -47,20 +35,22 @@ export function padStart(text: string, columns: number): string {
   return ' '.repeat(Math.max(0, columns - width(text))) + text;
 }
 
-/** Cut to `columns`, with an ellipsis where something is missing. Takes no colours. */
+const graphemes = new Intl.Segmenter();
+
+/** Cuts a text without colours to `columns`, with an ellipsis where something is missing. */
 export function cut(text: string, columns: number): string {
   if (width(text) <= columns) return text;
   let kept = '';
   let used = 0;
   for (const { segment } of graphemes.segment(text)) {
-    used += charWidth(segment);
+    used += width(segment);
     if (used > columns - 1) break;
     kept += segment;
   }
   return columns < 1 ? '' : `${kept}…`;
 }
 
-/** Cut to `columns`; colours are kept, and take no room. */
+/** Cuts to `columns` and keeps colours, which take no columns. */
 export function clip(text: string, columns: number): string {
   if (width(text) <= columns) return text;
   let room = columns;
@@ -75,42 +65,18 @@ export function clip(text: string, columns: number): string {
 
 const colourCode = new RegExp(`(${String.fromCharCode(27)}\\[[0-9;]*m)`);
 
-/** Lines of at most `columns`, broken at spaces where there are any; takes no colours. */
+/** Lines of at most `columns`, broken at spaces where possible. A broken line keeps its indentation. */
 export function wrap(text: string, columns: number): string[] {
-  return text.split('\n').flatMap((line) => wrapLine(line, Math.max(8, columns)));
+  return text.split('\n').flatMap((line) => {
+    const room = Math.max(8, columns);
+    const [spaces = ''] = /^ */.exec(line) ?? [];
+    const indent = ' '.repeat(Math.min(spaces.length, Math.floor(room / 2)));
+    const broken = wrapAnsi(line.slice(spaces.length), room - indent.length, { hard: true });
+    return broken.split('\n').map((part) => (part === '' ? '' : indent + part));
+  });
 }
 
-function wrapLine(line: string, columns: number): string[] {
-  const lines: string[] = [];
-  let current = '';
-  for (const word of line.split(/(?<= )(?=[^ ])/)) {
-    if (width((current + word).trimEnd()) <= columns) {
-      current += word;
-      continue;
-    }
-    if (current !== '') lines.push(current.trimEnd());
-    current = word;
-    while (width(current.trimEnd()) > columns) {
-      const head = takeColumns(current, columns);
-      lines.push(head);
-      current = current.slice(head.length);
-    }
-  }
-  return [...lines, current.trimEnd()];
-}
-
-function takeColumns(text: string, columns: number): string {
-  let taken = '';
-  let used = 0;
-  for (const { segment } of graphemes.segment(text)) {
-    used += charWidth(segment);
-    if (used > columns && taken !== '') break;
-    taken += segment;
-  }
-  return taken;
-}
-
-/** Control characters as visible ones, so that what a model wrote cannot steer the reader's terminal. */
+/** Makes control characters visible, so that text from a model cannot control the reader's terminal. */
 export function toVisible(text: string): string {
   return text.replace(/\t/g, '    ').replace(/[^\P{Cc}\n]/gu, (char) => {
     const code = char.charCodeAt(0);
@@ -122,7 +88,7 @@ export function toCount(value: number): string {
   return Math.round(value).toLocaleString('en');
 }
 
-/** Three figures: 0.12, 1.23, 12.3, 123, 1,234. */
+/** Three digits: 0.12, 1.23, 12.3, 123, 1,234. */
 export function toRate(perSecond: number): string {
   const digits = perSecond === 0 || perSecond >= 100 ? 0 : perSecond >= 10 ? 1 : 2;
   return perSecond.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
@@ -151,9 +117,15 @@ export function toDuration(ms: number): string {
   return `${Math.floor(seconds / 86_400)}d ${two((seconds % 86_400) / 3600)}h`;
 }
 
-/** A bar in eighths of a column. */
+/** A bar with a resolution of an eighth of a column. */
 export function bar(share: number, columns: number): string {
   const eighths = Math.round(Math.min(1, Math.max(0, share)) * columns * 8);
   const partial = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'][eighths % 8] ?? '';
   return padEnd('█'.repeat(Math.floor(eighths / 8)) + partial, columns);
+}
+
+/** A bar whose empty part is dotted, so that its end is visible. */
+export function progressBar(share: number, columns: number): string {
+  const filled = bar(share, columns).trimEnd();
+  return filled + '·'.repeat(Math.max(0, columns - width(filled)));
 }

@@ -1,22 +1,31 @@
-// `millrace watch`: the service live in the terminal. It redraws in place on the alternate screen, follows the terminal's
-// size, and leaves the terminal as it found it, however it ends.
+// `millrace watch`: the service live in the terminal. It redraws in place on the alternate screen, follows the size of the
+// terminal, and restores the terminal however it ends. Without a terminal it writes one line for each interval.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, openClient } from '@millrace/client';
 import { messageOf } from '@millrace/protocol';
-import { type Arguments, type Command, type Io, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
+import { type Arguments, type Command, serviceOptions, toServiceAddress } from '../command/command.ts';
+import type { Io } from '../terminal/io.ts';
 import { wantsColor } from '../terminal/text.ts';
+import { readServiceNow } from './service-now.ts';
+import { renderWatchLine } from './watch-line.ts';
 import { openWatchRecord, type WatchRecord } from './watch-model.ts';
 import { renderWatch } from './watch-render.ts';
 
 export const watchCommand: Command = {
   name: 'watch',
-  summary: 'Shows rollouts, stages, rates, failures, backends and workers, live; q quits.',
+  summary: 'Shows stages, throughput, rewards, batches, backends and workers, live; q quits.',
   options: {
-    once: { type: 'boolean', describe: 'Prints one frame and ends, as it does when its output is no terminal.' },
+    once: { type: 'boolean', describe: 'Prints one frame and exits.' },
+    interval: { type: 'string', value: 'TIME', describe: 'Time between lines where the output is not a terminal; 5s by default.' },
     ...serviceOptions,
   },
-  examples: ['millrace watch', 'millrace watch --once', 'millrace watch --url http://trainer-3:8007'],
+  examples: [
+    'millrace watch',
+    'millrace watch --once',
+    'millrace watch --interval 30s >> watch.log',
+    'millrace watch --url http://trainer-3:8007',
+  ],
   run: runWatch,
 };
 
@@ -25,38 +34,49 @@ const drawMs = 250;
 const eventsBefore = 500;
 
 async function runWatch(args: Arguments, io: Io): Promise<number> {
-  if (args.positionals.length > 0) throw new UsageError(`watch takes no ${args.positionals[0]}`);
   const address = toServiceAddress(args, io);
+  const intervalMs = args.duration('interval') ?? 5000;
   const stop = new AbortController();
   await using client = openClient({ ...address, timeoutMs: 2000 });
   const record = openWatchRecord(address.url, performance.now());
-  const first = await client.status();
-  record.addStatus(first, performance.now());
-  const reading = readEvents(client, record, { lastId: first.last_event_id, signal: stop.signal });
-  if (args.flag('once') || io.stdout.isTTY !== true) {
-    await Promise.race([reading.caughtUp, sleep(500)]);
+  const first = await readServiceNow(client);
+  record.addNow(first, performance.now());
+  const reading = readEvents(client, record, { lastId: first.status.last_event_id, signal: stop.signal });
+  await Promise.race([reading.caughtUp, sleep(500)]);
+  if (args.flag('once')) {
     stop.abort();
-    return printOnce(record, io);
+    return printFrame(record, io);
   }
-  const polling = readStatus(client, record, stop.signal);
-  await showLive(record, io);
+  const polling = pollService(client, record, stop.signal);
+  await (io.stdout.isTTY === true ? showLive(record, io) : writeLines(record, io, intervalMs));
   stop.abort();
   await Promise.all([reading.done, polling]);
   return 0;
 }
 
-function printOnce(record: WatchRecord, io: Io): number {
-  const size = { columns: io.stdout.columns ?? 100, rows: io.stdout.rows ?? 40, color: wantsColor(io.stdout, io.env) };
+function printFrame(record: WatchRecord, io: Io): number {
+  const size = { columns: io.stdout.columns ?? 100, rows: io.stdout.rows ?? 60, color: wantsColor(io.stdout, io.env), dateMs: Date.now() };
   io.stdout.write(`${renderWatch(record.read(performance.now()), size).join('\n')}\n`);
   return 0;
 }
 
-async function readStatus(client: Client, record: WatchRecord, signal: AbortSignal): Promise<void> {
+/** Resolves at Ctrl-C. */
+async function writeLines(record: WatchRecord, io: Io, intervalMs: number): Promise<void> {
+  const stop = new AbortController();
+  const release = io.onInterrupt(() => stop.abort());
+  while (!stop.signal.aborted) {
+    io.stdout.write(`${renderWatchLine(record.read(performance.now()), new Date())}\n`);
+    await pauseFor(intervalMs, stop.signal);
+  }
+  release();
+}
+
+async function pollService(client: Client, record: WatchRecord, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
-      record.addStatus(await client.status({ signal }), performance.now());
+      record.addNow(await readServiceNow(client, signal), performance.now());
     } catch (error) {
-      record.addTrouble(`trying again: ${messageOf(error)}`);
+      record.addTrouble(`${messageOf(error)}; trying again`);
     }
     await pauseFor(pollMs, signal);
   }
@@ -67,7 +87,7 @@ interface Following {
   readonly signal: AbortSignal;
 }
 
-/** Begins a little before now, so that the newest events are there at once; goes on for as long as the watch does. */
+/** Starts a little before now, so that the newest events are shown at once, and continues until the watch ends. */
 function readEvents(client: Client, record: WatchRecord, { lastId, signal }: Following) {
   const caughtUp = Promise.withResolvers<void>();
   if (lastId === 0) caughtUp.resolve();
@@ -79,25 +99,25 @@ function readEvents(client: Client, record: WatchRecord, { lastId, signal }: Fol
       if (event.id >= lastId) caughtUp.resolve();
     }
   };
-  const followOn = async () => {
+  const followAgain = async () => {
     while (!signal.aborted) {
-      // The status says what is wrong; here it is enough to try again.
+      // Polling the status reports what is wrong; here it is enough to try again.
       await follow().catch(() => pauseFor(pollMs, signal));
     }
   };
-  return { caughtUp: caughtUp.promise, done: followOn() };
+  return { caughtUp: caughtUp.promise, done: followAgain() };
 }
 
-/** Resolves when the user leaves. */
+/** Resolves when the user quits. */
 async function showLive(record: WatchRecord, io: Io): Promise<void> {
   const { stdin, stdout } = io;
   const left = Promise.withResolvers<void>();
   const onKey = (key: Buffer) => {
-    // Ctrl-C comes as a byte while the terminal is raw.
+    // In raw mode Ctrl-C arrives as a byte.
     if (key.includes('q') || key.includes(3)) left.resolve();
   };
   const draw = () => {
-    const size = { columns: stdout.columns ?? 80, rows: stdout.rows ?? 24, color: wantsColor(stdout, io.env) };
+    const size = { columns: stdout.columns ?? 80, rows: stdout.rows ?? 24, color: wantsColor(stdout, io.env), dateMs: Date.now() };
     const lines = renderWatch(record.read(performance.now()), size).map((line) => `${line}\x1b[K`);
     stdout.write(`\x1b[?2026h\x1b[H${lines.join('\r\n')}\x1b[J\x1b[?2026l`);
   };
@@ -125,5 +145,5 @@ async function showLive(record: WatchRecord, io: Io): Promise<void> {
 }
 
 async function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal }).catch(() => {}); // aborted: the caller looks at the signal
+  await sleep(ms, undefined, { signal }).catch(() => {}); // aborted: the caller checks the signal
 }

@@ -32,10 +32,10 @@ test('what new and try cannot use is a usage error that names it', async () => {
   await writeFile(file('broken.jsonl'), '{}\n{"text": 1}\n');
   const task = ['--task', '{}'];
   const table: [string[], RegExp][] = [
-    [['new'], /millrace new scenario NAME/],
-    [['new', 'tool', 'x'], /millrace new scenario NAME, not tool/],
+    [['new'], /new scenario needs <name>/],
+    [['new', 'tool', 'x'], /new has no action tool/],
     [['new', 'scenario', 'Word_Count'], /lower-case words joined by hyphens/],
-    [['try'], /try takes one scenario/],
+    [['try'], /try needs <scenario\.ts>/],
     [['try', file('scenario.ts')], /no --task was given, and \S+tasks\.jsonl cannot be read/],
     [['try', file('scenario.ts'), '--task', file('empty.jsonl')], /empty\.jsonl has no task/],
     [['try', file('scenario.ts'), '--task', '{'], /--task is not JSON/],

@@ -66,11 +66,11 @@ test('every other thing that the service needs is refused by name, with what to 
 
 test('a command line that cannot be meant is a usage error', async () => {
   const table: [string[], RegExp][] = [
-    [['serve', 'extra'], /serve takes no argument extra/],
-    [['worker', 'extra'], /worker takes no argument extra/],
-    [['doctor', 'extra'], /doctor takes no argument extra/],
+    [['serve', 'extra'], /serve takes no arguments, but got extra/],
+    [['worker', 'extra'], /worker takes no arguments, but got extra/],
+    [['doctor', 'extra'], /doctor takes no arguments, but got extra/],
     [['serve'], /--tokenizer is missing/],
-    [['serve', '--tokenizer', 'x', '--log', 'xml'], /--log xml is neither text nor json/],
+    [['serve', '--tokenizer', 'x', '--log', 'xml'], /--log xml is not one of text, json/],
     [['serve', '--tokenizer', 'x', '--backend', 'gpu-0'], /--backend gpu-0 is not an http address/],
   ];
   for (const [argv, wanted] of table) {
@@ -83,7 +83,7 @@ test('a command line that cannot be meant is a usage error', async () => {
 test('backends that are named at the start have joined when the address is announced', async () => {
   await using bed = await openServeBed();
   await using backend = await openFakeBackend({ policy: () => ({ text: '' }) });
-  const run = bed.serve('--workers', '0', '--backend', `${backend.url},http://127.0.0.1:9`);
+  const run = bed.serve('--workers', '0', '--backend', backend.url, '--backend', 'http://127.0.0.1:9');
   await using client = openClient({ url: await run.url() });
   assert.deepEqual((await client.backends.list()).map(({ url }) => url).sort(), [backend.url, 'http://127.0.0.1:9'].sort());
   run.interrupt();

@@ -1,13 +1,12 @@
-// One trajectory on the screen: from the service and from a file, with and without tokens.
+// One rollout as text: from the service and from a file, with and without tokens.
 
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { backendId, type Segment, type Trajectory } from '@millrace/protocol';
 import { openTokenizer } from '@millrace/server';
-import { qwen3Folder } from '@millrace/testkit';
+import { makeTempFolder, qwen3Folder } from '@millrace/testkit';
 import { FakeService } from '../../../client/test/fake-service.ts';
 import { millrace, openIo } from '../fake-io.ts';
 
@@ -65,7 +64,7 @@ async function show(argv: readonly string[], prepare: (service: FakeService) => 
   return await millrace(['show', ...argv, '--url', service.url], openIo());
 }
 
-test('every turn is there with who spoke, what was called, and what sampled it', async () => {
+test('every turn shows its role, its tool calls, and which backend and policy sampled it', async () => {
   const { code, out } = await show(['r1']);
   assert.equal(code, 0);
   for (const wanted of [
@@ -88,34 +87,50 @@ test('tokens are shown by their ids, with logprobs on request', async () => {
   assert.match((await show(['r1', '--logprobs'])).out, /token ids\n {2}\|10:-0\.25\|11:-1\.50\|\n/);
 });
 
-test('a failed rollout without a trajectory shows its failure and blame', async () => {
-  const failure = { code: 'sandbox-died', message: 'no space left', blame: 'sandbox', retryable: true, stage: 'run', attempt: 1 };
-  const { code, out } = await show(['r2'], (service) => service.end('r2', { state: 'failed', reward: null, failure }));
+const failure = { code: 'sandbox-died', message: 'no space left', blame: 'sandbox', retryable: true, stage: 'run', attempt: 2 };
+
+test('a failed rollout shows its failure, its blame, what to do, and its earlier failures', async () => {
+  const earlier = { ...failure, code: 'backend-failed', message: 'no answer', attempt: 1 };
+  const { code, out } = await show(['r2'], (service) => service.end('r2', { state: 'failed', reward: null, failure, failures: [earlier] }));
   assert.equal(code, 0);
-  assert.match(out, /failure {3}sandbox-died\n {2}blame {5}sandbox in run\n {12}no space left\n\nIt has no trajectory\.\n/);
+  assert.match(
+    out,
+    /^ {2}failure {3}sandbox-died\n {2}blame {5}sandbox in run\n {2}message {3}no space left\n {2}hint {6}The sandbox ended/m,
+  );
+  assert.match(out, /^ {2}earlier {3}attempt 1: backend-failed: no answer$/m);
+  assert.match(out, /\n\nIt has no trajectory\.\n/);
 });
 
-test('an id that is not there answers 1 with its name', async () => {
-  const { code, err } = await show(['nobody']);
-  assert.deepEqual([code, err], [1, 'millrace: no rollout nobody\n']);
+test('the start of an id is enough where only one rollout has it', async () => {
+  const prepare = (service: FakeService) => {
+    for (const id of ['r-abc1', 'r-abd2', 'r-abd3']) service.end(id);
+  };
+  assert.match((await show(['r-abc'], prepare)).out, /^rollout r-abc1$/m);
+  const several = await show(['r-ab'], prepare);
+  assert.equal(several.code, 2);
+  assert.match(several.err, /r-ab is the start of several rollouts: r-abc1, r-abd2, r-abd3\n/);
 });
 
-test('what submit wrote is shown from its file as it is from the service', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'show-'));
-  try {
-    const file = join(folder, 'results.jsonl');
-    const { out: json } = await show(['r1', '--json']);
-    await writeFile(file, `{"id":"r10"}\n${json}`);
-    const fromService = await show(['r1', '--logprobs']);
-    const fromFile = await millrace(['show', 'r1', '--logprobs', '--file', file], openIo());
-    assert.equal(fromFile.out, fromService.out);
-    const missing = await millrace(['show', 'r2', '--file', file], openIo());
-    assert.deepEqual([missing.code, missing.err], [1, `millrace: no rollout r2 in ${file}\n`]);
-    await writeFile(file, 'r1 nonsense\n');
-    assert.equal((await millrace(['show', 'r1', '--file', file], openIo())).code, 2);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+test('an unknown id is named, with the command that lists rollouts', async () => {
+  const { code, err } = await show(['unknown']);
+  assert.equal(code, 1);
+  assert.equal(err, 'millrace: no rollout is called unknown or begins with it on this service; to list them: millrace ls\n');
+});
+
+test('the output of submit is shown from its file as it is from the service', async () => {
+  await using folder = await makeTempFolder('show');
+  const file = join(folder.path, 'results.jsonl');
+  const { out: json } = await show(['r1', '--json']);
+  await writeFile(file, `{"id":"r10"}\n${json}`);
+  const fromService = await show(['r1', '--logprobs']);
+  const fromFile = await millrace(['show', 'r1', '--logprobs', '--file', file], openIo());
+  assert.equal(fromFile.out, fromService.out);
+  const missing = await millrace(['show', 'r2', '--file', file], openIo());
+  assert.deepEqual([missing.code, missing.err], [1, `millrace: no rollout is called r2 or begins with it in ${file}\n`]);
+  await writeFile(file, json);
+  assert.equal((await millrace(['show', 'r', '--logprobs', '--file', file], openIo())).out, fromService.out);
+  await writeFile(file, 'r1 nonsense\n');
+  assert.equal((await millrace(['show', 'r1', '--file', file], openIo())).code, 2);
 });
 
 test('with a tokenizer, each token is shown by its text, white space and all', async () => {

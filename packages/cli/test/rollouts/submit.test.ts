@@ -1,10 +1,13 @@
-// The submit command against a service in memory, and what it makes of its input.
+// The submit command against a service in memory.
 
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Trajectory } from '@millrace/protocol';
+import { makeTempFolder } from '@millrace/testkit';
 import { FakeService, send } from '../../../client/test/fake-service.ts';
-import { parseInput } from '../../src/rollouts/submit-input.ts';
+import { toHints } from '../../src/service/hints.ts';
 import { millrace, openIo } from '../fake-io.ts';
 
 const line = (id: string) => JSON.stringify({ id, scenario: 'math', task: { question: '6 * 7?' } });
@@ -14,7 +17,7 @@ const ids = (out: string) =>
     .split('\n')
     .map((text) => JSON.parse(text).id);
 
-test('rollouts are written in the order of ending, and all done answers 0', async () => {
+test('rollouts are written in the order in which they end, and exit code 0 means that all are done', async () => {
   await using service = await FakeService.open();
   service.onSubmit = () => {
     for (const id of ['b', 'a']) service.end(id);
@@ -27,13 +30,13 @@ test('rollouts are written in the order of ending, and all done answers 0', asyn
   assert.match(err, /^2 rollouts in .*: 2 done, 0 failed, 0 cancelled; mean reward 1\.000 of 2\n$/);
 });
 
-test('a failed rollout answers 1 and is counted by its reason', async () => {
+test('a failed rollout is counted by its reason and gives exit code 1', async () => {
   await using service = await FakeService.open();
   const failure = { code: 'sandbox-died', message: 'it died', blame: 'sandbox', retryable: true, stage: 'run', attempt: 1 };
   service.onSubmit = () => service.end('a', { state: 'failed', reward: null, failure });
   const { code, err } = await millrace(['submit', '--url', service.url, '-'], openIo({ stdin: line('a') }));
   assert.equal(code, 1);
-  assert.match(err, /0 done, 1 failed, 0 cancelled\n {2}1 × sandbox-died \(sandbox\), such as: it died/);
+  assert.match(err, /0 done, 1 failed, 0 cancelled\n {2}1 × sandbox-died \(blame: sandbox\), for example: it died/);
 });
 
 test('trajectories are added on request, null where there is none', async () => {
@@ -54,7 +57,7 @@ test('trajectories are added on request, null where there is none', async () => 
   assert.equal(b.trajectory, null);
 });
 
-test('bad lines are named by number, and nothing is submitted', async () => {
+test('bad lines are named by their number, and nothing is submitted', async () => {
   await using service = await FakeService.open();
   const stdin = [line('a'), '{"scenario":"math"}', 'nonsense', '[]', line('a'), '{"scenario":"math","task":{},"tasks":1}'].join('\n');
   const { code, out, err } = await millrace(['submit', '--url', service.url], openIo({ stdin }));
@@ -67,7 +70,7 @@ test('bad lines are named by number, and nothing is submitted', async () => {
   assert.match(err, /stdin:6: .*tasks/);
 });
 
-test('Ctrl-C cancels what has not ended, says how many, and answers 1', async () => {
+test('Ctrl-C cancels what has not ended and says how many', async () => {
   await using service = await FakeService.open();
   const io = openIo({ stdin: ['a', 'b', 'c'].map(line).join('\n') });
   service.onSubmit = () => {
@@ -77,8 +80,8 @@ test('Ctrl-C cancels what has not ended, says how many, and answers 1', async ()
   const { code, out, err } = await millrace(['submit', '--url', service.url], io);
   assert.equal(code, 1);
   assert.deepEqual(ids(out).sort(), ['a', 'b', 'c']);
-  assert.match(err, /cancelling \d rollouts; Ctrl-C again leaves at once\n/);
-  assert.match(err, /2 rollouts were told to stop\n3 rollouts in .*: 1 done, 0 failed, 2 cancelled/);
+  assert.match(err, /cancelling \d rollouts; press Ctrl-C again to leave at once\n/);
+  assert.match(err, /2 rollouts were asked to stop\n3 rollouts in .*: 1 done, 0 failed, 2 cancelled/);
 });
 
 test('a refused submission cancels what was accepted before it', async () => {
@@ -94,26 +97,170 @@ test('a refused submission cancels what was accepted before it', async () => {
   assert.match(err, /1,000 rollouts that were accepted before are cancelled\nmillrace: rollouts\.0\.task is bad\n/);
 });
 
-test('no lines are no error', async () => {
+test('an empty file is not an error', async () => {
   const { code, err } = await millrace(['submit'], openIo({ stdin: '\n' }));
   assert.deepEqual([code, err], [0, 'there is nothing to submit\n']);
 });
 
-test('repeating makes groups, and a scenario makes bare lines tasks', () => {
-  const options = { scenario: 'math', repeat: 2, prefix: 'g' };
-  const read = (text: string) => {
-    const input = parseInput(text, options);
-    assert.equal(input.kind, 'good');
-    return input.kind === 'good' ? input.submissions : [];
-  };
-  const bare = { scenario: 'math', task: { question: 'q' }, group: 'g-2' };
-  assert.deepEqual(read('\n{"question":"q"}'), [bare, bare]);
-  assert.deepEqual(read('{"id":"x","task":{},"scenario":"shell"}'), [
-    { id: 'x-1', scenario: 'shell', task: {}, group: 'x' },
-    { id: 'x-2', scenario: 'shell', task: {}, group: 'x' },
-  ]);
-  assert.deepEqual(
-    read('{"id":"x","group":"mine","task":{}}').map((one) => one.group),
-    ['mine', 'mine'],
-  );
+test('what is in the way is shown next to the progress', async () => {
+  await using service = await FakeService.open();
+  answerWithHints(service);
+  const io = openIo({ stdin: line('a'), terminal: true });
+  const ended = endWhen(service, () => /No backend has joined.*millrace backend add/.test(io.err()));
+  const { code, err } = await millrace(['submit', '--url', service.url], io);
+  await ended;
+  assert.equal(code, 0);
+  assert.match(err, /! No worker is running/);
 });
+
+test('without a terminal a hint is one line, written once', async () => {
+  await using service = await FakeService.open();
+  answerWithHints(service);
+  const io = openIo({ stdin: line('a') });
+  const ended = endWhen(service, () => io.err().includes('No backend has joined'));
+  const { err } = await millrace(['submit', '--url', service.url], io);
+  await ended;
+  assert.equal(err.match(/^! No backend has joined.*$/gm)?.length, 1);
+});
+
+test('the hints of the service itself are shown as they are', () => {
+  const status = { ...emptyStatus, hints: ['The disk is full.'] };
+  assert.deepEqual(toHints(status as never, undefined), ['The disk is full.']);
+});
+
+test('hints name a broken backend with its error, a draining one, and a paused policy', () => {
+  const worker = { alive: true };
+  const backend = { id: 'b1', state: 'up', health: 'broken', last_error: { message: 'connect ECONNREFUSED', at: '' } };
+  const toText = (more: object, policy?: object) =>
+    toHints({ ...emptyStatus, workers: [worker], ...more } as never, policy as never).join(' ');
+  assert.equal(toText({ backends: [backend] }), 'No backend works, so nothing is sampled. b1: connect ECONNREFUSED');
+  assert.match(toText({ backends: [{ ...backend, health: 'ok', state: 'draining' }] }), /^Every backend is draining/);
+  assert.equal(toText({ backends: [{ ...backend, health: 'ok' }, backend] }), '');
+  assert.match(toText({ backends: [{ ...backend, health: 'ok' }] }, { state: 'paused' }), /^Sampling is paused.*millrace policy resume$/);
+});
+
+test('a service that stays away costs no rollout: the ids are named, and the file that is written continues', async () => {
+  await using service = await FakeService.open();
+  await using folder = await makeTempFolder('resume');
+  const io = openIo({ stdin: ['a', 'b', 'c'].map(line).join('\n') });
+  const { port } = service;
+  service.onSubmit = () => {
+    service.end('b');
+    setTimeout(() => void service.stop(), 300);
+  };
+  const gaveUp = await inFolder(folder.path, () => millrace(['submit', '--patience', '1s', '--max-tokens', '7', '--url', service.url], io));
+  assert.deepEqual([gaveUp.code, ids(gaveUp.out)], [1, ['b']]);
+  assert.match(gaveUp.err, /2 rollouts have not been written: a, c\n/);
+  const [, command = ''] = /\n {2}millrace (submit .*)\n/.exec(gaveUp.err) ?? [];
+  service.onSubmit = () => {};
+  await service.start(port);
+  for (const id of ['a', 'c']) service.end(id);
+  const resumed = await inFolder(folder.path, () => millrace(command.split(' '), openIo()));
+  assert.deepEqual([resumed.code, ids(resumed.out).sort()], [0, ['a', 'c']], resumed.err);
+});
+
+test('a service that comes back within the patience is waited for', async () => {
+  await using service = await FakeService.open();
+  const io = openIo({ stdin: line('a') });
+  const { port } = service;
+  service.onSubmit = () => {
+    service.onSubmit = () => {};
+    setTimeout(async () => {
+      await service.stop();
+      await until(() => io.err().includes('No answer from'));
+      await service.start(port);
+      service.end('a');
+    }, 100);
+  };
+  const { code, out } = await millrace(['submit', '--url', service.url], io);
+  assert.deepEqual([code, ids(out)], [0, ['a']]);
+});
+
+test('a second Ctrl-C leaves at once, with the ids of what is left', async () => {
+  await using service = await FakeService.open();
+  await using folder = await makeTempFolder('resume');
+  const io = openIo({ stdin: line('a') });
+  service.fault = (request) => {
+    if (request.method !== 'DELETE') return false;
+    setImmediate(io.interrupt);
+    return true;
+  };
+  service.onSubmit = () => setImmediate(io.interrupt);
+  const { code, err } = await inFolder(folder.path, () => millrace(['submit', '--url', service.url], io));
+  assert.equal(code, 1);
+  assert.match(err, /1 rollout has not been written: a\nIt is in millrace-resume-.*\.jsonl\. To continue/);
+});
+
+test('options for sampling and limits are sent with every rollout', async () => {
+  await using service = await FakeService.open();
+  let sent = '';
+  service.fault = (request, _response, body) => {
+    if (request.method === 'POST') sent = body;
+    return false;
+  };
+  service.onSubmit = () => service.end('a');
+  const options = ['--max-tokens', '64', '--temperature', '0.5', '--sampling', 'top_p=0.9', '--limits', 'max_turns=3'];
+  await millrace(['submit', ...options, '--url', service.url], openIo({ stdin: line('a') }));
+  const [{ sampling, limits }] = JSON.parse(sent).rollouts;
+  assert.deepEqual([sampling, limits], [{ top_p: 0.9, max_tokens: 64, temperature: 0.5 }, { max_turns: 3 }]);
+});
+
+test('what the service refuses is named by file and line', async () => {
+  await using service = await FakeService.open();
+  await using folder = await makeTempFolder('submit');
+  const file = join(folder.path, 'tasks.jsonl');
+  await writeFile(file, `${line('a')}\n\n${line('b')}\n`);
+  service.fault = (request, response) => {
+    if (request.method !== 'POST') return false;
+    const faults = [{ path: 'rollouts[1].task.answer', message: 'expected string' }];
+    const error = { code: 'task-invalid', message: 'rollouts[1].task.answer: expected string', blame: 'caller', retryable: false };
+    send(response, 400, { error: { ...error, details: { faults } } });
+    return true;
+  };
+  const { code, err } = await millrace(['submit', file, '--url', service.url], openIo());
+  assert.equal(code, 1);
+  assert.match(err, new RegExp(`millrace: ${file}:3: task\\.answer: expected string\n`));
+});
+
+/** As a service without workers and backends does. */
+function answerWithHints(service: FakeService): void {
+  service.fault = (request, response) => {
+    if (request.url !== '/v1/status') return false;
+    const hints = ['No worker is running.', 'No backend has joined. Add one: millrace backend add http://127.0.0.1:8000'];
+    send(response, 200, { ...emptyStatus, last_event_id: service.events.length, hints });
+    return true;
+  };
+}
+
+const emptyStatus = {
+  policy: { state: 'running', mode: null, policy_version: 0, generating: 0, since: '2026-01-01T00:00:00Z' },
+  batches: [],
+  recent: { seconds: 60, ended: 0, failed: 0, rewarded: 0, mean_reward: null },
+  rollouts: { queued: 0, init: 0, ready: 0, run: 0, evaluate: 0, done: 0, failed: 0, cancelled: 0 },
+  workers: [],
+  backends: [],
+  tokens_per_s: 0,
+  last_event_id: 0,
+  loop_lag_ms: { p50: 0, p99: 0, max: 0 },
+  rss_bytes: 0,
+};
+
+/** Ends rollout `a` once the condition holds. */
+async function endWhen(service: FakeService, isDue: () => boolean): Promise<void> {
+  await until(() => isDue() && service.rollouts.has('a'));
+  service.end('a');
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+async function inFolder<T>(path: string, work: () => Promise<T>): Promise<T> {
+  const before = process.cwd();
+  process.chdir(path);
+  try {
+    return await work();
+  } finally {
+    process.chdir(before);
+  }
+}

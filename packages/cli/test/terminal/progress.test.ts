@@ -1,10 +1,10 @@
-// The progress line at every width, and what it says of what is left.
+// The progress line at every width, its estimate, and how it is drawn with hints.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openTally } from '../../src/rollouts/tally.ts';
 import { openProgress, type Progress, renderPlainProgress, renderProgress, renderSummary } from '../../src/terminal/progress.ts';
-import { openPaint, width } from '../../src/terminal/text.ts';
+import { openPaint, toPlain, width } from '../../src/terminal/text.ts';
 import { openIo } from '../fake-io.ts';
 
 const half: Progress = { total: 10_000, accepted: 10_000, done: 4990, failed: 10, cancelled: 0, elapsedMs: 60_000, perSecond: 50 };
@@ -16,7 +16,7 @@ test('the line fits every width and never wraps', () => {
   }
 });
 
-test('counts, share, rate, time left and failures are there', () => {
+test('the line has counts, share, rate, time left and failures', () => {
   assert.equal(
     renderProgress(half, { columns: 80, paint: plain }),
     '▕█████████████·············▏  5,000/10,000   50%  50.0/s  ETA 1m 40s  10 failed',
@@ -24,13 +24,13 @@ test('counts, share, rate, time left and failures are there', () => {
   assert.equal(renderPlainProgress(half), ' 5,000/10,000   50%  50.0/s  ETA 1m 40s  10 failed  after 1m 00s');
 });
 
-test('without a rate no time is promised', () => {
+test('without a rate there is no estimate', () => {
   const start = { ...half, done: 0, failed: 0, accepted: 1000, perSecond: undefined };
   assert.match(renderPlainProgress(start), /0\/10,000 {4}0% {2}-\/s {2}ETA - {2}1,000 accepted/);
   assert.match(renderSummary({ ...start, elapsedMs: 0 }, { sum: 0, count: 0 }), /^0 rollouts in 0 ms \(0\/s\)/);
 });
 
-test('the rate is of the last seconds, not of the whole', () => {
+test('the rate is that of the last seconds, not of the whole run', () => {
   let now = 0;
   const tally = openTally(
     100,
@@ -46,7 +46,7 @@ test('the rate is of the last seconds, not of the whole', () => {
   assert.equal(tally.left(), 55);
 });
 
-test('on a terminal the bar is redrawn in place and gone at the end', () => {
+test('on a terminal the bar is redrawn in place and removed at the end', () => {
   const io = openIo({ terminal: true });
   const progress = openProgress(io, () => half);
   progress.say('a word');
@@ -58,4 +58,21 @@ test('on a terminal the bar is redrawn in place and gone at the end', () => {
       .every((part) => !part.slice(0, -1).includes('\n') || part.includes('a word')),
   );
   assert.ok(io.err().endsWith('\r\x1b[K'));
+  progress.say('late news');
+  assert.ok(io.err().endsWith('late news\n'), 'nothing is drawn after the end');
+});
+
+test('hints stand above the bar, and both are removed at the end', () => {
+  const io = openIo({ terminal: true });
+  const progress = openProgress(
+    io,
+    () => half,
+    () => ['No backend has joined.', 'x'.repeat(200)],
+  );
+  progress.close();
+  const [first = '', second = '', third = ''] = toPlain(io.err()).split('\n');
+  assert.equal(first.trim(), '! No backend has joined.');
+  assert.ok(width(second) < 80);
+  assert.match(third, /5,000\/10,000/);
+  assert.ok(io.err().endsWith('\r\x1b[K\x1b[1A\r\x1b[K\x1b[1A\r\x1b[K'));
 });

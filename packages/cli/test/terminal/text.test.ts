@@ -1,11 +1,11 @@
-// Text for terminals, by tables.
+// Text for terminals, by tables of inputs and outputs.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chooseNearest } from '../../src/command/nearest.ts';
 import { bar, clip, cut, padStart, toBytes, toDuration, toRate, toVisible, width, wrap } from '../../src/terminal/text.ts';
 
-test('durations read as people say them', () => {
+test('durations are written as people say them', () => {
   const table: [number, string][] = [
     [0.84, '0.8 ms'],
     [240, '240 ms'],
@@ -18,29 +18,33 @@ test('durations read as people say them', () => {
   for (const [ms, text] of table) assert.equal(toDuration(ms), text);
 });
 
-test('rates and sizes have about three figures', () => {
+test('rates and sizes have about three digits', () => {
   assert.deepEqual([0, 0.123, 1.234, 12.34, 1234.5].map(toRate), ['0', '0.12', '1.23', '12.3', '1,235']);
   assert.deepEqual([512, 1536, 1 << 30].map(toBytes), ['512 B', '1.5 KiB', '1 GiB']);
 });
 
 test('width counts columns, not characters', () => {
   assert.deepEqual(['abc', 'é', 'e\u0301', '日本', '👍', '\x1b[31mred\x1b[0m', '─█'].map(width), [3, 1, 1, 4, 2, 3, 2]);
+  assert.deepEqual(['✅', '☕', '🇩🇪', '1️⃣', '👨‍👩‍👧', '⚠', '\u200b'].map(width), [2, 2, 2, 2, 2, 1, 0]);
   assert.equal(padStart('日', 4), '  日');
   assert.deepEqual([cut('abcdef', 4), cut('日本語', 4), cut('ab', 2), cut('ab', 0)], ['abc…', '日…', 'ab', '']);
 });
 
-test('clipping keeps colours and cuts what is seen', () => {
+test('clipping keeps colours and cuts the visible text', () => {
   assert.equal(clip('\x1b[31mabc\x1b[0mdef', 5), '\x1b[31mabc\x1b[0md…');
   assert.equal(clip('\x1b[31mabcdef\x1b[0mg', 3), '\x1b[31mab…\x1b[0m');
 });
 
-test('wrapping keeps every word, breaks what is too long, and keeps indentation', () => {
+test('wrapping keeps every word, breaks long ones, and keeps indentation', () => {
   assert.deepEqual(wrap('the quick brown fox', 10), ['the quick', 'brown fox']);
   assert.deepEqual(wrap('aaaaaaaaaaaaaaaaaa b', 8), ['aaaaaaaa', 'aaaaaaaa', 'aa b']);
   assert.deepEqual(wrap('  two\n\nlines', 10), ['  two', '', 'lines']);
+  assert.deepEqual(wrap('    return 1 + 2 + 3', 14), ['    return 1 +', '    2 + 3']);
+  assert.deepEqual(wrap('日本語日本語', 8), ['日本語日', '本語']);
+  assert.deepEqual(wrap('\x1b[31mone two three\x1b[39m', 8).map(width), [7, 5]);
 });
 
-test('a bar has the share of its columns, and never more', () => {
+test('a bar fills its share of the columns, and never more', () => {
   assert.deepEqual(
     [0, 0.5, 1, 2].map((share) => bar(share, 4)),
     ['    ', '██  ', '████', '████'],
@@ -48,11 +52,11 @@ test('a bar has the share of its columns, and never more', () => {
   assert.equal(bar(0.03, 4), '▏   ');
 });
 
-test('what a model wrote cannot steer the terminal', () => {
+test('text from a model cannot control the terminal', () => {
   assert.equal(toVisible('a\x1b[2Jb\r\n\x07\x9b'), 'a␛[2Jb␍\n␇�');
 });
 
-test('the nearest word is offered only when it is near', () => {
+test('the nearest word is suggested only when it is close', () => {
   const known = ['serve', 'submit', 'show', 'watch'];
   assert.deepEqual(
     ['sumbit', 'sho', 'wacth', 'sub', 'zzz', 's'].map((word) => chooseNearest(word, known)),

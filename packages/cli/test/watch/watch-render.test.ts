@@ -1,11 +1,13 @@
-// Frames of the live view at several sizes, and the rates that they show.
+// Frames of the live view at several sizes, the line without a terminal, and the rates that both show.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { event, type ServiceStatus, serviceStatus } from '@millrace/protocol';
 import { FakeService } from '../../../client/test/fake-service.ts';
 import { toPlain, width } from '../../src/terminal/text.ts';
-import { openWatchRecord } from '../../src/watch/watch-model.ts';
+import { toServiceNow } from '../../src/watch/service-now.ts';
+import { renderWatchLine } from '../../src/watch/watch-line.ts';
+import { openWatchRecord, type WatchModel } from '../../src/watch/watch-model.ts';
 import { renderWatch } from '../../src/watch/watch-render.ts';
 import { millrace, openIo } from '../fake-io.ts';
 
@@ -25,7 +27,9 @@ function makeWorker(id: string, turns: number) {
   return { id, host: 'node-1', pid: 4242, started_at: '2026-01-01T00:00:00Z', alive: id !== 'w-gone', report };
 }
 
-function makeStatus(turns = 100): ServiceStatus {
+const dateMs = Date.parse('2026-01-01T12:35:00Z');
+
+function makeStatus(turns = 100, more: Record<string, unknown> = {}): ServiceStatus {
   const weights = { model: null, policy_version: 7, logprobs_mode: 'unknown' };
   const backend = {
     id: 'b1',
@@ -39,92 +43,211 @@ function makeStatus(turns = 100): ServiceStatus {
     calls: 20,
     tokens: 9,
   };
-  return serviceStatus.parse({
+  const broken = { ...backend, id: 'b3', health: 'broken', in_flight: 0, calls: 0 };
+  const status = {
     rollouts: { queued: 9120, init: 4, ready: 6, run: 32, evaluate: 0, done: 801, failed: 3, cancelled: 0 },
-    workers: [makeWorker('w-1', turns), makeWorker('w-2', turns), makeWorker('w-gone', 5)],
-    backends: [backend, { ...backend, id: 'b2', state: 'draining', in_flight: 0 }],
-    policy: { state: 'running', mode: null, policy_version: 7, generating: 0, since: '2026-01-01T00:00:00Z' },
-    batches: [],
-    recent: { seconds: 60, ended: 0, failed: 0, rewarded: 0, mean_reward: null },
-    hints: [],
+    workers: [makeWorker('w-gone', 5), makeWorker('w-1', turns), makeWorker('w-2', turns)],
+    backends: [
+      backend,
+      { ...backend, id: 'b2', state: 'draining', in_flight: 0, calls: 0 },
+      { ...broken, last_error: { message: 'connect ECONNREFUSED', at: '2026-01-01T12:34:48Z' } },
+    ],
     last_event_id: 1,
     loop_lag_ms: { p50: 0.1, p99: 1.25, max: 9 },
     rss_bytes: 85 << 20,
-  });
+    ...more,
+  };
+  // The schema checks what it knows; fields that only newer services send are kept, as the client of such a service would.
+  const sent = { policy: running, batches: [], recent: noEnds, hints: [], tokens_per_s: 0, ...status };
+  return { ...serviceStatus.parse(sent), ...sent, ...status } as unknown as ServiceStatus;
 }
+
+const running = { state: 'running', mode: null, policy_version: 7, generating: 0, since: '2026-01-01T00:00:00Z' };
+const noEnds = { seconds: 60, ended: 0, failed: 0, rewarded: 0, mean_reward: null };
+const ended = { at: '2026-01-01T12:34:56.789Z', kind: 'rollout-end', rollout_id: 'r-1' };
 
 function makeRecord() {
   const record = openWatchRecord('http://127.0.0.1:8007', 0);
-  record.addStatus(makeStatus(100), 0);
-  record.addStatus(makeStatus(150), 5000);
-  const ended = { at: '2026-01-01T12:34:56.789Z', kind: 'rollout-end', rollout_id: 'r-1' };
+  record.addNow(toServiceNow(makeStatus(100)), 0);
+  record.addNow(toServiceNow(makeStatus(150)), 5000);
   record.addEvent(event.parse({ ...ended, id: 1, data: { state: 'failed', blame: 'sandbox', code: 'sandbox-died', reward: null } }), {
     nowMs: 0,
     live: false,
   });
   for (let id = 2; id <= 21; id++)
     record.addEvent(event.parse({ ...ended, id, data: { state: 'done', reward: 0.5 } }), { nowMs: 6000, live: true });
+  const traffic = { at: ended.at, kind: 'backend-traffic', backend_id: 'b1', data: { sampled_tokens: 4500 } };
+  record.addEvent(event.parse({ ...traffic, id: 22 }), { nowMs: 6000, live: true });
   return record;
 }
 
-test('a frame shows states, stages over all live workers, rates, failures, backends, workers and events', () => {
-  const frame = renderWatch(makeRecord().read(10_000), { columns: 100, rows: 40, color: false }).join('\n');
+function render(model: WatchModel, columns = 100, rows = 60): string {
+  return renderWatch(model, { columns, rows, color: false, dateMs }).join('\n');
+}
+
+function renderStatus(more: Record<string, unknown>): string {
+  const record = openWatchRecord('http://x', 0);
+  record.addNow(toServiceNow(makeStatus(100, more)), 0);
+  return render(record.read(1));
+}
+
+test('a frame shows counts, throughput, rewards, failures, stages, backends, workers and events', () => {
+  const frame = render(makeRecord().read(10_000));
   for (const wanted of [
-    /^millrace {2}http:\/\/127\.0\.0\.1:8007 +2 workers · lag p99 1\.3 ms · 85 MiB$/m,
-    /^Rollouts {3}queued 9,120 {3}init 4 .* failed 3 {3}cancelled 0$/m,
-    /^Rates {6}2\.00 ended\/s {3}10\.0 turns\/s {3}1,000 tokens\/s$/m,
-    /^Failures {3}sandbox 1$/m,
-    /^ {2}init {5}█{20}·{20} {4}4\/8 {3}2 waiting$/m,
-    /^ {2}run {6}█{40} {2}32\/32 {3}10 waiting$/m,
-    /^ {2}b1 +up +32 +7 {3}http:\/\/127\.0\.0\.1:8000$/m,
+    /^millrace {2}http:\/\/127\.0\.0\.1:8007 +policy 7 running · 2 workers · lag 1\.3 ms · 85 MiB$/m,
+    /^Rollouts {4}queued 9,120 {3}running 42 {3}done 801 {3}failed 3 {3}cancelled 0$/m,
+    /^Throughput {2}120 rollouts\/min {3}10\.0 turns\/s {3}1,000 tokens\/s {3}20 calls under way$/m,
+    /^Rewards {5}mean 0\.500 {2}of 20$/m,
+    /^Failed {6}4\.76% of the last 21: 1 sandbox-died \(sandbox\)$/m,
+    /^ {2}init {6}█{20}·{20} {4}4\/8 {3}2 \+ 9,120 queued$/m,
+    /^ {2}run {7}█{40} {2}32\/32 {3}10$/m,
+    /^ {2}b1 +up +32 +20 +450 +7 {2}http:\/\/127\.0\.0\.1:8000$/m,
     /^ {2}b2 +draining/m,
-    /^ {2}w-1 +4242 +alive +21 +12 ms +180 MiB +node-1$/m,
-    /^ {2}w-gone +4242 +gone/m,
+    /^ {2}w-1 +alive +21 +150 +12 ms +180 MiB +4242 {2}node-1$/m,
     /^ {2}12:34:56 {2}rollout-end {5}r-1 {2}done {2}reward 0\.5$/m,
   ]) {
     assert.match(frame, wanted);
   }
 });
 
+test('a broken backend is shown as broken, with its last error and when it was', () => {
+  assert.match(render(makeRecord().read(1)), /^ {2}b3 +broken +0 .*\n {4}last error 12\.0 s ago: connect ECONNREFUSED$/m);
+});
+
+test('live workers come first, and the others last and dimmed', () => {
+  const frame = render(makeRecord().read(1));
+  assert.ok(frame.indexOf('w-2') < frame.indexOf('w-gone'));
+  const painted = renderWatch(makeRecord().read(1), { columns: 100, rows: 60, color: true, dateMs });
+  assert.ok(painted.find((line) => line.includes('w-gone'))?.startsWith('\x1b[2m'));
+});
+
+test('a paused policy and the hints of the service stand at the top', () => {
+  const hints = ['Sampling is paused since 12:00. Continue it: millrace policy resume'];
+  const [first, second] = renderStatus({ policy: { ...running, state: 'paused' }, hints }).split('\n');
+  assert.match(first ?? '', /policy 7 paused/);
+  assert.equal(second, `! ${hints[0]}`);
+});
+
+test('open batches have a progress bar, their mean reward and their open groups', () => {
+  const batch = {
+    id: 'step-1',
+    series: null,
+    scenario: 'math',
+    target: 32,
+    delivered: 16,
+    open_groups: 20,
+    mean_reward: 0.43,
+    created_at: ended.at,
+  };
+  assert.match(renderStatus({ batches: [batch] }), /^ {2}step-1 {2}█{15}·{15} +16\/32 +0\.430 +- +20 {2}math$/m);
+  assert.doesNotMatch(renderStatus({ batches: [] }), /Batches/);
+});
+
+test('a service whose status has no batches is asked for them', () => {
+  const groups = { open: 5, delivered: 8, uniform: 0, failed: 0, surplus: 0, stale: 0 };
+  const view = { id: 'b', target: 16, groups, informative_share: 0.5, scenario: 'math' };
+  const { batches, policy, hints, ...bare } = makeStatus() as ServiceStatus & Record<string, unknown>;
+  const now = toServiceNow(bare as ServiceStatus, { policy: { ...running, state: 'paused' } as never, batches: [view as never] });
+  assert.deepEqual([now.batches[0]?.delivered, now.batches[0]?.informative_share, now.policy?.state], [8, 0.5, 'paused']);
+  assert.match(now.hints.join(), /Sampling is paused/);
+  assert.ok(batches && policy && hints);
+});
+
+test('during a long turn the rate is that of the service, or unknown, and never zero', () => {
+  assert.match(renderStatus({ tokens_per_s: 1234 }), /1,234 tokens\/s/);
+  assert.match(renderStatus({}), / - tokens\/s {3}20 calls under way/);
+});
+
+test('rewards show their trend once there are enough', () => {
+  const record = openWatchRecord('http://x', 0);
+  record.addNow(toServiceNow(makeStatus()), 0);
+  for (let id = 1; id <= 48; id++)
+    record.addEvent(event.parse({ ...ended, id, data: { state: 'done', reward: id / 48 } }), { nowMs: 0, live: false });
+  assert.match(render(record.read(1)), /^Rewards {5}mean 0\.510 {2}▁▂▂▃▄▄▅▅▆▇▇█ {2}of 48$/m);
+});
+
 test('no frame is wider or higher than the terminal', () => {
   const model = makeRecord().read(10_000);
-  for (const columns of [40, 60, 80, 100, 200]) {
+  for (const columns of [40, 60, 80, 100, 120, 200]) {
     for (const rows of [5, 10, 16, 24, 50]) {
-      const lines = renderWatch(model, { columns, rows, color: true });
+      const lines = renderWatch(model, { columns, rows, color: true, dateMs });
       assert.ok(lines.length <= rows, `${lines.length} lines in ${rows}`);
       for (const line of lines) assert.ok(width(line) <= columns, `${columns} columns: ${toPlain(line)}`);
     }
   }
 });
 
-test('a service without workers and backends says what that means', () => {
-  const record = openWatchRecord('http://x', 0);
-  record.addStatus({ ...makeStatus(), workers: [], backends: [] }, 0);
-  const frame = renderWatch(record.read(1), { columns: 80, rows: 40, color: false }).join('\n');
-  assert.match(frame, /none has joined: rollouts wait/);
-  assert.match(frame, /none: nothing will be taken up/);
+test('on 80 by 24 every section has at least its first row', () => {
+  const batch = {
+    id: 'step-1',
+    scenario: 'math',
+    target: 32,
+    delivered: 16,
+    open_groups: 20,
+    mean_reward: null,
+    series: null,
+    created_at: ended.at,
+  };
+  const record = makeRecord();
+  record.addNow(toServiceNow(makeStatus(150, { batches: [batch], hints: ['Something is in the way.'] })), 6000);
+  const frame = render(record.read(7000), 80, 24);
+  for (const wanted of [/^! Something/m, /^Throughput/m, /^ {2}run /m, /^ {2}step-1 /m, /^ {2}b1 /m, /^ {2}w-1 /m])
+    assert.match(frame, wanted);
 });
 
-test('a worker that starts again counts from nothing, never backwards', () => {
+test('a service without workers and backends says what that means', () => {
+  const frame = renderStatus({ workers: [], backends: [] });
+  assert.match(frame, /none: rollouts wait in run/);
+  assert.match(frame, /none: nothing starts/);
+});
+
+test('a worker that starts again counts from zero, never backwards', () => {
   const record = openWatchRecord('http://x', 0);
-  record.addStatus(makeStatus(1000), 0);
-  record.addStatus(makeStatus(10), 1000);
+  record.addNow(toServiceNow(makeStatus(1000)), 0);
+  record.addNow(toServiceNow(makeStatus(10)), 1000);
   assert.equal(record.read(2000).rates.turns, 0);
 });
 
 test('trouble is shown until the service answers again', () => {
   const record = makeRecord();
-  record.addTrouble('trying again: no answer');
-  assert.match(renderWatch(record.read(1), { columns: 80, rows: 24, color: false })[1] ?? '', /^trying again: no answer$/);
-  record.addStatus(makeStatus(), 2);
+  record.addTrouble('no answer; trying again');
+  assert.equal(render(record.read(1), 80, 24).split('\n')[1], '! no answer; trying again');
+  record.addNow(toServiceNow(makeStatus()), 2);
   assert.equal(record.read(3).trouble, undefined);
 });
 
-test('without a terminal one frame is printed, without colours', async () => {
+test('the line without a terminal has counts, rates, reward, backends, batches and hints', () => {
+  const line = renderWatchLine(makeRecord().read(10_000), new Date(dateMs));
+  assert.match(
+    line,
+    /^2026-01-01T12:35:00Z {2}queued 9,120 {2}running 42 {2}done 801 {2}failed 3 {2}120 rollouts\/min {2}1,000 tokens\/s {2}reward 0\.500 {2}backends 1\/3 {2}workers 2 {2}policy 7 running$/,
+  );
+});
+
+test('--once prints one frame, without colours where there is no terminal', async () => {
   await using service = await FakeService.open();
   service.end('r-1');
-  const { code, out } = await millrace(['watch', '--url', service.url], openIo());
+  const { code, out } = await millrace(['watch', '--once', '--url', service.url], openIo());
   assert.equal(code, 0);
   assert.match(out, /done 1 [\s\S]*rollout-end {5}r-1 {2}done/);
   assert.equal(toPlain(out), out);
+});
+
+test('without a terminal one line is written for each interval, until Ctrl-C', async () => {
+  await using service = await FakeService.open();
+  const io = openIo();
+  const running = millrace(['watch', '--interval', '20ms', '--url', service.url], io);
+  while (io.out().split('\n').length < 4) await new Promise((resolve) => setTimeout(resolve, 5));
+  io.interrupt();
+  const { code, out } = await running;
+  assert.equal(code, 0);
+  for (const line of out.trimEnd().split('\n')) assert.match(line, /^\d{4}-\d\d-\d\dT[\d:]{8}Z {2}queued 0 {2}running 0 /);
+});
+
+test('NO_COLOR gives frames without colours on a terminal', async () => {
+  await using service = await FakeService.open();
+  const { out } = await millrace(['watch', '--once', '--url', service.url], openIo({ terminal: true, env: { NO_COLOR: '1' } }));
+  assert.equal(toPlain(out), out);
+  const painted = await millrace(['watch', '--once', '--url', service.url], openIo({ terminal: true }));
+  assert.notEqual(toPlain(painted.out), painted.out);
 });

@@ -27,6 +27,7 @@ BATCH = {
     "carried": 1,
     "tasks": {"given": 10, "begun": 6, "closed": False},
     "informative_share": 0.75,
+    "mean_reward": None,
     "wasted": {"uniform": WASTE, "failed": WASTE, "surplus": WASTE, "stale": WASTE},
     "created_at": "2026-01-02T03:04:05.678Z",
     "ended_at": None,

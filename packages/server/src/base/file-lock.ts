@@ -1,4 +1,4 @@
-// A file lock between processes on one machine. The kernel releases it when its holder exits, for whatever reason. flock(1) holds it
+// A file lock between processes on one machine. The kernel releases it when its holder exits, for any reason. flock(1) holds it
 // for us while its standard input is open.
 
 import { type ChildProcess, spawn } from 'node:child_process';

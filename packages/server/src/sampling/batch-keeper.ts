@@ -38,13 +38,13 @@ export class BatchKeeper implements AsyncDisposable {
   /** Advances every open batch, the oldest first. Returns whether something changed. */
   async advance(): Promise<boolean> {
     const { store } = this.#deps;
-    const [batches, current] = await Promise.all([store.openBatches(), readCurrentVersion(store)]);
+    const [batches, currentVersion] = await Promise.all([store.openBatches(), readCurrentVersion(store)]);
     this.#idle = batches.length === 0;
     let changed = false;
     for (const batch of batches) {
       try {
         const [open, load] = await Promise.all([store.openGroups(batch.id), store.load()]);
-        changed = (await fillBatch({ batch, open, load, current }, this.#deps)) || changed;
+        changed = (await fillBatch({ batch, open, load, currentVersion }, this.#deps)) || changed;
       } catch (error) {
         // A batch that cannot continue, for example because its task file is missing, must not stop the others.
         this.#deps.log.error('batch-stuck', { batch: batch.id, error: stackOf(error) });

@@ -17,7 +17,7 @@ export interface BatchSnapshot {
   readonly batch: OpenBatch;
   readonly open: readonly OpenGroup[];
   readonly load: RefillView['load'];
-  readonly current: number | undefined;
+  readonly currentVersion: number | undefined;
 }
 
 /** Returns whether something changed, so that another round may change more. */
@@ -30,11 +30,11 @@ async function settleGroups(snapshot: BatchSnapshot, store: Store): Promise<bool
   return (await Promise.all(changes)).includes(true);
 }
 
-async function settle(group: OpenGroup, { batch, current }: BatchSnapshot, store: Store): Promise<boolean> {
+async function settle(group: OpenGroup, { batch, currentVersion }: BatchSnapshot, store: Store): Promise<boolean> {
   const { plan } = batch;
   const view = viewSiblings(group, plan);
   const base = { group: group.id, batch: batch.id, members: [] };
-  if (isTooOld(view.versions, plan, current)) return store.settleGroup({ ...base, state: 'stale' });
+  if (isTooOld(view.versions, plan, currentVersion)) return store.settleGroup({ ...base, state: 'stale' });
   const verdict = judgeGroup({ rewards: view.rewards, mayCome: view.pending + view.replaceable }, plan);
   if (verdict.kind === 'deliver') return store.settleGroup({ ...base, state: 'delivered', members: view.rewarded.slice(0, verdict.count) });
   if (verdict.kind !== 'wait') return store.settleGroup({ ...base, state: verdict.kind });
@@ -77,10 +77,10 @@ function isPending({ state, stopping }: Sibling): boolean {
 
 /** Starts groups when there is room; ends the batch when nothing is open and nothing can start. */
 async function refillBatch(snapshot: BatchSnapshot, deps: FillDeps): Promise<boolean> {
-  const { batch, open, load, current } = snapshot;
+  const { batch, open, load, currentVersion } = snapshot;
   const { store } = deps;
   const { plan } = batch;
-  if (!mayBegin(plan, current)) return false;
+  if (!mayBegin(plan, currentVersion)) return false;
   const most = Math.min(countToBegin(toRefillView(batch, open, load)), (plan.max_open_groups ?? Number.POSITIVE_INFINITY) - open.length);
   if (most <= 0) return false;
   const { taken, renewed } = await takeSurplus(snapshot, most, store);
@@ -110,11 +110,15 @@ function toRefillView(batch: OpenBatch, open: readonly OpenGroup[], load: Refill
 }
 
 /** Carries over surplus groups of the series: `taken` now belong to this batch, the tasks of `renewed` are in its queue. */
-async function takeSurplus({ batch, current }: BatchSnapshot, most: number, store: Store): Promise<{ taken: number; renewed: number }> {
+async function takeSurplus(
+  { batch, currentVersion }: BatchSnapshot,
+  most: number,
+  store: Store,
+): Promise<{ taken: number; renewed: number }> {
   let [taken, renewed] = [0, 0];
   if (batch.plan.series === undefined) return { taken, renewed };
   for (const group of await store.surplusGroups(batch.id, most)) {
-    const tooOld = isTooOld(viewSiblings(group, batch.plan).versions, batch.plan, current);
+    const tooOld = isTooOld(viewSiblings(group, batch.plan).versions, batch.plan, currentVersion);
     if (tooOld) renewed += Number(await store.renewGroup(batch.id, group.id));
     else if (await store.takeGroup(batch.id, group.id, makeMissing(batch, group))) taken += 1;
   }

@@ -12,7 +12,7 @@ export interface GroupRewards {
 
 export type Judging = Pick<BatchRequest, 'group_size' | 'informative' | 'min_samples' | 'give_up_after'>;
 
-/** `deliver` with as many of the first rewards as count; `uniform`: not informative; `failed`: too few rewards; `wait`: not decided. */
+/** `deliver`: the first `count` rewards; `uniform`: not informative; `failed`: too few rewards; `wait`: undecided. */
 export type Verdict = { readonly kind: 'deliver'; readonly count: number } | { readonly kind: 'uniform' | 'failed' | 'wait' };
 
 export function judgeGroup({ rewards, mayCome }: GroupRewards, plan: Judging): Verdict {

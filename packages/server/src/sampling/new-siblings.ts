@@ -1,7 +1,7 @@
 // The rollouts of a group. Their ids derive from the group's id, so creating them twice gives the same rollouts. Each sibling gets
 // a different seed, because equal seeds would sample equal tokens.
 
-import { type BatchId, type GroupId, groupId, rolloutId } from '@millrace/protocol';
+import { type BatchId, definedOf, type GroupId, groupId, rolloutId } from '@millrace/protocol';
 import type { BatchPlan, Task } from '../store/batch-store.ts';
 import type { NewRollout } from '../store/rollout-record.ts';
 
@@ -24,7 +24,7 @@ export function makeSiblings({ batch, group, task, plan, from, count }: Siblings
     const number = from + index;
     const id = rolloutId.parse(`${group}:${number}`);
     const { seed } = plan.sampling;
-    const sampling = { ...plan.sampling, ...(seed === undefined ? {} : { seed: seed + number }) };
+    const sampling = { ...plan.sampling, ...definedOf({ seed: seed === undefined ? undefined : seed + number }) };
     const submission = { id, scenario: plan.scenario, task: { ...task }, group, sampling, limits: plan.limits, metadata: { batch } };
     return { id, submission, digest: `sibling of ${group}` };
   });

@@ -170,7 +170,7 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
 
   // The event log. All methods above write their own events in the same transaction.
 
-  /** For what has no row of its own, such as turns. Durable when it resolves. */
+  /** For events without a row, such as turns. Durable when it resolves. */
   appendEvents(events: readonly NewEvent[]): Promise<void>;
   /**
    * Events with ids above `after`, in order, filtered by `kinds` if given. `last` is the id up to which the log was read; pass

@@ -3,20 +3,16 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, test } from 'node:test';
+import { makeTempFolder } from '@millrace/testkit';
 import { openFileLock, tryFileLock } from '../../src/base/file-lock.ts';
 
-let folder: string;
-before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'lock-'));
-});
-after(() => rm(folder, { recursive: true }));
+const folder = await makeTempFolder('lock');
+after(() => folder[Symbol.asyncDispose]());
 
 test('shared locks coexist, and an exclusive one waits for all of them', async () => {
-  const path = join(folder, 'shared');
+  const path = join(folder.path, 'shared');
   const first = await openFileLock(path, { shared: true });
   const second = await openFileLock(path, { shared: true });
   assert.equal(await tryFileLock(path), undefined);
@@ -28,7 +24,7 @@ test('shared locks coexist, and an exclusive one waits for all of them', async (
 });
 
 test('waiting for a lock can be aborted', async () => {
-  const path = join(folder, 'off');
+  const path = join(folder.path, 'off');
   await using _held = await openFileLock(path);
   const cancel = new AbortController();
   const waiting = openFileLock(path, { signal: cancel.signal });
@@ -37,7 +33,7 @@ test('waiting for a lock can be aborted', async () => {
 });
 
 test('a killed process releases its lock', async () => {
-  const path = join(folder, 'killed');
+  const path = join(folder.path, 'killed');
   const module = JSON.stringify(import.meta.resolve('../../src/base/file-lock.ts'));
   const program = `import { openFileLock } from ${module}; await openFileLock(${JSON.stringify(path)}); console.log('held'); setInterval(() => {}, 1000);`;
   const owner = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -6,7 +6,7 @@ import { RolloutError } from '@millrace/protocol';
 import type { Clock } from '../../src/base/clock.ts';
 import { retry } from '../../src/base/retry.ts';
 
-/** Every pause is over at once, and written down. */
+/** A clock whose pauses end immediately and are recorded. */
 function makeClock(pauses: number[]): Clock {
   return {
     now: () => 0,
@@ -41,7 +41,7 @@ test('after the last attempt the last error is thrown', async () => {
 });
 
 for (const error of [new RolloutError('backend-refused', 'no'), new Error('a bug')]) {
-  test(`a ${error.name} that is not retryable is thrown immediately`, async () => {
+  test(`an error that is not retryable is thrown immediately: ${error.name}`, async () => {
     let calls = 0;
     const work = () => {
       calls += 1;

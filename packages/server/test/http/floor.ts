@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
 import {
+  definedOf,
   type ErrorBody,
   type Event,
   type Failure,
@@ -93,7 +94,7 @@ export async function openFloor({ config = {}, clock = systemClock, wrap = (stor
     loopLag: { read: () => ({ p50: 0, p99: 1, max: 2 }) },
   });
   const call: Floor['call'] = async (method, url, body) => {
-    const reply = await app.inject({ method, url, ...(body === undefined ? {} : { payload: body as object }) });
+    const reply = await app.inject(definedOf({ method, url, payload: body as object | undefined }));
     return { status: reply.statusCode, body: reply.body === '' ? undefined : parseBody(reply.body), headers: reply.headers };
   };
   return {

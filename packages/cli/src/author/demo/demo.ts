@@ -6,7 +6,6 @@ import { type Client, openClient } from '@millrace/client';
 import type { RolloutView, Trajectory } from '@millrace/protocol';
 import { findCgroups, openServer, probeBubblewrap, Supervisor, silentLog } from '@millrace/server';
 import type { Arguments, Command, Io } from '../../command/command.ts';
-import { refusePositionals } from '../../operate/config-options.ts';
 import { openPaint, wantsColor } from '../../terminal/text.ts';
 import { openLocalService } from '../local/local-service.ts';
 import { openScriptedBackend, type ScriptedBackend } from '../local/scripted-backend.ts';
@@ -25,8 +24,7 @@ export const demoCommand: Command = {
 /** After this many results, a worker is killed. */
 const killAfter = 20;
 
-async function runDemo(args: Arguments, io: Io): Promise<number> {
-  refusePositionals(demoCommand, args);
+async function runDemo(_args: Arguments, io: Io): Promise<number> {
   const probe = await probeBubblewrap();
   if (!probe.ok) {
     io.stderr.write(`millrace: the demo runs in sandboxes, and ${probe.reason}\n  → ${probe.remedy}\n`);

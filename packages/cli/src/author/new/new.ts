@@ -2,24 +2,29 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Arguments, type Command, type Io, UsageError } from '../../command/command.ts';
+import { type Arguments, type Command, type CommandGroup, type Io, UsageError } from '../../command/command.ts';
 import { makeScenarioFiles } from './scenario-files.ts';
 
-export const newCommand: Command = {
-  name: 'new',
+const scenario: Command = {
+  name: 'new scenario',
   summary: 'Makes the files of a new scenario: the module, a task, a scripted policy and a README.',
-  positional: 'scenario NAME',
+  positional: '<name>',
   options: {
     folder: { type: 'string', value: 'FOLDER', describe: 'The folder to make; ./NAME by default.' },
   },
   examples: ['millrace new scenario word-count', 'millrace try word-count/scenario.ts'],
-  run: runNew,
+  run: runNewScenario,
 };
 
-async function runNew(args: Arguments, io: Io): Promise<number> {
-  const [what, name, ...rest] = args.positionals;
-  if (what !== 'scenario') throw new UsageError(`new makes a scenario: millrace new scenario NAME${what ? `, not ${what}` : ''}`);
-  if (name === undefined || rest.length > 0) throw new UsageError('new scenario takes one name');
+export const newCommands: CommandGroup = {
+  name: 'new',
+  summary: 'Makes the files of a new scenario.',
+  actions: { scenario },
+  usual: 'scenario',
+};
+
+async function runNewScenario(args: Arguments, io: Io): Promise<number> {
+  const [name = ''] = args.positionals;
   if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name))
     throw new UsageError(`${name} cannot be the name of a scenario: use lower-case words joined by hyphens, such as word-count`);
   const folder = args.text('folder') ?? name;

@@ -15,7 +15,7 @@ import {
   type ServiceConfig,
   silentLog,
 } from '@millrace/server';
-import { type Arguments, type Command, type Io, UsageError } from '../../command/command.ts';
+import type { Arguments, Command, Io } from '../../command/command.ts';
 import { openPaint, wantsColor } from '../../terminal/text.ts';
 import { type LocalService, openLocalService } from '../local/local-service.ts';
 import { openScriptedBackend } from '../local/scripted-backend.ts';
@@ -25,7 +25,7 @@ import { renderMessages, renderOutcome } from './try-render.ts';
 export const tryCommand: Command = {
   name: 'try',
   summary: 'Runs one task of a scenario in a real sandbox with a scripted policy: no service, no backend, no model.',
-  positional: 'scenario.ts',
+  positional: '<scenario.ts>',
   options: {
     task: {
       type: 'string',
@@ -45,8 +45,7 @@ export const tryCommand: Command = {
 };
 
 async function runTry(args: Arguments, io: Io): Promise<number> {
-  const [path, ...rest] = args.positionals;
-  if (path === undefined || rest.length > 0) throw new UsageError('try takes one scenario: millrace try scenario.ts');
+  const [path = ''] = args.positionals;
   const task = await readTask(args.text('task'), path);
   const policy = await readPolicy(args.text('policy'), path);
   const scenarios = await loadScenarios([path]);

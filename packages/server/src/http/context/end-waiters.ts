@@ -5,7 +5,7 @@ import type { BatchId, Event, RolloutId } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
 
 export interface Watch extends Disposable {
-  /** Resolves at the event, after `ms`, when the signal aborts or when the service drains, whichever comes first. */
+  /** Resolves at the event, after `ms`, when the signal aborts, or when the service drains. */
   until(options: { readonly ms?: number; readonly signal: AbortSignal }): Promise<void>;
 }
 

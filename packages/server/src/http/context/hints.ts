@@ -1,4 +1,4 @@
-// Says why rollouts do not make progress and what to do about it, in short sentences for people. Empty when nothing is missing.
+// Explains why rollouts make no progress and what to do about it, in short sentences for people. Empty when nothing is missing.
 
 import type { BackendView, PolicyView } from '@millrace/protocol';
 import { mayBegin } from '../../sampling/admission.ts';

@@ -1,7 +1,7 @@
-// The rollouts that ended in the last minute: their rate tells a caller when the queue will have room, and their rewards show how
-// the policy is doing. Kept in memory from the event log, one entry per second.
+// The rollouts that ended in the last minute: their rate gives the Retry-After of a full queue, and their rewards show how the
+// policy is doing. Counted in memory from the event log, one entry per second.
 
-import type { Event, RecentEnds as RecentEndsView } from '@millrace/protocol';
+import type { Event, RecentEndsView } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
 

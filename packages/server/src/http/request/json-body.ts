@@ -4,7 +4,7 @@
 import { messageOf, RolloutError } from '@millrace/protocol';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-/** An empty body counts as no body, whatever its content type. */
+/** An empty body counts as no body, regardless of its content type. */
 export function acceptJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.removeAllContentTypeParsers();

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type BatchId, isTerminal, type RolloutId } from '@millrace/protocol';
+import { type BatchId, definedOf, isTerminal, type RolloutId } from '@millrace/protocol';
 import type { Settlement, Store } from '@millrace/server';
 import { makeId, makeReport, makeResult, makeTrajectory, type OpenBed, openTimedBed, registerWorker, roomy, submitAll } from './bed.ts';
 import { makeBatch, makeGroup, toBatch, toGroup } from './bed-batches.ts';
@@ -49,7 +49,7 @@ export function defineBatchTests(openBed: OpenBed): void {
       first.batches.map(({ id }) => id),
       ['z', 'y'],
     );
-    const second = await bed.store.batches({ limit: 2, ...(first.next ? { after: first.next } : {}) });
+    const second = await bed.store.batches(definedOf({ limit: 2, after: first.next }));
     assert.deepEqual([second.batches.map(({ id }) => id), second.next], [['x'], undefined]);
     assert.deepEqual(
       (await bed.store.batches({ limit: 9, state: 'cancelled' })).batches.map(({ id }) => id),

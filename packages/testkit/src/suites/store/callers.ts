@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { groupId } from '@millrace/protocol';
+import { definedOf, groupId } from '@millrace/protocol';
 import {
   claimOne,
   leaseMs,
@@ -147,7 +147,7 @@ export function defineCallerTests(openBed: OpenBed): void {
     await submitAll(bed.store, ['g1', 'g2'], { group: 'g', scenario: 'shell' });
     const seen: string[] = [];
     for (let after: string | undefined, more = true; more; more = after !== undefined) {
-      const page = await bed.store.list({ limit: 2, ...(after ? { after } : {}) });
+      const page = await bed.store.list(definedOf({ limit: 2, after }));
       seen.push(...page.rollouts.map(({ id }) => id));
       after = page.next;
     }

@@ -1,4 +1,4 @@
-// The store's promises about placements: counts match what runs, whichever process dies, and a broken backend gets no rollouts.
+// The store's promises about placements: counts match what runs, even after a process dies, and a broken backend gets no rollouts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -163,7 +163,7 @@ export function definePlacementTests(openBed: OpenBed): void {
     assert.ok(claim);
     await bed.store.place(claim, { tokens: 10 });
     const before = await bed.store.lastEventId();
-    const errors = ['a', 'gone'].map((id) => ({ backend: toId(id), message: 'answered 500' }));
+    const errors = ['a', 'gone'].map((id) => ({ backend: toId(id), message: 'status 500' }));
     await bed.store.noteTraffic({
       contexts: [
         { claim, tokens: 90 },
@@ -172,7 +172,7 @@ export function definePlacementTests(openBed: OpenBed): void {
       errors,
     });
     assert.deepEqual(await bed.store.backendLoads(), [{ id: 'a', inFlight: 1, tokens: 90 }]);
-    assert.deepEqual((await bed.store.backends())[0]?.health, { error: 'answered 500', errorAtMs: bed.clock.now() });
+    assert.deepEqual((await bed.store.backends())[0]?.health, { error: 'status 500', errorAtMs: bed.clock.now() });
     assert.equal(await bed.store.lastEventId(), before);
   });
 }

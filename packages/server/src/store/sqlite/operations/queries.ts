@@ -34,8 +34,10 @@ export function list(transaction: Transaction, filter: ListFilter): { rollouts: 
   const { state, group, batch, scenario, limit } = filter;
   const isNewestFirst = filter.order === 'newest';
   const after = filter.after === undefined && isNewestFirst ? Number.MAX_SAFE_INTEGER : parseCursor(filter.after);
+  // The rollouts of a batch are read in the order of the index on its siblings, without a sort.
+  const seq = batch === undefined ? 'rollouts.seq' : 'siblings.seq';
   const wanted: [string, SQLInputValue | undefined][] = [
-    [`rollouts.seq ${isNewestFirst ? '<' : '>'} ?`, after],
+    [`${seq} ${isNewestFirst ? '<' : '>'} ?`, after],
     ['state = ?', state],
     ['group_id = ?', group],
     ['siblings.batch_seq = (SELECT seq FROM batches WHERE batches.id = ?)', batch],
@@ -45,7 +47,7 @@ export function list(transaction: Transaction, filter: ListFilter): { rollouts: 
   const where = given.map(({ sql }) => sql).join(' AND ');
   const values = given.map(({ value }) => value);
   const from = batch === undefined ? records : `${records} JOIN siblings USING (seq)`;
-  const order = `ORDER BY rollouts.seq ${isNewestFirst ? 'DESC' : 'ASC'}`;
+  const order = `ORDER BY ${seq} ${isNewestFirst ? 'DESC' : 'ASC'}`;
   const rows = transaction.all<RecordRow>(`${from} WHERE ${where} ${order} LIMIT ?`, ...values, limit + 1);
   const page = rows.slice(0, limit);
   const last = page.at(-1);

@@ -1,14 +1,17 @@
-// From JSON lines to submissions: all of them, or a list of what is wrong with each bad line by its number.
+// From JSON lines to submissions. Either every line is good, or each bad line is named by its number.
 
 import { messageOf, type SubmissionInput, submission } from '@millrace/protocol';
+import type { SamplingFields } from './sampling-options.ts';
 
-export interface InputOptions {
+export interface LineOptions {
   /** For lines that name none. Lines without a `task` field are then bare tasks. */
   readonly scenario?: string;
   /** How many rollouts each line becomes; more than one makes them a group. */
-  readonly repeat: number;
-  /** Begins the names of groups that are made here. */
+  readonly siblings: number;
+  /** The names of groups that are made here begin with it. */
   readonly prefix: string;
+  /** Set on every line, over what the line says. */
+  readonly fields?: SamplingFields;
 }
 
 export interface BadLine {
@@ -16,19 +19,18 @@ export interface BadLine {
   readonly reason: string;
 }
 
-export type Input =
+export type TaskLines =
   | { readonly kind: 'good'; readonly submissions: readonly SubmissionInput[]; readonly lines: readonly number[] }
   | { readonly kind: 'bad'; readonly bad: readonly BadLine[] };
 
-export function parseInput(text: string, options: InputOptions): Input {
+/** `lines[i]` is the line number of `submissions[i]`. */
+export function parseTaskLines(text: string, options: LineOptions): TaskLines {
   const submissions: SubmissionInput[] = [];
   const lines: number[] = [];
   const bad: BadLine[] = [];
   const seen = new Map<string, number>();
-  for (const [index, content] of text
-    .replace(/^\ufeff/, '')
-    .split('\n')
-    .entries()) {
+  const contents = text.replace(/^\ufeff/, '').split('\n');
+  for (const [index, content] of contents.entries()) {
     if (content.trim() === '') continue;
     const line = index + 1;
     const parsed = parseLine(content, options);
@@ -37,7 +39,7 @@ export function parseInput(text: string, options: InputOptions): Input {
     else if (first !== undefined) bad.push({ line, reason: `id ${parsed.id} is already on line ${first}` });
     else {
       if (parsed.id !== undefined) seen.set(parsed.id, line);
-      for (const one of repeatLine(parsed, line, options)) {
+      for (const one of toSiblings(parsed, line, options)) {
         submissions.push(one);
         lines.push(line);
       }
@@ -52,7 +54,7 @@ export function renderBadLines(bad: readonly BadLine[], source: string): string 
   return [`nothing was submitted: ${bad.length} bad ${bad.length === 1 ? 'line' : 'lines'}`, ...shown, ...more].join('\n');
 }
 
-function parseLine(content: string, options: InputOptions): SubmissionInput | { readonly reason: string } {
+function parseLine(content: string, options: LineOptions): SubmissionInput | { readonly reason: string } {
   let value: unknown;
   try {
     value = JSON.parse(content);
@@ -64,9 +66,18 @@ function parseLine(content: string, options: InputOptions): SubmissionInput | { 
   const whole = scenario === undefined ? value : 'task' in value ? { scenario, ...value } : { scenario, task: value };
   const parsed = submission.safeParse(whole);
   if (!parsed.success) return { reason: toReason(parsed.error.issues, scenario) };
-  if (parsed.data.id !== undefined && parsed.data.id.length > 118 && options.repeat > 1) return { reason: 'id is too long to be repeated' };
-  // What was written goes out, not what was read: defaults are the service's to fill.
-  return { ...toWritten(whole), scenario: parsed.data.scenario, task: parsed.data.task };
+  if (parsed.data.id !== undefined && parsed.data.id.length > 118 && options.siblings > 1)
+    return { reason: 'id is too long: siblings add a number to it' };
+  // The line is sent as written: the service fills in the defaults.
+  return withFields({ ...toWritten(whole), scenario: parsed.data.scenario, task: parsed.data.task }, options.fields);
+}
+
+function withFields(one: SubmissionInput, fields: SamplingFields = {}): SubmissionInput {
+  return {
+    ...one,
+    ...(fields.sampling === undefined ? {} : { sampling: { ...one.sampling, ...fields.sampling } }),
+    ...(fields.limits === undefined ? {} : { limits: { ...one.limits, ...fields.limits } }),
+  };
 }
 
 function toWritten(whole: object): Partial<SubmissionInput> {
@@ -79,14 +90,14 @@ function toReason(
 ): string {
   const [issue] = issues;
   const field = issue?.path.join('.') ?? '';
-  const hint = field === 'scenario' && scenario === undefined ? ' (or give --scenario)' : '';
+  const hint = field === 'scenario' && scenario === undefined ? ' (or use --scenario)' : '';
   return `${field === '' ? '' : `${field}: `}${issue?.message ?? 'not a submission'}${hint}`;
 }
 
-function repeatLine(one: SubmissionInput, line: number, options: InputOptions): SubmissionInput[] {
-  if (options.repeat === 1) return [one];
+function toSiblings(one: SubmissionInput, line: number, options: LineOptions): SubmissionInput[] {
+  if (options.siblings === 1) return [one];
   const group = one.group ?? one.id ?? `${options.prefix}-${line}`;
-  return Array.from({ length: options.repeat }, (_, n) => ({
+  return Array.from({ length: options.siblings }, (_, n) => ({
     ...one,
     group,
     ...(one.id === undefined ? {} : { id: `${one.id}-${n + 1}` }),

@@ -1,0 +1,87 @@
+// `millrace ls`: rollouts as a table, the newest first.
+
+import { type Client, type ListOptions, openClient } from '@millrace/client';
+import { definedOf, isTerminal, type RolloutView, rolloutStates } from '@millrace/protocol';
+import { type Arguments, type Command, jsonOption, serviceOptions, toServiceAddress } from '../command/command.ts';
+import type { Io } from '../terminal/io.ts';
+import { renderTable, type TableRow, toTableOptions } from '../terminal/table.ts';
+import { toDuration, toVisible } from '../terminal/text.ts';
+
+export const listCommand: Command = {
+  name: 'ls',
+  summary: 'Lists rollouts with their state, reward and failure, the newest first.',
+  options: {
+    state: { type: 'string', value: 'STATE', describe: `Only rollouts in this state: ${rolloutStates.join(', ')}.` },
+    batch: { type: 'string', value: 'ID', describe: 'Only rollouts of this batch.' },
+    group: { type: 'string', value: 'ID', describe: 'Only rollouts of this group.' },
+    scenario: { type: 'string', value: 'NAME', describe: 'Only rollouts of this scenario.' },
+    limit: { type: 'string', value: 'N', describe: 'At most this many; 20 by default.' },
+    ...jsonOption,
+    ...serviceOptions,
+  },
+  examples: ['millrace ls', 'millrace ls --state failed --limit 50', 'millrace ls --batch step-12 --json | jq length'],
+  run: runList,
+};
+
+async function runList(args: Arguments, io: Io): Promise<number> {
+  const filter = definedOf({ state: args.choice('state', rolloutStates), group: args.text('group'), scenario: args.text('scenario') });
+  const batch = args.text('batch');
+  const limit = args.count('limit', 1) ?? 20;
+  await using client = openClient(toServiceAddress(args, io));
+  const rollouts = await readNewest(client, filter, { limit, isWanted: (view) => batch === undefined || isOfBatch(view, batch) });
+  if (args.flag('json')) io.stdout.write(`${JSON.stringify(rollouts, undefined, 2)}\n`);
+  else if (rollouts.length === 0) io.stderr.write('There is no such rollout.\n');
+  else io.stdout.write(`${renderRollouts(rollouts, io).join('\n')}\n`);
+  return 0;
+}
+
+interface Wanted {
+  readonly limit: number;
+  isWanted(view: RolloutView): boolean;
+}
+
+/** The service lists in the order of submission, so the newest are the last. */
+async function readNewest(client: Client, filter: ListOptions, { limit, isWanted }: Wanted): Promise<RolloutView[]> {
+  const kept: RolloutView[] = [];
+  for await (const view of client.list(filter)) {
+    if (!isWanted(view)) continue;
+    kept.push(view);
+    if (kept.length > limit) kept.shift();
+  }
+  return kept.reverse();
+}
+
+/** The service makes the ids of a batch's rollouts from the batch's own. */
+export function isOfBatch({ id, metadata }: RolloutView, batch: string): boolean {
+  return metadata?.batch === batch || id.startsWith(`${batch}:`);
+}
+
+function renderRollouts(rollouts: readonly RolloutView[], io: Io): string[] {
+  const now = Date.now();
+  const rows = rollouts.map((view): TableRow => {
+    const { id, state, reward, scenario, attempt, group, failure } = view;
+    const until = view.ended_at === null ? now : Date.parse(view.ended_at);
+    return {
+      cells: [
+        id,
+        state,
+        reward === null ? '-' : reward.toFixed(3),
+        scenario,
+        String(attempt),
+        toDuration(Math.max(0, until - Date.parse(view.created_at))),
+        toDuration(Math.max(0, now - Date.parse(view.created_at))),
+        group ?? '-',
+        failure === null ? '' : `${failure.code} (${failure.blame}): ${toVisible(failure.message.split('\n')[0] ?? '')}`,
+      ],
+      colour: toColour(view),
+    };
+  });
+  const heads = ['rollout', 'state', 'reward', 'scenario', 'attempt', 'took', 'age', 'group', 'failure'];
+  return renderTable(heads, rows, toTableOptions(io, [2, 4, 5, 6]));
+}
+
+function toColour({ state }: RolloutView): TableRow['colour'] {
+  if (state === 'failed') return 'red';
+  if (state === 'cancelled') return 'yellow';
+  return isTerminal(state) ? undefined : 'cyan';
+}

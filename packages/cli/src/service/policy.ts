@@ -1,0 +1,76 @@
+// `millrace policy`: whether the service samples, and under which weights; pauses and resumes it for a change of weights.
+
+import { openClient } from '@millrace/client';
+import { definedOf, type PolicyView, pauseModes } from '@millrace/protocol';
+import { type Arguments, type Command, type CommandGroup, jsonOption, serviceOptions, toServiceAddress } from '../command/command.ts';
+import type { Io } from '../terminal/io.ts';
+import { openPaint, toCount, toDuration, wantsColor } from '../terminal/text.ts';
+
+const show: Command = {
+  name: 'policy show',
+  summary: 'Shows whether turns are sampled now, and the policy version.',
+  options: { ...jsonOption, ...serviceOptions },
+  examples: ['millrace policy', 'millrace policy show --json'],
+  async run(args, io) {
+    await using client = openClient(toServiceAddress(args, io));
+    return print(await client.policy.get(), args, io);
+  },
+};
+
+const pause: Command = {
+  name: 'policy pause',
+  summary: 'Stops sampling and waits until no call to a backend is under way. Rollouts wait, and their clocks stop.',
+  options: {
+    mode: { type: 'string', value: 'MODE', describe: 'wait finishes the calls under way; abort cuts them and continues them later.' },
+    ...jsonOption,
+    ...serviceOptions,
+  },
+  examples: ['millrace policy pause', 'millrace policy pause --mode abort'],
+  async run(args, io) {
+    const mode = args.choice('mode', pauseModes);
+    await using client = openClient(toServiceAddress(args, io));
+    return print(await client.policy.pause(definedOf({ mode })), args, io);
+  },
+};
+
+const resume: Command = {
+  name: 'policy resume',
+  summary: 'Continues sampling, under a new policy version where one is named.',
+  options: {
+    version: { type: 'string', value: 'N', describe: 'The version that all backends serve from now on; unchanged by default.' },
+    'keep-caches': { type: 'boolean', describe: 'The backends kept their prefix caches, so rollouts stay where they are.' },
+    ...jsonOption,
+    ...serviceOptions,
+  },
+  examples: ['millrace policy resume', 'millrace policy resume --version 8'],
+  async run(args, io) {
+    const policy_version = args.count('version', 0);
+    await using client = openClient(toServiceAddress(args, io));
+    return print(await client.policy.resume({ ...definedOf({ policy_version }), caches_flushed: !args.flag('keep-caches') }), args, io);
+  },
+};
+
+export const policyCommands: CommandGroup = {
+  name: 'policy',
+  summary: 'Shows, pauses and resumes sampling, for a change of weights.',
+  actions: { show, pause, resume },
+  usual: 'show',
+};
+
+function print(view: PolicyView, args: Arguments, io: Io): number {
+  const text = args.flag('json') ? JSON.stringify(view) : renderPolicy(view, io);
+  io.stdout.write(`${text}\n`);
+  return 0;
+}
+
+function renderPolicy({ state, mode, policy_version, generating, since }: PolicyView, io: Io): string {
+  const paint = openPaint(wantsColor(io.stdout, io.env));
+  const colour = state === 'running' ? 'green' : 'yellow';
+  const age = toDuration(Math.max(0, Date.now() - Date.parse(since)));
+  return [
+    `state    ${paint(colour, state)}${mode === null ? '' : ` (${mode})`} for ${age}`,
+    `version  ${policy_version}`,
+    `calls    ${toCount(generating)} under way`,
+    ...(state === 'running' ? [] : ['', 'To continue sampling: millrace policy resume']),
+  ].join('\n');
+}

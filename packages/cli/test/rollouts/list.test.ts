@@ -1,0 +1,58 @@
+// `millrace ls` and `millrace cancel` against the real server.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openRealService } from '../real-service.ts';
+
+const task = { question: '6 * 7?', answer: '42' };
+const idsIn = (out: string): string[] => JSON.parse(out).map((one: { id: string }) => one.id);
+
+test('rollouts are listed newest first, filtered by state, group, scenario and batch', async () => {
+  await using service = await openRealService();
+  await service.client.submit(['a', 'b', 'c'].map((id) => ({ id, scenario: 'math', task, ...(id === 'b' ? { group: 'g' } : {}) })));
+  await service.client.cancel('c');
+  await service.client.batches.create({ id: 'step-1', scenario: 'math', group_size: 2, target: 1, tasks: [task] });
+  const list = async (...more: string[]) => idsIn((await service.run(['ls', '--json', ...more])).out);
+  assert.deepEqual((await list()).slice(-3), ['c', 'b', 'a']);
+  assert.deepEqual(await list('--state', 'cancelled'), ['c']);
+  assert.deepEqual(await list('--group', 'g'), ['b']);
+  assert.deepEqual(await list('--scenario', 'shell'), []);
+  assert.deepEqual((await list('--limit', '2', '--state', 'queued', '--group', 'g')).length, 1);
+  for (const id of await list('--batch', 'step-1')) assert.match(id, /^step-1:/);
+  const { out } = await service.run(['ls', '--state', 'cancelled']);
+  assert.match(out, /^rollout +state +reward +scenario +attempt +took +age +group +failure\nc +cancelled +- +math +0 /);
+  assert.deepEqual((await service.run(['ls', '--state', 'done'])).err, 'There is no such rollout.\n');
+  assert.match((await service.run(['ls', '--state', 'ended'])).err, /--state ended is not one of queued, /);
+});
+
+test('rollouts are cancelled by id, and each says what became of it', async () => {
+  await using service = await openRealService();
+  await service.client.submit(['a', 'b'].map((id) => ({ id, scenario: 'math', task })));
+  await service.client.cancel('b');
+  assert.equal((await service.run(['cancel', 'a', 'b'])).out, 'a is cancelled\nb had already ended\n');
+});
+
+test('everything that is queued is cancelled only after a yes', async () => {
+  await using service = await openRealService();
+  await service.client.submit(['a', 'b'].map((id) => ({ id, scenario: 'math', task })));
+  const refused = await service.run(['cancel', '--all-queued'], { stdin: '' });
+  assert.equal(refused.code, 2);
+  assert.match(refused.err, /Cancel all 2 queued rollouts\? Add --yes/);
+  assert.equal((await service.client.get('a')).state, 'queued');
+  assert.equal((await service.run(['cancel', '--all-queued', '--yes'])).out, '2 rollouts are cancelled\n');
+  assert.equal((await service.run(['cancel', '--all-queued'], { stdin: '' })).err, 'Nothing is queued.\n');
+});
+
+test('a batch is cancelled with its rollouts, and one that is over says so', async () => {
+  await using service = await openRealService();
+  await service.client.batches.create({ id: 'step-1', scenario: 'math', group_size: 2, target: 1, tasks: [task] });
+  assert.equal((await service.run(['cancel', '--batch', 'step-1', '--yes'])).out, 'batch step-1 is cancelled\n');
+  const again = await service.run(['cancel', '--batch', 'step-1', '--yes']);
+  assert.deepEqual([again.code, again.err], [1, 'batch step-1 is already over: cancelled\n']);
+});
+
+test('cancel needs exactly one way to choose', async () => {
+  await using service = await openRealService();
+  for (const argv of [['cancel'], ['cancel', 'a', '--all-queued'], ['cancel', '--batch', 'b', '--all-queued']])
+    assert.equal((await service.run(argv)).code, 2);
+});

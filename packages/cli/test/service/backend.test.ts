@@ -1,0 +1,37 @@
+// `millrace backend` against the real server.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openRealService } from '../real-service.ts';
+
+test('a backend is added, listed, drained and removed', async () => {
+  await using service = await openRealService();
+  const added = await service.run(['backend', 'add', 'http://127.0.0.1:9/v1/', '--name', 'gpu-0', '--dialect', 'sglang', '--version', '3']);
+  assert.equal(added.code, 0, added.err);
+  assert.match(added.out, /^gpu-0 +up +0 +0 +3 +sglang +http:\/\/127\.0\.0\.1:9$/m);
+  assert.equal((await service.run(['backend', 'drain', 'gpu-0'])).out, 'gpu-0 is draining; 0 rollouts still run on it\n');
+  assert.match((await service.run(['backend'])).out, /^gpu-0 +draining/m);
+  assert.equal(JSON.parse((await service.run(['backend', 'ls', '--json'])).out)[0].dialect, 'sglang');
+  assert.equal((await service.run(['backend', 'rm', 'gpu-0'])).out, 'gpu-0 is removed\n');
+  const empty = await service.run(['backend', 'ls']);
+  assert.deepEqual([empty.code, empty.out], [0, '']);
+  assert.match(empty.err, /Add one: millrace backend add/);
+});
+
+test('a backend that is not there, a wrong address and a wrong dialect are refused', async () => {
+  await using service = await openRealService();
+  const gone = await service.run(['backend', 'rm', 'nope']);
+  assert.equal(gone.code, 1);
+  assert.match(gone.err, /nope/);
+  for (const [argv, wanted] of [
+    [['backend', 'add', 'gpu-0:8000'], /gpu-0:8000 is not an http address/],
+    [['backend', 'add'], /backend add needs <url>/],
+    [['backend', 'add', 'http://a', 'http://b'], /takes only <url>, but got http:\/\/b/],
+    [['backend', 'add', 'http://a', '--dialect', 'tgi'], /--dialect tgi is not one of vllm, /],
+    [['backend', 'remove', 'x'], /backend has no action remove.*it has add, ls, drain, rm/],
+  ] as const) {
+    const { code, err } = await service.run(argv);
+    assert.equal(code, 2, err);
+    assert.match(err, wanted);
+  }
+});
