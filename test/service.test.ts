@@ -1,4 +1,4 @@
-// The whole service as its users run it: processes of their own, HTTP, real sandboxes, a fake backend behind the real protocol.
+// The whole service as its users run it: its own processes, HTTP, real sandboxes, and a fake backend that speaks the real protocol.
 
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -101,7 +101,7 @@ describe('the service', { skip }, () => {
     for (const { id } of views) assert.deepEqual(findWrongToken(await client.trajectory(id)), []);
   });
 
-  test('rollouts wait while there is no worker, and `millrace worker` takes them up', async () => {
+  test('rollouts wait while there is no worker, and a `millrace worker` claims them', async () => {
     await using backend = await openFakeBackend({ policy, tokens });
     await using service = await TestService.open({ workers: 0, tokenizer });
     await service.client.backends.join({ url: backend.url });
@@ -114,7 +114,7 @@ describe('the service', { skip }, () => {
     assert.deepEqual(await once(worker, 'exit'), [0, null]);
   });
 
-  test("a scenario of the user's own is loaded from its path", async () => {
+  test("a user's scenario is loaded from its path", async () => {
     await using backend = await openFakeBackend({ policy, tokens });
     await using service = await TestService.open({ workers: 1, tokenizer, scenarios: [ownScenario] });
     await service.client.backends.join({ url: backend.url });
@@ -140,7 +140,7 @@ describe('the service', { skip }, () => {
     });
   });
 
-  test('workers whose server was killed leave by themselves', async () => {
+  test('workers whose server was killed leave', async () => {
     await using service = await TestService.open({ workers: 2, tokenizer });
     while ((await service.client.status()).workers.length < 2) await new Promise((resolve) => setTimeout(resolve, 50));
     const pids = (await service.client.status()).workers.map(({ pid }) => pid);
@@ -151,7 +151,7 @@ describe('the service', { skip }, () => {
     assert.deepEqual(pids.filter(isAlive), []);
   });
 
-  test('a worker that is stopped past its lease and goes on later is fenced out: every rollout ends once', async () => {
+  test('a worker that was stopped past its lease and continues later is fenced out: every rollout ends once', async () => {
     await using backend = await openFakeBackend({ policy, tokens, latencyMs: 50 });
     await using service = await TestService.open({ workers: 2, tokenizer, pipeline: { leaseMs: 1000, runSlots: 4, initSlots: 2 } });
     const { client } = service;

@@ -59,8 +59,20 @@ export const commands: Readonly<Record<string, Entry>> = {
     summary: 'Builds, lists and removes the images that Apptainer sandboxes run.',
     load: async () => (await import('./operate/image.ts')).imageCommand,
   },
+  demo: {
+    summary: 'Runs a short demo on this machine: no model, no GPU, real sandboxes, every token checked.',
+    load: async () => (await import('./author/demo/demo.ts')).demoCommand,
+  },
+  new: {
+    summary: 'Makes the files of a new scenario.',
+    load: async () => (await import('./author/new/new.ts')).newCommands,
+  },
+  try: {
+    summary: 'Runs one task of a scenario with a scripted policy: no service, no backend, no model.',
+    load: async () => (await import('./author/try/try.ts')).tryCommand,
+  },
   doctor: {
-    summary: 'Checks what this machine has, what is missing, and how to get it.',
+    summary: 'Checks everything that serve needs, and shows how to get what is missing.',
     load: async () => (await import('./operate/doctor.ts')).doctorCommand,
   },
   version: {

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { type Client, openClient } from '@millrace/client';
-import { openServer, readConfig } from '@millrace/server';
+import { openServer, readConfig, silentLog } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit';
 import { millrace, openIo } from './fake-io.ts';
 
@@ -17,7 +17,7 @@ export async function openRealService(): Promise<RealService> {
   await using stack = new AsyncDisposableStack();
   const folder = stack.use(await makeTempFolder('cli'));
   const config = readConfig(undefined, { data: join(folder.path, 'data'), run: join(folder.path, 'run'), 'http.port': 0, workers: 0 });
-  const { url } = stack.use(await openServer(config));
+  const url = await stack.use(await openServer(config, { log: silentLog })).listen();
   const client = stack.use(openClient({ url }));
   const owned = stack.move();
   return {

@@ -1,4 +1,4 @@
-// The configuration described for people, made from the schemas: what docs/configuration.md holds.
+// The configuration as a page for people, made from the schemas: docs/configuration.md.
 
 import { z } from 'zod';
 import { serviceConfig } from './config.ts';
@@ -17,7 +17,10 @@ export function renderConfigDoc(): string {
   return [
     '# Configuration',
     '',
-    'A JSON file for `--config`; every field has a default. The file is checked as a whole, and an unknown field is refused by its name.',
+    'A JSON file for `millrace serve --config FILE`. Every field has a default, so the file holds only what you change. `millrace doctor --config FILE`',
+    'checks it, and an unknown field is refused by name. Options of the command line win over the file.',
+    '',
+    'A dotted name is a field of an object: `pipeline.runSlots` is `{"pipeline": {"runSlots": 64}}`.',
     '',
     '| field | default | what it does |',
     '|---|---|---|',
@@ -31,8 +34,15 @@ function renderField(name: string, field: JsonSchema): string[] {
   return [`| \`${name}\` | ${renderDefault(name, field.default)} | ${field.description ?? ''} |`];
 }
 
-/** What depends on the machine is said in words. */
+/** Defaults that depend on who asks are given as the rule, so that the page is the same for everyone. */
+const rules: Readonly<Record<string, string>> = {
+  run: '`$TMPDIR/millrace-$UID`, where `$TMPDIR` is `/tmp` unless set',
+  'sandbox.images': '`$TMPDIR/millrace-images-$UID`',
+  workers: 'one per core, at most 8',
+};
+
 function renderDefault(name: string, value: unknown): string {
-  if (name === 'run') return '`millrace-<uid>` in the temporary folder';
+  const rule = rules[name];
+  if (rule !== undefined) return rule;
   return value === undefined ? 'none' : `\`${JSON.stringify(value)}\``;
 }

@@ -1,9 +1,10 @@
 // The whole configuration: one schema per floor, joined here. Every field has a default and one sentence, from which
-// docs/configuration.md and --help are made.
+// docs/configuration.md is made.
 
 import { readFileSync } from 'node:fs';
-import { tmpdir, userInfo } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { messageOf } from '@millrace/protocol';
 import { z } from 'zod';
 import { httpConfig } from './http/request/http-config.ts';
 import { inferenceConfig } from './inference/inference-config.ts';
@@ -13,23 +14,19 @@ import { sandboxConfig } from './sandbox/config.ts';
 import { modelConfig } from './trajectory/model-config.ts';
 
 export const serviceConfig = z.strictObject({
-  data: z
-    .string()
-    .min(1)
-    .default('.millrace')
-    .describe('The folder of the store; on a disk of this machine, not on a network file system.'),
+  data: z.string().min(1).default('.millrace').describe('Folder of the store, on a disk of this machine; not on a network file system.'),
   run: z
     .string()
     .min(1)
-    .default(() => join(tmpdir(), `millrace-${userInfo().uid}`))
-    .describe('The folder of the running sandboxes; a short path on a disk of this machine.'),
+    .default(() => join(tmpdir(), `millrace-${process.getuid?.() ?? 0}`))
+    .describe('Folder of the running sandboxes: a short path on a disk of this machine.'),
   model: modelConfig.prefault({}),
-  scenarios: z.array(z.string()).default([]).describe('Modules that export a `scenario` of your own.'),
-  workers: z.int().min(0).optional().describe('Worker processes that `millrace serve` starts; by default one per core, at most 8.'),
+  scenarios: z.array(z.string()).default([]).describe('Modules with your own scenarios; each exports `scenario`.'),
+  workers: z.int().min(0).optional().describe('How many worker processes `millrace serve` starts.'),
   retention: z
     .strictObject({
-      endedHours: z.number().gt(0).default(168).describe('Ended rollouts and their trajectories are kept so long.'),
-      eventsHours: z.number().gt(0).default(24).describe('The event log is kept so long.'),
+      endedHours: z.number().gt(0).default(168).describe('How long finished rollouts and their trajectories are kept.'),
+      eventsHours: z.number().gt(0).default(24).describe('How long the event log is kept.'),
     })
     .prefault({}),
   http: httpConfig.prefault({}),
@@ -41,11 +38,11 @@ export const serviceConfig = z.strictObject({
 
 export type ServiceConfig = z.infer<typeof serviceConfig>;
 
-/** Reads a JSON file, lays `overrides` (dotted names) over it, and checks the whole. Throws an Error that names file and field. */
+/** Reads a JSON file, applies `overrides` (by dotted name), and checks the result. Throws an Error that names file and field. */
 export function readConfig(path: string | undefined, overrides: Readonly<Record<string, unknown>> = {}): ServiceConfig {
   const raw: unknown = path === undefined ? {} : parseFile(path);
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) throw new Error(`${path} does not hold a JSON object`);
-  for (const [name, value] of Object.entries(overrides)) if (value !== undefined) lay(raw, name.split('.'), value);
+  for (const [name, value] of Object.entries(overrides)) if (value !== undefined) setField(raw, name.split('.'), value);
   const parsed = serviceConfig.safeParse(raw);
   if (!parsed.success) throw new Error(`the configuration${path ? ` in ${path}` : ''} is wrong:\n${z.prettifyError(parsed.error)}`);
   return parsed.data;
@@ -55,15 +52,15 @@ function parseFile(path: string): unknown {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
-    throw new Error(`the configuration ${path} could not be read: ${error instanceof Error ? error.message : error}`);
+    throw new Error(`the configuration ${path} could not be read: ${messageOf(error)}`);
   }
 }
 
-function lay(target: object, [head, ...rest]: readonly string[], value: unknown): void {
+function setField(target: object, [head, ...rest]: readonly string[], value: unknown): void {
   if (head === undefined) return;
   if (rest.length === 0) return void Reflect.set(target, head, value);
   const inner: unknown = Reflect.get(target, head);
   const next = typeof inner === 'object' && inner !== null ? inner : {};
   Reflect.set(target, head, next);
-  lay(next, rest, value);
+  setField(next, rest, value);
 }

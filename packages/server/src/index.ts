@@ -48,6 +48,7 @@ export type {
   TransferOptions,
 } from './sandbox/sandbox.ts';
 export { idleMiB, openWarmPool, type WarmPool, type WarmPoolOptions } from './sandbox/warm/warm-pool.ts';
+export { loadScenarios, type Scenarios } from './scenario/load.ts';
 export type {
   CollectContext,
   CompactContext,
@@ -58,7 +59,8 @@ export type {
   Scenario,
   Score,
 } from './scenario/scenario.ts';
-export { openServer, openWorker, type RunningServer, type RunningWorker } from './service.ts';
+export { openServer, openWorker, type ProcessOptions, type RunningServer, type RunningWorker, StartError } from './service.ts';
+export { type Check, checkModel, checkPort, checkRunFolder, runStartChecks } from './start-checks.ts';
 export type {
   BatchPlan,
   BatchRecord,
@@ -86,7 +88,8 @@ export type {
   SubmitOutcome,
   WorkerRecord,
 } from './store/store.ts';
-export { Supervisor } from './supervisor.ts';
+export { Supervisor, type SupervisorOptions } from './supervisor.ts';
+export { type LogFormat, logFormats, openProcessLog, openTextLog } from './text-log.ts';
 export { type Conversation, type LocalConversation, openConversation } from './trajectory/conversation.ts';
 export { Ledger } from './trajectory/ledger.ts';
 export { openRemoteConversation } from './trajectory/remote-conversation.ts';

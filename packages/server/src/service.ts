@@ -2,14 +2,16 @@
 
 import { mkdir } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
+import { messageOf } from '@millrace/protocol';
 import { sleep, systemClock } from './base/clock.ts';
-import { type Log, openLog } from './base/log.ts';
+import type { Log } from './base/log.ts';
 import { openLoopLag } from './base/loop-lag.ts';
 import { Pace } from './base/pace.ts';
 import type { ServiceConfig } from './config.ts';
 import { openApp } from './http/app.ts';
 import { checkListen } from './http/request/auth.ts';
 import { BackendPool } from './inference/pool/pool.ts';
+import { isAddress, openModel } from './open-model.ts';
 import { Worker } from './pipeline/worker.ts';
 import { BatchKeeper } from './sampling/batch-keeper.ts';
 import { TaskFiles } from './sampling/task-files.ts';
@@ -21,29 +23,37 @@ import { LayerCache } from './sandbox/layers/layer-cache.ts';
 import { holdLayers } from './sandbox/layers/layer-holding.ts';
 import type { SandboxDriver } from './sandbox/sandbox.ts';
 import { openWarmPool } from './sandbox/warm/warm-pool.ts';
-import { loadScenarios } from './scenario/load.ts';
+import { loadScenarios, type Scenarios } from './scenario/load.ts';
 import { EventTail } from './store/event-tail.ts';
 import { openSqliteStore } from './store/sqlite/sqlite.ts';
 import type { Store } from './store/store.ts';
-import { type Conversation, openConversation } from './trajectory/conversation.ts';
-import { openRemoteConversation } from './trajectory/remote-conversation.ts';
+import type { Conversation } from './trajectory/conversation.ts';
+
+/** Starting again will not help: a file, a setting or a program is wrong. The message says which. */
+export class StartError extends Error {}
 
 export interface RunningServer extends AsyncDisposable {
-  /** Where it listens, with the port that it really got. */
-  readonly url: string;
   readonly store: Store;
-  /** Takes nothing in any more; reads go on until it is closed. */
+  /** Answers requests from here on. Returns the address, with the port that it really got. */
+  listen(): Promise<string>;
+  /** Accepts nothing new; reads go on until it is closed. */
   drain(): void;
 }
 
-export async function openServer(config: ServiceConfig): Promise<RunningServer> {
+export interface ProcessOptions {
+  readonly log: Log;
+  /** Those of the configuration where it is absent. */
+  readonly scenarios?: Scenarios;
+}
+
+export async function openServer(config: ServiceConfig, options: ProcessOptions): Promise<RunningServer> {
   checkListen(config.http);
-  const log = openLog({ base: { process: 'server', pid: process.pid } });
+  const { log } = options;
   await using stack = new AsyncDisposableStack();
   const store = stack.use(await openStore(config, log));
   const tail = stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log }));
   const loopLag = stack.use(openLoopLag());
-  const scenarios = await loadScenarios(config.scenarios);
+  const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios));
   const taskFiles = new TaskFiles(config.sampling.taskFiles);
   const app = await openApp({ store, tail, scenarios, taskFiles, config: config.http, log, clock: systemClock, loopLag });
   stack.defer(() => app.close());
@@ -55,27 +65,40 @@ export async function openServer(config: ServiceConfig): Promise<RunningServer> 
   });
   keeper.start();
   webhooks.start();
-  const chores = new AbortController();
-  const keeping = keepHouse(store, config, chores.signal);
+  const closing = new AbortController();
+  const housekeeping = runHousekeeping(store, { config, log, signal: closing.signal });
   stack.defer(async () => {
-    chores.abort();
-    await keeping;
+    closing.abort();
+    await housekeeping;
   });
-  const url = await app.listen({ host: config.http.host, port: config.http.port });
-  log.info('server-start', { url });
   const owned = stack.move();
-  return { url, store, drain: () => app.drain(), [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose]() };
+  return {
+    store,
+    async listen() {
+      const url = await app.listen({ host: config.http.host, port: config.http.port });
+      log.info('server-start', { url });
+      return url;
+    },
+    drain: () => app.drain(),
+    [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose](),
+  };
 }
 
-/** What nobody asks for and must be done all the same: old rows go, and rollouts of dead workers go back. */
-async function keepHouse(store: Store, { retention, pipeline }: ServiceConfig, signal: AbortSignal): Promise<void> {
+interface Housekeeping {
+  readonly config: ServiceConfig;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+/** Runs on a timer: takes rollouts back from dead workers every second, and removes old rows every ten minutes. */
+async function runHousekeeping(store: Store, { config: { retention, pipeline }, log, signal }: Housekeeping): Promise<void> {
   const hourMs = 3_600_000;
   for (let round = 0; !signal.aborted; round += 1) {
     try {
       await store.expire(pipeline);
       if (round % 600 === 0) await store.retain({ endedMs: retention.endedHours * hourMs, eventsMs: retention.eventsHours * hourMs });
     } catch (error) {
-      openLog().error('housekeeping-failed', { error: String(error) });
+      log.error('housekeeping-failed', { error: messageOf(error) });
     }
     await sleep(1000, { signal }).catch(() => {}); // Closing ends the pause.
   }
@@ -85,21 +108,19 @@ export interface RunningWorker extends AsyncDisposable {
   readonly worker: Worker;
 }
 
-export async function openWorker(config: ServiceConfig): Promise<RunningWorker> {
-  const { tokenizer } = config.model;
-  if (tokenizer === undefined)
-    throw new Error("a worker needs --tokenizer: the folder with tokenizer.json and tokenizer_config.json, or a backend's address");
-  const log = openLog({ base: { process: 'worker', pid: process.pid } });
+/** Throws a StartError when starting it again would fail in the same way. */
+export async function openWorker(config: ServiceConfig, options: ProcessOptions): Promise<RunningWorker> {
+  const { log } = options;
   await using stack = new AsyncDisposableStack();
   const store = stack.use(await openStore(config, log));
   const loopLag = stack.use(openLoopLag());
-  const bare = await openDriver(config, log);
+  const bare = await orStartError(() => openDriver(config, log));
   const layers = openLayers(config, bare);
   const driver = stack.use(openWarmPool(holdLayers(bare, layers), { config: config.sandbox.warm, log }));
-  const conversation = await openModel(tokenizer, config);
+  const conversation = await openWorkerModel(config);
   const pace = new Pace();
   const pool = stack.use(new BackendPool({ log, pace, placements: store, ...config.inference }));
-  const scenarios = await loadScenarios(config.scenarios);
+  const scenarios = options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios)));
   const worker = stack.use(
     new Worker({
       store,
@@ -108,7 +129,7 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
       scenarios,
       pool,
       conversation,
-      model: isAddress(tokenizer) ? new URL(tokenizer).host : basename(resolve(tokenizer)),
+      model: toModelName(config.model.tokenizer),
       config: config.pipeline,
       clock: systemClock,
       pace,
@@ -122,15 +143,22 @@ export async function openWorker(config: ServiceConfig): Promise<RunningWorker> 
   return { worker, [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose]() };
 }
 
-function isAddress(tokenizer: string): boolean {
-  return /^https?:\/\//.test(tokenizer);
+/** A backend that does not answer now may answer later; a folder stays as it is. */
+async function openWorkerModel({ model }: ServiceConfig): Promise<Conversation> {
+  const isRemote = model.tokenizer !== undefined && isAddress(model.tokenizer);
+  return isRemote ? await openModel(model) : await orStartError(() => openModel(model));
 }
 
-async function openModel(tokenizer: string, { model }: ServiceConfig): Promise<Conversation> {
-  const { tokenizer: _, tokenizerApiKey: apiKey, ...options } = model;
-  return isAddress(tokenizer)
-    ? await openRemoteConversation(tokenizer, { ...options, apiKey })
-    : await openConversation(tokenizer, options);
+function toModelName(tokenizer = ''): string {
+  return isAddress(tokenizer) ? new URL(tokenizer).host : basename(resolve(tokenizer));
+}
+
+async function orStartError<T>(open: () => Promise<T>): Promise<T> {
+  try {
+    return await open();
+  } catch (error) {
+    throw new StartError(messageOf(error), { cause: error });
+  }
 }
 
 async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: Log): Promise<SandboxDriver> {

@@ -1,36 +1,74 @@
-// Keeps a number of worker processes alive beside a server. A worker that dies is replaced, and what it held goes back to the
-// queue at once rather than when its lease runs out; when this process dies, its workers notice and hand back what they hold.
+// Keeps a number of worker processes alive for a server. A worker that dies is replaced, and what it held goes back to the queue at
+// once, before its lease runs out. A worker that cannot start is not tried again. When this process dies, its workers notice and
+// hand back what they hold.
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { hostname } from 'node:os';
+import { messageOf } from '@millrace/protocol';
 import { sleep } from './base/clock.ts';
 import type { Log } from './base/log.ts';
 import { findParts } from './base/parts.ts';
 import type { ServiceConfig } from './config.ts';
+import { StartError } from './service.ts';
 import type { Store } from './store/store.ts';
+import type { LogFormat } from './text-log.ts';
+import { cannotStartCode, type WorkerOrder, workerReport } from './worker-channel.ts';
 
 export interface SupervisorOptions {
   readonly count: number;
   readonly config: ServiceConfig;
   readonly store: Store;
   readonly log: Log;
+  /** How the workers log. */
+  readonly logFormat: LogFormat;
+  /** What a worker process runs; another program in tests. */
+  readonly workerMain?: URL;
 }
 
-/** A worker that lives so long is no crash loop. */
+/** A worker that lives this long is not in a crash loop. */
 const steadyMs = 5000;
 const maxDelayMs = 5000;
-/** Beyond the time for handing back, what a worker may take to leave. */
+/** Crashes in a row, without a stated reason and before any worker was ever ready, after which the service gives up. */
+const maxSilentCrashes = 3;
+/** What a worker may take to leave, in addition to the time for finishing what runs. */
 const leaveMs = 5000;
 
+/** How one worker process ended. */
+interface Exit {
+  readonly pid: number | undefined;
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly reason: string | undefined;
+  readonly stack: string | undefined;
+  readonly livedMs: number;
+}
+
 export class Supervisor implements AsyncDisposable {
+  /** Resolves when the first worker is ready. Rejects with a StartError when none can start. */
+  readonly started: Promise<void>;
+  /** Resolves with the reason when no worker is left and none can be started. */
+  readonly failed: Promise<string>;
   readonly #options: SupervisorOptions;
   readonly #stopping = new AbortController();
   readonly #children = new Set<ChildProcess>();
+  readonly #ready = new Set<ChildProcess>();
   readonly #keepers: Promise<void>[];
+  readonly #onStart = Promise.withResolvers<void>();
+  readonly #onFail = Promise.withResolvers<string>();
+  /** Reasons that were logged since a worker last ran for a while. */
+  readonly #logged = new Set<string>();
+  #hasStarted = false;
+  #silentCrashes = 0;
+  #kept: number;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
+    this.started = this.#onStart.promise;
+    this.failed = this.#onFail.promise;
+    this.started.catch(() => {}); // not every caller waits for it
+    if (options.count === 0) this.#onStart.resolve();
+    this.#kept = options.count;
     this.#keepers = Array.from({ length: options.count }, () => this.#keep());
   }
 
@@ -38,10 +76,27 @@ export class Supervisor implements AsyncDisposable {
     return [...this.#children].flatMap(({ pid }) => (pid === undefined ? [] : [pid]));
   }
 
-  /** Asks every worker to finish or hand back, and waits until they are gone. */
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** How many workers claim rollouts now. */
+  get readyCount(): number {
+    return this.#ready.size;
+  }
+
+  /** Asks every worker to finish what runs. Disposing waits for it. */
+  drain(): void {
+    if (this.#stopping.signal.aborted) return;
     this.#stopping.abort();
     for (const child of this.#children) child.kill('SIGTERM');
+  }
+
+  /** Ends a drain: what still runs goes back to the queue now. */
+  handBackNow(): void {
+    this.drain();
+    for (const child of this.#children) child.kill('SIGTERM');
+  }
+
+  /** Drains, and waits until every worker is gone. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.drain();
     const patience = new AbortController();
     const { handBackMs } = this.#options.config.pipeline;
     const overdue = sleep(handBackMs + leaveMs, { signal: patience.signal }).then(
@@ -57,37 +112,90 @@ export class Supervisor implements AsyncDisposable {
     const { signal } = this.#stopping;
     let delayMs = 0;
     while (!signal.aborted) {
-      const startedAt = performance.now();
-      await this.#runChild();
-      delayMs = performance.now() - startedAt > steadyMs ? 0 : Math.min(maxDelayMs, delayMs * 2 + 100);
-      if (!signal.aborted) await sleep(delayMs, { signal }).catch(() => {}); // Stopping ends the pause.
+      const exit = await this.#runWorker();
+      if (signal.aborted) return;
+      if (exit.pid !== undefined) await this.#removeWorker(exit.pid);
+      if (this.#isHopeless(exit)) return this.#giveUp(exit);
+      delayMs = exit.livedMs > steadyMs ? 0 : Math.min(maxDelayMs, delayMs * 2 + 100);
+      this.#logExit(exit, delayMs);
+      await sleep(delayMs, { signal }).catch(() => {}); // Stopping ends the pause.
     }
   }
 
-  async #runChild(): Promise<void> {
-    const { config, log } = this.#options;
-    const child = fork(findParts().worker, {
+  async #runWorker(): Promise<Exit> {
+    const { config, log, logFormat, workerMain = findParts().worker } = this.#options;
+    const startedAt = performance.now();
+    // In its own session: a Ctrl-C in the terminal reaches neither the worker nor its sandboxes.
+    const child = fork(workerMain, {
+      detached: true,
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       execArgv: ['--disable-warning=ExperimentalWarning'],
     });
     this.#children.add(child);
-    const exited = once(child, 'exit');
-    child.send(config, (error) => error && log.error('worker-start-failed', { pid: child.pid, error: String(error) }));
-    const [code, signalName] = await exited;
+    let last: { reason?: string | undefined; stack?: string | undefined } = {};
+    child.on('message', (message) => {
+      const said = workerReport.parse(message);
+      if (said.kind === 'ready') this.#setReady(child);
+      else last = said;
+    });
+    const exited = once(child, 'exit').catch((error) => {
+      last = { reason: `a worker process could not be started: ${messageOf(error)}` };
+      return [1, null];
+    });
+    const order: WorkerOrder = { config, logFormat };
+    child.send(order, (error) => error && log.error('worker-start-failed', { pid: child.pid, error: messageOf(error) }));
+    const [code, signal] = await exited;
     this.#children.delete(child);
-    if (this.#stopping.signal.aborted) return;
-    log.warn('worker-exit', { pid: child.pid, code, signal: signalName });
-    if (child.pid !== undefined) await this.#sendBack(child.pid);
+    this.#ready.delete(child);
+    return { pid: child.pid, code, signal, reason: last.reason, stack: last.stack, livedMs: performance.now() - startedAt };
   }
 
-  async #sendBack(pid: number): Promise<void> {
+  #setReady(child: ChildProcess): void {
+    this.#ready.add(child);
+    this.#hasStarted = true;
+    this.#silentCrashes = 0;
+    this.#onStart.resolve();
+  }
+
+  /** Until a first worker is ready, any reason that one reports is final: a clear refusal is better than a silent loop. */
+  #isHopeless({ code, reason }: Exit): boolean {
+    if (code === cannotStartCode) return true;
+    if (this.#hasStarted) return false;
+    if (reason === undefined) this.#silentCrashes += 1;
+    return reason !== undefined || this.#silentCrashes >= maxSilentCrashes;
+  }
+
+  #giveUp(exit: Exit): void {
+    const reason = exit.reason ?? `a worker ended with ${describeEnd(exit)} before it was ready, ${this.#silentCrashes} times in a row`;
+    this.#kept -= 1;
+    this.#onStart.reject(new StartError(reason));
+    if (!this.#hasStarted) return;
+    this.#options.log.error('worker-cannot-start', { reason, workersLeft: this.#kept });
+    if (this.#kept === 0) this.#onFail.resolve(reason);
+  }
+
+  /** A crash loop is reported once for each reason, not once for each try. */
+  #logExit(exit: Exit, delayMs: number): void {
+    if (exit.livedMs > steadyMs) this.#logged.clear();
+    const { pid, code, signal, reason, stack } = exit;
+    const key = reason ?? (code === null ? undefined : `exit code ${code}`);
+    if (key !== undefined && this.#logged.has(key)) return;
+    if (key !== undefined) this.#logged.add(key);
+    this.#options.log.warn('worker-exit', { pid, code, signal, reason, stack, restartMs: delayMs });
+  }
+
+  async #removeWorker(pid: number): Promise<void> {
     const { store, config, log } = this.#options;
     try {
       const dead = (await store.workers()).filter((worker) => worker.pid === pid && worker.host === hostname());
       for (const { id } of dead) await store.dropWorker(id, config.pipeline);
     } catch (error) {
       // The lease does the same, later.
-      log.error('worker-remove-failed', { pid, error: String(error) });
+      log.error('worker-remove-failed', { pid, error: messageOf(error) });
     }
   }
+}
+
+function describeEnd({ code, signal }: Exit): string {
+  return signal === null ? `exit code ${code}` : signal;
 }

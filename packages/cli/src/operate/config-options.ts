@@ -1,27 +1,59 @@
-// The options that `serve` and `worker` share: where the configuration comes from, and the fields that people set by hand.
+// The options that `serve`, `worker` and `doctor` share: where the configuration comes from, and the fields that people set by hand.
 
-import { messageOf } from '@millrace/protocol';
+import { availableParallelism } from 'node:os';
+import { definedOf, messageOf } from '@millrace/protocol';
 import { readConfig, type ServiceConfig } from '@millrace/server';
 import { type Arguments, type Io, type Option, UsageError } from '../command/command.ts';
 
 export const configOptions = {
-  config: { type: 'string', value: 'FILE', describe: 'A JSON file with the configuration; docs/configuration.md has every field.' },
-  data: { type: 'string', value: 'FOLDER', describe: 'The folder of the store; .millrace by default.' },
+  config: { type: 'string', value: 'FILE', describe: 'Configuration file in JSON; docs/configuration.md lists every field.' },
+  data: { type: 'string', value: 'FOLDER', describe: 'Folder of the store; .millrace by default.' },
   tokenizer: {
     type: 'string',
     value: 'FOLDER',
-    describe: "The folder with the model's tokenizer.json and tokenizer_config.json, or a backend's address.",
+    describe: 'Folder with the tokenizer.json and tokenizer_config.json of the model, or the address of a backend.',
   },
-  scenarios: { type: 'string', value: 'FILES', describe: 'Modules with scenarios of your own, separated by commas.' },
+  scenarios: { type: 'string', value: 'FILES', describe: 'Modules with your own scenarios, separated by commas.' },
 } as const satisfies Record<string, Option>;
 
+export const serveOptions = {
+  ...configOptions,
+  host: {
+    type: 'string',
+    value: 'ADDRESS',
+    describe: 'Address to listen on; any but a loopback address needs MILLRACE_KEY or keys in the configuration.',
+  },
+  port: { type: 'string', value: 'N', describe: 'Port to listen on; 8007 by default, 0 for any free one.' },
+  workers: { type: 'string', value: 'N', describe: 'Worker processes; one per core by default, at most 8.' },
+  backend: { type: 'string', multiple: true, value: 'URL', describe: 'An LLM server that joins at the start; may be repeated.' },
+} as const satisfies Record<string, Option>;
+
+export interface ServeSettings {
+  readonly config: ServiceConfig;
+  /** How many workers the service starts. */
+  readonly workers: number;
+  readonly backends: readonly string[];
+}
+
+export function toServeSettings(args: Arguments, io: Io): ServeSettings {
+  const config = toConfig(args, io, {
+    'http.host': args.text('host'),
+    'http.port': args.count('port', 0),
+    workers: args.count('workers', 0),
+  });
+  const backends = args.list('backend');
+  for (const url of backends)
+    if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw new UsageError(`--backend ${url} is not an http address`);
+  return { config, workers: config.workers ?? Math.min(8, availableParallelism()), backends };
+}
+
 export function toConfig(args: Arguments, io: Io, more: Readonly<Record<string, unknown>> = {}): ServiceConfig {
-  const key = io.env.MILLRACE_KEY;
+  const key = io.env.MILLRACE_KEY || undefined;
   const overrides = {
     data: args.text('data'),
     'model.tokenizer': args.text('tokenizer'),
     scenarios: args.text('scenarios')?.split(','),
-    ...(key ? { 'http.keys': [key] } : {}),
+    ...definedOf({ 'http.keys': key === undefined ? undefined : [key] }),
     ...more,
   };
   try {
@@ -31,15 +63,17 @@ export function toConfig(args: Arguments, io: Io, more: Readonly<Record<string, 
   }
 }
 
-/** Resolves at the first Ctrl-C or SIGTERM; a second Ctrl-C leaves at once. */
-export function askedToStop(io: Io): Promise<void> {
-  return new Promise((resolve) => {
-    let asked = 0;
-    io.onInterrupt(() => {
-      asked += 1;
-      if (asked > 1) process.exit(130);
-      resolve();
-    });
-    process.once('SIGTERM', () => resolve());
-  });
+/** Calls back at each Ctrl-C and each SIGTERM, with how many there were. The returned function ends it. */
+export function onStopAsked(io: Io, listener: (times: number) => void): () => void {
+  let times = 0;
+  const ask = () => {
+    times += 1;
+    listener(times);
+  };
+  const release = io.onInterrupt(ask);
+  process.on('SIGTERM', ask);
+  return () => {
+    release();
+    process.off('SIGTERM', ask);
+  };
 }

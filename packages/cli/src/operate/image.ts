@@ -1,4 +1,4 @@
-// `millrace image`: what the image cache of this machine holds, and making or removing images before tasks ask for them.
+// `millrace image`: lists the image cache of this machine, and makes or removes images before tasks need them.
 
 import { type CachedImage, ImageCache } from '@millrace/server';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
@@ -11,7 +11,7 @@ export const imageCommand: Command = {
   positional: '<pull|build|ls|rm> [image …]',
   options: {
     config: configOptions.config,
-    again: { type: 'boolean', describe: 'pull and build: makes the image anew, also when it is there.' },
+    again: { type: 'boolean', describe: 'pull and build: makes the image again, even if the cache has it.' },
     json: { type: 'boolean', describe: 'ls: writes the images as one JSON array.' },
   },
   examples: [
@@ -55,7 +55,7 @@ async function make(
   { again, io }: { readonly again: boolean; readonly io: Io },
 ): Promise<number> {
   const cancel = new AbortController();
-  const forget = io.onInterrupt(() => cancel.abort(new Error('interrupted')));
+  const release = io.onInterrupt(() => cancel.abort(new Error('interrupted')));
   try {
     for (const name of names) {
       await using image = await cache.open(name, { again, signal: cancel.signal });
@@ -63,7 +63,7 @@ async function make(
     }
     return 0;
   } finally {
-    forget();
+    release();
   }
 }
 
@@ -84,7 +84,7 @@ async function remove(cache: ImageCache, names: readonly string[], io: Io): Prom
   for (const name of names) {
     const found = images.filter(({ key, source }) => key === name || source === name);
     if (found.length === 0) complain(`there is no image ${name}; millrace image ls lists them`);
-    for (const { key } of found) if (!(await cache.remove(key))) complain(`${name} is in use, and stays`);
+    for (const { key } of found) if (!(await cache.remove(key))) complain(`${name} is in use and was not removed`);
   }
   return code;
 }

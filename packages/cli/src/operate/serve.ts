@@ -1,40 +1,107 @@
-// `millrace serve`: the server and its workers on this machine, until it is asked to stop.
+// `millrace serve`: the server and its workers on this machine, until it is asked to stop. Everything that they need is checked
+// before the service accepts its first request.
 
-import { availableParallelism } from 'node:os';
-import { findCgroups, openLog, openServer, Supervisor } from '@millrace/server';
-import { type Command, UsageError } from '../command/command.ts';
-import { askedToStop, configOptions, toConfig } from './config-options.ts';
+import { openClient } from '@millrace/client';
+import { definedOf, messageOf } from '@millrace/protocol';
+import { findCgroups, type LogFormat, openProcessLog, openServer, runStartChecks, StartError, Supervisor } from '@millrace/server';
+import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
+import { openPaint, wantsColor } from '../terminal/text.ts';
+import { onStopAsked, type ServeSettings, serveOptions, toServeSettings } from './config-options.ts';
+import { openDrainView } from './drain-view.ts';
+import { renderBanner, renderRefusal, renderStarting } from './serve-text.ts';
 
 export const serveCommand: Command = {
   name: 'serve',
   summary: 'Runs the service with its workers on this machine.',
   options: {
-    ...configOptions,
-    host: {
-      type: 'string',
-      value: 'ADDRESS',
-      describe: 'Address to listen on; any but a loopback address needs MILLRACE_KEY or keys in the configuration.',
-    },
-    port: { type: 'string', value: 'N', describe: 'Port to listen on; 8007 by default, 0 takes a free one.' },
-    workers: { type: 'string', value: 'N', describe: 'Worker processes; one per core by default, at most 8.' },
+    ...serveOptions,
+    log: { type: 'string', value: 'FORMAT', describe: '`text` or `json`; by default text on a terminal and JSON lines elsewhere.' },
   },
-  examples: ['millrace serve --tokenizer models/qwen3', 'millrace serve --config millrace.json --workers 4'],
-  async run(args, io) {
-    const config = toConfig(args, io, {
-      'http.host': args.text('host'),
-      'http.port': args.count('port', 0),
-      workers: args.count('workers', 0),
-    });
-    const count = config.workers ?? Math.min(8, availableParallelism());
-    if (count > 0 && config.model.tokenizer === undefined)
-      throw new UsageError('--tokenizer is missing: the folder with tokenizer.json and tokenizer_config.json');
-    await findCgroups({ enter: true }); // before there are workers, which inherit the place
-    await using server = await openServer(config);
-    await using _workers = new Supervisor({ count, config, store: server.store, log: openLog() });
-    io.stdout.write(`${JSON.stringify({ url: server.url, workers: count })}\n`);
-    await askedToStop(io);
-    io.stderr.write('millrace: finishing what runs, handing back the rest; Ctrl-C leaves at once\n');
-    server.drain();
-    return 0;
-  },
+  examples: [
+    'millrace serve --tokenizer models/qwen3',
+    'millrace serve --tokenizer models/qwen3 --backend http://gpu-0:8000 --backend http://gpu-1:8000',
+    'millrace serve --config millrace.json --workers 4 --log json',
+  ],
+  run: runServe,
 };
+
+async function runServe(args: Arguments, io: Io): Promise<number> {
+  const settings = toServeSettings(args, io);
+  const format = toLogFormat(args, io);
+  if (settings.workers > 0 && settings.config.model.tokenizer === undefined)
+    throw new UsageError('--tokenizer is missing: the folder with tokenizer.json and tokenizer_config.json, or the address of a backend');
+  const checks = await runStartChecks(settings.config, settings);
+  const failed = checks.filter((check) => check.level === 'fail');
+  if (failed.length > 0) return refuse(io, renderRefusal(failed, openPaint(wantsColor(io.stderr, io.env))));
+  await findCgroups({ enter: true }); // before there are workers, which inherit the place
+  try {
+    return await serve(settings, io, format);
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    return refuse(io, `millrace: cannot start: ${error.message}\n`);
+  }
+}
+
+function refuse(io: Io, text: string): number {
+  io.stderr.write(text);
+  return 1;
+}
+
+function toLogFormat(args: Arguments, io: Io): LogFormat {
+  return args.choice('log', ['text', 'json']) ?? (io.stdout.isTTY === true ? 'text' : 'json');
+}
+
+async function serve({ config, workers: count, backends }: ServeSettings, io: Io, format: LogFormat): Promise<number> {
+  const log = openProcessLog(format, 'server');
+  await using server = await openServer(config, { log });
+  await using workers = new Supervisor({ count, config, store: server.store, log, logFormat: format });
+  const drain = openDrainView(io, { format, log, store: server.store, workers, handBackMs: config.pipeline.handBackMs });
+  const stop = Promise.withResolvers<'asked'>();
+  using _ = onStop(io, (times) => {
+    stop.resolve('asked');
+    if (times === 2) drain.handBackNow();
+    if (times > 2) process.exit(130);
+  });
+  if (format === 'text' && count > 0) io.stdout.write(`${renderStarting(count, paintFor(io))}\n`);
+  const isUp = await Promise.race([workers.started.then(() => true), stop.promise.then(() => false)]);
+  if (isUp) {
+    const url = await server.listen();
+    await joinBackends(backends, { url, io, ...definedOf({ key: config.http.keys[0] }) });
+    if (format === 'json') io.stdout.write(`${JSON.stringify({ url, workers: count })}\n`);
+    else io.stdout.write(renderBanner({ url, config, workers: count, ...(await lookAround(server.store)) }, paintFor(io)));
+  }
+  const why = await Promise.race([stop.promise, workers.failed.then((reason) => ({ reason }))]);
+  server.drain();
+  workers.drain();
+  if (why !== 'asked') return refuse(io, `millrace: stopped, because no worker can start any more: ${why.reason}\n`);
+  await drain.run();
+  return 0;
+}
+
+function paintFor(io: Io) {
+  return openPaint(wantsColor(io.stdout, io.env));
+}
+
+function onStop(io: Io, listener: (times: number) => void): Disposable {
+  const release = onStopAsked(io, listener);
+  return { [Symbol.dispose]: release };
+}
+
+async function lookAround(store: { backends(): Promise<readonly { url: string }[]>; counts(): Promise<Record<'queued', number>> }) {
+  const [backends, counts] = await Promise.all([store.backends(), store.counts()]);
+  return { backends: backends.map(({ url }) => url), queued: counts.queued };
+}
+
+interface Joining {
+  readonly url: string;
+  readonly key?: string;
+  readonly io: Io;
+}
+
+/** Through the service's own route, as `millrace backend add` does it. */
+async function joinBackends(backends: readonly string[], { io, ...address }: Joining): Promise<void> {
+  if (backends.length === 0) return;
+  await using client = openClient(address);
+  for (const url of backends)
+    await client.backends.join({ url }).catch((error) => void io.stderr.write(`millrace: ${url} could not join: ${messageOf(error)}\n`));
+}

@@ -1,18 +1,28 @@
 // `millrace worker`: one more worker process on the store of a service.
 
-import { openWorker } from '@millrace/server';
+import { openProcessLog, openWorker } from '@millrace/server';
 import type { Command } from '../command/command.ts';
-import { askedToStop, configOptions, toConfig } from './config-options.ts';
+import { configOptions, onStopAsked, toConfig } from './config-options.ts';
 
 export const workerCommand: Command = {
   name: 'worker',
-  summary: 'Adds a worker to a service that runs already, on the same machine and store.',
+  summary: 'Adds a worker to a service that is already running, on the same machine and store.',
   options: configOptions,
   examples: ['millrace worker --data .millrace --tokenizer models/qwen3'],
   async run(args, io) {
-    await using _running = await openWorker(toConfig(args, io));
-    await askedToStop(io);
-    io.stderr.write('millrace: finishing what runs, handing back the rest; Ctrl-C leaves at once\n');
+    const stop = Promise.withResolvers<void>();
+    const log = openProcessLog(io.stderr.isTTY === true ? 'text' : 'json', 'worker');
+    await using running = await openWorker(toConfig(args, io), { log });
+    const release = onStopAsked(io, (times) => {
+      if (times === 2) running.worker.handBackNow();
+      if (times > 2) process.exit(130);
+      stop.resolve();
+    });
+    if (io.stderr.isTTY === true) io.stderr.write(`millrace: ${running.worker.id} takes rollouts; Ctrl-C stops it\n`);
+    await stop.promise;
+    io.stderr.write('millrace: finishing what runs; Ctrl-C again hands it back to the queue now\n');
+    await running[Symbol.asyncDispose]();
+    release();
     return 0;
   },
 };

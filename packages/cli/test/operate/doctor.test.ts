@@ -1,19 +1,22 @@
-// The checks of the doctor, each by what it is shown.
+// The checks of the doctor, each by what it is shown, and the whole with the options of `serve`.
 
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { openFakeBackend } from '@millrace/testkit';
+import { type Check, checkModel, checkPort, checkRunFolder, readConfig } from '@millrace/server';
+import { makeTempFolder, openFakeBackend } from '@millrace/testkit';
+import { writeTinyModel } from '../../src/author/local/tiny-model.ts';
 import { renderChecks } from '../../src/operate/doctor.ts';
-import { checkMemory, checkNode, checkOpenFiles, checkPort, checkRunFolder, checkTokenizer } from '../../src/operate/doctor-checks.ts';
+import { checkMemory, checkNode, checkOpenFiles } from '../../src/operate/doctor-checks.ts';
 import { millrace, openIo } from '../fake-io.ts';
 
-test('an old Node.js, a small limit of files and little memory are told', () => {
+test('an old Node.js, a small limit of open files and little memory are reported', () => {
   assert.deepEqual([checkNode('24.21.0').level, checkNode('20.20.2').level], ['ok', 'fail']);
-  assert.equal(checkOpenFiles('Max open files            1024                 1048576              files').remedy, 'ulimit -n 65536');
+  const few = checkOpenFiles('Max open files            1024                 1048576              files');
+  assert.ok(few.level === 'warn' && few.remedy === 'ulimit -n 65536');
   assert.equal(checkOpenFiles('Max open files            unlimited            unlimited            files').level, 'ok');
   assert.equal(checkOpenFiles(undefined).level, 'warn');
   assert.deepEqual([checkMemory(1 << 30, 1 << 29).level, checkMemory(16 * 2 ** 30, 1).level], ['warn', 'ok']);
@@ -23,65 +26,68 @@ test('a run folder whose sockets would have too long a path fails', async () => 
   assert.equal((await checkRunFolder(join(tmpdir(), 'x'))).level, 'ok');
   const { level, seen } = await checkRunFolder(`/tmp/${'long/'.repeat(20)}`);
   assert.equal(level, 'fail');
-  assert.match(seen, /too long: a socket in it would have 1\d\d bytes of 107/);
+  assert.match(seen, /too long: the path of a socket in it would have 1\d\d bytes, and 107 are allowed/);
 });
 
-test('a port that is taken is a warning, for it may be the service itself', async () => {
-  const server = createServer();
+test('a port that is in use fails, because serve would', async () => {
+  const server = createServer((socket) => socket.destroy());
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
-  assert.match((await checkPort('127.0.0.1', port)).seen, /is taken/);
+  assert.deepEqual((await checkPort('127.0.0.1', port)).level, 'fail');
   await new Promise((done) => server.close(done));
   assert.equal((await checkPort('127.0.0.1', port)).level, 'ok');
   assert.equal((await checkPort('203.0.113.1', 0)).level, 'fail');
 });
 
+const checkTokenizer = (tokenizer: string) => checkModel(readConfig(undefined, { 'model.tokenizer': tokenizer }));
+
 test('a tokenizer folder without its files, or with broken ones, fails by the name of the file', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'doctor-'));
-  try {
-    assert.match((await checkTokenizer(folder)).seen, /tokenizer\.json cannot be read/);
-    await writeFile(join(folder, 'tokenizer.json'), '{}');
-    await writeFile(join(folder, 'tokenizer_config.json'), 'nonsense');
-    assert.match((await checkTokenizer(folder)).seen, /tokenizer_config\.json is not JSON/);
-    await writeFile(join(folder, 'tokenizer_config.json'), '{}');
-    assert.equal((await checkTokenizer(folder)).level, 'ok');
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  await using folder = await makeTempFolder('doctor');
+  assert.match((await checkTokenizer('/nope')).seen, /there is no folder \/nope/);
+  assert.match((await checkTokenizer(folder.path)).seen, /tokenizer\.json cannot be read/);
+  await writeFile(join(folder.path, 'tokenizer.json'), '{}');
+  await writeFile(join(folder.path, 'tokenizer_config.json'), 'nonsense');
+  assert.match((await checkTokenizer(folder.path)).seen, /tokenizer_config\.json is not JSON/);
+  await writeFile(join(folder.path, 'tokenizer_config.json'), '{}');
+  assert.match((await checkTokenizer(folder.path)).seen, /no usable tokenizer in/);
+  await writeTinyModel(folder.path);
+  assert.equal((await checkTokenizer(folder.path)).level, 'ok');
 });
 
 test('a tokenizer that is an address must answer', async () => {
-  const fake = await openFakeBackend({ policy: () => ({ text: '' }) });
+  const fake = await openFakeBackend({ policy: () => ({ text: '' }), tokenizer: 'vllm-with-info' });
   const { url } = fake;
   assert.equal((await checkTokenizer(url)).level, 'ok');
   await fake[Symbol.asyncDispose]();
-  assert.match((await checkTokenizer(url)).seen, /cannot be reached/);
+  assert.match((await checkTokenizer(url)).seen, /does not answer/);
 });
 
-test('a remedy stands on a line of its own, unbroken', () => {
+test('a remedy stands on its own line, unbroken, and the last line is the verdict', () => {
   const remedy = `sudo ${'x'.repeat(120)}`;
   const text = renderChecks([{ name: 'thing', level: 'fail', seen: 'is not there', remedy }], { columns: 60, color: false });
-  assert.equal(text, `✘ fail  thing  is not there\n               → ${remedy}\n\nMillrace cannot work here yet: thing.\n`);
+  assert.equal(text, `✖ thing  is not there\n         → ${remedy}\n\nNot ready: millrace serve would not start. Fix thing.\n`);
 });
 
-test('the whole examination names every thing it looked at, as text and as JSON', async () => {
-  const { out } = await millrace(['doctor', '--json'], openIo());
-  const checks: { name: string }[] = JSON.parse(out);
-  const names = checks.map((check) => check.name);
+test('with the options of serve, what serve would refuse fails, each with its fix', async () => {
+  const options = ['--scenarios', 'nope.ts', '--data', '/proc/nothing', '--tokenizer', '/nope', '--host', '0.0.0.0'];
+  const { code, out } = await millrace(['doctor', '--json', '--port', '0', ...options], openIo());
+  assert.equal(code, 1);
+  const checks: Check[] = JSON.parse(out);
+  const failed = checks.filter((check) => check.level === 'fail').map(({ name }) => name);
+  for (const name of ['scenarios', 'store folder', 'tokenizer', 'access']) assert.ok(failed.includes(name), `${name} in ${failed}`);
+  for (const check of checks) if (check.level !== 'ok') assert.match(check.remedy, /\w/, check.name);
+});
+
+test('the whole examination names everything that it looked at', async () => {
+  await using folder = await makeTempFolder('doctor');
+  await mkdir(join(folder.path, 'model'));
+  await writeTinyModel(join(folder.path, 'model'));
+  const argv = ['doctor', '--json', '--port', '0', '--tokenizer', join(folder.path, 'model')];
+  const { out } = await millrace(argv, openIo());
+  const names = (JSON.parse(out) as Check[]).map((check) => check.name);
   assert.deepEqual(names, [
-    'Node.js',
-    'bubblewrap',
-    'bash',
-    'tmux',
-    'apptainer',
-    'store folder',
-    'free disk',
-    'run folder',
-    'memory',
-    'cores',
-    'open files',
-    'sandbox limits',
-    'port',
+    ...['Node.js', 'bash', 'apptainer', 'memory', 'cores', 'open files', 'sandbox limits'],
+    ...['access', 'port', 'store folder', 'free disk', 'scenarios', 'bubblewrap', 'run folder', 'tokenizer'],
   ]);
 });

@@ -1,19 +1,19 @@
 // `millrace image` with a real archive, from making to removing.
 
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { probeApptainer } from '@millrace/server';
-import { writeDockerArchive } from '@millrace/testkit';
+import { makeTempFolder, writeDockerArchive } from '@millrace/testkit';
 import { millrace, openIo } from '../fake-io.ts';
 
 const probe = await probeApptainer();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 
 test('an image is built, listed and removed', { skip }, async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'image-'));
+  await using temporary = await makeTempFolder('image');
+  const folder = temporary.path;
   const config = join(folder, 'config.json');
   await writeFile(config, JSON.stringify({ sandbox: { images: join(folder, 'images') } }));
   await mkdir(join(folder, 'root'));
@@ -29,10 +29,9 @@ test('an image is built, listed and removed', { skip }, async () => {
   assert.equal((await image('rm', name)).code, 0);
   assert.deepEqual(JSON.parse((await image('ls', '--json')).out), []);
   assert.match((await image('rm', name)).err, /there is no image/);
-  await rm(folder, { recursive: true });
 });
 
-test('what image does not know, or lacks, is a usage error', async () => {
+test('an unknown action and a missing image are usage errors', async () => {
   const { code, err } = await millrace(['image', 'shrink'], openIo());
   assert.deepEqual([code, err.includes('pull, build, ls or rm, not shrink')], [2, true]);
   assert.equal((await millrace(['image', 'pull'], openIo())).code, 2);

@@ -1,6 +1,6 @@
 // The sandbox configuration: the driver, and the limits and network of sandboxes whose task does not set them.
 
-import { tmpdir, userInfo } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 
@@ -35,7 +35,7 @@ export const sandboxConfig = z.strictObject({
   images: z
     .string()
     .min(1)
-    .default(() => join(tmpdir(), `millrace-images-${userInfo().uid}`))
+    .default(() => join(tmpdir(), `millrace-images-${process.getuid?.() ?? 0}`))
     .describe('Folder of the image cache, on a local disk.'),
   imagesGib: z.number().gt(0).default(100).describe('Maximum size of the image cache. Images in use are never removed.'),
   layersGib: z

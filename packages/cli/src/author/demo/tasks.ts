@@ -1,19 +1,19 @@
-// The demo's tasks, and the script by which the fake backend plays a policy that solves most of them.
+// The tasks of the demo, and what the scripted policy says to each: it solves them, except with the last two siblings of a group.
 
 import type { SubmissionInput } from '@millrace/protocol';
+import { renderCall, type Script } from '../local/scripted-backend.ts';
 
 interface DemoTask {
   readonly submission: Omit<SubmissionInput, 'id'>;
-  /** What the policy says, turn by turn; `wrong` is what it says on a bad day. */
+  /** What a policy that solves the task says, turn by turn, and what one says that does not. */
   readonly turns: readonly string[];
   readonly wrong: readonly string[];
-  /** Found in the prompt of this task and of no other. */
+  /** Only in the prompt of this task. */
   readonly match: string;
 }
 
-const call = (name: string, args: Record<string, string>) => `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
-const bash = (command: string) => call('bash', { command });
-const finish = (answer = '') => call('finish', { answer });
+const bash = (command: string) => renderCall('bash', { command });
+const finish = (answer = '') => renderCall('finish', { answer });
 
 const products = [
   [17, 23],
@@ -70,7 +70,7 @@ const shell: DemoTask[] = [
     submission: {
       scenario: 'shell',
       task: {
-        instruction: 'The script /workspace/greet.sh fails. Mend it so that it prints exactly: hello world',
+        instruction: 'The script /workspace/greet.sh fails. Fix it so that it prints exactly: hello world',
         setup: "printf '#!/bin/bash\\nif true; then\\n  echo hello wrld\\n' > greet.sh && chmod +x greet.sh",
         check: '[ "$(./greet.sh)" = "hello world" ]',
       },
@@ -99,12 +99,21 @@ const shell: DemoTask[] = [
   },
 ];
 
-export const tasks: readonly DemoTask[] = [...math, ...shell];
+const tasks: readonly DemoTask[] = [...math, ...shell];
 
-/** Six siblings of each task, as a trainer would ask for them. */
+export const siblings = 6;
+
+/** Six siblings of each task, as a trainer asks for them. */
 export function makeSubmissions(): SubmissionInput[] {
-  const siblings = [0, 1, 2, 3, 4, 5];
   return tasks.flatMap(({ submission }, index) =>
-    siblings.map((sibling) => ({ ...submission, id: `demo-${index}-${sibling}`, group: `demo-${index}` })),
+    Array.from({ length: siblings }, (_, sibling) => ({ ...submission, id: `demo-${index}-${sibling}`, group: `demo-${index}` })),
   );
 }
+
+/** The last two siblings of every group fail. */
+export const demoScript: Script = ({ rolloutId, opening, turn }) => {
+  const task = tasks.find(({ match }) => opening.includes(match));
+  if (!task) return 'No script matches this task.';
+  const turns = /-[45]$/.test(rolloutId) ? task.wrong : task.turns;
+  return turns[Math.min(turn, turns.length - 1)] ?? '';
+};

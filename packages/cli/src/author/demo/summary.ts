@@ -1,8 +1,8 @@
-// What the demo prints at its end: one line for each group, and one trajectory turn by turn.
+// What the demo prints at its end: a table with a row for each group, and one trajectory turn by turn.
 
 import type { RolloutView, Segment, Trajectory } from '@millrace/protocol';
 
-/** A row a group: rewards as marks, turns, tokens and how long it took. */
+/** A row for each group: rewards as marks, turns, tokens and how long it took. */
 export function renderRollouts(views: readonly RolloutView[]): string[] {
   const groups = Map.groupBy(views, (view) => view.group ?? view.id);
   const rows = [...groups.entries()]

@@ -1,0 +1,17 @@
+// Opens the model of a configuration: its tokenizer and chat template, from a folder or from a backend.
+
+import { type Conversation, openConversation } from './trajectory/conversation.ts';
+import type { ModelConfig } from './trajectory/model-config.ts';
+import { openRemoteConversation } from './trajectory/remote-conversation.ts';
+
+export function isAddress(tokenizer: string): boolean {
+  return /^https?:\/\//.test(tokenizer);
+}
+
+/** Throws an Error that names the folder or the address and what is wrong with it. */
+export async function openModel({ tokenizer, tokenizerApiKey: apiKey, ...options }: ModelConfig): Promise<Conversation> {
+  if (tokenizer === undefined) throw new Error('no tokenizer is set: pass --tokenizer FOLDER, or the address of a backend');
+  return isAddress(tokenizer)
+    ? await openRemoteConversation(tokenizer, { ...options, apiKey })
+    : await openConversation(tokenizer, options);
+}

@@ -1,0 +1,19 @@
+// What a server and the worker processes that it starts say to each other over their IPC channel.
+
+import { z } from 'zod';
+import { serviceConfig } from './config.ts';
+import { logFormats } from './text-log.ts';
+
+/** The first and only message to a worker. */
+export const workerOrder = z.object({ config: serviceConfig, logFormat: z.enum(logFormats) });
+export type WorkerOrder = z.infer<typeof workerOrder>;
+
+/** `ready`: it claims rollouts. `stopped`: why it could not start, or what it crashed on. */
+export const workerReport = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('ready') }),
+  z.object({ kind: z.literal('stopped'), reason: z.string(), stack: z.string().optional() }),
+]);
+export type WorkerMessage = z.infer<typeof workerReport>;
+
+/** The exit code of a worker that would fail again however often it is started. */
+export const cannotStartCode = 78;
