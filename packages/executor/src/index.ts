@@ -1,4 +1,6 @@
-// What the worker shares with the executor: the frame codec, and reading and signalling processes. The rest runs only inside the sandbox.
+// What the worker shares with the executor: the frame codec, an exit code, and reading and signalling processes. The rest runs only inside
+// the sandbox.
 
 export { type ProcessStat, readProcess, sendSignal } from './process/processes.ts';
+export { badImageExitCode } from './wire/exit-code.ts';
 export { encodeFrame, type Frame, type FrameLimits, openFrameReader } from './wire/frames.ts';

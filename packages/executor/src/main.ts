@@ -13,6 +13,7 @@ import { isUsedUp } from './process/launch.ts';
 import type { PythonSession } from './python/python-session.ts';
 import { ShellSession } from './shell/shell-session.ts';
 import { CallError, messageOf } from './wire/call-error.ts';
+import { badImageExitCode } from './wire/exit-code.ts';
 import { encodeFrame, openFrameReader } from './wire/frames.ts';
 
 interface CallResult {
@@ -39,9 +40,6 @@ const handledSignals = [
   'SIGIO',
   'SIGPWR',
 ] as const;
-
-/** Reports to the worker that the image cannot be used; EX_CONFIG in sysexits.h. */
-const badImageExitCode = 78;
 
 export function main([linkFolder = '', ownFolder = '', home = '', port]: readonly string[]): void {
   for (const signal of handledSignals) process.on(signal, () => {});

@@ -4,6 +4,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { badImageExitCode } from '@millrace/executor';
 import { messageOf, programLimits, RolloutError, type SandboxId } from '@millrace/protocol';
 import { systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -88,11 +89,13 @@ interface FailedStart {
   readonly signal: AbortSignal | undefined;
 }
 
+const badImagePattern = new RegExp(`^exit ${badImageExitCode}: (.*)`, 's');
+
 function toStartError(error: unknown, { id, spec, name, signal }: FailedStart): unknown {
   if (signal?.aborted) return signal.reason;
   if (error instanceof RolloutError) return error;
   const seen = messageOf(error);
-  const badImage = /^exit 78: (.*)/s.exec(seen)?.[1]; // the executor's exit code for an image that it cannot use
+  const badImage = badImagePattern.exec(seen)?.[1];
   if (badImage !== undefined) return new RolloutError('sandbox-refused', `the image ${spec.image}: ${badImage}`);
   return new RolloutError('sandbox-start-failed', `${name} could not start ${id}: ${seen}`, { cause: error });
 }
