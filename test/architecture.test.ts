@@ -32,11 +32,11 @@ const packageImports: Readonly<Record<string, readonly string[]>> = {
   server: ['protocol', 'executor'],
   client: ['protocol'],
   cli: ['protocol', 'client', 'server'],
-  testkit: ['protocol', 'server', 'client'],
+  testkit: ['protocol', 'server', 'client', 'cli'],
 };
 
 /** Folders that may hold more than `mostFiles`; ARCHITECTURE.md gives the reasons. */
-const largeFolders: readonly string[] = ['packages/protocol/test/golden'];
+const largeFolders: readonly string[] = ['packages/protocol/test/golden', 'docs', 'docs/decisions'];
 const mostFiles = 15;
 
 /** Files of the server besides base/clock.ts that may use timers or the date, each with its reason. */
@@ -75,12 +75,14 @@ test('packages import only the packages they may', () => {
       const [, from = ''] = /^packages\/([^/]+)\//.exec(source.path) ?? [];
       const allowed = packageImports[from];
       if (allowed === undefined) return from === '' ? [] : [`${source.path}: package ${from} is not in this test's list`];
-      const wanted = importsOf(source).flatMap((name) => /^@millrace\/([^/]+)/.exec(name)?.[1] ?? []);
+      const wanted = importsOf(source).flatMap((name) => toPackage(name) ?? []);
       const outside = importsOf(source).filter(
         (name) => name.startsWith('.') && !join(dirname(source.path), name).startsWith(`packages/${from}/`),
       );
       return [
-        ...wanted.filter((name) => !allowed.includes(name)).map((name) => `${source.path}: ${from} must not import ${name}`),
+        ...wanted
+          .filter((name) => name !== from && !allowed.includes(name))
+          .map((name) => `${source.path}: ${from} must not import ${name}`),
         ...outside.map((name) => `${source.path}: leaves its package by ${name}`),
       ];
     }),
@@ -105,6 +107,35 @@ test('no folder has more than 15 files', () => {
   for (const path of trackedFiles()) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
   const full = [...counts].filter(([folder, count]) => count > mostFiles && !largeFolders.includes(folder));
   refuse(full.map(([folder, count]) => `${folder}: ${count} files, more than ${mostFiles}`));
+});
+
+test('every package declares the packages that its sources and tests import', () => {
+  const manifests = new Map(globSync('packages/*/package.json', { cwd: root }).map((path) => [dirname(path), readManifest(path)]));
+  const outer = readManifest('package.json');
+  refuse(
+    [...sources, ...tests].flatMap((source) => {
+      const folder = source.path.split('/').slice(0, 2).join('/');
+      const { name: own, declared } = manifests.get(folder) ?? outer;
+      return importsOf(source)
+        .filter((name) => /^(@[a-z-]+\/)?[a-z][a-z0-9-]*(\/|$)/.test(name) && name !== 'millrace/scenario') // the loader resolves it
+        .map((name) =>
+          name
+            .split('/')
+            .slice(0, name.startsWith('@') ? 2 : 1)
+            .join('/'),
+        )
+        .filter((name) => name !== own && !declared.has(name))
+        .map((name) => `${source.path}: imports ${name}, which ${manifests.has(folder) ? folder : '.'}/package.json does not declare`);
+    }),
+  );
+});
+
+test('the name of a type means one thing in the whole repository', () => {
+  const places = new Map<string, string[]>();
+  for (const { path, code } of sources)
+    for (const [, name = ''] of code.matchAll(/^(?:export )?(?:abstract )?(?:interface|type|class) (\w+)/gm))
+      places.set(name, [...(places.get(name) ?? []), path]);
+  refuse([...places].filter(([, paths]) => paths.length > 1).map(([name, paths]) => `${name}: declared in ${paths.join(' and ')}`));
 });
 
 test('the executor, which runs where agents do, takes only types from the protocol', () => {
@@ -199,6 +230,17 @@ function findRings(arrows: ReadonlyMap<string, ReadonlyMap<string, string>>): st
     if (last !== undefined) rings.push(`${start}: its own imports lead back to it, last through ${last}`);
   }
   return rings;
+}
+
+/** The folder of one of our packages, by the name that imports it. */
+function toPackage(name: string): string | undefined {
+  if (/^millrace(\/|$)/.test(name)) return 'cli';
+  return /^@millrace\/([^/]+)/.exec(name)?.[1];
+}
+
+function readManifest(path: string): { readonly name: string; readonly declared: ReadonlySet<string> } {
+  const manifest = JSON.parse(readFileSync(join(root, path), 'utf8'));
+  return { name: manifest.name, declared: new Set(Object.keys({ ...manifest.dependencies, ...manifest.devDependencies })) };
 }
 
 function trackedFiles(): string[] {

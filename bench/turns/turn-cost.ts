@@ -47,7 +47,7 @@ export async function runTurnCostBench(): Promise<BenchReport> {
     const { rebuilt, stringified, ours } = await measureAll(bed, makePast(bed, size));
     const base = rows.length;
     for (const [i, unit] of (['ms CPU', 'ms wall'] as const).entries()) {
-      const pick = (samples: readonly Sample[]) => samples.map((sample) => (i === 0 ? sample.cpuMs : sample.wallMs));
+      const pick = (samples: readonly TurnSample[]) => samples.map((sample) => (i === 0 ? sample.cpuMs : sample.wallMs));
       rows.push({ what: `${size / 1000}k context, messages rendered and tokenised again`, unit, samples: pick(rebuilt) });
       rows.push({ what: `${size / 1000}k context, ids written as JSON again`, unit, samples: pick(stringified) });
       rows.push({ what: `${size / 1000}k context, Millrace`, unit, samples: pick(ours), against: base + 3 * i });
@@ -63,17 +63,17 @@ interface Bed {
   readonly random: () => number;
 }
 
-interface Past {
+interface EarlierTurns {
   readonly messages: readonly Message[];
   readonly tokenIds: Int32Array;
 }
 
-interface Sample {
+interface TurnSample {
   readonly cpuMs: number;
   readonly wallMs: number;
 }
 
-async function measureAll(bed: Bed, past: Past) {
+async function measureAll(bed: Bed, past: EarlierTurns) {
   const rebuilt = await measure(() => prepareFromMessages(bed, past), turnsEach / 10);
   const stringified = await measure(() => prepareFromIds(bed, past), turnsEach);
   const ours = await measure(() => prepareFromLedger(bed, past), turnsEach);
@@ -84,8 +84,8 @@ async function measureAll(bed: Bed, past: Past) {
  * All turns are prepared before the measurement, so that those of a row have the same context. Their garbage, a megabyte each at 64k
  * tokens, is collected before it too; otherwise it would be charged to random turns.
  */
-async function measure(prepare: () => () => Promise<void>, count: number): Promise<Sample[]> {
-  const samples: Sample[] = [];
+async function measure(prepare: () => () => Promise<void>, count: number): Promise<TurnSample[]> {
+  const samples: TurnSample[] = [];
   const turns = Array.from({ length: warmUps + count }, prepare);
   collectGarbage();
   for (const [i, turn] of turns.entries()) {
@@ -98,7 +98,7 @@ async function measure(prepare: () => () => Promise<void>, count: number): Promi
   return samples;
 }
 
-function prepareFromLedger(bed: Bed, past: Past): () => Promise<void> {
+function prepareFromLedger(bed: Bed, past: EarlierTurns): () => Promise<void> {
   const sampler = begin(bed, past.tokenIds);
   const observation = makeObservation(bed);
   return async () => {
@@ -109,7 +109,7 @@ function prepareFromLedger(bed: Bed, past: Past): () => Promise<void> {
 }
 
 /** Keeps ids as numbers: the request's JSON is serialized from all of them each time. */
-function prepareFromIds(bed: Bed, past: Past): () => Promise<void> {
+function prepareFromIds(bed: Bed, past: EarlierTurns): () => Promise<void> {
   const ids = Array.from(past.tokenIds);
   const observation = makeObservation(bed);
   return async () => {
@@ -118,7 +118,7 @@ function prepareFromIds(bed: Bed, past: Past): () => Promise<void> {
 }
 
 /** Keeps messages: the whole conversation is rendered and tokenized for every request. */
-function prepareFromMessages(bed: Bed, past: Past): () => Promise<void> {
+function prepareFromMessages(bed: Bed, past: EarlierTurns): () => Promise<void> {
   const messages = [...past.messages, makeObservation(bed)];
   return async () => {
     const tokenIds = await generateFrom(bed, Array.from(bed.conversation.openingIds(messages, []).tokenIds));
@@ -165,7 +165,7 @@ async function sampleOnce(sampler: Sampler, { conversation }: Bed): Promise<Int3
   return generation.tokenIds;
 }
 
-function makePast(bed: Bed, size: number): Past {
+function makePast(bed: Bed, size: number): EarlierTurns {
   const messages: Message[] = [{ role: 'user', content: 'Make the tests pass.' }];
   for (let tokens = 0; tokens < size; tokens += observationTokens + 20) {
     messages.push({ role: 'assistant', content: 'Let me look at what is there.' }, makeObservation(bed));

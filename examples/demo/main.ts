@@ -1,4 +1,4 @@
-// `npm run demo`, its first half: `millrace demo` from this clone. Exits with 1 when anything is amiss.
+// `npm run demo`, its first half: `millrace demo` from this clone. Exits with 1 if anything is wrong.
 
 import { runMillrace } from 'millrace';
 

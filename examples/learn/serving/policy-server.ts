@@ -29,7 +29,7 @@ const samplingParams = z.strictObject({
   detokenize: z.boolean(),
 });
 const generateRequest = z.looseObject({ token_ids: z.array(z.int().min(0)).min(1), sampling_params: samplingParams });
-type GenerateRequest = z.infer<typeof generateRequest>;
+type PolicyRequest = z.infer<typeof generateRequest>;
 
 export class PolicyServer implements AsyncDisposable {
   readonly #seed: number;
@@ -87,7 +87,7 @@ export class PolicyServer implements AsyncDisposable {
   }
 
   /** Deterministic for the same ids, seed and weights; without a seed, for the same rollout. */
-  async #generate(network: Network, request: GenerateRequest, { session, signal }: { session: string; signal: AbortSignal }) {
+  async #generate(network: Network, request: PolicyRequest, { session, signal }: { session: string; signal: AbortSignal }) {
     const { token_ids, sampling_params: params } = request;
     const { tokenIds, logprobs, finishReason } = await generate(network, token_ids, {
       maxTokens: params.max_tokens,
@@ -104,7 +104,7 @@ export class PolicyServer implements AsyncDisposable {
   }
 }
 
-function findProblem({ token_ids, sampling_params }: GenerateRequest, { shape }: Network): string | undefined {
+function findProblem({ token_ids, sampling_params }: PolicyRequest, { shape }: Network): string | undefined {
   const unknown = token_ids.find((id) => id >= shape.vocabulary);
   if (unknown !== undefined) return `token id ${unknown} is not in a vocabulary of ${shape.vocabulary}`;
   const wanted = token_ids.length + sampling_params.max_tokens;

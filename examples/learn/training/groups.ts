@@ -5,7 +5,7 @@ import type { Client } from '@millrace/client';
 import type { BatchInput, RolloutView, Trajectory } from '@millrace/protocol';
 import type { HouseTask } from '../task/tasks.ts';
 
-export interface Sampled {
+export interface SampledRollout {
   readonly view: RolloutView;
   readonly trajectory: Trajectory;
 }
@@ -24,9 +24,9 @@ export interface GroupsRequest {
 
 export interface Harvest {
   /** The informative groups, to be trained on. */
-  readonly groups: readonly (readonly Sampled[])[];
+  readonly groups: readonly (readonly SampledRollout[])[];
   /** Every rollout that ended since the last harvest, including uninformative ones. */
-  readonly ended: readonly Sampled[];
+  readonly ended: readonly SampledRollout[];
   /** Groups that were sampled to the end. */
   readonly judged: number;
 }
@@ -54,7 +54,7 @@ export class Groups {
       limits: { max_turns: maxTurns, max_context_tokens: 160 },
     };
     const { id } = await batches.create(request, { signal });
-    const groups: Sampled[][] = [];
+    const groups: SampledRollout[][] = [];
     for await (const { group, trajectories } of batches.groups(id, { consumer: 'trainer', signal })) {
       groups.push(group.rollouts.flatMap((view, index) => (trajectories[index] ? [{ view, trajectory: trajectories[index] }] : [])));
     }
@@ -62,7 +62,7 @@ export class Groups {
     return { groups, ended: await this.#readEnded(groups.flat(), signal), judged: (delivered ?? 0) + (uniform ?? 0) };
   }
 
-  async #readEnded(delivered: readonly Sampled[], signal: AbortSignal): Promise<Sampled[]> {
+  async #readEnded(delivered: readonly SampledRollout[], signal: AbortSignal): Promise<SampledRollout[]> {
     const known = new Map(delivered.map(({ view, trajectory }) => [view.id, trajectory]));
     const fresh: RolloutView[] = [];
     for await (const view of this.#client.list({ scenario: 'house', state: 'done', signal })) {
@@ -76,7 +76,7 @@ export class Groups {
   }
 }
 
-export function rewardOf({ view: { id, reward } }: Sampled): number {
+export function rewardOf({ view: { id, reward } }: SampledRollout): number {
   if (reward === null) throw new Error(`rollout ${id} has no reward`);
   return reward;
 }

@@ -7,7 +7,7 @@ import { makeRandom } from '../model/random.ts';
 import type { PolicyServer } from '../serving/policy-server.ts';
 import { makeTask } from '../task/tasks.ts';
 import { overlongPenalty } from './dapo.ts';
-import { Groups, type Harvest, rewardOf, type Sampled } from './groups.ts';
+import { Groups, type Harvest, rewardOf, type SampledRollout } from './groups.ts';
 import { Learner, type Sample } from './learner.ts';
 import { checkOnPolicy, flatten, type OnPolicyCount } from './on-policy.ts';
 
@@ -76,7 +76,7 @@ async function swapWeights({ client, server, signal }: TrainerOptions, { version
   await client.policy.resume({ policy_version: version }, { signal });
 }
 
-function toSamples(group: readonly Sampled[]): Sample[] {
+function toSamples(group: readonly SampledRollout[]): Sample[] {
   return group.map((sampled) => {
     const flat = flatten(sampled.trajectory);
     return { ...flat, reward: toReward(rewardOf(sampled), flat.places.length) };

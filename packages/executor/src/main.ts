@@ -16,7 +16,7 @@ import { CallError, messageOf } from './wire/call-error.ts';
 import { badImageExitCode } from './wire/exit-code.ts';
 import { encodeFrame, openFrameReader } from './wire/frames.ts';
 
-interface CallResult {
+interface ExecutorResult {
   readonly result: unknown;
   readonly body?: Buffer;
 }
@@ -104,7 +104,7 @@ interface CallContext extends Sessions {
   readonly signal: AbortSignal;
 }
 
-async function runCall(call: Exclude<ExecutorCall, { method: 'cancel' }>, body: Buffer, context: CallContext): Promise<CallResult> {
+async function runCall(call: Exclude<ExecutorCall, { method: 'cancel' }>, body: Buffer, context: CallContext): Promise<ExecutorResult> {
   switch (call.method) {
     case 'shell.run': {
       const options = { timeoutMs: call.params.timeout_ms, capBytes: call.params.cap_bytes, signal: context.signal };

@@ -35,7 +35,7 @@ const maxSilentCrashes = 3;
 const leaveMs = 5000;
 
 /** How one worker process ended. */
-interface Exit {
+interface WorkerExit {
   readonly pid: number | undefined;
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -122,7 +122,7 @@ export class Supervisor implements AsyncDisposable {
     }
   }
 
-  async #runWorker(): Promise<Exit> {
+  async #runWorker(): Promise<WorkerExit> {
     const { config, log, logFormat, workerMain = findParts().worker } = this.#options;
     const startedAt = performance.now();
     // In its own session: a Ctrl-C in the terminal reaches neither the worker nor its sandboxes.
@@ -158,14 +158,14 @@ export class Supervisor implements AsyncDisposable {
   }
 
   /** Until a first worker is ready, any reason that one reports is final: a clear refusal is better than a silent loop. */
-  #isHopeless({ code, reason }: Exit): boolean {
+  #isHopeless({ code, reason }: WorkerExit): boolean {
     if (code === cannotStartCode) return true;
     if (this.#hasStarted) return false;
     if (reason === undefined) this.#silentCrashes += 1;
     return reason !== undefined || this.#silentCrashes >= maxSilentCrashes;
   }
 
-  #giveUp(exit: Exit): void {
+  #giveUp(exit: WorkerExit): void {
     const reason = exit.reason ?? `a worker ended with ${describeEnd(exit)} before it was ready, ${this.#silentCrashes} times in a row`;
     this.#kept -= 1;
     this.#onStart.reject(new StartError(reason));
@@ -175,7 +175,7 @@ export class Supervisor implements AsyncDisposable {
   }
 
   /** A crash loop is reported once for each reason, not once for each try. */
-  #logExit(exit: Exit, delayMs: number): void {
+  #logExit(exit: WorkerExit, delayMs: number): void {
     if (exit.livedMs > steadyMs) this.#logged.clear();
     const { pid, code, signal, reason, stack } = exit;
     const key = reason ?? (code === null ? undefined : `exit code ${code}`);
@@ -196,6 +196,6 @@ export class Supervisor implements AsyncDisposable {
   }
 }
 
-function describeEnd({ code, signal }: Exit): string {
+function describeEnd({ code, signal }: WorkerExit): string {
   return signal === null ? `exit code ${code}` : signal;
 }

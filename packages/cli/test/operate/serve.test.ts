@@ -8,7 +8,7 @@ import { describe, test } from 'node:test';
 import { openClient } from '@millrace/client';
 import { probeBubblewrap, readConfig } from '@millrace/server';
 import { openFakeBackend } from '@millrace/testkit';
-import { openScriptedBackend, renderCall, type Script } from '../../src/author/local/scripted-backend.ts';
+import { openScriptedBackend, renderCall, type TurnScript } from '../../src/author/local/scripted-backend.ts';
 import { renderBanner, renderDraining, renderStopped } from '../../src/operate/serve-text.ts';
 import { openPaint } from '../../src/terminal/text.ts';
 import { millrace, openIo } from '../fake-io.ts';
@@ -90,7 +90,7 @@ test('backends that are named at the start have joined when the address is annou
   assert.equal(await run.exit(), 0);
 });
 
-const sleeps: Script = ({ turn, opening }) =>
+const sleeps: TurnScript = ({ turn, opening }) =>
   turn === 0 ? renderCall('bash', { command: /sleep [\d.]+/.exec(opening)?.[0] ?? 'true' }) : renderCall('finish', {});
 
 describe('Ctrl-C in the terminal, which reaches every process of its group', { skip }, () => {

@@ -82,7 +82,7 @@ export class TestService implements AsyncDisposable {
     };
     const path = join(this.folder, 'millrace.json');
     await writeFile(path, JSON.stringify(config));
-    const main = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url));
+    const main = fileURLToPath(import.meta.resolve('millrace/main'));
     const log = openSync(join(this.folder, 'service.log'), 'a');
     const child = spawn(process.execPath, [main, 'serve', '--config', path], { stdio: ['ignore', 'pipe', log] });
     this.#child = child;

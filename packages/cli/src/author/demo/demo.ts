@@ -87,7 +87,7 @@ async function collect(client: Client, { workers, io, signal, submissions }: Col
   return { views, killed };
 }
 
-interface Outcome {
+interface DemoOutcome {
   readonly views: readonly RolloutView[];
   readonly trajectories: readonly Trajectory[];
   readonly backend: ScriptedBackend;
@@ -98,7 +98,7 @@ interface Outcome {
 }
 
 /** Returns 0 only when every rollout is done, every token is exact and no sandbox is left. */
-function report({ views, trajectories, backend, killed, leftovers, seconds, wanted }: Outcome, io: Io): number {
+function report({ views, trajectories, backend, killed, leftovers, seconds, wanted }: DemoOutcome, io: Io): number {
   const paint = openPaint(wantsColor(io.stdout, io.env));
   const mark = (isGood: boolean, text: string) => `  ${isGood ? paint('green', '✔') : paint('red', '✖')} ${text}`;
   const wrong = trajectories.flatMap((trajectory) => findWrongTokens(trajectory, backend));

@@ -1,7 +1,7 @@
 // The tasks of the demo, and what the scripted policy says to each: it solves them, except with the last two siblings of a group.
 
 import type { SubmissionInput } from '@millrace/protocol';
-import { renderCall, type Script } from '../local/scripted-backend.ts';
+import { renderCall, type TurnScript } from '../local/scripted-backend.ts';
 
 interface DemoTask {
   readonly submission: Omit<SubmissionInput, 'id'>;
@@ -111,7 +111,7 @@ export function makeSubmissions(): SubmissionInput[] {
 }
 
 /** The last two siblings of every group fail. */
-export const demoScript: Script = ({ rolloutId, opening, turn }) => {
+export const demoScript: TurnScript = ({ rolloutId, opening, turn }) => {
   const task = tasks.find(({ match }) => opening.includes(match));
   if (!task) return 'No script matches this task.';
   const turns = /-[45]$/.test(rolloutId) ? task.wrong : task.turns;

@@ -19,21 +19,21 @@ export interface ScriptInput {
 }
 
 /** What the model says next, without the token that ends its turn. */
-export type Script = (input: ScriptInput) => string;
+export type TurnScript = (input: ScriptInput) => string;
 
 export interface ScriptedBackend extends AsyncDisposable {
   readonly url: string;
   /** What was sent to the rollout for a prompt of this length. */
-  sentTo(rolloutId: string, promptTokens: number): Sent | undefined;
+  sentTo(rolloutId: string, promptTokens: number): SentTurn | undefined;
 }
 
-export interface Sent {
+export interface SentTurn {
   readonly tokenIds: readonly number[];
   readonly logprobs: readonly number[];
 }
 
 export interface ScriptedBackendOptions {
-  readonly script: Script;
+  readonly script: TurnScript;
   /** The folder of the tokenizer. */
   readonly model: string;
   readonly latencyMs?: number;
@@ -42,7 +42,7 @@ export interface ScriptedBackendOptions {
 /** Listens on a free port of the loopback address. */
 export async function openScriptedBackend({ script, model, latencyMs = 0 }: ScriptedBackendOptions): Promise<ScriptedBackend> {
   const tokenizer = await openTokenizer(model);
-  const sent = new Map<string, Sent>();
+  const sent = new Map<string, SentTurn>();
   const server = createServer((request, response) => {
     void answer(request, response).catch((error) => writeJson(response, 500, { error: { message: messageOf(error) } }));
   });
@@ -54,7 +54,7 @@ export async function openScriptedBackend({ script, model, latencyMs = 0 }: Scri
     const rolloutId = String(request.headers['x-session-id']);
     const whole = sample(tokenizer, script, { rolloutId, promptIds });
     const tokenIds = whole.slice(0, sampling_params.max_tokens);
-    const reply: Sent = { tokenIds, logprobs: tokenIds.map((id, index) => toLogprob(promptIds.length + index, id)) };
+    const reply: SentTurn = { tokenIds, logprobs: tokenIds.map((id, index) => toLogprob(promptIds.length + index, id)) };
     sent.set(`${rolloutId} ${promptIds.length}`, reply);
     if (latencyMs > 0) await delay(latencyMs);
     const finish = whole.length > tokenIds.length ? 'length' : 'stop';
@@ -90,7 +90,7 @@ interface GenerateBody {
   readonly stream?: boolean;
 }
 
-function sample(tokenizer: Tokenizer, script: Script, { rolloutId, promptIds }: { rolloutId: string; promptIds: readonly number[] }) {
+function sample(tokenizer: Tokenizer, script: TurnScript, { rolloutId, promptIds }: { rolloutId: string; promptIds: readonly number[] }) {
   const text = tokenizer.decode(promptIds);
   const [opening = '', ...turns] = text.split('<|im_start|>assistant\n');
   const said = script({ rolloutId, opening, turn: Math.max(0, turns.length - 1) });

@@ -13,7 +13,7 @@ export interface TaskInput {
   readonly from: string;
 }
 
-export interface PolicyInput {
+export interface TryPolicy {
   /** What the agent says, turn by turn. */
   readonly turns: readonly string[];
   readonly from: string;
@@ -40,7 +40,7 @@ const turn = z.strictObject({
 });
 
 /** A file of turns; without one, policy.jsonl next to the scenario, and without that an agent that says nothing. */
-export async function readPolicy(given: string | undefined, scenario: string): Promise<PolicyInput> {
+export async function readPolicy(given: string | undefined, scenario: string): Promise<TryPolicy> {
   const path = given ?? join(dirname(scenario), 'policy.jsonl');
   const lines = await readLines(path, `${path} cannot be read`).catch((error) => {
     if (given !== undefined) throw error;

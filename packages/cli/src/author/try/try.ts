@@ -19,7 +19,7 @@ import type { Arguments, Command, Io } from '../../command/command.ts';
 import { openPaint, wantsColor } from '../../terminal/text.ts';
 import { type LocalService, openLocalService } from '../local/local-service.ts';
 import { openScriptedBackend } from '../local/scripted-backend.ts';
-import { type PolicyInput, readPolicy, readTask } from './try-input.ts';
+import { readPolicy, readTask, type TryPolicy } from './try-input.ts';
 import { renderMessages, renderOutcome } from './try-render.ts';
 
 export const tryCommand: Command = {
@@ -75,7 +75,7 @@ async function canRun({ sandbox }: ServiceConfig, io: Io): Promise<boolean> {
 interface Trial {
   readonly local: LocalService;
   readonly scenarios: Scenarios;
-  readonly policy: PolicyInput;
+  readonly policy: TryPolicy;
   readonly submission: { readonly scenario: string; readonly task: unknown };
   readonly signal: AbortSignal;
 }
@@ -101,7 +101,7 @@ async function runOne({ local, scenarios, policy, submission, signal }: Trial): 
   return { view, trajectory };
 }
 
-function show({ view, trajectory }: Ended, policy: PolicyInput, io: Io): number {
+function show({ view, trajectory }: Ended, policy: TryPolicy, io: Io): number {
   const paint = openPaint(wantsColor(io.stdout, io.env));
   const asked = view.result?.turns ?? 0;
   const short = asked > policy.turns.length && policy.turns.length > 0;

@@ -23,7 +23,7 @@ export const sglangRoute: TokenRoute = {
   parse: (text, request) => toWhole(readPart(text), request),
   /** Each event has all tokens so far, unless the server was started to send only the new ones. */
   openStream(request) {
-    let part: Part | undefined;
+    let part: SglangPart | undefined;
     let first: number | undefined;
     return {
       get tokenIds() {
@@ -46,7 +46,7 @@ export const sglangRoute: TokenRoute = {
   },
 };
 
-interface Part {
+interface SglangPart {
   readonly tokenIds: readonly unknown[];
   readonly logprobs: readonly unknown[];
   readonly finish?: string | undefined;
@@ -54,9 +54,9 @@ interface Part {
   readonly meta: z.infer<typeof sglangReply>['meta_info'];
 }
 
-const noPart: Part = { tokenIds: [], logprobs: [], meta: {} };
+const noPart: SglangPart = { tokenIds: [], logprobs: [], meta: {} };
 
-function readPart(text: string): Part {
+function readPart(text: string): SglangPart {
   const { output_ids, meta_info: meta } = parseReply(sglangReply, text);
   const pairs = meta.output_token_logprobs ?? [];
   const tokenIds = pairs.map((pair) => (Array.isArray(pair) ? pair[1] : undefined));
@@ -66,7 +66,7 @@ function readPart(text: string): Part {
 }
 
 /** The total count in an event shows whether it has all tokens or only the new ones. */
-function joinParts(before: Part, next: Part): Part {
+function joinParts(before: SglangPart, next: SglangPart): SglangPart {
   const total = next.meta.completion_tokens;
   if (total === next.tokenIds.length) return next;
   const tokenIds = [...before.tokenIds, ...next.tokenIds];
@@ -74,7 +74,7 @@ function joinParts(before: Part, next: Part): Part {
   return { ...next, tokenIds, logprobs: [...before.logprobs, ...next.logprobs] };
 }
 
-function toWhole({ tokenIds, logprobs, finish, version, meta }: Part, request: GenerateRequest, isCut = false): Generation {
+function toWhole({ tokenIds, logprobs, finish, version, meta }: SglangPart, request: GenerateRequest, isCut = false): Generation {
   const finishReason = isCut ? 'abort' : toFinishReason(finish);
   const generation = toGeneration(request, {
     tokenIds,

@@ -72,20 +72,20 @@ const completionsReply = z.looseObject({
 });
 
 /** A whole reply, or one event of a stream. The last event has the usage and no choice. */
-interface Part {
+interface VllmPart {
   readonly choices: readonly Pick<RawTokens, 'tokenIds' | 'logprobs'>[];
   readonly finish?: string | null | undefined;
   readonly experts?: unknown;
   readonly usage?: Usage | null | undefined;
 }
 
-function readGenerate(text: string): Part {
+function readGenerate(text: string): VllmPart {
   const { choices, usage } = parseReply(generateReply, text);
   const read = choices.map(({ token_ids, logprobs }) => ({ tokenIds: token_ids, logprobs: (logprobs?.content ?? []).map(chatLogprob) }));
   return { choices: read, finish: choices[0]?.finish_reason, experts: choices[0]?.routed_experts, usage };
 }
 
-function readCompletions(text: string): Part {
+function readCompletions(text: string): VllmPart {
   const { choices, usage } = parseReply(completionsReply, text);
   const read = choices.map(({ logprobs }) => ({
     tokenIds: (logprobs?.tokens ?? []).map(fromTokenName),
@@ -94,18 +94,18 @@ function readCompletions(text: string): Part {
   return { choices: read, finish: choices[0]?.finish_reason, experts: choices[0]?.routed_experts, usage };
 }
 
-function toWhole({ choices, finish, usage, experts }: Part, request: GenerateRequest): Generation {
+function toWhole({ choices, finish, usage, experts }: VllmPart, request: GenerateRequest): Generation {
   const [first] = choices;
   if (first === undefined || choices.length > 1) throw refuse(`${choices.length} choices where one was asked for`);
   return withExperts(toGeneration(request, { ...first, finishReason: toFinishReason(finish), ...toCounts(usage) }), experts, request);
 }
 
 /** Each event has only the new tokens. */
-function openDeltas(read: (text: string) => Part, request: GenerateRequest): TokenStream {
+function openDeltas(read: (text: string) => VllmPart, request: GenerateRequest): TokenStream {
   const tokenIds: unknown[] = [];
   const logprobs: unknown[] = [];
-  let finish: Part['finish'];
-  let usage: Part['usage'];
+  let finish: VllmPart['finish'];
+  let usage: VllmPart['usage'];
   let experts: unknown;
   return {
     tokenIds,

@@ -23,7 +23,7 @@ export interface CallReply<T> {
   readonly body: Buffer;
 }
 
-interface PendingCall {
+interface OpenCall {
   readonly take: (frame: Frame) => void;
   readonly reject: (error: Error) => void;
 }
@@ -31,7 +31,7 @@ interface PendingCall {
 export class ExecutorClient {
   readonly #socket: Socket;
   readonly #onBroken: (why: string) => void;
-  readonly #pending = new Map<number, PendingCall>();
+  readonly #pending = new Map<number, OpenCall>();
   readonly #ready = Promise.withResolvers<void>();
   #nextId = 1;
   #isReady = false;

@@ -134,7 +134,7 @@ test('cancel always returns 200, and stops the job before, while and after it ru
     const reply = await floor.call('POST', '/cancel', { job_id });
     assert.deepEqual([reply.status, reply.body], [200, { status: `Cancel requested for job ${job_id}` }]);
   };
-  await cancel('unheard of /☃');
+  await cancel('unknown id /☃');
   await cancel('☃');
   await cancel('early');
   const early = await floor.call('POST', '/process', { instance, sampling_params, job_id: 'early' });

@@ -107,6 +107,6 @@ test('the ledger refuses experts that do not match its tokens, and is unchanged'
   const ledger = begin();
   const sampled = { tokenIds: [4], logprobs: [-1], text: '', messages: [], finishReason: 'stop' as const, backend: id };
   const rest = { policyVersions: { first: 0, last: 0 }, retries: 0, routedExperts: { from: 0, shape: [2], ids: new Uint8Array(5) } };
-  assert.throws(() => ledger.appendSampled({ ...sampled, ...rest }), /5 routed experts for 3 tokens of 2/);
+  assert.throws(() => ledger.appendSampled({ ...sampled, ...rest }), /5 routed experts for 3 tokens with 2 each/);
   assert.deepEqual([ledger.length, ledger.segments.length], [3, 1]);
 });
