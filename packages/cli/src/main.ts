@@ -2,7 +2,7 @@
 // The millrace command: a table of commands, each loaded when it is called. Exit codes: 0 success, 1 something failed,
 // 2 the command line or its input is wrong.
 
-import { messageOf, RolloutError } from '@millrace/protocol';
+import { messageOf } from '@millrace/protocol';
 import { type Command, type CommandGroup, type Io, isGroup, UsageError } from './command/command.ts';
 import { renderGroupHelp, renderHelp, renderRows } from './command/help.ts';
 import { chooseNearest } from './command/nearest.ts';

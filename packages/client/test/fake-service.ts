@@ -9,6 +9,8 @@ import {
   RolloutError,
   type RolloutView,
   rolloutView,
+  type ServiceStatus,
+  serviceStatus,
   type Trajectory,
   toBinary,
   toErrorBody,
@@ -159,14 +161,14 @@ export class FakeService {
     response.on('close', () => this.streams.delete(response));
   }
 
-  status(): unknown {
+  status(): ServiceStatus {
     const rollouts = { queued: 0, init: 0, ready: 0, run: 0, evaluate: 0, done: 0, failed: 0, cancelled: 0 };
     for (const view of this.rollouts.values()) rollouts[view.state] += 1;
     const lag = { p50: 0, p99: 0, max: 0 };
     const policy = { state: 'running', mode: null, policy_version: 0, generating: 0, since: '2026-01-01T00:00:00Z' };
     const recent = { seconds: 60, ended: 0, failed: 0, rewarded: 0, mean_reward: null };
     const parts = { workers: [], backends: [], policy, batches: [], recent, hints: [], tokens_per_s: 0 };
-    return { rollouts, ...parts, last_event_id: this.events.length, loop_lag_ms: lag, rss_bytes: 1 << 26 };
+    return serviceStatus.parse({ rollouts, ...parts, last_event_id: this.events.length, loop_lag_ms: lag, rss_bytes: 1 << 26 });
   }
 }
 

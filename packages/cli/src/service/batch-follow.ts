@@ -8,7 +8,6 @@ import type { Io } from '../terminal/io.ts';
 import { openLiveLine } from '../terminal/live-line.ts';
 import { openPaint, wantsColor } from '../terminal/text.ts';
 import { renderBatch, renderBatchLine } from './batch-render.ts';
-import { readHints } from './hints.ts';
 
 export const groups: Command = {
   name: 'batch groups',
@@ -92,7 +91,7 @@ async function watchBatch(client: Client, id: string, io: Io): Promise<number> {
   try {
     while (batch.state === 'open' && !stop.signal.aborted) {
       await line.pause(pollMs, stop.signal);
-      [batch, hints] = await Promise.all([client.batches.get(id), readHints(client)]);
+      [batch, { hints }] = await Promise.all([client.batches.get(id), client.status()]);
       line.update();
     }
   } finally {
