@@ -6,7 +6,7 @@ import { readEvents } from './events.ts';
 import { openQueue } from './queue.ts';
 import type { CallOptions, Transport } from './transport.ts';
 
-export interface Reader {
+export interface RolloutReader {
   readonly transport: Transport;
   get(id: RolloutId, options?: CallOptions): Promise<RolloutView>;
 }
@@ -30,7 +30,7 @@ export interface ResultsOptions extends CallOptions {
 const readsAtOnce = 16;
 
 /** Yields each of `ids` once, in the order in which they end, then stops. Iterate it once. */
-export function followResults(reader: Reader, ids: Iterable<RolloutId>, options: ResultsOptions): Results {
+export function followResults(reader: RolloutReader, ids: Iterable<RolloutId>, options: ResultsOptions): Results {
   const pending = new Set(ids);
   const stop = new AbortController();
   const signal = options.signal === undefined ? stop.signal : AbortSignal.any([stop.signal, options.signal]);

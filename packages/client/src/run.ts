@@ -2,7 +2,7 @@
 // service's queue. Cancelling is exact: rollouts that were never sent are dropped, and those that may have arrived are cancelled.
 
 import { type CancelOutcome, isTerminal, RolloutError, type RolloutId, type RolloutView } from '@millrace/protocol';
-import { followResults, isNotFound, type Reader } from './results.ts';
+import { followResults, isNotFound, type RolloutReader } from './results.ts';
 import { type IdentifiedSubmission, submitAll } from './submit.ts';
 import type { CallOptions } from './transport.ts';
 
@@ -14,7 +14,7 @@ export interface Run extends AsyncIterable<RolloutView> {
   cancel(): Promise<number>;
 }
 
-export interface Canceller extends Reader {
+export interface Canceller extends RolloutReader {
   cancel(id: RolloutId): Promise<CancelOutcome>;
 }
 

@@ -16,7 +16,7 @@ import {
   toErrorBody,
 } from '@millrace/protocol';
 
-type Fault = (request: IncomingMessage, response: ServerResponse, body: string) => boolean;
+type RequestHandler = (request: IncomingMessage, response: ServerResponse, body: string) => boolean;
 
 export class FakeService {
   readonly rollouts = new Map<string, RolloutView>();
@@ -25,7 +25,7 @@ export class FakeService {
   readonly trajectories = new Map<string, Trajectory>();
   readonly streams = new Set<ServerResponse>();
   /** Handles the request itself when it returns true. */
-  fault: Fault = () => false;
+  fault: RequestHandler = () => false;
   onSubmit: (ids: readonly string[]) => void = () => {};
   onCancel: (id: string) => void = () => {};
   #server: Server | undefined;

@@ -47,7 +47,7 @@ export const watch: Command = {
   },
 };
 
-interface Following {
+interface FollowOptions {
   readonly io: Io;
   readonly trajectories: boolean;
   readonly consumer?: string;
@@ -55,7 +55,7 @@ interface Following {
 }
 
 /** Standard output carries only groups. Returns 0 when the batch met its target. */
-export async function followGroups(client: Client, id: string, { io, trajectories, ...from }: Following): Promise<number> {
+export async function followGroups(client: Client, id: string, { io, trajectories, ...from }: FollowOptions): Promise<number> {
   const stop = new AbortController();
   const release = io.onInterrupt(() => stop.abort());
   try {

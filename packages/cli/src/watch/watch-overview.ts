@@ -19,7 +19,7 @@ import {
 } from '../terminal/text.ts';
 import { type LastEnds, toTokensPerSecond, type WatchModel } from './watch-model.ts';
 
-export interface Style {
+export interface FrameStyle {
   readonly columns: number;
   readonly paint: Paint;
   readonly dateMs: number;
@@ -28,7 +28,7 @@ export interface Style {
 const labelColumns = 12;
 
 /** The address and the policy, then everything that needs attention. */
-export function renderTitle({ url, status, trouble }: WatchModel, { columns, paint }: Style): string[] {
+export function renderTitle({ url, status, trouble }: WatchModel, { columns, paint }: FrameStyle): string[] {
   const title = `millrace  ${cut(url, Math.max(10, columns - 12))}`;
   const facts = fitFacts(status === undefined ? [] : toFacts(status), columns - width(title) - 2);
   const painted = facts.map(([text, colour]) => paint(colour, text)).join(paint('dim', ' · '));
@@ -66,14 +66,14 @@ function toFacts({ policy, workers, loop_lag_ms, rss_bytes }: ServiceStatus): Fa
   ];
 }
 
-export function renderSummary(model: WatchModel, status: ServiceStatus, style: Style): string[] {
+export function renderSummary(model: WatchModel, status: ServiceStatus, style: FrameStyle): string[] {
   return [renderRollouts(status, style), renderThroughput(model, status, style), ...renderEnds(model.ends, style)];
 }
 
 const working: readonly RolloutState[] = ['init', 'ready', 'run', 'evaluate'];
 
 /** The stages below say where the running ones are. */
-function renderRollouts({ rollouts }: ServiceStatus, { paint }: Style): string {
+function renderRollouts({ rollouts }: ServiceStatus, { paint }: FrameStyle): string {
   const running = working.reduce((total, state) => total + rollouts[state], 0);
   const cells: [string, number, Colour][] = [
     ['queued', rollouts.queued, 'bold'],
@@ -90,7 +90,7 @@ function label(name: string, paint: Paint): string {
   return paint('bold', padEnd(name, labelColumns));
 }
 
-function renderThroughput({ turnsPerSecond }: WatchModel, status: ServiceStatus, { paint }: Style): string {
+function renderThroughput({ turnsPerSecond }: WatchModel, status: ServiceStatus, { paint }: FrameStyle): string {
   const calls = status.backends.reduce((total, backend) => total + backend.calls, 0);
   const tokens = toTokensPerSecond(status);
   const cells = [
@@ -104,7 +104,7 @@ function renderThroughput({ turnsPerSecond }: WatchModel, status: ServiceStatus,
 
 const mostCodes = 3;
 
-function renderEnds({ ended, failed, rewarded, meanReward, trend, failures }: LastEnds, { paint }: Style): string[] {
+function renderEnds({ ended, failed, rewarded, meanReward, trend, failures }: LastEnds, { paint }: FrameStyle): string[] {
   if (ended === 0) return [`${label('Rewards', paint)}${paint('dim', 'no rollout has ended yet')}`];
   const mean = meanReward === undefined ? paint('dim', 'none') : paint('green', `mean ${meanReward.toFixed(3)}`);
   const line = trend.length === 0 ? '' : `  ${paint('cyan', toSparkline(trend))}`;
@@ -130,7 +130,7 @@ function toSparkline(values: readonly number[]): string {
 const stageNames = ['init', 'ready', 'run', 'evaluate'] as const;
 
 /** Slots in use over all live workers, and what waits before each stage. */
-export function renderStages(status: ServiceStatus, { columns, paint }: Style): string[] {
+export function renderStages(status: ServiceStatus, { columns, paint }: FrameStyle): string[] {
   const reports = status.workers.flatMap((worker) => (worker.alive && worker.report !== null ? [worker.report.stages] : []));
   const rows = stageNames.map((name) => {
     const sum = (field: 'active' | 'waiting' | 'slots') => reports.reduce((total, stages) => total + stages[name][field], 0);
@@ -152,7 +152,7 @@ export function renderStages(status: ServiceStatus, { columns, paint }: Style): 
   ];
 }
 
-export function renderEvents(events: readonly Event[], { columns, paint, rows }: Style & { readonly rows: number }): string[] {
+export function renderEvents(events: readonly Event[], { columns, paint, rows }: FrameStyle & { readonly rows: number }): string[] {
   if (rows < 3) return [];
   const lines = events
     .filter(isNotable)

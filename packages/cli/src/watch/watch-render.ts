@@ -2,7 +2,7 @@
 
 import { clip, openPaint } from '../terminal/text.ts';
 import type { WatchModel } from './watch-model.ts';
-import { renderEvents, renderStages, renderSummary, renderTitle, type Style } from './watch-overview.ts';
+import { type FrameStyle, renderEvents, renderStages, renderSummary, renderTitle } from './watch-overview.ts';
 import { renderBackends, renderBatches, renderWorkers } from './watch-tables.ts';
 
 export interface FrameOptions {
@@ -21,7 +21,7 @@ export function renderWatch(model: WatchModel, options: FrameOptions): string[] 
     .map((line) => clip(line, options.columns));
 }
 
-function renderFrame(model: WatchModel, style: Style, rows: number): string[] {
+function renderFrame(model: WatchModel, style: FrameStyle, rows: number): string[] {
   const title = renderTitle(model, style);
   const { status } = model;
   if (status === undefined) return [...title, '', style.paint('dim', 'Waiting for the first answer.')];

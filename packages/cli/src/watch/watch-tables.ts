@@ -4,12 +4,12 @@ import type { BackendView, ServiceStatus } from '@millrace/protocol';
 import { toBackendState } from '../service/backend-state.ts';
 import { renderTable, type TableRow } from '../terminal/table.ts';
 import { cut, progressBar, toBytes, toCount, toDuration, toRate, toVisible } from '../terminal/text.ts';
-import type { Style } from './watch-overview.ts';
+import type { FrameStyle } from './watch-overview.ts';
 
 const nameColumns = 24;
 
 /** Empty where no batch is open. */
-export function renderBatches({ batches }: ServiceStatus, { columns, paint }: Style): string[] {
+export function renderBatches({ batches }: ServiceStatus, { columns, paint }: FrameStyle): string[] {
   if (batches.length === 0) return [];
   const barColumns = columns >= 100 ? 30 : 16;
   const rows = batches.map(({ id, target, delivered, open_groups, mean_reward, scenario }) => ({
@@ -26,7 +26,7 @@ export function renderBatches({ batches }: ServiceStatus, { columns, paint }: St
   return renderTable(heads, rows, { columns, paint, right: [2, 3, 4], indent: 2 });
 }
 
-export function renderBackends({ backends }: ServiceStatus, tokens: Readonly<Record<string, number>>, style: Style): string[] {
+export function renderBackends({ backends }: ServiceStatus, tokens: Readonly<Record<string, number>>, style: FrameStyle): string[] {
   const { columns, paint } = style;
   if (backends.length === 0) return [paint('bold', 'Backends'), paint('yellow', '  none: rollouts wait in run')];
   const rows = backends.map((backend): TableRow => {
@@ -63,7 +63,7 @@ function toErrorNote(backend: BackendView, dateMs: number): string | undefined {
 }
 
 /** Live workers first; the others last and dimmed. */
-export function renderWorkers({ workers }: ServiceStatus, { columns, paint }: Style): string[] {
+export function renderWorkers({ workers }: ServiceStatus, { columns, paint }: FrameStyle): string[] {
   if (workers.length === 0) return [paint('bold', 'Workers'), paint('yellow', '  none: nothing starts')];
   const sorted = [...workers].sort((a, b) => Number(b.alive) - Number(a.alive));
   const rows = sorted.map(({ id, pid, host, alive, report }): TableRow => {

@@ -81,13 +81,13 @@ async function pollService(client: Client, record: WatchRecord, signal: AbortSig
   }
 }
 
-interface Following {
+interface EventRange {
   readonly lastId: number;
   readonly signal: AbortSignal;
 }
 
 /** Starts a little before now, so that the newest events are shown at once, and continues until the watch ends. */
-function readEvents(client: Client, record: WatchRecord, { lastId, signal }: Following) {
+function readEvents(client: Client, record: WatchRecord, { lastId, signal }: EventRange) {
   const caughtUp = Promise.withResolvers<void>();
   if (lastId === 0) caughtUp.resolve();
   let after = Math.max(0, lastId - eventsBefore);
