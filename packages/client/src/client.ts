@@ -1,5 +1,5 @@
 // The client of the HTTP API. Every call is safe to repeat and survives a restart of the service that takes up to `timeoutMs`. Every
-// error is a RolloutError: with the service's code, `unreachable` if there is no service at the address, or `internal`.
+// error is a RolloutError: with the service's code, `unreachable` if no reply came, or `internal` if the reply cannot be read.
 
 import {
   type BackendView,

@@ -22,7 +22,7 @@ export function openHintMonitor(address: { readonly url: string; readonly key?: 
       ({ hints } = await client.status({ signal: stop.signal }));
     } catch (error) {
       // Any other error is one that the submission itself reports.
-      if (!(error instanceof RolloutError) || error.details?.away !== true) return;
+      if (!(error instanceof RolloutError) || error.code !== 'unreachable') return;
       hints = [`No answer from ${address.url}. Trying again for up to ${toDuration(patienceMs)}.`];
     }
     if (!stop.signal.aborted) listener();
