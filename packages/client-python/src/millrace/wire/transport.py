@@ -88,7 +88,9 @@ class Transport:
                 tried = self._attempt(call, stop)
                 if isinstance(tried, bytes):
                     return tried
-                if "retry_after_s" in tried.details and not call.raise_busy:
+                if "retry_after_s" in tried.details:
+                    if call.raise_busy:
+                        raise tried
                     last_reply_at = time.monotonic()
                     pause_s = float(tried.details["retry_after_s"])
                 elif not self.may_recover(tried) or time.monotonic() - last_reply_at + pause_s > self.timeout_s:
