@@ -157,6 +157,13 @@ test('a list reads all its pages', () =>
     assert.match(service.requests[0] ?? '', /state=queued/);
   }));
 
+test('a list with a limit reads no more pages than it needs', () =>
+  withBoth(async (service, client) => {
+    for (const id of ['a', 'b', 'c', 'd', 'e']) service.add(id);
+    assert.equal((await take(client.list({ limit: 3, order: 'newest' }), 9)).length, 3);
+    assert.deepEqual(service.requests, ['GET /v1/rollouts?order=newest&limit=3', 'GET /v1/rollouts?order=newest&limit=1&after=2']);
+  }));
+
 test('a trajectory is returned bit for bit', () =>
   withBoth(async (service, client) => {
     const segments = [

@@ -104,7 +104,7 @@ export class FakeService {
     if (url.pathname === '/v1/status') return send(response, 200, this.status());
     if (url.pathname === '/v1/events') return this.#stream(request, response);
     if (url.pathname === '/v1/rollouts' && request.method === 'POST') return send(response, 202, this.#submit(JSON.parse(body)));
-    if (url.pathname === '/v1/rollouts') return send(response, 200, this.#page(url.searchParams.get('after')));
+    if (url.pathname === '/v1/rollouts') return send(response, 200, this.#page(url.searchParams));
     if (id === undefined) throw new RolloutError('not-found', `no route ${url.pathname}`);
     if (request.method === 'DELETE') return send(response, 200, { id, cancel: this.#cancel(id) });
     if (part !== undefined) return void response.end(toBinary(this.#trajectory(id)));
@@ -142,10 +142,12 @@ export class FakeService {
     return 'cancelled';
   }
 
-  #page(after: string | null): unknown {
-    const all = [...this.rollouts.values()];
-    const from = after === null ? 0 : Number(after);
-    return { rollouts: all.slice(from, from + 2), next: from + 2 < all.length ? String(from + 2) : null };
+  /** At most two rollouts. */
+  #page(query: URLSearchParams): unknown {
+    const all = [...this.rollouts.values()].filter(({ id }) => id.startsWith(query.get('prefix') ?? ''));
+    const from = Number(query.get('after') ?? 0);
+    const to = from + Math.min(2, Number(query.get('limit')));
+    return { rollouts: all.slice(from, to), next: to < all.length ? String(to) : null };
   }
 
   async #ended(id: string): Promise<void> {
