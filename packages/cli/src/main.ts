@@ -9,12 +9,12 @@ import { chooseNearest } from './command/nearest.ts';
 import { parseArguments } from './command/parse-arguments.ts';
 import { readVersion } from './command/version.ts';
 
-export interface Entry {
+export interface CommandEntry {
   readonly summary: string;
   load(): Promise<Command | CommandGroup>;
 }
 
-export const commands: Readonly<Record<string, Entry>> = {
+export const commands: Readonly<Record<string, CommandEntry>> = {
   serve: {
     summary: 'Runs the service with its workers on this machine.',
     load: async () => (await import('./operate/serve.ts')).serveCommand,

@@ -1,5 +1,5 @@
 // The client of the HTTP API. Every call is safe to repeat and survives a restart of the service that takes up to `timeoutMs`. Every
-// error is a RolloutError: with the service's code, `unreachable` if there is no service at the address, or `internal`.
+// error is a RolloutError: with the service's code, `unreachable` if no reply came, or `internal` if the reply cannot be read.
 
 import {
   type BackendView,
@@ -49,6 +49,14 @@ export interface ListOptions extends CallOptions {
   readonly state?: RolloutState;
   readonly group?: string;
   readonly scenario?: string;
+  /** Rollouts of this batch. */
+  readonly batch?: string;
+  /** Rollouts whose id begins with this, in the order of their ids. */
+  readonly prefix?: string;
+  /** Which submission comes first; the oldest by default. */
+  readonly order?: 'oldest' | 'newest';
+  /** At most this many; all by default. */
+  readonly limit?: number;
 }
 
 export interface Client extends AsyncDisposable {
@@ -57,7 +65,7 @@ export interface Client extends AsyncDisposable {
   get(id: string, options?: CallOptions): Promise<RolloutView>;
   /** Resolves when the rollout has ended. */
   wait(id: string, options?: CallOptions): Promise<RolloutView>;
-  /** Oldest submission first. */
+  /** Oldest submission first, unless the options say otherwise. */
   list(options?: ListOptions): AsyncIterable<RolloutView>;
   trajectory(id: string, options?: CallOptions): Promise<Trajectory>;
   cancel(id: string, options?: CallOptions): Promise<CancelOutcome>;
@@ -163,14 +171,19 @@ function openBackends(transport: Transport): Client['backends'] {
   };
 }
 
-async function* readPages(transport: Transport, { signal, ...filter }: ListOptions): AsyncGenerator<RolloutView> {
+async function* readPages(
+  transport: Transport,
+  { signal, limit = Number.POSITIVE_INFINITY, ...filter }: ListOptions,
+): AsyncGenerator<RolloutView> {
   let after: string | undefined;
+  let left = limit;
   do {
-    const query = { limit: mostListed, ...filter, after };
+    const query = { ...filter, limit: Math.min(left, mostListed), after };
     const page = await transport.json({ method: 'GET', path: routes.listRollouts.path, query, ...definedOf({ signal }) }, rolloutList);
     yield* page.rollouts;
+    left -= page.rollouts.length;
     after = page.next ?? undefined;
-  } while (after !== undefined);
+  } while (after !== undefined && left > 0);
 }
 
 async function readTrajectory(transport: Transport, path: string, callOptions: CallOptions): Promise<Trajectory> {

@@ -2,7 +2,7 @@
 
 import { definedOf, type Event, event, routes } from '@millrace/protocol';
 import { readMessages } from './sse.ts';
-import { type CallOptions, isAway, pause, type Transport, tryJson } from './transport.ts';
+import { type CallOptions, pause, type Transport, tryJson } from './transport.ts';
 
 export interface EventsOptions extends CallOptions {
   /** Events after this id. */
@@ -14,12 +14,12 @@ export interface EventsOptions extends CallOptions {
 export async function* readEvents(transport: Transport, options: EventsOptions): AsyncGenerator<Event> {
   const { signal } = options;
   let last = options.after;
-  let awaySince: number | undefined;
+  let downSince: number | undefined;
   for (;;) {
     try {
       const stream = await openStream(transport, last, signal);
-      if (awaySince !== undefined) options.onResume?.();
-      awaySince = undefined;
+      if (downSince !== undefined) options.onResume?.();
+      downSince = undefined;
       for await (const one of stream) {
         if (one.id <= last) continue;
         last = one.id;
@@ -27,10 +27,10 @@ export async function* readEvents(transport: Transport, options: EventsOptions):
       }
     } catch (error) {
       signal?.throwIfAborted();
-      if (awaySince !== undefined && performance.now() - awaySince > transport.timeoutMs) throw error;
-      if (!isAway(error)) throw error;
+      if (downSince !== undefined && performance.now() - downSince > transport.timeoutMs) throw error;
+      if (!transport.mayRecover(error)) throw error;
     }
-    awaySince ??= performance.now();
+    downSince ??= performance.now();
     await pause(200, signal);
   }
 }

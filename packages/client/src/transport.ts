@@ -1,8 +1,8 @@
 // Requests to one Millrace service over kept-alive connections. A refusal by the service is thrown as its own RolloutError. A service
-// that does not answer is retried until `timeoutMs` have passed since its last answer. Every call of the API is safe to repeat.
+// that is down or restarting is retried until `timeoutMs` have passed without an answer. Every call of the API is safe to repeat.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { definedOf, errorBody, messageOf, RolloutError, type Schema } from '@millrace/protocol';
+import { definedOf, type ErrorCode, errorBody, messageOf, RolloutError, type Schema } from '@millrace/protocol';
 import { Agent, type Dispatcher, request } from 'undici';
 
 export interface CallOptions {
@@ -23,7 +23,10 @@ export interface ApiCall extends CallOptions {
 
 const firstPauseMs = 50;
 const longestPauseMs = 1000;
-const awayStatuses = [502, 503, 504];
+/** What a proxy returns while the service behind it is down. */
+const proxyStatuses = [502, 503, 504];
+/** The service may answer later. */
+const temporaryCodes: readonly ErrorCode[] = ['unreachable', 'not-running', 'too-busy'];
 /** One attempt takes no longer than this, so that a patient client notices a connection that hangs. */
 const longestAttemptMs = 30_000;
 
@@ -53,14 +56,13 @@ export class Transport implements AsyncDisposable {
     let lastAnswerAt = performance.now();
     let pauseMs = firstPauseMs;
     for (;;) {
-      const outcome = await this.#try(call);
-      if (outcome.kind === 'ok') return outcome.body;
-      if (outcome.kind === 'failed') throw outcome.error;
-      if (outcome.kind === 'busy') {
-        if (call.busy === 'throw') throw outcome.error;
+      const tried = await this.#try(call);
+      if (tried.kind === 'ok') return tried.body;
+      if (tried.kind === 'busy') {
+        if (call.busy === 'throw') throw tried.error;
         lastAnswerAt = performance.now();
-        pauseMs = outcome.pauseMs;
-      } else if (performance.now() - lastAnswerAt + pauseMs > this.timeoutMs) throw outcome.error;
+        pauseMs = tried.pauseMs;
+      } else if (!this.mayRecover(tried.error) || performance.now() - lastAnswerAt + pauseMs > this.timeoutMs) throw tried.error;
       await pause(pauseMs, call.signal);
       pauseMs = Math.min(pauseMs * 2, longestPauseMs);
     }
@@ -76,6 +78,12 @@ export class Transport implements AsyncDisposable {
     this.#hasAnswered = true;
     if (reply.statusCode < 300) return readBody(reply.body, toThrown);
     throw toReplyError(call, this.#base, { status: reply.statusCode, text: await reply.body.text() });
+  }
+
+  /** Whether the service may answer later. An address that never answered and refuses connections is more likely wrong. */
+  mayRecover(error: unknown): boolean {
+    if (!(error instanceof RolloutError) || !temporaryCodes.includes(error.code)) return false;
+    return this.#hasAnswered || adviceFor(error.cause) === undefined;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -105,13 +113,10 @@ export class Transport implements AsyncDisposable {
       if (reply.statusCode < 300) return { kind: 'ok', body };
       const error = toReplyError(call, this.#base, { status: reply.statusCode, text: body.toString() });
       if (reply.statusCode === 429) return toBusy(error, toRetryAfterMs(reply.headers['retry-after']));
-      return { kind: awayStatuses.includes(reply.statusCode) ? 'away' : 'failed', error };
+      return { kind: 'failed', error };
     } catch (cause) {
       call.signal?.throwIfAborted();
-      const error = toConnectionError(call, this.#base, cause);
-      // A service that never answered this client and refuses connections is more likely a wrong address than a restart.
-      const isFinal = this.#agent.destroyed || (!this.#hasAnswered && error.code === 'unreachable');
-      return { kind: isFinal ? 'failed' : 'away', error };
+      return { kind: 'failed', error: toConnectionError(call, this.#base, cause) };
     }
   }
 }
@@ -127,7 +132,7 @@ async function* readBody(body: AsyncIterable<Buffer>, toThrown: (error: unknown)
 type TryOutcome =
   | { readonly kind: 'ok'; readonly body: Buffer }
   | { readonly kind: 'busy'; readonly error: RolloutError; readonly pauseMs: number }
-  | { readonly kind: 'away' | 'failed'; readonly error: RolloutError };
+  | { readonly kind: 'failed'; readonly error: RolloutError };
 
 function toBusy(error: RolloutError, pauseMs: number): TryOutcome {
   const details = { ...error.details, retry_after_ms: pauseMs };
@@ -137,11 +142,6 @@ function toBusy(error: RolloutError, pauseMs: number): TryOutcome {
 /** Waits, or throws the signal's reason at once. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   await sleep(ms, undefined, definedOf({ signal })).catch(() => signal?.throwIfAborted());
-}
-
-/** Whether the service may be back after a while. */
-export function isAway(error: unknown): boolean {
-  return error instanceof RolloutError && (error.code === 'not-running' || error.code === 'too-busy' || error.details?.away === true);
 }
 
 function toBase(url: string): string {
@@ -163,15 +163,17 @@ function toReplyError(call: ApiCall, base: string, reply: { readonly status: num
     return new RolloutError(code, message, definedOf({ details }));
   }
   const seen = `${call.method} ${toUrl(base, call)} returned ${reply.status}: ${excerpt(reply.text) || 'no text'}`;
-  return new RolloutError(reply.status === 429 ? 'too-busy' : 'internal', seen, { details: { away: awayStatuses.includes(reply.status) } });
+  if (proxyStatuses.includes(reply.status)) return new RolloutError('unreachable', seen);
+  return new RolloutError(reply.status === 429 ? 'too-busy' : 'internal', seen);
 }
 
 function toConnectionError(call: ApiCall, base: string, cause: unknown): RolloutError {
+  if (codeOf(cause) === 'UND_ERR_DESTROYED') return new RolloutError('cancelled', 'the client is closed', { cause });
   const seen = cause instanceof Error ? describeCause(cause) : String(cause);
   const advice = adviceFor(cause);
-  const details = { away: true };
-  if (advice !== undefined) return new RolloutError('unreachable', `no service at ${base} (${seen}): ${advice}`, { cause, details });
-  return new RolloutError('internal', `no reply to ${call.method} ${toUrl(base, call)}: ${seen}`, { cause, details });
+  const message =
+    advice === undefined ? `no reply to ${call.method} ${toUrl(base, call)}: ${seen}` : `no service at ${base} (${seen}): ${advice}`;
+  return new RolloutError('unreachable', message, { cause });
 }
 
 /** A connection that fails for several addresses has an empty message and the reasons inside. */
@@ -182,7 +184,7 @@ function describeCause(error: Error): string {
 
 /** What to do about a connection that could not be opened; undefined for any other failure. */
 function adviceFor(error: unknown): string | undefined {
-  switch (error instanceof Error && 'code' in error ? error.code : undefined) {
+  switch (codeOf(error)) {
     case 'ECONNREFUSED':
       return 'start it with `millrace serve`, or check the address';
     case 'ENOTFOUND':
@@ -195,6 +197,10 @@ function adviceFor(error: unknown): string | undefined {
     default:
       return undefined;
   }
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
 function toRetryAfterMs(header: string | string[] | undefined): number {

@@ -121,14 +121,32 @@ test('waiting survives a restart of the service', () =>
     assert.equal((await waited).reward, 0.5);
   }));
 
-test('a service that stays away is given up after the timeout', async () => {
-  const service = await FakeService.open();
+test('a service that stays down is given up after the timeout', async () => {
+  await using service = await FakeService.open();
   await using client = openClient({ url: service.url, timeoutMs: 150 });
-  service.add('r1');
-  await client.get('r1');
-  await service.stop();
-  await assert.rejects(client.wait('r1'), { code: 'unreachable', message: /no service at http/ });
+  service.fault = (request) => request.socket.destroy() !== undefined;
+  await assert.rejects(client.wait('r1'), { code: 'unreachable', message: /no reply to GET http/ });
+  assert.ok(service.requests.length > 1, 'it was tried again');
 });
+
+test('events of an address without a service fail at once', async () => {
+  const service = await FakeService.open();
+  const { url } = service;
+  await service.stop();
+  await using client = openClient({ url, timeoutMs: 60_000 });
+  await assert.rejects(take(client.events({ after: 0 }), 1), { code: 'unreachable' });
+});
+
+test('a proxy whose service is down is retried, and unreachable if it stays down', () =>
+  withBoth(async (service, client) => {
+    service.add('r1');
+    let failures = 0;
+    service.fault = (_request, response) => failures++ < 2 && response.writeHead(502).end('<html>') !== undefined;
+    assert.equal((await client.get('r1')).id, 'r1');
+    service.fault = (_request, response) => response.writeHead(503).end('<html>') !== undefined;
+    await using hasty = openClient({ url: service.url, timeoutMs: 1 });
+    await assert.rejects(hasty.get('r1'), { code: 'unreachable' });
+  }));
 
 test('a list reads all its pages', () =>
   withBoth(async (service, client) => {
@@ -137,6 +155,13 @@ test('a list reads all its pages', () =>
     for await (const view of client.list({ state: 'queued' })) seen.push(view.id);
     assert.deepEqual(seen, ['a', 'b', 'c', 'd', 'e']);
     assert.match(service.requests[0] ?? '', /state=queued/);
+  }));
+
+test('a list with a limit reads no more pages than it needs', () =>
+  withBoth(async (service, client) => {
+    for (const id of ['a', 'b', 'c', 'd', 'e']) service.add(id);
+    assert.equal((await take(client.list({ limit: 3, order: 'newest' }), 9)).length, 3);
+    assert.deepEqual(service.requests, ['GET /v1/rollouts?order=newest&limit=3', 'GET /v1/rollouts?order=newest&limit=1&after=2']);
   }));
 
 test('a trajectory is returned bit for bit', () =>
@@ -300,5 +325,5 @@ test('a call on a closed client fails at once', async () => {
   const client = openClient({ url: service.url });
   await client.status();
   await client[Symbol.asyncDispose]();
-  await assert.rejects(client.status(), { code: 'internal', message: /destroyed/ });
+  await assert.rejects(client.status(), { code: 'cancelled', message: 'the client is closed' });
 });

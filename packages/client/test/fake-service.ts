@@ -9,12 +9,14 @@ import {
   RolloutError,
   type RolloutView,
   rolloutView,
+  type ServiceStatus,
+  serviceStatus,
   type Trajectory,
   toBinary,
   toErrorBody,
 } from '@millrace/protocol';
 
-type Fault = (request: IncomingMessage, response: ServerResponse, body: string) => boolean;
+type RequestHandler = (request: IncomingMessage, response: ServerResponse, body: string) => boolean;
 
 export class FakeService {
   readonly rollouts = new Map<string, RolloutView>();
@@ -23,7 +25,7 @@ export class FakeService {
   readonly trajectories = new Map<string, Trajectory>();
   readonly streams = new Set<ServerResponse>();
   /** Handles the request itself when it returns true. */
-  fault: Fault = () => false;
+  fault: RequestHandler = () => false;
   onSubmit: (ids: readonly string[]) => void = () => {};
   onCancel: (id: string) => void = () => {};
   #server: Server | undefined;
@@ -102,7 +104,7 @@ export class FakeService {
     if (url.pathname === '/v1/status') return send(response, 200, this.status());
     if (url.pathname === '/v1/events') return this.#stream(request, response);
     if (url.pathname === '/v1/rollouts' && request.method === 'POST') return send(response, 202, this.#submit(JSON.parse(body)));
-    if (url.pathname === '/v1/rollouts') return send(response, 200, this.#page(url.searchParams.get('after')));
+    if (url.pathname === '/v1/rollouts') return send(response, 200, this.#page(url.searchParams));
     if (id === undefined) throw new RolloutError('not-found', `no route ${url.pathname}`);
     if (request.method === 'DELETE') return send(response, 200, { id, cancel: this.#cancel(id) });
     if (part !== undefined) return void response.end(toBinary(this.#trajectory(id)));
@@ -140,10 +142,12 @@ export class FakeService {
     return 'cancelled';
   }
 
-  #page(after: string | null): unknown {
-    const all = [...this.rollouts.values()];
-    const from = after === null ? 0 : Number(after);
-    return { rollouts: all.slice(from, from + 2), next: from + 2 < all.length ? String(from + 2) : null };
+  /** At most two rollouts. */
+  #page(query: URLSearchParams): unknown {
+    const all = [...this.rollouts.values()].filter(({ id }) => id.startsWith(query.get('prefix') ?? ''));
+    const from = Number(query.get('after') ?? 0);
+    const to = from + Math.min(2, Number(query.get('limit')));
+    return { rollouts: all.slice(from, to), next: to < all.length ? String(to) : null };
   }
 
   async #ended(id: string): Promise<void> {
@@ -159,14 +163,14 @@ export class FakeService {
     response.on('close', () => this.streams.delete(response));
   }
 
-  status(): unknown {
+  status(): ServiceStatus {
     const rollouts = { queued: 0, init: 0, ready: 0, run: 0, evaluate: 0, done: 0, failed: 0, cancelled: 0 };
     for (const view of this.rollouts.values()) rollouts[view.state] += 1;
     const lag = { p50: 0, p99: 0, max: 0 };
     const policy = { state: 'running', mode: null, policy_version: 0, generating: 0, since: '2026-01-01T00:00:00Z' };
     const recent = { seconds: 60, ended: 0, failed: 0, rewarded: 0, mean_reward: null };
     const parts = { workers: [], backends: [], policy, batches: [], recent, hints: [], tokens_per_s: 0 };
-    return { rollouts, ...parts, last_event_id: this.events.length, loop_lag_ms: lag, rss_bytes: 1 << 26 };
+    return serviceStatus.parse({ rollouts, ...parts, last_event_id: this.events.length, loop_lag_ms: lag, rss_bytes: 1 << 26 });
   }
 }
 

@@ -32,7 +32,7 @@ export const errorTable = {
   'not-running': { blame: 'service', retryable: true, status: 503 },
   'wait-timeout': { blame: 'service', retryable: true, status: 504 },
   internal: { blame: 'service', retryable: true, status: 500 },
-  // Thrown by clients only: there is no service at the address.
+  // Raised by clients only: the service did not reply.
   unreachable: { blame: 'service', retryable: true, status: 503 },
   // Failures of a rollout.
   cancelled: { blame: 'caller', retryable: false, status: 409 },

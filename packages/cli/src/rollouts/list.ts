@@ -1,6 +1,6 @@
 // `millrace ls`: rollouts as a table, the newest first.
 
-import { type Client, type ListOptions, openClient } from '@millrace/client';
+import { openClient } from '@millrace/client';
 import { definedOf, isTerminal, type RolloutView, rolloutStates } from '@millrace/protocol';
 import { type Arguments, type Command, jsonOption, serviceOptions, toServiceAddress } from '../command/command.ts';
 import type { Io } from '../terminal/io.ts';
@@ -24,36 +24,19 @@ export const listCommand: Command = {
 };
 
 async function runList(args: Arguments, io: Io): Promise<number> {
-  const filter = definedOf({ state: args.choice('state', rolloutStates), group: args.text('group'), scenario: args.text('scenario') });
-  const batch = args.text('batch');
+  const filter = definedOf({
+    state: args.choice('state', rolloutStates),
+    batch: args.text('batch'),
+    group: args.text('group'),
+    scenario: args.text('scenario'),
+  });
   const limit = args.count('limit', 1) ?? 20;
   await using client = openClient(toServiceAddress(args, io));
-  const rollouts = await readNewest(client, filter, { limit, isWanted: (view) => batch === undefined || isOfBatch(view, batch) });
+  const rollouts = await Array.fromAsync(client.list({ ...filter, order: 'newest', limit }));
   if (args.flag('json')) io.stdout.write(`${JSON.stringify(rollouts, undefined, 2)}\n`);
   else if (rollouts.length === 0) io.stderr.write('There is no such rollout.\n');
   else io.stdout.write(`${renderRollouts(rollouts, io).join('\n')}\n`);
   return 0;
-}
-
-interface Wanted {
-  readonly limit: number;
-  isWanted(view: RolloutView): boolean;
-}
-
-/** The service lists in the order of submission, so the newest are the last. */
-async function readNewest(client: Client, filter: ListOptions, { limit, isWanted }: Wanted): Promise<RolloutView[]> {
-  const kept: RolloutView[] = [];
-  for await (const view of client.list(filter)) {
-    if (!isWanted(view)) continue;
-    kept.push(view);
-    if (kept.length > limit) kept.shift();
-  }
-  return kept.reverse();
-}
-
-/** The service makes the ids of a batch's rollouts from the batch's own. */
-export function isOfBatch({ id, metadata }: RolloutView, batch: string): boolean {
-  return metadata?.batch === batch || id.startsWith(`${batch}:`);
 }
 
 function renderRollouts(rollouts: readonly RolloutView[], io: Io): string[] {

@@ -20,16 +20,16 @@ export function renderShow(view: RolloutView, trajectory: Trajectory | undefined
   return `${[...renderHeader(view, trajectory, { paint, columns: options.columns }), ...body].join('\n')}\n`;
 }
 
-interface Style {
+interface ShowStyle {
   readonly paint: Paint;
   readonly columns: number;
 }
 
-function renderHeader(view: RolloutView, trajectory: Trajectory | undefined, style: Style): string[] {
+function renderHeader(view: RolloutView, trajectory: Trajectory | undefined, style: ShowStyle): string[] {
   const { paint } = style;
   const { result } = view;
   const colour = view.state === 'done' ? 'green' : view.state === 'failed' ? 'red' : 'yellow';
-  const rows: Row[] = [
+  const rows: HeaderRow[] = [
     ['state', `${paint(colour, view.state)}${result?.stop_reason ? `, stopped by ${result.stop_reason}` : ''}`],
     ['reward', view.reward === null ? paint('dim', 'none: no verifier measured one') : paint('bold', String(view.reward))],
     ['scenario', view.scenario + (view.group === null ? '' : paint('dim', `   group ${view.group}`))],
@@ -41,16 +41,18 @@ function renderHeader(view: RolloutView, trajectory: Trajectory | undefined, sty
   return [paint('bold', `rollout ${view.id}`), ...rows.flatMap((row) => renderRow(row, style))];
 }
 
-type Row = readonly [name: string, text: string];
+type HeaderRow = readonly [name: string, text: string];
 
-function renderRow([name, text]: Row, { paint, columns }: Style): string[] {
+function renderRow([name, text]: HeaderRow, { paint, columns }: ShowStyle): string[] {
   return indent(width(text) > columns - 12 ? wrap(text, columns - 12) : text.split('\n'), padEnd(`  ${name}`, 12), paint);
 }
 
 /** The failure that ended it, with what to do; then those of earlier attempts. */
-function toFailureRows({ failure, failures }: RolloutView, paint: Paint): Row[] {
+function toFailureRows({ failure, failures }: RolloutView, paint: Paint): HeaderRow[] {
   if (failure === null && failures.length === 0) return [];
-  const earlier = failures.map(({ code, attempt, message }): Row => ['earlier', `attempt ${attempt}: ${code}: ${toVisible(message)}`]);
+  const earlier = failures.map(
+    ({ code, attempt, message }): HeaderRow => ['earlier', `attempt ${attempt}: ${code}: ${toVisible(message)}`],
+  );
   if (failure === null) return earlier;
   const { code, blame, stage, message } = failure;
   const hint = toFailureHint(code);
@@ -63,7 +65,7 @@ function toFailureRows({ failure, failures }: RolloutView, paint: Paint): Row[] 
   ];
 }
 
-function toResultRows({ result }: RolloutView, paint: Paint): Row[] {
+function toResultRows({ result }: RolloutView, paint: Paint): HeaderRow[] {
   if (result === null) return [];
   const { prompt, sampled, observation } = result.tokens;
   const malformed = result.malformed_calls > 0 ? paint('yellow', `   ${result.malformed_calls} malformed tool calls`) : '';
@@ -105,7 +107,7 @@ function renderSegments(trajectory: Trajectory, options: ShowOptions, paint: Pai
 
 const kindColours = { prompt: 'cyan', sampled: 'green', observation: 'yellow', inserted: 'magenta' } as const;
 
-function renderRule(segment: Segment, at: number, { paint, columns }: Style): string {
+function renderRule(segment: Segment, at: number, { paint, columns }: ShowStyle): string {
   const { policy_versions: policy, finish_reason: finish, backend, retries } = segment;
   const branch = segment.branch === undefined ? '' : `branch ${segment.branch} · `;
   const title = `${branch}${segment.turn === 0 ? segment.kind : `turn ${segment.turn} · ${segment.kind}`}`;
@@ -121,13 +123,13 @@ function renderRule(segment: Segment, at: number, { paint, columns }: Style): st
 }
 
 /** The messages where they are known, otherwise the text as the model saw it. */
-function renderBody(segment: Segment, style: Style): string[] {
+function renderBody(segment: Segment, style: ShowStyle): string[] {
   const { messages } = segment;
   if (messages.length === 0) return segment.text === '' ? [] : renderText(segment.text, style);
   return messages.flatMap((message) => renderMessage(message, style));
 }
 
-function renderMessage(message: Message, style: Style): string[] {
+function renderMessage(message: Message, style: ShowStyle): string[] {
   const { paint } = style;
   const label = message.name === undefined ? message.role : `${message.role} ${message.name}`;
   const content = message.content.trim() === '' ? [] : renderText(message.content.replace(/^\n+|\n+$/g, ''), style);
@@ -136,12 +138,12 @@ function renderMessage(message: Message, style: Style): string[] {
   return [paint('bold', label), ...content, ...calls, ...empty];
 }
 
-function renderText(text: string, { columns }: Style): string[] {
+function renderText(text: string, { columns }: ShowStyle): string[] {
   return wrap(toVisible(text), columns - 2).map((line) => (line === '' ? '' : `  ${line}`));
 }
 
 /** An argument of several lines, such as a command, keeps its lines. */
-function renderCall(call: ToolCall, { paint, columns }: Style): string[] {
+function renderCall(call: ToolCall, { paint, columns }: ShowStyle): string[] {
   const rows = Object.entries(call.arguments).flatMap(([name, value]) => {
     const text = toVisible(typeof value === 'string' ? value : JSON.stringify(value));
     return wrap(text, columns - 8 - name.length).map(
@@ -151,7 +153,7 @@ function renderCall(call: ToolCall, { paint, columns }: Style): string[] {
   return [`  ${paint('magenta', `→ ${toVisible(call.name)}`)}`, ...rows];
 }
 
-function renderTokens(segment: Segment, options: ShowOptions, style: Style): string[] {
+function renderTokens(segment: Segment, options: ShowOptions, style: ShowStyle): string[] {
   const cells = Array.from(segment.tokenIds, (id, index) => {
     const logprob = segment.logprobs[index];
     const token = options.tokenText ? toVisibleToken(options.tokenText(id)) : String(id);
@@ -170,23 +172,23 @@ function toVisibleToken(text: string): string {
 }
 
 /** Every other token is inverse, so that neighbours can be distinguished. */
-function packPainted(cells: readonly string[], { paint, columns }: Style): string[] {
+function packPainted(cells: readonly string[], { paint, columns }: ShowStyle): string[] {
   return packCells(cells, columns - 2, 2).map(
     (line) => `  ${line.map(({ text, odd }) => paint(odd ? 'inverse' : 'dim', ` ${text} `)).join('')}`,
   );
 }
 
-function packMarked(cells: readonly string[], { columns }: Style): string[] {
+function packMarked(cells: readonly string[], { columns }: ShowStyle): string[] {
   return packCells(cells, columns - 3, 1).map((line) => `  |${line.map(({ text }) => `${text}|`).join('')}`);
 }
 
-interface Cell {
+interface TokenCell {
   readonly text: string;
   readonly odd: boolean;
 }
 
-function packCells(cells: readonly string[], columns: number, around: number): Cell[][] {
-  const lines: Cell[][] = [];
+function packCells(cells: readonly string[], columns: number, around: number): TokenCell[][] {
+  const lines: TokenCell[][] = [];
   let used = Number.POSITIVE_INFINITY;
   for (const [index, text] of cells.entries()) {
     if (used + width(text) + around > columns) {

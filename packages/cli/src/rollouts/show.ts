@@ -89,11 +89,7 @@ async function findRollout(client: Client, id: string): Promise<RolloutView> {
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
-  const found: RolloutView[] = [];
-  for await (const view of client.list()) {
-    if (view.id.startsWith(id)) found.push(view);
-    if (found.length > mostNamed) break;
-  }
+  const found = await Array.fromAsync(client.list({ prefix: id, limit: mostNamed + 1 }));
   return chooseOnly(found, id, 'on this service; to list them: millrace ls');
 }
 

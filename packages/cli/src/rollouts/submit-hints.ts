@@ -2,7 +2,6 @@
 
 import { openClient } from '@millrace/client';
 import { RolloutError } from '@millrace/protocol';
-import { readHints } from '../service/hints.ts';
 import { toDuration } from '../terminal/text.ts';
 
 export interface HintMonitor extends AsyncDisposable {
@@ -20,10 +19,10 @@ export function openHintMonitor(address: { readonly url: string; readonly key?: 
   let listener = () => {};
   const read = async () => {
     try {
-      hints = await readHints(client, stop.signal);
+      ({ hints } = await client.status({ signal: stop.signal }));
     } catch (error) {
       // Any other error is one that the submission itself reports.
-      if (!(error instanceof RolloutError) || error.details?.away !== true) return;
+      if (!(error instanceof RolloutError) || error.code !== 'unreachable') return;
       hints = [`No answer from ${address.url}. Trying again for up to ${toDuration(patienceMs)}.`];
     }
     if (!stop.signal.aborted) listener();

@@ -46,10 +46,10 @@ export const submitCommand: Command = {
   run: runSubmit,
 };
 
-type Submission = SubmissionInput & { readonly id: string };
+type SubmissionWithId = SubmissionInput & { readonly id: string };
 
-interface Job {
-  readonly submissions: readonly Submission[];
+interface SubmitPlan {
+  readonly submissions: readonly SubmissionWithId[];
   readonly source: string;
   /** The line of each submission. */
   readonly lines: readonly number[];
@@ -73,20 +73,20 @@ async function runSubmit(args: Arguments, io: Io): Promise<number> {
     return 0;
   }
   // Ids are made here, so that a submission can be repeated by this process or by a later one.
-  const submissions = input.submissions.map((one): Submission => ({ ...one, id: one.id ?? `r-${randomUUID()}` }));
+  const submissions = input.submissions.map((one): SubmissionWithId => ({ ...one, id: one.id ?? `r-${randomUUID()}` }));
   const trajectories = args.flag('trajectories');
   const url = args.text('url');
   const again = [...(trajectories ? ['--trajectories'] : []), ...(url === undefined ? [] : ['--url', url])];
   await using client = openClient({ ...address, timeoutMs: patienceMs });
-  return await runJob(client, { submissions, source, lines: input.lines, trajectories, patienceMs, address, again }, io);
+  return await runPlan(client, { submissions, source, lines: input.lines, trajectories, patienceMs, address, again }, io);
 }
 
-async function runJob(client: Client, job: Job, io: Io): Promise<number> {
+async function runPlan(client: Client, plan: SubmitPlan, io: Io): Promise<number> {
   const stop = new AbortController();
-  const run = await client.run(job.submissions, { signal: stop.signal });
+  const run = await client.run(plan.submissions, { signal: stop.signal });
   const written = new Set<string>();
-  const tally = openTally(job.submissions.length, () => run.accepted);
-  await using monitor = openHintMonitor(job.address, job.patienceMs);
+  const tally = openTally(plan.submissions.length, () => run.accepted);
+  await using monitor = openHintMonitor(plan.address, plan.patienceMs);
   const progress = openProgress(io, tally.read, monitor.hints);
   monitor.onChange(progress.update);
   const interrupt = cancelOnInterrupt(run, { io, progress, tally, leave: () => stop.abort(new Error('interrupted')) });
@@ -94,7 +94,7 @@ async function runJob(client: Client, job: Job, io: Io): Promise<number> {
     for await (const view of run) {
       tally.add(view);
       progress.update();
-      await writeLine(io, job.trajectories ? await withTrajectory(client, view) : view, stop.signal);
+      await writeLine(io, plan.trajectories ? await withTrajectory(client, view) : view, stop.signal);
       written.add(view.id);
     }
     await interrupt.finished();
@@ -103,8 +103,8 @@ async function runJob(client: Client, job: Job, io: Io): Promise<number> {
     return tally.left() === 0 && tally.read().failed === 0 && tally.read().cancelled === 0 ? 0 : 1;
   } catch (error) {
     progress.close();
-    if (isRefusal(error)) return await reportRefusal(error, { run, job, tally, io });
-    await reportUnfinished(job, written, io);
+    if (isRefusal(error)) return await reportRefusal(error, { run, plan, tally, io });
+    await reportUnfinished(plan, written, io);
     if (stop.signal.aborted) return 1;
     throw error;
   } finally {
@@ -117,29 +117,29 @@ function isRefusal(error: unknown): boolean {
   return error instanceof RolloutError && error.blame === 'caller';
 }
 
-interface Refused {
+interface RefusedRun {
   readonly run: Run;
-  readonly job: Job;
+  readonly plan: SubmitPlan;
   readonly tally: Tally;
   readonly io: Io;
 }
 
 /** Requests are sent in order, so what was accepted is what came before the refused one. */
-async function reportRefusal(error: unknown, { run, job, tally, io }: Refused): Promise<never> {
+async function reportRefusal(error: unknown, { run, plan, tally, io }: RefusedRun): Promise<never> {
   const offset = run.accepted;
   const count = tally.left() > 0 ? await run.cancel() : 0;
   if (count > 0) io.stderr.write(`${toCount(count)} rollouts that were accepted before are cancelled\n`);
-  throw locateFaults(error, { source: job.source, lines: job.lines, offset });
+  throw locateFaults(error, { source: plan.source, lines: plan.lines, offset });
 }
 
-async function reportUnfinished(job: Job, written: ReadonlySet<string>, io: Io): Promise<void> {
-  const left = job.submissions.filter(({ id }) => !written.has(id));
+async function reportUnfinished(plan: SubmitPlan, written: ReadonlySet<string>, io: Io): Promise<void> {
+  const left = plan.submissions.filter(({ id }) => !written.has(id));
   if (left.length === 0) return;
   const file = await writeResumeFile(left);
   io.stderr.write(
     renderResume(
       left.map(({ id }) => id),
-      { file, again: job.again },
+      { file, again: plan.again },
     ),
   );
 }

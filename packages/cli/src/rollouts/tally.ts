@@ -1,12 +1,12 @@
 // Counts the rollouts that have ended, for the progress line and the summary.
 
 import type { RolloutView } from '@millrace/protocol';
-import { ended, type Progress } from '../terminal/progress.ts';
+import { ended, type SubmitProgress } from '../terminal/progress.ts';
 import { toCount, toVisible } from '../terminal/text.ts';
 
 export interface Tally {
   add(view: RolloutView): void;
-  read(): Progress;
+  read(): SubmitProgress;
   left(): number;
   rewards(): { readonly sum: number; readonly count: number };
   /** One line for each kind of failure, the most frequent first. */

@@ -6,7 +6,7 @@ import { type Command, type CommandGroup, jsonOption, serviceOptions, toServiceA
 import type { Io } from '../terminal/io.ts';
 import { renderTable, toTableOptions } from '../terminal/table.ts';
 import { toCount, toVisible } from '../terminal/text.ts';
-import { toBackendState } from './hints.ts';
+import { toBackendState } from './backend-state.ts';
 
 const add: Command = {
   name: 'backend add',

@@ -8,7 +8,6 @@ import type { Io } from '../terminal/io.ts';
 import { openLiveLine } from '../terminal/live-line.ts';
 import { openPaint, wantsColor } from '../terminal/text.ts';
 import { renderBatch, renderBatchLine } from './batch-render.ts';
-import { readHints } from './hints.ts';
 
 export const groups: Command = {
   name: 'batch groups',
@@ -48,7 +47,7 @@ export const watch: Command = {
   },
 };
 
-interface Following {
+interface FollowOptions {
   readonly io: Io;
   readonly trajectories: boolean;
   readonly consumer?: string;
@@ -56,7 +55,7 @@ interface Following {
 }
 
 /** Standard output carries only groups. Returns 0 when the batch met its target. */
-export async function followGroups(client: Client, id: string, { io, trajectories, ...from }: Following): Promise<number> {
+export async function followGroups(client: Client, id: string, { io, trajectories, ...from }: FollowOptions): Promise<number> {
   const stop = new AbortController();
   const release = io.onInterrupt(() => stop.abort());
   try {
@@ -92,7 +91,7 @@ async function watchBatch(client: Client, id: string, io: Io): Promise<number> {
   try {
     while (batch.state === 'open' && !stop.signal.aborted) {
       await line.pause(pollMs, stop.signal);
-      [batch, hints] = await Promise.all([client.batches.get(id), readHints(client)]);
+      [batch, { hints }] = await Promise.all([client.batches.get(id), client.status()]);
       line.update();
     }
   } finally {

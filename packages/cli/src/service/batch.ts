@@ -52,8 +52,8 @@ const list: Command = {
     else if (shown.length === 0) io.stderr.write('There is no such batch. Start one: millrace batch start --help\n');
     else {
       const rows = shown.map((batch) => ({ cells: toBatchCells(batch), colour: batch.state === 'open' ? undefined : ('dim' as const) }));
-      const heads = ['batch', 'state', 'groups', 'progress', 'informative', 'open', 'scenario', 'series'];
-      io.stdout.write(`${renderTable(heads, rows, toTableOptions(io, [2, 4, 5])).join('\n')}\n`);
+      const heads = ['batch', 'state', 'groups', 'progress', 'reward', 'informative', 'open', 'scenario', 'series'];
+      io.stdout.write(`${renderTable(heads, rows, toTableOptions(io, [2, 4, 5, 6])).join('\n')}\n`);
     }
     return 0;
   },

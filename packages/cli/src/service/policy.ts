@@ -19,9 +19,9 @@ const show: Command = {
 
 const pause: Command = {
   name: 'policy pause',
-  summary: 'Stops sampling and waits until no call to a backend is under way. Rollouts wait, and their clocks stop.',
+  summary: 'Stops sampling and waits until no call to a backend is in progress. Rollouts wait, and their clocks stop.',
   options: {
-    mode: { type: 'string', value: 'MODE', describe: 'wait finishes the calls under way; abort cuts them and continues them later.' },
+    mode: { type: 'string', value: 'MODE', describe: 'wait finishes the calls in progress; abort cuts them and continues them later.' },
     ...jsonOption,
     ...serviceOptions,
   },
@@ -70,7 +70,7 @@ function renderPolicy({ state, mode, policy_version, generating, since }: Policy
   return [
     `state    ${paint(colour, state)}${mode === null ? '' : ` (${mode})`} for ${age}`,
     `version  ${policy_version}`,
-    `calls    ${toCount(generating)} under way`,
+    `calls    ${toCount(generating)} in progress`,
     ...(state === 'running' ? [] : ['', 'To continue sampling: millrace policy resume']),
   ].join('\n');
 }

@@ -55,11 +55,11 @@ function toValue(text: string): unknown {
   }
 }
 
-interface Parsed {
+interface CheckedFields {
   readonly error?: { readonly issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[] } | undefined;
 }
 
-function check(option: string, { error }: Parsed): void {
+function check(option: string, { error }: CheckedFields): void {
   const [issue] = error?.issues ?? [];
   if (issue !== undefined) throw new UsageError(`--${option} ${issue.path.map((part) => `${String(part)}: `).join('')}${issue.message}`);
 }

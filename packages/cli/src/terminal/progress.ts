@@ -4,7 +4,7 @@ import type { Io } from './io.ts';
 import { type LiveLine, openLiveLine } from './live-line.ts';
 import { bar, cut, openPaint, type Paint, toCount, toDuration, toRate, wantsColor, width } from './text.ts';
 
-export interface Progress {
+export interface SubmitProgress {
   readonly total: number;
   readonly accepted: number;
   readonly done: number;
@@ -15,7 +15,7 @@ export interface Progress {
   readonly perSecond: number | undefined;
 }
 
-export function renderProgress(progress: Progress, options: { readonly columns: number; readonly paint: Paint }): string {
+export function renderProgress(progress: SubmitProgress, options: { readonly columns: number; readonly paint: Paint }): string {
   const { paint } = options;
   const right = ` ${toCounts(progress, paint)}`;
   const room = options.columns - width(right) - 1;
@@ -25,11 +25,11 @@ export function renderProgress(progress: Progress, options: { readonly columns: 
   return `▕${paint('green', filled)}${paint('dim', '·'.repeat(columns - width(filled)))}▏${right}`;
 }
 
-export function renderPlainProgress(progress: Progress): string {
+export function renderPlainProgress(progress: SubmitProgress): string {
   return `${toCounts(progress, openPaint(false))}  after ${toDuration(progress.elapsedMs)}`;
 }
 
-export function renderSummary(progress: Progress, rewards: { readonly sum: number; readonly count: number }): string {
+export function renderSummary(progress: SubmitProgress, rewards: { readonly sum: number; readonly count: number }): string {
   const { done, failed, cancelled } = progress;
   const perSecond = progress.elapsedMs > 0 ? (1000 * ended(progress)) / progress.elapsedMs : 0;
   const mean = rewards.count === 0 ? '' : `; mean reward ${(rewards.sum / rewards.count).toFixed(3)} of ${toCount(rewards.count)}`;
@@ -37,7 +37,7 @@ export function renderSummary(progress: Progress, rewards: { readonly sum: numbe
   return `${toCount(ended(progress))} rollouts in ${toDuration(progress.elapsedMs)} (${toRate(perSecond)}/s): ${counts}${mean}`;
 }
 
-function toCounts(progress: Progress, paint: Paint): string {
+function toCounts(progress: SubmitProgress, paint: Paint): string {
   const { total, accepted, failed, cancelled } = progress;
   const share = total === 0 ? 1 : ended(progress) / total;
   const left = progress.perSecond ? ((total - ended(progress)) / progress.perSecond) * 1000 : undefined;
@@ -52,12 +52,12 @@ function toCounts(progress: Progress, paint: Paint): string {
   ].join('  ');
 }
 
-export function ended(progress: Pick<Progress, 'done' | 'failed' | 'cancelled'>): number {
+export function ended(progress: Pick<SubmitProgress, 'done' | 'failed' | 'cancelled'>): number {
   return progress.done + progress.failed + progress.cancelled;
 }
 
 /** The progress of a submission on standard error, with what is in the way above it. */
-export function openProgress(io: Io, read: () => Progress, hints: () => readonly string[] = () => []): LiveLine {
+export function openProgress(io: Io, read: () => SubmitProgress, hints: () => readonly string[] = () => []): LiveLine {
   const paint = openPaint(wantsColor(io.stderr, io.env));
   return openLiveLine(io, {
     render: (columns) => renderProgress(read(), { columns, paint }),

@@ -17,10 +17,9 @@ import {
   width,
   wrap,
 } from '../terminal/text.ts';
-import type { ServiceNow } from './service-now.ts';
-import type { Ends, WatchModel } from './watch-model.ts';
+import { type LastEnds, toTokensPerSecond, type WatchModel } from './watch-model.ts';
 
-export interface Style {
+export interface FrameStyle {
   readonly columns: number;
   readonly paint: Paint;
   readonly dateMs: number;
@@ -29,12 +28,12 @@ export interface Style {
 const labelColumns = 12;
 
 /** The address and the policy, then everything that needs attention. */
-export function renderTitle({ url, now, trouble }: WatchModel, { columns, paint }: Style): string[] {
+export function renderTitle({ url, status, trouble }: WatchModel, { columns, paint }: FrameStyle): string[] {
   const title = `millrace  ${cut(url, Math.max(10, columns - 12))}`;
-  const facts = fitFacts(now === undefined ? [] : toFacts(now), columns - width(title) - 2);
+  const facts = fitFacts(status === undefined ? [] : toFacts(status), columns - width(title) - 2);
   const painted = facts.map(([text, colour]) => paint(colour, text)).join(paint('dim', ' · '));
   const first = paint('bold', title) + padStart(painted, columns - width(title));
-  const warnings = [...(trouble === undefined ? [] : [trouble]), ...(now?.hints ?? [])];
+  const warnings = [...(trouble === undefined ? [] : [trouble]), ...(status?.hints ?? [])];
   const lines = warnings.flatMap((text, index) => {
     const colour = index === 0 && trouble !== undefined ? 'red' : 'yellow';
     return toLines(text, columns - 2).map((line, row) => paint(colour, row === 0 ? `! ${line}` : `  ${line}`));
@@ -57,26 +56,24 @@ function fitFacts(facts: readonly Fact[], columns: number): readonly Fact[] {
 type Fact = readonly [text: string, colour: Colour];
 
 /** The most important first. */
-function toFacts({ status, policy }: ServiceNow): Fact[] {
-  const alive = status.workers.filter((worker) => worker.alive).length;
-  const state: Fact[] =
-    policy === undefined ? [] : [[`policy ${policy.policy_version} ${policy.state}`, policy.state === 'running' ? 'green' : 'yellow']];
+function toFacts({ policy, workers, loop_lag_ms, rss_bytes }: ServiceStatus): Fact[] {
+  const alive = workers.filter((worker) => worker.alive).length;
   return [
-    ...state,
+    [`policy ${policy.policy_version} ${policy.state}`, policy.state === 'running' ? 'green' : 'yellow'],
     [`${toCount(alive)} ${alive === 1 ? 'worker' : 'workers'}`, alive === 0 ? 'yellow' : 'dim'],
-    [`lag ${toDuration(status.loop_lag_ms.p99)}`, 'dim'],
-    [toBytes(status.rss_bytes), 'dim'],
+    [`lag ${toDuration(loop_lag_ms.p99)}`, 'dim'],
+    [toBytes(rss_bytes), 'dim'],
   ];
 }
 
-export function renderSummary(model: WatchModel, { status }: ServiceNow, style: Style): string[] {
+export function renderSummary(model: WatchModel, status: ServiceStatus, style: FrameStyle): string[] {
   return [renderRollouts(status, style), renderThroughput(model, status, style), ...renderEnds(model.ends, style)];
 }
 
 const working: readonly RolloutState[] = ['init', 'ready', 'run', 'evaluate'];
 
 /** The stages below say where the running ones are. */
-function renderRollouts({ rollouts }: ServiceStatus, { paint }: Style): string {
+function renderRollouts({ rollouts }: ServiceStatus, { paint }: FrameStyle): string {
   const running = working.reduce((total, state) => total + rollouts[state], 0);
   const cells: [string, number, Colour][] = [
     ['queued', rollouts.queued, 'bold'],
@@ -93,20 +90,21 @@ function label(name: string, paint: Paint): string {
   return paint('bold', padEnd(name, labelColumns));
 }
 
-function renderThroughput({ rates }: WatchModel, status: ServiceStatus, { paint }: Style): string {
+function renderThroughput({ turnsPerSecond }: WatchModel, status: ServiceStatus, { paint }: FrameStyle): string {
   const calls = status.backends.reduce((total, backend) => total + backend.calls, 0);
+  const tokens = toTokensPerSecond(status);
   const cells = [
-    `${toRate(rates.ended * 60)} rollouts/min`,
-    `${toRate(rates.turns)} turns/s`,
-    `${rates.tokens === undefined ? '-' : toRate(rates.tokens)} tokens/s`,
-    paint('dim', `${toCount(calls)} calls under way`),
+    `${toRate((60 * status.recent.ended) / status.recent.seconds)} rollouts/min`,
+    `${toRate(turnsPerSecond)} turns/s`,
+    `${tokens === undefined ? '-' : toRate(tokens)} tokens/s`,
+    paint('dim', `${toCount(calls)} ${calls === 1 ? 'call' : 'calls'} in progress`),
   ];
   return label('Throughput', paint) + cells.join('   ');
 }
 
 const mostCodes = 3;
 
-function renderEnds({ ended, failed, rewarded, meanReward, trend, failures }: Ends, { paint }: Style): string[] {
+function renderEnds({ ended, failed, rewarded, meanReward, trend, failures }: LastEnds, { paint }: FrameStyle): string[] {
   if (ended === 0) return [`${label('Rewards', paint)}${paint('dim', 'no rollout has ended yet')}`];
   const mean = meanReward === undefined ? paint('dim', 'none') : paint('green', `mean ${meanReward.toFixed(3)}`);
   const line = trend.length === 0 ? '' : `  ${paint('cyan', toSparkline(trend))}`;
@@ -132,7 +130,7 @@ function toSparkline(values: readonly number[]): string {
 const stageNames = ['init', 'ready', 'run', 'evaluate'] as const;
 
 /** Slots in use over all live workers, and what waits before each stage. */
-export function renderStages(status: ServiceStatus, { columns, paint }: Style): string[] {
+export function renderStages(status: ServiceStatus, { columns, paint }: FrameStyle): string[] {
   const reports = status.workers.flatMap((worker) => (worker.alive && worker.report !== null ? [worker.report.stages] : []));
   const rows = stageNames.map((name) => {
     const sum = (field: 'active' | 'waiting' | 'slots') => reports.reduce((total, stages) => total + stages[name][field], 0);
@@ -154,7 +152,7 @@ export function renderStages(status: ServiceStatus, { columns, paint }: Style): 
   ];
 }
 
-export function renderEvents(events: readonly Event[], { columns, paint, rows }: Style & { readonly rows: number }): string[] {
+export function renderEvents(events: readonly Event[], { columns, paint, rows }: FrameStyle & { readonly rows: number }): string[] {
   if (rows < 3) return [];
   const lines = events
     .filter(isNotable)

@@ -2,7 +2,7 @@
 
 import { clip, openPaint } from '../terminal/text.ts';
 import type { WatchModel } from './watch-model.ts';
-import { renderEvents, renderStages, renderSummary, renderTitle, type Style } from './watch-overview.ts';
+import { type FrameStyle, renderEvents, renderStages, renderSummary, renderTitle } from './watch-overview.ts';
 import { renderBackends, renderBatches, renderWorkers } from './watch-tables.ts';
 
 export interface FrameOptions {
@@ -21,12 +21,12 @@ export function renderWatch(model: WatchModel, options: FrameOptions): string[] 
     .map((line) => clip(line, options.columns));
 }
 
-function renderFrame(model: WatchModel, style: Style, rows: number): string[] {
+function renderFrame(model: WatchModel, style: FrameStyle, rows: number): string[] {
   const title = renderTitle(model, style);
-  const { now } = model;
-  if (now === undefined) return [...title, '', style.paint('dim', 'Waiting for the first answer.')];
-  const top = [...title, '', ...renderSummary(model, now, style), '', ...renderStages(now.status, style)];
-  const tables = [renderBatches(now.batches, style), renderBackends(model, now.status, style), renderWorkers(now.status, style)];
+  const { status } = model;
+  if (status === undefined) return [...title, '', style.paint('dim', 'Waiting for the first answer.')];
+  const top = [...title, '', ...renderSummary(model, status, style), '', ...renderStages(status, style)];
+  const tables = [renderBatches(status, style), renderBackends(status, model.backendTokens, style), renderWorkers(status, style)];
   const room = shareRows(
     tables.map((lines) => (lines.length === 0 ? 0 : lines.length + 1)),
     rows - top.length,

@@ -1,48 +1,45 @@
 // The lists of the live view: open batches, backends with their last error, and workers. Each is a heading and its rows.
 
 import type { BackendView, ServiceStatus } from '@millrace/protocol';
-import { toBackendState } from '../service/hints.ts';
+import { toBackendState } from '../service/backend-state.ts';
 import { renderTable, type TableRow } from '../terminal/table.ts';
 import { cut, progressBar, toBytes, toCount, toDuration, toRate, toVisible } from '../terminal/text.ts';
-import type { OpenBatch } from './service-now.ts';
-import type { WatchModel } from './watch-model.ts';
-import type { Style } from './watch-overview.ts';
+import type { FrameStyle } from './watch-overview.ts';
 
 const nameColumns = 24;
 
 /** Empty where no batch is open. */
-export function renderBatches(batches: readonly OpenBatch[], { columns, paint }: Style): string[] {
+export function renderBatches({ batches }: ServiceStatus, { columns, paint }: FrameStyle): string[] {
   if (batches.length === 0) return [];
   const barColumns = columns >= 100 ? 30 : 16;
-  const rows = batches.map(({ id, target, delivered, open_groups, mean_reward, informative_share, scenario }) => ({
+  const rows = batches.map(({ id, target, delivered, open_groups, mean_reward, scenario }) => ({
     cells: [
       cut(id, nameColumns),
       progressBar(delivered / target, barColumns),
       `${toCount(delivered)}/${toCount(target)}`,
-      typeof mean_reward === 'number' ? mean_reward.toFixed(3) : '-',
-      typeof informative_share === 'number' ? `${Math.round(informative_share * 100)}%` : '-',
+      mean_reward === null ? '-' : mean_reward.toFixed(3),
       toCount(open_groups),
       scenario,
     ],
   }));
-  const heads = ['Batches', 'progress', 'groups', 'reward', 'informative', 'open', 'scenario'];
-  return renderTable(heads, rows, { columns, paint, right: [2, 3, 4, 5], indent: 2 });
+  const heads = ['Batches', 'progress', 'groups', 'reward', 'open', 'scenario'];
+  return renderTable(heads, rows, { columns, paint, right: [2, 3, 4], indent: 2 });
 }
 
-export function renderBackends({ backendTokens }: WatchModel, { backends }: ServiceStatus, style: Style): string[] {
+export function renderBackends({ backends }: ServiceStatus, tokens: Readonly<Record<string, number>>, style: FrameStyle): string[] {
   const { columns, paint } = style;
   if (backends.length === 0) return [paint('bold', 'Backends'), paint('yellow', '  none: rollouts wait in run')];
   const rows = backends.map((backend): TableRow => {
     const { id, url, in_flight, calls, policy_version } = backend;
     const state = toBackendState(backend);
-    const tokens = backendTokens[id];
+    const perSecond = tokens[id];
     return {
       cells: [
         cut(id, nameColumns),
         state,
         toCount(in_flight),
         toCount(calls),
-        tokens === undefined ? '-' : toRate(tokens),
+        perSecond === undefined ? '-' : toRate(perSecond),
         toCount(policy_version),
         url,
       ],
@@ -66,7 +63,7 @@ function toErrorNote(backend: BackendView, dateMs: number): string | undefined {
 }
 
 /** Live workers first; the others last and dimmed. */
-export function renderWorkers({ workers }: ServiceStatus, { columns, paint }: Style): string[] {
+export function renderWorkers({ workers }: ServiceStatus, { columns, paint }: FrameStyle): string[] {
   if (workers.length === 0) return [paint('bold', 'Workers'), paint('yellow', '  none: nothing starts')];
   const sorted = [...workers].sort((a, b) => Number(b.alive) - Number(a.alive));
   const rows = sorted.map(({ id, pid, host, alive, report }): TableRow => {

@@ -7,7 +7,6 @@ import { messageOf } from '@millrace/protocol';
 import { type Arguments, type Command, serviceOptions, toServiceAddress } from '../command/command.ts';
 import type { Io } from '../terminal/io.ts';
 import { wantsColor } from '../terminal/text.ts';
-import { readServiceNow } from './service-now.ts';
 import { renderWatchLine } from './watch-line.ts';
 import { openWatchRecord, type WatchRecord } from './watch-model.ts';
 import { renderWatch } from './watch-render.ts';
@@ -39,9 +38,9 @@ async function runWatch(args: Arguments, io: Io): Promise<number> {
   const stop = new AbortController();
   await using client = openClient({ ...address, timeoutMs: 2000 });
   const record = openWatchRecord(address.url, performance.now());
-  const first = await readServiceNow(client);
-  record.addNow(first, performance.now());
-  const reading = readEvents(client, record, { lastId: first.status.last_event_id, signal: stop.signal });
+  const first = await client.status();
+  record.addStatus(first, performance.now());
+  const reading = readEvents(client, record, { lastId: first.last_event_id, signal: stop.signal });
   await Promise.race([reading.caughtUp, sleep(500)]);
   if (args.flag('once')) {
     stop.abort();
@@ -74,7 +73,7 @@ async function writeLines(record: WatchRecord, io: Io, intervalMs: number): Prom
 async function pollService(client: Client, record: WatchRecord, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
-      record.addNow(await readServiceNow(client, signal), performance.now());
+      record.addStatus(await client.status({ signal }), performance.now());
     } catch (error) {
       record.addTrouble(`${messageOf(error)}; trying again`);
     }
@@ -82,13 +81,13 @@ async function pollService(client: Client, record: WatchRecord, signal: AbortSig
   }
 }
 
-interface Following {
+interface EventRange {
   readonly lastId: number;
   readonly signal: AbortSignal;
 }
 
 /** Starts a little before now, so that the newest events are shown at once, and continues until the watch ends. */
-function readEvents(client: Client, record: WatchRecord, { lastId, signal }: Following) {
+function readEvents(client: Client, record: WatchRecord, { lastId, signal }: EventRange) {
   const caughtUp = Promise.withResolvers<void>();
   if (lastId === 0) caughtUp.resolve();
   let after = Math.max(0, lastId - eventsBefore);

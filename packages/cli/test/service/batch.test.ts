@@ -20,7 +20,7 @@ test('a batch is started from a file, listed, shown and cancelled', async () => 
   await writeFile(file, tasks);
   const started = await service.run([...start, file, '--name', 'step-1', '--max-tokens', '64', '--set', 'max_groups=3']);
   assert.deepEqual([started.code, started.out], [0, 'step-1\n'], started.err);
-  assert.match((await service.run(['batch', 'ls'])).out, /^step-1 +open +0\/2 +·+ +- +\d +math +-$/m);
+  assert.match((await service.run(['batch', 'ls'])).out, /^step-1 +open +0\/2 +·+ +- +- +\d +math +-$/m);
   assert.match((await service.run(['batch', 'show', 'step-1'])).out, /^ {2}scenario +math, 4 siblings\n {2}tasks +\d begun, 3 given$/m);
   const refused = await service.run(['batch', 'cancel', 'step-1'], { stdin: '' });
   assert.deepEqual([refused.code, /Add --yes/.test(refused.err)], [2, true]);
@@ -77,6 +77,7 @@ test('the progress line of a batch fits every width', () => {
     carried: 2,
     tasks: { given: 100, begun: 42, closed: true },
     informative_share: 0.545,
+    mean_reward: 0.43,
     wasted: { uniform: { rollouts: 72, tokens: 9000, seconds: 80 }, failed: waste, surplus: waste, stale: waste },
     created_at: '2026-01-01T00:00:00Z',
     ended_at: '2026-01-01T00:01:00Z',
@@ -84,7 +85,10 @@ test('the progress line of a batch fits every width', () => {
   });
   const paint = openPaint(false);
   for (let columns = 12; columns < 140; columns++) assert.ok(width(renderBatchLine(batch, { columns, paint })) < columns, `at ${columns}`);
-  assert.match(renderBatchLine(batch, { columns: 80, paint }), /^▕█+[▉-▏]?·+▏ 12\/32 groups {2}55% informative {2}20 open$/);
+  assert.match(
+    renderBatchLine(batch, { columns: 80, paint }),
+    /^▕█+[▉-▏]?·+▏ 12\/32 groups {2}reward 0\.430 {2}55% informative {2}20 open$/,
+  );
   const page = renderBatch(batch, paint).join('\n');
   assert.match(page, /groups {7}20 open, 12 delivered, 9 uniform, 1 failed \(2 from an earlier batch\)/);
   assert.match(page, /uniform {6}72 rollouts, 9,000 tokens sampled and not delivered/);

@@ -6,7 +6,7 @@ import { openRealService } from '../real-service.ts';
 
 test('the policy is paused, shown as paused, and resumed under a new version', async () => {
   await using service = await openRealService();
-  assert.match((await service.run(['policy'])).out, /^state {4}running for .*\nversion {2}0\ncalls {4}0 under way\n$/);
+  assert.match((await service.run(['policy'])).out, /^state {4}running for .*\nversion {2}0\ncalls {4}0 in progress\n$/);
   const paused = await service.run(['policy', 'pause', '--mode', 'abort']);
   assert.equal(paused.code, 0, paused.err);
   assert.match(paused.out, /^state {4}paused \(abort\) for [\s\S]*millrace policy resume\n$/);

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openTally } from '../../src/rollouts/tally.ts';
-import { openProgress, type Progress, renderPlainProgress, renderProgress, renderSummary } from '../../src/terminal/progress.ts';
+import { openProgress, renderPlainProgress, renderProgress, renderSummary, type SubmitProgress } from '../../src/terminal/progress.ts';
 import { openPaint, toPlain, width } from '../../src/terminal/text.ts';
 import { openIo } from '../fake-io.ts';
 
-const half: Progress = { total: 10_000, accepted: 10_000, done: 4990, failed: 10, cancelled: 0, elapsedMs: 60_000, perSecond: 50 };
+const half: SubmitProgress = { total: 10_000, accepted: 10_000, done: 4990, failed: 10, cancelled: 0, elapsedMs: 60_000, perSecond: 50 };
 const plain = openPaint(false);
 
 test('the line fits every width and never wraps', () => {

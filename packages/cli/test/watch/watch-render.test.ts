@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { event, type ServiceStatus, serviceStatus } from '@millrace/protocol';
+import type { z } from 'zod';
 import { FakeService } from '../../../client/test/fake-service.ts';
 import { toPlain, width } from '../../src/terminal/text.ts';
-import { toServiceNow } from '../../src/watch/service-now.ts';
 import { renderWatchLine } from '../../src/watch/watch-line.ts';
 import { openWatchRecord, type WatchModel } from '../../src/watch/watch-model.ts';
 import { renderWatch } from '../../src/watch/watch-render.ts';
@@ -21,6 +21,7 @@ function makeWorker(id: string, turns: number) {
     backends: {},
     turns,
     sampled_tokens: turns * 100,
+    tokens_per_s: 500,
     loop_lag_ms: { p50: 0.4, p99: 12.3, max: 40 },
     rss_bytes: 180 << 20,
   };
@@ -29,47 +30,61 @@ function makeWorker(id: string, turns: number) {
 
 const dateMs = Date.parse('2026-01-01T12:35:00Z');
 
-function makeStatus(turns = 100, more: Record<string, unknown> = {}): ServiceStatus {
-  const weights = { model: null, policy_version: 7, logprobs_mode: 'unknown' };
+type StatusInput = z.input<typeof serviceStatus>;
+
+function makeStatus(turns = 100, more: Partial<StatusInput> = {}): ServiceStatus {
   const backend = {
     id: 'b1',
     url: 'http://127.0.0.1:8000',
     dialect: 'vllm',
-    ...weights,
+    model: null,
+    policy_version: 7,
+    logprobs_mode: 'unknown',
     state: 'up',
     health: 'ok',
     last_error: null,
     in_flight: 32,
     calls: 20,
     tokens: 9,
-  };
-  const broken = { ...backend, id: 'b3', health: 'broken', in_flight: 0, calls: 0 };
-  const status = {
+  } as const;
+  const idle = { ...backend, in_flight: 0, calls: 0 };
+  return serviceStatus.parse({
     rollouts: { queued: 9120, init: 4, ready: 6, run: 32, evaluate: 0, done: 801, failed: 3, cancelled: 0 },
     workers: [makeWorker('w-gone', 5), makeWorker('w-1', turns), makeWorker('w-2', turns)],
     backends: [
       backend,
-      { ...backend, id: 'b2', state: 'draining', in_flight: 0, calls: 0 },
-      { ...broken, last_error: { message: 'connect ECONNREFUSED', at: '2026-01-01T12:34:48Z' } },
+      { ...idle, id: 'b2', state: 'draining' },
+      { ...idle, id: 'b3', health: 'broken', last_error: { message: 'connect ECONNREFUSED', at: '2026-01-01T12:34:48Z' } },
     ],
+    policy: running,
+    batches: [],
+    recent: { seconds: 60, ended: 120, failed: 3, rewarded: 117, mean_reward: 0.5 },
+    hints: [],
+    tokens_per_s: 1000,
     last_event_id: 1,
     loop_lag_ms: { p50: 0.1, p99: 1.25, max: 9 },
     rss_bytes: 85 << 20,
     ...more,
-  };
-  // The schema checks what it knows; fields that only newer services send are kept, as the client of such a service would.
-  const sent = { policy: running, batches: [], recent: noEnds, hints: [], tokens_per_s: 0, ...status };
-  return { ...serviceStatus.parse(sent), ...sent, ...status } as unknown as ServiceStatus;
+  } satisfies StatusInput);
 }
 
-const running = { state: 'running', mode: null, policy_version: 7, generating: 0, since: '2026-01-01T00:00:00Z' };
-const noEnds = { seconds: 60, ended: 0, failed: 0, rewarded: 0, mean_reward: null };
+const running = { state: 'running', mode: null, policy_version: 7, generating: 0, since: '2026-01-01T00:00:00Z' } as const;
+const batch = {
+  id: 'step-1',
+  series: null,
+  scenario: 'math',
+  target: 32,
+  delivered: 16,
+  open_groups: 20,
+  mean_reward: 0.43,
+  created_at: '2026-01-01T12:00:00Z',
+};
 const ended = { at: '2026-01-01T12:34:56.789Z', kind: 'rollout-end', rollout_id: 'r-1' };
 
 function makeRecord() {
   const record = openWatchRecord('http://127.0.0.1:8007', 0);
-  record.addNow(toServiceNow(makeStatus(100)), 0);
-  record.addNow(toServiceNow(makeStatus(150)), 5000);
+  record.addStatus(makeStatus(100), 0);
+  record.addStatus(makeStatus(150), 5000);
   record.addEvent(event.parse({ ...ended, id: 1, data: { state: 'failed', blame: 'sandbox', code: 'sandbox-died', reward: null } }), {
     nowMs: 0,
     live: false,
@@ -85,9 +100,9 @@ function render(model: WatchModel, columns = 100, rows = 60): string {
   return renderWatch(model, { columns, rows, color: false, dateMs }).join('\n');
 }
 
-function renderStatus(more: Record<string, unknown>): string {
+function renderStatus(more: Partial<StatusInput>): string {
   const record = openWatchRecord('http://x', 0);
-  record.addNow(toServiceNow(makeStatus(100, more)), 0);
+  record.addStatus(makeStatus(100, more), 0);
   return render(record.read(1));
 }
 
@@ -96,7 +111,7 @@ test('a frame shows counts, throughput, rewards, failures, stages, backends, wor
   for (const wanted of [
     /^millrace {2}http:\/\/127\.0\.0\.1:8007 +policy 7 running · 2 workers · lag 1\.3 ms · 85 MiB$/m,
     /^Rollouts {4}queued 9,120 {3}running 42 {3}done 801 {3}failed 3 {3}cancelled 0$/m,
-    /^Throughput {2}120 rollouts\/min {3}10\.0 turns\/s {3}1,000 tokens\/s {3}20 calls under way$/m,
+    /^Throughput {2}120 rollouts\/min {3}10\.0 turns\/s {3}1,000 tokens\/s {3}20 calls in progress$/m,
     /^Rewards {5}mean 0\.500 {2}of 20$/m,
     /^Failed {6}4\.76% of the last 21: 1 sandbox-died \(sandbox\)$/m,
     /^ {2}init {6}█{20}·{20} {4}4\/8 {3}2 \+ 9,120 queued$/m,
@@ -129,38 +144,19 @@ test('a paused policy and the hints of the service stand at the top', () => {
 });
 
 test('open batches have a progress bar, their mean reward and their open groups', () => {
-  const batch = {
-    id: 'step-1',
-    series: null,
-    scenario: 'math',
-    target: 32,
-    delivered: 16,
-    open_groups: 20,
-    mean_reward: 0.43,
-    created_at: ended.at,
-  };
-  assert.match(renderStatus({ batches: [batch] }), /^ {2}step-1 {2}█{15}·{15} +16\/32 +0\.430 +- +20 {2}math$/m);
+  assert.match(renderStatus({ batches: [batch] }), /^ {2}step-1 {2}█{15}·{15} +16\/32 +0\.430 +20 {2}math$/m);
   assert.doesNotMatch(renderStatus({ batches: [] }), /Batches/);
 });
 
-test('a service whose status has no batches is asked for them', () => {
-  const groups = { open: 5, delivered: 8, uniform: 0, failed: 0, surplus: 0, stale: 0 };
-  const view = { id: 'b', target: 16, groups, informative_share: 0.5, scenario: 'math' };
-  const { batches, policy, hints, ...bare } = makeStatus() as ServiceStatus & Record<string, unknown>;
-  const now = toServiceNow(bare as ServiceStatus, { policy: { ...running, state: 'paused' } as never, batches: [view as never] });
-  assert.deepEqual([now.batches[0]?.delivered, now.batches[0]?.informative_share, now.policy?.state], [8, 0.5, 'paused']);
-  assert.match(now.hints.join(), /Sampling is paused/);
-  assert.ok(batches && policy && hints);
-});
-
-test('during a long turn the rate is that of the service, or unknown, and never zero', () => {
+test('the rate of tokens is that of the service, and unknown while calls run and none is counted', () => {
   assert.match(renderStatus({ tokens_per_s: 1234 }), /1,234 tokens\/s/);
-  assert.match(renderStatus({}), / - tokens\/s {3}20 calls under way/);
+  assert.match(renderStatus({ tokens_per_s: 0 }), / - tokens\/s {3}20 calls in progress/);
+  assert.match(renderStatus({ tokens_per_s: 0, backends: [] }), / 0 tokens\/s {3}0 calls in progress/);
 });
 
 test('rewards show their trend once there are enough', () => {
   const record = openWatchRecord('http://x', 0);
-  record.addNow(toServiceNow(makeStatus()), 0);
+  record.addStatus(makeStatus(), 0);
   for (let id = 1; id <= 48; id++)
     record.addEvent(event.parse({ ...ended, id, data: { state: 'done', reward: id / 48 } }), { nowMs: 0, live: false });
   assert.match(render(record.read(1)), /^Rewards {5}mean 0\.510 {2}▁▂▂▃▄▄▅▅▆▇▇█ {2}of 48$/m);
@@ -178,18 +174,8 @@ test('no frame is wider or higher than the terminal', () => {
 });
 
 test('on 80 by 24 every section has at least its first row', () => {
-  const batch = {
-    id: 'step-1',
-    scenario: 'math',
-    target: 32,
-    delivered: 16,
-    open_groups: 20,
-    mean_reward: null,
-    series: null,
-    created_at: ended.at,
-  };
   const record = makeRecord();
-  record.addNow(toServiceNow(makeStatus(150, { batches: [batch], hints: ['Something is in the way.'] })), 6000);
+  record.addStatus(makeStatus(150, { batches: [batch], hints: ['Something is in the way.'] }), 6000);
   const frame = render(record.read(7000), 80, 24);
   for (const wanted of [/^! Something/m, /^Throughput/m, /^ {2}run /m, /^ {2}step-1 /m, /^ {2}b1 /m, /^ {2}w-1 /m])
     assert.match(frame, wanted);
@@ -203,16 +189,16 @@ test('a service without workers and backends says what that means', () => {
 
 test('a worker that starts again counts from zero, never backwards', () => {
   const record = openWatchRecord('http://x', 0);
-  record.addNow(toServiceNow(makeStatus(1000)), 0);
-  record.addNow(toServiceNow(makeStatus(10)), 1000);
-  assert.equal(record.read(2000).rates.turns, 0);
+  record.addStatus(makeStatus(1000), 0);
+  record.addStatus(makeStatus(10), 1000);
+  assert.equal(record.read(2000).turnsPerSecond, 0);
 });
 
 test('trouble is shown until the service answers again', () => {
   const record = makeRecord();
   record.addTrouble('no answer; trying again');
   assert.equal(render(record.read(1), 80, 24).split('\n')[1], '! no answer; trying again');
-  record.addNow(toServiceNow(makeStatus()), 2);
+  record.addStatus(makeStatus(), 2);
   assert.equal(record.read(3).trouble, undefined);
 });
 

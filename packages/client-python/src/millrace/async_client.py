@@ -38,9 +38,16 @@ class AsyncClient:
         return await self._run.call(lambda stop: self._client.wait(id, stop=stop))
 
     def list(
-        self, *, state: Optional[RolloutState] = None, group: Optional[str] = None, scenario: Optional[str] = None
+        self,
+        *,
+        state: Optional[RolloutState] = None,
+        group: Optional[str] = None,
+        scenario: Optional[str] = None,
+        prefix: Optional[str] = None,
     ) -> AsyncIterator[RolloutView]:
-        return self._run.iterate(lambda stop: self._client.list(state=state, group=group, scenario=scenario, stop=stop))
+        return self._run.iterate(
+            lambda stop: self._client.list(state=state, group=group, scenario=scenario, prefix=prefix, stop=stop)
+        )
 
     def results(self, ids: Iterable[str], *, after: Optional[int] = None) -> AsyncIterator[RolloutView]:
         return self._run.iterate(lambda stop: self._client.results(ids, after=after, stop=stop))

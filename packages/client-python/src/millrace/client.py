@@ -56,12 +56,14 @@ class Client:
         state: Optional[RolloutState] = None,
         group: Optional[str] = None,
         scenario: Optional[str] = None,
+        prefix: Optional[str] = None,
         stop: Optional[Stop] = None,
     ) -> Iterator[RolloutView]:
-        """In the order of submission."""
+        """In the order of submission; with `prefix`, those whose id begins with it, in the order of their ids."""
         after: Optional[str] = None
+        filters = {"state": state, "group": group, "scenario": scenario, "prefix": prefix}
         while True:
-            query = {"limit": _PAGE, "state": state, "group": group, "scenario": scenario, "after": after}
+            query = {"limit": _PAGE, **filters, "after": after}
             page = self._transport.json(Call("GET", "/v1/rollouts", query, stop=stop), RolloutList)
             yield from page.rollouts
             after = page.next

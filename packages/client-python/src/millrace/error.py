@@ -35,12 +35,12 @@ class MillraceError(Exception):
 
 
 class ServiceUnreachable(MillraceError):
-    """No reply came from `url`: nothing listens there, its name is unknown, or the connection broke and stayed broken."""
+    """The service did not reply: nothing listens at `url`, its name is unknown, the connection stayed broken, or a proxy said so."""
 
-    def __init__(self, url: str, seen: str, *, details: Optional[Mapping[str, Any]] = None) -> None:
+    def __init__(self, url: str, seen: str, *, status: int = 0) -> None:
         remedy = "Start the service with `millrace serve`, or set MILLRACE_URL to its address."
         message = f"cannot reach Millrace at {url}: {seen}. {remedy}"
-        super().__init__("unreachable", message, retryable=True, status=0, details=details)
+        super().__init__("unreachable", message, retryable=True, status=status)
         self.url = url
 
 

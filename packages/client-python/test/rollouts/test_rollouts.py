@@ -94,8 +94,8 @@ class CollectTest(unittest.TestCase):
             return Reply({"rollouts": [to_view("r-2" if last else "r-1", "done")], "next": None if last else "r-1"})
 
         with FakeService(reply_to) as service, Client(service.url) as client:
-            self.assertEqual([one.id for one in client.list(group="g-1")], ["r-1", "r-2"])
-            self.assertEqual(service.received[1].query, {"limit": "1000", "group": "g-1", "after": "r-1"})
+            self.assertEqual([one.id for one in client.list(group="g-1", prefix="r-")], ["r-1", "r-2"])
+            self.assertEqual(service.received[1].query, {"limit": "1000", "group": "g-1", "prefix": "r-", "after": "r-1"})
 
     def test_results_come_in_the_order_in_which_rollouts_finish(self) -> None:
         hold = threading.Event()

@@ -82,6 +82,12 @@ class TransportTest(unittest.TestCase):
                 client.get("r-1")
             self.assertGreater(time.monotonic() - started, 0.1)
 
+    def test_a_proxy_whose_service_stays_down_is_unreachable_with_its_status(self) -> None:
+        with script(Reply(b"<html>", 502)) as service, Client(service.url, timeout_s=0.3) as client:
+            with self.assertRaisesRegex(ServiceUnreachable, "returned 502: <html>") as caught:
+                client.get("r-1")
+            self.assertEqual((caught.exception.code, caught.exception.status), ("unreachable", 502))
+
     def test_an_unreachable_service_is_the_same_error_in_another_process(self) -> None:
         error = ServiceUnreachable("http://127.0.0.1:1", "no reply")
         again = pickle.loads(pickle.dumps(error))

@@ -74,6 +74,8 @@ export interface ListFilter {
   /** The batch that sampled it. */
   readonly batch?: BatchId;
   readonly scenario?: string;
+  /** Rollouts whose id begins with this, in the order of their ids instead of their submission. */
+  readonly prefix?: string;
   /** The order of submission: `oldest` first unless set. */
   readonly order?: 'oldest' | 'newest';
   readonly after?: string;

@@ -32,7 +32,7 @@ def read_events(transport: Transport, after: int, stop: Optional[Stop], on_resum
                         after = event.id
                         yield event
         except MillraceError as error:
-            if not error.details.get("down") and error.code not in ("not-running", "too-busy"):
+            if not transport.may_recover(error):
                 raise
             if down_since is not None and time.monotonic() - down_since > transport.timeout_s:
                 raise

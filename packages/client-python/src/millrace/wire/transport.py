@@ -25,7 +25,10 @@ POLL_S = 25
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 _LONGEST_RETRY_AFTER_S = 60.0
-_DOWN_STATUSES = (502, 503, 504)
+#: What a proxy returns while the service behind it is down.
+_PROXY_STATUSES = (502, 503, 504)
+#: The service may answer later.
+_TEMPORARY_CODES = ("unreachable", "not-running", "too-busy")
 _BROKEN = (OSError, http.client.HTTPException)
 
 
@@ -85,10 +88,12 @@ class Transport:
                 tried = self._attempt(call, stop)
                 if isinstance(tried, bytes):
                     return tried
-                if "retry_after_s" in tried.details and not call.raise_busy:
+                if "retry_after_s" in tried.details:
+                    if call.raise_busy:
+                        raise tried
                     last_reply_at = time.monotonic()
                     pause_s = float(tried.details["retry_after_s"])
-                elif not tried.details.get("down") or time.monotonic() - last_reply_at + pause_s > self.timeout_s:
+                elif not self.may_recover(tried) or time.monotonic() - last_reply_at + pause_s > self.timeout_s:
                     raise tried
                 stop.wait(pause_s)
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
@@ -112,7 +117,12 @@ class Transport:
                     exchange.close()
             except _BROKEN as error:
                 stop.check()
-                raise self._broken(call, error) from error
+                raise self._broken(call, error)
+
+    def may_recover(self, error: MillraceError) -> bool:
+        """Whether the service may answer later. An address that never replied and refuses connections is more likely wrong."""
+        refused = isinstance(error.__cause__, (ConnectionRefusedError, socket.gaierror))
+        return error.code in _TEMPORARY_CODES and (self._replied or not refused)
 
     def _attempt(self, call: Call, stop: Stop) -> Union[bytes, MillraceError]:
         try:
@@ -139,21 +149,21 @@ class Transport:
         error = error_from_body(_try_json(data), status)
         if error is None:
             seen = data[:200].decode(errors="replace").strip() or "an empty body"
-            code = "too-busy" if status == 429 else "internal"
-            error = MillraceError(code, f"{self._name(call)} returned {status}: {seen}", retryable=status >= 429, status=status)
-        more: dict[str, Any] = {}
+            error = self._foreign(status, f"{self._name(call)} returned {status}: {seen}")
         if status == 429:
-            more["retry_after_s"] = _retry_after(exchange.response.getheader("retry-after"))
-        if status in _DOWN_STATUSES:
-            more["down"] = True
-        error.details = {**error.details, **more}
+            error.details = {**error.details, "retry_after_s": _retry_after(exchange.response.getheader("retry-after"))}
         return error
 
-    def _broken(self, call: Call, error: Exception) -> MillraceError:
-        # If the service never replied to this client, a refused connection is more likely a wrong address than a restart.
-        hopeless = isinstance(error, (ConnectionRefusedError, socket.gaierror)) and not self._replied
-        seen = f"{call.method} {to_target(call)}: {str(error) or type(error).__name__}"
-        return ServiceUnreachable(self.url, seen, details={} if hopeless else {"down": True})
+    def _foreign(self, status: int, seen: str) -> MillraceError:
+        """For a reply that is not from Millrace."""
+        if status in _PROXY_STATUSES:
+            return ServiceUnreachable(self.url, seen, status=status)
+        return MillraceError("too-busy" if status == 429 else "internal", seen, retryable=status >= 429, status=status)
+
+    def _broken(self, call: Call, cause: Exception) -> MillraceError:
+        error = ServiceUnreachable(self.url, f"{call.method} {to_target(call)}: {str(cause) or type(cause).__name__}")
+        error.__cause__ = cause
+        return error
 
     def _name(self, call: Call) -> str:
         return f"{call.method} {self.url}{to_target(call)}"

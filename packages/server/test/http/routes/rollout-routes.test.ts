@@ -125,6 +125,16 @@ test('lists can start with the newest rollout', async () => {
   assert.deepEqual([ids(page), ids(rest), rest.next], [['c', 'b'], ['a'], null]);
 });
 
+test('lists of a prefix find rollouts by the start of their id, page by page', async () => {
+  await using floor = await openFloor();
+  for (const id of ['ab', 'b', 'a', 'ac']) await floor.submit({ id });
+  const page = (await floor.call('GET', '/v1/rollouts?prefix=a&limit=2')).body;
+  const rest = (await floor.call('GET', `/v1/rollouts?prefix=a&limit=2&after=${page.next}`)).body;
+  const ids = (list: { rollouts: { id: string }[] }) => list.rollouts.map((rollout) => rollout.id);
+  assert.deepEqual([ids(page), ids(rest), rest.next], [['a', 'ab'], ['ac'], null]);
+  assert.equal((await floor.call('GET', '/v1/rollouts?prefix=a%25')).status, 400);
+});
+
 test('the faults of all rollouts in a submission are listed with their index, up to a limit', async () => {
   const floor = sharedFloor();
   const wrong = { scenario: 'sums', task: { question: '1 + 1' } };

@@ -163,4 +163,21 @@ export function defineCallerTests(openBed: OpenBed): void {
     assert.deepEqual(await idsOf({ limit: 2, order: 'newest', after: newest.next }), ['a', 'b']);
     await assert.rejects(bed.store.list({ limit: 1, after: "1' OR 1" }), { code: 'bad-request' });
   });
+
+  test('a list of a prefix has the rollouts whose id begins with it, in the order of their ids', async () => {
+    await using bed = await openTimedBed(openBed);
+    await submitAll(bed.store, ['r-2', 'r', 'r-1', 'R-1', 'r-10', 'r.1', 'r_1', 'rz', 's']);
+    await bed.store.cancel(makeId('r-1'), { tombstoneMs });
+    const list = async (filter: object) => {
+      const { rollouts, next } = await bed.store.list({ limit: 2, ...filter });
+      return { ids: rollouts.map(({ id }) => id), next };
+    };
+    assert.deepEqual(await list({ prefix: 'r-1' }), { ids: ['r-1', 'r-10'], next: undefined });
+    assert.deepEqual((await list({ prefix: 'r', limit: 9 })).ids, ['r', 'r-1', 'r-10', 'r-2', 'r.1', 'r_1', 'rz']);
+    assert.deepEqual((await list({ prefix: 'r', order: 'newest' })).ids, ['rz', 'r_1']);
+    const { ids, next } = await list({ prefix: 'r-' });
+    assert.deepEqual([ids, await list({ prefix: 'r-', after: next })], [['r-1', 'r-10'], { ids: ['r-2'], next: undefined }]);
+    assert.deepEqual((await list({ prefix: 'r-', state: 'queued' })).ids, ['r-10', 'r-2']);
+    assert.deepEqual((await list({ prefix: 't' })).ids, []);
+  });
 }

@@ -31,13 +31,14 @@ export function get(transaction: Transaction, id: RolloutId): RolloutRecord | un
 }
 
 export function list(transaction: Transaction, filter: ListFilter): { rollouts: RolloutRecord[]; next?: string } {
-  const { state, group, batch, scenario, limit } = filter;
+  const { state, group, batch, scenario, prefix, limit } = filter;
   const isNewestFirst = filter.order === 'newest';
-  const after = filter.after === undefined && isNewestFirst ? Number.MAX_SAFE_INTEGER : parseCursor(filter.after);
-  // The rollouts of a batch are read in the order of the index on its siblings, without a sort.
-  const seq = batch === undefined ? 'rollouts.seq' : 'siblings.seq';
+  // Each order is that of an index, so a page is read without a sort.
+  const key = prefix !== undefined ? 'rollouts.id' : batch === undefined ? 'rollouts.seq' : 'siblings.seq';
   const wanted: [string, SQLInputValue | undefined][] = [
-    [`${seq} ${isNewestFirst ? '<' : '>'} ?`, after],
+    [`${key} ${isNewestFirst ? '<' : '>'} ?`, toStart(filter)],
+    ['rollouts.id >= ?', prefix],
+    ['rollouts.id < ?', prefix && toPrefixEnd(prefix)],
     ['state = ?', state],
     ['group_id = ?', group],
     ['siblings.batch_seq = (SELECT seq FROM batches WHERE batches.id = ?)', batch],
@@ -47,11 +48,23 @@ export function list(transaction: Transaction, filter: ListFilter): { rollouts: 
   const where = given.map(({ sql }) => sql).join(' AND ');
   const values = given.map(({ value }) => value);
   const from = batch === undefined ? records : `${records} JOIN siblings USING (seq)`;
-  const order = `ORDER BY ${seq} ${isNewestFirst ? 'DESC' : 'ASC'}`;
+  const order = `ORDER BY ${key} ${isNewestFirst ? 'DESC' : 'ASC'}`;
   const rows = transaction.all<RecordRow>(`${from} WHERE ${where} ${order} LIMIT ?`, ...values, limit + 1);
   const page = rows.slice(0, limit);
   const last = page.at(-1);
-  return { rollouts: page.map(toRecord), ...definedOf({ next: last && rows.length > limit ? String(last.seq) : undefined }) };
+  const next = last && (prefix === undefined ? String(last.seq) : last.id);
+  return { rollouts: page.map(toRecord), ...definedOf({ next: rows.length > limit ? next : undefined }) };
+}
+
+/** Every id of a page comes after this one in the order of the list; absent for the first page of a prefix. */
+function toStart({ prefix, order, after }: ListFilter): SQLInputValue | undefined {
+  if (prefix !== undefined) return after;
+  return after === undefined && order === 'newest' ? Number.MAX_SAFE_INTEGER : parseCursor(after);
+}
+
+/** `~` comes after every character of an id. */
+function toPrefixEnd(prefix: string): string {
+  return `${prefix}~`;
 }
 
 /** The bytes as they were given to `finish`. */
