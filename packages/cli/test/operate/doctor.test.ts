@@ -11,7 +11,7 @@ import { renderChecks } from '../../src/operate/doctor.ts';
 import { checkMemory, checkNode, checkOpenFiles, checkPort, checkRunFolder, checkTokenizer } from '../../src/operate/doctor-checks.ts';
 import { millrace, openIo } from '../fake-io.ts';
 
-test('an old Node.js, a small limit of files and little memory are told', () => {
+test('an old Node.js, a small limit of files and little memory are reported', () => {
   assert.deepEqual([checkNode('24.21.0').level, checkNode('20.20.2').level], ['ok', 'fail']);
   assert.equal(checkOpenFiles('Max open files            1024                 1048576              files').remedy, 'ulimit -n 65536');
   assert.equal(checkOpenFiles('Max open files            unlimited            unlimited            files').level, 'ok');
@@ -59,7 +59,7 @@ test('a tokenizer that is an address must answer', async () => {
   assert.match((await checkTokenizer(url)).seen, /cannot be reached/);
 });
 
-test('a remedy stands on a line of its own, unbroken', () => {
+test('a remedy has its own line, unbroken', () => {
   const remedy = `sudo ${'x'.repeat(120)}`;
   const text = renderChecks([{ name: 'thing', level: 'fail', seen: 'is not there', remedy }], { columns: 60, color: false });
   assert.equal(text, `✘ fail  thing  is not there\n               → ${remedy}\n\nMillrace cannot work here yet: thing.\n`);
