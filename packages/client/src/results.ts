@@ -1,5 +1,5 @@
 // Rollouts as they end, many at once over one connection: the event log says which ones ended, and each is read once. A rollout that
-// ended before the log was opened, or while it was away, is read directly.
+// ended before the log was opened, or while it was down, is read directly.
 
 import { isTerminal, RolloutError, type RolloutId, type RolloutView } from '@millrace/protocol';
 import { readEvents } from './events.ts';

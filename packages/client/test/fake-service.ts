@@ -15,6 +15,7 @@ import {
   toBinary,
   toErrorBody,
 } from '@millrace/protocol';
+import { type Client, openClient } from '../src/client.ts';
 
 type RequestHandler = (request: IncomingMessage, response: ServerResponse, body: string) => boolean;
 
@@ -172,6 +173,13 @@ export class FakeService {
     const parts = { workers: [], backends: [], policy, batches: [], recent, hints: [], tokens_per_s: 0 };
     return serviceStatus.parse({ rollouts, ...parts, last_event_id: this.events.length, loop_lag_ms: lag, rss_bytes: 1 << 26 });
   }
+}
+
+/** A service and a client of it, for the time of the work. */
+export async function withBoth(work: (service: FakeService, client: Client) => Promise<void>): Promise<void> {
+  await using service = await FakeService.open();
+  await using client = openClient({ url: service.url, timeoutMs: 5000 });
+  await work(service, client);
 }
 
 function toFrame(event: Event): string {

@@ -122,14 +122,14 @@ test('without a terminal a hint is one line, written once', async () => {
   assert.equal(err.match(/^! no backend has joined.*$/gm)?.length, 1);
 });
 
-test('a service that stays away costs no rollout: the ids are named, and the file that is written continues', async () => {
+test('a service that stays down costs no rollout: the ids are named, and the file that is written continues', async () => {
   await using service = await FakeService.open();
   await using folder = await makeTempFolder('resume');
   const io = openIo({ stdin: ['a', 'b', 'c'].map(line).join('\n') });
   const { port } = service;
   service.onSubmit = () => {
     service.end('b');
-    setTimeout(() => void service.stop(), 300);
+    void until(() => io.out().includes('"b"')).then(() => service.stop());
   };
   const gaveUp = await inFolder(folder.path, () => millrace(['submit', '--patience', '1s', '--max-tokens', '7', '--url', service.url], io));
   assert.deepEqual([gaveUp.code, ids(gaveUp.out)], [1, ['b']]);
@@ -148,12 +148,12 @@ test('a service that comes back within the patience is waited for', async () => 
   const { port } = service;
   service.onSubmit = () => {
     service.onSubmit = () => {};
-    setTimeout(async () => {
+    void until(() => service.streams.size > 0).then(async () => {
       await service.stop();
       await until(() => io.err().includes('No answer from'));
       await service.start(port);
       service.end('a');
-    }, 100);
+    });
   };
   const { code, out } = await millrace(['submit', '--url', service.url], io);
   assert.deepEqual([code, ids(out)], [0, ['a']]);

@@ -30,6 +30,6 @@ test('a message that names an index is read where no list of faults comes with i
 
 test('a fault outside the file, and an error of another kind, stay as they are', () => {
   assert.equal(locate('the body is wrong', { faults: [{ path: 'rollout', message: 'unknown field' }] }), 'the body is wrong');
-  const away = new RolloutError('internal', 'rollouts[0] no answer');
-  assert.equal(locateFaults(away, place), away);
+  const other = new RolloutError('internal', 'rollouts[0] no answer');
+  assert.equal(locateFaults(other, place), other);
 });
