@@ -90,7 +90,7 @@ function label(name: string, paint: Paint): string {
   return paint('bold', padEnd(name, labelColumns));
 }
 
-function renderThroughput({ turnsPerSecond }: WatchModel, status: ServiceStatus, { paint }: FrameStyle): string {
+function renderThroughput({ turnsPerSecond }: WatchModel, status: ServiceStatus, { columns, paint }: FrameStyle): string {
   const calls = status.backends.reduce((total, backend) => total + backend.calls, 0);
   const tokens = toTokensPerSecond(status);
   const cells = [
@@ -99,7 +99,8 @@ function renderThroughput({ turnsPerSecond }: WatchModel, status: ServiceStatus,
     `${tokens === undefined ? '-' : toRate(tokens)} tokens/s`,
     paint('dim', `${toCount(calls)} ${calls === 1 ? 'call' : 'calls'} in progress`),
   ];
-  return label('Throughput', paint) + cells.join('   ');
+  const line = label('Throughput', paint) + cells.join('   ');
+  return width(line) <= columns ? line : label('Throughput', paint) + cells.join('  ').replace(' in progress', '');
 }
 
 const mostCodes = 3;

@@ -154,6 +154,12 @@ test('the rate of tokens is that of the service, and unknown while calls run and
   assert.match(renderStatus({ tokens_per_s: 0, backends: [] }), / 0 tokens\/s {3}0 calls in progress/);
 });
 
+test('on 80 columns the throughput of a busy service is not cut', () => {
+  const record = makeRecord();
+  record.addStatus(makeStatus(100_000, { tokens_per_s: 123_456 }), 6000);
+  assert.match(render(record.read(10_000), 80), /^Throughput {2}120 rollouts\/min {2}[\d,.]+ turns\/s {2}123,456 tokens\/s {2}20 calls$/m);
+});
+
 test('rewards show their trend once there are enough', () => {
   const record = openWatchRecord('http://x', 0);
   record.addStatus(makeStatus(), 0);
