@@ -187,6 +187,15 @@ test('on 80 by 24 every section has at least its first row', () => {
     assert.match(frame, wanted);
 });
 
+test('on 80 columns an event shows the start of a long id, and its reward', () => {
+  const record = openWatchRecord('http://x', 0);
+  record.addStatus(makeStatus(), 0);
+  const long = { ...ended, rollout_id: 'r-4b6234fa-1ac5-49ab-9556-7c66dece6191', id: 1, data: { state: 'done', reward: 1 } };
+  record.addEvent(event.parse(long), { nowMs: 0, live: false });
+  assert.match(render(record.read(1), 80), /rollout-end {5}r-4b6234fa-1ac5… {2}done {2}reward 1$/m);
+  assert.match(render(record.read(1), 120), /rollout-end {5}r-4b6234fa-1ac5-49ab-9556-7c66dece6191 {2}done {2}reward 1$/m);
+});
+
 test('a service without workers and backends says what that means', () => {
   const frame = renderStatus({ workers: [], backends: [] });
   assert.match(frame, /none: rollouts wait in run/);
