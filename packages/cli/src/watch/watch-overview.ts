@@ -90,7 +90,7 @@ function label(name: string, paint: Paint): string {
   return paint('bold', padEnd(name, labelColumns));
 }
 
-function renderThroughput({ turnsPerSecond }: WatchModel, status: ServiceStatus, { paint }: FrameStyle): string {
+function renderThroughput({ turnsPerSecond }: WatchModel, status: ServiceStatus, { columns, paint }: FrameStyle): string {
   const calls = status.backends.reduce((total, backend) => total + backend.calls, 0);
   const tokens = toTokensPerSecond(status);
   const cells = [
@@ -99,7 +99,8 @@ function renderThroughput({ turnsPerSecond }: WatchModel, status: ServiceStatus,
     `${tokens === undefined ? '-' : toRate(tokens)} tokens/s`,
     paint('dim', `${toCount(calls)} ${calls === 1 ? 'call' : 'calls'} in progress`),
   ];
-  return label('Throughput', paint) + cells.join('   ');
+  const line = label('Throughput', paint) + cells.join('   ');
+  return width(line) <= columns ? line : label('Throughput', paint) + cells.join('  ').replace(' in progress', '');
 }
 
 const mostCodes = 3;
@@ -158,7 +159,10 @@ export function renderEvents(events: readonly Event[], { columns, paint, rows }:
     .filter(isNotable)
     .slice(2 - rows)
     .map((event) => {
-      const text = cut(`  ${event.at.slice(11, 19)}  ${padEnd(event.kind, 14)}  ${toVisible(toDetail(event))}`, columns);
+      const text = cut(
+        `  ${event.at.slice(11, 19)}  ${padEnd(event.kind, 14)}  ${toVisible(toDetail(event, columns < 100 ? 16 : columns))}`,
+        columns,
+      );
       return event.data.state === 'failed' ? paint('red', text) : text;
     });
   return ['', paint('bold', 'Newest events'), ...(lines.length === 0 ? [paint('dim', '  none yet')] : lines)];
@@ -171,8 +175,9 @@ function isNotable({ kind, data }: Event): boolean {
   return !routine.includes(kind) || data.reason === 'retry' || data.reason === 'loss';
 }
 
-function toDetail({ rollout_id, worker_id, backend_id, data }: Event): string {
-  const ids = [rollout_id ?? worker_id, backend_id].filter((id) => id !== undefined);
+/** The start of an id is enough for `millrace show`. */
+function toDetail({ rollout_id, worker_id, backend_id, data }: Event, idColumns: number): string {
+  const ids = [rollout_id ?? worker_id, backend_id].flatMap((id) => (id === undefined ? [] : [cut(id, idColumns)]));
   const facts = Object.entries(data).flatMap(([name, value]) => {
     if (value === null || typeof value === 'object' || name === 'worker') return [];
     return name === 'state' || name === 'reason' ? [String(value)] : [`${name} ${typeof value === 'number' ? toNumber(value) : value}`];

@@ -30,7 +30,7 @@ export const watchCommand: Command = {
 
 const pollMs = 1000;
 const drawMs = 250;
-const eventsBefore = 500;
+const eventsBefore = 2000;
 
 async function runWatch(args: Arguments, io: Io): Promise<number> {
   const address = toServiceAddress(args, io);

@@ -154,6 +154,12 @@ test('the rate of tokens is that of the service, and unknown while calls run and
   assert.match(renderStatus({ tokens_per_s: 0, backends: [] }), / 0 tokens\/s {3}0 calls in progress/);
 });
 
+test('on 80 columns the throughput of a busy service is not cut', () => {
+  const record = makeRecord();
+  record.addStatus(makeStatus(100_000, { tokens_per_s: 123_456 }), 6000);
+  assert.match(render(record.read(10_000), 80), /^Throughput {2}120 rollouts\/min {2}[\d,.]+ turns\/s {2}123,456 tokens\/s {2}20 calls$/m);
+});
+
 test('rewards show their trend once there are enough', () => {
   const record = openWatchRecord('http://x', 0);
   record.addStatus(makeStatus(), 0);
@@ -179,6 +185,15 @@ test('on 80 by 24 every section has at least its first row', () => {
   const frame = render(record.read(7000), 80, 24);
   for (const wanted of [/^! Something/m, /^Throughput/m, /^ {2}run /m, /^ {2}step-1 /m, /^ {2}b1 /m, /^ {2}w-1 /m])
     assert.match(frame, wanted);
+});
+
+test('on 80 columns an event shows the start of a long id, and its reward', () => {
+  const record = openWatchRecord('http://x', 0);
+  record.addStatus(makeStatus(), 0);
+  const long = { ...ended, rollout_id: 'r-4b6234fa-1ac5-49ab-9556-7c66dece6191', id: 1, data: { state: 'done', reward: 1 } };
+  record.addEvent(event.parse(long), { nowMs: 0, live: false });
+  assert.match(render(record.read(1), 80), /rollout-end {5}r-4b6234fa-1ac5… {2}done {2}reward 1$/m);
+  assert.match(render(record.read(1), 120), /rollout-end {5}r-4b6234fa-1ac5-49ab-9556-7c66dece6191 {2}done {2}reward 1$/m);
 });
 
 test('a service without workers and backends says what that means', () => {
