@@ -17,7 +17,7 @@ function openBackend() {
   });
 }
 
-describe('batches of the whole service', { timeout: 120_000 }, () => {
+describe('batches of the whole service', () => {
   test('a server killed during a batch continues it: exactly the target, each group once, the surplus stopped', async () => {
     await using backend = await openBackend();
     await using service = await TestService.open({ workers: 1, tokenizer, pipeline: { runSlots: 16, leaseMs: 2000 } });
@@ -44,7 +44,8 @@ describe('batches of the whole service', { timeout: 120_000 }, () => {
     assert.deepEqual([view.state, view.groups.delivered, view.groups.open], ['met', 12, 0]);
     assert.deepEqual(await Array.fromAsync(batches.groups('b', { consumer: 'trainer' })), []);
     const live = (await Array.fromAsync(service.client.list())).filter(({ state }) => !['done', 'cancelled', 'failed'].includes(state));
-    for (const { id } of live) assert.equal((await service.client.wait(id)).state, 'cancelled');
+    // One that was about to end may be done before its cancel arrives.
+    for (const { id } of live) assert.match((await service.client.wait(id)).state, /^(cancelled|done)$/);
   });
 
   test('when the target is met, the surplus ends within a second', async () => {

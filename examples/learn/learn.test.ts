@@ -8,7 +8,7 @@ import { learn } from './run.ts';
 import { tolerance } from './training/on-policy.ts';
 import { renderPicture } from './training/picture.ts';
 
-test('a policy learns in real sandboxes, and every token it is trained on is its own', { timeout: 300_000 }, async () => {
+test('a policy learns in real sandboxes, and every token it is trained on is its own', async () => {
   const { steps, onPolicy, left } = await learn({ seed: 1, goal: 0.91, mostSteps: 16 });
   const [first, last] = [steps[0], steps.at(-1)];
   assert.ok(first && last);

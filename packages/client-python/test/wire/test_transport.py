@@ -38,7 +38,7 @@ class TransportTest(unittest.TestCase):
             self.assertGreaterEqual(time.monotonic() - started, 0.3)
 
     def test_a_service_that_stays_down_raises_its_own_error_after_the_timeout(self) -> None:
-        with script(refusal("not-running", 503)) as service, Client(service.url, timeout_s=0.3) as client:
+        with script(refusal("not-running", 503)) as service, Client(service.url, timeout_s=2) as client:
             with self.assertRaises(MillraceError) as caught:
                 client.get("r-1")
             self.assertEqual((caught.exception.code, caught.exception.status), ("not-running", 503))
