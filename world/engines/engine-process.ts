@@ -3,6 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -15,7 +16,26 @@ export interface EngineCommand {
   readonly startMs: number;
 }
 
-export class EngineProcess implements AsyncDisposable {
+/** A running engine; closing one that is shared does nothing. */
+export interface Engine extends AsyncDisposable {
+  readonly url: string;
+  /** To the process that listens, as an operator or a cluster manager sends it. */
+  signal(signal: NodeJS.Signals): void;
+  /** To the processes that it has started itself. */
+  signalChildren(signal: NodeJS.Signals): void;
+  /** Resolves when the process that listens has ended. */
+  exited(): Promise<void>;
+}
+
+/** An engine that another process has started and will close. */
+export function shareEngine(url: string): Engine {
+  const refuse = () => {
+    throw new Error(`${url} is shared and must not be ended`);
+  };
+  return { url, signal: refuse, signalChildren: refuse, exited: async () => refuse(), [Symbol.asyncDispose]: async () => {} };
+}
+
+export class EngineProcess implements Engine {
   readonly url: string;
   readonly #name: string;
   readonly #child: ChildProcess;
@@ -60,9 +80,13 @@ export class EngineProcess implements AsyncDisposable {
     return this.#child.exitCode === null && this.#child.signalCode === null && this.#child.pid !== undefined;
   }
 
-  /** A signal to the process that listens, as an operator or a cluster manager sends it. */
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
+  }
+
+  signalChildren(signal: NodeJS.Signals): void {
+    const path = `/proc/${this.#child.pid}/task/${this.#child.pid}/children`;
+    for (const pid of readFileSync(path, 'utf8').trim().split(' ').filter(Boolean)) process.kill(Number(pid), signal);
   }
 
   async exited(): Promise<void> {
@@ -84,7 +108,9 @@ export class EngineProcess implements AsyncDisposable {
       if (await isHealthy(this.url)) return;
       await pause(250);
     }
-    const what = this.isRunning ? `is not healthy after ${startMs / 1000} s` : `ended with ${this.#child.exitCode ?? this.#child.signalCode}`;
+    const what = this.isRunning
+      ? `is not healthy after ${startMs / 1000} s`
+      : `ended with ${this.#child.exitCode ?? this.#child.signalCode}`;
     throw new Error(`${this.#name} ${what}:\n${this.log(30)}`);
   }
 }

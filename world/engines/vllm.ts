@@ -37,6 +37,6 @@ export async function openVllm({ scaleOut = false, devMode = false, args = [] }:
       HF_HUB_OFFLINE: '1',
       ...(devMode ? { VLLM_SERVER_DEV_MODE: '1' } : {}),
     },
-    startMs: 300_000,
+    startMs: 600_000,
   });
 }
