@@ -42,10 +42,11 @@ function bodyShape({ body, text, events }: RecordedReply): string[] {
   return fieldsOf(body, '$');
 }
 
-/** Each kind of event once, in the order in which they came first: how many there are is chance. */
+/** The fields of all events together: how many there are, and which of them came empty, is chance. */
 function eventShapes(events: readonly string[]): string[] {
-  const kinds = events.map((event) => (event.startsWith('data: {') ? fieldsOf(JSON.parse(event.slice(6)), 'event').join('\n') : event));
-  return [...new Set(kinds)].flatMap((kind) => kind.split('\n'));
+  const lines = events.flatMap((event) => (event.startsWith('data: {') ? fieldsOf(JSON.parse(event.slice(6)), 'event') : [event]));
+  const isFilled = (list: string) => lines.some((line) => line.startsWith(list) && !line.endsWith(': empty'));
+  return unique(lines.filter((line) => !line.endsWith(': empty') || !isFilled(line.slice(0, -': empty'.length)))).sort();
 }
 
 function fieldsOf(value: unknown, path: string): string[] {

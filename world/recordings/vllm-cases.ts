@@ -73,8 +73,8 @@ export function errorCases(route: VllmRoute): readonly Case[] {
 /** A request that ends before its time. */
 export function abortCases(route: VllmRoute, abortPath: string): readonly Case[] {
   const tag = abortPath === '/abort_requests' ? 'dev-abort' : 'abort';
-  const abort = (url: string, id: string) =>
-    send(url, post(abortPath, { request_ids: [engineId(route, id)] }), { sent: 'after the first event, or after 300 ms' });
+  const abort = (url: string, id: string, sent = 'after the first event') =>
+    send(url, post(abortPath, { request_ids: [engineId(route, id)] }), { sent });
   return [
     {
       name: `${route}-${tag}-stream`,
@@ -90,9 +90,20 @@ export function abortCases(route: VllmRoute, abortPath: string): readonly Case[]
       name: `${route}-${tag}-whole`,
       says: `A request without a stream, aborted with ${abortPath} after some tokens: the reply has them.`,
       async run({ url }) {
+        const before = await countSampled(url);
         const call = open(url, askLong(route, { id: `${tag}-w` }));
-        await pause(300);
-        const aborted = await abort(url, `${tag}-w`);
+        while ((await countSampled(url)) < before + 3) await pause(20);
+        const aborted = await abort(url, `${tag}-w`, 'after three tokens');
+        return [await call.done, aborted];
+      },
+    },
+    {
+      name: `${route}-${tag}-early`,
+      says: `A request without a stream, aborted with ${abortPath} before its first token.`,
+      async run({ url }) {
+        const call = open(url, askLong(route, { id: `${tag}-e`, prompt: nearlyFullPrompt }));
+        while ((await readMetric(url, 'num_requests_running')) === 0) await pause(20);
+        const aborted = await abort(url, `${tag}-e`, 'during the prefill');
         return [await call.done, aborted];
       },
     },
@@ -269,4 +280,11 @@ function trimStream(exchange: RecordedExchange): RecordedExchange {
   const events = exchange.reply?.events;
   if (!exchange.reply || !events || events.length <= 8) return exchange;
   return { ...exchange, reply: { ...exchange.reply, events: [...events.slice(0, 3), ...events.slice(-4)] } };
+}
+
+const countSampled = (url: string) => readMetric(url, 'generation_tokens_total');
+
+async function readMetric(url: string, name: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  return Number(new RegExp(`^vllm:${name}\\{.*\\} (\\S+)$`, 'm').exec(text)?.[1] ?? 0);
 }
