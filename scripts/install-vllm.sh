@@ -139,7 +139,7 @@ run_step() {
   trap - EXIT
   if ! wait "$pid"; then
     tail -n 5 "$log" >&2
-    if grep -qiE 'error sending request|failed to fetch|timed out|dns|connection|temporary failure' "$log"; then
+    if grep -qiE 'error sending request|failed to (fetch|download)|timed out|dns|connection|temporary failure|from versions: none' "$log"; then
       fail "$name could not be downloaded: is there a network with PyPI? Run this again to continue"
     fi
     fail "$name failed; the whole log is $log"
