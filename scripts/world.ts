@@ -5,7 +5,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import type { Engine } from '../world/engines/engine-process.ts';
 import { openLlama } from '../world/engines/llama.ts';
-import { sharedVariables } from '../world/engines/shared.ts';
+import { openPlain, sharedVariables } from '../world/engines/shared.ts';
 import { openVllm } from '../world/engines/vllm.ts';
 
 const startedAt = performance.now();
@@ -43,7 +43,7 @@ async function openEngines(): Promise<AsyncDisposable & { readonly startMs: numb
   try {
     await open('llama-server', sharedVariables.llama, () => openLlama());
     await open('vLLM with all routes', sharedVariables.vllm, () => openVllm({ scaleOut: true, devMode: true }));
-    await open('vLLM as most users start it', sharedVariables.plain, () => openVllm());
+    await open('vLLM as most users start it', sharedVariables.plain, openPlain);
   } catch (error) {
     await engines.disposeAsync();
     throw error;

@@ -10,8 +10,9 @@ export const sharedVariables = { vllm: 'MILLRACE_WORLD_VLLM', plain: 'MILLRACE_W
 /** vLLM with both token routes and the routes for weights. */
 export const openSharedVllm = (): Promise<Engine> => shareOr(sharedVariables.vllm, () => openVllm({ scaleOut: true, devMode: true }));
 
-/** vLLM as most users start it: without /inference/v1/generate. */
-export const openPlainVllm = (): Promise<Engine> => shareOr(sharedVariables.plain, () => openVllm());
+/** vLLM as most users start it, without /inference/v1/generate; its queue has room for two. */
+export const openPlainVllm = (): Promise<Engine> => shareOr(sharedVariables.plain, openPlain);
+export const openPlain = (): Promise<Engine> => openVllm({ args: ['--max-num-queued-reqs', '2'] });
 
 export const openSharedLlama = (): Promise<Engine> => shareOr(sharedVariables.llama, () => openLlama());
 

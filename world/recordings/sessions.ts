@@ -57,11 +57,17 @@ export const sessions: readonly RecordingSession[] = [
   {
     name: 'vLLM as most users start it',
     engine: 'vllm',
-    started: 'vllm serve --max-num-queued-reqs 1',
-    open: () => openVllm({ args: ['--max-num-queued-reqs', '1'] }),
-    files: { plain: plainCases, 'queue-full': queueCases, shutdown: shutdownCases },
+    started: 'vllm serve',
+    open: () => openVllm(),
+    files: { plain: plainCases, shutdown: shutdownCases },
   },
-  { name: 'a vLLM that crashes', engine: 'vllm', started: 'vllm serve', open: () => openVllm(), files: { crash: crashCases } },
+  {
+    name: 'vLLM with room for two requests',
+    engine: 'vllm',
+    started: 'vllm serve --enable-scale-out --max-num-queued-reqs 2',
+    open: () => openVllm({ scaleOut: true, args: ['--max-num-queued-reqs', '2'] }),
+    files: { 'queue-full': queueCases, crash: crashCases },
+  },
   {
     name: 'llama-server',
     engine: 'llamacpp',

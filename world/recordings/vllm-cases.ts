@@ -225,16 +225,16 @@ export const plainCases: readonly Case[] = [
   one('plain-weight-info', 'The routes for weights are not there.', get('/weight_info')),
 ];
 
-/** A vLLM with room for one request at a time. */
+/** A vLLM with room for two requests at a time. */
 export const queueCases: readonly Case[] = (['completions', 'generate'] as const).map((route) => ({
   name: `${route}-queue-full`,
   says: 'More requests than --max-num-queued-reqs allows: 503 without Retry-After.',
   async run({ url }) {
-    const call = open(url, askLong(route, { id: 'first', stream: true }), { leaveAfter: 12 });
-    await call.begun;
-    const whole = await send(url, ask(route, { id: 'second' }), { sent: 'while another request runs' });
-    const stream = await send(url, ask(route, { id: 'third', stream: true }), { sent: 'while another request runs' });
-    await call.done;
+    const calls = ['first', 'second'].map((id) => open(url, askLong(route, { id, stream: true }), { leaveAfter: 12 }));
+    await Promise.all(calls.map(({ begun }) => begun));
+    const whole = await send(url, ask(route, { id: 'third' }), { sent: 'while two other requests run' });
+    const stream = await send(url, ask(route, { id: 'fourth', stream: true }), { sent: 'while two other requests run' });
+    await Promise.all(calls.map(({ done }) => done));
     return [whole, stream];
   },
 }));

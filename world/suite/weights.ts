@@ -2,6 +2,8 @@
 
 import { closeSync, copyFileSync, mkdirSync, openSync, readdirSync, readSync, symlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { z } from 'zod';
 import type { Engine } from '../engines/engine-process.ts';
 import { modelFolder } from '../engines/world-cache.ts';
 
@@ -38,13 +40,18 @@ function readAt(file: number, at: number, length: number): Buffer {
   return bytes;
 }
 
-/** As a trainer does it: new weights from a folder, then an empty prefix cache. */
+/** As a trainer does it: new weights from a folder, then an empty prefix cache, which takes several tries while a request still holds blocks. */
 export async function loadWeights({ url }: Pick<Engine, 'url'>, folder: string): Promise<void> {
   await post(`${url}/collective_rpc`, { method: 'reload_weights', kwargs: { weights_path: folder } });
-  await post(`${url}/reset_prefix_cache`, {});
+  for (const deadline = performance.now() + 30_000; performance.now() < deadline; await pause(100)) {
+    const { success } = z.object({ success: z.boolean() }).parse(await post(`${url}/reset_prefix_cache`, {}));
+    if (success) return;
+  }
+  throw new Error('the prefix cache was not emptied in 30 s');
 }
 
-async function post(address: string, body: unknown): Promise<void> {
+async function post(address: string, body: unknown): Promise<unknown> {
   const answer = await fetch(address, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
   if (!answer.ok) throw new Error(`${address} answered ${answer.status}: ${(await answer.text()).slice(0, 500)}`);
+  return await answer.json();
 }

@@ -15,5 +15,5 @@ test('the service renders prompts with the tokenizer of the engine', { todo, ski
   await using service = await TestService.open({ workers: 1, tokenizer: engine.url });
   await service.client.backends.join({ id: 'real', url: engine.url, model: modelName });
   await service.client.submit([makeMath('remote', { sampling: { max_tokens: 4 } })]);
-  assert.equal((await service.client.wait('remote', { signal: AbortSignal.timeout(120_000) })).state, 'done');
+  assert.equal((await service.client.wait('remote', { signal: AbortSignal.timeout(60_000) })).state, 'done');
 });
