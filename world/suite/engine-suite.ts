@@ -157,10 +157,17 @@ function defineStreaming(bed: Bed, { dialect }: EngineSuiteOptions): void {
   });
 }
 
-function defineEnds(bed: Bed, { dialect }: EngineSuiteOptions): void {
+function defineEnds(bed: Bed, { dialect, contextTokens }: EngineSuiteOptions): void {
   test('a turn that is cut at the limit says so', async () => {
     const generation = await bed().backend.generate(makeRequest({ sampling: greedy, maxTokens: 3 }));
     assert.deepEqual([generation.tokenIds.length, generation.finishReason], [3, 'length']);
+  });
+
+  test('a prompt that fits, with more asked for than the context holds, is cut where the context ends', async () => {
+    const prompt = Array<number>(contextTokens - 20).fill(28);
+    const generation = await bed().backend.generate(makeRequest({ prompt, sampling: greedy, maxTokens: 100, stopTokenIds: [] }));
+    assert.ok(generation.tokenIds.length <= 20 && generation.tokenIds.length > 0, `${generation.tokenIds.length} tokens`);
+    assert.equal(generation.finishReason, generation.tokenIds.at(-1) === endOfTurnId ? 'stop' : 'length');
   });
 
   test('more tokens than any engine gives by default come back, where they are asked for', async () => {
