@@ -11,7 +11,7 @@ import type { Engine } from './engines/engine-process.ts';
 import { openSharedVllm } from './engines/shared.ts';
 import { skipWithoutVllm } from './engines/vllm.ts';
 import { modelFolder, modelName } from './engines/world-cache.ts';
-import { countRunning } from './suite/ask.ts';
+import { countRunning, countSampled } from './suite/ask.ts';
 import { isDone, largestOf, makeMath, type ScoredSegment, scoreTrajectory } from './suite/real-service.ts';
 import { loadWeights, writeScaledModel } from './suite/weights.ts';
 
@@ -45,10 +45,11 @@ describe('the service on a real vLLM', { skip: skipWithoutVllm(), timeout: 1_800
     return all;
   }
 
-  async function waitUntilBusy(): Promise<void> {
-    const deadline = performance.now() + 60_000;
-    while ((await countRunning(engine, 'vllm')) === 0) {
-      if (performance.now() > deadline) throw new Error('nothing was sampled for 60 s');
+  /** Until this many tokens were sampled since now. */
+  async function waitForTokens(tokens: number): Promise<void> {
+    const [before, deadline] = [await countSampled(engine), performance.now() + 120_000];
+    while ((await countSampled(engine)) < before + tokens) {
+      if (performance.now() > deadline) throw new Error(`no ${tokens} tokens were sampled in 120 s`);
       await pause(20);
     }
   }
@@ -103,7 +104,7 @@ describe('the service on a real vLLM', { skip: skipWithoutVllm(), timeout: 1_800
       const { client } = service;
       const ids = Array.from({ length: 4 }, (_, i) => `pause-${mode}-${i}`);
       await client.submit(ids.map((id, i) => makeMath(id, { a: i + 3, sampling: { max_tokens: 40 } })));
-      await waitUntilBusy();
+      await waitForTokens(12);
       await client.policy.pause({ mode });
       try {
         context.diagnostic(`the engine was empty ${(await waitUntilEmpty()).toFixed(0)} ms after the pause`);
@@ -119,7 +120,7 @@ describe('the service on a real vLLM', { skip: skipWithoutVllm(), timeout: 1_800
   test('a cancelled rollout ends at once, and the engine stops sampling it', async () => {
     const { client } = service;
     await client.submit([makeMath('cancel', { sampling: { max_tokens: 900, temperature: 2 } })]);
-    await waitUntilBusy();
+    await waitForTokens(12);
     await client.cancel('cancel');
     assert.equal((await client.wait('cancel')).state, 'cancelled');
     await waitUntilEmpty();
@@ -131,7 +132,7 @@ describe('the service on a real vLLM', { skip: skipWithoutVllm(), timeout: 1_800
     const before = (await client.policy.get()).policy_version;
     const ids = Array.from({ length: 6 }, (_, i) => `weights-${i}`);
     await client.submit(ids.map((id, i) => makeMath(id, { a: i, sampling: { max_tokens: 40 } })));
-    await waitUntilBusy();
+    await waitForTokens(12);
     await client.policy.pause({ mode: 'abort' });
     try {
       await loadWeights(engine, other);

@@ -1,4 +1,4 @@
-// The engine of the demo: a real model behind llama-server or vLLM, whichever is installed; where neither is, it gets llama-server and
+// The engine of the demo: a real model behind llama-server, or vLLM where only that is installed. Where neither is, it gets llama-server and
 // the weights, which is the smaller of the two.
 
 import { spawnSync } from 'node:child_process';

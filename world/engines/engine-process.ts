@@ -55,7 +55,7 @@ export class EngineProcess implements Engine {
     }
   }
 
-  /** Returns when `GET /health` answers 200. Whoever opens it closes it. */
+  /** Returns when `GET /health` answers 200. The caller closes it. */
   static async open({ name, program, args, env = {}, startMs }: EngineCommand): Promise<EngineProcess> {
     const port = await findFreePort();
     // It dies with this process, and its own group lets us kill its helpers with it.

@@ -46,6 +46,12 @@ export async function scoreWithVllm({ url }: Pick<Engine, 'url'>, tokenIds: read
   return tokenIds.map((id, at) => scores[at]?.[id]?.logprob ?? Number.NaN);
 }
 
+/** How many tokens vLLM has sampled since it was started. */
+export async function countSampled({ url }: Pick<Engine, 'url'>): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  return Number(/^vllm:generation_tokens_total\{.*\} (\S+)$/m.exec(text)?.[1] ?? 0);
+}
+
 /** How many requests the engine is working on, as it says itself. */
 export async function countRunning({ url }: Pick<Engine, 'url'>, dialect: Dialect): Promise<number> {
   if (dialect === 'llamacpp') {
