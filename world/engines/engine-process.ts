@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -58,9 +58,9 @@ export class EngineProcess implements Engine {
   /** Returns when `GET /health` answers 200. The caller closes it. */
   static async open({ name, program, args, env = {}, startMs }: EngineCommand): Promise<EngineProcess> {
     const port = await findFreePort();
-    // It dies with this process, and its own group lets us kill its helpers with it.
-    const wrapped = ['--pdeathsig', 'KILL', 'nice', '-n', '10', program, ...args(port)];
-    const child = spawn('setpriv', wrapped, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+    // Its own process namespace: an engine starts helpers that outlive it, and all of them end with this process, however that ends.
+    const inside = ['--die-with-parent', '--unshare-pid', '--dev-bind', '/', '/', '--proc', '/proc', program, ...args(port)];
+    const child = spawn('nice', ['-n', '10', 'bwrap', ...inside], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
     const engine = new EngineProcess(name, `http://127.0.0.1:${port}`, child);
     try {
       await engine.#waitUntilHealthy(startMs);
@@ -81,12 +81,11 @@ export class EngineProcess implements Engine {
   }
 
   signal(signal: NodeJS.Signals): void {
-    this.#child.kill(signal);
+    process.kill(this.#programPid(), signal);
   }
 
   signalChildren(signal: NodeJS.Signals): void {
-    const path = `/proc/${this.#child.pid}/task/${this.#child.pid}/children`;
-    for (const pid of readFileSync(path, 'utf8').trim().split(' ').filter(Boolean)) process.kill(Number(pid), signal);
+    for (const pid of childrenOf(this.#programPid())) process.kill(pid, signal);
   }
 
   async exited(): Promise<void> {
@@ -94,12 +93,15 @@ export class EngineProcess implements Engine {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const { pid } = this.#child;
-    if (pid === undefined) return;
-    try {
-      process.kill(-pid, 'SIGKILL');
-    } catch {} // the whole group has ended
+    this.#child.kill('SIGKILL');
     await this.exited();
+  }
+
+  /** bubblewrap starts the namespace's first process, and that starts the program. */
+  #programPid(): number {
+    const [pid] = childrenOf(this.#child.pid ?? 0).flatMap(childrenOf);
+    if (pid === undefined) throw new Error(`${this.#name} has ended`);
+    return pid;
   }
 
   async #waitUntilHealthy(startMs: number): Promise<void> {
@@ -112,6 +114,16 @@ export class EngineProcess implements Engine {
       ? `is not healthy after ${startMs / 1000} s`
       : `ended with ${this.#child.exitCode ?? this.#child.signalCode}`;
     throw new Error(`${this.#name} ${what}:\n${this.log(30)}`);
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number),
+    );
+  } catch {
+    return []; // it has ended
   }
 }
 
