@@ -39,6 +39,19 @@ export { type ModelFamily, modelFamilies, modelFolder } from './models/model-fol
 export { qwen3Folder } from './models/qwen3.ts';
 export { makeRandom } from './models/random.ts';
 export { makeTinyModel } from './models/tiny-model.ts';
+export {
+  expandBody,
+  findRecording,
+  type RecordedExchange,
+  type RecordedReply,
+  type RecordedRequest,
+  type Recording,
+  type RecordingFile,
+  type Repeated,
+  readRecordings,
+  recordingFile,
+  recordingsFolder,
+} from './recordings/recordings.ts';
 export { type ChaosReport, findWrongToken, runChaos } from './service/chaos.ts';
 export { type FaultReport, runFaults } from './service/fault-run.ts';
 export { processesInSandboxesOf, TestService } from './service/service.ts';

@@ -1,0 +1,146 @@
+// A real engine as a child process: started with low priority on a free port, its output kept, waited for until it is healthy, and killed
+// with everything it started.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+
+export interface EngineCommand {
+  readonly name: string;
+  readonly program: string;
+  readonly args: (port: number) => readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** How long it may take to become healthy. */
+  readonly startMs: number;
+}
+
+/** A running engine; closing one that is shared does nothing. */
+export interface Engine extends AsyncDisposable {
+  readonly url: string;
+  /** To the process that listens, as an operator or a cluster manager sends it. */
+  signal(signal: NodeJS.Signals): void;
+  /** To the processes that it has started itself. */
+  signalChildren(signal: NodeJS.Signals): void;
+  /** Resolves when the process that listens has ended. */
+  exited(): Promise<void>;
+}
+
+/** An engine that another process has started and will close. */
+export function shareEngine(url: string): Engine {
+  const refuse = () => {
+    throw new Error(`${url} is shared and must not be ended`);
+  };
+  return { url, signal: refuse, signalChildren: refuse, exited: async () => refuse(), [Symbol.asyncDispose]: async () => {} };
+}
+
+export class EngineProcess implements Engine {
+  readonly url: string;
+  readonly #name: string;
+  readonly #child: ChildProcess;
+  readonly #exit: Promise<unknown>;
+  readonly #lines: string[] = [];
+
+  private constructor(name: string, url: string, child: ChildProcess) {
+    this.#name = name;
+    this.url = url;
+    this.#child = child;
+    this.#exit = Promise.race([once(child, 'exit'), once(child, 'error')]);
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.#lines.push(...text.split('\n').filter(Boolean));
+        if (this.#lines.length > 2000) this.#lines.splice(0, 1000);
+      });
+    }
+  }
+
+  /** Returns when `GET /health` answers 200. The caller closes it. */
+  static async open({ name, program, args, env = {}, startMs }: EngineCommand): Promise<EngineProcess> {
+    const port = await findFreePort();
+    // Its own process namespace: an engine starts helpers that outlive it, and all of them end with this process, however that ends.
+    const inside = ['--die-with-parent', '--unshare-pid', '--dev-bind', '/', '/', '--proc', '/proc', program, ...args(port)];
+    const child = spawn('nice', ['-n', '10', 'bwrap', ...inside], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const engine = new EngineProcess(name, `http://127.0.0.1:${port}`, child);
+    try {
+      await engine.#waitUntilHealthy(startMs);
+    } catch (error) {
+      await engine[Symbol.asyncDispose]();
+      throw error;
+    }
+    return engine;
+  }
+
+  /** Its last lines of output, oldest first. */
+  log(lines = 20): string {
+    return this.#lines.slice(-lines).join('\n');
+  }
+
+  get isRunning(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null && this.#child.pid !== undefined;
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    process.kill(this.#programPid(), signal);
+  }
+
+  signalChildren(signal: NodeJS.Signals): void {
+    for (const pid of childrenOf(this.#programPid())) process.kill(pid, signal);
+  }
+
+  async exited(): Promise<void> {
+    if (this.isRunning) await this.#exit;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.exited();
+  }
+
+  /** bubblewrap starts the namespace's first process, and that starts the program. */
+  #programPid(): number {
+    const [pid] = childrenOf(this.#child.pid ?? 0).flatMap(childrenOf);
+    if (pid === undefined) throw new Error(`${this.#name} has ended`);
+    return pid;
+  }
+
+  async #waitUntilHealthy(startMs: number): Promise<void> {
+    const deadline = performance.now() + startMs;
+    while (this.isRunning && performance.now() < deadline) {
+      if (await isHealthy(this.url)) return;
+      await pause(250);
+    }
+    const what = this.isRunning
+      ? `is not healthy after ${startMs / 1000} s`
+      : `ended with ${this.#child.exitCode ?? this.#child.signalCode}`;
+    throw new Error(`${this.#name} ${what}:\n${this.log(30)}`);
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number),
+    );
+  } catch {
+    return []; // it has ended
+  }
+}
+
+async function isHealthy(url: string): Promise<boolean> {
+  try {
+    return (await fetch(`${url}/health`, { signal: AbortSignal.timeout(5000) })).ok;
+  } catch {
+    return false; // it does not listen yet
+  }
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('the system gave no port');
+  return address.port;
+}

@@ -1,0 +1,12 @@
+// The llama.cpp adapter against a real llama-server with a real model.
+
+import { llamaContextTokens, skipWithoutLlama } from './engines/llama.ts';
+import { openSharedLlama } from './engines/shared.ts';
+import { defineEngineSuite } from './suite/engine-suite.ts';
+
+defineEngineSuite('llama-server', {
+  dialect: 'llamacpp',
+  contextTokens: llamaContextTokens,
+  skip: skipWithoutLlama(),
+  open: openSharedLlama,
+});
