@@ -24,7 +24,7 @@ describe('bubblewrap', { skip }, () => {
   });
   after(() => temp[Symbol.asyncDispose]());
 
-  defineSandboxSuite('bubblewrap', async () => driver);
+  defineSandboxSuite('bubblewrap', async () => driver, { call: () => ({ name: 'openBubblewrapDriver', options: { runDir }, spec: {} }) });
 
   test('without bwrap, opening a sandbox fails with the reason', async () => {
     const broken = await openBubblewrapDriver({ runDir, log: silentLog, bwrapPath: '/no/such/bwrap' });
