@@ -10,6 +10,7 @@ import { defineLife, definePrograms, defineWalls } from './machine.ts';
 import { definePython } from './python.ts';
 import { defineEnds, defineOutput, defineState, defineStopping } from './shell.ts';
 import { defineTransfer } from './transfer.ts';
+import { defineVerifier } from './verifier.ts';
 
 export interface SandboxSuiteOptions {
   /** The agent's user id inside; 1000 by default, as in bubblewrap. */
@@ -49,6 +50,7 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     describe('life', () => defineLife(context));
     describe('layers', () => defineLayers(context));
     describe('hostile agents', () => defineHostile(context));
+    describe('forged rewards', () => defineVerifier(context));
     if (call) describe('inherited descriptors', () => defineDescriptors(call));
   });
 }
