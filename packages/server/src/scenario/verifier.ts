@@ -7,7 +7,7 @@ import type { ExecResult, Sandbox } from '../sandbox/sandbox.ts';
 import { checkPrelude } from './check-prelude.ts';
 import type { Score } from './scenario.ts';
 
-export interface Check {
+export interface CheckScript {
   /**
    * A bash script that runs in /workspace. Exit code 0 is the highest reward, any other the lowest; `reward NUMBER` reports a number
    * instead, and the last one counts. It runs the agent's programs as `judged COMMAND`, and `stop_judged` kills what they left.
@@ -49,7 +49,7 @@ const start = 'echo 1000 > /proc/self/oom_score_adj; exec "$0" -p -c "$1" check'
  * Call it once, in a sandbox that holds the agent's files in /workspace and in which none of them has run. Throws `evaluate-failed` if
  * the check could not run: it timed out, was killed, ended with 126 or more, or reported something that is not a number.
  */
-export async function runCheck(sandbox: Sandbox, check: Check): Promise<Score> {
+export async function runCheck(sandbox: Sandbox, check: CheckScript): Promise<Score> {
   const { script, rewardRange = [0, 1], env, signal, timeoutMs } = check;
   const options = signal === undefined ? {} : { signal };
   const secret = randomBytes(24).toString('hex');

@@ -7,6 +7,7 @@ import { type DriverCall, defineDescriptors } from './descriptors.ts';
 import { defineHostile } from './hostile.ts';
 import { defineLayers } from './layers.ts';
 import { defineLife, definePrograms, defineWalls } from './machine.ts';
+import { defineNamespaces } from './namespaces.ts';
 import { definePython } from './python.ts';
 import { defineEnds, defineOutput, defineState, defineStopping } from './shell.ts';
 import { defineTransfer } from './transfer.ts';
@@ -50,6 +51,7 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     describe('life', () => defineLife(context));
     describe('layers', () => defineLayers(context));
     describe('hostile agents', () => defineHostile(context));
+    describe('namespaces of agents', () => defineNamespaces(context));
     describe('forged rewards', () => defineVerifier(context));
     if (call) describe('inherited descriptors', () => defineDescriptors(call));
   });
