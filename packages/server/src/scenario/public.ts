@@ -28,3 +28,4 @@ export {
   type Score,
 } from './scenario.ts';
 export { type ScenarioBlame, ScenarioError } from './scenario-error.ts';
+export { type CheckScript, runCheck } from './verifier.ts';

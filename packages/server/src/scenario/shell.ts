@@ -3,8 +3,8 @@
 
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
-import type { ExecResult, Sandbox } from '../sandbox/sandbox.ts';
 import type { Scenario } from './scenario.ts';
+import { describeEnd, runCheck } from './verifier.ts';
 
 const workspace = '/workspace';
 const maxArtifactBytes = 32 << 20;
@@ -21,9 +21,15 @@ const shellTask = z.strictObject({
   check: z
     .string()
     .min(1)
+    .refine((script) => !script.includes('REWARD_FILE'), 'there is no REWARD_FILE: report a number with `reward NUMBER`')
     .describe(
-      'A bash script that runs in /workspace after the agent ends. Exit code 0 is reward 1, any other exit code is reward 0; a number written to $REWARD_FILE is the reward instead.',
+      'A bash script that runs in /workspace after the agent ends. Exit code 0 is the highest reward, any other exit code the lowest; `reward NUMBER` reports a number instead. It runs programs of the agent as `judged COMMAND`.',
     ),
+  reward_range: z
+    .tuple([z.number(), z.number()])
+    .refine(([lowest, highest]) => lowest < highest, 'the lowest reward must come first')
+    .default([0, 1])
+    .describe('The lowest and the highest reward. A number outside of it becomes the nearest of the two.'),
   env: z.record(z.string(), z.string()).default({}),
   tools: z
     .array(z.enum(['bash', 'ipython', 'str_replace_editor', 'finish']))
@@ -49,7 +55,10 @@ export const shellScenario: Scenario<ShellTask> = {
     key: ({ setup, share_setup }) => (share_setup && setup !== '' ? setup : undefined),
     async run({ task, sandbox, limits, signal }) {
       if (task.setup === '') return;
-      const result = await runScript(sandbox, task.setup, { timeoutMs: limits.init_timeout_s * 1000, signal });
+      // A file outside the workspace, so that the script can read standard input and is not part of what is judged.
+      await sandbox.writeFile('/tmp/millrace-script', task.setup, { mode: 0o700, signal });
+      const options = { cwd: workspace, timeoutMs: limits.init_timeout_s * 1000, signal };
+      const result = await sandbox.exec(['bash', '/tmp/millrace-script'], options);
       if (result.exitCode !== 0) throw new RolloutError('init-failed', `the setup script ${describeEnd(result)}`);
     },
   },
@@ -78,9 +87,13 @@ export const shellScenario: Scenario<ShellTask> = {
     const unpacked = await sandbox.exec(unpack, { stdin: artifact, timeoutMs: 60_000, signal });
     if (unpacked.exitCode !== 0)
       throw new RolloutError('evaluate-failed', `the agent's files could not be unpacked: tar ${describeEnd(unpacked)}`);
-    const env = { ANSWER: end.answer, REWARD_FILE: '/tmp/reward' };
-    const result = await runScript(sandbox, task.check, { env, timeoutMs: limits.evaluate_timeout_s * 1000, signal });
-    return { reward: await readReward(sandbox, result, signal), details: { exit_code: result.exitCode ?? -1, output: tailOf(result) } };
+    return runCheck(sandbox, {
+      script: task.check,
+      rewardRange: task.reward_range,
+      env: { ANSWER: end.answer },
+      timeoutMs: limits.evaluate_timeout_s * 1000,
+      signal,
+    });
   },
 };
 
@@ -89,52 +102,4 @@ function renderSystem(tools: ShellTask['tools']): string {
   const use = named.length === 0 ? '' : ` Use the ${named.join(', ')} tool${named.length === 1 ? '' : 's'};`;
   const finish = tools.includes('finish') ? ' call finish when you are done.' : ' say so when you are done.';
   return `You work in a Linux shell, in ${workspace}.${use}${finish}`;
-}
-
-interface ScriptOptions {
-  readonly env?: Record<string, string>;
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal;
-}
-
-/** The script is a file outside the workspace, so that it can read standard input and is not part of what is judged. */
-async function runScript(sandbox: Sandbox, script: string, options: ScriptOptions): Promise<ExecResult> {
-  await sandbox.writeFile('/tmp/millrace-script', script, { mode: 0o700, signal: options.signal });
-  return sandbox.exec(['bash', '/tmp/millrace-script'], { cwd: workspace, ...options });
-}
-
-/** A check that could not run is a failure of the verifier, never a reward of 0. */
-async function readReward(sandbox: Sandbox, result: ExecResult, signal: AbortSignal): Promise<number> {
-  const { exitCode } = result;
-  if (exitCode === undefined || result.timedOut || exitCode >= 126)
-    throw new RolloutError('evaluate-failed', `the check script ${describeEnd(result)}`);
-  const written = await readRewardFile(sandbox, signal);
-  if (written === undefined) return exitCode === 0 ? 1 : 0;
-  const reward = Number(written);
-  if (written === '' || !Number.isFinite(reward))
-    throw new RolloutError('evaluate-failed', `the check script wrote ${JSON.stringify(written)} as the reward`);
-  return reward;
-}
-
-async function readRewardFile(sandbox: Sandbox, signal: AbortSignal): Promise<string | undefined> {
-  try {
-    return (await sandbox.readFile('/tmp/reward', { maxBytes: 1024, signal })).toString('utf8').trim();
-  } catch (error) {
-    if (error instanceof RolloutError && error.code === 'not-found') return undefined;
-    throw error;
-  }
-}
-
-function describeEnd(result: ExecResult): string {
-  const how = result.timedOut
-    ? 'timed out'
-    : result.exitCode === undefined
-      ? `was killed by ${result.signal}`
-      : `failed with exit code ${result.exitCode}`;
-  const output = tailOf(result);
-  return output === '' ? how : `${how}: ${output}`;
-}
-
-function tailOf(result: ExecResult): string {
-  return Buffer.concat([result.stdout, result.stderr]).subarray(-2000).toString('utf8').trim();
 }

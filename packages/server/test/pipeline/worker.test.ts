@@ -89,7 +89,7 @@ describe('a worker', { skip }, () => {
       shell('missing', { check: 'no-such-program' }),
       shell('killed', { check: 'kill -9 $$' }),
       shell('late', { check: 'sleep 60' }, { limits: { evaluate_timeout_s: 0.5 } }),
-      shell('nonsense', { check: 'echo lots > $REWARD_FILE' }),
+      shell('nonsense', { check: 'reward lots' }),
     );
     const records = await Promise.all(ids.map((id) => bed.ended(id)));
     for (const { id, state, failure, result } of records) {
@@ -99,12 +99,12 @@ describe('a worker', { skip }, () => {
     assert.ok(await bed.store.trajectory(ids[0]), 'and so is the trajectory');
   });
 
-  test('a check that fails is reward 0, and a check may write its own number', async () => {
+  test('a check that fails is reward 0, and a check may report its own number', async () => {
     await using bed = await WorkerBed.open();
     await bed.startWorker();
     const ids = await bed.submitAll(
       shell('zero', { check: 'grep -q x nothing' }),
-      shell('half', { check: 'echo 0.5 > $REWARD_FILE; exit 1' }),
+      shell('half', { check: 'reward 0.5; exit 1' }),
     );
     const rewards = await Promise.all(ids.map(async (id) => (await bed.ended(id)).result?.reward));
     assert.deepEqual(rewards, [0, 0.5]);

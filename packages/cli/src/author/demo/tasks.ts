@@ -72,7 +72,7 @@ const shell: DemoTask[] = [
       task: {
         instruction: 'The script /workspace/greet.sh fails. Fix it so that it prints exactly: hello world',
         setup: "printf '#!/bin/bash\\nif true; then\\n  echo hello wrld\\n' > greet.sh && chmod +x greet.sh",
-        check: '[ "$(./greet.sh)" = "hello world" ]',
+        check: '[ "$(judged ./greet.sh)" = "hello world" ]',
       },
     },
     match: 'greet.sh fails',

@@ -22,6 +22,7 @@ import { openRunFolder, sweepRunFolder } from '../run-folder/run-folder.ts';
 import type { SandboxDriver, SandboxSpec } from '../sandbox.ts';
 import { renderApptainerArguments, tmpfsFolders } from './arguments.ts';
 import { isStackable, writeSkeleton } from './root-skeleton.ts';
+import { writeSyscallFilter } from './syscall-filter.ts';
 
 export interface ApptainerOptions {
   /** The run folder, on a local disk and with a short path: it contains sockets and writable layers. */
@@ -50,7 +51,10 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     log.warn('disk-unbounded', { message: 'this process cannot mount file systems: diskMiB is not enforced, and layers are disabled' });
   const skeleton = await writeSkeleton(runDir);
   const covers = process.getuid?.() === 0 ? readProcCovers() : [];
-  const host = { nodePath, executorFiles, libraries, covers };
+  const filter = await writeSyscallFilter(runDir, apptainerPath);
+  if (filter === undefined)
+    log.warn('namespaces-allowed', { message: `${apptainerPath} cannot filter system calls: agents can create user namespaces` });
+  const host = definedOf({ nodePath, executorFiles, libraries, covers, filter });
   const launcher: SandboxLauncher = {
     name: 'apptainer',
     runDir,

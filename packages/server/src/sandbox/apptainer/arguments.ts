@@ -13,6 +13,8 @@ export interface ApptainerHost {
   readonly libraries: NodeLibraries;
   /** Empty if the worker is not root: then the kernel already denies the agent access. */
   readonly covers: readonly ProcCover[];
+  /** The file with the system calls that agents may not use, if this Apptainer can apply it. */
+  readonly filter?: string;
 }
 
 /** The first arguments of every command. */
@@ -28,6 +30,10 @@ export const noNetwork = ['--net', '--network', 'none'];
 
 /** In-memory folders next to the disk in a sandbox's folder, so that the executor has space when the disk is full. */
 export const tmpfsFolders = { own: 'own', shm: 'shm' } as const;
+
+export function renderFilter(path: string): string[] {
+  return ['--security', `seccomp:${path}`];
+}
 
 export interface ApptainerChoice {
   /** A SIF file or an unpacked directory. */
@@ -56,6 +62,7 @@ export function renderApptainerArguments(host: ApptainerHost, folder: string, ch
   return [
     ...isolation,
     ...(network === 'none' ? noNetwork : []),
+    ...(host.filter === undefined ? [] : renderFilter(host.filter)),
     ...(hasRoot ? ['--writable'] : [...(layer === undefined ? [] : ['--overlay', `${layer}/root:ro`]), '--overlay', `${folder}/disk/root`]),
     ...['--workdir', `${folder}/disk/scratch`, '--pwd', home],
     ...binds.flatMap((bind) => ['--bind', bind]),

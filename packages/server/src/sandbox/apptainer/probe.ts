@@ -1,13 +1,14 @@
 // Checks whether this user can run Apptainer sandboxes on this machine, by starting a container from a minimal image with the machine's
 // /usr. If not, gives Apptainer's error and the command to try.
 
-import { mkdir, mkdtemp, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ProgramFailed, runProgram } from '../../base/run-program.ts';
 import { findApptainer } from '../images/apptainer-program.ts';
 import { removeTree } from '../run-folder/remove-tree.ts';
 import { isolation, noNetwork } from './arguments.ts';
+import { makeTrialImage } from './trial-image.ts';
 
 export type ApptainerProbe =
   | { readonly ok: true; readonly version: string; readonly path: string }
@@ -43,9 +44,4 @@ export async function probeApptainer(path: string | undefined = findApptainer())
   } finally {
     await removeTree(folder);
   }
-}
-
-async function makeTrialImage(image: string): Promise<void> {
-  for (const name of ['dev', 'etc', 'proc', 'tmp', 'usr']) await mkdir(join(image, name), { recursive: true });
-  for (const name of ['bin', 'lib', 'lib64']) await symlink(`usr/${name}`, join(image, name));
 }

@@ -16,6 +16,8 @@ export interface BubblewrapHost {
   /** Arguments for /usr and /etc, from `readHostArguments`. */
   readonly system: readonly string[];
   readonly covers: readonly ProcCover[];
+  /** Whether this bwrap can forbid namespaces inside, from version 0.8. */
+  readonly forbidsNamespaces: boolean;
 }
 
 /** `hasDisk`: the disk with /workspace is already mounted in the folder. */
@@ -27,6 +29,8 @@ export function renderArguments(
   const tmpMiB = Math.floor(limits.memoryMiB / 4);
   return [
     ...['--unshare-all', '--unshare-user', '--uid', '1000', '--gid', '1000', '--cap-drop', 'ALL', '--hostname', 'sandbox'],
+    // In a user namespace of its own, an agent could mount the control groups that limit its sandbox.
+    ...(host.forbidsNamespaces ? ['--disable-userns'] : []),
     // As process 1, the executor cannot be killed from inside.
     ...['--die-with-parent', '--new-session', '--as-pid-1', '--info-fd', '3'],
     ...(network === 'host' ? ['--share-net', '--ro-bind-try', '/etc/resolv.conf', '/etc/resolv.conf'] : []),

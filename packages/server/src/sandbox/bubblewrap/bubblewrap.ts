@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { blame, definedOf, RolloutError } from '@millrace/protocol';
 import type { Log } from '../../base/log.ts';
+import { runProgram } from '../../base/run-program.ts';
 import { type SandboxConfig, sandboxConfig } from '../config.ts';
 import { writeExecutorFiles, writeHiddenProgram } from '../executor/executor-files.ts';
 import { openDeviceGuard } from '../launch/device-guard.ts';
@@ -26,6 +27,8 @@ export interface BubblewrapOptions {
   readonly nodePath?: string;
 }
 
+const helpTimeoutMs = 20_000;
+
 export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<SandboxDriver> {
   const { log, bwrapPath = 'bwrap', config = sandboxConfig.parse({}) } = options;
   const runDir = await openRunFolder(options.runDir);
@@ -33,7 +36,12 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
   const executorFiles = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir, node));
   const nodePath = await blame('sandbox-start-failed', () => writeHiddenProgram(node, runDir));
   const etcFiles = join(executorFiles, 'etc');
-  const host = { nodePath, executorFiles, etcFiles, system: readHostArguments(), covers: readProcCovers() };
+  const forbidsNamespaces = await canForbidNamespaces(bwrapPath);
+  if (!forbidsNamespaces)
+    log.warn('namespaces-allowed', {
+      message: `${bwrapPath} has no --disable-userns: agents can create user namespaces; install bubblewrap 0.8`,
+    });
+  const host = { nodePath, executorFiles, etcFiles, system: readHostArguments(), covers: readProcCovers(), forbidsNamespaces };
   const access = await findDiskAccess({ loop: false });
   const launcher: SandboxLauncher = {
     name: 'bubblewrap',
@@ -65,4 +73,10 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
     ...(access && { freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access, parts: ['home'] }) }),
     sweep: () => sweepRunFolder(runDir),
   };
+}
+
+/** A bwrap that cannot run fails when the first sandbox is opened, with its reason. */
+async function canForbidNamespaces(bwrapPath: string): Promise<boolean> {
+  const help = await runProgram([bwrapPath, '--help'], { timeoutMs: helpTimeoutMs }).catch(() => '');
+  return help.includes('--disable-userns');
 }

@@ -61,7 +61,7 @@ export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, 
     await writeFile(join(folder, 'link/limits.json'), JSON.stringify(programLimits.parse(confinement.programLimits)));
     await writeFile(join(folder, 'link/env.json'), JSON.stringify(launch.env));
     listener = await listen(join(folder, 'link/socket'));
-    const command = launcher.guardDevices(confinement.enter(launch.holder.command));
+    const command = launcher.guardDevices(confinement.enter(launch.holder));
     started = startSandboxProcess({ ...launch.holder, command }, { folder, connected: listener.connection });
     const recorded = started.inside.then((pid) => (pid === undefined ? undefined : recordProcess(folder, pid)));
     recorded.catch(() => {}); // if the start fails, the folder may be removed first

@@ -94,6 +94,16 @@ export async function removeGroups(groups: readonly string[]): Promise<void> {
   }
 }
 
+/** Lets a process that was frozen through version 1 of the freezer die: there, a killed process waits until it is thawed. */
+export async function thawProcess(pid: number): Promise<void> {
+  const readGroup = async (process: string) => /^\d+:(?:.*,)?freezer(?:,.*)?:(.*)$/m.exec(await readText(`/proc/${process}/cgroup`))?.[1];
+  const [own, frozen] = [await readGroup('self'), await readGroup(String(pid))];
+  const [, point] = /^\d+ \d+ \S+ \S+ (\S+) .* - cgroup \S+ (?:\S+,)?freezer(?:,\S+)?$/m.exec(await readText('/proc/self/mountinfo')) ?? [];
+  if (own === undefined || frozen === undefined || point === undefined) return;
+  for (let group = frozen; group !== own && group !== '/'; group = dirname(group))
+    await set(join(point, group, 'freezer.state'), 'THAWED').catch(() => {}); // not ours to change, or already gone
+}
+
 async function readPids(group: string): Promise<number[]> {
   const text = await readFile(join(group, 'cgroup.procs'), 'utf8').catch(() => ''); // already gone
   return text.split('\n').map(Number).filter(Boolean);

@@ -8,7 +8,7 @@ import { definedOf, type ProgramLimits, RolloutError } from '@millrace/protocol'
 import { type SandboxConfig, type SandboxLimits, sandboxLimits } from '../config.ts';
 import type { SandboxSpec } from '../sandbox.ts';
 import { type CgroupBase, findCgroups, listGroups, makeGroups, removeGroups, wasOutOfMemory } from './cgroups.ts';
-import { renderEntry } from './rlimits.ts';
+import { type HolderEntry, renderEntry } from './rlimits.ts';
 
 /** One for each driver: what this process can limit does not change while it runs. */
 export interface Limiter {
@@ -22,8 +22,8 @@ export interface Confinement {
   readonly limits: SandboxLimits;
   /** Limits that no group enforces: the executor sets them on the programs that it starts. */
   readonly programLimits: ProgramLimits;
-  /** Wraps the driver's command so that its limits hold from its first instruction. */
-  enter(command: readonly string[]): string[];
+  /** Wraps the driver's command so that its limits hold from its first instruction, and so that it inherits no file of the worker. */
+  enter(entry: HolderEntry): string[];
   /** Whether the agent caused the end of the executor, as far as the kernel shows. Call it before `remove`. */
   explainEnd(how: string): Promise<AgentFault | undefined>;
   remove(): Promise<void>;
@@ -49,7 +49,7 @@ export async function openLimiter(): Promise<Limiter> {
       return {
         limits,
         programLimits: chooseProgramLimits(bases, limits),
-        enter: (command) => renderEntry(groups, limits, command),
+        enter: (entry) => renderEntry(groups, limits, entry),
         explainEnd: async (how) => explainEnd(how, limits, await wasOutOfMemory(bases, id)),
         remove: () => removeGroups(groups),
       };

@@ -1,5 +1,5 @@
-// Limits that need no cgroup: open files and core files of each process, and the place of a sandbox in the order in which the kernel kills
-// processes when memory runs out. They are set on the holder before it runs.
+// What a holder gets before it runs: its cgroups, the limits that need none (open files, core files, and its place in the order in which
+// the kernel kills processes when memory runs out), and no file descriptor that it does not need.
 
 import { readFileSync } from 'node:fs';
 import type { SandboxLimits } from '../config.ts';
@@ -17,8 +17,24 @@ const entry = `while [ "$1" != -- ]; do
 done; shift
 echo ${oomScore} > /proc/self/oom_score_adj; ulimit -c 0; ulimit -n "$1" || exit 1; shift; exec "$@"`;
 
-export function renderEntry(groups: readonly string[], limits: SandboxLimits, command: readonly string[]): string[] {
-  return ['/bin/sh', '-c', entry, 'sh', ...groups, '--', String(Math.min(limits.openFiles, readHardOpenFiles())), ...command];
+/**
+ * Node marks the descriptors that it inherited as close-on-exec, but none after the first gap above 15: a worker passes those on to every
+ * program that it starts. All are closed before the limit of open files is set, under which listing them could fail. A POSIX shell can
+ * close only numbers up to 9, and bash all of them. Usually there are no others, and then bash is not started.
+ */
+const closeOthers = `for f in /proc/self/fd/??*; do [ ! -h "$f" ] || eval "exec \${f##*/}>&-"; done; exec /bin/sh -c "$@"`;
+const close = `4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
+for f in /proc/self/fd/??*; do [ ! -h "$f" ] || exec bash -c '${closeOthers}' bash "$@"; done; entry=$1; shift 2; eval "$entry"`;
+
+export interface HolderEntry {
+  readonly command: readonly string[];
+  /** Whether the command keeps file descriptor 3. It always keeps 0, 1 and 2. */
+  readonly reportsPid: boolean;
+}
+
+export function renderEntry(groups: readonly string[], limits: SandboxLimits, { command, reportsPid }: HolderEntry): string[] {
+  const openFiles = String(Math.min(limits.openFiles, readHardOpenFiles()));
+  return ['/bin/sh', '-c', `exec ${reportsPid ? '' : '3>&- '}${close}`, 'sh', entry, 'sh', ...groups, '--', openFiles, ...command];
 }
 
 /** Only privileged processes can raise their hard limit. */

@@ -7,6 +7,7 @@ import { basename, join, resolve } from 'node:path';
 import { readProcess, sendSignal } from '@millrace/executor';
 import { RolloutError, type SandboxId, sandboxId } from '@millrace/protocol';
 import { sleep } from '../../base/clock.ts';
+import { thawProcess } from '../limits/cgroups.ts';
 import { removeRecordedGroups } from '../limits/limits.ts';
 import { removeTree } from './remove-tree.ts';
 
@@ -99,6 +100,8 @@ export async function killHolders(folder: string): Promise<void> {
   const inMounts = `/${basename(folder)}/`;
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
     const isArgument = (await read(pid, 'cmdline')).split('\0').some((argument) => argument.startsWith(`${folder}/`));
-    if (isArgument || (await read(pid, 'mountinfo')).includes(inMounts)) sendSignal(Number(pid), 'SIGKILL');
+    if (!isArgument && !(await read(pid, 'mountinfo')).includes(inMounts)) continue;
+    sendSignal(Number(pid), 'SIGKILL');
+    await thawProcess(Number(pid));
   }
 }

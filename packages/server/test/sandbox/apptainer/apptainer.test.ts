@@ -53,6 +53,7 @@ describe('apptainer', { skip }, () => {
   defineSandboxSuite('apptainer', onImage, {
     uid: process.getuid?.() ?? 0,
     isRootWritable: true,
+    call: () => ({ name: 'openApptainerDriver', options: { runDir }, spec: { image } }),
   });
 
   test('a sandbox can write everywhere in its image, and the image itself does not change', async () => {

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { openBubblewrapDriver, probeBubblewrap, type SandboxDriver, silentLog, sleep } from '@millrace/server';
@@ -12,6 +13,9 @@ import { defineSandboxSuite, makeTempFolder, type TempFolder } from '@millrace/t
 const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 const timeoutMs = 10_000;
+const freezer = '/sys/fs/cgroup/freezer';
+/** Only version 1 of control groups keeps a frozen process from dying. */
+const canFreeze = process.getuid?.() === 0 && existsSync(join(freezer, 'cgroup.procs'));
 
 describe('bubblewrap', { skip }, () => {
   let temp: TempFolder;
@@ -24,7 +28,7 @@ describe('bubblewrap', { skip }, () => {
   });
   after(() => temp[Symbol.asyncDispose]());
 
-  defineSandboxSuite('bubblewrap', async () => driver);
+  defineSandboxSuite('bubblewrap', async () => driver, { call: () => ({ name: 'openBubblewrapDriver', options: { runDir }, spec: {} }) });
 
   test('without bwrap, opening a sandbox fails with the reason', async () => {
     const broken = await openBubblewrapDriver({ runDir, log: silentLog, bwrapPath: '/no/such/bwrap' });
@@ -117,6 +121,18 @@ describe('bubblewrap', { skip }, () => {
     await Promise.all([once(stuck, 'exit'), driver.sweep()]);
     assert.equal(stuck.signalCode, 'SIGKILL');
   });
+
+  if (canFreeze)
+    test('a sandbox whose executor is frozen can be closed', async () => {
+      const group = join(freezer, `millrace-test-${process.pid}`);
+      await mkdir(join(group, 'inner'), { recursive: true });
+      const sandbox = await driver.open({});
+      await writeFile(join(group, 'inner/cgroup.procs'), String(await readHolder(join(runDir, sandbox.id))));
+      await writeFile(join(group, 'freezer.state'), 'FROZEN');
+      await sandbox[Symbol.asyncDispose]();
+      assert.ok(!(await readdir(runDir)).includes(sandbox.id));
+      for (const folder of [join(group, 'inner'), group]) await rmdir(folder);
+    });
 
   test('folders that are inaccessible, deep or full of links are removed, and links are not followed', async () => {
     await using folder = await makeTempFolder('outside');

@@ -82,7 +82,7 @@ describe('a confinement', { skip: groupSkip }, () => {
 
   test('holds from the first instruction; running out of memory is blamed on the agent, and no group is left behind', async () => {
     const { confinement } = await confine('bomb');
-    const [file = '', ...args] = confinement.enter(['python3', '-c', 'x = bytearray(10**10)']);
+    const [file = '', ...args] = confinement.enter({ command: ['python3', '-c', 'x = bytearray(10**10)'], reportsPid: false });
     const [, signal] = await once(spawn(file, args), 'exit');
     assert.equal(signal, 'SIGKILL');
     assert.equal((await confinement.explainEnd('exit 137'))?.code, 'sandbox-limit');
@@ -104,7 +104,7 @@ describe('a confinement', { skip: groupSkip }, () => {
     const id = 'sb-999999-1-z';
     const { folder, confinement } = await confine(id);
     assert.equal(folder, join(runDir, id));
-    const [file = '', ...args] = confinement.enter(['sleep', '1000']);
+    const [file = '', ...args] = confinement.enter({ command: ['sleep', '1000'], reportsPid: false });
     const sleeper = spawn(file, args);
     const bystander = spawn('sleep', ['1000']);
     await Promise.all([once(sleeper, 'spawn'), once(bystander, 'spawn')]);
@@ -170,7 +170,10 @@ test('a command enters groups of both versions and keeps its own arguments', asy
   await writeFile(join(first, 'tasks'), '');
   await writeFile(join(second, 'cgroup.procs'), '');
   const script = 'read -r task < "$0/tasks"; read -r pid < "$1/cgroup.procs"; test "$task $pid" = "0 $$"; echo $? "$2"';
-  const [file = '', ...args] = renderEntry([first, second], limits, ['sh', '-c', script, first, second, '--']);
+  const [file = '', ...args] = renderEntry([first, second], limits, {
+    command: ['sh', '-c', script, first, second, '--'],
+    reportsPid: false,
+  });
   const child = spawn(file, args);
   const [chunk] = await once(child.stdout, 'data');
   assert.equal(String(chunk), '0 --\n');

@@ -3,22 +3,27 @@
 import { after, before, describe } from 'node:test';
 import type { Sandbox, SandboxDriver } from '@millrace/server';
 import { type SuiteContext, timeoutMs } from './context.ts';
+import { type DriverCall, defineDescriptors } from './descriptors.ts';
 import { defineHostile } from './hostile.ts';
 import { defineLayers } from './layers.ts';
 import { defineLife, definePrograms, defineWalls } from './machine.ts';
+import { defineNamespaces } from './namespaces.ts';
 import { definePython } from './python.ts';
 import { defineEnds, defineOutput, defineState, defineStopping } from './shell.ts';
 import { defineTransfer } from './transfer.ts';
+import { defineVerifier } from './verifier.ts';
 
 export interface SandboxSuiteOptions {
   /** The agent's user id inside; 1000 by default, as in bubblewrap. */
   readonly uid?: number;
   /** Whether the agent may change every file of its image; the changes end with its sandbox. */
   readonly isRootWritable?: boolean;
+  /** How another process opens this driver; without it, no test needs another process. */
+  readonly call?: () => DriverCall;
 }
 
 export function defineSandboxSuite(name: string, openDriver: () => Promise<SandboxDriver>, options: SandboxSuiteOptions = {}): void {
-  const { uid = 1000, isRootWritable = false } = options;
+  const { uid = 1000, isRootWritable = false, call } = options;
   describe(`sandbox: ${name}`, () => {
     let driver: SandboxDriver;
     let sandbox: Sandbox;
@@ -46,5 +51,8 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     describe('life', () => defineLife(context));
     describe('layers', () => defineLayers(context));
     describe('hostile agents', () => defineHostile(context));
+    describe('namespaces of agents', () => defineNamespaces(context));
+    describe('forged rewards', () => defineVerifier(context));
+    if (call) describe('inherited descriptors', () => defineDescriptors(call));
   });
 }
