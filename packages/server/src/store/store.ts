@@ -30,6 +30,12 @@ export interface Claim {
   readonly attempt: number;
 }
 
+/** What a worker holds, as it names it in a renewal. */
+export interface HeldClaims {
+  readonly claims: readonly Pick<Claim, 'id' | 'attempt'>[];
+  readonly maxLosses: number;
+}
+
 export interface ClaimedRollout extends Claim {
   readonly submission: Submission;
   /** Failed attempts that were retried. */
@@ -117,11 +123,12 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   /**
    * Renews the worker's lease, which covers everything it holds, and stores its report. `alive` is false when the lease
    * expired and was revoked: the worker must drop what it holds and register under a new id. `cancelled` lists the rollouts
-   * of this worker that a caller asked to cancel.
+   * of this worker that a caller asked to cancel. With `held`, the store takes back what it counts as this worker's and the
+   * worker does not name, by the rules of `expire`: no `claim` of the worker may be under way.
    */
   renew(
     worker: WorkerId,
-    options: { readonly leaseMs: number; readonly report: WorkerReport },
+    options: { readonly leaseMs: number; readonly report: WorkerReport; readonly held?: HeldClaims },
   ): Promise<{ readonly alive: boolean; readonly cancelled: readonly RolloutId[] }>;
   /** Takes up to `limit` queued rollouts, oldest first, moves them to init and increments their attempt. Empty for a worker whose lease expired. */
   claim(worker: WorkerId, limit: number): Promise<readonly ClaimedRollout[]>;

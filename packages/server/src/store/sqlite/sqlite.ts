@@ -68,7 +68,7 @@ class SqliteStore implements Store {
   };
 
   registerWorker: Store['registerWorker'] = (worker, { leaseMs }) => this.#write('registerWorker', { ...worker, leaseMs });
-  renew: Store['renew'] = (worker, { leaseMs, report }) => this.#write('renew', { worker, leaseMs, report });
+  renew: Store['renew'] = (worker, options) => this.#write('renew', { worker, ...options });
   claim: Store['claim'] = (worker, limit) => this.#write('claim', { worker, limit });
   move: Store['move'] = (claim, to) => this.#write('move', { claim, to });
   finish: Store['finish'] = async (claim, ending) => this.#write('finish', { claim, ending: await toStoredEnding(ending) });

@@ -22,10 +22,17 @@ export interface OperationCall {
   readonly nowMs: number;
 }
 
+export interface WireError {
+  readonly code: ErrorCode;
+  readonly message: string;
+  /** The storage failed: the same call may succeed later. */
+  readonly isFault: boolean;
+}
+
 export interface OperationReply {
   readonly id: number;
   readonly value?: unknown;
-  readonly error?: { readonly code: ErrorCode; readonly message: string };
+  readonly error?: WireError;
 }
 
 type Operation = (transaction: Transaction, request: unknown) => unknown;
@@ -149,8 +156,11 @@ function touch(hint: number): void {
   } catch {} // a hint may be lost: readers poll once a second
 }
 
-const codeNames: Record<number, string> = {
+/** SQLite's codes for storage that fails. Any other code is about the data or the statement. */
+const faultNames: Record<number, string> = {
   5: 'SQLITE_BUSY',
+  6: 'SQLITE_LOCKED',
+  7: 'SQLITE_NOMEM',
   8: 'EROFS, SQLITE_READONLY',
   10: 'EIO, SQLITE_IOERR',
   11: 'SQLITE_CORRUPT',
@@ -159,11 +169,13 @@ const codeNames: Record<number, string> = {
   26: 'SQLITE_NOTADB',
 };
 
-function toWire(error: unknown, path: string): { code: ErrorCode; message: string } {
-  if (error instanceof RolloutError) return { code: error.code, message: error.message };
+function toWire(error: unknown, path: string): WireError {
+  if (error instanceof RolloutError) return { code: error.code, message: error.message, isFault: false };
   const code = sqliteCode(error);
-  const name = code === undefined ? '' : `${codeNames[code] ?? `SQLite code ${code}`}: `;
-  return { code: 'internal', message: `store ${path}: ${name}${messageOf(error)}` };
+  const fault = code === undefined ? undefined : faultNames[code];
+  const name = code === undefined ? '' : `${fault ?? `SQLite code ${code}`}: `;
+  const isFault = fault !== undefined || (error instanceof Error && 'syscall' in error);
+  return { code: 'internal', message: `store ${path}: ${name}${messageOf(error)}`, isFault };
 }
 
 if (parentPort) serve(parentPort, new StoreThread(workerData));

@@ -58,6 +58,27 @@ export function defineWorkerTests(openBed: OpenBed): void {
     assert.equal(await bed.store.move(claim, 'ready'), true);
   });
 
+  test('a renewal that names what the worker holds returns the rest to the queue', async () => {
+    await using bed = await openTimedBed(openBed);
+    const worker = await registerWorker(bed.store, 'w');
+    const held = await claimOne(bed.store, { id: 'a', worker });
+    const unheld = await claimOne(bed.store, { id: 'b', worker });
+    await moveUpTo(bed.store, unheld, 'evaluate');
+    const options = { leaseMs, report: makeReport(0) };
+    await bed.store.renew(worker, options);
+    assert.equal((await bed.store.get(unheld.id))?.state, 'evaluate', 'a renewal without names takes nothing back');
+    await bed.store.renew(worker, { ...options, held: { claims: [held], maxLosses } });
+    assert.equal(await bed.store.finish(unheld, { state: 'cancelled' }), false);
+    const record = await bed.store.get(unheld.id);
+    assert.deepEqual([record?.state, record?.losses, record?.failures[0]?.code], ['queued', 1, 'worker-lost']);
+    assert.match(record?.failures[0]?.message ?? '', /worker w no longer holds rollout b, which was in evaluate/);
+    assert.equal(await bed.store.move(held, 'ready'), true);
+    const [again] = await bed.store.claim(worker, 1);
+    await bed.store.renew(worker, { ...options, held: { claims: [held, unheld], maxLosses } });
+    assert.equal((await bed.store.get(unheld.id))?.losses, 2, 'an outdated attempt is not held');
+    assert.equal(again?.attempt, 2);
+  });
+
   test('expiry requeues the rollouts of a lost worker, counts the losses, and ends the worker', async () => {
     await using bed = await openTimedBed(openBed);
     const worker = await registerWorker(bed.store, 'w');
