@@ -32,13 +32,17 @@ export interface AttemptOptions {
   readonly dropped: AbortSignal;
   /** The slot in the ready buffer, released when run starts. */
   readonly readySlot: Slot;
+  /** Called when the attempt needs its run slot no longer; what is left is to evaluate and save it. */
+  onRunEnd(): void;
 }
 
 /** Never rejects: every outcome is the rollout's end, a retry, a return to the queue, or left to another worker. */
 export async function runClaimed(deps: AttemptDeps, claimed: ClaimedRollout, options: AttemptOptions): Promise<void> {
   const record = new AttemptRecord(claimed, deps.clock);
   try {
-    await saveEnd(deps, record, await findEnd(deps, record, options), options);
+    const end = await findEnd(deps, record, options);
+    options.onRunEnd();
+    await saveEnd(deps, record, end, options);
   } catch (error) {
     // The worker no longer names the rollout in its renewals, so the store takes it back.
     deps.log.error('rollout-end-save-failed', { rolloutId: claimed.id, attempt: claimed.attempt, error: messageOf(error) });
@@ -47,8 +51,9 @@ export async function runClaimed(deps: AttemptDeps, claimed: ClaimedRollout, opt
   }
 }
 
-async function runStages(deps: AttemptDeps, record: AttemptRecord, { signal, readySlot }: AttemptOptions): Promise<void> {
+async function runStages(deps: AttemptDeps, record: AttemptRecord, options: AttemptOptions): Promise<void> {
   const { stages } = deps;
+  const { signal, readySlot } = options;
   const move = async (to: 'ready' | 'run' | 'evaluate') => {
     const write = () => deps.store.move(record.claimed, to);
     const isHeld = await saveUntilDone(write, { ...deps, claim: record.claimed, what: `move to ${to}`, signal });
@@ -69,6 +74,7 @@ async function runStages(deps: AttemptDeps, record: AttemptRecord, { signal, rea
     return await collectAttempt(deps, record, { ...prepared, signal });
   };
   const artifact = await stages.run.run(inRun, { signal });
+  options.onRunEnd();
   await sandbox.close();
 
   record.stage = 'evaluate';

@@ -9,6 +9,7 @@ import { Slots } from '../base/slots.ts';
 import { EventTail } from '../store/event-tail.ts';
 import type { ClaimedRollout, Store } from '../store/store.ts';
 import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt.ts';
+import { evaluateWaitingOf } from './pipeline-config.ts';
 import { PolicyFollower } from './policy-follower.ts';
 import { Stage } from './stage.ts';
 import { TokenRate } from './token-rate.ts';
@@ -18,6 +19,8 @@ export type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate'> & { rea
 
 interface HeldRollout {
   readonly attempt: number;
+  /** It waits for evaluate, is in it, or is being saved. */
+  hasRun: boolean;
   readonly abort: AbortController;
   readonly drop: AbortController;
   readonly ended: Promise<void>;
@@ -174,23 +177,35 @@ export class Worker implements AsyncDisposable {
   /** Claims what there is room for and starts it. True when the queue filled all the room, so that more may follow. */
   async #take(): Promise<boolean> {
     using _lock = await this.#claimLock.acquire({ signal: this.#stopping.signal });
-    const room = Math.min(this.#readySlots.free, this.#attempt.stages.init.free);
+    const room = this.#countRoom();
     const claims = room > 0 ? await this.#deps.store.claim(this.#id, room) : [];
     for (const claimed of claims) this.#start(claimed);
     return claims.length > 0 && claims.length === room;
+  }
+
+  /** None while too many finished runs wait: otherwise a slow evaluate, or a store that fails, fills the memory. */
+  #countRoom(): number {
+    const { init, evaluate } = this.#attempt.stages;
+    const hasRun = [...this.#held.values()].filter((held) => held.hasRun).length;
+    const isLineFull = hasRun - evaluate.report.active >= evaluateWaitingOf(this.#deps.config);
+    return isLineFull ? 0 : Math.min(this.#readySlots.free, init.free);
   }
 
   #start(claimed: ClaimedRollout): void {
     const readySlot = this.#readySlots.take();
     if (!readySlot) throw new RolloutError('internal', `claimed ${claimed.id} without a slot in the ready buffer`);
     const [abort, drop] = [new AbortController(), new AbortController()];
-    const options = { signal: abort.signal, dropped: drop.signal, readySlot };
+    const onRunEnd = () => {
+      held.hasRun = true;
+    };
+    const options = { signal: abort.signal, dropped: drop.signal, readySlot, onRunEnd };
     const ended = runClaimed(this.#attempt, claimed, options).finally(() => {
       this.#held.delete(claimed.id);
       this.#turnReporter.forget(claimed.id);
       this.#wakeUp();
     });
-    this.#held.set(claimed.id, { attempt: claimed.attempt, abort, drop, ended });
+    const held: HeldRollout = { attempt: claimed.attempt, hasRun: false, abort, drop, ended };
+    this.#held.set(claimed.id, held);
     if (this.#earlyCancels.delete(claimed.id)) this.#cancel(claimed.id);
   }
 
