@@ -144,9 +144,10 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   dropWorker(worker: WorkerId, options: { readonly maxLosses: number }): Promise<void>;
   /**
    * Requeues the rollouts of workers whose lease expired, and counts a loss on each. A rollout that reaches `maxLosses` fails
-   * with `worker-lost`; one that was asked to cancel is cancelled. Returns the number of rollouts affected.
+   * with `worker-lost`; one that was asked to cancel is cancelled. Returns the number of rollouts affected. After the date
+   * stepped, or the store stalled for half of `leaseMs`, it expires nothing and every lease runs for `leaseMs` again.
    */
-  expire(options: { readonly maxLosses: number }): Promise<number>;
+  expire(options: { readonly leaseMs: number; readonly maxLosses: number }): Promise<number>;
   workers(): Promise<readonly WorkerRecord[]>;
 
   // Backends.
@@ -196,6 +197,7 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
    * Deletes finished rollouts with their trajectories, and events, tombstones and ended workers, older than the given ages.
    * Rollouts of a group are deleted with their batch: once it ended more than `endedMs` ago and every consumer that ever
    * acknowledged a group has acknowledged all of them, or once it is ten times as old. Returns the number of rollouts deleted.
+   * After the date stepped, it deletes nothing until as much time has passed as anything is kept.
    */
   retain(options: { readonly endedMs: number; readonly eventsMs: number }): Promise<number>;
 }

@@ -5,6 +5,7 @@ import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { type ErrorCode, messageOf, RolloutError } from '@millrace/protocol';
+import { systemClock } from '../../base/clock.ts';
 import { type Connection, isBusy, openConnection, sqliteCode, type Transaction, whileBusy } from './engine/connection.ts';
 import { makeTables } from './engine/schema.ts';
 import { lastEventId } from './operations/events.ts';
@@ -13,6 +14,8 @@ import { reads, writes } from './operations.ts';
 export interface ThreadOptions {
   readonly path: string;
   readonly role: 'writer' | 'reader';
+  /** Calls take place at the time of this thread's clock, once their transaction is open; otherwise at the caller's time. */
+  readonly hasOwnTime: boolean;
 }
 
 export interface OperationCall {
@@ -77,7 +80,9 @@ class StoreThread {
     try {
       const transaction = connection.at(0);
       const before = lastEventId(transaction);
-      const replies = calls.map((call) => this.#runCall(connection, call));
+      const startedAtMs = systemClock.now();
+      const timeOf = ({ nowMs }: OperationCall) => (this.#options.hasOwnTime ? startedAtMs : nowMs);
+      const replies = calls.map((call) => this.#runCall(connection.at(timeOf(call)), { call, connection }));
       const hasEvents = lastEventId(transaction) !== before;
       db.exec('COMMIT');
       return { replies, hasEvents };
@@ -87,8 +92,7 @@ class StoreThread {
     }
   }
 
-  #runCall(connection: Connection, call: OperationCall): OperationReply {
-    const transaction = connection.at(call.nowMs);
+  #runCall(transaction: Transaction, { call, connection }: { call: OperationCall; connection: Connection }): OperationReply {
     transaction.run('SAVEPOINT one_call');
     try {
       const operation = this.#operations.get(call.name);

@@ -69,9 +69,14 @@ export function dropWorker(transaction: Transaction, request: { readonly worker:
     endWorker(transaction, worker, { maxLosses, reason: 'drop' });
 }
 
-export function expire(transaction: Transaction, request: { readonly maxLosses: number }): number {
+/** Gives every worker the time of a whole lease from now. */
+export function restartLeases(transaction: Transaction, { leaseMs }: { readonly leaseMs: number }): void {
+  transaction.run('UPDATE workers SET lease_until = ? WHERE ended_at IS NULL', transaction.nowMs + leaseMs);
+}
+
+export function expire(transaction: Transaction, request: { readonly maxLosses: number; readonly asOfMs: number }): number {
   const sql = 'SELECT id FROM workers WHERE ended_at IS NULL AND lease_until <= ?';
-  const late = transaction.all<{ id: WorkerId }>(sql, transaction.nowMs);
+  const late = transaction.all<{ id: WorkerId }>(sql, request.asOfMs);
   return late.reduce((touched, { id }) => touched + endWorker(transaction, id, { ...request, reason: 'lease' }), 0);
 }
 
