@@ -1,13 +1,15 @@
 // One attempt at a rollout, from its claim to the single write that ends it. Only this file decides a rollout's moves and its end,
 // and assigns the blame for a failure.
 
-import { messageOf, type StageName } from '@millrace/protocol';
-import type { Log } from '../base/log.ts';
+import { definedOf, type Failure, messageOf, RolloutError, type StageName } from '@millrace/protocol';
+import { type Log, stackOf } from '../base/log.ts';
 import type { Slot } from '../base/slots.ts';
 import type { ClaimedRollout, Ending, Store } from '../store/store.ts';
+import { StoreFault } from '../store/store-fault.ts';
 import { AttemptRecord } from './attempt-record.ts';
 import { renderStack } from './error-stack.ts';
 import type { PipelineConfig } from './pipeline-config.ts';
+import { saveUntilDone } from './save.ts';
 import type { Stage } from './stage.ts';
 import { collectAttempt, evaluateAttempt, initAttempt, runAttempt, type StageDeps } from './stages.ts';
 
@@ -26,27 +28,36 @@ export class Fenced extends Error {}
 
 export interface AttemptOptions {
   readonly signal: AbortSignal;
+  /** Aborts when the worker drops the attempt: an end that the store refuses is then left to the lease. */
+  readonly dropped: AbortSignal;
   /** The slot in the ready buffer, released when run starts. */
   readonly readySlot: Slot;
+  /** Called when the attempt needs its run slot no longer; what is left is to evaluate and save it. */
+  onRunEnd(): void;
 }
 
 /** Never rejects: every outcome is the rollout's end, a retry, a return to the queue, or left to another worker. */
 export async function runClaimed(deps: AttemptDeps, claimed: ClaimedRollout, options: AttemptOptions): Promise<void> {
   const record = new AttemptRecord(claimed, deps.clock);
   try {
-    await runStages(deps, record, options);
-    await finish(deps, record, { state: 'done', result: record.result(), trajectory: record.trajectory() });
+    const end = await findEnd(deps, record, options);
+    options.onRunEnd();
+    await saveEnd(deps, record, end, options);
   } catch (error) {
-    await endBadly(deps, record, options.signal.aborted ? options.signal.reason : error);
+    // The worker no longer names the rollout in its renewals, so the store takes it back.
+    deps.log.error('rollout-end-save-failed', { rolloutId: claimed.id, attempt: claimed.attempt, error: messageOf(error) });
   } finally {
     options.readySlot[Symbol.dispose]();
   }
 }
 
-async function runStages(deps: AttemptDeps, record: AttemptRecord, { signal, readySlot }: AttemptOptions): Promise<void> {
+async function runStages(deps: AttemptDeps, record: AttemptRecord, options: AttemptOptions): Promise<void> {
   const { stages } = deps;
+  const { signal, readySlot } = options;
   const move = async (to: 'ready' | 'run' | 'evaluate') => {
-    if (!(await deps.store.move(record.claimed, to))) throw new Fenced();
+    const write = () => deps.store.move(record.claimed, to);
+    const isHeld = await saveUntilDone(write, { ...deps, claim: record.claimed, what: `move to ${to}`, signal });
+    if (!isHeld) throw new Fenced();
   };
   await using sandbox = record.sandbox;
 
@@ -63,6 +74,7 @@ async function runStages(deps: AttemptDeps, record: AttemptRecord, { signal, rea
     return await collectAttempt(deps, record, { ...prepared, signal });
   };
   const artifact = await stages.run.run(inRun, { signal });
+  options.onRunEnd();
   await sandbox.close();
 
   record.stage = 'evaluate';
@@ -74,27 +86,55 @@ async function runStages(deps: AttemptDeps, record: AttemptRecord, { signal, rea
   await stages.evaluate.run(inEvaluate, { signal });
 }
 
-async function endBadly(deps: AttemptDeps, record: AttemptRecord, reason: unknown): Promise<void> {
-  const { store, log, config } = deps;
-  const { claimed } = record;
-  const ids = { rolloutId: claimed.id, attempt: claimed.attempt };
+/** What the attempt's last write says. */
+type AttemptEnd =
+  | { readonly kind: 'finish'; readonly ending: Ending }
+  | { readonly kind: 'retry'; readonly failure: Failure; readonly delayMs: number }
+  | { readonly kind: 'release' | 'fenced' };
+
+async function findEnd(deps: AttemptDeps, record: AttemptRecord, options: AttemptOptions): Promise<AttemptEnd> {
   try {
-    if (reason instanceof Fenced) return log.warn('rollout-fenced', ids);
-    if (reason instanceof HandBack) return void (await store.release(claimed));
-    const failure = record.failureOf(reason);
-    if (failure.code === 'cancelled') return await finish(deps, record, { state: 'cancelled', ...record.partial() });
-    const exception = record.exceptionOf(reason);
-    log.warn('rollout-failure', { ...ids, ...failure, ...(exception ? { stack: renderStack(exception) } : {}) });
-    if (failure.retryable && claimed.retries < claimed.submission.limits.max_retries) {
-      return void (await store.retry(claimed, failure, { delayMs: config.retryDelayMs * 2 ** claimed.retries }));
-    }
-    await finish(deps, record, { state: 'failed', failure, ...record.partial() });
+    await runStages(deps, record, options);
+    return { kind: 'finish', ending: { state: 'done', result: record.result(), trajectory: record.trajectory() } };
   } catch (error) {
-    // The store did not save the end. The lease expires and another worker takes over, so nothing is lost.
-    log.error('rollout-end-save-failed', { ...ids, error: messageOf(error) });
+    return toEnd(deps, record, options.signal.aborted ? options.signal.reason : error);
   }
 }
 
-async function finish({ store, log }: AttemptDeps, { claimed }: AttemptRecord, ending: Ending): Promise<void> {
-  if (!(await store.finish(claimed, ending))) log.warn('rollout-fenced', { rolloutId: claimed.id, attempt: claimed.attempt });
+function toEnd({ log, config }: AttemptDeps, record: AttemptRecord, reason: unknown): AttemptEnd {
+  const { claimed } = record;
+  if (reason instanceof Fenced) return { kind: 'fenced' };
+  if (reason instanceof HandBack) return { kind: 'release' };
+  const failure = record.failureOf(reason);
+  if (failure.code === 'cancelled') return { kind: 'finish', ending: { state: 'cancelled', ...record.partial() } };
+  const exception = record.exceptionOf(reason);
+  const stack = exception && renderStack(exception);
+  log.warn('rollout-failure', { rolloutId: claimed.id, ...failure, ...definedOf({ stack }) });
+  if (failure.retryable && claimed.retries < claimed.submission.limits.max_retries)
+    return { kind: 'retry', failure, delayMs: config.retryDelayMs * 2 ** claimed.retries };
+  return { kind: 'finish', ending: { state: 'failed', failure, ...record.partial() } };
+}
+
+async function saveEnd(deps: AttemptDeps, record: AttemptRecord, end: AttemptEnd, { dropped }: AttemptOptions): Promise<void> {
+  const { store, log } = deps;
+  const { claimed } = record;
+  const ids = { rolloutId: claimed.id, attempt: claimed.attempt };
+  const save = (next: AttemptEnd) =>
+    saveUntilDone(() => writeEnd(store, claimed, next), { ...deps, claim: claimed, what: next.kind, signal: dropped });
+  try {
+    if (!(await save(end))) log.warn('rollout-fenced', ids);
+  } catch (error) {
+    if (error instanceof StoreFault || end.kind !== 'finish') throw error;
+    // The store can never save this end: it is replaced by one that has only the failure.
+    log.error('rollout-end-unsavable', { ...ids, error: stackOf(error) });
+    const failure = record.failureOf(new RolloutError('internal', `the end could not be stored: ${messageOf(error)}`));
+    if (!(await save({ kind: 'finish', ending: { state: 'failed', failure } }))) log.warn('rollout-fenced', ids);
+  }
+}
+
+/** False when fenced: nothing was written. */
+async function writeEnd(store: Store, claimed: ClaimedRollout, end: AttemptEnd): Promise<boolean> {
+  if (end.kind === 'finish') return await store.finish(claimed, end.ending);
+  if (end.kind === 'retry') return await store.retry(claimed, end.failure, end);
+  return end.kind === 'release' && (await store.release(claimed));
 }

@@ -7,6 +7,13 @@ export const pipelineConfig = z.strictObject({
   readySlots: z.int().min(1).default(16).describe('How many rollouts one worker prepares or keeps ready: the size of the ready buffer.'),
   runSlots: z.int().min(1).default(256).describe('How many rollouts one worker runs at the same time.'),
   evaluateSlots: z.int().min(1).default(8).describe('How many rollouts one worker evaluates at the same time.'),
+  evaluateWaiting: z
+    .int()
+    .min(1)
+    .optional()
+    .describe(
+      'A worker claims no rollouts while this many of its finished runs wait to be evaluated or saved. By default twice `evaluateSlots`, or `runSlots` if that is more.',
+    ),
   leaseMs: z
     .int()
     .min(200)
@@ -20,5 +27,10 @@ export const pipelineConfig = z.strictObject({
     .default(10_000)
     .describe('How long running rollouts may continue at a shutdown before they return to the queue.'),
 });
+
+/** The default lets one round of runs finish together without a pause in claiming. */
+export function evaluateWaitingOf({ evaluateWaiting, evaluateSlots, runSlots }: PipelineConfig): number {
+  return evaluateWaiting ?? Math.max(2 * evaluateSlots, runSlots);
+}
 
 export type PipelineConfig = z.infer<typeof pipelineConfig>;

@@ -6,9 +6,11 @@ import { type Event, messageOf, RolloutError, type RolloutId, type WorkerId, typ
 import { sleep } from '../base/clock.ts';
 import type { LoopLag } from '../base/loop-lag.ts';
 import { Slots } from '../base/slots.ts';
-import { PolicyGate } from '../inference/policy-gate.ts';
 import { EventTail } from '../store/event-tail.ts';
+import type { ClaimedRollout, Store } from '../store/store.ts';
 import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt.ts';
+import { evaluateWaitingOf } from './pipeline-config.ts';
+import { PolicyFollower } from './policy-follower.ts';
 import { Stage } from './stage.ts';
 import { TokenRate } from './token-rate.ts';
 import { TurnReporter } from './turn-reporter.ts';
@@ -16,7 +18,11 @@ import { TurnReporter } from './turn-reporter.ts';
 export type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate'> & { readonly loopLag: LoopLag };
 
 interface HeldRollout {
+  readonly attempt: number;
+  /** It waits for evaluate, is in it, or is being saved. */
+  hasRun: boolean;
   readonly abort: AbortController;
+  readonly drop: AbortController;
   readonly ended: Promise<void>;
 }
 
@@ -32,10 +38,12 @@ export class Worker implements AsyncDisposable {
   readonly #attempt: AttemptDeps;
   /** The ready buffer. */
   readonly #readySlots: Slots;
-  readonly #gate = new PolicyGate({ onIdle: () => void this.#reportGate() });
+  readonly #policy: PolicyFollower;
   readonly #held = new Map<RolloutId, HeldRollout>();
   /** Cancels of rollouts that are not held: the reply to a claim may still be on its way. */
   readonly #earlyCancels = new Set<RolloutId>();
+  /** A renewal names what the worker holds, so no claim may be under way while one is. */
+  readonly #claimLock = new Slots(1);
   readonly #closing = new AbortController();
   readonly #stopping = new AbortController();
   readonly #loops: Promise<void>[] = [];
@@ -44,8 +52,6 @@ export class Worker implements AsyncDisposable {
   #id: WorkerId;
   #lives = 0;
   #turns = 0;
-  #policyRead: Promise<void> = Promise.resolve();
-  #hasReadFailed = false;
   #wake = Promise.withResolvers<void>();
 
   constructor(deps: WorkerDeps) {
@@ -55,9 +61,10 @@ export class Worker implements AsyncDisposable {
     this.#turnReporter = new TurnReporter({ store: deps.store, clock, traffic: deps.pool.traffic });
     this.#tokenRate = new TokenRate(clock);
     this.#readySlots = new Slots(config.readySlots, () => this.#wakeUp());
+    this.#policy = new PolicyFollower({ ...deps, worker: () => this.#id });
     this.#attempt = {
       ...deps,
-      gate: this.#gate,
+      gate: this.#policy.gate,
       stages: {
         init: new Stage('init', config.initSlots, { clock, onFree: () => this.#wakeUp() }),
         run: new Stage('run', config.runSlots, { clock }),
@@ -79,7 +86,7 @@ export class Worker implements AsyncDisposable {
     const { store, config, clock } = this.#deps;
     await store.registerWorker({ id: this.#id, host: hostname(), pid: process.pid }, config);
     const after = await store.lastEventId();
-    await this.#readPolicy();
+    await this.#policy.read();
     const tail = new EventTail({
       store,
       kinds: [
@@ -158,40 +165,68 @@ export class Worker implements AsyncDisposable {
   }
 
   async #claim(): Promise<void> {
-    const { store, clock } = this.#deps;
     this.#wake = Promise.withResolvers();
-    const room = Math.min(this.#readySlots.free, this.#attempt.stages.init.free);
-    const claims = room > 0 ? await store.claim(this.#id, room) : [];
-    for (const claimed of claims) {
-      const readySlot = this.#readySlots.take();
-      if (!readySlot) throw new RolloutError('internal', `claimed ${claimed.id} without a slot in the ready buffer`);
-      const abort = new AbortController();
-      const ended = runClaimed(this.#attempt, claimed, { signal: abort.signal, readySlot }).finally(() => {
-        this.#held.delete(claimed.id);
-        this.#turnReporter.forget(claimed.id);
-        this.#wakeUp();
-      });
-      this.#held.set(claimed.id, { abort, ended });
-      if (this.#earlyCancels.delete(claimed.id)) this.#cancel(claimed.id);
-    }
-    if (this.#closing.signal.aborted || (claims.length > 0 && claims.length === room)) return;
+    const isFull = await this.#take();
+    if (this.#closing.signal.aborted || isFull) return;
     // With room, an event or a poll wakes it up; without room, only a rollout that leaves its slot does.
-    const stopPoll = clock.after(pollMs, () => this.#wakeUp());
+    const stopPoll = this.#deps.clock.after(pollMs, () => this.#wakeUp());
     await this.#wake.promise;
     stopPoll();
   }
 
+  /** Claims what there is room for and starts it. True when the queue filled all the room, so that more may follow. */
+  async #take(): Promise<boolean> {
+    using _lock = await this.#claimLock.acquire({ signal: this.#stopping.signal });
+    const room = this.#countRoom();
+    const claims = room > 0 ? await this.#deps.store.claim(this.#id, room) : [];
+    for (const claimed of claims) this.#start(claimed);
+    return claims.length > 0 && claims.length === room;
+  }
+
+  /** None while too many finished runs wait: otherwise a slow evaluate, or a store that fails, fills the memory. */
+  #countRoom(): number {
+    const { init, evaluate } = this.#attempt.stages;
+    const hasRun = [...this.#held.values()].filter((held) => held.hasRun).length;
+    const isLineFull = hasRun - evaluate.report.active >= evaluateWaitingOf(this.#deps.config);
+    return isLineFull ? 0 : Math.min(this.#readySlots.free, init.free);
+  }
+
+  #start(claimed: ClaimedRollout): void {
+    const readySlot = this.#readySlots.take();
+    if (!readySlot) throw new RolloutError('internal', `claimed ${claimed.id} without a slot in the ready buffer`);
+    const [abort, drop] = [new AbortController(), new AbortController()];
+    const onRunEnd = () => {
+      held.hasRun = true;
+    };
+    const options = { signal: abort.signal, dropped: drop.signal, readySlot, onRunEnd };
+    const ended = runClaimed(this.#attempt, claimed, options).finally(() => {
+      this.#held.delete(claimed.id);
+      this.#turnReporter.forget(claimed.id);
+      this.#wakeUp();
+    });
+    const held: HeldRollout = { attempt: claimed.attempt, hasRun: false, abort, drop, ended };
+    this.#held.set(claimed.id, held);
+    if (this.#earlyCancels.delete(claimed.id)) this.#cancel(claimed.id);
+  }
+
+  async #renewLease(): ReturnType<Store['renew']> {
+    const { store, config } = this.#deps;
+    using _lock = await this.#claimLock.acquire({ signal: this.#stopping.signal });
+    const claims = [...this.#held].map(([id, { attempt }]) => ({ id, attempt }));
+    const held = { claims, maxLosses: config.maxLosses };
+    return await store.renew(this.#id, { leaseMs: config.leaseMs, report: this.report(), held });
+  }
+
   async #renew(): Promise<void> {
     const { store, config, log } = this.#deps;
-    const renewal = store.renew(this.#id, { leaseMs: config.leaseMs, report: this.report() });
-    const [{ alive, cancelled }] = await Promise.all([renewal, this.#reportGate()]);
+    const [{ alive, cancelled }] = await Promise.all([this.#renewLease(), this.#policy.report()]);
     if (!alive) {
       log.warn('worker-fenced', { workerId: this.#id, held: this.#held.size });
       this.#dropAll(new Fenced());
       this.#id = this.#nextId();
       await store.registerWorker({ id: this.#id, host: hostname(), pid: process.pid }, config);
     }
-    if (this.#hasReadFailed) this.#updatePolicy();
+    this.#policy.updateIfFailed();
     this.#earlyCancels.clear();
     for (const id of cancelled) this.#cancel(id);
     await store.expire(config);
@@ -216,36 +251,7 @@ export class Worker implements AsyncDisposable {
       if (kind === 'rollout-queue') this.#wakeUp();
       if (kind === 'rollout-cancel' && rollout_id && !this.#cancel(rollout_id)) this.#earlyCancels.add(rollout_id);
     }
-    if (events.some(({ kind }) => kind.startsWith('backend-') || kind.startsWith('policy-'))) this.#updatePolicy();
-  }
-
-  /** Reads one after the other, so that an old state never overwrites a new one. */
-  #updatePolicy(): void {
-    this.#policyRead = this.#policyRead
-      .then(() => this.#readPolicy())
-      .catch((error) => {
-        this.#hasReadFailed = true;
-        this.#deps.log.error('policy-read-failed', { error: messageOf(error) });
-      });
-  }
-
-  /** A pause takes effect first; a resume takes effect only after the backends' new versions are known. */
-  async #readPolicy(): Promise<void> {
-    const { store, pool } = this.#deps;
-    this.#hasReadFailed = false;
-    const policy = await store.policy();
-    if (policy.state !== 'running') this.#gate.update(policy);
-    pool.update(await store.backends());
-    if (policy.state === 'running') this.#gate.update(policy);
-  }
-
-  /** A pause completes only when the store has this report. A report that fails is repeated with the next renewal. */
-  async #reportGate(): Promise<void> {
-    try {
-      await this.#deps.store.reportGate(this.#id, this.#gate.report);
-    } catch (error) {
-      this.#deps.log.error('gate-report-failed', { error: messageOf(error) });
-    }
+    if (events.some(({ kind }) => kind.startsWith('backend-') || kind.startsWith('policy-'))) this.#policy.update();
   }
 
   #cancel(id: RolloutId): boolean {
@@ -255,7 +261,10 @@ export class Worker implements AsyncDisposable {
   }
 
   #dropAll(reason: Error): void {
-    for (const { abort } of this.#held.values()) abort.abort(reason);
+    for (const { abort, drop } of this.#held.values()) {
+      abort.abort(reason);
+      drop.abort(reason);
+    }
   }
 
   report(): WorkerReport {

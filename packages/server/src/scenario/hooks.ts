@@ -1,7 +1,7 @@
 // The functions of a scenario as the pipeline calls them: each attributes what it throws, and checks what it returns, since a
 // scenario in plain JavaScript has no compiler to do so.
 
-import { describeIssues, type ErrorCode, message } from '@millrace/protocol';
+import { definedOf, describeIssues, type ErrorCode, message } from '@millrace/protocol';
 import { z } from 'zod';
 import { callScenario } from './call-scenario.ts';
 import { openTools } from './open-tools.ts';
@@ -56,8 +56,22 @@ export function evaluateScenario(scenario: Scenario, context: EvaluateContext<un
     const given = await scenario.evaluate(context);
     const parsed = score.safeParse(given);
     if (!parsed.success) throw new Error(`it must return { reward: number, details? }: ${describeIssues(parsed.error.issues)}`);
-    return given;
+    const { reward, details } = parsed.data;
+    return { reward, ...definedOf({ details: details && toJson(details) }) };
   });
+}
+
+/** The details as the store keeps them. Throws if they hold what JSON cannot. */
+function toJson(details: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const paths = new Map<unknown, string>([[details, 'details']]);
+  const text = JSON.stringify(details, function (this: unknown, key: string, value: unknown) {
+    const path = key === '' ? 'details' : `${paths.get(this) ?? '...'}.${key}`;
+    if (typeof value === 'bigint' || typeof value === 'function' || typeof value === 'symbol')
+      throw new Error(`${path} is a ${typeof value}, which JSON cannot hold`);
+    if (typeof value === 'object' && value !== null) paths.set(value, path);
+    return value;
+  });
+  return JSON.parse(text);
 }
 
 const codes = {

@@ -148,7 +148,7 @@ export interface BatchStore {
   /** The next tasks in the batch's queue, in order. */
   queuedTasks(batch: BatchId, limit: number): Promise<readonly { readonly taskIndex: number; readonly task: Task }[]>;
   cursor(name: string): Promise<number>;
-  /** Queued rollouts, rollouts from init to run (`active`), and the run slots of all live workers. */
+  /** Queued rollouts, rollouts from init to run and those that wait for evaluate (`active`), and the run slots of all live workers. */
   load(): Promise<{ readonly queued: number; readonly active: number; readonly slots: number }>;
 
   /** Adds the group and its rollouts and takes its task from the queue or cursor, in one transaction. False when it was added before, or is outdated. */

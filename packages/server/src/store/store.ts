@@ -30,6 +30,12 @@ export interface Claim {
   readonly attempt: number;
 }
 
+/** What a worker holds, as it names it in a renewal. */
+export interface HeldClaims {
+  readonly claims: readonly Pick<Claim, 'id' | 'attempt'>[];
+  readonly maxLosses: number;
+}
+
 export interface ClaimedRollout extends Claim {
   readonly submission: Submission;
   /** Failed attempts that were retried. */
@@ -119,11 +125,12 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   /**
    * Renews the worker's lease, which covers everything it holds, and stores its report. `alive` is false when the lease
    * expired and was revoked: the worker must drop what it holds and register under a new id. `cancelled` lists the rollouts
-   * of this worker that a caller asked to cancel.
+   * of this worker that a caller asked to cancel. With `held`, the store takes back what it counts as this worker's and the
+   * worker does not name, by the rules of `expire`: no `claim` of the worker may be under way.
    */
   renew(
     worker: WorkerId,
-    options: { readonly leaseMs: number; readonly report: WorkerReport },
+    options: { readonly leaseMs: number; readonly report: WorkerReport; readonly held?: HeldClaims },
   ): Promise<{ readonly alive: boolean; readonly cancelled: readonly RolloutId[] }>;
   /** Takes up to `limit` queued rollouts, oldest first, moves them to init and increments their attempt. Empty for a worker whose lease expired. */
   claim(worker: WorkerId, limit: number): Promise<readonly ClaimedRollout[]>;
@@ -139,9 +146,10 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   dropWorker(worker: WorkerId, options: { readonly maxLosses: number }): Promise<void>;
   /**
    * Requeues the rollouts of workers whose lease expired, and counts a loss on each. A rollout that reaches `maxLosses` fails
-   * with `worker-lost`; one that was asked to cancel is cancelled. Returns the number of rollouts affected.
+   * with `worker-lost`; one that was asked to cancel is cancelled. Returns the number of rollouts affected. After the date
+   * stepped, or the store stalled for half of `leaseMs`, it expires nothing and every lease runs for `leaseMs` again.
    */
-  expire(options: { readonly maxLosses: number }): Promise<number>;
+  expire(options: { readonly leaseMs: number; readonly maxLosses: number }): Promise<number>;
   workers(): Promise<readonly WorkerRecord[]>;
 
   // Backends.
@@ -191,6 +199,7 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
    * Deletes finished rollouts with their trajectories, and events, tombstones and ended workers, older than the given ages.
    * Rollouts of a group are deleted with their batch: once it ended more than `endedMs` ago and every consumer that ever
    * acknowledged a group has acknowledged all of them, or once it is ten times as old. Returns the number of rollouts deleted.
+   * After the date stepped, it deletes nothing until as much time has passed as anything is kept.
    */
   retain(options: { readonly endedMs: number; readonly eventsMs: number }): Promise<number>;
 }

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { describe, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import type { RolloutState, SubmissionInput } from '@millrace/protocol';
 import { processesInSandboxesOf } from '@millrace/testkit';
 import { z } from 'zod';
@@ -39,7 +40,7 @@ describe('stages', { skip }, () => {
     const { scenario, open } = makeGated('evaluate');
     await using bed = await WorkerBed.open({
       scenarios: [scenario],
-      pipeline: { initSlots: 1, readySlots: 1, runSlots: 1, evaluateSlots: 1 },
+      pipeline: { initSlots: 1, readySlots: 1, runSlots: 1, evaluateSlots: 1, evaluateWaiting: 4 },
     });
     await bed.startWorker();
     const ids = await bed.submitAll(gated('slow-1'), gated('slow-2'), gated('slow-3'), gated('slow-4'));
@@ -47,6 +48,28 @@ describe('stages', { skip }, () => {
     open();
     const states = await Promise.all(ids.map(async (id) => (await bed.ended(id)).state));
     assert.deepEqual(states, ['done', 'done', 'done', 'done']);
+  });
+
+  test('claims stop while too many finished runs wait for evaluate, and they count as load', async () => {
+    const { scenario, open } = makeGated('evaluate');
+    const pipeline = { initSlots: 2, readySlots: 2, runSlots: 4, evaluateSlots: 1 };
+    await using bed = await WorkerBed.open({ scenarios: [scenario], pipeline });
+    const worker = await bed.startWorker();
+    const ids = await bed.submitAll(...Array.from({ length: 60 }, (_, index) => gated(`line-${index}`)));
+    const unfinished = async () => {
+      const { init, ready, run, evaluate } = await bed.store.counts();
+      return evaluate < 5 || init + ready + run > 0;
+    };
+    while (await unfinished()) await setTimeout(100);
+    await setTimeout(1500); // longer than a worker waits before it polls
+    const { held, stages } = worker.report();
+    assert.ok(held <= 1 + 4 + 2 + 4, `it holds ${held}`);
+    assert.equal(stages.evaluate.waiting, held - 1);
+    const counts = await bed.store.counts();
+    assert.deepEqual([counts.queued, counts.evaluate], [60 - held, held]);
+    assert.equal((await bed.store.load()).active, held - 1);
+    open();
+    for (const id of ids) assert.equal((await bed.ended(id)).state, 'done');
   });
 
   test('an init slot is never held while waiting for a run slot, and the ready buffer bounds what is prepared', async () => {

@@ -63,6 +63,10 @@ export interface BedOptions {
   /** Replaces the driver of the sandboxes. */
   readonly driver?: (real: SandboxDriver) => SandboxDriver;
   readonly withoutBackend?: true;
+  /** The folder of the store's file; the bed's own unless set. */
+  readonly storeFolder?: string;
+  /** Replaces methods of the store that workers use. */
+  readonly wrapStore?: (real: Store) => Partial<Store>;
 }
 
 export class WorkerBed implements AsyncDisposable {
@@ -92,7 +96,9 @@ export class WorkerBed implements AsyncDisposable {
   static async open(options: BedOptions = {}): Promise<WorkerBed> {
     const stack = new AsyncDisposableStack();
     const { path: folder } = stack.use(await makeTempFolder('mr'));
-    const store = stack.use(await openSqliteStore({ path: join(folder, 'millrace.db'), clock: systemClock, log: silentLog }));
+    const store = stack.use(
+      await openSqliteStore({ path: join(options.storeFolder ?? folder, 'millrace.db'), clock: systemClock, log: silentLog }),
+    );
     tokens ??= openFakeTokens();
     const { policy = says(finish()), latencyMs = 0 } = options;
     const backend = stack.use(await openFakeBackend({ policy, latencyMs, tokens: await tokens }));
@@ -103,7 +109,7 @@ export class WorkerBed implements AsyncDisposable {
     const driver = options.driver?.(real) ?? real;
     conversation ??= openConversation(qwen3Folder());
     const shared = {
-      store,
+      store: options.wrapStore ? { ...methodsOf(store), ...options.wrapStore(store) } : store,
       conversation: await conversation,
       model: 'qwen3',
       clock: systemClock,
@@ -179,6 +185,11 @@ export class WorkerBed implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.#stack.disposeAsync();
   }
+}
+
+/** The store's methods as own properties, so that a test can replace some of them. */
+function methodsOf(store: Store): Store {
+  return { ...store, [Symbol.asyncDispose]: () => store[Symbol.asyncDispose]() };
 }
 
 export function toRecord(url: string): BackendRecord {

@@ -3,6 +3,7 @@
 import { Worker } from 'node:worker_threads';
 import { messageOf, RolloutError } from '@millrace/protocol';
 import { findParts } from '../../base/parts.ts';
+import { StoreFault } from '../store-fault.ts';
 import type { Transaction } from './engine/connection.ts';
 import type { OperationCall, OperationReply, ThreadOptions } from './thread.ts';
 
@@ -56,7 +57,7 @@ export class ThreadLink<Names extends string, All extends Operations<Names>> imp
     for (const { id, value, error } of replies) {
       const pending = this.#pending.get(id);
       this.#pending.delete(id);
-      if (error) pending?.reject(new RolloutError(error.code, error.message));
+      if (error) pending?.reject(error.isFault ? new StoreFault(error.message) : new RolloutError(error.code, error.message));
       else pending?.resolve(value);
     }
   }

@@ -4,7 +4,7 @@ import { backends, clearBackends, drainBackend, joinBackend, leaveBackend } from
 import { appendTasks, batch, batches, createBatch, endBatch, openBatches } from './operations/batches.ts';
 import { claim, finish, move, release, retry } from './operations/claims.ts';
 import { ack, acked, deliveredGroups, dueWebhooks, load, noteWebhook } from './operations/delivery.ts';
-import { appendEvents, events, lastEventId } from './operations/events.ts';
+import { appendEvents, events, lastEventAtMs, lastEventId } from './operations/events.ts';
 import {
   beginGroup,
   cursor,
@@ -22,7 +22,7 @@ import { pausePolicy, policy, reportGate, resumePolicy } from './operations/poli
 import { counts, get, list, trajectory } from './operations/queries.ts';
 import { retainSlice } from './operations/retention.ts';
 import { cancel, submit } from './operations/submit.ts';
-import { dropWorker, expire, registerWorker, renew, workers } from './operations/workers.ts';
+import { dropWorker, expire, registerWorker, renew, restartLeases, workers } from './operations/workers.ts';
 
 export const writes = {
   submit,
@@ -36,6 +36,7 @@ export const writes = {
   release,
   dropWorker,
   expire,
+  restartLeases,
   joinBackend,
   drainBackend,
   leaveBackend,
@@ -72,6 +73,7 @@ export const reads = {
   backendLoads,
   policy,
   events,
+  lastEventAtMs,
   lastEventId,
   batch,
   batches,

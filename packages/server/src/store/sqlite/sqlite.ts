@@ -5,10 +5,11 @@ import { scheduler } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress } from 'node:zlib';
 import { definedOf, fromBinary, toBinary } from '@millrace/protocol';
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { NewRollout } from '../rollout-record.ts';
 import type { Ending, Store } from '../store.ts';
+import { TimeGuard } from '../time-guard.ts';
 import { Hints } from './engine/hint.ts';
 import { networkFileSystemOf } from './engine/network-file-system.ts';
 import { ThreadLink } from './link.ts';
@@ -29,6 +30,7 @@ interface StoreParts {
   readonly log: Log;
   readonly writer: ThreadLink<keyof Writes, Writes>;
   readonly reader: ThreadLink<keyof Reads, Reads>;
+  readonly guard: TimeGuard;
 }
 
 /** Opens the file, or creates it and its folders. The caller closes the store. */
@@ -36,15 +38,18 @@ export async function openSqliteStore(options: { readonly path: string; readonly
   const { path, clock, log } = options;
   const network = networkFileSystemOf(path);
   if (network) log.warn('store-on-network-file-system', { path, type: network });
-  const writer: StoreParts['writer'] = new ThreadLink({ path, role: 'writer' });
-  const reader: StoreParts['reader'] = new ThreadLink({ path, role: 'reader' });
+  const threads = { path, hasOwnTime: clock === systemClock };
+  const writer: StoreParts['writer'] = new ThreadLink({ ...threads, role: 'writer' });
+  const reader: StoreParts['reader'] = new ThreadLink({ ...threads, role: 'reader' });
   try {
     await writer.call('appendEvents', [], clock.now()); // the first call opens the file
+    const changedAtMs = await reader.call('lastEventAtMs', undefined, clock.now());
+    const guard = new TimeGuard({ clock, log, ...definedOf({ changedAtMs }) });
+    return new SqliteStore({ path, clock, log, writer, reader, guard });
   } catch (error) {
     await Promise.all([reader[Symbol.asyncDispose](), writer[Symbol.asyncDispose]()]);
     throw error;
   }
-  return new SqliteStore({ path, clock, log, writer, reader });
 }
 
 class SqliteStore implements Store {
@@ -68,14 +73,24 @@ class SqliteStore implements Store {
   };
 
   registerWorker: Store['registerWorker'] = (worker, { leaseMs }) => this.#write('registerWorker', { ...worker, leaseMs });
-  renew: Store['renew'] = (worker, { leaseMs, report }) => this.#write('renew', { worker, leaseMs, report });
+  renew: Store['renew'] = (worker, options) => this.#write('renew', { worker, ...options });
   claim: Store['claim'] = (worker, limit) => this.#write('claim', { worker, limit });
   move: Store['move'] = (claim, to) => this.#write('move', { claim, to });
   finish: Store['finish'] = async (claim, ending) => this.#write('finish', { claim, ending: await toStoredEnding(ending) });
   retry: Store['retry'] = (claim, failure, { delayMs }) => this.#write('retry', { claim, failure, delayMs });
   release: Store['release'] = (claim) => this.#write('release', claim);
   dropWorker: Store['dropWorker'] = (worker, { maxLosses }) => this.#write('dropWorker', { worker, maxLosses });
-  expire: Store['expire'] = ({ maxLosses }) => this.#write('expire', { maxLosses });
+
+  expire: Store['expire'] = async ({ leaseMs, maxLosses }) => {
+    const { guard, clock } = this.#parts;
+    // Taken before the call waits: a lease that was renewed while it waited is not late.
+    const asOfMs = clock.now();
+    if (!guard.doubtsLeases(leaseMs)) return await this.#write('expire', { maxLosses, asOfMs });
+    await this.#write('restartLeases', { leaseMs });
+    guard.trustLeases();
+    return 0;
+  };
+
   workers: Store['workers'] = () => this.#read('workers', undefined);
 
   joinBackend: Store['joinBackend'] = (backend) => this.#write('joinBackend', backend);
@@ -126,8 +141,11 @@ class SqliteStore implements Store {
   onHint: Store['onHint'] = (listener) => this.#hints.subscribe(listener);
 
   retain: Store['retain'] = async ({ endedMs, eventsMs }) => {
+    const { guard, clock } = this.#parts;
+    const asOfMs = clock.now();
+    if (!guard.mayRetain(Math.max(endedMs, eventsMs))) return 0;
     for (let deleted = 0; ; ) {
-      const { rollouts, more } = await this.#write('retainSlice', { endedMs, eventsMs });
+      const { rollouts, more } = await this.#write('retainSlice', { endedMs, eventsMs, asOfMs });
       deleted += rollouts;
       if (!more) return deleted;
     }
@@ -141,7 +159,8 @@ class SqliteStore implements Store {
   }
 
   #write<Name extends keyof Writes>(name: Name, request: Parameters<Writes[Name]>[1]): Promise<ReturnType<Writes[Name]>> {
-    return this.#parts.writer.call(name, request, this.#parts.clock.now());
+    const { writer, guard, clock } = this.#parts;
+    return guard.time(writer.call(name, request, clock.now()));
   }
 
   #read<Name extends keyof Reads>(name: Name, request: Parameters<Reads[Name]>[1]): Promise<ReturnType<Reads[Name]>> {

@@ -5,6 +5,7 @@ import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { type ErrorCode, messageOf, RolloutError } from '@millrace/protocol';
+import { systemClock } from '../../base/clock.ts';
 import { type Connection, isBusy, openConnection, sqliteCode, type Transaction, whileBusy } from './engine/connection.ts';
 import { makeTables } from './engine/schema.ts';
 import { lastEventId } from './operations/events.ts';
@@ -13,6 +14,8 @@ import { reads, writes } from './operations.ts';
 export interface ThreadOptions {
   readonly path: string;
   readonly role: 'writer' | 'reader';
+  /** Calls take place at the time of this thread's clock, once their transaction is open; otherwise at the caller's time. */
+  readonly hasOwnTime: boolean;
 }
 
 export interface OperationCall {
@@ -22,10 +25,17 @@ export interface OperationCall {
   readonly nowMs: number;
 }
 
+export interface WireError {
+  readonly code: ErrorCode;
+  readonly message: string;
+  /** The storage failed: the same call may succeed later. */
+  readonly isFault: boolean;
+}
+
 export interface OperationReply {
   readonly id: number;
   readonly value?: unknown;
-  readonly error?: { readonly code: ErrorCode; readonly message: string };
+  readonly error?: WireError;
 }
 
 type Operation = (transaction: Transaction, request: unknown) => unknown;
@@ -70,7 +80,9 @@ class StoreThread {
     try {
       const transaction = connection.at(0);
       const before = lastEventId(transaction);
-      const replies = calls.map((call) => this.#runCall(connection, call));
+      const startedAtMs = systemClock.now();
+      const timeOf = ({ nowMs }: OperationCall) => (this.#options.hasOwnTime ? startedAtMs : nowMs);
+      const replies = calls.map((call) => this.#runCall(connection.at(timeOf(call)), { call, connection }));
       const hasEvents = lastEventId(transaction) !== before;
       db.exec('COMMIT');
       return { replies, hasEvents };
@@ -80,8 +92,7 @@ class StoreThread {
     }
   }
 
-  #runCall(connection: Connection, call: OperationCall): OperationReply {
-    const transaction = connection.at(call.nowMs);
+  #runCall(transaction: Transaction, { call, connection }: { call: OperationCall; connection: Connection }): OperationReply {
     transaction.run('SAVEPOINT one_call');
     try {
       const operation = this.#operations.get(call.name);
@@ -149,8 +160,11 @@ function touch(hint: number): void {
   } catch {} // a hint may be lost: readers poll once a second
 }
 
-const codeNames: Record<number, string> = {
+/** SQLite's codes for storage that fails. Any other code is about the data or the statement. */
+const faultNames: Record<number, string> = {
   5: 'SQLITE_BUSY',
+  6: 'SQLITE_LOCKED',
+  7: 'SQLITE_NOMEM',
   8: 'EROFS, SQLITE_READONLY',
   10: 'EIO, SQLITE_IOERR',
   11: 'SQLITE_CORRUPT',
@@ -159,11 +173,13 @@ const codeNames: Record<number, string> = {
   26: 'SQLITE_NOTADB',
 };
 
-function toWire(error: unknown, path: string): { code: ErrorCode; message: string } {
-  if (error instanceof RolloutError) return { code: error.code, message: error.message };
+function toWire(error: unknown, path: string): WireError {
+  if (error instanceof RolloutError) return { code: error.code, message: error.message, isFault: false };
   const code = sqliteCode(error);
-  const name = code === undefined ? '' : `${codeNames[code] ?? `SQLite code ${code}`}: `;
-  return { code: 'internal', message: `store ${path}: ${name}${messageOf(error)}` };
+  const fault = code === undefined ? undefined : faultNames[code];
+  const name = code === undefined ? '' : `${fault ?? `SQLite code ${code}`}: `;
+  const isFault = fault !== undefined || (error instanceof Error && 'syscall' in error);
+  return { code: 'internal', message: `store ${path}: ${name}${messageOf(error)}`, isFault };
 }
 
 if (parentPort) serve(parentPort, new StoreThread(workerData));

@@ -76,7 +76,7 @@ test('the status shows the policy, open batches, recent rewards, and gone worker
   const register = (id: string) => floor.store.registerWorker({ id: workerId.parse(id), host: 'h', pid: 1 }, { leaseMs: 60_000 });
   await register('w-gone');
   clock.advance(60_000);
-  await floor.store.expire({ maxLosses: 3 });
+  await floor.store.expire({ leaseMs: 60_000, maxLosses: 3 });
   await floor.worker.register();
   await floor.store.pausePolicy({ mode: 'abort' });
   await floor.store.createBatch(makeBatch('b', { target: 3, count: 0, closed: false, series: 's' }));

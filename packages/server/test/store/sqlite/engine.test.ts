@@ -8,8 +8,9 @@ import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { workerId } from '@millrace/protocol';
-import { makeBatch, makeResult, makeRollout, makeTempFolder, makeTrajectory, moveUpTo } from '@millrace/testkit';
+import { makeBatch, makeReport, makeResult, makeRollout, makeTempFolder, makeTrajectory, moveUpTo } from '@millrace/testkit';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite.ts';
@@ -103,6 +104,24 @@ test('concurrent writers wait for each other, and none fails because the file is
     }),
   );
   assert.equal((await bed.store.counts()).queued, 60);
+});
+
+test('a lock held for longer than a lease costs no worker its rollouts', async () => {
+  await using bed = await openSqliteBed();
+  const [own, other] = [bed.store, await bed.another()];
+  const options = { leaseMs: 800, maxLosses: 3 };
+  const worker = workerId.parse('w');
+  await own.registerWorker({ id: worker, host: 'h', pid: 1 }, options);
+  const db = new DatabaseSync(bed.path);
+  db.exec('BEGIN IMMEDIATE');
+  const expiry = other.expire(options);
+  const renewal = own.renew(worker, { ...options, report: makeReport(0) });
+  await setTimeout(1600);
+  db.exec('COMMIT');
+  db.close();
+  assert.equal((await renewal).alive, true);
+  assert.deepEqual(await Promise.all([expiry, own.expire(options), other.expire(options)]), [0, 0, 0]);
+  assert.ok(((await own.workers())[0]?.leaseUntilMs ?? 0) > Date.now(), 'the lease starts when it is written');
 });
 
 test('ten thousand rollouts are accepted in one call, and claiming stays fast', async () => {

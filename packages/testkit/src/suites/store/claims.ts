@@ -163,7 +163,7 @@ export function defineClaimTests(openBed: OpenBed): void {
     await using bed = await openTimedBed(openBed);
     const slow = await claimOne(bed.store, { id: 'a', worker: await registerWorker(bed.store, 'slow') });
     bed.clock.advance(leaseMs);
-    assert.equal(await bed.store.expire({ maxLosses }), 1);
+    assert.equal(await bed.store.expire({ leaseMs, maxLosses }), 1);
     await assertFenced(bed.store, slow);
     const [successor] = await bed.store.claim(await registerWorker(bed.store, 'successor'), 1);
     assert.equal(successor?.attempt, 2);

@@ -139,7 +139,7 @@ export function defineLogTests(openBed: OpenBed): void {
     await bed.store.finish(old, { state: 'cancelled', result: makeResult(null), trajectory: makeTrajectory('old', 1) });
     await submitAll(bed.store, ['live']);
     bed.clock.advance(leaseMs);
-    await bed.store.expire({ maxLosses });
+    await bed.store.expire({ leaseMs, maxLosses });
     const lastOld = await bed.store.lastEventId();
     bed.clock.advance(1_000);
     await registerWorker(bed.store, 'w2');
@@ -161,6 +161,23 @@ export function defineLogTests(openBed: OpenBed): void {
       kind: 'accepted',
       rollouts: [{ id: 'old', state: 'queued', created: true }],
     });
+  });
+
+  test('retention deletes nothing after the clock steps ahead, until the time to keep has passed', async () => {
+    await using bed = await openTimedBed(openBed);
+    const worker = await registerWorker(bed.store, 'w');
+    const claim = await claimOne(bed.store, { id: 'a', worker });
+    await bed.store.finish(claim, { state: 'cancelled' });
+    bed.clock.step(10 * 365 * 24 * 3_600_000);
+    const ages = { endedMs: 5000, eventsMs: 5000 };
+    const reopened = await bed.another();
+    for (const store of [bed.store, reopened]) assert.equal(await store.retain(ages), 0);
+    bed.clock.advance(4999);
+    for (const store of [bed.store, reopened]) assert.equal(await store.retain(ages), 0);
+    assert.equal((await bed.store.get(claim.id))?.state, 'cancelled');
+    assert.notEqual((await bed.store.events(0, { limit: 1 })).events.length, 0);
+    bed.clock.advance(1);
+    assert.equal(await bed.store.retain(ages), 1);
   });
 
   test('event ids keep increasing after everything was deleted', async () => {

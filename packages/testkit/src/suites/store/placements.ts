@@ -41,7 +41,7 @@ export function definePlacementTests(openBed: OpenBed): void {
     await bed.store.release(released);
     assert.deepEqual(await loads(bed.store), { a: 1 });
     bed.clock.advance(leaseMs);
-    await bed.store.expire({ maxLosses });
+    await bed.store.expire({ leaseMs, maxLosses });
     assert.deepEqual(await loads(bed.store), {});
     const [again] = await bed.store.claim(await registerWorker(bed.store, 'successor'), 1);
     assert.ok(again);

@@ -57,11 +57,11 @@ export function definePolicyTests(openBed: OpenBed): void {
     await bed.store.pausePolicy({ mode: 'wait' });
     await bed.store.dropWorker(dropped, { maxLosses });
     bed.clock.advance(leaseMs - 1);
-    await bed.store.expire({ maxLosses });
+    await bed.store.expire({ leaseMs, maxLosses });
     assert.equal((await bed.store.policy()).state, 'pausing');
     bed.clock.advance(1);
     assert.equal((await bed.store.policy()).state, 'pausing');
-    await bed.store.expire({ maxLosses });
+    await bed.store.expire({ leaseMs, maxLosses });
     assert.equal((await bed.store.policy()).state, 'paused');
     await bed.store.reportGate(lost, { pause: 1, generating: 3 });
     assert.equal((await bed.store.policy()).generating, 0);

@@ -17,6 +17,14 @@ import {
   submitAll,
 } from './bed.ts';
 
+const tenYearsMs = 10 * 365 * 24 * 3_600_000;
+
+const clockSteps: readonly [string, number][] = [
+  ['ahead by 20 seconds', 20_000],
+  ['ahead by ten years', tenYearsMs],
+  ['back by ten years', -tenYearsMs],
+];
+
 export function defineWorkerTests(openBed: OpenBed): void {
   test('workers are listed with their latest report', async () => {
     await using bed = await openTimedBed(openBed);
@@ -42,7 +50,7 @@ export function defineWorkerTests(openBed: OpenBed): void {
     bed.clock.advance(leaseMs);
     assert.deepEqual(await bed.store.claim(worker, 1), []);
     assert.deepEqual(await bed.store.renew(worker, { leaseMs, report: makeReport(0) }), { alive: true, cancelled: [] });
-    assert.equal(await bed.store.expire({ maxLosses }), 0);
+    assert.equal(await bed.store.expire({ leaseMs, maxLosses }), 0);
     assert.equal((await bed.store.claim(worker, 1)).length, 1);
   });
 
@@ -53,9 +61,30 @@ export function defineWorkerTests(openBed: OpenBed): void {
     for (let round = 0; round < 3; round++) {
       bed.clock.advance(leaseMs - 1);
       assert.equal((await bed.store.renew(worker, { leaseMs, report: makeReport(0) })).alive, true);
-      assert.equal(await bed.store.expire({ maxLosses }), 0);
+      assert.equal(await bed.store.expire({ leaseMs, maxLosses }), 0);
     }
     assert.equal(await bed.store.move(claim, 'ready'), true);
+  });
+
+  test('a renewal that names what the worker holds returns the rest to the queue', async () => {
+    await using bed = await openTimedBed(openBed);
+    const worker = await registerWorker(bed.store, 'w');
+    const held = await claimOne(bed.store, { id: 'a', worker });
+    const unheld = await claimOne(bed.store, { id: 'b', worker });
+    await moveUpTo(bed.store, unheld, 'evaluate');
+    const options = { leaseMs, report: makeReport(0) };
+    await bed.store.renew(worker, options);
+    assert.equal((await bed.store.get(unheld.id))?.state, 'evaluate', 'a renewal without names takes nothing back');
+    await bed.store.renew(worker, { ...options, held: { claims: [held], maxLosses } });
+    assert.equal(await bed.store.finish(unheld, { state: 'cancelled' }), false);
+    const record = await bed.store.get(unheld.id);
+    assert.deepEqual([record?.state, record?.losses, record?.failures[0]?.code], ['queued', 1, 'worker-lost']);
+    assert.match(record?.failures[0]?.message ?? '', /worker w no longer holds rollout b, which was in evaluate/);
+    assert.equal(await bed.store.move(held, 'ready'), true);
+    const [again] = await bed.store.claim(worker, 1);
+    await bed.store.renew(worker, { ...options, held: { claims: [held, unheld], maxLosses } });
+    assert.equal((await bed.store.get(unheld.id))?.losses, 2, 'an outdated attempt is not held');
+    assert.equal(again?.attempt, 2);
   });
 
   test('expiry requeues the rollouts of a lost worker, counts the losses, and ends the worker', async () => {
@@ -64,7 +93,7 @@ export function defineWorkerTests(openBed: OpenBed): void {
     const claim = await claimOne(bed.store, { id: 'a', worker });
     await moveUpTo(bed.store, claim, 'run');
     bed.clock.advance(leaseMs);
-    assert.equal(await bed.store.expire({ maxLosses }), 1);
+    assert.equal(await bed.store.expire({ leaseMs, maxLosses }), 1);
     const record = await bed.store.get(claim.id);
     assert.deepEqual([record?.state, record?.losses, record?.retries, record?.worker], ['queued', 1, 0, undefined]);
     assert.deepEqual(
@@ -73,8 +102,28 @@ export function defineWorkerTests(openBed: OpenBed): void {
     );
     assert.deepEqual(await bed.store.renew(worker, { leaseMs, report: makeReport(0) }), { alive: false, cancelled: [] });
     assert.deepEqual(await bed.store.claim(worker, 1), []);
-    assert.equal(await bed.store.expire({ maxLosses }), 0);
+    assert.equal(await bed.store.expire({ leaseMs, maxLosses }), 0);
   });
+
+  for (const [where, stepMs] of clockSteps) {
+    test(`a clock that steps ${where} expires no worker, and a lost worker still expires`, async () => {
+      await using bed = await openTimedBed(openBed);
+      const other = await bed.another();
+      const worker = await registerWorker(bed.store, 'w');
+      const claim = await claimOne(bed.store, { id: 'a', worker });
+      const lost = await claimOne(bed.store, { id: 'b', worker: await registerWorker(bed.store, 'lost') });
+      bed.clock.step(stepMs);
+      for (const store of [bed.store, other]) assert.equal(await store.expire({ leaseMs, maxLosses }), 0);
+      assert.equal((await bed.store.renew(worker, { leaseMs, report: makeReport(0) })).alive, true);
+      assert.equal(await bed.store.move(claim, 'ready'), true);
+      bed.clock.advance(leaseMs - 1);
+      assert.equal(await other.expire({ leaseMs, maxLosses }), 0);
+      assert.equal((await bed.store.renew(worker, { leaseMs, report: makeReport(0) })).alive, true);
+      bed.clock.advance(1);
+      assert.equal(await other.expire({ leaseMs, maxLosses }), 1);
+      assert.equal((await bed.store.get(lost.id))?.losses, 1);
+    });
+  }
 
   test('a rollout that reaches the maximum of losses fails as worker-lost', async () => {
     await using bed = await openTimedBed(openBed);
@@ -97,7 +146,7 @@ export function defineWorkerTests(openBed: OpenBed): void {
     const claim = await claimOne(bed.store, { id: 'a', worker: await registerWorker(bed.store, 'w') });
     await bed.store.cancel(claim.id, { tombstoneMs: 0 });
     bed.clock.advance(leaseMs);
-    assert.equal(await bed.store.expire({ maxLosses }), 1);
+    assert.equal(await bed.store.expire({ leaseMs, maxLosses }), 1);
     assert.equal((await bed.store.get(claim.id))?.state, 'cancelled');
   });
 

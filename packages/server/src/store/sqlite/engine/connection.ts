@@ -3,7 +3,7 @@
 
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 
-/** What an operation gets: the connection inside an open transaction, and the caller's time. */
+/** What an operation gets: the connection inside an open transaction, and the time at which it takes place. */
 export interface Transaction {
   readonly nowMs: number;
   one<Row>(sql: string, ...values: SQLInputValue[]): Row | undefined;

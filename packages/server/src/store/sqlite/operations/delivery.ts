@@ -88,9 +88,7 @@ export function load(transaction: Transaction): { queued: number; active: number
   const count = (state: string) => transaction.one<{ n: number }>('SELECT count(*) AS n FROM rollouts WHERE state = ?', state)?.n ?? 0;
   const sql = 'SELECT report FROM workers WHERE ended_at IS NULL AND lease_until > ? AND report IS NOT NULL';
   const reports = transaction.all<{ report: string }>(sql, transaction.nowMs).map(({ report }): WorkerReport => JSON.parse(report));
-  return {
-    queued: count('queued'),
-    active: count('init') + count('ready') + count('run'),
-    slots: reports.reduce((total, { stages }) => total + stages.run.slots, 0),
-  };
+  const countSlots = (stage: 'run' | 'evaluate') => reports.reduce((total, { stages }) => total + stages[stage].slots, 0);
+  const waiting = Math.max(0, count('evaluate') - countSlots('evaluate'));
+  return { queued: count('queued'), active: count('init') + count('ready') + count('run') + waiting, slots: countSlots('run') };
 }

@@ -53,6 +53,11 @@ export function lastEventId(transaction: Transaction): number {
   return transaction.one<{ seq: number }>("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?.seq ?? 0;
 }
 
+/** Absent for a log without events. */
+export function lastEventAtMs(transaction: Transaction): number | undefined {
+  return transaction.one<{ at: number }>('SELECT at FROM events ORDER BY id DESC LIMIT 1')?.at;
+}
+
 function toEvent(row: EventRow): Event {
   return {
     id: row.id,

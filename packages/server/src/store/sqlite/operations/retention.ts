@@ -8,13 +8,14 @@ const eventsPerSlice = 5_000;
 /** `more` is true when another slice may follow. */
 export function retainSlice(
   transaction: Transaction,
-  ages: { readonly endedMs: number; readonly eventsMs: number },
+  ages: { readonly endedMs: number; readonly eventsMs: number; readonly asOfMs: number },
 ): { rollouts: number; more: boolean } {
-  const rollouts = deleteRollouts(transaction, transaction.nowMs - ages.endedMs);
-  const batches = deleteBatch(transaction, ages.endedMs);
-  const events = deleteEvents(transaction, transaction.nowMs - ages.eventsMs);
-  transaction.run('DELETE FROM tombstones WHERE until <= ?', transaction.nowMs);
-  transaction.run('DELETE FROM workers WHERE ended_at < ?', transaction.nowMs - ages.eventsMs);
+  const { asOfMs, endedMs, eventsMs } = ages;
+  const rollouts = deleteRollouts(transaction, asOfMs - endedMs);
+  const batches = deleteBatch(transaction, ages);
+  const events = deleteEvents(transaction, asOfMs - eventsMs);
+  transaction.run('DELETE FROM tombstones WHERE until <= ?', asOfMs);
+  transaction.run('DELETE FROM workers WHERE ended_at < ?', asOfMs - eventsMs);
   return { rollouts: rollouts + batches.rollouts, more: batches.more || rollouts === rolloutsPerSlice || events === eventsPerSlice };
 }
 
@@ -36,11 +37,13 @@ function deleteRollout(transaction: Transaction, seq: number): void {
 const unacknowledgedFactor = 10;
 
 /** Deletes one slice of the oldest expired batch, and the batch itself with its last slice. */
-function deleteBatch(transaction: Transaction, endedMs: number): { rollouts: number; more: boolean } {
+function deleteBatch(
+  transaction: Transaction,
+  { asOfMs, endedMs }: { readonly asOfMs: number; readonly endedMs: number },
+): { rollouts: number; more: boolean } {
   const sql = `SELECT seq FROM batches WHERE ended_at < ? AND (ended_at < ? OR NOT EXISTS
     (SELECT 1 FROM consumers WHERE batch_seq = batches.seq AND through < delivered)) ORDER BY seq LIMIT 1`;
-  const { nowMs } = transaction;
-  const batch = transaction.one<{ seq: number }>(sql, nowMs - endedMs, nowMs - endedMs * unacknowledgedFactor);
+  const batch = transaction.one<{ seq: number }>(sql, asOfMs - endedMs, asOfMs - endedMs * unacknowledgedFactor);
   if (!batch) return { rollouts: 0, more: false };
   const owned = 'SELECT seq FROM batch_groups WHERE batch_seq = ?';
   const old = transaction.all<{ seq: number }>(

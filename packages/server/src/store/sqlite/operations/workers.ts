@@ -12,7 +12,7 @@ import {
   type WorkerId,
   type WorkerReport,
 } from '@millrace/protocol';
-import type { WorkerRecord } from '../../store.ts';
+import type { HeldClaims, WorkerRecord } from '../../store.ts';
 import type { Transaction } from '../engine/connection.ts';
 import { appendEvent } from './events.ts';
 import { settlePause } from './policy.ts';
@@ -33,15 +33,34 @@ export function registerWorker(transaction: Transaction, worker: Registration): 
   appendEvent(transaction, { kind: 'worker-start', workerId: id, data: { host, pid } });
 }
 
-export function renew(
-  transaction: Transaction,
-  request: { readonly worker: WorkerId; readonly leaseMs: number; readonly report: WorkerReport },
-): { alive: boolean; cancelled: RolloutId[] } {
-  const { worker, leaseMs, report } = request;
+export interface Renewal {
+  readonly worker: WorkerId;
+  readonly leaseMs: number;
+  readonly report: WorkerReport;
+  readonly held?: HeldClaims;
+}
+
+export function renew(transaction: Transaction, request: Renewal): { alive: boolean; cancelled: RolloutId[] } {
+  const { worker, leaseMs, report, held } = request;
   const sql = 'UPDATE workers SET lease_until = ?, report = ? WHERE id = ? AND ended_at IS NULL';
   if (transaction.run(sql, transaction.nowMs + leaseMs, JSON.stringify(report), worker) === 0) return { alive: false, cancelled: [] };
+  if (held) takeBackUnheld(transaction, worker, held);
   const asked = transaction.all<{ id: RolloutId }>('SELECT id FROM rollouts WHERE worker = ? AND cancel_asked = 1 ORDER BY seq', worker);
   return { alive: true, cancelled: asked.map(({ id }) => id) };
+}
+
+/** A worker that does not name a rollout never got the reply to its claim, or gave up its end. */
+function takeBackUnheld(transaction: Transaction, worker: WorkerId, { claims, maxLosses }: HeldClaims): void {
+  const named = new Map(claims.map(({ id, attempt }) => [id, attempt]));
+  for (const row of readRollouts(transaction, worker)) {
+    if (named.get(row.id) === row.attempt) continue;
+    const message = `worker ${worker} no longer holds rollout ${row.id}, which was in ${row.state}`;
+    lose(transaction, row, { message, maxLosses });
+  }
+}
+
+function readRollouts(transaction: Transaction, worker: WorkerId): RolloutRow[] {
+  return transaction.all<RolloutRow>(`SELECT ${rolloutColumns} FROM rollouts WHERE worker = ? ORDER BY seq`, worker);
 }
 
 export function dropWorker(transaction: Transaction, request: { readonly worker: WorkerId; readonly maxLosses: number }): void {
@@ -50,9 +69,14 @@ export function dropWorker(transaction: Transaction, request: { readonly worker:
     endWorker(transaction, worker, { maxLosses, reason: 'drop' });
 }
 
-export function expire(transaction: Transaction, request: { readonly maxLosses: number }): number {
+/** Gives every worker the time of a whole lease from now. */
+export function restartLeases(transaction: Transaction, { leaseMs }: { readonly leaseMs: number }): void {
+  transaction.run('UPDATE workers SET lease_until = ? WHERE ended_at IS NULL', transaction.nowMs + leaseMs);
+}
+
+export function expire(transaction: Transaction, request: { readonly maxLosses: number; readonly asOfMs: number }): number {
   const sql = 'SELECT id FROM workers WHERE ended_at IS NULL AND lease_until <= ?';
-  const late = transaction.all<{ id: WorkerId }>(sql, transaction.nowMs);
+  const late = transaction.all<{ id: WorkerId }>(sql, request.asOfMs);
   return late.reduce((touched, { id }) => touched + endWorker(transaction, id, { ...request, reason: 'lease' }), 0);
 }
 
@@ -84,18 +108,20 @@ function endWorker(
 ): number {
   const { nowMs } = transaction;
   transaction.run('UPDATE workers SET ended_at = ?, lease_until = min(lease_until, ?) WHERE id = ?', nowMs, nowMs, worker);
-  const held = transaction.all<RolloutRow>(`SELECT ${rolloutColumns} FROM rollouts WHERE worker = ? ORDER BY seq`, worker);
-  for (const row of held) lose(transaction, row, { worker, maxLosses: why.maxLosses });
+  const held = readRollouts(transaction, worker);
+  for (const row of held) {
+    const message = `worker ${worker} was lost while rollout ${row.id} was in ${row.state}`;
+    lose(transaction, row, { message, maxLosses: why.maxLosses });
+  }
   appendEvent(transaction, { kind: 'worker-end', workerId: worker, data: { reason: why.reason, rollouts: held.length } });
   settlePause(transaction);
   return held.length;
 }
 
-function lose(transaction: Transaction, row: RolloutRow, options: { readonly worker: WorkerId; readonly maxLosses: number }): void {
+function lose(transaction: Transaction, row: RolloutRow, options: { readonly message: string; readonly maxLosses: number }): void {
   const { blame, retryable } = errorTable['worker-lost'];
   const stage = stages.find((name: StageName) => name === row.state) ?? null;
-  const message = `worker ${options.worker} was lost while rollout ${row.id} was in ${row.state}`;
-  const failure: Failure = { code: 'worker-lost', message, blame, retryable, stage, attempt: row.attempt };
+  const failure: Failure = { code: 'worker-lost', message: options.message, blame, retryable, stage, attempt: row.attempt };
   if (row.cancel_asked || row.losses + 1 < options.maxLosses) {
     sendBack(transaction, row, { kind: 'loss', failure });
   } else {
