@@ -49,6 +49,8 @@ export const backendView = z.object({
   model: z.string().nullable(),
   policy_version: z.int(),
   logprobs_mode: z.enum(logprobsModes).describe("As given when it joined, or the fixed mode of the dialect's servers."),
+  route: z.string().nullable().default(null).describe('The route that its calls use.'),
+  route_reason: z.string().nullable().default(null).describe('Why that is not the first choice of its dialect; null if it is.'),
   state: z.enum(backendStates),
   health: z.enum(backendHealths),
   last_error: z.object({ message: z.string(), at: z.iso.datetime() }).nullable(),

@@ -39,6 +39,8 @@ const backend = {
   model: 'tiny',
   policy_version: 4,
   logprobs_mode: 'processed',
+  route: '/v1/completions',
+  route_reason: '/inference/v1/generate answered 403: Scale-out endpoints are disabled.',
   state: 'up',
   health: 'broken',
   last_error: { message: 'connection refused', at },

@@ -14,7 +14,7 @@ import { sglangGenerate } from './sglang.ts';
 import { writeEvents, writeJson, writeSpoiled } from './spoil.ts';
 import { serveTokenizer, type TokenizerDialect, tokenizerPaths } from './tokenizer.ts';
 import { type FakeTokens, openFakeTokens } from './tokens.ts';
-import { toVllmError, toVllmMetrics, vllmCompletions, vllmGenerate } from './vllm.ts';
+import { scaleOutDisabled, toVllmError, toVllmMetrics, toVllmModels, vllmCompletions, vllmGenerate } from './vllm.ts';
 import {
   type FakeAnswer,
   type FakeDialect,
@@ -48,8 +48,8 @@ export interface FakeBackendOptions {
   readonly apiKey?: string;
   /** SGLang's `weight_version` in every reply. */
   readonly weightVersion?: string;
-  /** Older servers have no /inference/v1/generate. */
-  readonly withoutGenerate?: boolean;
+  /** How it answers /inference/v1/generate: older versions with 404, newer ones without --enable-scale-out with 403. */
+  readonly withoutGenerate?: 404 | 403;
   /** Whether it returns the experts of each token. */
   readonly routedExperts?: boolean;
   /** Which tokenizer routes it has; vLLM's by default. */
@@ -157,6 +157,7 @@ export class FakeBackend implements AsyncDisposable {
     if (apiKey !== undefined && (dialect || path?.includes('/v1')) && request.headers.authorization !== `Bearer ${apiKey}`) {
       return writeJson(response, 401, { error: 'Unauthorized' });
     }
+    if (dialect === vllmGenerate && this.#options.withoutGenerate === 403) return writeJson(response, 403, scaleOutDisabled);
     if (dialect && !(dialect === vllmGenerate && this.#options.withoutGenerate)) return await this.#generate(dialect, request, response);
     if (path !== undefined && tokenizerPaths.includes(path))
       return await serveTokenizer(request, response, {
@@ -172,12 +173,7 @@ export class FakeBackend implements AsyncDisposable {
         response.writeHead(200).end();
         return;
       case 'GET /v1/models':
-        return writeJson(response, 200, {
-          object: 'list',
-          data: [
-            { id: model, object: 'model', created: 1_700_000_000, owned_by: 'vllm', root: model, parent: null, max_model_len: maxModelLen },
-          ],
-        });
+        return writeJson(response, 200, toVllmModels(model, maxModelLen));
       case 'GET /version':
         return writeJson(response, 200, { version: '0.28.0' });
       case 'GET /metrics':

@@ -50,6 +50,29 @@ export function toVllmError(status: number, message: string): Json {
   return { error: { message, type, param: null, code: status } };
 }
 
+/** Of `vllm serve` 0.32.0 without --enable-scale-out, as recorded. */
+export const scaleOutDisabled: Json = {
+  error: {
+    message: 'Scale-out endpoints are disabled. Restart vllm serve with --enable-scale-out to enable them.',
+    type: 'PermissionDeniedError',
+    param: null,
+    code: 403,
+  },
+};
+
+export function toVllmModels(model: string, maxModelLen: number): Json {
+  const card = {
+    id: model,
+    object: 'model',
+    created: 1_700_000_000,
+    owned_by: 'vllm',
+    root: model,
+    parent: null,
+    max_model_len: maxModelLen,
+  };
+  return { object: 'list', data: [card] };
+}
+
 export function toVllmMetrics(model: string, counts: { running: number; sampled: number; ended: number }): string {
   const rows = [
     ['gauge', 'num_requests_running', counts.running],

@@ -37,6 +37,9 @@ class BackendView:
     calls: int
     #: Context tokens of those rollouts, as last reported.
     tokens: int
+    #: The route that its calls use, and why that is not the first choice of its dialect.
+    route: Optional[str] = None
+    route_reason: Optional[str] = None
 
 
 @dataclass(frozen=True)

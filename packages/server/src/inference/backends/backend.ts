@@ -13,8 +13,17 @@ export interface BackendRecord {
   /** As the operator declared it. */
   readonly logprobsMode?: LogprobsMode;
   readonly state: BackendState;
+  /** Absent while nothing is known about its server. */
+  readonly probe?: BackendProbe;
   /** Absent while no call to it has failed. */
   readonly health?: BackendHealth;
+}
+
+/** What is known about a backend's server: from the probe when it joined or recovered, and from its calls. */
+export interface BackendProbe {
+  /** The route that its calls use, if it is not the first choice of the dialect, and why. */
+  readonly route?: string;
+  readonly routeReason?: string;
 }
 
 export interface BackendHealth {

@@ -6,7 +6,7 @@ import type { Dispatcher } from 'undici';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Pace } from '../../base/pace.ts';
-import type { BackendRecord, GenerateRequest, Generation } from './backend.ts';
+import type { BackendProbe, BackendRecord, GenerateRequest, Generation } from './backend.ts';
 import { openEventReader } from './event-stream.ts';
 import { post, type Reply } from './http-post.ts';
 import { findLogprobsDoubt, logprobsOf } from './logprobs.ts';
@@ -21,6 +21,8 @@ export interface HttpBackendOptions {
   /** A call fails if the server sends nothing for this long. */
   readonly stallMs?: number;
   readonly clock?: Clock;
+  /** Receives what a call found out about the server. */
+  readonly onProbe?: (probe: BackendProbe) => void;
 }
 
 export type Send = (route: TokenRoute, request: GenerateRequest) => Promise<Answer>;

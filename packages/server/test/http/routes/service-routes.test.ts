@@ -15,7 +15,8 @@ test('a backend joins, is listed without its key, drains and leaves', async () =
   await floor.worker.report({ calls: { '10.0.0.1:8000': 3 } });
   const joined = await floor.call('POST', '/v1/backends', { url: `${url}/`, api_key: 'secret', policy_version: 4 });
   const known = { id: '10.0.0.1:8000', url, dialect: 'vllm', model: null, policy_version: 4, logprobs_mode: 'unknown' };
-  const view = { ...known, state: 'up', health: 'ok', last_error: null, in_flight: 0, calls: 3, tokens: 0 };
+  const route = { route: '/inference/v1/generate', route_reason: null };
+  const view = { ...known, ...route, state: 'up', health: 'ok', last_error: null, in_flight: 0, calls: 3, tokens: 0 };
   assert.deepEqual(joined.body, view);
   assert.deepEqual((await floor.call('GET', '/v1/backends')).body, { backends: [view] });
   assert.equal((await floor.call('POST', `/v1/backends/${view.id}/drain`)).body.state, 'draining');
@@ -26,6 +27,14 @@ test('a backend joins, is listed without its key, drains and leaves', async () =
   ] as const) {
     assert.equal(errorOf(await floor.call(method, `/v1/backends/${path}`)).code, 'not-found');
   }
+});
+
+test('a backend whose calls fell back shows its route and why', async () => {
+  await using floor = await openFloor();
+  await floor.call('POST', '/v1/backends', { id: 'b', url });
+  await floor.store.noteProbe(backendId.parse('b'), { route: '/v1/completions', routeReason: '403' });
+  const [view] = (await floor.call('GET', '/v1/backends')).body.backends;
+  assert.deepEqual([view.route, view.route_reason], ['/v1/completions', '403']);
 });
 
 test('two addresses never share an id, and an invalid address is refused', async () => {

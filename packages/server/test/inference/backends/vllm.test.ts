@@ -5,9 +5,9 @@ import { after, test } from 'node:test';
 import { backendId, RolloutError, sampling } from '@millrace/protocol';
 import { openFakeBackend, openFakeTokens } from '@millrace/testkit';
 import { Agent } from 'undici';
-import { silentLog } from '../../../src/base/log.ts';
+import { type Log, silentLog } from '../../../src/base/log.ts';
 import { Pace } from '../../../src/base/pace.ts';
-import type { BackendRecord, GenerateRequest } from '../../../src/inference/backends/backend.ts';
+import type { BackendProbe, BackendRecord, GenerateRequest } from '../../../src/inference/backends/backend.ts';
 import { openVllmBackend } from '../../../src/inference/backends/vllm.ts';
 import { completionsRoute, generateRoute } from '../../../src/inference/backends/vllm-wire.ts';
 
@@ -27,7 +27,7 @@ function makeRequest(changes: Partial<GenerateRequest> = {}): GenerateRequest {
 }
 
 test('a server without the generate route is asked for it once, then for completions', async () => {
-  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, withoutGenerate: true });
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, withoutGenerate: 404 });
   const backend = openVllmBackend(makeRecord(fake.url), options);
   for (let i = 0; i < 3; i++) assert.equal((await backend.generate(makeRequest())).finishReason, 'stop');
   assert.deepEqual(
@@ -35,6 +35,26 @@ test('a server without the generate route is asked for it once, then for complet
     ['completions', 'completions', 'completions'],
   );
   assert.equal(fake.misses, 1);
+});
+
+test('a plain vllm serve works: its 403 is logged and reported once, then completions are used', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, withoutGenerate: 403 });
+  const logged: unknown[] = [];
+  const found: BackendProbe[] = [];
+  const log: Log = { ...silentLog, info: (event, fields) => void logged.push([event, fields?.route]) };
+  const backend = openVllmBackend(makeRecord(fake.url), { ...options, log, onProbe: (probe) => void found.push(probe) });
+  for (let i = 0; i < 3; i++) assert.equal((await backend.generate(makeRequest())).finishReason, 'stop');
+  assert.deepEqual(logged, [['backend-without-generate', '/v1/completions']]);
+  assert.equal(found.length, 1);
+  assert.equal(found[0]?.route, '/v1/completions');
+  assert.match(found[0]?.routeReason ?? '', /generate answered 403: Scale-out endpoints are disabled. Restart vllm serve/);
+});
+
+test('a backend that is known to lack the generate route is not asked for it again', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, withoutGenerate: 404 });
+  const backend = openVllmBackend({ ...makeRecord(fake.url), probe: { route: '/v1/completions' } }, options);
+  assert.equal((await backend.generate(makeRequest())).finishReason, 'stop');
+  assert.equal(fake.misses, 0);
 });
 
 test('a 404 on both routes is backend-refused', async () => {
