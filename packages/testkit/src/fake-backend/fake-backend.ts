@@ -175,7 +175,7 @@ export class FakeBackend implements AsyncDisposable {
       case 'GET /v1/models':
         return writeJson(response, 200, toVllmModels(model, maxModelLen));
       case 'GET /version':
-        return writeJson(response, 200, { version: '0.28.0' });
+        return writeJson(response, 200, { version: '0.32.0' });
       case 'GET /metrics':
         response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4' }).end(this.#metrics);
         return;

@@ -1,7 +1,7 @@
 // Converts a backend's record to its wire view.
 
 import type { BackendView } from '@millrace/protocol';
-import type { BackendRecord } from '../../inference/backends/backend.ts';
+import type { BackendProbe, BackendRecord } from '../../inference/backends/backend.ts';
 import { logprobsOf } from '../../inference/backends/logprobs.ts';
 import { tokenRoutes } from '../../inference/backends/open-backend.ts';
 import type { BackendLoad } from '../../inference/pool/placements.ts';
@@ -19,6 +19,7 @@ export function toBackendView(backend: BackendRecord, context: BackendContext): 
     model: model ?? null,
     policy_version: policyVersion,
     logprobs_mode: logprobsOf(backend),
+    probe: toProbeView(probe),
     route: probe?.route ?? tokenRoutes[dialect][0] ?? null,
     route_reason: probe?.routeReason ?? null,
     state,
@@ -27,7 +28,14 @@ export function toBackendView(backend: BackendRecord, context: BackendContext): 
     in_flight: load?.inFlight ?? 0,
     calls: context.workers.reduce((total, { report }) => total + (report?.calls?.[id] ?? 0), 0),
     tokens: load?.tokens ?? 0,
+    note: null,
   };
+}
+
+function toProbeView(probe: BackendProbe | undefined): BackendView['probe'] {
+  if (probe?.atMs === undefined) return null;
+  const { engine = null, version = null, model = null, contextTokens = null, atMs } = probe;
+  return { engine, version, model, context_length: contextTokens, at: toTime(atMs) };
 }
 
 export interface BackendContext {

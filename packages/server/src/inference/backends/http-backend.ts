@@ -136,6 +136,9 @@ export function readGeneration(
     const details = isBusy ? { reason: 'busy', ...definedOf({ retry_after_ms: retryAfterMs }) } : { status };
     throw new RolloutError('backend-failed', message, { details });
   }
+  // Not the request is at fault but the key, the address or the name of the model: every call would fail here.
+  if (status === 401 || status === 403 || status === 404 || status === 405)
+    throw new RolloutError('backend-failed', message, { details: { status } });
   // The server's context is smaller than the rollout's limit. A retry does not help; the details let the caller recognize it.
   const details = /context (length|size)|max_model_len/i.test(text) ? { details: { reason: 'context-length' } } : {};
   throw new RolloutError('backend-refused', message, details);

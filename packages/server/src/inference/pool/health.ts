@@ -4,7 +4,7 @@
 import { type BackendId, messageOf, type RolloutError } from '@millrace/protocol';
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { BackendRecord } from '../backends/backend.ts';
+import type { BackendProbe, BackendRecord } from '../backends/backend.ts';
 import type { Placements } from './placements.ts';
 
 /**
@@ -35,6 +35,8 @@ export interface HealthOptions {
   checkHealth(id: BackendId, options: { readonly signal: AbortSignal }): Promise<void>;
   /** Throws if it does not generate. */
   tryOut(id: BackendId, options: { readonly signal: AbortSignal }): Promise<void>;
+  /** Reads what its server says about itself. */
+  describe(id: BackendId, options: { readonly signal: AbortSignal }): Promise<BackendProbe>;
   /** How many failed calls in a row break a backend. */
   readonly breakAfter: number;
   readonly clock: Clock;
@@ -153,8 +155,19 @@ export class HealthMonitor implements AsyncDisposable {
       await placements.breakBackend(id, { error: describe(error), isProbe: true });
       return false;
     }
+    await this.#describe(id, signal);
     await placements.recoverBackend(id);
     return true;
+  }
+
+  /** The server may have been down when it joined, or may have been restarted with other flags. It works even if this fails. */
+  async #describe(id: BackendId, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#options.placements.noteProbe(id, await this.#options.describe(id, { signal }));
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#logFailure(id, error);
+    }
   }
 }
 

@@ -14,6 +14,7 @@ import { BackendLease, type PoolEntry } from './lease.ts';
 import type { BackendLoad, PlacedRollout, Placements, PlaceOptions } from './placements.ts';
 import { checkHealth, tryOut } from './probe.ts';
 import { chooseBackend, defaultRouting, isFarBusier, type Routing } from './routing.ts';
+import { probeServer } from './server-probe.ts';
 import { SessionFinisher } from './session-finisher.ts';
 import { Traffic } from './traffic.ts';
 
@@ -231,6 +232,7 @@ export class BackendPool implements AsyncDisposable {
     return new HealthMonitor({
       placements,
       checkHealth: async (id, { signal }) => await checkHealth(find(id).record, { ...common, signal }),
+      describe: async (id, { signal }) => await probeServer(find(id).record, { clock: this.#clock, signal }),
       tryOut: async (id, { signal }) => await tryOut(find(id).backend, { ...common, signal }),
       breakAfter: this.#options.breakAfter ?? 5,
       clock: this.#clock,

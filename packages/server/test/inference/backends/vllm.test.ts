@@ -57,10 +57,10 @@ test('a backend that is known to lack the generate route is not asked for it aga
   assert.equal(fake.misses, 0);
 });
 
-test('a 404 on both routes is backend-refused', async () => {
+test('a 404 on both routes is a failure of the backend, not of the request', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
   const lost = openVllmBackend(makeRecord(`${fake.url}/nowhere`), options);
-  await assert.rejects(lost.generate(makeRequest()), (error) => error instanceof RolloutError && error.code === 'backend-refused');
+  await assert.rejects(lost.generate(makeRequest()), (error) => error instanceof RolloutError && error.code === 'backend-failed');
   assert.equal(fake.misses, 2);
 });
 

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { type BackendId, backendId, RolloutError, sampling, workerId } from '@millrace/protocol';
 import {
   FakeBackend,
@@ -295,6 +296,30 @@ test('a server without the route is asked to finish a session only once', async 
   for (const lease of leases.slice(1)) lease[Symbol.dispose]();
   assert.equal(await call(await pool.acquire({ signal, rollout: claims[0] ?? assert.fail() })), 'answered');
   assert.equal(fake.misses, 1);
+});
+
+test('a backend that joins as broken recovers once it works, and then what its server says is known', async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake();
+  bed.addPool();
+  await bed.store.joinBackend({ ...toRecord(a, fake.url), error: 'connect ECONNREFUSED' });
+  await bed.refresh();
+  const isBroken = async () => (await bed.store.backends())[0]?.health?.brokenAtMs !== undefined;
+  assert.ok(await isBroken());
+  for (; await isBroken(); await setTimeout(20)) bed.clock.advance(50);
+  const [record] = await bed.store.backends();
+  assert.deepEqual([record?.probe?.engine, record?.probe?.contextTokens], ['vllm', 131_072]);
+});
+
+test('a backend that answers 404 to every call is broken', async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake();
+  const pool = bed.addPool({ breakAfter: 2 });
+  await bed.join(toRecord(a, `${fake.url}/nowhere`));
+  const [rollout = assert.fail()] = await bed.run(1);
+  const lease = await pool.acquire({ signal, rollout });
+  for (let i = 0; i < 2; i++) assert.equal(await call(lease), 'failed');
+  await bed.until(a, true);
 });
 
 test('a silent backend is broken only if its health check fails too', async () => {

@@ -4,6 +4,7 @@ import { type BackendId, type BackendState, type Dialect, definedOf, type Logpro
 import type { BackendProbe, BackendRecord, NewBackend } from '../../../inference/backends/backend.ts';
 import type { Transaction } from '../engine/connection.ts';
 import { appendEvent } from './events.ts';
+import { breakBackend } from './placements.ts';
 import { policy, raisePolicyVersion } from './policy.ts';
 
 export function joinBackend(transaction: Transaction, backend: NewBackend): void {
@@ -19,6 +20,7 @@ export function joinBackend(transaction: Transaction, backend: NewBackend): void
   raisePolicyVersion(transaction, policyVersion);
   const data = { url, dialect, model: model ?? null, policy_version: policyVersion, state };
   appendEvent(transaction, { kind: 'backend-join', backendId: id, data });
+  if (backend.error !== undefined) breakBackend(transaction, { id, error: backend.error });
 }
 
 export function drainBackend(transaction: Transaction, id: BackendId): boolean {
