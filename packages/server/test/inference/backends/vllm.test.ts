@@ -10,6 +10,7 @@ import { Pace } from '../../../src/base/pace.ts';
 import type { BackendProbe, BackendRecord, GenerateRequest } from '../../../src/inference/backends/backend.ts';
 import { openVllmBackend } from '../../../src/inference/backends/vllm.ts';
 import { completionsRoute, generateRoute } from '../../../src/inference/backends/vllm-wire.ts';
+import { openServer } from '../open-server.ts';
 
 const dispatcher = new Agent();
 after(() => dispatcher.destroy());
@@ -62,6 +63,51 @@ test('a 404 on both routes is a failure of the backend, not of the request', asy
   const lost = openVllmBackend(makeRecord(`${fake.url}/nowhere`), options);
   await assert.rejects(lost.generate(makeRequest()), (error) => error instanceof RolloutError && error.code === 'backend-failed');
   assert.equal(fake.misses, 2);
+});
+
+// As recorded from vLLM 0.32.0, except for the last: SGLang names no code.
+const lateErrors = [
+  [
+    '{"error": {"message": "Token id 60000 is out of vocabulary", "type": "BadRequestError", "param": null, "code": 400}}',
+    'backend-refused',
+    undefined,
+  ],
+  [
+    '{"error": {"message": "The decoder prompt (length 2058) is longer than the maximum model length of 2048. Make sure that `max_model_len` is no smaller than the number of text tokens.", "type": "BadRequestError", "param": null, "code": 400}}',
+    'backend-refused',
+    'context-length',
+  ],
+  [
+    '{"error": {"message": "The engine is currently busy.", "type": "Service Unavailable", "param": null, "code": 503}}',
+    'backend-failed',
+    'busy',
+  ],
+  [
+    '{"error": {"message": "EngineCore encountered an issue.", "type": "InternalServerError", "param": null, "code": 500}}',
+    'backend-failed',
+    undefined,
+  ],
+  ['{"error": {"message": "The input_ids contains values greater than the vocab size."}}', 'backend-refused', undefined],
+] as const;
+
+test('an error inside a 200 stream is classified like a status', async () => {
+  let event = '';
+  await using server = await openServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' }).end(`data: ${event}\n\ndata: [DONE]\n\n`);
+  });
+  for (const dialect of ['vllm', 'vllm-completions'] as const) {
+    const backend = openVllmBackend({ ...makeRecord(server.url), dialect }, options);
+    for (const streamed of [{ onTokens: () => {} }, { cut: new AbortController().signal }]) {
+      for (const [text, code, reason] of lateErrors) {
+        event = text;
+        await assert.rejects(backend.generate(makeRequest(streamed)), (error) => {
+          assert.ok(error instanceof RolloutError);
+          assert.deepEqual([error.code, error.details?.reason], [code, reason], text);
+          return true;
+        });
+      }
+    }
+  }
 });
 
 test('a completion does not return the prompt', async () => {

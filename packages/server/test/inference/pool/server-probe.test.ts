@@ -1,12 +1,11 @@
 // What is learned about a server when it joins, without sampling anything.
 
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { openFakeBackend, openFakeTokens } from '@millrace/testkit';
 import { systemClock } from '../../../src/base/clock.ts';
 import { probeServer } from '../../../src/inference/pool/server-probe.ts';
+import { openServer } from '../open-server.ts';
 
 const tokens = await openFakeTokens();
 const policy = () => ({ text: 'yes' });
@@ -52,18 +51,9 @@ test('a server that is not there, lacks the token route, wants another key or se
 });
 
 /** Answers 404 to everything else. */
-async function openReplies(replies: Readonly<Record<string, unknown>>): Promise<AsyncDisposable & { readonly url: string }> {
-  const server = createServer((request, response) => {
+function openReplies(replies: Readonly<Record<string, unknown>>) {
+  return openServer((request, response) => {
     const reply = replies[`${request.method} ${request.url}`];
     response.writeHead(reply === undefined ? 404 : 200).end(JSON.stringify(reply ?? { detail: 'Not Found' }));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
 }
