@@ -69,7 +69,8 @@ export class HealthMonitor implements AsyncDisposable {
   /** Call it once for every call that ended. */
   report(id: BackendId, outcome: Outcome, error?: RolloutError): void {
     if (outcome === 'answered') this.#failures.delete(id);
-    if (outcome === 'silent') this.#startTask('check', id);
+    // A full queue and a proxy whose server is gone both answer 503; only the first is healthy.
+    if (outcome === 'silent' || (outcome === 'busy' && error?.details?.status === 503)) this.#startTask('check', id);
     if (outcome !== 'failed') return;
     const failures = (this.#failures.get(id) ?? 0) + 1;
     this.#failures.set(id, failures);

@@ -23,6 +23,7 @@ import type { BackendLease } from '../../../src/inference/pool/lease.ts';
 import { BackendPool, type PoolOptions } from '../../../src/inference/pool/pool.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite.ts';
 import type { Claim, Store } from '../../../src/store/store.ts';
+import { openServer } from '../open-server.ts';
 
 const { signal } = new AbortController();
 const tokens = await openFakeTokens();
@@ -320,6 +321,25 @@ test('a backend that answers 404 to every call is broken', async () => {
   const lease = await pool.acquire({ signal, rollout });
   for (let i = 0; i < 2; i++) assert.equal(await call(lease), 'failed');
   await bed.until(a, true);
+});
+
+test('a 503 without Retry-After is busy: it breaks a backend only if its health check fails too', async () => {
+  await using bed = await Bed.open();
+  const message = 'The engine is currently busy and cannot accept new requests. Please try again later or on a different instance.';
+  const full = { error: { message, type: 'Service Unavailable', param: null, code: 503 } };
+  const openFull = (healthStatus: number) =>
+    openServer(({ url }, response) => response.writeHead(url === '/health' ? healthStatus : 503).end(JSON.stringify(full)));
+  await using queue = await openFull(200);
+  await using proxy = await openFull(503);
+  const pool = bed.addPool({ breakAfter: 1 });
+  await bed.join(toRecord(a, queue.url), toRecord(b, proxy.url));
+  const leases = await Promise.all((await bed.run(2)).map((rollout) => pool.acquire({ signal, rollout })));
+  for (const lease of leases) {
+    assert.equal(await call(lease), 'failed');
+    assert.equal(lease.last.outcome, 'busy');
+  }
+  await bed.until(b, true);
+  assert.equal((await bed.store.backends())[0]?.health?.brokenAtMs, undefined);
 });
 
 test('a silent backend is broken only if its health check fails too', async () => {
