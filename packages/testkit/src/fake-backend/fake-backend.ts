@@ -198,10 +198,10 @@ export class FakeBackend implements AsyncDisposable {
     if (typeof request === 'string') return writeJson(response, 400, dialect.error(400, request));
     const { maxModelLen = 131_072, keep = 256 } = this.#options;
     const room = maxModelLen - request.promptIds.length;
-    if (room < (request.maxTokens ?? 1)) {
-      const message = `This model's maximum context length is ${maxModelLen} tokens. However, you requested ${request.maxTokens} output tokens and your prompt contains ${request.promptIds.length} input tokens.`;
-      return writeJson(response, 400, dialect.error(400, message));
-    }
+    const excess = dialect.findExcess(request, maxModelLen);
+    if (excess !== undefined && dialect.checksLate && request.options.stream === true)
+      return writeEvents(response, [dialect.error(400, excess)], undefined);
+    if (excess !== undefined) return writeJson(response, 400, dialect.error(400, excess));
     const index = this.#generations++;
     this.requests.push(request);
     if (this.requests.length > keep) this.requests.shift();
@@ -209,7 +209,8 @@ export class FakeBackend implements AsyncDisposable {
     this.events.emit('request', request);
     try {
       const speaker = { policy: this.#options.policy, tokens: this.#tokens, defaultMaxTokens: dialect.defaultMaxTokens ?? room };
-      const answer = makeAnswer(request, speaker);
+      const maxTokens = request.maxTokens === undefined ? undefined : Math.min(request.maxTokens, room);
+      const answer = makeAnswer({ ...request, maxTokens }, speaker);
       const fault = this.#faults?.(index);
       if (!(await this.#wait(response, { index, answer, request, fault }))) return void this.events.emit('abort', request);
       await this.#write(response, dialect, { request, answer, fault, index });

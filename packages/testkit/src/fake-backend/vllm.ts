@@ -20,6 +20,11 @@ export const vllmGenerate: FakeDialect = {
     return toEvents(request.options, output, (part) => [toGenerateChoice(request, part)]).map((event) => ({ request_id, ...event }));
   },
   withoutOutput: (reply) => ({ ...reply, choices: [] }),
+  findExcess: ({ promptIds: { length } }, contextTokens) =>
+    length < contextTokens
+      ? undefined
+      : `The decoder prompt (length ${length}) is longer than the maximum model length of ${contextTokens}. Make sure that \`max_model_len\` is no smaller than the number of text tokens.`,
+  checksLate: true,
   error: toVllmError,
 };
 
@@ -42,6 +47,10 @@ export const vllmCompletions: FakeDialect = {
     return toEvents(request.sampling, output, (part) => [toCompletionsChoice(request, part)]).map((event) => ({ ...common, ...event }));
   },
   withoutOutput: (reply) => ({ ...reply, choices: [] }),
+  findExcess: ({ promptIds: { length } }, contextTokens) =>
+    length < contextTokens
+      ? undefined
+      : `This model's maximum context length is ${contextTokens} tokens. However, your prompt contains ${length} input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=${length})`,
   error: toVllmError,
 };
 

@@ -8,6 +8,7 @@ import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Pace } from '../../base/pace.ts';
 import type { BackendProbe, BackendRecord, GenerateRequest, Generation } from './backend.ts';
+import { toLengthDetails } from './context-length.ts';
 import { openEventReader } from './event-stream.ts';
 import { post, type Reply } from './http-post.ts';
 import { findLogprobsDoubt, logprobsOf } from './logprobs.ts';
@@ -159,9 +160,8 @@ function toReplyError(path: string, { status, text, retryAfterMs }: Refusal): Ro
       return new RolloutError('backend-failed', message, { details: { status } });
   }
   if (status >= 500) return new RolloutError('backend-failed', message, { details: { status } });
-  // The server's context is smaller than the rollout's limit. A retry does not help; the details let the caller recognize it.
-  const isTooLong = /context (length|size)|max_model_len/i.test(text);
-  return new RolloutError('backend-refused', message, isTooLong ? { details: { reason: 'context-length' } } : {});
+  // The server's context is smaller than the rollout's limit. The details let the caller recognize it.
+  return new RolloutError('backend-refused', message, definedOf({ details: toLengthDetails(text) }));
 }
 
 /**

@@ -2,6 +2,7 @@
 
 import type { Dialect } from '@millrace/protocol';
 import type { Backend, BackendRecord } from './backend.ts';
+import { fitContext } from './context-length.ts';
 import type { HttpBackendOptions } from './http-backend.ts';
 import { openLlamacppBackend } from './llamacpp.ts';
 import { llamacppRoute } from './llamacpp-wire.ts';
@@ -11,6 +12,10 @@ import { openVllmBackend } from './vllm.ts';
 import { completionsRoute, generateRoute } from './vllm-wire.ts';
 
 export function openBackend(record: BackendRecord, options: HttpBackendOptions): Backend {
+  return fitContext(openDialect(record, options), record);
+}
+
+function openDialect(record: BackendRecord, options: HttpBackendOptions): Backend {
   switch (record.dialect) {
     case 'vllm':
     case 'vllm-completions':

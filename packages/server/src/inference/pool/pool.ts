@@ -253,6 +253,7 @@ function isSameServer(a: BackendRecord, b: BackendRecord): boolean {
     a.model === b.model &&
     a.apiKey === b.apiKey &&
     a.policyVersion === b.policyVersion &&
-    a.logprobsMode === b.logprobsMode
+    a.logprobsMode === b.logprobsMode &&
+    a.probe?.contextTokens === b.probe?.contextTokens
   );
 }
