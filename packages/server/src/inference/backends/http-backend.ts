@@ -140,10 +140,8 @@ export function readGeneration(route: TokenRoute, answer: Answer, request: Gener
   return route.parse(answer.text, request);
 }
 
-type Refusal = Pick<Reply, 'status' | 'text' | 'retryAfterMs'>;
-
 /** The error that a status stands for. */
-function toReplyError(path: string, { status, text, retryAfterMs }: Refusal): RolloutError {
+function toReplyError(path: string, { status, text, retryAfterMs }: Reply): RolloutError {
   const message = `${path} answered ${status}: ${text.slice(0, 500)}`;
   switch (status) {
     case 408:
