@@ -54,8 +54,8 @@ test('generate answers with the documented fields', async () => {
   const [choice] = json.choices;
   assert.deepEqual(choice.token_ids, [...tokens.encode('hi'), tokens.endOfTurnId]);
   assert.equal(choice.finish_reason, 'stop');
-  for (const [i, { token, logprob }] of choice.logprobs.content.entries()) {
-    assert.equal(token, `token_id:${choice.token_ids[i]}`);
+  for (const [i, { token_id, logprob }] of choice.logprobs.content.entries()) {
+    assert.equal(token_id, choice.token_ids[i]);
     assert.equal(logprob, fakeLogprob(token_ids.length + i, choice.token_ids[i]));
   }
   assert.equal(json.usage.prompt_tokens, token_ids.length);

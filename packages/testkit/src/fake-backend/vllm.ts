@@ -130,7 +130,7 @@ function toCommon({ promptTokens, tokenIds }: FakeOutput, model: string): Json {
 
 function toGenerateChoice({ sampling }: FakeRequest, { tokenIds, logprobs, finishReason, routedExperts }: FakeOutput): Json {
   const content = logprobs?.map((logprob, i) => {
-    const entry = { token: `token_id:${tokenIds[i]}`, logprob, bytes: null };
+    const entry = { token_id: tokenIds[i], logprob, rank: 1 };
     return { ...entry, top_logprobs: [entry] };
   });
   return {

@@ -110,6 +110,36 @@ test('an error inside a 200 stream is classified like a status', async () => {
   }
 });
 
+test('a completion that is aborted before its first token is an abort without tokens', () => {
+  // vLLM skips empty events, also the one with the finish reason, so only the usage comes.
+  const usage = { prompt_tokens: 3, total_tokens: 3, completion_tokens: 0, prompt_tokens_details: { cached_tokens: 0 } };
+  const stream = completionsRoute.openStream?.(makeRequest()) ?? assert.fail();
+  stream.take(JSON.stringify({ id: 'cmpl-r', object: 'text_completion', created: 1, model: 'm', choices: [], usage }));
+  const { tokenIds, finishReason } = stream.end(false);
+  assert.deepEqual([tokenIds.length, finishReason], [0, 'abort']);
+  const truncated = completionsRoute.openStream?.(makeRequest()) ?? assert.fail();
+  assert.throws(() => truncated.end(false), /undefined as the finish reason/);
+});
+
+test('a logprob of another token than the sampled one is refused', () => {
+  const read = (content: readonly unknown[]) => {
+    const choice = { index: 0, finish_reason: 'stop', token_ids: [504, 2], logprobs: { content } };
+    return generateRoute.parse(JSON.stringify({ choices: [choice] }), makeRequest()).logprobs.length;
+  };
+  const entry = { logprob: -0.5, rank: 1 };
+  assert.equal(read([504, 2].map((token_id) => ({ ...entry, token_id }))), 2);
+  assert.equal(read([504, 2].map((id) => ({ ...entry, token: `token_id:${id}` }))), 2);
+  assert.equal(
+    read([
+      { ...entry, token: 'The' },
+      { ...entry, token: '<|im_end|>' },
+    ]),
+    2,
+  );
+  assert.throws(() => read([504, 3].map((token_id) => ({ ...entry, token_id }))), /two ids for one token: 2 and, with its logprob, 3/);
+  assert.throws(() => read([505, 2].map((id) => ({ ...entry, token: `token_id:${id}` }))), /two ids for one token: 504/);
+});
+
 test('a completion does not return the prompt', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
   const backend = openVllmBackend({ ...makeRecord(fake.url), dialect: 'vllm-completions' }, options);
@@ -125,9 +155,11 @@ test('a completion that names its tokens by text is refused', () => {
 });
 
 test('a reply of 4,096 tokens is parsed in a few milliseconds', () => {
-  const entry = { token: 'token_id:12345', logprob: -0.123456789, bytes: null };
-  const content = Array.from({ length: 4096 }, () => ({ ...entry, top_logprobs: [entry] }));
-  const token_ids = content.map((_, i) => 100_000 + i);
+  const token_ids = Array.from({ length: 4096 }, (_, i) => 100_000 + i);
+  const content = token_ids.map((token_id) => {
+    const entry = { token_id, logprob: -0.123456789, rank: 1 };
+    return { ...entry, top_logprobs: [entry] };
+  });
   const text = JSON.stringify({
     choices: [{ index: 0, token_ids, logprobs: { content }, finish_reason: 'stop' }],
     usage: { prompt_tokens: 3 },
