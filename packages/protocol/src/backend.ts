@@ -24,7 +24,7 @@ const backendHealths = ['ok', 'broken'] as const;
 
 export const joinRequest = z.strictObject({
   id: backendId.optional().describe('Default: derived from the address. Joining again with the same id updates the backend.'),
-  url: z.url({ protocol: /^https?$/ }).describe('The base address, without /v1 or /inference.'),
+  url: z.url({ protocol: /^https?$/ }).describe('The base address. A trailing /v1 is removed.'),
   dialect: z.enum(dialects).default('vllm'),
   model: z.string().min(1).optional().describe('Sent as `model` in every request.'),
   api_key: z.string().min(1).optional().describe('Sent as a bearer token; never returned.'),
@@ -42,6 +42,15 @@ export type JoinRequest = z.infer<typeof joinRequest>;
 /** A join as a caller writes it: fields with a default are optional. */
 export type JoinInput = z.input<typeof joinRequest>;
 
+/** Fields that the server does not report are null. */
+const backendProbe = z.object({
+  engine: z.string().nullable(),
+  version: z.string().nullable(),
+  model: z.string().nullable().describe('The name of the model that it serves.'),
+  context_length: z.int().nullable().describe('How many tokens the prompt and the reply may have together.'),
+  at: z.iso.datetime(),
+});
+
 export const backendView = z.object({
   id: backendId,
   url: z.string(),
@@ -49,12 +58,16 @@ export const backendView = z.object({
   model: z.string().nullable(),
   policy_version: z.int(),
   logprobs_mode: z.enum(logprobsModes).describe("As given when it joined, or the fixed mode of the dialect's servers."),
+  probe: backendProbe.nullable().default(null).describe('What its server said when it joined or last recovered; null if it was not asked.'),
+  route: z.string().nullable().default(null).describe('The route that its calls use.'),
+  route_reason: z.string().nullable().default(null).describe('Why that is not the first choice of its dialect; null if it is.'),
   state: z.enum(backendStates),
   health: z.enum(backendHealths),
   last_error: z.object({ message: z.string(), at: z.iso.datetime() }).nullable(),
   in_flight: z.int().describe('Rollouts that are placed on it, across all workers.'),
   calls: z.int().describe('Requests of those rollouts that it is processing or queueing. The other rollouts are running tools.'),
   tokens: z.int().describe('The total context of those rollouts, in tokens, as last reported.'),
+  note: z.string().nullable().default(null).describe('In the reply to a join: what was changed in the request. Otherwise null.'),
 });
 export type BackendView = z.infer<typeof backendView>;
 

@@ -39,12 +39,16 @@ const backend = {
   model: 'tiny',
   policy_version: 4,
   logprobs_mode: 'processed',
+  probe: { engine: 'vllm', version: '0.32.0', model: 'tiny', context_length: 32_768, at },
+  route: '/v1/completions',
+  route_reason: '/inference/v1/generate answered 403: Scale-out endpoints are disabled.',
   state: 'up',
   health: 'broken',
   last_error: { message: 'connection refused', at },
   in_flight: 3,
   calls: 2,
   tokens: 4096,
+  note: null,
 };
 const report = {
   stages: { init: stage, ready: stage, run: stage, evaluate: stage },

@@ -124,11 +124,15 @@ async function sampleTurn({ sampler, conversation, tools, sampling, limits, tall
   const tokenIds = parts.length === 0 ? last.tokenIds : Int32Array.from([...parts, last.tokenIds].flatMap((part) => [...part]));
   const text = await decode(tokenIds);
   const specs = tools.map((tool) => tool.spec);
-  const { content, calls, malformed } = conversation.parseTurn(text, specs);
+  const parsed = conversation.parseTurn(text, specs);
+  const { content, calls } = parsed;
+  const cut = last.finishReason === 'length';
+  // A turn that was cut before its end is not malformed, and without tools there is no call to read.
+  const malformed = tools.length === 0 || (cut && calls.length === 0) ? [] : parsed.malformed;
   tally.malformedCalls += malformed.length;
   const said: Message = { role: 'assistant', content, ...definedOf({ tool_calls: calls.length > 0 ? calls : undefined }) };
   ledger.appendSampled({ ...last, text: parts.length === 0 ? text : await decode(last.tokenIds), messages: [said] });
-  return { content, calls, malformed, tokens: tokenIds.length, cut: last.finishReason === 'length' };
+  return { content, calls, malformed, tokens: tokenIds.length, cut };
 }
 
 /** The server's context may be smaller than the rollout's limit; then the context is full too. */

@@ -37,6 +37,7 @@ export interface AppOptions {
   readonly config: HttpConfig;
   readonly log: Log;
   readonly clock: Clock;
+  readonly probe: AppContext['probe'];
   readonly loopLag: Pick<LoopLag, 'read'>;
 }
 

@@ -14,7 +14,7 @@ export const inferenceConfig = z.strictObject({
     .min(1)
     .default(5)
     .describe(
-      'How many failed calls in a row break a backend. A broken backend gets no rollouts until it answers a probe. A busy reply does not count as a failure.',
+      'How many failed calls in a row break a backend. A broken backend gets no rollouts until it answers a probe. A busy reply (429, or 503 from a healthy server) does not count as a failure.',
     ),
   spillTurns: z
     .int()

@@ -28,10 +28,11 @@ interface RunOptions {
   readonly maxContext?: number;
   readonly faults?: Parameters<typeof scriptedFaults>[0];
   readonly maxTurns?: number;
+  readonly tools?: readonly Tool[];
   readonly compact?: AgentOptions['compact'];
 }
 
-async function run(policy: Policy, { maxContext = 4000, faults = [], maxTurns = 10, compact }: RunOptions = {}) {
+async function run(policy: Policy, { maxContext = 4000, faults = [], maxTurns = 10, tools = [repeatTool], compact }: RunOptions = {}) {
   await using fake = new FakeBackend({ policy, faults: scriptedFaults(faults) }, tokens);
   await fake.listen();
   const pace = new Pace();
@@ -41,7 +42,7 @@ async function run(policy: Policy, { maxContext = 4000, faults = [], maxTurns = 
   const tally: AgentTally = { turns: 0, malformedCalls: 0, modelMs: 0, toolMs: 0 };
   const stop = await runTurns({
     messages: [{ role: 'user', content: 'go' }],
-    tools: [repeatTool],
+    tools,
     sampler,
     conversation,
     sampling: sampling.parse({ max_tokens: 300 }),
@@ -87,6 +88,21 @@ test('a turn full of malformed calls gets a few messages, and all of the calls a
   const results = ledger.segments.find(({ kind }) => kind === 'observation')?.messages ?? [];
   assert.equal(results.length, 5);
   assert.match(results.at(-1)?.content ?? '', /26 more calls/);
+});
+
+test('reasoning or a call that max_tokens cut ends the rollout as max_tokens, without a retry', async () => {
+  for (const begun of ['<think>', '<tool_call>{"name": "repeat", "arguments": {"text": "']) {
+    const { stop, tally } = await run(() => ({ text: `${begun}${'on and on '.repeat(300)}` }));
+    assert.equal(stop.stopReason, 'max_tokens');
+    assert.deepEqual([tally.turns, tally.malformedCalls], [1, 0]);
+  }
+});
+
+test('without tools nothing is malformed', async () => {
+  for (const text of ['<think>so', '<tool_call>"</tool_call>']) {
+    const { stop, tally } = await run(() => ({ text }), { tools: [] });
+    assert.deepEqual([stop.stopReason, tally.turns, tally.malformedCalls], ['completed', 1, 0]);
+  }
 });
 
 const repeatOnce = () => ({ text: renderCall('repeat', { text: 'x ', times: 800 }) });

@@ -20,7 +20,7 @@ import { makeTempFolder } from '@millrace/testkit';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
-import { type App, openApp } from '../../src/http/app.ts';
+import { type App, type AppOptions, openApp } from '../../src/http/app.ts';
 import { httpConfig } from '../../src/http/request/http-config.ts';
 import { TaskFiles } from '../../src/sampling/task-files.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
@@ -74,11 +74,18 @@ interface FloorReply {
 interface FloorOptions {
   readonly config?: Partial<z.input<typeof httpConfig>>;
   readonly clock?: Clock;
+  /** By default every server works and says nothing about itself. */
+  readonly probe?: AppOptions['probe'];
   /** Wraps the real store before the app gets it. */
   wrap?(store: Store): Store;
 }
 
-export async function openFloor({ config = {}, clock = systemClock, wrap = (store) => store }: FloorOptions = {}): Promise<Floor> {
+export async function openFloor({
+  config = {},
+  clock = systemClock,
+  probe = async () => ({}),
+  wrap = (store) => store,
+}: FloorOptions = {}): Promise<Floor> {
   const folder = await makeTempFolder('millrace-http');
   const store = await openSqliteStore({ path: join(folder.path, 'store.sqlite'), clock, log: silentLog });
   const tail = new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log: silentLog });
@@ -91,6 +98,7 @@ export async function openFloor({ config = {}, clock = systemClock, wrap = (stor
     config: httpConfig.parse(config),
     log: silentLog,
     clock,
+    probe,
     loopLag: { read: () => ({ p50: 0, p99: 1, max: 2 }) },
   });
   const call: Floor['call'] = async (method, url, body) => {

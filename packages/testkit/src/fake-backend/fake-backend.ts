@@ -14,7 +14,7 @@ import { sglangGenerate } from './sglang.ts';
 import { writeEvents, writeJson, writeSpoiled } from './spoil.ts';
 import { serveTokenizer, type TokenizerDialect, tokenizerPaths } from './tokenizer.ts';
 import { type FakeTokens, openFakeTokens } from './tokens.ts';
-import { toVllmError, toVllmMetrics, vllmCompletions, vllmGenerate } from './vllm.ts';
+import { scaleOutDisabled, toVllmError, toVllmMetrics, toVllmModels, vllmCompletions, vllmGenerate } from './vllm.ts';
 import {
   type FakeAnswer,
   type FakeDialect,
@@ -48,8 +48,8 @@ export interface FakeBackendOptions {
   readonly apiKey?: string;
   /** SGLang's `weight_version` in every reply. */
   readonly weightVersion?: string;
-  /** Older servers have no /inference/v1/generate. */
-  readonly withoutGenerate?: boolean;
+  /** How it answers /inference/v1/generate: older versions with 404, newer ones without --enable-scale-out with 403. */
+  readonly withoutGenerate?: 404 | 403;
   /** Whether it returns the experts of each token. */
   readonly routedExperts?: boolean;
   /** Which tokenizer routes it has; vLLM's by default. */
@@ -157,6 +157,7 @@ export class FakeBackend implements AsyncDisposable {
     if (apiKey !== undefined && (dialect || path?.includes('/v1')) && request.headers.authorization !== `Bearer ${apiKey}`) {
       return writeJson(response, 401, { error: 'Unauthorized' });
     }
+    if (dialect === vllmGenerate && this.#options.withoutGenerate === 403) return writeJson(response, 403, scaleOutDisabled);
     if (dialect && !(dialect === vllmGenerate && this.#options.withoutGenerate)) return await this.#generate(dialect, request, response);
     if (path !== undefined && tokenizerPaths.includes(path))
       return await serveTokenizer(request, response, {
@@ -172,14 +173,9 @@ export class FakeBackend implements AsyncDisposable {
         response.writeHead(200).end();
         return;
       case 'GET /v1/models':
-        return writeJson(response, 200, {
-          object: 'list',
-          data: [
-            { id: model, object: 'model', created: 1_700_000_000, owned_by: 'vllm', root: model, parent: null, max_model_len: maxModelLen },
-          ],
-        });
+        return writeJson(response, 200, toVllmModels(model, maxModelLen));
       case 'GET /version':
-        return writeJson(response, 200, { version: '0.28.0' });
+        return writeJson(response, 200, { version: '0.32.0' });
       case 'GET /metrics':
         response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4' }).end(this.#metrics);
         return;
@@ -202,10 +198,10 @@ export class FakeBackend implements AsyncDisposable {
     if (typeof request === 'string') return writeJson(response, 400, dialect.error(400, request));
     const { maxModelLen = 131_072, keep = 256 } = this.#options;
     const room = maxModelLen - request.promptIds.length;
-    if (room < (request.maxTokens ?? 1)) {
-      const message = `This model's maximum context length is ${maxModelLen} tokens. However, you requested ${request.maxTokens} output tokens and your prompt contains ${request.promptIds.length} input tokens.`;
-      return writeJson(response, 400, dialect.error(400, message));
-    }
+    const excess = dialect.findExcess(request, maxModelLen);
+    if (excess !== undefined && dialect.checksLate && request.options.stream === true)
+      return writeEvents(response, [dialect.error(400, excess)], undefined);
+    if (excess !== undefined) return writeJson(response, 400, dialect.error(400, excess));
     const index = this.#generations++;
     this.requests.push(request);
     if (this.requests.length > keep) this.requests.shift();
@@ -213,7 +209,8 @@ export class FakeBackend implements AsyncDisposable {
     this.events.emit('request', request);
     try {
       const speaker = { policy: this.#options.policy, tokens: this.#tokens, defaultMaxTokens: dialect.defaultMaxTokens ?? room };
-      const answer = makeAnswer(request, speaker);
+      const maxTokens = request.maxTokens === undefined ? undefined : Math.min(request.maxTokens, room);
+      const answer = makeAnswer({ ...request, maxTokens }, speaker);
       const fault = this.#faults?.(index);
       if (!(await this.#wait(response, { index, answer, request, fault }))) return void this.events.emit('abort', request);
       await this.#write(response, dialect, { request, answer, fault, index });

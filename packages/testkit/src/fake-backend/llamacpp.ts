@@ -45,6 +45,10 @@ export const llamacppCompletion: FakeDialect = {
       ? Object.fromEntries(Object.entries(reply).filter(([name]) => wanted.includes(name)))
       : reply;
   },
+  findExcess: ({ promptIds: { length } }, contextTokens) =>
+    length < contextTokens
+      ? undefined
+      : `request (${length} tokens) exceeds the available context size (${contextTokens} tokens), try increasing it`,
   withoutOutput: ({ tokens: _, ...reply }) => reply,
   error(code, message) {
     const types: Record<number, string> = { 400: 'invalid_request_error', 503: 'unavailable_error' };

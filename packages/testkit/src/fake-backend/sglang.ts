@@ -50,6 +50,13 @@ export const sglangGenerate: FakeDialect = {
     });
   },
   withoutOutput: ({ text, output_ids }) => ({ text, output_ids }),
+  /** From its source: TokenizerManager._validate_one_request. */
+  findExcess({ promptIds: { length }, maxTokens = 128 }, contextTokens) {
+    if (length >= contextTokens) return `The input (${length} tokens) is longer than the model's context length (${contextTokens} tokens).`;
+    if (length + maxTokens < contextTokens) return undefined;
+    const parts = `${length} tokens from the input messages and ${maxTokens} tokens for the completion`;
+    return `Requested token count exceeds the model's maximum context length of ${contextTokens} tokens. You requested a total of ${length + maxTokens} tokens: ${parts}. Please reduce the number of tokens in the input messages or the completion to fit within the limit.`;
+  },
   error: (_status, message) => ({ error: { message } }),
 };
 

@@ -20,6 +20,11 @@ export const vllmGenerate: FakeDialect = {
     return toEvents(request.options, output, (part) => [toGenerateChoice(request, part)]).map((event) => ({ request_id, ...event }));
   },
   withoutOutput: (reply) => ({ ...reply, choices: [] }),
+  findExcess: ({ promptIds: { length } }, contextTokens) =>
+    length < contextTokens
+      ? undefined
+      : `The decoder prompt (length ${length}) is longer than the maximum model length of ${contextTokens}. Make sure that \`max_model_len\` is no smaller than the number of text tokens.`,
+  checksLate: true,
   error: toVllmError,
 };
 
@@ -42,12 +47,39 @@ export const vllmCompletions: FakeDialect = {
     return toEvents(request.sampling, output, (part) => [toCompletionsChoice(request, part)]).map((event) => ({ ...common, ...event }));
   },
   withoutOutput: (reply) => ({ ...reply, choices: [] }),
+  findExcess: ({ promptIds: { length } }, contextTokens) =>
+    length < contextTokens
+      ? undefined
+      : `This model's maximum context length is ${contextTokens} tokens. However, your prompt contains ${length} input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=${length})`,
   error: toVllmError,
 };
 
 export function toVllmError(status: number, message: string): Json {
   const type = status === 404 ? 'NotFoundError' : status < 500 ? 'BadRequestError' : 'InternalServerError';
   return { error: { message, type, param: null, code: status } };
+}
+
+/** Of `vllm serve` 0.32.0 without --enable-scale-out, as recorded. */
+export const scaleOutDisabled: Json = {
+  error: {
+    message: 'Scale-out endpoints are disabled. Restart vllm serve with --enable-scale-out to enable them.',
+    type: 'PermissionDeniedError',
+    param: null,
+    code: 403,
+  },
+};
+
+export function toVllmModels(model: string, maxModelLen: number): Json {
+  const card = {
+    id: model,
+    object: 'model',
+    created: 1_700_000_000,
+    owned_by: 'vllm',
+    root: model,
+    parent: null,
+    max_model_len: maxModelLen,
+  };
+  return { object: 'list', data: [card] };
 }
 
 export function toVllmMetrics(model: string, counts: { running: number; sampled: number; ended: number }): string {
@@ -98,7 +130,7 @@ function toCommon({ promptTokens, tokenIds }: FakeOutput, model: string): Json {
 
 function toGenerateChoice({ sampling }: FakeRequest, { tokenIds, logprobs, finishReason, routedExperts }: FakeOutput): Json {
   const content = logprobs?.map((logprob, i) => {
-    const entry = { token: `token_id:${tokenIds[i]}`, logprob, bytes: null };
+    const entry = { token_id: tokenIds[i], logprob, rank: 1 };
     return { ...entry, top_logprobs: [entry] };
   });
   return {

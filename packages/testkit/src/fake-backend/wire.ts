@@ -58,6 +58,10 @@ export interface FakeDialect {
   events?(request: FakeRequest, output: FakeOutput, server: FakeServer): Json[] | undefined;
   /** The reply without its main part. */
   withoutOutput(reply: Json): Json;
+  /** Why a context of this length is too short for the request; undefined if it is not. */
+  findExcess(request: FakeRequest, contextTokens: number): string | undefined;
+  /** A streamed request is checked after its 200, so its error is an event. */
+  readonly checksLate?: true;
   error(status: number, message: string): Json;
 }
 

@@ -113,10 +113,18 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
     });
 
     test('a context that is too long for the server is backend-refused, with details that name the reason', async () => {
-      await using bed = await openBed({ maxModelLen: 20 });
-      await assert.rejects(bed.backend.generate(makeRequest()), (error) => {
-        return error instanceof RolloutError && error.code === 'backend-refused' && error.details?.reason === 'context-length';
-      });
+      await using bed = await openBed({ maxModelLen: promptIds.length });
+      for (const streamed of [{}, { onTokens: () => {} }]) {
+        await assert.rejects(bed.backend.generate(makeRequest(streamed)), (error) => {
+          return error instanceof RolloutError && error.code === 'backend-refused' && error.details?.reason === 'context-length';
+        });
+      }
+    });
+
+    test('a prompt that fits, but not with the tokens that are asked for, gets as many as fit', async () => {
+      await using bed = await openBed({ maxModelLen: promptIds.length + 4 });
+      const { tokenIds, finishReason } = await bed.backend.generate(makeRequest({ maxTokens: 4000 }));
+      assert.deepEqual([tokenIds.length, finishReason], [dialect === 'sglang' ? 3 : 4, 'length']);
     });
 
     // One missing logprob looks like those that llama.cpp leaves out, for which a retry does not help.

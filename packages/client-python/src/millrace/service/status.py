@@ -20,6 +20,16 @@ class BackendError:
 
 
 @dataclass(frozen=True)
+class BackendProbe:
+    engine: Optional[str]
+    version: Optional[str]
+    model: Optional[str]
+    #: How many tokens the prompt and the reply may have together.
+    context_length: Optional[int]
+    at: str
+
+
+@dataclass(frozen=True)
 class BackendView:
     id: str
     url: str
@@ -37,6 +47,13 @@ class BackendView:
     calls: int
     #: Context tokens of those rollouts, as last reported.
     tokens: int
+    #: The route that its calls use, and why that is not the first choice of its dialect.
+    route: Optional[str] = None
+    route_reason: Optional[str] = None
+    #: What its server said when it joined or last recovered.
+    probe: Optional[BackendProbe] = None
+    #: In the reply to a join: what was changed in the request.
+    note: Optional[str] = None
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,16 @@
 // Converts a backend's record to its wire view.
 
 import type { BackendView } from '@millrace/protocol';
-import type { BackendRecord } from '../../inference/backends/backend.ts';
+import type { BackendProbe, BackendRecord } from '../../inference/backends/backend.ts';
 import { logprobsOf } from '../../inference/backends/logprobs.ts';
+import { tokenRoutes } from '../../inference/backends/open-backend.ts';
 import type { BackendLoad } from '../../inference/pool/placements.ts';
 import { toTime } from '../../store/rollout-view.ts';
 import type { WorkerRecord } from '../../store/store.ts';
 
 /** Without the key. `workers` are the live ones. */
 export function toBackendView(backend: BackendRecord, context: BackendContext): BackendView {
-  const { id, url, dialect, model, policyVersion, state, health } = backend;
+  const { id, url, dialect, model, policyVersion, state, health, probe } = backend;
   const load = context.loads.find((one) => one.id === id);
   return {
     id,
@@ -18,13 +19,23 @@ export function toBackendView(backend: BackendRecord, context: BackendContext): 
     model: model ?? null,
     policy_version: policyVersion,
     logprobs_mode: logprobsOf(backend),
+    probe: toProbeView(probe),
+    route: probe?.route ?? tokenRoutes[dialect][0] ?? null,
+    route_reason: probe?.routeReason ?? null,
     state,
     health: health?.brokenAtMs === undefined ? 'ok' : 'broken',
     last_error: health ? { message: health.error, at: toTime(health.errorAtMs) } : null,
     in_flight: load?.inFlight ?? 0,
     calls: context.workers.reduce((total, { report }) => total + (report?.calls?.[id] ?? 0), 0),
     tokens: load?.tokens ?? 0,
+    note: null,
   };
+}
+
+function toProbeView(probe: BackendProbe | undefined): BackendView['probe'] {
+  if (probe?.atMs === undefined) return null;
+  const { engine = null, version = null, model = null, contextTokens = null, atMs } = probe;
+  return { engine, version, model, context_length: contextTokens, at: toTime(atMs) };
 }
 
 export interface BackendContext {

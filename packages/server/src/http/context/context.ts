@@ -3,6 +3,7 @@
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { BackendProbe, NewBackend } from '../../inference/backends/backend.ts';
 import type { TaskFiles } from '../../sampling/task-files.ts';
 import type { Scenarios } from '../../scenario/load.ts';
 import type { Store } from '../../store/store.ts';
@@ -21,6 +22,8 @@ export interface AppContext {
   readonly config: HttpConfig;
   readonly log: Log;
   readonly clock: Clock;
+  /** Reads what a server says about itself; throws if it does not work. */
+  readonly probe: (backend: NewBackend) => Promise<BackendProbe>;
   readonly status: StatusReader;
   readonly feed: EventFeed;
   readonly waiters: EndWaiters;

@@ -22,7 +22,7 @@ import { checkIntake, checkTask, submitAll, toNewRollout, toRolloutId, unknownSc
 import { check } from '../request/check.ts';
 import { sendError, toReplyError } from '../request/errors.ts';
 import { mount, type RouteInput } from '../request/mount.ts';
-import { toNewBackend } from '../routes/backend-routes.ts';
+import { joinBackend, toNewBackend } from '../routes/backend-routes.ts';
 import { waitForEnd } from '../routes/rollout-routes.ts';
 import { toBackendUrl, toProcessReply, toProrlStatus, toScenarioName, toSettings, toTask, toWantedId } from './prorl-mapping.ts';
 
@@ -163,17 +163,17 @@ function mountControl(app: FastifyInstance, server: ProrlServer, context: AppCon
   });
 }
 
-async function addServer(address: string, { store }: AppContext): Promise<string> {
+async function addServer(address: string, context: AppContext): Promise<string> {
   const join = await check(
     joinRequest.pick({ url: true, dialect: true, logprobs_mode: true }),
     { url: toBackendUrl(address) },
     { at: ['address'] },
   );
   const backend = toNewBackend(join);
-  const known = (await store.backends()).some(
+  const known = (await context.store.backends()).some(
     ({ id, state, health }) => id === backend.id && state === 'up' && health?.brokenAtMs === undefined,
   );
-  if (!known) await store.joinBackend(backend);
+  if (!known) await joinBackend(join, context);
   return known ? `LLM server address is already known: ${address}` : `Added LLM server address: ${address}`;
 }
 

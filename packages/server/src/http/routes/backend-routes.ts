@@ -1,7 +1,7 @@
 // The backend routes: join, list, drain, leave.
 
 import { createHash } from 'node:crypto';
-import { type BackendId, backendId, definedOf, type JoinRequest, RolloutError, routes } from '@millrace/protocol';
+import { type BackendId, backendId, definedOf, type JoinRequest, messageOf, RolloutError, routes } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
 import type { NewBackend } from '../../inference/backends/backend.ts';
 import { toBackendView } from '../context/backend-view.ts';
@@ -12,9 +12,9 @@ import { mount } from '../request/mount.ts';
 export function mountBackends(app: FastifyInstance, context: AppContext): void {
   const { store } = context;
   mount(app, routes.joinBackend, async ({ body }) => {
-    const backend = toNewBackend(body);
-    await store.joinBackend(backend);
-    return viewBackend(backend.id, context);
+    const { id, url } = await joinBackend(body, context);
+    const note = url === trimSlashes(body.url) ? null : `joined as ${url}: the base address, without /v1`;
+    return { ...(await viewBackend(id, context)), note };
   });
   mount(app, routes.listBackends, async () => ({ backends: await viewBackends(context) }));
   mount(app, routes.drainBackend, async ({ params: { id } }) => {
@@ -27,8 +27,26 @@ export function mountBackends(app: FastifyInstance, context: AppContext): void {
   });
 }
 
+/** A server that does not work yet joins too, as broken: trainers start servers in any order. */
+export async function joinBackend(join: JoinRequest, { store, log, probe }: AppContext): Promise<NewBackend> {
+  const backend = toNewBackend(join);
+  const found = await probe(backend).then(
+    (known) => ({ probe: known }),
+    (error) => ({ error: messageOf(error).slice(0, 500) }),
+  );
+  if ('error' in found) log.warn('backend-join-broken', { backend: backend.id, error: found.error });
+  if (backend.url !== trimSlashes(join.url)) log.info('backend-address-changed', { backend: backend.id, from: join.url, to: backend.url });
+  await store.joinBackend({ ...backend, ...found });
+  return backend;
+}
+
+function trimSlashes(url: string): string {
+  return url.replace(/\/+$/, '');
+}
+
+/** Users of OpenAI clients write …:8000/v1; the adapters add the whole route. */
 export function toNewBackend(join: JoinRequest): NewBackend {
-  const url = join.url.replace(/\/+$/, '');
+  const url = trimSlashes(trimSlashes(join.url).replace(/\/v1$/, ''));
   return {
     id: join.id ?? toBackendId(url),
     url,

@@ -13,8 +13,25 @@ export interface BackendRecord {
   /** As the operator declared it. */
   readonly logprobsMode?: LogprobsMode;
   readonly state: BackendState;
+  /** Absent while nothing is known about its server. */
+  readonly probe?: BackendProbe;
   /** Absent while no call to it has failed. */
   readonly health?: BackendHealth;
+}
+
+/** What is known about a backend's server: from the probe when it joined or recovered, and from its calls. */
+export interface BackendProbe {
+  /** As the server names it: `vllm`, `sglang`, `llamacpp`. */
+  readonly engine?: string;
+  readonly version?: string;
+  readonly model?: string;
+  /** How many tokens the prompt and the reply may have together. */
+  readonly contextTokens?: number;
+  /** When the server was last asked. */
+  readonly atMs?: number;
+  /** The route that its calls use, if it is not the first choice of the dialect, and why. */
+  readonly route?: string;
+  readonly routeReason?: string;
 }
 
 export interface BackendHealth {
@@ -26,7 +43,11 @@ export interface BackendHealth {
 }
 
 /** A backend that joins. Without a version it serves the policy's current one. */
-export type NewBackend = Omit<BackendRecord, 'policyVersion' | 'health'> & Partial<Pick<BackendRecord, 'policyVersion'>>;
+export type NewBackend = Omit<BackendRecord, 'policyVersion' | 'health'> &
+  Partial<Pick<BackendRecord, 'policyVersion'>> & {
+    /** Why it does not work yet: it joins as broken, and is probed until it does. */
+    readonly error?: string;
+  };
 
 export interface GenerateRequest {
   /** The context as it goes on the wire: decimal ids, comma-separated, without brackets. It is only ever appended to. */

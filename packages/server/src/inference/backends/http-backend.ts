@@ -3,10 +3,12 @@
 
 import { definedOf, RolloutError } from '@millrace/protocol';
 import type { Dispatcher } from 'undici';
+import { z } from 'zod';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Pace } from '../../base/pace.ts';
-import type { BackendRecord, GenerateRequest, Generation } from './backend.ts';
+import type { BackendProbe, BackendRecord, GenerateRequest, Generation } from './backend.ts';
+import { toLengthDetails } from './context-length.ts';
 import { openEventReader } from './event-stream.ts';
 import { post, type Reply } from './http-post.ts';
 import { findLogprobsDoubt, logprobsOf } from './logprobs.ts';
@@ -21,6 +23,8 @@ export interface HttpBackendOptions {
   /** A call fails if the server sends nothing for this long. */
   readonly stallMs?: number;
   readonly clock?: Clock;
+  /** Receives what a call found out about the server. */
+  readonly onProbe?: (probe: BackendProbe) => void;
 }
 
 export type Send = (route: TokenRoute, request: GenerateRequest) => Promise<Answer>;
@@ -55,7 +59,7 @@ export function openSend(record: BackendRecord, options: HttpBackendOptions): Se
       log.warn('backend-logprobs-doubtful', { backend: record.id, logprobs: logprobsOf(record), doubt });
     }
     const stream = request.onTokens ? route.openStream?.(request) : undefined;
-    const reader = stream && openStreamReader(stream, request, options);
+    const reader = stream && openStreamReader(stream, { request, path: route.path }, options);
     try {
       const reply = await post({
         url: `${base}${route.path}`,
@@ -84,10 +88,18 @@ const progressMs = 1000;
  * A stream whose tokens are ignored as they arrive is parsed at its end and, for the progress, once a second, always at the
  * pace of all replies: parsing hundreds of streams event by event would hold up the event loop.
  */
-function openStreamReader(stream: TokenStream, request: GenerateRequest, { pace, clock = systemClock }: HttpBackendOptions) {
-  if (request.onTokens !== ignoreTokens)
-    return { onChunk: openEventReader(watchStream(stream, request)), end: (isCut: boolean) => stream.end(isCut) };
-  const read = openEventReader((data) => stream.take(data));
+function openStreamReader(
+  stream: TokenStream,
+  { request, path }: { readonly request: GenerateRequest; readonly path: string },
+  { pace, clock = systemClock }: HttpBackendOptions,
+) {
+  const isWatched = request.onTokens !== ignoreTokens;
+  const take = isWatched ? watchStream(stream, request) : (data: string) => stream.take(data);
+  const read = openEventReader((data) => {
+    throwErrorIn(path, data);
+    take(data);
+  });
+  if (isWatched) return { onChunk: read, end: (isCut: boolean) => stream.end(isCut) };
   let chunks: Buffer[] = [];
   let readAt = clock.monotonic();
   let failure: { readonly error: unknown } | undefined;
@@ -121,22 +133,53 @@ function openStreamReader(stream: TokenStream, request: GenerateRequest, { pace,
 
 const nothing: Generation = { tokenIds: new Int32Array(0), logprobs: new Float32Array(0), finishReason: 'abort' };
 
-export function readGeneration(
-  route: TokenRoute,
-  { status, text, generation, retryAfterMs }: Answer,
-  request: GenerateRequest,
-): Generation {
-  if (generation) return generation;
-  if (status === 200) return route.parse(text, request);
-  const message = `${route.path} answered ${status}: ${text.slice(0, 500)}`;
-  if (status === 408 || status === 429 || status >= 500) {
-    const isBusy = status === 408 || status === 429 || (status === 503 && retryAfterMs !== undefined);
-    const details = isBusy ? { reason: 'busy', ...definedOf({ retry_after_ms: retryAfterMs }) } : { status };
-    throw new RolloutError('backend-failed', message, { details });
+export function readGeneration(route: TokenRoute, answer: Answer, request: GenerateRequest): Generation {
+  if (answer.generation) return answer.generation;
+  if (answer.status !== 200) throw toReplyError(route.path, answer);
+  throwErrorIn(route.path, answer.text);
+  return route.parse(answer.text, request);
+}
+
+/** The error that a status stands for. */
+function toReplyError(path: string, { status, text, retryAfterMs }: Reply): RolloutError {
+  const message = `${path} answered ${status}: ${text.slice(0, 500)}`;
+  switch (status) {
+    case 408:
+    case 429:
+    case 503:
+      return new RolloutError('backend-failed', message, {
+        details: { reason: 'busy', status, ...definedOf({ retry_after_ms: retryAfterMs }) },
+      });
+    // The key, the address or the name of the model is wrong, not the request: every call would fail here.
+    case 401:
+    case 403:
+    case 404:
+    case 405:
+      return new RolloutError('backend-failed', message, { details: { status } });
   }
-  // The server's context is smaller than the rollout's limit. A retry does not help; the details let the caller recognize it.
-  const details = /context (length|size)|max_model_len/i.test(text) ? { details: { reason: 'context-length' } } : {};
-  throw new RolloutError('backend-refused', message, details);
+  if (status >= 500) return new RolloutError('backend-failed', message, { details: { status } });
+  // The server's context is smaller than the rollout's limit. The details let the caller recognize it.
+  return new RolloutError('backend-refused', message, definedOf({ details: toLengthDetails(text) }));
+}
+
+/**
+ * Servers check a streamed request after they have sent its 200, and write an error as an event. SGLang's has no code: it is a
+ * request that failed its checks.
+ */
+function throwErrorIn(path: string, text: string): void {
+  if (!/^\s*\{\s*"error"/.test(text)) return;
+  const { data } = errorEvent.safeParse(parseJson(text));
+  if (data) throw toReplyError(path, { status: data.error.code ?? 400, text });
+}
+
+const errorEvent = z.looseObject({ error: z.looseObject({ code: z.coerce.number().int().min(400).max(599).optional().catch(undefined) }) });
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // truncated: the parser of the reply reports it
+  }
 }
 
 /** A generous bound on the longest valid reply. Some servers echo the prompt as text. */

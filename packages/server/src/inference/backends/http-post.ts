@@ -55,7 +55,7 @@ export async function post({ url, headers, body, maxReplyBytes, signal, stallMs 
   }
 }
 
-async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> {
+export async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {

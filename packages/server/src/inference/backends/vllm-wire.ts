@@ -58,6 +58,7 @@ function openObject(fields: Record<string, string | undefined>): string {
 
 const usageReply = z.looseObject({
   prompt_tokens: z.int().nullish(),
+  completion_tokens: z.int().nullish(),
   prompt_tokens_details: z.looseObject({ cached_tokens: z.int().nullish() }).nullish(),
 });
 type Usage = z.infer<typeof usageReply>;
@@ -81,7 +82,10 @@ interface VllmPart {
 
 function readGenerate(text: string): VllmPart {
   const { choices, usage } = parseReply(generateReply, text);
-  const read = choices.map(({ token_ids, logprobs }) => ({ tokenIds: token_ids, logprobs: (logprobs?.content ?? []).map(chatLogprob) }));
+  const read = choices.map(({ token_ids, logprobs }) => ({
+    tokenIds: token_ids,
+    logprobs: (logprobs?.content ?? []).map((entry, at) => readEntry(entry, token_ids[at])),
+  }));
   return { choices: read, finish: choices[0]?.finish_reason, experts: choices[0]?.routed_experts, usage };
 }
 
@@ -120,7 +124,9 @@ function openDeltas(read: (text: string) => VllmPart, request: GenerateRequest):
       experts = part.experts ?? experts;
     },
     end(isCut) {
-      const finishReason = isCut ? 'abort' : toFinishReason(finish);
+      // A completion that is aborted before its first token ends without a finish reason.
+      const isEmpty = finish === undefined && tokenIds.length === 0 && usage?.completion_tokens === 0;
+      const finishReason = isCut || isEmpty ? 'abort' : toFinishReason(finish);
       return withExperts(toGeneration(request, { tokenIds, logprobs, finishReason, ...toCounts(usage) }), experts, request);
     },
   };
@@ -130,9 +136,13 @@ function withExperts(generation: Generation, experts: unknown, request: Generate
   return addExperts(generation, request, (tokens) => parseNpyExperts(experts, tokens));
 }
 
-/** An entry names its token by id or by text; only the logprob is read. */
-function chatLogprob(entry: unknown): unknown {
-  return typeof entry === 'object' && entry !== null && 'logprob' in entry ? entry.logprob : undefined;
+/** The logprob of an entry. It names its token by `token_id`, in older versions by a name; an id must be that of the sampled token. */
+function readEntry(entry: unknown, sampled: unknown): unknown {
+  if (typeof entry !== 'object' || entry === null || !('logprob' in entry)) return undefined;
+  const named = 'token_id' in entry ? entry.token_id : 'token' in entry ? fromTokenName(entry.token) : undefined;
+  if (typeof named === 'number' && typeof sampled === 'number' && named !== sampled)
+    throw refuse(`two ids for one token: ${sampled} and, with its logprob, ${named}`);
+  return entry.logprob;
 }
 
 /** `token_id:<id>`; any other name is returned unchanged and refused later. */

@@ -4,7 +4,7 @@
 import { type BackendId, messageOf, type RolloutError } from '@millrace/protocol';
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { BackendRecord } from '../backends/backend.ts';
+import type { BackendProbe, BackendRecord } from '../backends/backend.ts';
 import type { Placements } from './placements.ts';
 
 /**
@@ -35,6 +35,8 @@ export interface HealthOptions {
   checkHealth(id: BackendId, options: { readonly signal: AbortSignal }): Promise<void>;
   /** Throws if it does not generate. */
   tryOut(id: BackendId, options: { readonly signal: AbortSignal }): Promise<void>;
+  /** Reads what its server says about itself. */
+  describe(id: BackendId, options: { readonly signal: AbortSignal }): Promise<BackendProbe>;
   /** How many failed calls in a row break a backend. */
   readonly breakAfter: number;
   readonly clock: Clock;
@@ -67,7 +69,8 @@ export class HealthMonitor implements AsyncDisposable {
   /** Call it once for every call that ended. */
   report(id: BackendId, outcome: Outcome, error?: RolloutError): void {
     if (outcome === 'answered') this.#failures.delete(id);
-    if (outcome === 'silent') this.#startTask('check', id);
+    // A full queue and a proxy whose server is gone both answer 503; only the first is healthy.
+    if (outcome === 'silent' || (outcome === 'busy' && error?.details?.status === 503)) this.#startTask('check', id);
     if (outcome !== 'failed') return;
     const failures = (this.#failures.get(id) ?? 0) + 1;
     this.#failures.set(id, failures);
@@ -153,8 +156,19 @@ export class HealthMonitor implements AsyncDisposable {
       await placements.breakBackend(id, { error: describe(error), isProbe: true });
       return false;
     }
+    await this.#describe(id, signal);
     await placements.recoverBackend(id);
     return true;
+  }
+
+  /** The server may have been down when it joined, or may have been restarted with other flags. It works even if this fails. */
+  async #describe(id: BackendId, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#options.placements.noteProbe(id, await this.#options.describe(id, { signal }));
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#logFailure(id, error);
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 // knows only its own rollouts.
 
 import type { BackendId, RolloutId, WorkerId } from '@millrace/protocol';
+import type { BackendProbe } from '../backends/backend.ts';
 import type { Routing } from './routing.ts';
 
 /** A rollout under the claim that lets its worker write. */
@@ -42,6 +43,8 @@ export interface Placements {
   breakBackend(id: BackendId, options: { readonly error: string; readonly isProbe?: boolean }): Promise<void>;
   /** It works again. */
   recoverBackend(id: BackendId): Promise<void>;
+  /** Adds to what is known about its server. Ignored if it has left. */
+  noteProbe(id: BackendId, probe: BackendProbe): Promise<void>;
   /** 0 if the caller is to probe a broken backend now, else the milliseconds to wait; undefined if it is not broken. */
   takeProbe(id: BackendId): Promise<number | undefined>;
 }

@@ -1,19 +1,20 @@
 // The pool of backends. A rollout is placed once, among all rollouts of all workers, and keeps its backend: it moves only when that
 // backend fails, leaves, breaks, or is far busier than the others. The pool does not poll.
 
-import { type BackendId, definedOf, RolloutError } from '@millrace/protocol';
+import { type BackendId, definedOf, messageOf, RolloutError } from '@millrace/protocol';
 import { Agent } from 'undici';
 import { type Clock, sleep, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Pace } from '../../base/pace.ts';
 import { raceSignal } from '../../base/race.ts';
-import type { Backend, BackendRecord } from '../backends/backend.ts';
+import type { Backend, BackendProbe, BackendRecord } from '../backends/backend.ts';
 import { openBackend } from '../backends/open-backend.ts';
 import { HealthMonitor } from './health.ts';
 import { BackendLease, type PoolEntry } from './lease.ts';
 import type { BackendLoad, PlacedRollout, Placements, PlaceOptions } from './placements.ts';
 import { checkHealth, tryOut } from './probe.ts';
 import { chooseBackend, defaultRouting, isFarBusier, type Routing } from './routing.ts';
+import { probeServer } from './server-probe.ts';
 import { SessionFinisher } from './session-finisher.ts';
 import { Traffic } from './traffic.ts';
 
@@ -76,7 +77,7 @@ export class BackendPool implements AsyncDisposable {
   constructor({ open, ...options }: PoolOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#open = open ?? ((record) => openBackend(record, { dispatcher: this.#agent, ...options }));
+    this.#open = open ?? ((record) => openBackend(record, { dispatcher: this.#agent, ...options, onProbe: this.#noteProbe(record) }));
     this.#health = options.placements && this.#openHealth(options.placements);
     this.#sessions = new SessionFinisher(this.#agent, this.#clock);
   }
@@ -214,6 +215,13 @@ export class BackendPool implements AsyncDisposable {
     if (rollout && !hasLeft && !record.health?.brokenAtMs && !this.#closed.signal.aborted) this.#sessions.finish(record, rollout.id);
   }
 
+  #noteProbe({ id }: BackendRecord): (probe: BackendProbe) => void {
+    const { placements, log } = this.#options;
+    return (probe) => {
+      placements?.noteProbe(id, probe).catch((error) => log.error('backend-health-failed', { backend: id, error: messageOf(error) }));
+    };
+  }
+
   #openHealth(placements: Placements): HealthMonitor {
     const find = (id: BackendId): PoolEntry => {
       const entry = this.#entries.get(id);
@@ -224,6 +232,7 @@ export class BackendPool implements AsyncDisposable {
     return new HealthMonitor({
       placements,
       checkHealth: async (id, { signal }) => await checkHealth(find(id).record, { ...common, signal }),
+      describe: async (id, { signal }) => await probeServer(find(id).record, { clock: this.#clock, signal }),
       tryOut: async (id, { signal }) => await tryOut(find(id).backend, { ...common, signal }),
       breakAfter: this.#options.breakAfter ?? 5,
       clock: this.#clock,
@@ -244,6 +253,7 @@ function isSameServer(a: BackendRecord, b: BackendRecord): boolean {
     a.model === b.model &&
     a.apiKey === b.apiKey &&
     a.policyVersion === b.policyVersion &&
-    a.logprobsMode === b.logprobsMode
+    a.logprobsMode === b.logprobsMode &&
+    a.probe?.contextTokens === b.probe?.contextTokens
   );
 }

@@ -14,6 +14,10 @@ export interface ProbeOptions {
   readonly dispatcher: Dispatcher;
 }
 
+interface TimeLimit extends Pick<ProbeOptions, 'signal' | 'clock'> {
+  readonly timeoutMs?: number;
+}
+
 /** GET /health, or /v1/models if the server or a router in front of it does not have that route. */
 export async function checkHealth({ url, apiKey }: BackendRecord, options: ProbeOptions): Promise<void> {
   const get = async (path: string, signal: AbortSignal) => {
@@ -40,10 +44,13 @@ export async function tryOut(backend: Backend, options: ProbeOptions): Promise<v
   );
 }
 
-async function within<T>({ signal, clock }: ProbeOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function within<T>(
+  { signal, clock, timeoutMs = probeTimeoutMs / 2 }: TimeLimit,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const timeout = new AbortController();
-  const late = new RolloutError('backend-failed', `a probe was not answered within ${probeTimeoutMs / 2000} s`);
-  const stop = clock.after(probeTimeoutMs / 2, () => timeout.abort(late));
+  const late = new RolloutError('backend-failed', `a probe was not answered within ${timeoutMs / 1000} s`);
+  const stop = clock.after(timeoutMs, () => timeout.abort(late));
   const either = AbortSignal.any([signal, timeout.signal]);
   try {
     return await raceSignal(work(either), either);

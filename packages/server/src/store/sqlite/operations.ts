@@ -17,7 +17,7 @@ import {
   surplusGroups,
   takeGroup,
 } from './operations/groups.ts';
-import { backendLoads, breakBackend, noteTraffic, place, recoverBackend, takeProbe } from './operations/placements.ts';
+import { backendLoads, breakBackend, noteProbe, noteTraffic, place, recoverBackend, takeProbe } from './operations/placements.ts';
 import { pausePolicy, policy, reportGate, resumePolicy } from './operations/policy.ts';
 import { counts, get, list, trajectory } from './operations/queries.ts';
 import { retainSlice } from './operations/retention.ts';
@@ -46,6 +46,7 @@ export const writes = {
   reportGate,
   place,
   breakBackend,
+  noteProbe,
   recoverBackend,
   takeProbe,
   noteTraffic,

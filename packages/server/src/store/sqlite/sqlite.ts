@@ -102,6 +102,7 @@ class SqliteStore implements Store {
   place: Store['place'] = (claim, options) => this.#write('place', { claim, options });
   breakBackend: Store['breakBackend'] = (id, options) => this.#write('breakBackend', { id, ...options });
   recoverBackend: Store['recoverBackend'] = (id) => this.#write('recoverBackend', id);
+  noteProbe: Store['noteProbe'] = (id, probe) => this.#write('noteProbe', { id, probe });
   takeProbe: Store['takeProbe'] = (id) => this.#write('takeProbe', id);
   noteTraffic: Store['noteTraffic'] = (notes) => this.#write('noteTraffic', notes);
 

@@ -15,7 +15,8 @@ test('a backend joins, is listed without its key, drains and leaves', async () =
   await floor.worker.report({ calls: { '10.0.0.1:8000': 3 } });
   const joined = await floor.call('POST', '/v1/backends', { url: `${url}/`, api_key: 'secret', policy_version: 4 });
   const known = { id: '10.0.0.1:8000', url, dialect: 'vllm', model: null, policy_version: 4, logprobs_mode: 'unknown' };
-  const view = { ...known, state: 'up', health: 'ok', last_error: null, in_flight: 0, calls: 3, tokens: 0 };
+  const route = { probe: null, route: '/inference/v1/generate', route_reason: null, note: null };
+  const view = { ...known, ...route, state: 'up', health: 'ok', last_error: null, in_flight: 0, calls: 3, tokens: 0 };
   assert.deepEqual(joined.body, view);
   assert.deepEqual((await floor.call('GET', '/v1/backends')).body, { backends: [view] });
   assert.equal((await floor.call('POST', `/v1/backends/${view.id}/drain`)).body.state, 'draining');
@@ -26,6 +27,39 @@ test('a backend joins, is listed without its key, drains and leaves', async () =
   ] as const) {
     assert.equal(errorOf(await floor.call(method, `/v1/backends/${path}`)).code, 'not-found');
   }
+});
+
+test('a backend whose calls fell back shows its route and why', async () => {
+  await using floor = await openFloor();
+  await floor.call('POST', '/v1/backends', { id: 'b', url });
+  await floor.store.noteProbe(backendId.parse('b'), { route: '/v1/completions', routeReason: '403' });
+  const [view] = (await floor.call('GET', '/v1/backends')).body.backends;
+  assert.deepEqual([view.route, view.route_reason], ['/v1/completions', '403']);
+});
+
+test('what the server says about itself when it joins is shown', async () => {
+  const found = { engine: 'vllm', version: '0.32.0', model: 'm', contextTokens: 2048, atMs: Date.parse('2026-01-02T03:04:05Z') };
+  await using floor = await openFloor({ probe: async () => found });
+  const { body } = await floor.call('POST', '/v1/backends', { url });
+  const probe = { engine: 'vllm', version: '0.32.0', model: 'm', context_length: 2048, at: '2026-01-02T03:04:05.000Z' };
+  assert.deepEqual(body.probe, probe);
+  assert.deepEqual((await floor.call('GET', '/v1/backends')).body.backends[0].probe, probe);
+});
+
+test('a backend that joins as …/v1 gets its base address, and the reply says so', async () => {
+  await using floor = await openFloor();
+  for (const address of [`${url}/v1`, `${url}/v1/`]) {
+    const { body } = await floor.call('POST', '/v1/backends', { url: address });
+    assert.deepEqual([body.id, body.url], ['10.0.0.1:8000', url]);
+    assert.match(body.note, /without \/v1/);
+  }
+  assert.equal((await floor.call('GET', '/v1/backends')).body.backends[0].note, null);
+});
+
+test('a backend that does not answer joins as broken, with the error', async () => {
+  await using floor = await openFloor({ probe: () => Promise.reject(new Error('connect ECONNREFUSED')) });
+  const { status, body } = await floor.call('POST', '/v1/backends', { url });
+  assert.deepEqual([status, body.state, body.health, body.last_error.message], [200, 'up', 'broken', 'connect ECONNREFUSED']);
 });
 
 test('two addresses never share an id, and an invalid address is refused', async () => {

@@ -5,11 +5,12 @@ import { after, test } from 'node:test';
 import { backendId, RolloutError, sampling } from '@millrace/protocol';
 import { openFakeBackend, openFakeTokens } from '@millrace/testkit';
 import { Agent } from 'undici';
-import { silentLog } from '../../../src/base/log.ts';
+import { type Log, silentLog } from '../../../src/base/log.ts';
 import { Pace } from '../../../src/base/pace.ts';
-import type { BackendRecord, GenerateRequest } from '../../../src/inference/backends/backend.ts';
+import type { BackendProbe, BackendRecord, GenerateRequest } from '../../../src/inference/backends/backend.ts';
 import { openVllmBackend } from '../../../src/inference/backends/vllm.ts';
 import { completionsRoute, generateRoute } from '../../../src/inference/backends/vllm-wire.ts';
+import { openServer } from '../open-server.ts';
 
 const dispatcher = new Agent();
 after(() => dispatcher.destroy());
@@ -27,7 +28,7 @@ function makeRequest(changes: Partial<GenerateRequest> = {}): GenerateRequest {
 }
 
 test('a server without the generate route is asked for it once, then for completions', async () => {
-  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, withoutGenerate: true });
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, withoutGenerate: 404 });
   const backend = openVllmBackend(makeRecord(fake.url), options);
   for (let i = 0; i < 3; i++) assert.equal((await backend.generate(makeRequest())).finishReason, 'stop');
   assert.deepEqual(
@@ -37,11 +38,106 @@ test('a server without the generate route is asked for it once, then for complet
   assert.equal(fake.misses, 1);
 });
 
-test('a 404 on both routes is backend-refused', async () => {
+test('a plain vllm serve works: its 403 is logged and reported once, then completions are used', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, withoutGenerate: 403 });
+  const logged: unknown[] = [];
+  const found: BackendProbe[] = [];
+  const log: Log = { ...silentLog, info: (event, fields) => void logged.push([event, fields?.route]) };
+  const backend = openVllmBackend(makeRecord(fake.url), { ...options, log, onProbe: (probe) => void found.push(probe) });
+  for (let i = 0; i < 3; i++) assert.equal((await backend.generate(makeRequest())).finishReason, 'stop');
+  assert.deepEqual(logged, [['backend-without-generate', '/v1/completions']]);
+  assert.equal(found.length, 1);
+  assert.equal(found[0]?.route, '/v1/completions');
+  assert.match(found[0]?.routeReason ?? '', /generate answered 403: Scale-out endpoints are disabled. Restart vllm serve/);
+});
+
+test('a backend that is known to lack the generate route is not asked for it again', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, withoutGenerate: 404 });
+  const backend = openVllmBackend({ ...makeRecord(fake.url), probe: { route: '/v1/completions' } }, options);
+  assert.equal((await backend.generate(makeRequest())).finishReason, 'stop');
+  assert.equal(fake.misses, 0);
+});
+
+test('a 404 on both routes is a failure of the backend, not of the request', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
   const lost = openVllmBackend(makeRecord(`${fake.url}/nowhere`), options);
-  await assert.rejects(lost.generate(makeRequest()), (error) => error instanceof RolloutError && error.code === 'backend-refused');
+  await assert.rejects(lost.generate(makeRequest()), (error) => error instanceof RolloutError && error.code === 'backend-failed');
   assert.equal(fake.misses, 2);
+});
+
+// As recorded from vLLM 0.32.0, except for the last: SGLang names no code.
+const lateErrors = [
+  [
+    '{"error": {"message": "Token id 60000 is out of vocabulary", "type": "BadRequestError", "param": null, "code": 400}}',
+    'backend-refused',
+    undefined,
+  ],
+  [
+    '{"error": {"message": "The decoder prompt (length 2058) is longer than the maximum model length of 2048. Make sure that `max_model_len` is no smaller than the number of text tokens.", "type": "BadRequestError", "param": null, "code": 400}}',
+    'backend-refused',
+    'context-length',
+  ],
+  [
+    '{"error": {"message": "The engine is currently busy.", "type": "Service Unavailable", "param": null, "code": 503}}',
+    'backend-failed',
+    'busy',
+  ],
+  [
+    '{"error": {"message": "EngineCore encountered an issue.", "type": "InternalServerError", "param": null, "code": 500}}',
+    'backend-failed',
+    undefined,
+  ],
+  ['{"error": {"message": "The input_ids contains values greater than the vocab size."}}', 'backend-refused', undefined],
+] as const;
+
+test('an error inside a 200 stream is classified like a status', async () => {
+  let event = '';
+  await using server = await openServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' }).end(`data: ${event}\n\ndata: [DONE]\n\n`);
+  });
+  for (const dialect of ['vllm', 'vllm-completions'] as const) {
+    const backend = openVllmBackend({ ...makeRecord(server.url), dialect }, options);
+    for (const streamed of [{ onTokens: () => {} }, { cut: new AbortController().signal }]) {
+      for (const [text, code, reason] of lateErrors) {
+        event = text;
+        await assert.rejects(backend.generate(makeRequest(streamed)), (error) => {
+          assert.ok(error instanceof RolloutError);
+          assert.deepEqual([error.code, error.details?.reason], [code, reason], text);
+          return true;
+        });
+      }
+    }
+  }
+});
+
+test('a completion that is aborted before its first token is an abort without tokens', () => {
+  // vLLM skips empty events, also the one with the finish reason, so only the usage comes.
+  const usage = { prompt_tokens: 3, total_tokens: 3, completion_tokens: 0, prompt_tokens_details: { cached_tokens: 0 } };
+  const stream = completionsRoute.openStream?.(makeRequest()) ?? assert.fail();
+  stream.take(JSON.stringify({ id: 'cmpl-r', object: 'text_completion', created: 1, model: 'm', choices: [], usage }));
+  const { tokenIds, finishReason } = stream.end(false);
+  assert.deepEqual([tokenIds.length, finishReason], [0, 'abort']);
+  const truncated = completionsRoute.openStream?.(makeRequest()) ?? assert.fail();
+  assert.throws(() => truncated.end(false), /undefined as the finish reason/);
+});
+
+test('a logprob of another token than the sampled one is refused', () => {
+  const read = (content: readonly unknown[]) => {
+    const choice = { index: 0, finish_reason: 'stop', token_ids: [504, 2], logprobs: { content } };
+    return generateRoute.parse(JSON.stringify({ choices: [choice] }), makeRequest()).logprobs.length;
+  };
+  const entry = { logprob: -0.5, rank: 1 };
+  assert.equal(read([504, 2].map((token_id) => ({ ...entry, token_id }))), 2);
+  assert.equal(read([504, 2].map((id) => ({ ...entry, token: `token_id:${id}` }))), 2);
+  assert.equal(
+    read([
+      { ...entry, token: 'The' },
+      { ...entry, token: '<|im_end|>' },
+    ]),
+    2,
+  );
+  assert.throws(() => read([504, 3].map((token_id) => ({ ...entry, token_id }))), /two ids for one token: 2 and, with its logprob, 3/);
+  assert.throws(() => read([505, 2].map((id) => ({ ...entry, token: `token_id:${id}` }))), /two ids for one token: 504/);
 });
 
 test('a completion does not return the prompt', async () => {
@@ -59,9 +155,11 @@ test('a completion that names its tokens by text is refused', () => {
 });
 
 test('a reply of 4,096 tokens is parsed in a few milliseconds', () => {
-  const entry = { token: 'token_id:12345', logprob: -0.123456789, bytes: null };
-  const content = Array.from({ length: 4096 }, () => ({ ...entry, top_logprobs: [entry] }));
-  const token_ids = content.map((_, i) => 100_000 + i);
+  const token_ids = Array.from({ length: 4096 }, (_, i) => 100_000 + i);
+  const content = token_ids.map((token_id) => {
+    const entry = { token_id, logprob: -0.123456789, rank: 1 };
+    return { ...entry, top_logprobs: [entry] };
+  });
   const text = JSON.stringify({
     choices: [{ index: 0, token_ids, logprobs: { content }, finish_reason: 'stop' }],
     usage: { prompt_tokens: 3 },

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { type BackendId, backendId, RolloutError, sampling, workerId } from '@millrace/protocol';
 import {
   FakeBackend,
@@ -22,6 +23,7 @@ import type { BackendLease } from '../../../src/inference/pool/lease.ts';
 import { BackendPool, type PoolOptions } from '../../../src/inference/pool/pool.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite.ts';
 import type { Claim, Store } from '../../../src/store/store.ts';
+import { openServer } from '../open-server.ts';
 
 const { signal } = new AbortController();
 const tokens = await openFakeTokens();
@@ -295,6 +297,49 @@ test('a server without the route is asked to finish a session only once', async 
   for (const lease of leases.slice(1)) lease[Symbol.dispose]();
   assert.equal(await call(await pool.acquire({ signal, rollout: claims[0] ?? assert.fail() })), 'answered');
   assert.equal(fake.misses, 1);
+});
+
+test('a backend that joins as broken recovers once it works, and then what its server says is known', async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake();
+  bed.addPool();
+  await bed.store.joinBackend({ ...toRecord(a, fake.url), error: 'connect ECONNREFUSED' });
+  await bed.refresh();
+  const isBroken = async () => (await bed.store.backends())[0]?.health?.brokenAtMs !== undefined;
+  assert.ok(await isBroken());
+  for (; await isBroken(); await setTimeout(20)) bed.clock.advance(50);
+  const [record] = await bed.store.backends();
+  assert.deepEqual([record?.probe?.engine, record?.probe?.contextTokens], ['vllm', 131_072]);
+});
+
+test('a backend that answers 404 to every call is broken', async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake();
+  const pool = bed.addPool({ breakAfter: 2 });
+  await bed.join(toRecord(a, `${fake.url}/nowhere`));
+  const [rollout = assert.fail()] = await bed.run(1);
+  const lease = await pool.acquire({ signal, rollout });
+  for (let i = 0; i < 2; i++) assert.equal(await call(lease), 'failed');
+  await bed.until(a, true);
+});
+
+test('a 503 without Retry-After is busy: it breaks a backend only if its health check fails too', async () => {
+  await using bed = await Bed.open();
+  const message = 'The engine is currently busy and cannot accept new requests. Please try again later or on a different instance.';
+  const full = { error: { message, type: 'Service Unavailable', param: null, code: 503 } };
+  const openFull = (healthStatus: number) =>
+    openServer(({ url }, response) => response.writeHead(url === '/health' ? healthStatus : 503).end(JSON.stringify(full)));
+  await using queue = await openFull(200);
+  await using proxy = await openFull(503);
+  const pool = bed.addPool({ breakAfter: 1 });
+  await bed.join(toRecord(a, queue.url), toRecord(b, proxy.url));
+  const leases = await Promise.all((await bed.run(2)).map((rollout) => pool.acquire({ signal, rollout })));
+  for (const lease of leases) {
+    assert.equal(await call(lease), 'failed');
+    assert.equal(lease.last.outcome, 'busy');
+  }
+  await bed.until(b, true);
+  assert.equal((await bed.store.backends())[0]?.health?.brokenAtMs, undefined);
 });
 
 test('a silent backend is broken only if its health check fails too', async () => {

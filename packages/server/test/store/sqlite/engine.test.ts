@@ -62,7 +62,7 @@ test('a store of the previous schema is migrated, and keeps its rollouts', async
   await bed.store[Symbol.asyncDispose]();
   const db = new DatabaseSync(bed.path);
   db.exec(`ALTER TABLE workers RENAME COLUMN pause_seen TO pause_heard; ALTER TABLE batches DROP COLUMN rewards;
-    ALTER TABLE batches DROP COLUMN reward_sum; PRAGMA user_version = 3`);
+    ALTER TABLE batches DROP COLUMN reward_sum; ALTER TABLE backends DROP COLUMN probe; PRAGMA user_version = 3`);
   db.close();
   const migrated = await bed.another();
   assert.equal((await migrated.counts()).queued, 1);

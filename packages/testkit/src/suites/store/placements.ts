@@ -146,6 +146,19 @@ export function definePlacementTests(openBed: OpenBed): void {
     assert.deepEqual(await bed.store.backends(), [makeBackend('a')], 'joining again clears its health');
   });
 
+  test('what is known about a server adds up without an event, and is forgotten when it joins again', async () => {
+    await using bed = await openTimedBed(openBed);
+    await join(bed.store, 'a');
+    const before = await bed.store.lastEventId();
+    await bed.store.noteProbe(toId('a'), { route: '/x' });
+    await bed.store.noteProbe(toId('a'), { routeReason: 'no /y' });
+    await bed.store.noteProbe(toId('gone'), { route: '/x' });
+    assert.deepEqual(await bed.store.backends(), [{ ...makeBackend('a'), probe: { route: '/x', routeReason: 'no /y' } }]);
+    assert.equal(await bed.store.lastEventId(), before);
+    await join(bed.store, 'a');
+    assert.deepEqual(await bed.store.backends(), [makeBackend('a')]);
+  });
+
   test('when a probing worker dies, another one probes', async () => {
     await using bed = await openTimedBed(openBed);
     await join(bed.store, 'a');

@@ -5,7 +5,7 @@ import { RolloutError } from '@millrace/protocol';
 import { batchTables } from './batch-schema.ts';
 import type { Transaction } from './connection.ts';
 
-const version = 4;
+const version = 5;
 
 // `worker` is set exactly while a worker holds the rollout; `backend` and the version of its weights are set once it is placed.
 // Rollouts in flight are counted from the rows, so no counter can drift. AUTOINCREMENT ensures that no id or cursor is ever
@@ -72,6 +72,7 @@ CREATE TABLE backends (
   api_key TEXT,
   policy_version INTEGER NOT NULL,
   logprobs_mode TEXT,
+  probe TEXT,
   state TEXT NOT NULL,
   broken_at INTEGER,
   probes INTEGER NOT NULL DEFAULT 0,
@@ -97,6 +98,7 @@ const migrations: Readonly<Record<number, string>> = {
 ALTER TABLE batches ADD COLUMN rewards INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE batches ADD COLUMN reward_sum REAL NOT NULL DEFAULT 0;
 `,
+  4: 'ALTER TABLE backends ADD COLUMN probe TEXT;',
 };
 
 /** Creates the tables, or migrates those of an older schema, and commits. Throws when the file has a schema that is not known. */

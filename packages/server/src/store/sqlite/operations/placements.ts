@@ -2,6 +2,7 @@
 // transaction, so any number of workers balance like one, and a worker that dies leaves no stale count behind.
 
 import { type BackendId, type BackendState, definedOf } from '@millrace/protocol';
+import type { BackendProbe } from '../../../inference/backends/backend.ts';
 import { type BackendLoad, firstProbeMs, longestProbeMs, type PlaceOptions, probeTimeoutMs } from '../../../inference/pool/placements.ts';
 import { type Candidate, chooseBackend } from '../../../inference/pool/routing.ts';
 import type { Claim, TrafficNotes } from '../../store.ts';
@@ -87,6 +88,10 @@ export function recoverBackend(transaction: Transaction, id: BackendId): void {
   if (!row || row.broken_at === null) return;
   transaction.run('UPDATE backends SET broken_at = NULL, probes = 0, probe_at = 0 WHERE id = ?', id);
   appendEvent(transaction, { kind: 'backend-recovered', backendId: id, data: { broken_ms: transaction.nowMs - row.broken_at } });
+}
+
+export function noteProbe(transaction: Transaction, { id, probe }: { readonly id: BackendId; readonly probe: BackendProbe }): void {
+  transaction.run("UPDATE backends SET probe = json_patch(coalesce(probe, '{}'), ?) WHERE id = ?", JSON.stringify(probe), id);
 }
 
 /** Postpones the next probe for as long as this one may take, so that only one worker probes at a time. */
