@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import type { RolloutView, SubmissionInput } from '@millrace/protocol';
 import { TestService } from '@millrace/testkit';
 import { openDemoEngine } from './engine.ts';
-import { openStyle, renderGroups, renderTotals, type Sampled } from './report.ts';
+import { openStyle, renderGroups, renderTotals, type SampledReport } from './report.ts';
 
 const { values } = parseArgs({
   options: { engine: { type: 'string' }, groups: { type: 'string', default: '8' }, size: { type: 'string', default: '4' } },
@@ -32,7 +32,7 @@ for await (const view of await client.run(submissions)) {
 const seconds = (performance.now() - startedAt) / 1000;
 say('\n');
 
-const sampled: Sampled[] = await Promise.all(
+const sampled: SampledReport[] = await Promise.all(
   views
     .filter(({ state }) => state === 'done')
     .map(async (view) => ({ view, question: `${view.metadata?.question}`, trajectory: await client.trajectory(view.id) })),

@@ -14,14 +14,14 @@ export function openStyle(isColoured: boolean): Style {
   return { bold: code(1, 22), dim: code(2, 22), green: code(32, 39), red: code(31, 39) };
 }
 
-export interface Sampled {
+export interface SampledReport {
   readonly view: RolloutView;
   readonly question: string;
   readonly trajectory: Trajectory;
 }
 
 /** One block for each group: the question, a mark for each sibling, the mean reward, and two of the replies. */
-export function renderGroups(all: readonly Sampled[], { bold, dim, green, red }: Style, width: number): string[] {
+export function renderGroups(all: readonly SampledReport[], { bold, dim, green, red }: Style, width: number): string[] {
   const groups = [...Map.groupBy(all, ({ view }) => view.group ?? view.id).entries()];
   return groups
     .sort(([a], [b]) => a.localeCompare(b, 'en', { numeric: true }))
@@ -37,7 +37,11 @@ export function renderGroups(all: readonly Sampled[], { bold, dim, green, red }:
     });
 }
 
-function renderReply({ view, trajectory }: Sampled, { dim, green, red }: Pick<Style, 'dim' | 'green' | 'red'>, width: number): string {
+function renderReply(
+  { view, trajectory }: SampledReport,
+  { dim, green, red }: Pick<Style, 'dim' | 'green' | 'red'>,
+  width: number,
+): string {
   const said = trajectory.segments.filter(({ kind }) => kind === 'sampled');
   const text = said
     .flatMap(({ messages }) => messages.map(({ content }) => content))
@@ -62,7 +66,7 @@ export interface Totals {
 }
 
 export function renderTotals(
-  all: readonly Sampled[],
+  all: readonly SampledReport[],
   { seconds, sampledTokens, promptTokens, cachedTokens }: Totals,
   { bold }: Style,
 ): string[] {

@@ -1,6 +1,6 @@
 // The requests that are sent to vLLM again and again: one short prompt on both token routes, and what is wrong with it on purpose.
 
-import type { RecordedRequest, Repeated } from '@millrace/testkit';
+import type { RecordedRequest, RepeatedEvent } from '@millrace/testkit';
 import { contextTokens } from '../engines/vllm.ts';
 import { modelName } from '../engines/world-cache.ts';
 
@@ -15,7 +15,7 @@ export type VllmRoute = 'generate' | 'completions';
 export interface AskOptions {
   readonly id?: string;
   readonly stream?: boolean;
-  readonly prompt?: readonly number[] | Repeated;
+  readonly prompt?: readonly number[] | RepeatedEvent;
   /** `null` sends none. */
   readonly model?: string | null;
   readonly sampling?: Readonly<Record<string, unknown>>;
@@ -46,9 +46,9 @@ export function engineId(route: VllmRoute, id: string): string {
   return route === 'generate' ? `generate-tokens-${id}` : `cmpl-${id}-0`;
 }
 
-export const overlongPrompt: Repeated = { $repeat: 28, times: contextTokens + 10 };
+export const overlongPrompt: RepeatedEvent = { $repeat: 28, times: contextTokens + 10 };
 /** Fits, but not with 100 more. */
-export const nearlyFullPrompt: Repeated = { $repeat: 28, times: contextTokens - 20 };
+export const nearlyFullPrompt: RepeatedEvent = { $repeat: 28, times: contextTokens - 20 };
 
 export const get = (path: string): RecordedRequest => ({ method: 'GET', path });
 export const post = (path: string, body?: unknown): RecordedRequest => ({ method: 'POST', path, ...(body === undefined ? {} : { body }) });

@@ -1,7 +1,7 @@
 // What the tests send through our adapters: one short real prompt, and the engine as a backend record.
 
 import { backendId, type Dialect, sampling } from '@millrace/protocol';
-import { type Backend, type GenerateRequest, openBackend } from '@millrace/server';
+import { type Backend, type GenerateRequest, openBackend, Pace, silentLog } from '@millrace/server';
 import { z } from 'zod';
 import type { Engine } from '../engines/engine-process.ts';
 import { modelName } from '../engines/world-cache.ts';
@@ -13,7 +13,7 @@ export const greedy = sampling.parse({ temperature: 0 });
 
 export function openEngineBackend({ url }: Pick<Engine, 'url'>, dialect: Dialect, changes: { readonly model?: string } = {}): Backend {
   const record = { id: backendId.parse('real'), url, dialect, model: modelName, policyVersion: 3, state: 'up', ...changes } as const;
-  return openBackend({ ...record, logprobsMode: 'processed' });
+  return openBackend({ ...record, logprobsMode: 'processed' }, { log: silentLog, pace: new Pace() });
 }
 
 export function makeRequest(changes: Partial<GenerateRequest> & { readonly prompt?: readonly number[] } = {}): GenerateRequest {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { backendId } from '@millrace/protocol';
-import { type Log, openBackend, silentLog } from '@millrace/server';
+import { type Log, openBackend, Pace, silentLog } from '@millrace/server';
 import { openPlainVllm } from '../engines/shared.ts';
 import { skipWithoutVllm } from '../engines/vllm.ts';
 import { modelName } from '../engines/world-cache.ts';
@@ -26,7 +26,7 @@ test('a plain vllm serve works: the adapter falls back to /v1/completions and sa
     policyVersion: 0,
     state: 'up',
   } as const;
-  const backend = openBackend(record, { log });
+  const backend = openBackend(record, { log, pace: new Pace() });
   for (let i = 0; i < 2; i++) assert.ok((await backend.generate(makeRequest({ sampling: greedy, maxTokens: 4 }))).tokenIds.length > 0);
   assert.deepEqual(events, ['backend-without-generate']);
 });

@@ -47,7 +47,7 @@ export {
   type RecordedRequest,
   type Recording,
   type RecordingFile,
-  type Repeated,
+  type RepeatedEvent,
   readRecordings,
   recordingFile,
   recordingsFolder,

@@ -102,10 +102,7 @@ describe('a worker', { skip }, () => {
   test('a check that fails is reward 0, and a check may report its own number', async () => {
     await using bed = await WorkerBed.open();
     await bed.startWorker();
-    const ids = await bed.submitAll(
-      shell('zero', { check: 'grep -q x nothing' }),
-      shell('half', { check: 'reward 0.5; exit 1' }),
-    );
+    const ids = await bed.submitAll(shell('zero', { check: 'grep -q x nothing' }), shell('half', { check: 'reward 0.5; exit 1' }));
     const rewards = await Promise.all(ids.map(async (id) => (await bed.ended(id)).result?.reward));
     assert.deepEqual(rewards, [0, 0.5]);
   });

@@ -57,7 +57,7 @@ export const recordingFile = z.strictObject({
 export type RecordingFile = z.infer<typeof recordingFile>;
 
 /** A list of one number again and again, as a recorded request writes it: long prompts stay readable. */
-export interface Repeated {
+export interface RepeatedEvent {
   readonly $repeat: number;
   readonly times: number;
 }
@@ -70,7 +70,7 @@ export function expandBody(body: unknown): unknown {
   return Object.fromEntries(Object.entries(body).map(([key, value]) => [key, expandBody(value)]));
 }
 
-function isRepeated(value: object): value is Repeated {
+function isRepeated(value: object): value is RepeatedEvent {
   return '$repeat' in value && 'times' in value;
 }
 

@@ -51,9 +51,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     log.warn('disk-unbounded', { message: 'this process cannot mount file systems: diskMiB is not enforced, and layers are disabled' });
   const skeleton = await writeSkeleton(runDir);
   const covers = process.getuid?.() === 0 ? readProcCovers() : [];
-  const filter = await writeSyscallFilter(runDir, apptainerPath);
-  if (filter === undefined)
-    log.warn('namespaces-allowed', { message: `${apptainerPath} cannot filter system calls: agents can create user namespaces` });
+  const filter = await openSyscallFilter(runDir, apptainerPath, log);
   const host = definedOf({ nodePath, executorFiles, libraries, covers, filter });
   const launcher: SandboxLauncher = {
     name: 'apptainer',
@@ -99,6 +97,13 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     }),
     sweep: () => sweepRunFolder(runDir),
   };
+}
+
+async function openSyscallFilter(runDir: string, apptainerPath: string, log: Log): Promise<string | undefined> {
+  const filter = await writeSyscallFilter(runDir, apptainerPath);
+  if (filter === undefined)
+    log.warn('namespaces-allowed', { message: `${apptainerPath} cannot filter system calls: agents can create user namespaces` });
+  return filter;
 }
 
 interface ImageOptions {
