@@ -43,9 +43,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   const runDir = await openRunFolder(options.runDir);
   for (const path of [runDir, nodePath]) refuseSeparators(path);
   const executorFiles = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir, nodePath));
-  const libraries = await writeNodeLibraries(runDir, nodePath, executorFiles).catch((error: Error) => {
-    throw new RolloutError('sandbox-start-failed', `the libraries of ${nodePath} could not be found: ${error.message}`, { cause: error });
-  });
+  const libraries = await copyLibraries(runDir, nodePath, executorFiles);
   const access = await findDiskAccess({ loop: true });
   if (access === undefined)
     log.warn('disk-unbounded', { message: 'this process cannot mount file systems: diskMiB is not enforced, and layers are disabled' });
@@ -97,6 +95,12 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     }),
     sweep: () => sweepRunFolder(runDir),
   };
+}
+
+async function copyLibraries(runDir: string, nodePath: string, executorFiles: string): Promise<string> {
+  return writeNodeLibraries(runDir, nodePath, executorFiles).catch((error: Error) => {
+    throw new RolloutError('sandbox-start-failed', `the libraries of ${nodePath} could not be found: ${error.message}`, { cause: error });
+  });
 }
 
 async function openSyscallFilter(runDir: string, apptainerPath: string, log: Log): Promise<string | undefined> {
