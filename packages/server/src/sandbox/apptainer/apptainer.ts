@@ -12,7 +12,7 @@ import type { ImageCache, ImageLease } from '../images/image-cache.ts';
 import { toImageSource } from '../images/image-source.ts';
 import { openDeviceGuard } from '../launch/device-guard.ts';
 import { type DiskPlan, findDiskAccess, makeDiskTemplate, prepareDisk, refuseSeparators } from '../launch/disk.ts';
-import { writeNodeLibraries } from '../launch/node-libraries.ts';
+import { type NodeLibraries, writeNodeLibraries } from '../launch/node-libraries.ts';
 import { openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
 import { readProcCovers } from '../launch/proc-covers.ts';
 import { freezeLayer, refuseLayer } from '../layers/layer.ts';
@@ -97,7 +97,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   };
 }
 
-async function copyLibraries(runDir: string, nodePath: string, executorFiles: string): Promise<string> {
+async function copyLibraries(runDir: string, nodePath: string, executorFiles: string): Promise<NodeLibraries> {
   return writeNodeLibraries(runDir, nodePath, executorFiles).catch((error: Error) => {
     throw new RolloutError('sandbox-start-failed', `the libraries of ${nodePath} could not be found: ${error.message}`, { cause: error });
   });
