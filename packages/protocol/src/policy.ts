@@ -36,6 +36,10 @@ export const resumeRequest = z
       .boolean()
       .default(true)
       .describe('Whether the backends lost their prefix caches. If so, rollouts may move to other backends.'),
+    allow_lower: z
+      .boolean()
+      .default(false)
+      .describe('Allows a version below the current one, for a trainer that starts again from an earlier checkpoint.'),
   })
   .prefault({});
 export type ResumeInput = z.input<typeof resumeRequest>;
@@ -43,7 +47,9 @@ export type ResumeInput = z.input<typeof resumeRequest>;
 export const policyView = z.object({
   state: z.enum(policyStates),
   mode: z.enum(pauseModes).nullable().describe('The mode of the pause; null while running.'),
-  policy_version: z.int().describe('The highest version that a resume or a joining backend has reported.'),
+  policy_version: z
+    .int()
+    .describe('The highest version that a resume or a joining backend has reported since the last resume that lowered it.'),
   generating: z
     .int()
     .describe('Calls to backends that are running on all workers. At most one second old while running; exactly 0 when paused.'),

@@ -38,6 +38,7 @@ const resume: Command = {
   summary: 'Continues sampling, under a new policy version where one is named.',
   options: {
     version: { type: 'string', value: 'N', describe: 'The version that all backends serve from now on; unchanged by default.' },
+    'allow-lower': { type: 'boolean', describe: 'The version may be lower than the current one: an earlier checkpoint is served.' },
     'keep-caches': { type: 'boolean', describe: 'The backends kept their prefix caches, so rollouts stay where they are.' },
     ...jsonOption,
     ...serviceOptions,
@@ -46,7 +47,8 @@ const resume: Command = {
   async run(args, io) {
     const policy_version = args.count('version', 0);
     await using client = openClient(toServiceAddress(args, io));
-    return print(await client.policy.resume({ ...definedOf({ policy_version }), caches_flushed: !args.flag('keep-caches') }), args, io);
+    const flags = { caches_flushed: !args.flag('keep-caches'), allow_lower: args.flag('allow-lower') };
+    return print(await client.policy.resume({ ...definedOf({ policy_version }), ...flags }), args, io);
   },
 };
 

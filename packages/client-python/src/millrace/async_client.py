@@ -116,9 +116,13 @@ class AsyncPolicy:
     async def pause(self, mode: PauseMode = "wait", *, settle: bool = True) -> PolicyView:
         return await self._run.call(lambda stop: self._policy.pause(mode, settle=settle, stop=stop))
 
-    async def resume(self, policy_version: Optional[int] = None, *, caches_flushed: bool = True) -> PolicyView:
+    async def resume(
+        self, policy_version: Optional[int] = None, *, caches_flushed: bool = True, allow_lower: bool = False
+    ) -> PolicyView:
         return await self._run.call(
-            lambda stop: self._policy.resume(policy_version, caches_flushed=caches_flushed, stop=stop)
+            lambda stop: self._policy.resume(
+                policy_version, caches_flushed=caches_flushed, allow_lower=allow_lower, stop=stop
+            )
         )
 
 

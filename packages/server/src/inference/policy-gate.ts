@@ -84,6 +84,15 @@ export class PolicyGate {
     signal.throwIfAborted();
   }
 
+  /** Waits for the gate to open, and enters it. */
+  async pass(options: { readonly signal: AbortSignal }): Promise<Pass> {
+    for (;;) {
+      await this.opened(options);
+      const pass = this.enter();
+      if (pass) return pass;
+    }
+  }
+
   /** Undefined while the gate is closed. */
   enter(): Pass | undefined {
     if (!this.isOpen) return undefined;

@@ -95,6 +95,13 @@ export interface TrafficNotes {
 }
 
 /** `Placements` specifies placing rollouts and the health of backends. */
+export interface ResumePolicy {
+  readonly policyVersion?: number;
+  readonly cachesFlushed: boolean;
+  /** For a trainer that starts again from an earlier checkpoint. */
+  readonly allowLower?: boolean;
+}
+
 export interface Store extends BatchStore, Placements, AsyncDisposable {
   // Callers.
 
@@ -173,8 +180,8 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
    * again can only make the mode stricter: from wait to abort.
    */
   pausePolicy(request: { readonly mode: PauseMode }): Promise<PolicyRecord>;
-  /** Sets the version of the policy and of all backends in one transaction. A lower version than the current one is a conflict. */
-  resumePolicy(request: { readonly policyVersion?: number; readonly cachesFlushed: boolean }): Promise<PolicyRecord>;
+  /** Sets the version of the policy and of all backends in one transaction. A lower version is a conflict unless it is allowed. */
+  resumePolicy(request: ResumePolicy): Promise<PolicyRecord>;
   /** Stores a worker's gate report: the newest pause it has seen, and its calls in progress. Ignored for a worker that has ended. */
   reportGate(worker: WorkerId, report: { readonly pause: number; readonly generating: number }): Promise<void>;
 

@@ -41,11 +41,19 @@ class Policy:
                 return view
 
     def resume(
-        self, policy_version: Optional[int] = None, *, caches_flushed: bool = True, stop: Optional[Stop] = None
+        self,
+        policy_version: Optional[int] = None,
+        *,
+        caches_flushed: bool = True,
+        allow_lower: bool = False,
+        stop: Optional[Stop] = None,
     ) -> PolicyView:
-        """All backends now serve `policy_version`, which must not be lower than the current one; by default it stays the same.
+        """All backends now serve `policy_version`; by default it stays the same. `allow_lower` permits one below the current version,
+        for a run that starts again from an earlier checkpoint.
         `caches_flushed` says whether the backends lost their prefix caches, so that rollouts may move to another backend."""
         body: dict[str, Any] = {"caches_flushed": caches_flushed}
         if policy_version is not None:
             body["policy_version"] = policy_version
+        if allow_lower:
+            body["allow_lower"] = True
         return self._transport.json(Call("POST", "/v1/policy/resume", body=body, stop=stop), PolicyView)

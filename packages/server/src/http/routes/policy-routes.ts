@@ -16,8 +16,9 @@ export function mountPolicy(app: FastifyInstance, context: AppContext): void {
     if (wait > 0) await waitForPause(context, { ms: wait * 1000, signal: closedSignal(reply) });
     return readPolicyView(context);
   });
-  mount(app, routes.resumePolicy, async ({ body: { policy_version: policyVersion, caches_flushed: cachesFlushed } }) => {
-    await store.resumePolicy(definedOf({ cachesFlushed, policyVersion }));
+  mount(app, routes.resumePolicy, async ({ body }) => {
+    const { policy_version: policyVersion, caches_flushed: cachesFlushed, allow_lower: allowLower } = body;
+    await store.resumePolicy(definedOf({ cachesFlushed, policyVersion, allowLower }));
     return readPolicyView(context);
   });
 }

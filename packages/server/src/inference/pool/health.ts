@@ -33,6 +33,8 @@ export interface HealthOptions {
   readonly placements: Omit<Placements, 'place'>;
   /** Throws if the server does not report itself healthy. */
   checkHealth(id: BackendId, options: { readonly signal: AbortSignal }): Promise<void>;
+  /** Waits while the policy is paused. */
+  waitForPolicy(options: { readonly signal: AbortSignal }): Promise<void>;
   /** Throws if it does not generate. */
   tryOut(id: BackendId, options: { readonly signal: AbortSignal }): Promise<void>;
   /** Reads what its server says about itself. */
@@ -132,10 +134,11 @@ export class HealthMonitor implements AsyncDisposable {
     }
   }
 
-  /** Probes whenever it is this worker's turn, until the backend works or another worker has found that it does. */
+  /** Probes whenever it is this worker's turn and the policy is not paused, until the backend works or another worker has found that it does. */
   async #recover(id: BackendId, signal: AbortSignal): Promise<void> {
     const { placements, clock } = this.#options;
     for (;;) {
+      await this.#options.waitForPolicy({ signal });
       const waitMs = await placements.takeProbe(id).catch((error) => {
         this.#logFailure(id, error);
         return pauseMs;

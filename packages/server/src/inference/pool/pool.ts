@@ -12,7 +12,7 @@ import { openBackend } from '../backends/open-backend.ts';
 import { HealthMonitor } from './health.ts';
 import { BackendLease, type PoolEntry } from './lease.ts';
 import type { BackendLoad, PlacedRollout, Placements, PlaceOptions } from './placements.ts';
-import { checkHealth, tryOut } from './probe.ts';
+import { checkHealth, type ProbeGate, tryOut } from './probe.ts';
 import { chooseBackend, defaultRouting, isFarBusier, type Routing } from './routing.ts';
 import { probeServer } from './server-probe.ts';
 import { SessionFinisher } from './session-finisher.ts';
@@ -71,6 +71,7 @@ export class BackendPool implements AsyncDisposable {
   readonly #health: HealthMonitor | undefined;
   readonly #sessions: SessionFinisher;
   readonly #closed = new AbortController();
+  #gate: ProbeGate | undefined;
   #loads: ReadonlyMap<BackendId, BackendLoad> = new Map();
   #someUp = Promise.withResolvers<void>();
 
@@ -80,6 +81,11 @@ export class BackendPool implements AsyncDisposable {
     this.#open = open ?? ((record) => openBackend(record, { dispatcher: this.#agent, ...options, onProbe: this.#noteProbe(record) }));
     this.#health = options.placements && this.#openHealth(options.placements);
     this.#sessions = new SessionFinisher(this.#agent, this.#clock);
+  }
+
+  /** From now on probes sample only while the gate is open, and count as calls. */
+  useGate(gate: ProbeGate): void {
+    this.#gate = gate;
   }
 
   /** Takes the complete list of records: backends that are not in it leave. The others keep their rollouts and connections. */
@@ -233,7 +239,11 @@ export class BackendPool implements AsyncDisposable {
       placements,
       checkHealth: async (id, { signal }) => await checkHealth(find(id).record, { ...common, signal }),
       describe: async (id, { signal }) => await probeServer(find(id).record, { clock: this.#clock, signal }),
-      tryOut: async (id, { signal }) => await tryOut(find(id).backend, { ...common, signal }),
+      waitForPolicy: async (options) => await this.#gate?.opened(options),
+      tryOut: async (id, { signal }) => {
+        using pass = await this.#gate?.pass({ signal });
+        await tryOut(find(id).backend, { ...common, signal, ...definedOf({ cut: pass?.cut }) });
+      },
       breakAfter: this.#options.breakAfter ?? 5,
       clock: this.#clock,
       log: this.#options.log,

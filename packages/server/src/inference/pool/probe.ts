@@ -1,17 +1,23 @@
 // The two probes of a backend that may be down: whether its server reports itself healthy, and whether it generates a token.
 // Each has a time limit.
 
-import { RolloutError, sampling } from '@millrace/protocol';
+import { definedOf, RolloutError, sampling } from '@millrace/protocol';
 import { type Dispatcher, request } from 'undici';
 import type { Clock } from '../../base/clock.ts';
 import { raceSignal } from '../../base/race.ts';
-import type { Backend, BackendRecord } from '../backends/backend.ts';
+import type { Backend, BackendRecord, GenerateRequest } from '../backends/backend.ts';
 import { probeTimeoutMs } from './placements.ts';
 
 export interface ProbeOptions {
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly dispatcher: Dispatcher;
+}
+
+/** What a probe needs of the policy gate: servers are not sampled from while their weights change. */
+export interface ProbeGate {
+  opened(options: { readonly signal: AbortSignal }): Promise<void>;
+  pass(options: { readonly signal: AbortSignal }): Promise<Disposable & { readonly cut: AbortSignal }>;
 }
 
 interface TimeLimit extends Pick<ProbeOptions, 'signal' | 'clock'> {
@@ -37,11 +43,11 @@ export async function checkHealth({ url, apiKey }: BackendRecord, options: Probe
 }
 
 /** Samples one token after a prompt of one token: it goes the whole way of a rollout's call and costs almost nothing. */
-export async function tryOut(backend: Backend, options: ProbeOptions): Promise<void> {
-  const prompt = { promptJson: Buffer.from('1'), promptTokens: 1, maxTokens: 1, stopTokenIds: [] };
-  await within(options, (signal) =>
-    backend.generate({ ...prompt, sampling: sampling.parse({}), sessionId: 'probe', requestId: `probe-${backend.id}`, signal }),
-  );
+export async function tryOut(backend: Backend, { cut, ...options }: ProbeOptions & Pick<GenerateRequest, 'cut'>): Promise<void> {
+  const prompt = { promptJson: Buffer.from('1'), promptTokens: 1, maxTokens: 1, stopTokenIds: [], ...definedOf({ cut }) };
+  const names = { sessionId: 'probe', requestId: `probe-${backend.id}` };
+  const generation = await within(options, (signal) => backend.generate({ ...prompt, ...names, sampling: sampling.parse({}), signal }));
+  if (generation.tokenIds.length === 0) throw new RolloutError('backend-failed', 'a probe was cut before its first token');
 }
 
 export async function within<T>(

@@ -36,11 +36,13 @@ test('a resume without a body keeps the version; one with an older version is a 
   assert.equal((await floor.call('POST', '/v1/policy/pause')).body.state, 'paused');
   const refused = await floor.call('POST', '/v1/policy/resume', { policy_version: 3 });
   assert.deepEqual([refused.status, errorOf(refused).code], [409, 'conflict']);
-  assert.match(errorOf(refused).message, /version 4.*older version 3/);
+  assert.match(errorOf(refused).message, /version 4.*older version 3 without allow_lower/);
   assert.equal((await floor.call('GET', '/v1/policy')).body.state, 'paused');
   assert.deepEqual((await floor.call('POST', '/v1/policy/resume')).body.policy_version, 4);
   await floor.call('POST', '/v1/policy/resume', { policy_version: 9, caches_flushed: false });
   assert.equal((await floor.call('GET', '/v1/backends')).body.backends[0].policy_version, 9);
+  const allowed = await floor.call('POST', '/v1/policy/resume', { policy_version: 3, allow_lower: true });
+  assert.deepEqual([allowed.status, allowed.body.policy_version], [200, 3]);
 });
 
 test('invalid requests are refused, and a paused policy still accepts submissions', async () => {

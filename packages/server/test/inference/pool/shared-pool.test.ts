@@ -19,6 +19,7 @@ import {
 import { silentLog } from '../../../src/base/log.ts';
 import { Pace } from '../../../src/base/pace.ts';
 import type { Backend, BackendRecord, GenerateRequest } from '../../../src/inference/backends/backend.ts';
+import { PolicyGate } from '../../../src/inference/policy-gate.ts';
 import type { BackendLease } from '../../../src/inference/pool/lease.ts';
 import { BackendPool, type PoolOptions } from '../../../src/inference/pool/pool.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite.ts';
@@ -310,6 +311,22 @@ test('a backend that joins as broken recovers once it works, and then what its s
   for (; await isBroken(); await setTimeout(20)) bed.clock.advance(50);
   const [record] = await bed.store.backends();
   assert.deepEqual([record?.probe?.engine, record?.probe?.contextTokens], ['vllm', 131_072]);
+});
+
+test('a broken backend is not sampled from while the policy is paused', async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake();
+  const gate = new PolicyGate();
+  gate.update({ state: 'paused', mode: 'wait', pause: 1, flushes: 0, policyVersion: 0 });
+  bed.addPool().useGate(gate);
+  await bed.store.joinBackend({ ...toRecord(a, fake.url), error: 'connect ECONNREFUSED' });
+  await bed.refresh();
+  const isBroken = async () => (await bed.store.backends())[0]?.health?.brokenAtMs !== undefined;
+  for (let i = 0; i < 40; i++, await setTimeout(5)) bed.clock.advance(50);
+  assert.deepEqual([await isBroken(), fake.generations, gate.report.generating], [true, 0, 0]);
+  gate.update({ state: 'running', pause: 1, flushes: 0, policyVersion: 0 });
+  for (; await isBroken(); await setTimeout(20)) bed.clock.advance(50);
+  assert.deepEqual([fake.generations, gate.report.generating], [1, 0]);
 });
 
 test('a backend that answers 404 to every call is broken', async () => {

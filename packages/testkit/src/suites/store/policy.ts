@@ -120,6 +120,16 @@ export function definePolicyTests(openBed: OpenBed): void {
     assert.deepEqual(await versionsOf(bed.store), [4, 4]);
   });
 
+  test('a resume that allows it goes back to an older version, on all backends', async () => {
+    await using bed = await openTimedBed(openBed);
+    for (const id of ['a', 'b']) await bed.store.joinBackend(makeBackend(id, 7));
+    await bed.store.pausePolicy({ mode: 'abort' });
+    const { state, policyVersion } = await bed.store.resumePolicy({ policyVersion: 3, cachesFlushed: true, allowLower: true });
+    assert.deepEqual([state, policyVersion, await versionsOf(bed.store)], ['running', 3, [3, 3]]);
+    await bed.store.joinBackend(makeBackend('c', 3));
+    assert.equal((await bed.store.policy()).policyVersion, 3);
+  });
+
   test('a backend that joins without a version gets the current policy version', async () => {
     await using bed = await openTimedBed(openBed);
     await bed.store.resumePolicy({ policyVersion: 6, cachesFlushed: true });

@@ -3,6 +3,7 @@
 
 import { definedOf, type PauseMode, type PolicyState, RolloutError, type WorkerId } from '@millrace/protocol';
 import type { PolicyRecord } from '../../../inference/policy-gate.ts';
+import type { ResumePolicy } from '../../store.ts';
 import type { Transaction } from '../engine/connection.ts';
 import { appendEvent } from './events.ts';
 
@@ -36,14 +37,13 @@ export function pausePolicy(transaction: Transaction, { mode }: { readonly mode:
 }
 
 /** Idempotent. Sets the version of all backends too. */
-export function resumePolicy(
-  transaction: Transaction,
-  request: { readonly policyVersion?: number; readonly cachesFlushed: boolean },
-): PolicyRecord {
+export function resumePolicy(transaction: Transaction, request: ResumePolicy): PolicyRecord {
   const row = readRow(transaction);
-  const { policyVersion: version = row.version, cachesFlushed } = request;
-  if (version < row.version)
-    throw new RolloutError('conflict', `the policy is at version ${row.version}: it cannot be resumed at the older version ${version}`);
+  const { policyVersion: version = row.version, cachesFlushed, allowLower = false } = request;
+  if (version < row.version && !allowLower) {
+    const message = `the policy is at version ${row.version}: it cannot be resumed at the older version ${version} without allow_lower`;
+    throw new RolloutError('conflict', message);
+  }
   if (row.state === 'running' && version === row.version) return policy(transaction);
   if (request.policyVersion !== undefined) transaction.run('UPDATE backends SET policy_version = ?', version);
   const since = row.state === 'running' ? row.since : transaction.nowMs;
