@@ -73,7 +73,8 @@ function waitForExit(child: ChildProcess): Promise<Exit> {
         child.stderr?.destroy();
         resolve({ exitCode, signal });
       };
-      const timer = setTimeout(done, drainMs);
+      // On a busy machine the time may be up before what the program wrote was read once: reading comes before an immediate.
+      const timer = setTimeout(() => setImmediate(done), drainMs);
       child.once('close', done);
     });
   });

@@ -4,13 +4,16 @@
 import { closeSync, openSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import type { ProgramLimits } from '@millrace/protocol';
 
-/** The command itself, or a bash that sets its own limits and then becomes the command. With `-p` it reads no start-up file. */
+/**
+ * The command itself, or a bash that sets its own limits and then becomes the command. It reads no start-up file: without
+ * `--norc`, bash reads the agent's .bashrc if its standard input is a socket, as here.
+ */
 export function renderLaunch(command: readonly string[], { processes, memory_mib }: ProgramLimits): string[] {
   const limits = [
     ...(processes === undefined ? [] : [`ulimit -u ${processes}`]),
     ...(memory_mib === undefined ? [] : [`ulimit -v ${memory_mib * 1024}`]),
   ];
-  return limits.length === 0 ? [...command] : ['/bin/bash', '-p', '-c', `${limits.join('; ')}; exec "$@"`, 'bash', ...command];
+  return limits.length === 0 ? [...command] : ['/bin/bash', '--norc', '-p', '-c', `${limits.join('; ')}; exec "$@"`, 'bash', ...command];
 }
 
 type Stdio = 'ignore' | 'pipe' | number;

@@ -43,7 +43,7 @@ function renderGitConfig(config: Readonly<Record<string, string>>): Record<strin
 }
 
 /** Makes the kernel prefer the check and its programs when memory runs out, which the hidden shell could not do; then becomes that shell. */
-const start = 'echo 1000 > /proc/self/oom_score_adj; exec "$0" -p -c "$1" check';
+const start = 'echo 1000 > /proc/self/oom_score_adj; exec "$0" --norc -p -c "$1" check';
 
 /**
  * Call it once, in a sandbox that holds the agent's files in /workspace and in which none of them has run. Throws `evaluate-failed` if
@@ -58,7 +58,7 @@ export async function runCheck(sandbox: Sandbox, check: CheckScript): Promise<Sc
   // What counts is the mode when it starts.
   const shell = `${folder}/bash`;
   await sandbox.writeFile(shell, await sandbox.readFile('/bin/bash', { maxBytes: maxShellBytes, ...options }), { mode: 0o111, ...options });
-  const result = await sandbox.exec(['/bin/bash', '-p', '-c', start, shell, checkPrelude], {
+  const result = await sandbox.exec(['/bin/bash', '--norc', '-p', '-c', start, shell, checkPrelude], {
     cwd: workspace,
     env: { ...env, ...cleanEnv, HOME: folder },
     // In its memory only: a file could be changed while bash reads it, and arguments and variables can be read.

@@ -44,7 +44,7 @@ export function refuseLayer(spec: SandboxSpec, access: DiskAccess | undefined): 
 
 /** Kills every process but the executor, which is process 1, so that nothing writes to the files any more. */
 async function killPrograms(sandbox: Sandbox, signal: AbortSignal | undefined): Promise<void> {
-  await sandbox.exec(['bash', '-c', 'kill -9 -1'], definedOf({ timeoutMs: killTimeoutMs, signal }));
+  await sandbox.exec(['bash', '--norc', '-p', '-c', 'kill -9 -1'], definedOf({ timeoutMs: killTimeoutMs, signal }));
 }
 
 /** The parent of the first process inside. It is in the namespace in which the sandbox's disk is mounted. */
