@@ -201,9 +201,11 @@ export class Worker implements AsyncDisposable {
     };
     const options = { signal: abort.signal, dropped: drop.signal, readySlot, onRunEnd };
     const ended = runClaimed(this.#attempt, claimed, options).finally(() => {
+      this.#wakeUp();
+      // After a retry, this worker may already hold the next attempt.
+      if (this.#held.get(claimed.id) !== held) return;
       this.#held.delete(claimed.id);
       this.#turnReporter.forget(claimed.id);
-      this.#wakeUp();
     });
     const held: HeldRollout = { attempt: claimed.attempt, hasRun: false, abort, drop, ended };
     this.#held.set(claimed.id, held);

@@ -2,10 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import { type Log, silentLog } from '../../src/base/log.ts';
 import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
 import type { Scenario, Score } from '../../src/scenario/scenario.ts';
+import type { Store } from '../../src/store/store.ts';
 import { mountSmallDisk, smallDiskSkip } from './small-disk.ts';
 import { WorkerBed } from './worker-bed.ts';
 
@@ -112,6 +115,26 @@ describe('the end of an attempt', { skip, timeout: 180_000 }, () => {
     await bed.startWorker();
     const { state, attempt, losses } = await bed.ended(await bed.submit(own('unheld')));
     assert.deepEqual([state, attempt, losses], ['done', 2, 1]);
+  });
+
+  test('a rollout that is claimed again before its last attempt has ended stays held', async () => {
+    let evaluations = 0;
+    const scenario = makeScenario(async () => {
+      if (evaluations++ === 0) throw new RolloutError('sandbox-died', 'it died');
+      await setTimeout(2500); // longer than the pause between two renewals
+      return { reward: 1 };
+    });
+    const wrapStore = (store: Store): Partial<Store> => ({
+      async retry(claim, failure, options) {
+        const isHeld = await store.retry(claim, failure, options);
+        while ((await store.get(claim.id))?.state !== 'evaluate') await setTimeout(20);
+        return isHeld;
+      },
+    });
+    await using bed = await WorkerBed.open({ scenarios: [scenario], wrapStore });
+    await bed.startWorker();
+    const { state, attempt, retries, losses } = await bed.ended(await bed.submit(own('again')));
+    assert.deepEqual([state, attempt, retries, losses], ['done', 2, 1, 0]);
   });
 
   test('a worker closes while the disk is full, and another finishes its rollouts', { skip: smallDiskSkip }, async () => {
