@@ -58,11 +58,11 @@ export class Worker implements AsyncDisposable {
     this.#deps = deps;
     this.#id = this.#nextId();
     const { config, clock } = deps;
-    deps.pool.useGate(this.#gate);
     this.#turnReporter = new TurnReporter({ store: deps.store, clock, traffic: deps.pool.traffic });
     this.#tokenRate = new TokenRate(clock);
     this.#readySlots = new Slots(config.readySlots, () => this.#wakeUp());
     this.#policy = new PolicyFollower({ ...deps, worker: () => this.#id });
+    deps.pool.useGate(this.#policy.gate);
     this.#attempt = {
       ...deps,
       gate: this.#policy.gate,
