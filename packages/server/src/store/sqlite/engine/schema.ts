@@ -5,7 +5,7 @@ import { RolloutError } from '@millrace/protocol';
 import { batchTables } from './batch-schema.ts';
 import type { Transaction } from './connection.ts';
 
-const version = 4;
+const version = 5;
 
 // `worker` is set exactly while a worker holds the rollout; `backend` and the version of its weights are set once it is placed.
 // Rollouts in flight are counted from the rows, so no counter can drift. AUTOINCREMENT ensures that no id or cursor is ever
@@ -96,6 +96,10 @@ const migrations: Readonly<Record<number, string>> = {
   3: `ALTER TABLE workers RENAME COLUMN pause_heard TO pause_seen;
 ALTER TABLE batches ADD COLUMN rewards INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE batches ADD COLUMN reward_sum REAL NOT NULL DEFAULT 0;
+`,
+  4: `ALTER TABLE batches ADD COLUMN storm INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE batches ADD COLUMN storm_at INTEGER;
+ALTER TABLE batches ADD COLUMN storm_reason TEXT;
 `,
 };
 
