@@ -133,6 +133,12 @@ export const batchView = z.object({
   created_at: z.iso.datetime(),
   ended_at: z.iso.datetime().nullable(),
   metadata: z.record(z.string(), z.unknown()).nullable(),
+  paused: z
+    .object({ reason: z.string(), failed_at: z.iso.datetime() })
+    .optional()
+    .describe(
+      'Several groups in a row failed without blame on their tasks. Their tasks are in line again, and one group at a time is tried until one succeeds.',
+    ),
 });
 export type BatchView = z.infer<typeof batchView>;
 

@@ -137,7 +137,10 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
       schema: backendList,
       value: { backends: [backend, { ...backend, id: 'b-2', model: null, health: 'ok', last_error: null }] },
     },
-    'batch-list.json': { schema: batchList, value: { batches: [batch], next: 'b-1' } },
+    'batch-list.json': {
+      schema: batchList,
+      value: { batches: [batch, { ...batch, id: 'b-2', paused: { reason: 'sandbox-died: it died', failed_at: at } }], next: 'b-1' },
+    },
     'group-page.json': { schema: groupPage, value: makeGroupPage() },
     'ack-reply.json': { schema: ackReply, value: { consumer: 'trainer', through: 3 } },
     'policy.json': { schema: policyView, value: { state: 'pausing', mode: 'wait', policy_version: 4, generating: 2, since: at } },

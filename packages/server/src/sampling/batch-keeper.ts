@@ -1,9 +1,10 @@
 // Keeps the open batches filled. It wakes on events, and once a second in case one was missed. All its state is in the store, so
 // the next process continues where this one stopped.
 
-import { type Event, messageOf } from '@millrace/protocol';
+import { type BatchId, type Event, messageOf } from '@millrace/protocol';
 import { type Clock, sleep } from '../base/clock.ts';
 import { type Log, stackOf } from '../base/log.ts';
+import type { OpenBatch } from '../store/batch-store.ts';
 import { readCurrentVersion } from './current-version.ts';
 import { type FillDeps, fillBatch } from './fill-batch.ts';
 
@@ -20,6 +21,7 @@ export class BatchKeeper implements AsyncDisposable {
   #stopPoll: () => void = () => {};
   readonly #closing = new AbortController();
   #idle = false;
+  #paused: ReadonlySet<BatchId> = new Set();
 
   constructor(deps: KeeperDeps) {
     this.#deps = deps;
@@ -40,11 +42,12 @@ export class BatchKeeper implements AsyncDisposable {
     const { store } = this.#deps;
     const [batches, currentVersion] = await Promise.all([store.openBatches(), readCurrentVersion(store)]);
     this.#idle = batches.length === 0;
+    this.#logPauses(batches);
     let changed = false;
     for (const batch of batches) {
       try {
         const [open, load] = await Promise.all([store.openGroups(batch.id), store.load()]);
-        changed = (await fillBatch({ batch, open, load, currentVersion }, this.#deps)) || changed;
+        changed = (await fillBatch({ batch, open, load, currentVersion, nowMs: this.#deps.clock.now() }, this.#deps)) || changed;
       } catch (error) {
         // A batch that cannot continue, for example because its task file is missing, must not stop the others.
         this.#deps.log.error('batch-stuck', { batch: batch.id, error: stackOf(error) });
@@ -57,6 +60,13 @@ export class BatchKeeper implements AsyncDisposable {
     this.#closing.abort();
     this.#stopPoll();
     await this.#working;
+  }
+
+  #logPauses(batches: readonly OpenBatch[]): void {
+    const paused = new Map(batches.flatMap(({ id, paused: why }) => (why ? [[id, why.reason]] : [])));
+    for (const [batch, reason] of paused) if (!this.#paused.has(batch)) this.#deps.log.warn('batch-pause', { batch, reason });
+    for (const batch of this.#paused) if (!paused.has(batch)) this.#deps.log.info('batch-resume', { batch });
+    this.#paused = new Set(paused.keys());
   }
 
   #wake(): void {

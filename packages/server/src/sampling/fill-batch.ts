@@ -1,7 +1,7 @@
 // Advances one open batch: settles decided groups, replaces failed siblings, carries over surplus groups of the series, starts new
 // groups when there is room, and ends the batch when nothing more can come. All state is in the store.
 
-import { definedOf, isTerminal, type RolloutId } from '@millrace/protocol';
+import { type Blame, definedOf, isTerminal, type RolloutId } from '@millrace/protocol';
 import type { BatchPlan, OpenBatch, OpenGroup, Sibling, SurplusGroup } from '../store/batch-store.ts';
 import type { Store } from '../store/store.ts';
 import { isTooOld, mayBegin } from './admission.ts';
@@ -9,6 +9,9 @@ import { type DrawDeps, drawTasks } from './draw-tasks.ts';
 import { isInformative, judgeGroup } from './judge-group.ts';
 import { makeSiblings, toGroupId } from './new-siblings.ts';
 import { countToBegin, type RefillView } from './refill.ts';
+
+/** The pause between two probes of a paused batch. */
+const probeMs = 10_000;
 
 export type FillDeps = DrawDeps;
 
@@ -18,6 +21,7 @@ export interface BatchSnapshot {
   readonly open: readonly OpenGroup[];
   readonly load: RefillView['load'];
   readonly currentVersion: number | undefined;
+  readonly nowMs: number;
 }
 
 /** Returns whether something changed, so that another round may change more. */
@@ -37,12 +41,24 @@ async function settle(group: OpenGroup, { batch, currentVersion }: BatchSnapshot
   if (isTooOld(view.versions, plan, currentVersion)) return store.settleGroup({ ...base, state: 'stale' });
   const verdict = judgeGroup({ rewards: view.rewards, mayCome: view.pending + view.replaceable }, plan);
   if (verdict.kind === 'deliver') return store.settleGroup({ ...base, state: 'delivered', members: view.rewarded.slice(0, verdict.count) });
+  if (verdict.kind === 'failed') return store.settleGroup({ ...base, state: 'failed', ...definedOf({ blameless: findBlameless(group) }) });
   if (verdict.kind !== 'wait') return store.settleGroup({ ...base, state: verdict.kind });
   if (view.replaceable === 0) return false;
   const task = await store.groupTask(group.id);
   if (task === undefined) return false;
   const siblings = { batch: batch.id, group: group.id, task, plan, from: group.siblings.length, count: view.replaceable };
   return store.replaceSiblings(group.id, makeSiblings(siblings));
+}
+
+/** The blames that are about the task or what the agent did with it. */
+const taskBlames: ReadonlySet<Blame> = new Set(['task', 'policy', 'caller']);
+
+/** Why the group failed, unless one of its failures is blamed on the task. */
+function findBlameless({ siblings }: OpenGroup): string | undefined {
+  const failures = siblings.flatMap(({ failure }) => failure ?? []);
+  const [first] = failures;
+  if (!first || failures.some(({ blame }) => taskBlames.has(blame))) return undefined;
+  return `${first.code}: ${first.message}`;
 }
 
 interface SiblingsView {
@@ -81,7 +97,8 @@ async function refillBatch(snapshot: BatchSnapshot, deps: FillDeps): Promise<boo
   const { store } = deps;
   const { plan } = batch;
   if (!mayBegin(plan, currentVersion)) return false;
-  const most = Math.min(countToBegin(toRefillView(batch, open, load)), (plan.max_open_groups ?? Number.POSITIVE_INFINITY) - open.length);
+  const wanted = batch.paused ? countProbes(snapshot) : countToBegin(toRefillView(batch, open, load));
+  const most = Math.min(wanted, (plan.max_open_groups ?? Number.POSITIVE_INFINITY) - open.length);
   if (most <= 0) return false;
   const { taken, renewed } = await takeSurplus(snapshot, most, store);
   if (renewed > 0) return true;
@@ -92,12 +109,18 @@ async function refillBatch(snapshot: BatchSnapshot, deps: FillDeps): Promise<boo
   return over && (await store.endBatch(batch.id, 'short'));
 }
 
+/** A paused batch starts one group at a time to find out whether groups succeed again. */
+function countProbes({ batch, open, nowMs }: BatchSnapshot): number {
+  const sinceMs = nowMs - (batch.paused?.failedAtMs ?? 0);
+  return open.length === 0 && (sinceMs < 0 || sinceMs >= probeMs) ? 1 : 0;
+}
+
 function toRefillView(batch: OpenBatch, open: readonly OpenGroup[], load: RefillView['load']): RefillView {
   const { plan } = batch;
   return {
     target: plan.target,
     delivered: batch.delivered,
-    rejected: batch.uniform + batch.failed,
+    rejected: batch.uniform,
     groupSize: plan.group_size,
     open: open.map((group) => {
       const { rewards } = viewSiblings(group, plan);

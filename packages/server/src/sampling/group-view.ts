@@ -1,6 +1,6 @@
 // Converts batches and delivered groups to their wire views.
 
-import { type BatchView, type GroupView, policySpan, type Trajectory, toTrajectoryView } from '@millrace/protocol';
+import { type BatchView, definedOf, type GroupView, policySpan, type Trajectory, toTrajectoryView } from '@millrace/protocol';
 import type { BatchRecord, GroupRecord } from '../store/batch-store.ts';
 import { toRolloutView, toTime } from '../store/rollout-view.ts';
 import type { Store } from '../store/store.ts';
@@ -24,6 +24,7 @@ export function toBatchView(record: BatchRecord): BatchView {
     created_at: toTime(record.createdAtMs),
     ended_at: record.endedAtMs === undefined ? null : toTime(record.endedAtMs),
     metadata: plan.metadata ?? null,
+    ...definedOf({ paused: record.paused && { reason: record.paused.reason, failed_at: toTime(record.paused.failedAtMs) } }),
   };
 }
 

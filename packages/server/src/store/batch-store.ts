@@ -1,7 +1,18 @@
 // The part of the store's contract for batches, their groups and their delivery. Every decision is one guarded transaction,
 // so a decision that is repeated or too late changes nothing.
 
-import type { BatchId, BatchRequest, BatchState, GroupId, GroupState, RolloutId, RolloutState, SeriesId, Waste } from '@millrace/protocol';
+import type {
+  BatchId,
+  BatchRequest,
+  BatchState,
+  Failure,
+  GroupId,
+  GroupState,
+  RolloutId,
+  RolloutState,
+  SeriesId,
+  Waste,
+} from '@millrace/protocol';
 import type { NewRollout, RolloutRecord } from './rollout-record.ts';
 
 export type Task = Readonly<Record<string, unknown>>;
@@ -21,6 +32,16 @@ export interface NewBatch {
   readonly recipe: string;
 }
 
+/** A batch pauses after this many groups in a row that failed without blame on their tasks. */
+export const stormGroups = 3;
+
+/** Why a batch starts no groups but probes. */
+export interface BatchPause {
+  readonly reason: string;
+  /** When its last group failed. */
+  readonly failedAtMs: number;
+}
+
 export interface BatchRecord {
   readonly id: BatchId;
   readonly plan: BatchPlan;
@@ -33,6 +54,7 @@ export interface BatchRecord {
   readonly wasted: Readonly<Record<'uniform' | 'failed' | 'surplus' | 'stale', Waste>>;
   readonly createdAtMs: number;
   readonly endedAtMs?: number;
+  readonly paused?: BatchPause;
 }
 
 /** An open batch as the batch keeper sees it. */
@@ -53,6 +75,7 @@ export interface OpenBatch {
   readonly meanReward?: number;
   /** What the previous batch of the series showed: its informative groups, of all groups judged. */
   readonly before?: { readonly informative: number; readonly judged: number };
+  readonly paused?: BatchPause;
 }
 
 export interface Sibling {
@@ -62,6 +85,7 @@ export interface Sibling {
   readonly stopping: boolean;
   readonly reward?: number;
   readonly firstVersion?: number;
+  readonly failure?: Pick<Failure, 'code' | 'blame' | 'message'>;
 }
 
 export interface OpenGroup {
@@ -94,6 +118,8 @@ export interface Settlement {
   readonly state: 'delivered' | 'uniform' | 'failed' | 'stale';
   /** The siblings that count, in order; empty unless the group is delivered. */
   readonly members: readonly RolloutId[];
+  /** For a failed group whose task is not to blame: why it failed. */
+  readonly blameless?: string;
 }
 
 /** A delivered group. */
@@ -161,7 +187,8 @@ export interface BatchStore {
   replaceSiblings(group: GroupId, rollouts: readonly NewRollout[]): Promise<boolean>;
   /**
    * Ends an open group and stops its unfinished siblings. A delivered group gets the next place; the one that meets the target
-   * also ends the batch, in the same transaction. The task of a stale group returns to the queue. False when it had ended.
+   * also ends the batch, in the same transaction. The task of a stale group returns to the queue. So do
+   * those of the groups that pause a batch, and of all that fail while it is paused. Any other verdict ends the pause. False when it had ended.
    */
   settleGroup(settlement: Settlement): Promise<boolean>;
 

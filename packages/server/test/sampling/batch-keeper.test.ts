@@ -147,3 +147,47 @@ test('a batch for a version too far ahead starts no group until the weights catc
 function makeStretch(from: number, count: number) {
   return Array.from({ length: count }, (_, index) => ({ question: `${from + index}`, answer: '2' }));
 }
+
+test('a batch whose groups fail without blame on their tasks pauses, burns no task, and resumes when a probe succeeds', async () => {
+  let isBroken = true;
+  let failed = 0;
+  const course = ({ id }: { readonly id: string }): Course => {
+    if (isBroken) failed += 1;
+    return isBroken ? { seconds: 0.1, tokens: 0 } : { seconds: 5, tokens: 10, reward: id.charCodeAt(id.length - 1) % 2 };
+  };
+  await using bed = await openBatchBed({ slots: 16, course });
+  await bed.begin('b', { group_size: 2, target: 20, count: 40, max_replacements: 0 });
+  const id = batchId.parse('b');
+  await bed.settle();
+  const paused = await bed.store.batch(id);
+  assert.equal(paused?.state, 'open');
+  assert.match(paused?.paused?.reason ?? '', /sandbox-died/);
+  assert.ok(failed <= 2 * (16 + 3), `${failed} rollouts failed`);
+  for (let probe = 1; probe <= 5; probe += 1) {
+    const before = failed;
+    bed.clock.advance(5000);
+    await bed.settle();
+    assert.equal(failed, before, 'it probes only every ten seconds');
+    bed.clock.advance(5000);
+    await bed.settle();
+    assert.equal(failed, before + 2, 'a probe is one group');
+  }
+  isBroken = false;
+  bed.clock.advance(10_000);
+  const met = await bed.fill('b');
+  assert.deepEqual([met?.state, met?.groups.delivered, met?.paused], ['met', 20, undefined]);
+  const groups = await bed.store.deliveredGroups(id, { after: 0, limit: 100 });
+  assert.ok(new Set(groups.map(({ taskIndex }) => taskIndex)).size === 20);
+  const indexes = groups.map(({ taskIndex }) => taskIndex);
+  assert.ok(
+    indexes.every((index) => index < 40),
+    'tasks that failed were sampled again',
+  );
+});
+
+test('groups that fail because of their tasks pause no batch', async () => {
+  await using bed = await openBatchBed({ slots: 16, course: () => ({ seconds: 0.1, tokens: 0, failure: 'init-failed' }) });
+  await bed.begin('b', { group_size: 2, target: 20, count: 40, max_replacements: 0 });
+  const record = await bed.fill('b');
+  assert.deepEqual([record?.state, record?.groups.failed, record?.paused], ['short', 40, undefined]);
+});

@@ -31,6 +31,12 @@ class TaskCounts:
 
 
 @dataclass(frozen=True)
+class BatchPause:
+    reason: str
+    failed_at: str
+
+
+@dataclass(frozen=True)
 class BatchView:
     """A batch: its state, how many groups are in which state, and what was wasted."""
 
@@ -50,6 +56,8 @@ class BatchView:
     created_at: str
     ended_at: Optional[str]
     metadata: Optional[Mapping[str, Any]]
+    #: Groups failed without blame on their tasks: one at a time is tried until one succeeds.
+    paused: Optional[BatchPause] = None
 
     @property
     def ended(self) -> bool:

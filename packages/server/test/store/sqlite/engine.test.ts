@@ -56,13 +56,14 @@ test('a file that is not a database, or has an unknown schema, is refused by nam
   });
 });
 
-test('a store of the previous schema is migrated, and keeps its rollouts', async () => {
+test('a store of an older schema is migrated, and keeps its rollouts', async () => {
   await using bed = await openSqliteBed();
   await bed.store.submit([makeRollout('a')], roomy);
   await bed.store[Symbol.asyncDispose]();
   const db = new DatabaseSync(bed.path);
   db.exec(`ALTER TABLE workers RENAME COLUMN pause_seen TO pause_heard; ALTER TABLE batches DROP COLUMN rewards;
-    ALTER TABLE batches DROP COLUMN reward_sum; ALTER TABLE backends DROP COLUMN probe; PRAGMA user_version = 3`);
+    ALTER TABLE batches DROP COLUMN reward_sum; ALTER TABLE batches DROP COLUMN storm; ALTER TABLE backends DROP COLUMN probe;
+    ALTER TABLE batches DROP COLUMN storm_at; ALTER TABLE batches DROP COLUMN storm_reason; PRAGMA user_version = 3`);
   db.close();
   const migrated = await bed.another();
   assert.equal((await migrated.counts()).queued, 1);

@@ -1,7 +1,7 @@
 // A pipeline on a fake clock: it claims from a real store like a worker and ends each rollout at its scripted time, so hours of
 // sampling pass in seconds and runs are reproducible.
 
-import { type RolloutResult, type WorkerId, workerId } from '@millrace/protocol';
+import { type ErrorCode, type RolloutResult, type WorkerId, workerId } from '@millrace/protocol';
 import type { ClaimedRollout, Ending, Store } from '@millrace/server';
 import type { FakeClock } from '../../clock/fake-clock.ts';
 import { makeFailure, makeReport, makeResult, makeTrajectory } from './bed.ts';
@@ -11,6 +11,8 @@ export interface Course {
   readonly seconds: number;
   readonly tokens: number;
   readonly reward?: number;
+  /** The code of the failure; `sandbox-died` unless set. */
+  readonly failure?: ErrorCode;
 }
 
 export interface SimulatedPipelineOptions {
@@ -113,13 +115,13 @@ export class SimulatedPipeline {
     };
     const { store } = this.#options;
     const moved = state === 'done' ? store.move(claim, 'evaluate') : undefined;
-    const finished = store.finish(claim, toEnding(claim, state, result));
+    const finished = store.finish(claim, toEnding(running, state, result));
     await Promise.all([moved, finished]);
   }
 }
 
-function toEnding(claim: ClaimedRollout, state: Ending['state'], result: RolloutResult): Ending {
+function toEnding({ claim, course }: SimulatedRollout, state: Ending['state'], result: RolloutResult): Ending {
   if (state === 'done') return { state, result, trajectory: makeTrajectory(claim.id, claim.attempt) };
-  if (state === 'failed') return { state, result, failure: makeFailure('sandbox-died', claim.attempt) };
+  if (state === 'failed') return { state, result, failure: makeFailure(course.failure ?? 'sandbox-died', claim.attempt) };
   return { state, result };
 }

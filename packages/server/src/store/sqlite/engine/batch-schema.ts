@@ -3,6 +3,7 @@
 
 // `line` counts all tasks ever added to the batch's queue, and `taken` those removed from it. A group's `place` is its seq in the
 // stream of its batch; a sibling's is its position in a delivered group. `rewards` and `reward_sum` cover judged groups.
+// `storm` counts the last groups in a row that failed without blame on their tasks.
 export const batchTables = `
 CREATE TABLE batches (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -23,7 +24,10 @@ CREATE TABLE batches (
   created_at INTEGER NOT NULL,
   ended_at INTEGER,
   rewards INTEGER NOT NULL DEFAULT 0,
-  reward_sum REAL NOT NULL DEFAULT 0
+  reward_sum REAL NOT NULL DEFAULT 0,
+  storm INTEGER NOT NULL DEFAULT 0,
+  storm_at INTEGER,
+  storm_reason TEXT
 ) STRICT;
 CREATE INDEX batches_state ON batches (state, seq);
 CREATE INDEX batches_series ON batches (series, seq) WHERE series IS NOT NULL;

@@ -98,7 +98,11 @@ const migrations: Readonly<Record<number, string>> = {
 ALTER TABLE batches ADD COLUMN rewards INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE batches ADD COLUMN reward_sum REAL NOT NULL DEFAULT 0;
 `,
-  4: 'ALTER TABLE backends ADD COLUMN probe TEXT;',
+  4: `ALTER TABLE backends ADD COLUMN probe TEXT;
+ALTER TABLE batches ADD COLUMN storm INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE batches ADD COLUMN storm_at INTEGER;
+ALTER TABLE batches ADD COLUMN storm_reason TEXT;
+`,
 };
 
 /** Creates the tables, or migrates those of an older schema, and commits. Throws when the file has a schema that is not known. */

@@ -12,7 +12,16 @@ import {
   type SeriesId,
   type Waste,
 } from '@millrace/protocol';
-import type { BatchPlan, BatchRecord, MoreTasks, NewBatch, OpenBatch, Task } from '../../batch-store.ts';
+import {
+  type BatchPause,
+  type BatchPlan,
+  type BatchRecord,
+  type MoreTasks,
+  type NewBatch,
+  type OpenBatch,
+  stormGroups,
+  type Task,
+} from '../../batch-store.ts';
 import type { Transaction } from '../engine/connection.ts';
 import { appendEvent } from './events.ts';
 import { parseCursor } from './queries.ts';
@@ -38,6 +47,9 @@ export interface BatchRow {
   readonly ended_at: number | null;
   readonly rewards: number;
   readonly reward_sum: number;
+  readonly storm: number;
+  readonly storm_at: number | null;
+  readonly storm_reason: string | null;
 }
 
 export function readBatch(transaction: Transaction, id: BatchId): BatchRow | undefined {
@@ -125,7 +137,7 @@ export function openBatches(transaction: Transaction): OpenBatch[] {
       begun: row.begun,
       waiting: row.line - row.taken,
       createdAtMs: row.created_at,
-      ...definedOf({ meanReward: meanRewardOf(row), before: readBefore(transaction, row) }),
+      ...definedOf({ meanReward: meanRewardOf(row), before: readBefore(transaction, row), paused: pauseOf(row) }),
     };
   });
 }
@@ -181,8 +193,13 @@ function toBatchRecord(transaction: Transaction, row: BatchRow): BatchRecord {
     tasks: { given: row.given, begun: row.begun, closed: row.closed === 1 },
     wasted: sumWaste(transaction, row.seq),
     createdAtMs: row.created_at,
-    ...definedOf({ meanReward: meanRewardOf(row), endedAtMs: row.ended_at ?? undefined }),
+    ...definedOf({ meanReward: meanRewardOf(row), endedAtMs: row.ended_at ?? undefined, paused: pauseOf(row) }),
   };
+}
+
+function pauseOf({ state, storm, storm_at: failedAtMs, storm_reason: reason }: BatchRow): BatchPause | undefined {
+  if (state !== 'open' || storm < stormGroups) return undefined;
+  return { reason: reason ?? '', failedAtMs: failedAtMs ?? 0 };
 }
 
 function meanRewardOf({ rewards, reward_sum: sum }: BatchRow): number | undefined {

@@ -2,7 +2,15 @@
 // transaction, so a group starts once, is delivered once, and never after its batch has ended.
 
 import { type BatchId, definedOf, type GroupId, type RolloutId, type RolloutState } from '@millrace/protocol';
-import type { NewGroup, OpenGroup, Settlement, Sibling, SurplusGroup, Task } from '../../batch-store.ts';
+import {
+  type NewGroup,
+  type OpenGroup,
+  type Settlement,
+  type Sibling,
+  type SurplusGroup,
+  stormGroups,
+  type Task,
+} from '../../batch-store.ts';
 import type { Transaction } from '../engine/connection.ts';
 import { type BatchRow, closeBatch, countRewards, readBatch, stopSiblings } from './batches.ts';
 import { appendEvent } from './events.ts';
@@ -145,6 +153,7 @@ export function settleGroup(transaction: Transaction, settlement: Settlement): b
   for (const [index, id] of members.entries()) transaction.run(sql, index, id, group.seq);
   stopSiblings(transaction, group.seq);
   if (state === 'stale') requeue(transaction, batch, group);
+  else noteStorm(transaction, { batch, group, reason: settlement.blameless });
   if (state === 'delivered' || state === 'uniform') countRewards(transaction, batch.seq, group.seq);
   appendEvent(transaction, {
     kind: 'group-end',
@@ -157,6 +166,24 @@ export function settleGroup(transaction: Transaction, settlement: Settlement): b
   return true;
 }
 
+/** Counts groups in a row that failed without blame on their tasks. Once they pause the batch, their tasks return to the queue. */
+function noteStorm(
+  transaction: Transaction,
+  { batch, group, reason }: { readonly batch: BatchRow; readonly group: GroupRow; readonly reason: string | undefined },
+): void {
+  if (reason === undefined) {
+    if (batch.storm > 0) transaction.run('UPDATE batches SET storm = 0 WHERE seq = ?', batch.seq);
+    return;
+  }
+  const sql = 'UPDATE batches SET storm = storm + 1, storm_at = ?, storm_reason = ? WHERE seq = ?';
+  transaction.run(sql, transaction.nowMs, reason, batch.seq);
+  const storm = batch.storm + 1;
+  if (storm < stormGroups) return;
+  const last = "SELECT * FROM batch_groups WHERE batch_seq = ? AND state = 'failed' ORDER BY ended_at DESC, seq DESC LIMIT ?";
+  const failed = storm > stormGroups ? [group] : transaction.all<GroupRow>(last, batch.seq, stormGroups);
+  for (const one of failed) requeue(transaction, batch, one);
+}
+
 interface SiblingRow {
   readonly group_id: GroupId;
   readonly task_index: number;
@@ -167,10 +194,11 @@ interface SiblingRow {
   readonly cancel_asked: number;
   readonly reward: number | null;
   readonly first_version: number | null;
+  readonly failure: string | null;
 }
 
 const siblingColumns = `g.id AS group_id, g.task_index, g.replacements, g.created_at AS group_created_at, r.id, r.state, r.cancel_asked,
-  json_extract(r.result, '$.reward') AS reward, json_extract(r.result, '$.policy_versions.first') AS first_version`;
+  json_extract(r.result, '$.reward') AS reward, json_extract(r.result, '$.policy_versions.first') AS first_version, r.failure`;
 const siblingRows = `batch_groups g JOIN siblings s ON s.group_seq = g.seq JOIN rollouts r ON r.seq = s.seq`;
 const byEnding = 'ORDER BY g.seq, r.ended_at IS NULL, r.ended_at, r.seq';
 
@@ -207,6 +235,7 @@ function toSibling(row: SiblingRow): Sibling {
     ...definedOf({
       reward: row.state === 'done' ? (row.reward ?? undefined) : undefined,
       firstVersion: row.first_version ?? undefined,
+      failure: row.failure === null ? undefined : JSON.parse(row.failure),
     }),
   };
 }
