@@ -50,11 +50,8 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   if (access === undefined)
     log.warn('disk-unbounded', { message: 'this process cannot mount file systems: diskMiB is not enforced, and layers are disabled' });
   const skeleton = await writeSkeleton(runDir);
-  const covers = process.getuid?.() === 0 ? readProcCovers() : [];
-  const filter = await writeSyscallFilter(runDir, apptainerPath);
-  if (filter === undefined)
-    log.warn('namespaces-allowed', { message: `${apptainerPath} cannot filter system calls: agents can create user namespaces` });
-  const host = definedOf({ nodePath, executorFiles, libraries, covers, filter });
+  const filter = await writeSyscallFilter(runDir, { apptainerPath, log });
+  const host = definedOf({ nodePath, executorFiles, libraries, covers: process.getuid?.() === 0 ? readProcCovers() : [], filter });
   const launcher: SandboxLauncher = {
     name: 'apptainer',
     runDir,
