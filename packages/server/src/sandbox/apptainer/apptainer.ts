@@ -48,9 +48,14 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   if (access === undefined)
     log.warn('disk-unbounded', { message: 'this process cannot mount file systems: diskMiB is not enforced, and layers are disabled' });
   const skeleton = await writeSkeleton(runDir);
+<<<<<<< HEAD
   const covers = process.getuid?.() === 0 ? readProcCovers() : [];
   const filter = await openSyscallFilter(runDir, apptainerPath, log);
   const host = definedOf({ nodePath, executorFiles, libraries, covers, filter });
+=======
+  const filter = await writeSyscallFilter(runDir, { apptainerPath, log });
+  const host = definedOf({ nodePath, executorFiles, libraries, covers: process.getuid?.() === 0 ? readProcCovers() : [], filter });
+>>>>>>> 0422a6d074f11498504c71ec5ebb77e009b7aa7f
   const launcher: SandboxLauncher = {
     name: 'apptainer',
     runDir,

@@ -4,6 +4,7 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Log } from '../../base/log.ts';
 import { runProgram } from '../../base/run-program.ts';
 import { makeOnce } from '../run-folder/make-once.ts';
 import { removeTree } from '../run-folder/remove-tree.ts';
@@ -43,8 +44,13 @@ const profile = {
 
 const trialTimeoutMs = 20_000;
 
-/** The path of the profile; undefined if this Apptainer cannot apply it. */
-export async function writeSyscallFilter(runDir: string, apptainerPath: string): Promise<string | undefined> {
+interface FilterOptions {
+  readonly apptainerPath: string;
+  readonly log: Log;
+}
+
+/** The path of the profile; undefined, with a warning, if this Apptainer cannot apply it. */
+export async function writeSyscallFilter(runDir: string, { apptainerPath, log }: FilterOptions): Promise<string | undefined> {
   const folder = await makeOnce(runDir, { kind: 'filter', content: profile }, (scratch) =>
     writeFile(join(scratch, fileName), JSON.stringify(profile)),
   );
@@ -55,7 +61,9 @@ export async function writeSyscallFilter(runDir: string, apptainerPath: string):
     const find = ['/usr/bin/grep', '^Seccomp:', '/proc/self/status'];
     const command = [apptainerPath, ...isolation, ...renderFilter(path), '--bind', '/usr:/usr:ro', trial, ...find];
     const seen = await runProgram(command, { timeoutMs: trialTimeoutMs }).catch(() => ''); // it was built without seccomp
-    return /^Seccomp:\s*2$/m.test(seen) ? path : undefined;
+    if (/^Seccomp:\s*2$/m.test(seen)) return path;
+    log.warn('namespaces-allowed', { message: `${apptainerPath} cannot filter system calls: agents can create user namespaces` });
+    return undefined;
   } finally {
     await removeTree(trial);
   }
