@@ -48,14 +48,9 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   if (access === undefined)
     log.warn('disk-unbounded', { message: 'this process cannot mount file systems: diskMiB is not enforced, and layers are disabled' });
   const skeleton = await writeSkeleton(runDir);
-<<<<<<< HEAD
   const covers = process.getuid?.() === 0 ? readProcCovers() : [];
-  const filter = await openSyscallFilter(runDir, apptainerPath, log);
-  const host = definedOf({ nodePath, executorFiles, libraries, covers, filter });
-=======
   const filter = await writeSyscallFilter(runDir, { apptainerPath, log });
-  const host = definedOf({ nodePath, executorFiles, libraries, covers: process.getuid?.() === 0 ? readProcCovers() : [], filter });
->>>>>>> 0422a6d074f11498504c71ec5ebb77e009b7aa7f
+  const host = definedOf({ nodePath, executorFiles, libraries, covers, filter });
   const launcher: SandboxLauncher = {
     name: 'apptainer',
     runDir,
@@ -106,13 +101,6 @@ async function copyLibraries(runDir: string, nodePath: string, executorFiles: st
   return writeNodeLibraries(runDir, nodePath, executorFiles).catch((error: Error) => {
     throw new RolloutError('sandbox-start-failed', `the libraries of ${nodePath} could not be found: ${error.message}`, { cause: error });
   });
-}
-
-async function openSyscallFilter(runDir: string, apptainerPath: string, log: Log): Promise<string | undefined> {
-  const filter = await writeSyscallFilter(runDir, apptainerPath);
-  if (filter === undefined)
-    log.warn('namespaces-allowed', { message: `${apptainerPath} cannot filter system calls: agents can create user namespaces` });
-  return filter;
 }
 
 interface ImageOptions {
