@@ -91,7 +91,9 @@ test('unsupported parameters are refused, never ignored', async () => {
   await refused({ top_k: 5 }, /top_k/);
   await refused({ temperature: 0 }, /temperature/);
   await refused({ repetition_penalty: 1.1 }, /repetition_penalty/);
-  await assert.rejects(bed.backend.generate(makeRequest({}, { maxTokens: 44 })), { details: { reason: 'context-length', context_tokens: 48 } });
+  await assert.rejects(bed.backend.generate(makeRequest({}, { maxTokens: 44 })), {
+    details: { reason: 'context-length', context_tokens: 48 },
+  });
   const nonsense = await fetch(`${bed.url}/inference/v1/generate`, { method: 'POST', body: '{"token_ids": [99999]' });
   assert.equal(nonsense.status, 400);
   assert.equal((await fetch(`${bed.url}/v1/completions`, { method: 'POST' })).status, 404);
