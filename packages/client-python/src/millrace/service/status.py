@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Mapping, Optional
 
+from .policy import PolicyView
+
 #: vllm: /inference/v1/generate, otherwise /v1/completions. vllm-completions: /v1/completions. sglang: /generate. llamacpp: /completion.
 Dialect = Literal["vllm", "vllm-completions", "sglang", "llamacpp"]
 #: `processed` logprobs are those of the sampling distribution; `raw` ones are from before temperature and penalties.
 LogprobsMode = Literal["raw", "processed", "unknown"]
-
-from .policy import PolicyView
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class BackendView:
     #: Context tokens of those rollouts, as last reported.
     tokens: int
     #: The route that its calls use, and why that is not the first choice of its dialect.
-    route: Optional[str] = None
-    route_reason: Optional[str] = None
+    route: Optional[str]
+    route_reason: Optional[str]
     #: What its server said when it joined or last recovered.
-    probe: Optional[BackendProbe] = None
+    probe: Optional[BackendProbe]
     #: In the reply to a join: what was changed in the request.
-    note: Optional[str] = None
+    note: Optional[str]
 
 
 @dataclass(frozen=True)
