@@ -157,9 +157,15 @@ class StopTest(unittest.TestCase):
             self.assertLess(time.monotonic() - started, 5)
 
     def test_a_stop_ends_a_call_between_attempts_and_one_that_has_not_started(self) -> None:
-        with script(refusal("too-busy", 429, retry_after="60")) as service, Client(service.url) as client:
+        reached = threading.Event()
+
+        def refuse(_: Received) -> Reply:
+            reached.set()
+            return refusal("too-busy", 429, retry_after="60")
+
+        with FakeService(refuse) as service, Client(service.url) as client:
             stop = Stop()
-            threading.Timer(0.1, stop.stop).start()
+            threading.Thread(target=lambda: reached.wait(10) and stop.stop()).start()
             started = time.monotonic()
             for _ in range(2):
                 with self.assertRaisesRegex(MillraceError, "cancelled"):
