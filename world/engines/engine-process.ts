@@ -115,7 +115,7 @@ export class EngineProcess implements Engine {
 /** Kills the group when this process ends, however it ends: its standard input is closed then. */
 function openGuardian(group: number | undefined): ChildProcess {
   const script = 'read -r _; kill -KILL -- "-$1" 2>/dev/null';
-  const guardian = spawn('sh', ['-c', script, 'sh', `${group}`], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+  const guardian = spawn('bash', ['-c', script, 'bash', `${group}`], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
   guardian.unref();
   return guardian;
 }

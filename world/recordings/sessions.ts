@@ -40,7 +40,7 @@ export const sessions: readonly RecordingSession[] = [
   {
     name: 'vLLM with its extra routes',
     engine: 'vllm',
-    started: 'VLLM_SERVER_DEV_MODE=1 vllm serve --enable-scale-out --enable-tokenizer-info-endpoint --enable-prompt-tokens-details',
+    started: 'VLLM_SERVER_DEV_MODE=1 vllm serve --enable-scale-out --enable-prompt-tokens-details --logprobs-mode processed_logprobs',
     open: openSharedVllm,
     files: {
       info: infoCases,
