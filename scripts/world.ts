@@ -5,8 +5,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import type { Engine } from '../world/engines/engine-process.ts';
 import { openLlama } from '../world/engines/llama.ts';
-import { openPlain, sharedVariables } from '../world/engines/shared.ts';
-import { openVllm } from '../world/engines/vllm.ts';
+import { openFull, openPlain, sharedVariables } from '../world/engines/shared.ts';
 
 const startedAt = performance.now();
 
@@ -42,7 +41,7 @@ async function openEngines(): Promise<AsyncDisposable & { readonly startMs: numb
   };
   try {
     await open('llama-server', sharedVariables.llama, () => openLlama());
-    await open('vLLM with all routes', sharedVariables.vllm, () => openVllm({ scaleOut: true, devMode: true }));
+    await open('vLLM with all routes', sharedVariables.vllm, openFull);
     await open('vLLM as most users start it', sharedVariables.plain, openPlain);
   } catch (error) {
     await engines.disposeAsync();

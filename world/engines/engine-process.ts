@@ -1,7 +1,7 @@
 // A real engine as a child process: started with low priority on a free port, its output kept, waited for until it is healthy, and killed
 // with everything it started.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -40,6 +40,7 @@ export class EngineProcess implements Engine {
   readonly #name: string;
   readonly #child: ChildProcess;
   readonly #exit: Promise<unknown>;
+  readonly #guardian: ChildProcess;
   readonly #lines: string[] = [];
 
   private constructor(name: string, url: string, child: ChildProcess) {
@@ -47,6 +48,7 @@ export class EngineProcess implements Engine {
     this.url = url;
     this.#child = child;
     this.#exit = Promise.race([once(child, 'exit'), once(child, 'error')]);
+    this.#guardian = openGuardian(child.pid);
     for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => {
         this.#lines.push(...text.split('\n').filter(Boolean));
@@ -58,9 +60,9 @@ export class EngineProcess implements Engine {
   /** Returns when `GET /health` answers 200. The caller closes it. */
   static async open({ name, program, args, env = {}, startMs }: EngineCommand): Promise<EngineProcess> {
     const port = await findFreePort();
-    // Its own process namespace: an engine starts helpers that outlive it, and all of them end with this process, however that ends.
-    const inside = ['--die-with-parent', '--unshare-pid', '--dev-bind', '/', '/', '--proc', '/proc', program, ...args(port)];
-    const child = spawn('nice', ['-n', '10', 'bwrap', ...inside], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+    // Its own process group: engines start helpers, and all of them are killed together.
+    const options: SpawnOptions = { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true };
+    const child = spawn('nice', ['-n', '10', program, ...args(port)], options);
     const engine = new EngineProcess(name, `http://127.0.0.1:${port}`, child);
     try {
       await engine.#waitUntilHealthy(startMs);
@@ -81,11 +83,11 @@ export class EngineProcess implements Engine {
   }
 
   signal(signal: NodeJS.Signals): void {
-    process.kill(this.#programPid(), signal);
+    this.#child.kill(signal);
   }
 
   signalChildren(signal: NodeJS.Signals): void {
-    for (const pid of childrenOf(this.#programPid())) process.kill(pid, signal);
+    for (const pid of childrenOf(this.#child.pid ?? 0)) process.kill(pid, signal);
   }
 
   async exited(): Promise<void> {
@@ -93,15 +95,8 @@ export class EngineProcess implements Engine {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#child.kill('SIGKILL');
+    if (this.#child.pid !== undefined) this.#guardian.stdin?.end();
     await this.exited();
-  }
-
-  /** bubblewrap starts the namespace's first process, and that starts the program. */
-  #programPid(): number {
-    const [pid] = childrenOf(this.#child.pid ?? 0).flatMap(childrenOf);
-    if (pid === undefined) throw new Error(`${this.#name} has ended`);
-    return pid;
   }
 
   async #waitUntilHealthy(startMs: number): Promise<void> {
@@ -115,6 +110,14 @@ export class EngineProcess implements Engine {
       : `ended with ${this.#child.exitCode ?? this.#child.signalCode}`;
     throw new Error(`${this.#name} ${what}:\n${this.log(30)}`);
   }
+}
+
+/** Kills the group when this process ends, however it ends: its standard input is closed then. */
+function openGuardian(group: number | undefined): ChildProcess {
+  const script = 'read -r _; kill -KILL -- "-$1" 2>/dev/null';
+  const guardian = spawn('bash', ['-c', script, 'bash', `${group}`], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+  guardian.unref();
+  return guardian;
 }
 
 function childrenOf(pid: number): number[] {

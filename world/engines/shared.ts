@@ -8,7 +8,8 @@ import { openVllm } from './vllm.ts';
 export const sharedVariables = { vllm: 'MILLRACE_WORLD_VLLM', plain: 'MILLRACE_WORLD_PLAIN_VLLM', llama: 'MILLRACE_WORLD_LLAMA' } as const;
 
 /** vLLM with both token routes and the routes for weights. */
-export const openSharedVllm = (): Promise<Engine> => shareOr(sharedVariables.vllm, () => openVllm({ scaleOut: true, devMode: true }));
+export const openSharedVllm = (): Promise<Engine> => shareOr(sharedVariables.vllm, openFull);
+export const openFull = (): Promise<Engine> => openVllm({ scaleOut: true, devMode: true });
 
 /** vLLM as most users start it, without /inference/v1/generate; its queue has room for two. */
 export const openPlainVllm = (): Promise<Engine> => shareOr(sharedVariables.plain, openPlain);
