@@ -22,9 +22,11 @@ export function openLog(options: { readonly level?: string; readonly base?: Fiel
   };
 }
 
-/** The stack of an error, for log fields. */
+/** The stacks of an error and its causes, for log fields. */
 export function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const errors: Error[] = [];
+  for (let next = error; next instanceof Error && !errors.includes(next); next = next.cause) errors.push(next);
+  return errors.length === 0 ? String(error) : errors.map(({ stack, message }) => stack ?? message).join('\ncaused by: ');
 }
 
 /** Discards everything. */

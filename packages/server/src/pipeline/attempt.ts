@@ -7,7 +7,6 @@ import type { Slot } from '../base/slots.ts';
 import type { ClaimedRollout, Ending, Store } from '../store/store.ts';
 import { StoreFault } from '../store/store-fault.ts';
 import { AttemptRecord } from './attempt-record.ts';
-import { renderStack } from './error-stack.ts';
 import type { PipelineConfig } from './pipeline-config.ts';
 import { saveUntilDone } from './save.ts';
 import type { Stage } from './stage.ts';
@@ -108,7 +107,7 @@ function toEnd({ log, config }: AttemptDeps, record: AttemptRecord, reason: unkn
   const failure = record.failureOf(reason);
   if (failure.code === 'cancelled') return { kind: 'finish', ending: { state: 'cancelled', ...record.partial() } };
   const exception = record.exceptionOf(reason);
-  const stack = exception && renderStack(exception);
+  const stack = exception && stackOf(exception);
   log.warn('rollout-failure', { rolloutId: claimed.id, ...failure, ...definedOf({ stack }) });
   if (failure.retryable && claimed.retries < claimed.submission.limits.max_retries)
     return { kind: 'retry', failure, delayMs: config.retryDelayMs * 2 ** claimed.retries };

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { makeTempFolder } from '@millrace/testkit';
 import { type Fields, silentLog } from '../../src/base/log.ts';
-import { renderStack } from '../../src/pipeline/error-stack.ts';
 import { says, WorkerBed } from './worker-bed.ts';
 
 const source = `import { check } from './check.mjs';
@@ -47,9 +46,4 @@ test('a failure names the line of the scenario, and the log has the stack', asyn
   assert.match(failures[1]?.message ?? '', /^scenario broken, evaluate: TypeError: Cannot read .* \(.*check\.mjs:1:\d+\)$/);
   const stack = String(logged.find(({ rolloutId }) => rolloutId === evaluate)?.stack);
   assert.match(stack, /^TypeError: Cannot read properties of undefined.*\n\s+at check .*check\.mjs:1:.*\n\s+at .*broken\.mjs:11:/);
-});
-
-test('a stack includes the causes of an error', () => {
-  const error = new Error('outer', { cause: new Error('inner') });
-  assert.match(renderStack(error), /^Error: outer\n[\s\S]*\ncaused by: Error: inner\n/);
 });
