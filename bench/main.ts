@@ -20,6 +20,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   'service-cost': async () => (await import('./turns/service-cost.ts')).runServiceCostBench(),
   routing: async () => (await import('./routing/routing.ts')).runRoutingBench(),
   batches: async () => (await import('./batches/batches.ts')).runBatchesBench(),
+  delivery: async () => (await import('./batches/delivery.ts')).runDeliveryBench(),
   capacity: async () => (await import('./capacity.ts')).runCapacityBench('plain'),
   'capacity-sandboxes': async () => (await import('./capacity.ts')).runCapacityBench('sandboxes'),
 };

@@ -40,7 +40,7 @@ export {
   waste,
   webhook,
 } from './batch.ts';
-export { type BinaryGroups, fromBinaryGroups, groupsMediaType, toBinaryGroups } from './binary/group-binary.ts';
+export { type BinaryGroups, fromBinaryGroups, groupsMediaType, toGroupsPart, toGroupsStart } from './binary/group-binary.ts';
 export { fromBinary, toBinary, trajectoryMediaType } from './binary/trajectory-binary.ts';
 export { type Defined, definedOf } from './defined.ts';
 export {

@@ -17,7 +17,8 @@ import {
   serviceStatus,
   submitReply,
   toBinary,
-  toBinaryGroups,
+  toGroupsPart,
+  toGroupsStart,
   toTrajectoryView,
   trajectoryView,
 } from '@millrace/protocol';
@@ -118,7 +119,7 @@ function makeGroupPage(): Record<string, unknown> & { groups: Record<string, unk
 export function makeBinaryGroups(): Buffer {
   const { groups, ...rest } = makeGroupPage();
   const page = groupPage.parse({ ...rest, groups: groups.map(({ trajectories: _, ...group }) => group) });
-  return toBinaryGroups({ page, trajectories: [[makeTrajectory()]] });
+  return Buffer.concat([toGroupsStart(page), toGroupsPart(toBinary(makeTrajectory()))]);
 }
 
 export function makeGolden(): Readonly<Record<string, Golden>> {

@@ -54,12 +54,12 @@ def make_group(seq: int, *, trajectories: bool = True) -> dict[str, Any]:
 
 def to_binary(page: Any) -> bytes:
     body = (GOLDEN / "trajectory.mrt").read_bytes()
-    head = json.dumps({"page": page, "trajectories": [[len(body)] for _ in page["groups"]]}).encode()
-    return b"MRG1" + struct.pack("<I", len(head)) + pad(head) + b"".join(pad(body) for _ in page["groups"])
+    head = json.dumps({"page": page, "trajectories": [1 for _ in page["groups"]]}).encode()
+    return b"MRG2" + to_part(head) + b"".join(to_part(body) for _ in page["groups"])
 
 
-def pad(data: bytes) -> bytes:
-    return data + bytes(-len(data) % 4)
+def to_part(data: bytes) -> bytes:
+    return struct.pack("<I", len(data)) + data + bytes(-len(data) % 4)
 
 
 class Stream:
@@ -111,7 +111,7 @@ class BatchesTest(unittest.TestCase):
         for end in range(len(data)):
             with self.assertRaises(WireError, msg=f"cut at {end}"):
                 group_page_from_binary(data[:end])
-        for wrong in (data + bytes(4), b"MRT1" + data[4:], data.replace(b'"trajectories": [[', b'"trajectories": [[1, ')):
+        for wrong in (data + bytes(4), b"MRT1" + data[4:], data.replace(b'"trajectories": [1', b'"trajectories": [2')):
             with self.assertRaises(WireError):
                 group_page_from_binary(wrong)
 

@@ -1,16 +1,16 @@
-// The binary format of a page of groups: "MRG1", the length of a JSON head, the head `{ page, trajectories }`, where `trajectories` has
-// the byte lengths of the trajectories of each group, then the trajectories in their binary format. The head and each trajectory are
-// padded with zeros to a multiple of four bytes.
+// The binary format of a page of groups: "MRG2", the length of a JSON head, the head `{ page, trajectories }`, where `trajectories` says
+// how many trajectories each group has, then for each trajectory its length and its bytes. Lengths are uint32, little-endian; the head
+// and each trajectory are padded with zeros to a multiple of four bytes. A writer needs one trajectory at a time.
 
 import { z } from 'zod';
 import { type GroupPage, groupPage } from '../batch.ts';
 import type { Trajectory } from '../trajectory.ts';
-import { fromBinary, toBinary } from './trajectory-binary.ts';
+import { fromBinary } from './trajectory-binary.ts';
 
 export const groupsMediaType = 'application/vnd.millrace.groups';
 
-const magic = 0x4d52_4731; // "MRG1"
-const binaryHead = z.object({ page: groupPage, trajectories: z.array(z.array(z.int().min(0))) });
+const magic = Buffer.from('MRG2');
+const binaryHead = z.object({ page: groupPage, trajectories: z.array(z.int().min(0)) });
 
 export interface BinaryGroups {
   readonly page: GroupPage;
@@ -18,34 +18,36 @@ export interface BinaryGroups {
   readonly trajectories: readonly (readonly Trajectory[])[];
 }
 
-export function toBinaryGroups({ page, trajectories }: BinaryGroups): Buffer {
-  const bodies = trajectories.map((group) => group.map(toBinary));
-  const head = Buffer.from(JSON.stringify({ page, trajectories: bodies.map((group) => group.map((body) => body.length)) }));
-  const start = Buffer.alloc(8);
-  start.writeUInt32BE(magic, 0);
-  start.writeUInt32LE(head.length, 4);
-  return Buffer.concat([start, pad(head), ...bodies.flat().map(pad)]);
+/** The first bytes of a page. The trajectories of all of its rollouts must follow, in order, each as `toGroupsPart`. */
+export function toGroupsStart(page: GroupPage): Buffer {
+  const trajectories = page.groups.map(({ rollouts }) => rollouts.length);
+  return Buffer.concat([magic, toGroupsPart(Buffer.from(JSON.stringify({ page, trajectories })))]);
+}
+
+/** A length, then as many bytes, padded. The bytes of a trajectory are those of `toBinary`. */
+export function toGroupsPart(bytes: Uint8Array): Buffer {
+  const part = Buffer.alloc(4 + toPadded(bytes.length));
+  part.writeUInt32LE(bytes.length, 0);
+  part.set(bytes, 4);
+  return part;
 }
 
 /** Throws an Error if the bytes are not a whole page. */
 export function fromBinaryGroups(buffer: Buffer): BinaryGroups {
-  if (buffer.length < 8 || buffer.readUInt32BE(0) !== magic) throw new Error('not a page of groups: the first bytes are not MRG1');
-  const headLength = buffer.readUInt32LE(4);
-  const { page, trajectories } = binaryHead.parse(JSON.parse(buffer.toString('utf8', 8, 8 + headLength)));
-  let at = 8 + toPadded(headLength);
-  const read = trajectories.map((group) =>
-    group.map((length) => {
-      const body = buffer.subarray(at, at + length);
-      at += toPadded(length);
-      return fromBinary(body);
-    }),
-  );
-  if (at !== buffer.length) throw new Error(`page of groups has ${buffer.length} bytes, but its head announces ${at}`);
+  if (!buffer.subarray(0, 4).equals(magic)) throw new Error('not a page of groups: the first bytes are not MRG2');
+  let at = 4;
+  const readPart = () => {
+    const length = at + 4 <= buffer.length ? buffer.readUInt32LE(at) : 0;
+    const end = at + 4 + toPadded(length);
+    if (end > buffer.length) throw new Error(`page of groups is cut off: it has ${buffer.length} bytes, and ${end} are announced so far`);
+    const part = buffer.subarray(at + 4, at + 4 + length);
+    at = end;
+    return part;
+  };
+  const { page, trajectories } = binaryHead.parse(JSON.parse(readPart().toString('utf8')));
+  const read = trajectories.map((count) => Array.from({ length: count }, () => fromBinary(readPart())));
+  if (at !== buffer.length) throw new Error(`page of groups has ${buffer.length} bytes, but ends after ${at}`);
   return { page, trajectories: read };
-}
-
-function pad(bytes: Buffer): Buffer {
-  return Buffer.concat([bytes], toPadded(bytes.length));
 }
 
 function toPadded(length: number): number {

@@ -1,9 +1,8 @@
 // Converts batches and delivered groups to their wire views.
 
-import { type BatchView, definedOf, type GroupView, policySpan, type Trajectory, toTrajectoryView } from '@millrace/protocol';
+import { type BatchView, definedOf, type GroupView, policySpan } from '@millrace/protocol';
 import type { BatchRecord, GroupRecord } from '../store/batch-store.ts';
 import { toRolloutView, toTime } from '../store/rollout-view.ts';
-import type { Store } from '../store/store.ts';
 
 export function toBatchView(record: BatchRecord): BatchView {
   const { plan, groups } = record;
@@ -44,14 +43,4 @@ export function toGroupView(group: GroupRecord): GroupView {
     carried: group.carried,
     delivered_at: toTime(group.deliveredAtMs),
   };
-}
-
-/** Every member of a delivered group is done and has a trajectory. */
-export async function readTrajectories(group: GroupRecord, store: Pick<Store, 'trajectory'>): Promise<readonly Trajectory[]> {
-  const found = await Promise.all(group.rollouts.map(({ id }) => store.trajectory(id)));
-  return found.flatMap((trajectory) => trajectory ?? []);
-}
-
-export async function toFullGroupView(group: GroupRecord, store: Pick<Store, 'trajectory'>): Promise<GroupView> {
-  return { ...toGroupView(group), trajectories: (await readTrajectories(group, store)).map(toTrajectoryView) };
 }

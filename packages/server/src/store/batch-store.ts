@@ -192,8 +192,11 @@ export interface BatchStore {
    */
   settleGroup(settlement: Settlement): Promise<boolean>;
 
-  /** Delivered groups with places above `after`. */
-  deliveredGroups(batch: BatchId, options: { readonly after: number; readonly limit: number }): Promise<readonly GroupRecord[]>;
+  /** Delivered groups with places above `after`: at least one if there is one, and no more than `maxBytes` of stored trajectories. */
+  deliveredGroups(
+    batch: BatchId,
+    options: { readonly after: number; readonly limit: number; readonly maxBytes?: number },
+  ): Promise<readonly GroupRecord[]>;
   /** Returns the consumer's new position; absent when the batch is unknown. The position never decreases and never exceeds what was delivered. */
   ack(batch: BatchId, consumer: string, through: number): Promise<number | undefined>;
   acked(batch: BatchId, consumer: string): Promise<number>;

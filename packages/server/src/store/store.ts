@@ -120,6 +120,8 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   /** Pass `next` as `after`, with the same filter, to read the following page. */
   list(filter: ListFilter): Promise<{ readonly rollouts: readonly RolloutRecord[]; readonly next?: string }>;
   trajectory(id: RolloutId): Promise<Trajectory | undefined>;
+  /** The trajectory in its binary format. */
+  binaryTrajectory(id: RolloutId): Promise<Buffer | undefined>;
   /** Rollouts by state. */
   counts(): Promise<Record<RolloutState, number>>;
 
@@ -204,8 +206,9 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
 
   /**
    * Deletes finished rollouts with their trajectories, and events, tombstones and ended workers, older than the given ages.
-   * Rollouts of a group are deleted with their batch: once it ended more than `endedMs` ago and every consumer that ever
-   * acknowledged a group has acknowledged all of them, or once it is ten times as old. Returns the number of rollouts deleted.
+   * Rollouts of a group are deleted with their batch: once it ended more than `endedMs` ago, its webhook got all of its groups,
+   * and every consumer that ever acknowledged a group has acknowledged all of them, or once it is ten times as old. Returns the
+   * number of rollouts deleted.
    * After the date stepped, it deletes nothing until as much time has passed as anything is kept.
    */
   retain(options: { readonly endedMs: number; readonly eventsMs: number }): Promise<number>;

@@ -14,7 +14,16 @@ export const httpConfig = z.strictObject({
     .min(1024)
     .default(64 << 20)
     .describe('The largest request body that is accepted.'),
+  maxPageBytes: z
+    .int()
+    .min(1)
+    .default(64 << 20)
+    .describe('A page of groups ends before its trajectories exceed this size as they are stored; a page of JSON, an eighth of it.'),
   maxQueued: z.int().min(1).default(20_000).describe('How many rollouts may be queued before submissions get 429 with Retry-After.'),
+  webhookHosts: z
+    .array(z.string().regex(/^[\w.:-]+(\/\d{1,3})?$/, 'must be a host name, an address, or a subnet such as 10.0.0.0/8'))
+    .default([])
+    .describe('The hosts that webhooks may name. Empty: every host, except link-local and metadata addresses.'),
   requestTimeoutMs: z.int().min(100).default(60_000).describe('How long a client may take to send a request.'),
 });
 export type HttpConfig = z.infer<typeof httpConfig>;

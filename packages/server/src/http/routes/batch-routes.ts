@@ -1,17 +1,19 @@
 // The batch routes: create, get, list, append tasks, read the stream of groups, acknowledge, cancel.
 
-import { Readable } from 'node:stream';
-import { definedOf, type GroupPage, groupsMediaType, RolloutError, routes, toBinaryGroups } from '@millrace/protocol';
+import { definedOf, type GroupPage, groupsMediaType, RolloutError, routes } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { readTrajectories, toBatchView, toFullGroupView, toGroupView } from '../../sampling/group-view.ts';
+import { toBatchView, toGroupView } from '../../sampling/group-view.ts';
 import { type AppContext, closedSignal } from '../context/context.ts';
 import { appendTasks, createBatch, readBatchView, unknownBatch } from '../intake/batch-intake.ts';
 import { chooseMediaType } from '../request/accept.ts';
 import { check } from '../request/check.ts';
 import { mount, type RouteInput } from '../request/mount.ts';
-import { streamGroups, waitForGroups } from './group-stream.ts';
+import { sendPieces } from '../request/send-pieces.ts';
+import { streamGroups, toBinaryPage, toJsonPage, waitForGroups } from './group-stream.ts';
 
+/** Trajectories take up to this many times as much space as JSON. */
+const jsonFactor = 8;
 const groupForms = ['application/json', groupsMediaType, 'text/event-stream'];
 
 export function mountBatches(app: FastifyInstance, context: AppContext): void {
@@ -61,16 +63,15 @@ async function readGroups({ params: { id }, query, request, reply }: RouteInput<
     if ((await context.store.batch(id)) === undefined) throw unknownBatch(id);
     reply.type(form).headers({ 'cache-control': 'no-cache', 'x-accel-buffering': 'no', connection: 'close' });
     const stream = streamGroups({ id, after, trajectories: query.trajectories === 'true', signal }, context);
-    return reply.send(Readable.from(stream, { highWaterMark: 1 }));
+    return sendPieces(reply, stream, context.log);
   }
-  const { groups, state } = await waitForGroups({ id, after, limit: query.limit, waitMs: query.wait * 1000, signal }, context);
-  const next = groups.at(-1)?.seq ?? after;
+  const binary = form === groupsMediaType;
+  const full = binary || query.trajectories === 'true';
+  const maxBytes = full ? context.config.maxPageBytes / (binary ? 1 : jsonFactor) : undefined;
+  const waitMs = query.wait * 1000;
+  const { groups, state } = await waitForGroups({ id, after, waitMs, signal, ...definedOf({ limit: query.limit, maxBytes }) }, context);
+  const found = { groups, next: groups.at(-1)?.seq ?? after, state };
   reply.type(form).header('vary', 'accept');
-  if (form === groupsMediaType) {
-    const trajectories = await Promise.all(groups.map((group) => readTrajectories(group, context.store)));
-    return reply.send(toBinaryGroups({ page: { groups: groups.map(toGroupView), next, state }, trajectories }));
-  }
-  const full = query.trajectories === 'true';
-  const views = await Promise.all(groups.map((group) => (full ? toFullGroupView(group, context.store) : toGroupView(group))));
-  return reply.send({ groups: views, next, state } satisfies GroupPage);
+  if (!full) return reply.send({ ...found, groups: groups.map(toGroupView) } satisfies GroupPage);
+  return sendPieces(reply, binary ? toBinaryPage(found, context.store) : toJsonPage(found, context.store), context.log);
 }

@@ -8,17 +8,17 @@ import {
   type RolloutList,
   type RolloutView,
   routes,
-  toBinary,
-  toTrajectoryView,
   trajectoryMediaType,
 } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
+import { toTrajectoryJson } from '../../sampling/group-json.ts';
 import type { RolloutRecord } from '../../store/rollout-record.ts';
 import { toRolloutView } from '../../store/rollout-view.ts';
 import { type AppContext, closedSignal, tombstoneMs } from '../context/context.ts';
 import { checkIntake, readSubmissions, submitAll } from '../intake/intake.ts';
 import { chooseMediaType } from '../request/accept.ts';
 import { mount, mountUnchecked, type RouteInput } from '../request/mount.ts';
+import { sendPieces } from '../request/send-pieces.ts';
 
 export function mountRollouts(app: FastifyInstance, context: AppContext): void {
   const { store } = context;
@@ -59,17 +59,22 @@ async function getRollout(
   return toRolloutView(record);
 }
 
-async function getTrajectory({ params: { id }, request, reply }: RouteInput<typeof routes.getTrajectory>, { store }: AppContext) {
+async function getTrajectory({ params: { id }, request, reply }: RouteInput<typeof routes.getTrajectory>, { store, log }: AppContext) {
   const mediaType = chooseMediaType(request.headers.accept, ['application/json', trajectoryMediaType]);
   if (mediaType === undefined)
     throw new RolloutError(
       'not-acceptable',
       `a trajectory is available as application/json or ${trajectoryMediaType}, not as ${request.headers.accept}`,
     );
+  reply.header('vary', 'accept');
+  if (mediaType === trajectoryMediaType) {
+    const bytes = await store.binaryTrajectory(id);
+    if (bytes === undefined) throw withoutTrajectory(id, await store.get(id));
+    return reply.type(mediaType).send(bytes);
+  }
   const trajectory = await store.trajectory(id);
   if (trajectory === undefined) throw withoutTrajectory(id, await store.get(id));
-  reply.type(mediaType).header('vary', 'accept');
-  return reply.send(mediaType === trajectoryMediaType ? toBinary(trajectory) : toTrajectoryView(trajectory));
+  return sendPieces(reply.type(mediaType), toTrajectoryJson(trajectory), log);
 }
 
 function unknownRollout(id: RolloutId): RolloutError {

@@ -68,8 +68,13 @@ class SqliteStore implements Store {
   counts: Store['counts'] = () => this.#read('counts', undefined);
 
   trajectory: Store['trajectory'] = async (id) => {
+    const bytes = await this.binaryTrajectory(id);
+    return bytes && fromBinary(bytes);
+  };
+
+  binaryTrajectory: Store['binaryTrajectory'] = async (id) => {
     const stored = await this.#read('trajectory', id);
-    return stored && fromBinary(await decompress(stored));
+    return stored && decompress(stored);
   };
 
   registerWorker: Store['registerWorker'] = (worker, { leaseMs }) => this.#write('registerWorker', { ...worker, leaseMs });

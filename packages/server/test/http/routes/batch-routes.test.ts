@@ -2,51 +2,10 @@
 // waited for, streamed and acknowledged.
 
 import assert from 'node:assert/strict';
-import { createHmac } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { batchView, fromBinaryGroups, groupPage, groupsMediaType, groupView } from '@millrace/protocol';
-import { systemClock } from '../../../src/base/clock.ts';
-import { silentLog } from '../../../src/base/log.ts';
-import { BatchKeeper } from '../../../src/sampling/batch-keeper.ts';
-import { TaskFiles } from '../../../src/sampling/task-files.ts';
-import { WebhookSender } from '../../../src/sampling/webhook.ts';
-import { EventTail } from '../../../src/store/event-tail.ts';
-import { errorOf, type Floor, makeResult, makeTrajectory, openFloor, task } from '../floor.ts';
-
-const tasks = Array.from({ length: 8 }, () => task);
-const batch = { id: 'b', scenario: 'sums', group_size: 2, target: 2, tasks };
-
-async function keep(floor: Floor): Promise<void> {
-  const scenarios = { get: () => undefined, names: () => [] };
-  const keeper = new BatchKeeper({ store: floor.store, scenarios, files: new TaskFiles({}), clock: systemClock, log: silentLog });
-  while (await keeper.advance());
-}
-
-/** Ends every rollout until none is queued; one rollout of each group gets reward 1. */
-async function finishQueued(floor: Floor): Promise<void> {
-  const claims = await floor.store.claim(floor.worker.id, 1000);
-  for (const claim of claims)
-    await floor.worker.finish(claim, {
-      state: 'done',
-      result: makeResult({ reward: Number(claim.id.endsWith(':0')) }),
-      trajectory: makeTrajectory(claim.id),
-    });
-  await keep(floor);
-  if (claims.length > 0) await finishQueued(floor);
-}
-
-async function openBatchFloor(fields: Record<string, unknown> = {}): Promise<Floor> {
-  const floor = await openFloor();
-  await floor.worker.register();
-  const made = await floor.call('POST', '/v1/batches', { ...batch, ...fields });
-  assert.equal(made.status, 200, JSON.stringify(made.body));
-  await keep(floor);
-  return floor;
-}
+import { batchView, fromBinaryGroups, groupPage, groupsMediaType } from '@millrace/protocol';
+import { batch, finishQueued, keep, openBatchFloor } from '../batch-floor.ts';
+import { errorOf, makeResult, makeTrajectory, openFloor, task } from '../floor.ts';
 
 test('an invalid batch is refused with the faulty field', async () => {
   await using floor = await openFloor();
@@ -192,48 +151,4 @@ test('an open batch accepts tasks until it is closed, and then ends short of its
   await keep(floor);
   const view = (await floor.call('GET', '/v1/batches/b')).body;
   assert.deepEqual([view.state, view.groups.delivered], ['short', 2]);
-});
-
-test('a webhook gets each group in order and signed, again after a failure, and continues after a restart', async () => {
-  const seen: { delivery: unknown; signature: unknown; body: string }[] = [];
-  const server = createServer(async (request, response) => {
-    const body = await text(request);
-    const { 'x-millrace-delivery': delivery, 'x-millrace-signature': signature } = request.headers;
-    seen.push({ delivery, signature, body });
-    response.writeHead(seen.length === 1 ? 500 : 204).end();
-    server.emit('delivery');
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await using floor = await openBatchFloor({ webhook: { url: `http://127.0.0.1:${port}/`, secret: 'key' } });
-  await finishQueued(floor);
-  const until = async (count: number) => {
-    while (seen.length < count) await once(server, 'delivery');
-  };
-  const open = async () => {
-    const sender = new WebhookSender({ store: floor.store, clock: systemClock, log: silentLog });
-    const tail = new EventTail({ store: floor.store, after: 0, clock: systemClock, log: silentLog });
-    tail.subscribe((events) => sender.push(events));
-    sender.start();
-    return { sender, tail };
-  };
-  const first = await open();
-  await until(1);
-  await first.sender[Symbol.asyncDispose]();
-  await first.tail[Symbol.asyncDispose]();
-  const second = await open();
-  await until(3);
-  await second.sender[Symbol.asyncDispose]();
-  await second.tail[Symbol.asyncDispose]();
-  assert.deepEqual(
-    seen.map(({ delivery }) => delivery),
-    ['b/1', 'b/1', 'b/2'],
-  );
-  for (const { signature, body } of seen) {
-    assert.equal(signature, `sha256=${createHmac('sha256', 'key').update(body).digest('hex')}`);
-    assert.equal(groupView.parse(JSON.parse(body)).trajectories?.length, 2);
-  }
-  assert.doesNotMatch(JSON.stringify((await floor.call('GET', '/v1/batches/b')).body), /key|127\.0\.0\.1/);
-  server.close();
 });

@@ -19,12 +19,13 @@ interface PlaceRow {
 
 export function deliveredGroups(
   transaction: Transaction,
-  request: { readonly batch: BatchId; readonly after: number; readonly limit: number },
+  request: { readonly batch: BatchId; readonly after: number; readonly limit: number; readonly maxBytes?: number },
 ): GroupRecord[] {
-  const { batch, after, limit } = request;
+  const { batch, after, limit, maxBytes = Number.POSITIVE_INFINITY } = request;
   const sql = `SELECT * FROM batch_groups WHERE batch_seq = (SELECT seq FROM batches WHERE id = ?) AND state = 'delivered' AND place > ?
     ORDER BY place LIMIT ?`;
-  return transaction.all<PlaceRow>(sql, batch, after, limit).map((row) => ({
+  const rows = transaction.all<PlaceRow>(sql, batch, after, limit);
+  return takeWithin(transaction, { rows, maxBytes }).map((row) => ({
     seq: row.place,
     id: row.id,
     batch,
@@ -36,6 +37,18 @@ export function deliveredGroups(
     carried: row.carried === 1,
     deliveredAtMs: row.ended_at,
   }));
+}
+
+/** The first rows, and more while their trajectories fit. */
+function takeWithin(transaction: Transaction, { rows, maxBytes }: { rows: readonly PlaceRow[]; maxBytes: number }): readonly PlaceRow[] {
+  if (maxBytes === Number.POSITIVE_INFINITY) return rows;
+  const sql = `SELECT sum(length(body)) AS bytes FROM siblings JOIN trajectories USING (seq) WHERE group_seq = ? AND place IS NOT NULL`;
+  let total = 0;
+  const end = rows.findIndex(({ seq }) => {
+    total += transaction.one<{ bytes: number | null }>(sql, seq)?.bytes ?? 0;
+    return total > maxBytes;
+  });
+  return end === -1 ? rows : rows.slice(0, Math.max(1, end));
 }
 
 export function ack(
