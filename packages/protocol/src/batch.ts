@@ -39,7 +39,7 @@ export type TaskSource = z.infer<typeof taskSource>;
 
 export const webhook = z.strictObject({
   url: z.url({ protocol: /^https?$/ }),
-  secret: z.string().min(1).optional().describe('Signs each body: X-Millrace-Signature is sha256=HMAC. Never returned.'),
+  secret: z.string().min(1).optional().describe('Signs each delivery by the Standard Webhooks specification. Never returned.'),
 });
 
 export const batchRequest = z.strictObject({

@@ -17,6 +17,7 @@ import { Worker } from './pipeline/worker.ts';
 import { BatchKeeper } from './sampling/batch-keeper.ts';
 import { TaskFiles } from './sampling/task-files.ts';
 import { WebhookSender } from './sampling/webhook.ts';
+import { WebhookTargets } from './sampling/webhook-target.ts';
 import { openApptainerDriver } from './sandbox/apptainer/apptainer.ts';
 import { openBubblewrapDriver } from './sandbox/bubblewrap/bubblewrap.ts';
 import { ImageCache } from './sandbox/images/image-cache.ts';
@@ -61,7 +62,8 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   const app = await openApp({ store, tail, scenarios, taskFiles, config: config.http, log, clock: systemClock, loopLag, probe });
   stack.defer(() => app.close());
   const keeper = stack.use(new BatchKeeper({ store, scenarios, files: taskFiles, clock: systemClock, log }));
-  const webhooks = stack.use(new WebhookSender({ store, clock: systemClock, log }));
+  const targets = new WebhookTargets(config.http.webhookHosts);
+  const webhooks = stack.use(new WebhookSender({ store, clock: systemClock, log, targets }));
   tail.subscribe((events) => {
     keeper.push(events);
     webhooks.push(events);

@@ -1,19 +1,23 @@
 // Sends delivered groups to the webhooks of their batches, in order, and retries each with increasing delays until it gets a 2xx.
 // The position is in the store, so a restart continues with the next group. A webhook that never responds blocks only its batch.
+// Headers and signature are those of the Standard Webhooks specification, so its libraries can verify them.
 
 import { createHmac } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { definedOf, type Event, messageOf } from '@millrace/protocol';
-import { request } from 'undici';
-import type { Clock } from '../base/clock.ts';
+import { Agent, request } from 'undici';
+import { type Clock, sleep } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { WebhookDue } from '../store/batch-store.ts';
 import type { Store } from '../store/store.ts';
-import { toFullGroupView } from './group-view.ts';
+import { toGroupJson } from './group-json.ts';
+import type { WebhookTargets } from './webhook-target.ts';
 
 export interface WebhookDeps {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
+  readonly targets: WebhookTargets;
 }
 
 const firstPauseMs = 500;
@@ -23,6 +27,7 @@ const pollMs = 5000;
 
 export class WebhookSender implements AsyncDisposable {
   readonly #deps: WebhookDeps;
+  readonly #agent: Agent;
   readonly #closing = new AbortController();
   /** One delivery at a time per batch. */
   readonly #sending = new Map<string, Promise<void>>();
@@ -32,6 +37,7 @@ export class WebhookSender implements AsyncDisposable {
 
   constructor(deps: WebhookDeps) {
     this.#deps = deps;
+    this.#agent = new Agent({ connect: { lookup: deps.targets.lookup } });
   }
 
   start(): void {
@@ -47,6 +53,7 @@ export class WebhookSender implements AsyncDisposable {
     this.#stopTimer();
     await this.#reading;
     await Promise.all(this.#sending.values());
+    await this.#agent.destroy();
   }
 
   #wake(): void {
@@ -74,36 +81,58 @@ export class WebhookSender implements AsyncDisposable {
   }
 
   async #send(due: WebhookDue): Promise<void> {
-    const { store, log } = this.#deps;
+    const { log } = this.#deps;
     const { batch, seq, attempts } = due;
     try {
       const fault = await this.#post(due);
       if (this.#closing.signal.aborted && fault !== undefined) return;
       const delayMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempts, 20));
       if (fault !== undefined) log.warn('webhook-failed', { batch, seq, attempts: attempts + 1, fault, retry_ms: delayMs });
-      await store.noteWebhook(definedOf({ batch, seq, delayMs: fault === undefined ? undefined : delayMs }));
-    } catch (error) {
-      log.error('webhook-send-failed', { batch, seq, error: messageOf(error) });
+      await this.#save(definedOf({ batch, seq, delayMs: fault === undefined ? undefined : delayMs }));
     } finally {
       this.#sending.delete(batch);
       this.#wake();
     }
   }
 
+  /** Tries until the outcome is stored, because the group would be sent again without it. */
+  async #save(outcome: Parameters<Store['noteWebhook']>[0]): Promise<void> {
+    const { store, clock, log } = this.#deps;
+    const { signal } = this.#closing;
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, 2 * pauseMs)) {
+      try {
+        return await store.noteWebhook(outcome);
+      } catch (error) {
+        log.error('webhook-save-failed', { batch: outcome.batch, seq: outcome.seq, error: messageOf(error), retry_ms: pauseMs });
+      }
+      const woken = await sleep(pauseMs, { clock, signal }).catch(() => 'closing' as const);
+      if (woken === 'closing') return;
+    }
+  }
+
   /** Returns what went wrong; absent on success. */
   async #post({ batch, seq, url, secret }: WebhookDue): Promise<string | undefined> {
-    const [group] = await this.#deps.store.deliveredGroups(batch, { after: seq - 1, limit: 1 });
-    if (group === undefined) return `group ${seq} was not found`;
-    const body = JSON.stringify(await toFullGroupView(group, this.#deps.store));
-    const headers: Record<string, string> = { 'content-type': 'application/json', 'x-millrace-delivery': `${batch}/${seq}` };
-    if (secret !== undefined) headers['x-millrace-signature'] = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+    const { store, clock, targets } = this.#deps;
     try {
-      const signal = this.#closing.signal;
+      const fault = targets.findFault(url);
+      if (fault !== undefined) return fault;
+      const [group] = await store.deliveredGroups(batch, { after: seq - 1, limit: 1 });
+      if (group === undefined) return `group ${seq} was not found`;
+      const stamp = { id: `${batch}/${seq}`, seconds: Math.floor(clock.now() / 1000) };
+      const body: Buffer[] = [];
+      for await (const piece of toGroupJson(group, store)) body.push(Buffer.from(piece));
       const reply = await request(url, {
         method: 'POST',
-        body,
-        headers,
-        signal,
+        body: Readable.from(body),
+        headers: {
+          'content-type': 'application/json',
+          'content-length': String(body.reduce((total, { length }) => total + length, 0)),
+          'webhook-id': stamp.id,
+          'webhook-timestamp': String(stamp.seconds),
+          ...definedOf({ 'webhook-signature': secret && sign(body, { secret, ...stamp }) }),
+        },
+        signal: this.#closing.signal,
+        dispatcher: this.#agent,
         headersTimeout: responseTimeoutMs,
         bodyTimeout: responseTimeoutMs,
       });
@@ -113,4 +142,13 @@ export class WebhookSender implements AsyncDisposable {
       return error instanceof Error ? error.message || error.name : String(error);
     }
   }
+}
+
+/** A secret that begins with `whsec_` holds the key in base64; any other secret is the key itself. */
+function sign(body: readonly Buffer[], { secret, id, seconds }: { secret: string; id: string; seconds: number }): string {
+  const prefix = 'whsec_';
+  const key = secret.startsWith(prefix) ? Buffer.from(secret.slice(prefix.length), 'base64') : secret;
+  const hmac = createHmac('sha256', key).update(`${id}.${seconds}.`);
+  for (const piece of body) hmac.update(piece);
+  return `v1,${hmac.digest('base64')}`;
 }

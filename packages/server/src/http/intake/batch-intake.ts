@@ -8,6 +8,7 @@ import { checkSource } from '../../sampling/draw-tasks.ts';
 import { toBatchView } from '../../sampling/group-view.ts';
 import { leastRewards } from '../../sampling/judge-group.ts';
 import { toRecipe } from '../../sampling/new-siblings.ts';
+import { WebhookTargets } from '../../sampling/webhook-target.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
 import type { BatchPlan, MoreTasks, Task } from '../../store/batch-store.ts';
 import type { AppContext } from '../context/context.ts';
@@ -22,6 +23,7 @@ const tasksPerSlice = 200;
 export async function createBatch(request: BatchRequest, context: AppContext): Promise<BatchView> {
   checkIntake(context);
   checkPlan(request);
+  checkWebhook(request, context);
   const scenario = context.scenarios.get(request.scenario);
   if (scenario === undefined) throw unknownScenario(['scenario'], request.scenario, context.scenarios);
   const { id = batchId.parse(`b-${randomUUID()}`), tasks, webhook, closed, ...rest } = request;
@@ -86,6 +88,11 @@ function checkPlan(request: BatchRequest): void {
     refuse('surplus: only the next batch of a series can use kept groups; set `series`');
   if (request.closed === true && request.tasks.length === 0 && request.source === undefined)
     refuse('tasks: a closed batch needs tasks or a source');
+}
+
+function checkWebhook({ webhook }: BatchRequest, { config }: AppContext): void {
+  const fault = webhook && new WebhookTargets(config.webhookHosts).findFault(webhook.url);
+  if (fault !== undefined) throw new RolloutError('bad-request', `webhook.url: ${fault}`);
 }
 
 async function checkTasks(tasks: readonly Task[], scenario: Scenario): Promise<void> {

@@ -33,7 +33,7 @@ function deleteRollout(transaction: Transaction, seq: number): void {
   transaction.run('DELETE FROM rollouts WHERE seq = ?', seq);
 }
 
-/** A batch that is not fully acknowledged is kept this many times as long. */
+/** A batch that is not fully acknowledged, or not fully sent to its webhook, is kept this many times as long. */
 const unacknowledgedFactor = 10;
 
 /** Deletes one slice of the oldest expired batch, and the batch itself with its last slice. */
@@ -42,7 +42,8 @@ function deleteBatch(
   { asOfMs, endedMs }: { readonly asOfMs: number; readonly endedMs: number },
 ): { rollouts: number; more: boolean } {
   const sql = `SELECT seq FROM batches WHERE ended_at < ? AND (ended_at < ? OR NOT EXISTS
-    (SELECT 1 FROM consumers WHERE batch_seq = batches.seq AND through < delivered)) ORDER BY seq LIMIT 1`;
+    (SELECT 1 FROM consumers WHERE batch_seq = batches.seq AND through < delivered UNION ALL
+    SELECT 1 FROM outbox WHERE batch_seq = batches.seq AND sent < delivered)) ORDER BY seq LIMIT 1`;
   const batch = transaction.one<{ seq: number }>(sql, asOfMs - endedMs, asOfMs - endedMs * unacknowledgedFactor);
   if (!batch) return { rollouts: 0, more: false };
   const owned = 'SELECT seq FROM batch_groups WHERE batch_seq = ?';
