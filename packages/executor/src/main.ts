@@ -10,6 +10,7 @@ import type { ExecutorCall, ProgramLimits } from '@millrace/protocol';
 import { runProgram } from './process/exec.ts';
 import { readSandboxFile, writeSandboxFile } from './process/files.ts';
 import { isUsedUp } from './process/launch.ts';
+import { packFolder } from './process/pack.ts';
 import type { PythonSession } from './python/python-session.ts';
 import { ShellSession } from './shell/shell-session.ts';
 import { CallError, messageOf } from './wire/call-error.ts';
@@ -128,6 +129,8 @@ async function runCall(call: Exclude<ExecutorCall, { method: 'cancel' }>, body: 
     case 'file.write':
       await writeSandboxFile(call.params, body, context.home);
       return { result: {} };
+    case 'folder.read':
+      return await packFolder(call.params, context.home);
   }
 }
 

@@ -115,6 +115,21 @@ export interface FileWriteParams {
 }
 export const fileWriteReply = z.object({});
 
+/** Packs a folder as a tar archive, which is the body of the reply. What cannot be packed is left out. */
+export interface FolderReadParams {
+  readonly path: string;
+  /** Limits for the whole archive. */
+  readonly max_bytes: number;
+  readonly max_entries: number;
+  /** Only what was changed at this time or later, in milliseconds since the epoch; everything if absent. */
+  readonly since_ms?: number;
+  /** Kills every other process of the sandbox first. */
+  readonly stop_programs: boolean;
+}
+/** `skipped` names the first entries that were left out, each with its reason; `left_out` counts all of them. */
+export const folderReadReply = z.object({ entries: z.int().min(0), skipped: z.array(z.string()).max(100), left_out: z.int().min(0) });
+export type FolderReadReply = z.infer<typeof folderReadReply>;
+
 /** A cancel has no reply: the call that it stops replies. */
 export type ExecutorCall =
   | { readonly id: number; readonly method: 'shell.run'; readonly params: ShellRunParams }
@@ -122,6 +137,7 @@ export type ExecutorCall =
   | { readonly id: number; readonly method: 'exec'; readonly params: ExecParams }
   | { readonly id: number; readonly method: 'file.read'; readonly params: FileReadParams }
   | { readonly id: number; readonly method: 'file.write'; readonly params: FileWriteParams }
+  | { readonly id: number; readonly method: 'folder.read'; readonly params: FolderReadParams }
   | { readonly id: number; readonly method: 'cancel'; readonly params: { readonly call: number } };
 
 export const executorErrorKinds = ['not-found', 'too-large', 'bad-call', 'failed', 'limit'] as const;

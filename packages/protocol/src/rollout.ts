@@ -8,12 +8,15 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
 export const rolloutStates = ['queued', 'init', 'ready', 'run', 'evaluate', 'done', 'failed', 'cancelled'] as const;
 export type RolloutState = (typeof rolloutStates)[number];
 
-/** Every live state can return to `queued`: after a retry, a lost worker or a hand-back the rollout starts again. */
+/**
+ * Every live state can return to `queued`: after a retry, a lost worker or a hand-back the rollout starts again. From `run`, a rollout is
+ * `done` without `evaluate` if the agent ended its sandbox or left nothing that can be collected: it has the lowest reward.
+ */
 export const moves: Record<RolloutState, readonly RolloutState[]> = {
   queued: ['init', 'failed', 'cancelled'],
   init: ['ready', 'queued', 'failed', 'cancelled'],
   ready: ['run', 'queued', 'failed', 'cancelled'],
-  run: ['evaluate', 'queued', 'failed', 'cancelled'],
+  run: ['evaluate', 'done', 'queued', 'failed', 'cancelled'],
   evaluate: ['done', 'queued', 'failed', 'cancelled'],
   done: [],
   failed: [],
@@ -159,7 +162,9 @@ export const rolloutView = z.object({
   worker: workerId.nullable(),
   reward: z.number().nullable(),
   result: rolloutResult.nullable(),
-  failure: failure.nullable(),
+  failure: failure
+    .nullable()
+    .describe('Why it has no reward. With a reward: what the agent caused, which gave it the lowest reward of its task.'),
   failures: z.array(failure).describe('The failures of earlier attempts.'),
   created_at: z.iso.datetime(),
   ended_at: z.iso.datetime().nullable(),

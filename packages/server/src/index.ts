@@ -57,8 +57,8 @@ export type {
   Opening,
   Preparation,
   Scenario,
-  Score,
 } from './scenario/scenario.ts';
+export type { Score } from './scenario/verifier/verifier.ts';
 export { openServer, openWorker, type ProcessOptions, type RunningServer, type RunningWorker, StartError } from './service.ts';
 export { type Check, checkModel, checkPort, checkRunFolder, runStartChecks } from './start-checks.ts';
 export type {

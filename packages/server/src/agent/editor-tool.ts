@@ -86,6 +86,7 @@ export function makeEditorTool(): Tool {
 
 async function runCommand(args: EditorArguments, context: EditorContext): Promise<string> {
   const { command, path } = args;
+  if (path.includes('\0')) throw new Refusal('a path cannot contain a null character');
   if (!path.startsWith('/')) throw new Refusal(`${path} is not an absolute path; did you mean /workspace/${path}?`);
   switch (command) {
     case 'view':

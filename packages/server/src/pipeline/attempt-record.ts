@@ -2,6 +2,7 @@
 // results so far are kept however the attempt ends.
 
 import {
+  type ErrorCode,
   type Failure,
   RolloutError,
   type RolloutResult,
@@ -16,15 +17,16 @@ import type { Clock } from '../base/clock.ts';
 import { Expired } from '../base/deadline.ts';
 import type { Sampler } from '../inference/sampler.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import type { Opening, Scenario, Score } from '../scenario/scenario.ts';
+import type { Opening, Scenario } from '../scenario/scenario.ts';
+import type { Score } from '../scenario/verifier/verifier.ts';
 import type { ClaimedRollout } from '../store/store.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 
 /** The code of a plain error or an expired deadline, by the stage in which it happened. */
 const stageErrors = {
   init: { failed: 'init-failed', expired: 'init-timeout' },
-  // When the agent's own time is up, that is a stop reason. What expires here is the time to collect its results.
-  run: { failed: 'run-failed', expired: 'evaluate-timeout' },
+  // When the agent's own time is up, that is a stop reason. What expires here is the time to collect its results, which the agent made slow.
+  run: { failed: 'run-failed', expired: 'policy-failed' },
   evaluate: { failed: 'evaluate-failed', expired: 'evaluate-timeout' },
 } as const;
 
@@ -50,6 +52,8 @@ export class AttemptRecord {
   tools: Trajectory['tools'] = [];
   stop: AgentEnd | undefined;
   score: Score | undefined;
+  /** Whether a program was running in a sandbox of the verifier when its time was up. */
+  wasProgramRunning = false;
 
   constructor(claimed: ClaimedRollout, clock: Clock) {
     this.claimed = claimed;
@@ -106,8 +110,21 @@ export class AttemptRecord {
 
   #errorOf(reason: unknown): RolloutError {
     if (!this.stage) return toRolloutError(reason, 'internal');
-    const codes = stageErrors[this.stage];
-    if (reason instanceof Expired) return new RolloutError(codes.expired, reason.message, { cause: reason });
-    return toRolloutError(reason, codes.failed);
+    return this.#blame(
+      this.stage,
+      toRolloutError(reason, reason instanceof Expired ? this.#expired(this.stage) : stageErrors[this.stage].failed),
+    );
+  }
+
+  #expired(stage: StageName): ErrorCode {
+    return stage === 'evaluate' && this.wasProgramRunning ? 'policy-failed' : stageErrors[stage].expired;
+  }
+
+  /** The agent is blamed once it has acted, and never before: what its sandbox refuses while it runs, it has caused. */
+  #blame(stage: StageName, error: RolloutError): RolloutError {
+    const hasActed = this.tally.turns > 0 || this.stop !== undefined;
+    if (hasActed && stage === 'run' && error.code === 'sandbox-refused') return new RolloutError('policy-failed', error.message);
+    if (error.blame !== 'policy' || hasActed) return error;
+    return new RolloutError(stage === 'init' ? 'init-failed' : 'sandbox-failed', error.message);
   }
 }

@@ -1,22 +1,22 @@
-// The sandbox of an attempt: at most one is open at a time, and it is closed however the attempt ends, even while it opens.
+// The sandboxes of an attempt: the agent's, then those of the verifier. All are closed however the attempt ends, even while one opens.
 
 import type { Sandbox } from '../sandbox/sandbox.ts';
 
 export class AttemptSandbox implements AsyncDisposable {
-  #opening: Promise<Sandbox> | undefined;
+  #opened: Promise<Sandbox>[] = [];
 
   /** Owns the sandbox that `open` returns, even if the caller has stopped waiting for it. */
   async open(open: () => Promise<Sandbox>): Promise<Sandbox> {
-    await this.close();
-    this.#opening = open();
-    return await this.#opening;
+    const opening = open();
+    this.#opened.push(opening);
+    return await opening;
   }
 
   async close(): Promise<void> {
-    const opening = this.#opening;
-    this.#opening = undefined;
-    const sandbox = await opening?.catch(() => undefined); // A sandbox that did not open needs no closing.
-    await sandbox?.[Symbol.asyncDispose]();
+    const opened = this.#opened;
+    this.#opened = [];
+    const sandboxes = await Promise.all(opened.map((opening) => opening.catch(() => undefined))); // one that did not open needs no closing
+    await Promise.all(sandboxes.map((sandbox) => sandbox?.[Symbol.asyncDispose]()));
   }
 
   [Symbol.asyncDispose](): Promise<void> {

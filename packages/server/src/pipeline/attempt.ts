@@ -4,6 +4,7 @@
 import { definedOf, type Failure, messageOf, RolloutError, type StageName } from '@millrace/protocol';
 import { type Log, stackOf } from '../base/log.ts';
 import type { Slot } from '../base/slots.ts';
+import { lowestRewardOf, parseTask } from '../scenario/hooks.ts';
 import type { ClaimedRollout, Ending, Store } from '../store/store.ts';
 import { StoreFault } from '../store/store-fault.ts';
 import { AttemptRecord } from './attempt-record.ts';
@@ -96,11 +97,12 @@ async function findEnd(deps: AttemptDeps, record: AttemptRecord, options: Attemp
     await runStages(deps, record, options);
     return { kind: 'finish', ending: { state: 'done', result: record.result(), trajectory: record.trajectory() } };
   } catch (error) {
-    return toEnd(deps, record, options.signal.aborted ? options.signal.reason : error);
+    return await toEnd(deps, record, options.signal.aborted ? options.signal.reason : error);
   }
 }
 
-function toEnd({ log, config }: AttemptDeps, record: AttemptRecord, reason: unknown): AttemptEnd {
+async function toEnd(deps: AttemptDeps, record: AttemptRecord, reason: unknown): Promise<AttemptEnd> {
+  const { log, config } = deps;
   const { claimed } = record;
   if (reason instanceof Fenced) return { kind: 'fenced' };
   if (reason instanceof HandBack) return { kind: 'release' };
@@ -109,9 +111,28 @@ function toEnd({ log, config }: AttemptDeps, record: AttemptRecord, reason: unkn
   const exception = record.exceptionOf(reason);
   const stack = exception && stackOf(exception);
   log.warn('rollout-failure', { rolloutId: claimed.id, ...failure, ...definedOf({ stack }) });
+  const lowest = failure.blame === 'policy' ? await readLowestReward(deps, record) : undefined;
+  // Otherwise a policy could choose to fail instead of getting a bad reward.
+  if (lowest !== undefined)
+    return {
+      kind: 'finish',
+      ending: { state: 'done', failure, result: { ...record.result(), reward: lowest }, trajectory: record.trajectory() },
+    };
   if (failure.retryable && claimed.retries < claimed.submission.limits.max_retries)
     return { kind: 'retry', failure, delayMs: config.retryDelayMs * 2 ** claimed.retries };
   return { kind: 'finish', ending: { state: 'failed', failure, ...record.partial() } };
+}
+
+/** Undefined if the scenario's own function fails: then the rollout fails without a reward. */
+async function readLowestReward({ scenarios, log }: AttemptDeps, { claimed }: AttemptRecord): Promise<number | undefined> {
+  const { scenario: name, task } = claimed.submission;
+  const scenario = scenarios.get(name);
+  try {
+    return scenario && (await lowestRewardOf(scenario, await parseTask(scenario, task)));
+  } catch (error) {
+    log.error('lowest-reward-failed', { rolloutId: claimed.id, error: stackOf(error) });
+    return undefined;
+  }
 }
 
 async function saveEnd(deps: AttemptDeps, record: AttemptRecord, end: AttemptEnd, { dropped }: AttemptOptions): Promise<void> {

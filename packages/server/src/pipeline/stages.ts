@@ -19,6 +19,7 @@ import type { InitContext, Scenario } from '../scenario/scenario.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import { Ledger } from '../trajectory/ledger.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
+import { RunningPrograms } from './running-programs.ts';
 
 export interface StageDeps {
   readonly scenarios: Scenarios;
@@ -161,7 +162,12 @@ export async function evaluateAttempt(
   if (!end) throw new RolloutError('internal', 'evaluate started before run had ended');
   using deadline = new Deadline('evaluate', limits.evaluate_timeout_s * 1000, deps.clock);
   const signal = AbortSignal.any([prepared.signal, deadline.signal]);
-  const openSandbox = () => record.sandbox.open(() => deps.driver.open(scenario.sandbox?.(task) ?? {}, { signal }));
+  const programs = new RunningPrograms();
+  signal.addEventListener('abort', () => {
+    record.wasProgramRunning = programs.count > 0;
+  });
+  const open = () => deps.driver.open(scenario.sandbox?.(task) ?? {}, { signal });
+  const openSandbox = async () => programs.watch(await record.sandbox.open(open));
   try {
     record.score = await raceSignal(evaluateScenario(scenario, { task, limits, signal, end, artifact, openSandbox }), signal);
   } finally {

@@ -101,6 +101,27 @@ export interface TransferOptions {
   readonly signal?: AbortSignal;
 }
 
+export interface FolderOptions {
+  /** Limit for the archive, up to 64 MiB. */
+  readonly maxBytes: number;
+  /** Limit for files, folders and links together; 100,000 by default. */
+  readonly maxEntries?: number;
+  /** Only what was changed at this time or later, in milliseconds since the epoch. */
+  readonly sinceMs?: number;
+  /** Kills every program of the sandbox first, also its shell, so that none changes the files meanwhile. */
+  readonly stopPrograms?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+export interface FolderArchive {
+  /** A tar archive of files, folders and links, with paths relative to the folder. */
+  readonly archive: Buffer;
+  readonly entries: number;
+  /** What was left out, each with its reason: pipes, sockets, paths over 3,900 bytes. At most 20 are named. */
+  readonly skipped: readonly string[];
+  readonly leftOut: number;
+}
+
 /**
  * Closing is idempotent, bounded in time, and leaves no process and no file behind. If the sandbox dies on its own, every pending and
  * later call throws `sandbox-died`, or `sandbox-limit` or `sandbox-killed` if the agent caused it. A call whose signal aborts throws the
@@ -120,6 +141,11 @@ export interface Sandbox extends AsyncDisposable {
   readFile(path: string, options: { readonly maxBytes: number; readonly signal?: AbortSignal }): Promise<Buffer>;
   /** Creates missing parent folders. The mode is 0644 by default. Throws `sandbox-refused`, or `sandbox-limit` if the disk is full. */
   writeFile(path: string, content: Buffer | string, options?: { readonly mode?: number; readonly signal?: AbortSignal }): Promise<void>;
+  /**
+   * Packs a folder without any program of the sandbox, whatever an agent did to it: unreadable folders are made readable, and a file that is
+   * being written is cut at its size. Throws `not-found` or `artifact-too-large`.
+   */
+  readFolder(path: string, options: FolderOptions): Promise<FolderArchive>;
   /** Copies a file or a folder of this machine to a path in the sandbox. If both are folders, their contents are merged. */
   upload(hostPath: string, sandboxPath: string, options?: TransferOptions): Promise<void>;
   /**

@@ -15,17 +15,20 @@ export interface ScenarioCall {
   readonly what: string;
   /** The code of an error that names no blame. */
   readonly code: ErrorCode;
+  /** Whether the sandbox may hold the agent's work: then a file that is not there is blamed on the policy. */
+  readonly hasAgentActed?: boolean;
 }
 
 /** Calls the scenario's code. What it throws becomes a RolloutError whose message names the function, the file and the line. */
-export async function callScenario<T>({ what, code }: ScenarioCall, work: () => T | Promise<T>): Promise<T> {
+export async function callScenario<T>({ what, code, hasAgentActed = false }: ScenarioCall, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (isPassed(error)) throw error;
     const place = findPlace(error);
     const message = `${what}: ${describe(error)}${place === undefined ? '' : ` (${place})`}`;
-    throw new RolloutError(isScenarioError(error) ? codes[error.blame] : code, message, { cause: error });
+    const isMissing = hasAgentActed && error instanceof RolloutError && error.code === 'not-found';
+    throw new RolloutError(isScenarioError(error) ? codes[error.blame] : isMissing ? 'policy-failed' : code, message, { cause: error });
   }
 }
 

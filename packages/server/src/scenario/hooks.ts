@@ -5,7 +5,8 @@ import { definedOf, describeIssues, type ErrorCode, message } from '@millrace/pr
 import { z } from 'zod';
 import { callScenario } from './call-scenario.ts';
 import { openTools } from './open-tools.ts';
-import type { CollectContext, CompactContext, EvaluateContext, InitContext, Opening, Preparation, Scenario, Score } from './scenario.ts';
+import type { CollectContext, CompactContext, EvaluateContext, InitContext, Opening, Preparation, Scenario } from './scenario.ts';
+import type { Score } from './verifier/verifier.ts';
 
 /** The task, as the scenario's schema parses it. */
 export async function parseTask(scenario: Scenario, data: unknown): Promise<unknown> {
@@ -49,6 +50,11 @@ export function collectScenario(scenario: Scenario, context: CollectContext<unkn
   });
 }
 
+/** 0 for a scenario without `lowestReward`. */
+export function lowestRewardOf(scenario: Scenario, task: unknown): Promise<number> {
+  return callHook(scenario, 'lowestReward', () => z.number().parse(scenario.lowestReward?.(task) ?? 0));
+}
+
 const score = z.object({ reward: z.number(), details: z.record(z.string(), z.unknown()).optional() });
 
 export function evaluateScenario(scenario: Scenario, context: EvaluateContext<unknown>): Promise<Score> {
@@ -82,8 +88,10 @@ const codes = {
   compact: 'run-failed',
   collect: 'run-failed',
   evaluate: 'evaluate-failed',
+  lowestReward: 'evaluate-failed',
 } as const satisfies Record<string, ErrorCode>;
 
 function callHook<T>(scenario: Scenario, hook: keyof typeof codes, work: () => T | Promise<T>): Promise<T> {
-  return callScenario({ what: `scenario ${scenario.name}, ${hook}`, code: codes[hook] }, work);
+  const hasAgentActed = hook === 'compact' || hook === 'collect' || hook === 'evaluate';
+  return callScenario({ what: `scenario ${scenario.name}, ${hook}`, code: codes[hook], hasAgentActed }, work);
 }

@@ -30,7 +30,7 @@ function openCustomTool(custom: CustomTool): Tool {
       if (!parsed.success) return { kind: 'text', text: `${name}: ${describeIssues(parsed.error.issues)}` };
       using deadline = new Deadline(`the tool ${name}`, timeoutMs, systemClock);
       const within = AbortSignal.any([signal, deadline.signal]);
-      const call = { what: `the tool ${name}`, code: 'tool-failed' } as const;
+      const call = { what: `the tool ${name}`, code: 'tool-failed', hasAgentActed: true } as const;
       try {
         const context = toContext(name, { timeoutMs, signal: within }, sandbox);
         const work = callScenario(call, async () => toResult(name, await custom.run(parsed.data, context)));

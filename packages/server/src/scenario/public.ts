@@ -7,6 +7,8 @@ export type { ToolName } from '../agent/tool-names.ts';
 export type {
   ExecOptions,
   ExecResult,
+  FolderArchive,
+  FolderOptions,
   PythonImage,
   PythonOptions,
   PythonResult,
@@ -25,7 +27,6 @@ export {
   type Opening,
   type Preparation,
   type Scenario,
-  type Score,
 } from './scenario.ts';
 export { type ScenarioBlame, ScenarioError } from './scenario-error.ts';
-export { type CheckScript, runCheck } from './verifier.ts';
+export { type CheckScript, runCheck, type Score } from './verifier/verifier.ts';

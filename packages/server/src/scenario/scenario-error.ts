@@ -7,9 +7,9 @@ export const scenarioBlames = ['task', 'policy', 'sandbox', 'verifier'] as const
 export type ScenarioBlame = (typeof scenarioBlames)[number];
 
 /**
- * Ends the attempt without a reward, with an explicit blame:
+ * Ends the attempt with an explicit blame, and without a reward unless the policy is blamed:
  * - `task`: the task itself is broken, for example its data is missing
- * - `policy`: the agent did something that cannot be judged at all; prefer a reward of 0 where it can
+ * - `policy`: the agent did something that cannot be judged; the rollout is done with the lowest reward of the scenario
  * - `sandbox`: the sandbox or something it depends on is not usable; the rollout is tried again
  * - `verifier`: the verifier could not measure the reward
  */

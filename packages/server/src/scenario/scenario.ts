@@ -6,6 +6,7 @@ import type { AgentEnd } from '../agent/agent-end.ts';
 import type { ToolName } from '../agent/tool-names.ts';
 import type { Sandbox, SandboxSpec } from '../sandbox/sandbox.ts';
 import type { CustomTool } from './custom-tool.ts';
+import type { Score } from './verifier/verifier.ts';
 
 /** What the agent starts with. */
 export interface Opening {
@@ -13,12 +14,6 @@ export interface Opening {
   readonly messages: readonly Message[];
   /** Built-in tools by name, and the scenario's own tools. */
   readonly tools: readonly (ToolName | CustomTool)[];
-}
-
-/** The reward is the number that the verifier measured; `details` is stored with it for people. A verifier that cannot measure throws. */
-export interface Score {
-  readonly reward: number;
-  readonly details?: Readonly<Record<string, unknown>>;
 }
 
 interface TaskContext<Task> {
@@ -62,7 +57,7 @@ export interface EvaluateContext<Task> extends TaskContext<Task> {
   readonly end: AgentEnd;
   /** What `collect` returned; empty without `collect`. */
   readonly artifact: Buffer;
-  /** Opens a fresh sandbox that the agent never touched. It is closed automatically when `evaluate` returns; a second call closes the first. */
+  /** Opens a fresh sandbox that the agent never touched. All of them are closed when `evaluate` returns. */
   openSandbox(): Promise<Sandbox>;
 }
 
@@ -88,6 +83,11 @@ export interface Scenario<Task = unknown> {
   compact?(context: CompactContext<Task>): Promise<readonly Message[] | undefined>;
   /** Takes what must be judged out of the agent's sandbox. */
   collect?(context: CollectContext<Task>): Buffer | Promise<Buffer>;
+  /**
+   * The reward of an agent that ended its sandbox, or left nothing that can be judged; 0 without this function. Such a rollout is `done`,
+   * and its `failure` says why.
+   */
+  lowestReward?(task: Task): number;
   /** Measures the reward. Throws if it cannot. */
   evaluate(context: EvaluateContext<Task>): Score | Promise<Score>;
 }

@@ -4,10 +4,14 @@
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Scenario } from './scenario.ts';
-import { describeEnd, runCheck } from './verifier.ts';
+import { unpackFolder } from './verifier/judged-programs.ts';
+import { describeEnd, runCheck } from './verifier/verifier.ts';
 
 const workspace = '/workspace';
 const maxArtifactBytes = 32 << 20;
+const maxArtifactEntries = 50_000;
+/** In milliseconds of each second: the rest is for the sandboxes of the check. */
+const checkShare = 900;
 
 const shellTask = z.strictObject({
   instruction: z.string().min(1),
@@ -74,24 +78,24 @@ export const shellScenario: Scenario<ShellTask> = {
   },
 
   async collect({ sandbox, signal }) {
-    const options = { timeoutMs: 60_000, capBytes: maxArtifactBytes, signal };
-    const packed = await sandbox.exec(['tar', '--create', '--file=-', '--directory', workspace, '.'], options);
-    if (packed.cutBytes > 0) throw new RolloutError('artifact-too-large', `${workspace} holds more than ${maxArtifactBytes >> 20} MiB`);
-    if (packed.exitCode !== 0) throw new RolloutError('run-failed', `${workspace} could not be copied out: tar ${describeEnd(packed)}`);
-    return packed.stdout;
+    const limits = { maxBytes: maxArtifactBytes, maxEntries: maxArtifactEntries };
+    return (await sandbox.readFolder(workspace, { ...limits, stopPrograms: true, signal })).archive;
   },
+
+  lowestReward: ({ reward_range: [lowest] }) => lowest,
 
   async evaluate({ task, end, artifact, openSandbox, limits, signal }) {
     const sandbox = await openSandbox();
-    const unpack = ['tar', '--extract', '--file=-', '--directory', workspace, '--no-same-owner'];
-    const unpacked = await sandbox.exec(unpack, { stdin: artifact, timeoutMs: 60_000, signal });
+    const unpacked = await unpackFolder(sandbox, artifact, { signal });
+    if (unpacked.exitCode === 127) throw new RolloutError('evaluate-failed', 'there is no tar program in the image: add tar to it');
     if (unpacked.exitCode !== 0)
-      throw new RolloutError('evaluate-failed', `the agent's files could not be unpacked: tar ${describeEnd(unpacked)}`);
+      throw new RolloutError('policy-failed', `the agent's files could not be unpacked: tar ${describeEnd(unpacked)}`);
     return runCheck(sandbox, {
       script: task.check,
+      openSandbox,
       rewardRange: task.reward_range,
       env: { ANSWER: end.answer },
-      timeoutMs: limits.evaluate_timeout_s * 1000,
+      timeoutMs: limits.evaluate_timeout_s * checkShare,
       signal,
     });
   },

@@ -50,8 +50,9 @@ export type SubmitOutcome =
   | { readonly kind: 'conflict'; readonly ids: readonly RolloutId[] }
   | { readonly kind: 'full'; readonly queued: number };
 
+/** A `done` rollout with a failure: the agent caused it, and the reward is the lowest of its scenario. */
 export type Ending =
-  | { readonly state: 'done'; readonly result: RolloutResult; readonly trajectory: Trajectory }
+  | { readonly state: 'done'; readonly result: RolloutResult; readonly trajectory: Trajectory; readonly failure?: Failure }
   | { readonly state: 'failed'; readonly failure: Failure; readonly result?: RolloutResult; readonly trajectory?: Trajectory }
   | { readonly state: 'cancelled'; readonly result?: RolloutResult; readonly trajectory?: Trajectory };
 

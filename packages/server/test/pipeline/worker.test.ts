@@ -87,8 +87,7 @@ describe('a worker', { skip }, () => {
     await bed.startWorker();
     const ids = await bed.submitAll(
       shell('missing', { check: 'no-such-program' }),
-      shell('killed', { check: 'kill -9 $$' }),
-      shell('late', { check: 'sleep 60' }, { limits: { evaluate_timeout_s: 0.5 } }),
+      shell('invalid', { check: 'if true' }),
       shell('nonsense', { check: 'reward lots' }),
     );
     const records = await Promise.all(ids.map((id) => bed.ended(id)));
@@ -97,6 +96,23 @@ describe('a worker', { skip }, () => {
       assert.ok(result && result.turns === 1, 'the result so far is kept');
     }
     assert.ok(await bed.store.trajectory(ids[0]), 'and so is the trajectory');
+  });
+
+  test('a check that was killed or not done in time is reward 0: what the agent left may be the reason', async () => {
+    await using bed = await WorkerBed.open();
+    await bed.startWorker();
+    const ids = await bed.submitAll(
+      shell('killed', { check: 'kill -9 $$' }),
+      shell('late', { check: 'sleep 60' }, { limits: { evaluate_timeout_s: 8 } }),
+    );
+    const records = await Promise.all(ids.map((id) => bed.ended(id)));
+    assert.deepEqual(
+      records.map(({ state, result }) => [state, result?.reward, result?.score.end]),
+      [
+        ['done', 0, 'was killed by SIGKILL'],
+        ['done', 0, 'timed out'],
+      ],
+    );
   });
 
   test('a check that fails is reward 0, and a check may report its own number', async () => {

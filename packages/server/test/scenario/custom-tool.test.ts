@@ -50,14 +50,14 @@ test('the model is offered the tool in its template, calls it in the sandbox, an
   assert.equal(results?.[1], '3 data\n');
 });
 
-test('an exception of the tool fails the rollout without a reward, blamed on the task or as the scenario says', async () => {
-  for (const [path, code, blame] of [
-    ['broken', 'tool-failed', 'task'],
-    ['forbidden', 'policy-failed', 'policy'],
+test('an exception of the tool is blamed on the task, or as the scenario says', async () => {
+  for (const [path, state, code, blame, reward] of [
+    ['broken', 'failed', 'tool-failed', 'task', null],
+    ['forbidden', 'done', 'policy-failed', 'policy', 0],
   ] as const) {
     const { record } = await run(renderCall('count_lines', { path }));
-    assert.deepEqual([record.state, record.failure?.code, record.failure?.blame], ['failed', code, blame]);
-    assert.equal(record.result?.reward, null);
+    assert.deepEqual([record.state, record.failure?.code, record.failure?.blame], [state, code, blame]);
+    assert.equal(record.result?.reward, reward);
     assert.match(record.failure?.message ?? '', /custom-tool\.test\.ts:\d+/);
   }
 });

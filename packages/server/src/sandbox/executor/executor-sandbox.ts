@@ -6,6 +6,7 @@ import {
   execReply,
   fileReadReply,
   fileWriteReply,
+  folderReadReply,
   maxBodyBytes,
   maxPythonImageBytes,
   maxPythonImages,
@@ -14,7 +15,17 @@ import {
   type SandboxId,
   shellRunReply,
 } from '@millrace/protocol';
-import type { ExecOptions, ExecResult, PythonOptions, PythonResult, Sandbox, ShellOptions, ShellResult } from '../sandbox.ts';
+import type {
+  ExecOptions,
+  ExecResult,
+  FolderArchive,
+  FolderOptions,
+  PythonOptions,
+  PythonResult,
+  Sandbox,
+  ShellOptions,
+  ShellResult,
+} from '../sandbox.ts';
 import type { ExecutorClient } from './executor-client.ts';
 import { download, upload } from './transfer.ts';
 
@@ -32,6 +43,7 @@ const noteBytes = 256;
 /** How long after a command's timeout its reply may arrive: stopping a command takes up to a second. */
 const marginMs = 15_000;
 const fileDeadlineMs = 60_000;
+const defaultMaxEntries = 100_000;
 /** The first cell waits for Python to start, which may take up to a minute. */
 const pythonStartMs = 60_000;
 
@@ -66,8 +78,19 @@ export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
       const params = { path, mode };
       await client.call({ method: 'file.write', params, body, reply: fileWriteReply, maxBytes: 0, deadlineMs: fileDeadlineMs, signal });
     },
+    readFolder: (path, options) => readFolder(client, path, options),
     [Symbol.asyncDispose]: close,
   };
+}
+
+async function readFolder(client: ExecutorClient, path: string, options: FolderOptions): Promise<FolderArchive> {
+  const { maxEntries = defaultMaxEntries, sinceMs, stopPrograms = false, signal } = options;
+  const maxBytes = Math.min(options.maxBytes, maxBodyBytes);
+  const limits = { max_bytes: maxBytes, max_entries: maxEntries };
+  const params = definedOf({ path, ...limits, since_ms: sinceMs, stop_programs: stopPrograms });
+  const call = { method: 'folder.read', params, reply: folderReadReply, maxBytes, deadlineMs: fileDeadlineMs, signal } as const;
+  const { result, body } = await client.call(call);
+  return { archive: body, entries: result.entries, skipped: result.skipped, leftOut: result.left_out };
 }
 
 async function runShell(client: ExecutorClient, command: string, options: ShellOptions): Promise<ShellResult> {

@@ -1,7 +1,7 @@
 // Copies files and folders between this machine and a sandbox, as tar archives in pieces of limited size. The sandbox is not trusted: its
 // archive is unpacked by our own reader, under limits, and appears under its final name only when it is complete.
 
-import { mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, posix } from 'node:path';
 import { definedOf, messageOf, RolloutError } from '@millrace/protocol';
 import { exists } from '../run-folder/make-once.ts';
@@ -47,7 +47,7 @@ export async function download(exec: Exec, paths: { from: string; to: string }, 
   try {
     const maxArchiveBytes = maxBytes + maxEntries * headerBytes;
     const skipped = await unpackTar(readPieces(run, archive, maxArchiveBytes), folder, { maxBytes, maxEntries });
-    await rename(kind === 'folder' ? folder : join(folder, basename(paths.from)), paths.to);
+    await rename(kind === 'folder' ? folder : await findFile(folder, paths.from), paths.to);
     return skipped;
   } catch (error) {
     if (error instanceof RolloutError || signal?.aborted) throw error;
@@ -56,6 +56,13 @@ export async function download(exec: Exec, paths: { from: string; to: string }, 
     await rm(folder, { recursive: true, force: true });
     await removeArchive(exec, archive);
   }
+}
+
+/** The only file of the archive. A link in its place would point to a file next to the target, on this machine. */
+async function findFile(folder: string, from: string): Promise<string> {
+  const path = join(folder, basename(from));
+  if ((await lstat(path)).isFile()) return path;
+  throw new RolloutError('sandbox-refused', `the archive of ${from} does not contain a regular file of that name`);
 }
 
 /** If the path itself is a link, it is followed; links inside a folder are not. */

@@ -4,6 +4,7 @@ import { after, before, describe } from 'node:test';
 import type { Sandbox, SandboxDriver } from '@millrace/server';
 import { type SuiteContext, timeoutMs } from './context.ts';
 import { type DriverCall, defineDescriptors } from './descriptors.ts';
+import { defineDodges } from './dodges.ts';
 import { defineHostile } from './hostile.ts';
 import { defineLayers } from './layers.ts';
 import { defineLife, definePrograms, defineWalls } from './machine.ts';
@@ -53,6 +54,7 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     describe('hostile agents', () => defineHostile(context));
     describe('namespaces of agents', () => defineNamespaces(context));
     describe('forged rewards', () => defineVerifier(context));
+    describe('dodged zeros', () => defineDodges(context));
     if (call) describe('inherited descriptors', () => defineDescriptors(call));
   });
 }

@@ -74,6 +74,17 @@ export function defineTransfer({ sandbox, driver }: SuiteContext): void {
     assert.deepEqual(await readdir(join(base, 'deep')), []);
   });
 
+  test('a file that becomes a link during its download is refused', async () => {
+    await using fresh = await driver().open({ env: { PATH: '/workspace/bin:/usr/bin:/bin' } });
+    const evil = ['#!/bin/sh', 'mkdir -p /tmp/e; cd /tmp/e; ln -s sibling answer; exec /usr/bin/tar -c -f "$4" answer'].join('\n');
+    await fresh.writeFile('bin/tar', evil, { mode: 0o755 });
+    await fresh.writeFile('answer', 'mine');
+    await mkdir(join(base, 'swap'));
+    await writeFile(join(base, 'swap/sibling'), 'a file of the machine');
+    await assert.rejects(fresh.download('answer', join(base, 'swap/answer')), { code: 'sandbox-refused', message: /regular file/ });
+    assert.deepEqual(await readdir(join(base, 'swap')), ['sibling']);
+  });
+
   test('a cancelled transfer throws the reason and leaves nothing behind', async () => {
     const cancel = new AbortController();
     const running = sandbox().download('sent', join(base, 'cancelled'), { signal: cancel.signal });

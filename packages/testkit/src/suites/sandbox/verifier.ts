@@ -6,12 +6,18 @@ import { test } from 'node:test';
 import { loadScenarios, type Score } from '@millrace/server';
 import { type SuiteContext, timeoutMs } from './context.ts';
 
-interface Forgery {
+interface Forgery extends Judgement {
   readonly name: string;
+}
+
+/** An agent and the check of its work. */
+export interface Judgement {
   /** What the agent runs in its shell. */
   readonly agent: string;
   readonly check: string;
+  /** More fields of the task. */
   readonly more?: Readonly<Record<string, unknown>>;
+  readonly checkTimeoutMs?: number;
 }
 
 export function defineVerifier(context: SuiteContext): void {
@@ -25,12 +31,15 @@ export function defineVerifier(context: SuiteContext): void {
 }
 
 /** Runs the agent's command, collects its files and judges them, as a rollout does. */
-async function judge({ driver }: SuiteContext, { agent, check, more }: Omit<Forgery, 'name'>): Promise<Score> {
+export async function judge(
+  { driver }: Pick<SuiteContext, 'driver'>,
+  { agent, check, more, checkTimeoutMs = timeoutMs }: Judgement,
+): Promise<Score> {
   const scenario = (await loadScenarios([])).get('shell') ?? assert.fail();
   const parsed = await scenario.task.safeParseAsync({ instruction: 'x', check, ...more });
   assert.ok(parsed.success, JSON.stringify(parsed));
   const task = parsed.data;
-  const limits = { evaluate_timeout_s: timeoutMs / 1000 } as Parameters<typeof scenario.evaluate>[0]['limits'];
+  const limits = { evaluate_timeout_s: checkTimeoutMs / 900 } as Parameters<typeof scenario.evaluate>[0]['limits'];
   const common = { task, limits, signal: new AbortController().signal, end: { stopReason: 'completed', answer: '' } } as const;
   const open = () => driver().open(scenario.sandbox?.(task) ?? {});
   const collect = async () => {
@@ -40,11 +49,11 @@ async function judge({ driver }: SuiteContext, { agent, check, more }: Omit<Forg
     return (await scenario.collect?.({ ...common, sandbox })) ?? assert.fail();
   };
   const artifact = await collect();
-  await using sandbox = await open();
-  return await scenario.evaluate({ ...common, artifact, openSandbox: async () => sandbox });
+  await using opened = new AsyncDisposableStack();
+  return await scenario.evaluate({ ...common, artifact, openSandbox: async () => opened.use(await open()) });
 }
 
-const script = (text: string) => `cat > solve.sh <<'end'\n#!/bin/bash\n${text}\nend\nchmod +x solve.sh`;
+export const script = (text: string) => `cat > solve.sh <<'end'\n#!/bin/bash\n${text}\nend\nchmod +x solve.sh`;
 
 /** Writes a reward to every file and descriptor that it can find. */
 const writeEverywhere = `for file in "$REWARD_FILE" /tmp/reward /tmp/*/reward /proc/[0-9]*/fd/*; do echo 1000000 > "$file"; done 2>/dev/null
@@ -98,6 +107,18 @@ end`,
   },
   { name: 'kills its own program', agent: script('kill -9 $$'), check: 'judged ./solve.sh' },
   { name: 'removes its own program', agent: 'true', check: 'judged ./solve.sh' },
+  {
+    name: 'replaces the programs that the check runs after it',
+    agent: script(
+      `for name in grep cmp diff cat python3; do for path in $(type -ap $name); do rm -f $path; printf '#!/bin/sh\\nexit 0\\n' > $path; chmod +x $path; done; done`,
+    ),
+    check: 'judged ./solve.sh; grep -q x /dev/null || cmp -s /bin/bash /dev/null',
+  },
+  {
+    name: 'kills the programs that the check runs after it',
+    agent: script('(while :; do kill -9 -1; pkill -9 grep; sleep 0.01; done) </dev/null >/dev/null 2>&1 &'),
+    check: 'judged ./solve.sh; echo bug > seen; for i in {1..30}; do grep -q bug seen || exit 0; done; exit 1',
+  },
 ];
 
 const stop = 'import os; os._exit(0)';
@@ -119,6 +140,11 @@ const environmentForgeries: readonly Forgery[] = [
     agent: `mkdir lib; echo '${stop}' | tee lib/json.py > lib/sitecustomize.py`,
     check: "python3 -c 'import json; raise SystemExit(1)'",
     more: { env: { PYTHONPATH: '/workspace/lib' } },
+  },
+  {
+    name: 'leaves Python modules for a Python without a safe path',
+    agent: `mkdir sub; echo '${stop}' | tee json.py sub/json.py > re.py; echo 'import json; raise SystemExit(1)' > sub/run.py`,
+    check: `unset PYTHONSAFEPATH; python3 -c 'import json, re; raise SystemExit(1)' || python3 sub/run.py || (cd sub && python3 -c 'import json; raise SystemExit(1)')`,
   },
   {
     name: 'leaves start-up files of shells',
@@ -155,11 +181,16 @@ function defineRewards(context: SuiteContext): void {
     await assert.rejects(rewards('reward lots'), { code: 'evaluate-failed', message: /"lots" as the reward/ });
   });
 
-  test('judged programs have the home, modules and variables of the agent, and stop_judged ends what they left', async () => {
-    const agent = `echo 'print("right")' > helper.py; echo 'import helper' > solve.py
-printf '#!/bin/bash\\n(while :; do echo bad > left; sleep 0.01; done) >/dev/null 2>&1 &\\n' > leave.sh; chmod +x leave.sh`;
-    const check = `[ "$(judged python3 solve.py)" = right ] && [ "$(judged bash -c 'cd; pwd')" = /workspace ] || exit 1
-[ "$HOME" != /workspace ] && judged ./leave.sh && stop_judged && echo good > left && sleep 0.2 && [ "$(cat left)" = good ]`;
+  test('judged programs have the home, modules and variables of the agent, and see what the check changed', async () => {
+    const agent = `mkdir sub; echo 'print("right")' > sub/helper.py; echo 'import helper' > sub/solve.py; echo old > file
+printf '#!/bin/bash\\nread line; echo "$line $1 $GREETING"; echo two >&2; exit 7\\n' > echo.sh; chmod +x echo.sh`;
+    const check = `[ "$(cd sub && judged python3 solve.py)" = right ] && [ "$(judged bash -c 'cd; pwd')" = /workspace ] || exit 1
+[ "$(echo one | GREETING='hi you' judged ./echo.sh "a b" 2>/tmp/err)" = "one a b hi you" ] && [ "$(cat /tmp/err)" = two ] || exit 2
+judged ./echo.sh; [ $? = 7 ] || exit 3
+[ "$(judged cat file)" = old ] && echo new > file && echo more > added && [ "$(judged cat file added)" = $'new\\nmore' ] || exit 4
+judged bash -c 'echo theirs > file; (while :; do echo bad > left; sleep 0.01; done) >/dev/null 2>&1 &'; [ "$(cat file)" = new ] && [ "$(judged cat file)" = theirs ] || exit 5
+stop_judged; judged bash -c 'echo good > left'; sleep 0.2; [ "$(judged cat left)" = good ] || exit 6
+judged printf 'a\\nb\\n' | judged tail -n 1 > last; [ "$(cat last)" = b ] || exit 7; [ "$HOME" != /workspace ]`;
     const { reward, details } = await judge(context, { agent, check });
     assert.equal(reward, 1, JSON.stringify(details));
   });
