@@ -8,7 +8,7 @@ import { backendId, type Dialect, type ErrorCode, RolloutError, sampling } from 
 import type { Backend, BackendRecord, GenerateRequest } from '@millrace/server';
 import { FakeBackend, type FakeBackendOptions } from '../fake-backend/fake-backend.ts';
 import { type Fault, scriptedFaults } from '../fake-backend/faults.ts';
-import { fakeLogprob } from '../fake-backend/logprob.ts';
+import { fakeLogprob } from '../fake-backend/engines/logprob.ts';
 import { openFakeTokens } from '../fake-backend/tokens.ts';
 
 const promptIds = [151644, 872, 198, 9707, 151645, 198, 151644, 77091, 198];
