@@ -20,7 +20,7 @@ export interface EngineSuiteOptions {
 const endless = { maxTokens: 400, sampling: greedy, stopTokenIds: [], ...toPrompt(promptIds.slice(0, 4)) };
 
 export function defineEngineSuite(name: string, options: EngineSuiteOptions): void {
-  describe(`a real engine: ${name}`, { skip: options.skip, timeout: 900_000 }, () => {
+  describe(`a real engine: ${name}`, { skip: options.skip, timeout: 1_200_000 }, () => {
     let engine: Engine;
     let backend: Backend;
     before(async () => {
