@@ -31,7 +31,7 @@ main() {
   fi
   if is_complete; then return; fi
   check_disk
-  export UV_CACHE_DIR=$cache/uv UV_HTTP_TIMEOUT=${UV_HTTP_TIMEOUT:-180} UV_LINK_MODE=hardlink PYTHONUTF8=1
+  export UV_CACHE_DIR=$cache/uv UV_HTTP_TIMEOUT=${UV_HTTP_TIMEOUT:-60} UV_LINK_MODE=hardlink PYTHONUTF8=1
   open_uv
   is_weights_complete || install_weights
   if ! $weights_only; then
@@ -70,7 +70,7 @@ open_uv() {
     fail 'needs Python 3 with the venv module. Get it with: sudo apt-get install -y python3-venv'
   rm -rf "$cache/tools"
   "$python" -m venv "$cache/tools" >&2 || fail "$python could not make a virtual environment in $cache/tools"
-  run_step 'uv' "$cache/tools" "$cache/tools/bin/pip" install --quiet --disable-pip-version-check uv
+  run_step 'uv' "$cache/tools" "$cache/tools/bin/pip" install --quiet --disable-pip-version-check --retries 2 --timeout 15 uv
 }
 
 # Debian leaves ensurepip out of python3, and then venv fails.

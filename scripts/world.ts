@@ -5,7 +5,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import type { Engine } from '../world/engines/engine-process.ts';
 import { openLlama } from '../world/engines/llama.ts';
-import { openFull, openPlain, sharedVariables } from '../world/engines/shared.ts';
+import { openFull, openPlain, sharedVariables } from '../world/engines/shared-engines.ts';
 
 const startedAt = performance.now();
 

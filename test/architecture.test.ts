@@ -17,13 +17,16 @@ interface Source {
   readonly code: string;
 }
 
-const sources = readSources(['packages/*/src/**/*.ts', 'bench/**/*.ts', 'examples/**/*.ts', 'scripts/**/*.ts']).filter(
+const sources = readSources(['packages/*/src/**/*.ts', 'bench/**/*.ts', 'examples/**/*.ts', 'scripts/**/*.ts', 'world/**/*.ts']).filter(
   ({ path }) => !path.includes('.test.'),
 );
-const tests = readSources(['packages/*/test/**/*.ts', 'test/**/*.ts', 'bench/**/*.test.ts', 'examples/**/*.test.ts']);
+const tests = readSources(['packages/*/test/**/*.ts', 'test/**/*.ts', 'bench/**/*.test.ts', 'examples/**/*.test.ts', 'world/**/*.test.ts']);
 const serverSources = sources.filter(({ path }) => path.startsWith('packages/server/src/'));
 
 const floors = ['base', 'trajectory', 'inference', 'sandbox', 'store', 'agent', 'scenario', 'pipeline', 'sampling', 'http'];
+
+/** The folders of the second test tier; its tests stand on top. */
+const worldFloors = ['engines', 'recordings', 'suite'];
 
 /** What each package may import of the others. */
 const packageImports: Readonly<Record<string, readonly string[]>> = {
@@ -57,6 +60,22 @@ test('the floors of the server import only floors below them, and none through i
           return rank(from) < rank(to) ? [`${source.path}: ${from} is below ${to}, and must not import ${name}`] : [];
         }),
     ),
+  );
+});
+
+test('the floors of the second test tier import only floors below them', () => {
+  refuse(
+    [...sources, ...tests]
+      .filter(({ path }) => path.startsWith('world/'))
+      .flatMap((source) => {
+        const rankOf = (path: string) => worldFloors.indexOf(floorOf(relative('world', path)));
+        const own = rankOf(source.path);
+        if (own < 0 && !/^world\/(todo\/)?[^/]+\.ts$/.test(source.path))
+          return [`${source.path}: its folder is not a floor in this test's list`];
+        return importsOf(source)
+          .filter((name) => name.startsWith('.') && own >= 0 && rankOf(join(dirname(source.path), name)) > own)
+          .map((name) => `${source.path}: must not import ${name}, which is on a floor above it`);
+      }),
   );
 });
 

@@ -6,7 +6,7 @@ import { sampling } from '@millrace/protocol';
 import type { Backend } from '@millrace/server';
 import type { Engine } from './engines/engine-process.ts';
 import { skipWithoutLlama } from './engines/llama.ts';
-import { openSharedLlama, openSharedVllm } from './engines/shared.ts';
+import { openSharedLlama, openSharedVllm } from './engines/shared-engines.ts';
 import { skipWithoutVllm } from './engines/vllm.ts';
 import { makeRequest, openEngineBackend, promptIds, scoreWithVllm } from './suite/ask.ts';
 

@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { PauseMode, RolloutView } from '@millrace/protocol';
 import { makeTempFolder, processesInSandboxesOf, type TempFolder, TestService } from '@millrace/testkit';
 import type { Engine } from './engines/engine-process.ts';
-import { openSharedVllm } from './engines/shared.ts';
+import { openSharedVllm } from './engines/shared-engines.ts';
 import { skipWithoutVllm } from './engines/vllm.ts';
 import { modelFolder, modelName } from './engines/world-cache.ts';
 import { countRunning, countSampled } from './suite/ask.ts';

@@ -9,7 +9,7 @@ import { makeTempFolder } from '@millrace/testkit';
 import { z } from 'zod';
 import { writeTokenizer } from './engines/gguf-tokenizer.ts';
 import { skipWithoutLlama } from './engines/llama.ts';
-import { openSharedLlama, openSharedVllm } from './engines/shared.ts';
+import { openSharedLlama, openSharedVllm } from './engines/shared-engines.ts';
 import { skipWithoutVllm } from './engines/vllm.ts';
 import { ggufPath, modelFolder, modelName } from './engines/world-cache.ts';
 

@@ -1,6 +1,6 @@
 // The vLLM adapter against a real vLLM with a real model, on both token routes.
 
-import { openSharedVllm } from './engines/shared.ts';
+import { openSharedVllm } from './engines/shared-engines.ts';
 import { contextTokens, skipWithoutVllm } from './engines/vllm.ts';
 import { defineEngineSuite } from './suite/engine-suite.ts';
 

@@ -198,7 +198,7 @@ function makeObservation({ random }: Bed): Message {
 }
 
 async function spawnBackend(): Promise<{ readonly url: string } & AsyncDisposable> {
-  const main = fileURLToPath(new URL('../../packages/testkit/src/fake-backend/main.ts', import.meta.url));
+  const main = fileURLToPath(new URL('../../packages/testkit/src/fake-backend/process/main.ts', import.meta.url));
   const args = ['--policy', 'fixed', '--turns', '1000000', '--tokens-per-turn', `${tokensPerTurn}`];
   const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
   const exited = once(child, 'exit');

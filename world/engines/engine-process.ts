@@ -1,5 +1,5 @@
-// A real engine as a child process: started with low priority on a free port, its output kept, waited for until it is healthy, and killed
-// with everything it started.
+// A real engine as a child process: started on a free port, its output kept, waited for until it is healthy, and killed with everything it
+// started.
 
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,6 +12,8 @@ export interface EngineCommand {
   readonly program: string;
   readonly args: (port: number) => readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** A free one by default. */
+  readonly port?: number | undefined;
   /** How long it may take to become healthy. */
   readonly startMs: number;
 }
@@ -58,11 +60,11 @@ export class EngineProcess implements Engine {
   }
 
   /** Returns when `GET /health` answers 200. The caller closes it. */
-  static async open({ name, program, args, env = {}, startMs }: EngineCommand): Promise<EngineProcess> {
-    const port = await findFreePort();
+  static async open({ name, program, args, env = {}, startMs, port: given }: EngineCommand): Promise<EngineProcess> {
+    const port = given ?? (await findFreePort());
     // Its own process group: engines start helpers, and all of them are killed together.
     const options: SpawnOptions = { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true };
-    const child = spawn('nice', ['-n', '10', program, ...args(port)], options);
+    const child = spawn(program, [...args(port)], options);
     const engine = new EngineProcess(name, `http://127.0.0.1:${port}`, child);
     try {
       await engine.#waitUntilHealthy(startMs);

@@ -11,6 +11,8 @@ export interface VllmOptions {
   /** `VLLM_SERVER_DEV_MODE=1`: the routes for pausing and for changing weights. */
   readonly devMode?: boolean;
   readonly args?: readonly string[];
+  /** A free one by default. */
+  readonly port?: number;
 }
 
 /** Why tests with it are skipped; false where they are not. */
@@ -18,7 +20,7 @@ export function skipWithoutVllm(): string | false {
   return !(hasVllm() && hasModel()) && 'there is no vLLM; npm run test:world or scripts/install-vllm.sh gets one';
 }
 
-export async function openVllm({ scaleOut = false, devMode = false, args = [] }: VllmOptions = {}): Promise<EngineProcess> {
+export async function openVllm({ scaleOut = false, devMode = false, args = [], port: given }: VllmOptions = {}): Promise<EngineProcess> {
   return await EngineProcess.open({
     name: 'vLLM',
     program: vllmPython(),
@@ -37,6 +39,7 @@ export async function openVllm({ scaleOut = false, devMode = false, args = [] }:
       HF_HUB_OFFLINE: '1',
       ...(devMode ? { VLLM_SERVER_DEV_MODE: '1' } : {}),
     },
+    port: given,
     startMs: 600_000,
   });
 }

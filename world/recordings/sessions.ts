@@ -2,11 +2,11 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Recording, type RecordingFile, recordingFile, recordingsFolder } from '@millrace/testkit';
+import { type FakeBackendOptions, type Recording, type RecordingFile, recordingFile, recordingsFolder } from '@millrace/testkit';
 import { z } from 'zod';
 import type { Engine } from '../engines/engine-process.ts';
 import { openLlama } from '../engines/llama.ts';
-import { openSharedVllm } from '../engines/shared.ts';
+import { openSharedVllm } from '../engines/shared-engines.ts';
 import { openVllm } from '../engines/vllm.ts';
 import { vllmVersion } from '../engines/world-cache.ts';
 import { llamaErrorCases, llamaGoodCases, llamaInfoCases, llamaShutdownCase } from './llama-cases.ts';
@@ -30,6 +30,8 @@ export interface RecordingSession {
   readonly engine: RecordingFile['engine'];
   readonly started: string;
   open(): Promise<Engine>;
+  /** A fake backend that was started in the same way. */
+  readonly fake: Omit<FakeBackendOptions, 'policy'>;
   /** By the name of their file. */
   readonly files: Readonly<Record<string, readonly Case[]>>;
 }
@@ -42,6 +44,7 @@ export const sessions: readonly RecordingSession[] = [
     engine: 'vllm',
     started: 'VLLM_SERVER_DEV_MODE=1 vllm serve --enable-scale-out --enable-prompt-tokens-details --logprobs-mode processed_logprobs',
     open: openSharedVllm,
+    fake: { engine: 'vllm', devMode: true },
     files: {
       info: infoCases,
       generate: goodCases('generate'),
@@ -59,6 +62,7 @@ export const sessions: readonly RecordingSession[] = [
     engine: 'vllm',
     started: 'vllm serve',
     open: () => openVllm(),
+    fake: { engine: 'vllm', withoutGenerate: 403 },
     files: { plain: plainCases, shutdown: shutdownCases },
   },
   {
@@ -66,6 +70,7 @@ export const sessions: readonly RecordingSession[] = [
     engine: 'vllm',
     started: 'vllm serve --enable-scale-out --max-num-queued-reqs 2',
     open: () => openVllm({ scaleOut: true, args: ['--max-num-queued-reqs', '2'] }),
+    fake: { engine: 'vllm', maxRequests: 2 },
     files: { 'queue-full': queueCases, crash: crashCases },
   },
   {
@@ -73,6 +78,7 @@ export const sessions: readonly RecordingSession[] = [
     engine: 'llamacpp',
     started: 'llama-server --parallel 4 --ctx-size 8192',
     open: () => openLlama(),
+    fake: { engine: 'llamacpp' },
     files: {
       info: llamaInfoCases,
       completion: llamaGoodCases,

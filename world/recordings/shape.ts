@@ -24,6 +24,23 @@ export function shapeOf({ exchanges }: Recording): string[] {
   return exchanges.flatMap((exchange, i) => exchangeShape(exchange).map((line) => `${i + 1}: ${line}`));
 }
 
+/**
+ * Every kind of event as well: which keys come together in one event, and in which order the kinds first come. The tokens in an event are
+ * left out, because how many it has is chance.
+ */
+export function strictShapeOf(recording: Recording): string[] {
+  const kinds = recording.exchanges.flatMap(({ reply }, i) =>
+    unique((reply?.events ?? []).map((event) => `${i + 1}: event { ${eventKind(event)} }`)),
+  );
+  return [...shapeOf(recording), ...kinds];
+}
+
+function eventKind(event: string): string {
+  if (!event.startsWith('data: {')) return event;
+  const lines = fieldsOf(JSON.parse(event.slice(6)), 'event').map((line) => line.replace(/(\.(?!choices)[\w.]+\[\]).*/, '$1'));
+  return unique(lines).join(', ');
+}
+
 function exchangeShape({ request, reply, nothing }: RecordedExchange): string[] {
   const head = `${request.method} ${request.path}`;
   if (!reply) return [`${head}: ${nothing}`];

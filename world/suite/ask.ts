@@ -16,11 +16,14 @@ export function openEngineBackend({ url }: Pick<Engine, 'url'>, dialect: Dialect
   return openBackend({ ...record, logprobsMode: 'processed' }, { log: silentLog, pace: new Pace() });
 }
 
+export function toPrompt(tokenIds: readonly number[]): Pick<GenerateRequest, 'promptJson' | 'promptTokens'> {
+  return { promptJson: Buffer.from(tokenIds.join()), promptTokens: tokenIds.length };
+}
+
 export function makeRequest(changes: Partial<GenerateRequest> & { readonly prompt?: readonly number[] } = {}): GenerateRequest {
   const { prompt = promptIds, ...rest } = changes;
   return {
-    promptJson: Buffer.from(prompt.join()),
-    promptTokens: prompt.length,
+    ...toPrompt(prompt),
     sampling: sampling.parse({}),
     maxTokens: 24,
     stopTokenIds: [endOfTurnId],
@@ -33,7 +36,7 @@ export function makeRequest(changes: Partial<GenerateRequest> & { readonly promp
 
 const promptLogprobs = z.array(z.record(z.string(), z.looseObject({ logprob: z.number() })).nullable());
 
-/** What vLLM itself says of each token of a text, given all before it; the first has none. */
+/** What vLLM itself says of each token of a text, given all before it. One without a score, as the first, is infinitely unlikely. */
 export async function scoreWithVllm({ url }: Pick<Engine, 'url'>, tokenIds: readonly number[]): Promise<number[]> {
   const body = { model: modelName, prompt: tokenIds, max_tokens: 1, temperature: 1, prompt_logprobs: 0 };
   const answer = await fetch(`${url}/v1/completions`, {
@@ -43,7 +46,7 @@ export async function scoreWithVllm({ url }: Pick<Engine, 'url'>, tokenIds: read
   });
   const reply = z.looseObject({ choices: z.array(z.looseObject({ prompt_logprobs: promptLogprobs })) }).parse(await answer.json());
   const scores = reply.choices[0]?.prompt_logprobs ?? [];
-  return tokenIds.map((id, at) => scores[at]?.[id]?.logprob ?? Number.NaN);
+  return tokenIds.map((id, at) => scores[at]?.[id]?.logprob ?? Number.NEGATIVE_INFINITY);
 }
 
 /** How many tokens vLLM has sampled since it was started. */

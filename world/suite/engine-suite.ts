@@ -3,11 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import { type Dialect, RolloutError, sampling } from '@millrace/protocol';
 import { type Backend, Ledger } from '@millrace/server';
+import { type ContractBed, defineBackendContract } from '@millrace/testkit';
 import type { Engine } from '../engines/engine-process.ts';
-import { countRunning, endOfTurnId, greedy, makeRequest, openEngineBackend, promptIds } from './ask.ts';
+import { countRunning, endOfTurnId, greedy, makeRequest, openEngineBackend, promptIds, toPrompt } from './ask.ts';
 
 export interface EngineSuiteOptions {
   readonly dialect: Dialect;
@@ -17,10 +17,10 @@ export interface EngineSuiteOptions {
 }
 
 /** Long enough to be stopped in the middle: the model's own end of turn is not among the stops. */
-const endless = { maxTokens: 400, sampling: greedy, stopTokenIds: [], prompt: promptIds.slice(0, 4) };
+const endless = { maxTokens: 400, sampling: greedy, stopTokenIds: [], ...toPrompt(promptIds.slice(0, 4)) };
 
 export function defineEngineSuite(name: string, options: EngineSuiteOptions): void {
-  describe(`a real engine: ${name}`, { skip: options.skip, timeout: 900_000 }, () => {
+  describe(`a real engine: ${name}`, { skip: options.skip, timeout: 1_200_000 }, () => {
     let engine: Engine;
     let backend: Backend;
     before(async () => {
@@ -29,16 +29,28 @@ export function defineEngineSuite(name: string, options: EngineSuiteOptions): vo
     });
     after(() => engine?.[Symbol.asyncDispose]());
     const bed = () => ({ engine, backend });
+    defineBackendContract({ dialect: options.dialect, open: async () => toContractBed(bed(), options) });
     defineSampling(bed);
-    defineStreaming(bed, options);
-    defineEnds(bed, options);
+    defineLedger(bed);
     defineRefusals(bed, options);
   });
 }
 
-type Bed = () => { readonly engine: Engine; readonly backend: Backend };
+function toContractBed({ engine, backend }: ReturnType<EngineBed>, { dialect, contextTokens }: EngineSuiteOptions): ContractBed {
+  return {
+    backend,
+    contextTokens,
+    endless,
+    makeRequest: (changes) => makeRequest({ sampling: greedy, maxTokens: 60, ...changes }),
+    toPrompt,
+    countRunning: () => countRunning(engine, dialect),
+    [Symbol.asyncDispose]: async () => {}, // all tests share the engine
+  };
+}
 
-function defineSampling(bed: Bed): void {
+type EngineBed = () => { readonly engine: Engine; readonly backend: Backend };
+
+function defineSampling(bed: EngineBed): void {
   test('ids and logprobs come back one for one, as probabilities of a real distribution', async () => {
     const { tokenIds, logprobs, finishReason } = await bed().backend.generate(makeRequest({ sampling: sampling.parse({ seed: 11 }) }));
     assert.ok(tokenIds.length > 0 && tokenIds.length <= 24);
@@ -83,19 +95,9 @@ function defineSampling(bed: Bed): void {
     const { tokenIds } = await bed().backend.generate(makeRequest({ sampling: sampling.parse({ ...all, seed: 3 }), maxTokens: 6 }));
     assert.ok(tokenIds.length > 0);
   });
+}
 
-  test('many calls at once each get their own reply', async () => {
-    const request = (i: number) => makeRequest({ prompt: [...promptIds, 100 + i], sampling: greedy, maxTokens: 2 });
-    const alone: string[] = [];
-    for (let i = 0; i < 8; i++) alone.push((await bed().backend.generate(request(i))).tokenIds.join());
-    const together = await Promise.all(alone.map((_, i) => bed().backend.generate(request(i))));
-    assert.deepEqual(
-      together.map(({ tokenIds }) => tokenIds.join()),
-      alone,
-    );
-    assert.ok(new Set(alone).size > 1);
-  });
-
+function defineLedger(bed: EngineBed): void {
   test('the turns of a ledger continue from the cached ids', async () => {
     const { backend } = bed();
     const ledger = new Ledger();
@@ -115,100 +117,20 @@ function defineSampling(bed: Bed): void {
   });
 }
 
-function defineStreaming(bed: Bed, { dialect }: EngineSuiteOptions): void {
-  test('tokens are reported as they come where the engine streams exactly, each once, and the end is the same', async () => {
-    const whole = await bed().backend.generate(makeRequest({ sampling: greedy }));
-    const seen: { ids: number[]; logprobs: number[] } = { ids: [], logprobs: [] };
-    let calls = 0;
-    const onTokens = (ids: Int32Array, logprobs: Float32Array) => {
-      calls += 1;
-      seen.ids.push(...ids);
-      seen.logprobs.push(...logprobs);
-    };
-    const streamed = await bed().backend.generate(makeRequest({ sampling: greedy, onTokens }));
-    assert.deepEqual([streamed.tokenIds, streamed.finishReason], [whole.tokenIds, whole.finishReason]);
-    if (dialect === 'llamacpp') return assert.equal(calls, 0);
-    assert.ok(calls > 1);
-    assert.deepEqual([seen.ids, seen.logprobs], [[...streamed.tokenIds], [...streamed.logprobs]]);
-  });
-
-  test('a cut keeps the tokens until then as a prefix of the whole, and frees the engine', async () => {
-    const cut = new AbortController();
-    let count = 0;
-    const onTokens = (ids: Int32Array) => {
-      count += ids.length;
-      if (count >= 5) cut.abort();
-    };
-    if (dialect === 'llamacpp') void waitForRunning(bed().engine, dialect, (running) => running > 0).then(() => cut.abort());
-    const partial = await bed().backend.generate(makeRequest({ ...endless, onTokens, cut: cut.signal }));
-    assert.equal(partial.finishReason, 'abort');
-    await waitForRunning(bed().engine, dialect, (running) => running === 0);
-    if (dialect === 'llamacpp') return assert.equal(partial.tokenIds.length, 0);
-    assert.ok(partial.tokenIds.length >= 5 && partial.tokenIds.length < 400, `${partial.tokenIds.length} tokens`);
-    const whole = await bed().backend.generate(makeRequest({ ...endless, maxTokens: partial.tokenIds.length }));
-    assert.deepEqual(partial.tokenIds, whole.tokenIds);
-    assert.deepEqual(partial.logprobs.length, whole.logprobs.length);
-  });
-
-  test('a call that is cut before its first token ends as an abort without tokens', async () => {
-    const generation = await bed().backend.generate(makeRequest({ ...endless, cut: AbortSignal.timeout(1) }));
-    assert.deepEqual([generation.finishReason, generation.tokenIds.length], ['abort', 0]);
-    await waitForRunning(bed().engine, dialect, (running) => running === 0);
-  });
-}
-
-function defineEnds(bed: Bed, { dialect, contextTokens }: EngineSuiteOptions): void {
-  test('a turn that is cut at the limit says so', async () => {
-    const generation = await bed().backend.generate(makeRequest({ sampling: greedy, maxTokens: 3 }));
-    assert.deepEqual([generation.tokenIds.length, generation.finishReason], [3, 'length']);
-  });
-
-  test('a prompt that fits, with more asked for than the context holds, is cut where the context ends', async () => {
-    const prompt = Array<number>(contextTokens - 20).fill(28);
-    const generation = await bed().backend.generate(makeRequest({ prompt, sampling: greedy, maxTokens: 100, stopTokenIds: [] }));
-    assert.ok(generation.tokenIds.length <= 20 && generation.tokenIds.length > 0, `${generation.tokenIds.length} tokens`);
-    assert.equal(generation.finishReason, generation.tokenIds.at(-1) === endOfTurnId ? 'stop' : 'length');
-  });
-
-  test('more tokens than any engine gives by default come back, where they are asked for', async () => {
-    const generation = await bed().backend.generate(makeRequest({ ...endless, maxTokens: 150 }));
-    assert.ok(generation.tokenIds.length > 16);
-  });
-
-  test('an abort ends the call with its reason, and the engine stops sampling', async () => {
-    const controller = new AbortController();
-    const call = bed().backend.generate(makeRequest({ ...endless, signal: controller.signal }));
-    void waitForRunning(bed().engine, dialect, (running) => running > 0).then(() => controller.abort(new Error('enough')));
-    await assert.rejects(call, /enough/);
-    await waitForRunning(bed().engine, dialect, (running) => running === 0);
-  });
-}
-
-function defineRefusals(bed: Bed, { dialect, contextTokens }: EngineSuiteOptions): void {
-  const refusedFor = (reason: string | undefined) => (error: unknown) =>
-    error instanceof RolloutError && error.code === 'backend-refused' && error.details?.reason === reason;
-
-  test('a prompt that is longer than the context is backend-refused, and its details say so', async () => {
-    const prompt = Array<number>(contextTokens + 10).fill(28);
-    await assert.rejects(bed().backend.generate(makeRequest({ prompt })), refusedFor('context-length'));
-  });
+function defineRefusals(bed: EngineBed, { dialect }: EngineSuiteOptions): void {
+  const isError = (code: string, details: Readonly<Record<string, unknown>>) => (error: unknown) =>
+    error instanceof RolloutError &&
+    error.code === code &&
+    Object.entries(details).every(([name, value]) => error.details?.[name] === value);
 
   test("a token id outside of the model's vocabulary is backend-refused", async () => {
-    await assert.rejects(bed().backend.generate(makeRequest({ prompt: [...promptIds, 60_000] })), refusedFor(undefined));
+    const call = bed().backend.generate(makeRequest({ prompt: [...promptIds, 60_000] }));
+    await assert.rejects(call, isError('backend-refused', { reason: undefined }));
   });
 
   if (dialect === 'llamacpp') return; // it ignores the name
-  test('a model that is not served is backend-refused', async () => {
+  test('a model that is not served fails the backend, because no call to it can work', async () => {
     const other = openEngineBackend(bed().engine, dialect, { model: 'other' });
-    await assert.rejects(other.generate(makeRequest()), refusedFor(undefined));
+    await assert.rejects(other.generate(makeRequest()), isError('backend-failed', { status: 404 }));
   });
-}
-
-/** The engine's own word, not a guess. */
-async function waitForRunning(engine: Engine, dialect: Dialect, isEnough: (running: number) => boolean): Promise<void> {
-  const deadline = performance.now() + 30_000;
-  while (!isEnough(await countRunning(engine, dialect))) {
-    if (performance.now() > deadline) throw new Error(`the engine still runs ${await countRunning(engine, dialect)} requests after 30 s`);
-    await pause(50);
-  }
 }

@@ -36,7 +36,7 @@ export async function scoreTrajectory(
     const begin = at;
     at += tokenIds.length;
     if (kind !== 'sampled' || tokenIds.length === 0 || !versions || !isWanted(versions.last)) return [];
-    const differences = [...logprobs].map((logprob, i) => Math.abs(logprob - (scores[begin + i] ?? Number.NaN)));
+    const differences = [...logprobs].map((logprob, i) => Math.abs(logprob - (scores[begin + i] ?? Number.NEGATIVE_INFINITY)));
     const mean = differences.reduce((sum, one) => sum + one, 0) / differences.length;
     return [{ rolloutId, version: versions.last, tokens: tokenIds.length, largest: Math.max(...differences), mean }];
   });
@@ -45,7 +45,7 @@ export async function scoreTrajectory(
 export function largestOf(scored: readonly ScoredSegment[]): { readonly tokens: number; readonly largest: number; readonly mean: number } {
   const tokens = scored.reduce((sum, one) => sum + one.tokens, 0);
   const mean = scored.reduce((sum, one) => sum + one.mean * one.tokens, 0) / tokens;
-  return { tokens, largest: scored.reduce((most, one) => (one.largest <= most ? most : one.largest), 0), mean };
+  return { tokens, largest: Math.max(0, ...scored.map((one) => one.largest)), mean };
 }
 
 export const isDone = ({ state, reward }: RolloutView): boolean => state === 'done' && reward !== null;

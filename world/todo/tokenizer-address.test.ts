@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TestService } from '@millrace/testkit';
-import { openSharedVllm } from '../engines/shared.ts';
+import { openSharedVllm } from '../engines/shared-engines.ts';
 import { skipWithoutVllm } from '../engines/vllm.ts';
 import { modelName } from '../engines/world-cache.ts';
 import { makeMath } from '../suite/real-service.ts';

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openSharedVllm } from '../engines/shared.ts';
+import { openSharedVllm } from '../engines/shared-engines.ts';
 import { skipWithoutVllm } from '../engines/vllm.ts';
 import { greedy, makeRequest, openEngineBackend } from '../suite/ask.ts';
 

@@ -1,6 +1,8 @@
 // What tests, benchmarks and examples share.
 
 export { FakeClock } from './clock/fake-clock.ts';
+export { fakeLogprob } from './fake-backend/engines/logprob.ts';
+export type { FakeEngine, FakeRequest } from './fake-backend/engines/wire.ts';
 export { FakeBackend, type FakeBackendOptions, type Latency, openFakeBackend } from './fake-backend/fake-backend.ts';
 export {
   type Fault,
@@ -11,7 +13,6 @@ export {
   randomFaults,
   scriptedFaults,
 } from './fake-backend/faults.ts';
-export { fakeLogprob } from './fake-backend/logprob.ts';
 export {
   echoPolicy,
   fixedPolicy,
@@ -22,10 +23,9 @@ export {
   type Script,
   scriptedPolicy,
 } from './fake-backend/policy.ts';
-export { type FakeBackendProcess, openFakeBackendProcess } from './fake-backend/process.ts';
+export { type FakeBackendProcess, openFakeBackendProcess } from './fake-backend/process/process.ts';
 export type { TokenizerDialect } from './fake-backend/tokenizer.ts';
 export { type FakeTokens, openFakeTokens } from './fake-backend/tokens.ts';
-export type { FakeRequest } from './fake-backend/wire.ts';
 export { writeDockerArchive } from './images/docker-archive.ts';
 export { makePythonImage, makeTinyImage } from './images/tiny-image.ts';
 export {
@@ -55,6 +55,7 @@ export {
 export { type ChaosReport, findWrongToken, runChaos } from './service/chaos.ts';
 export { type FaultReport, runFaults } from './service/fault-run.ts';
 export { processesInSandboxesOf, TestService } from './service/service.ts';
+export { type BackendContractOptions, type ContractBed, defineBackendContract } from './suites/backend-contract.ts';
 export { type BackendSuiteOptions, defineBackendSuite } from './suites/backend-suite.ts';
 export { defineSandboxSuite } from './suites/sandbox/sandbox-suite.ts';
 export {

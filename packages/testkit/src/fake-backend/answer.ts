@@ -1,8 +1,8 @@
 // The fake backend's answer to a request: a whole turn, the first tokens of one, or the rest of one that was cut.
 
+import type { FakeAnswer, FakeRequest } from './engines/wire.ts';
 import type { Policy, PolicyInput } from './policy.ts';
 import { type FakeTokens, findAssistantStarts } from './tokens.ts';
-import type { FakeAnswer, FakeRequest } from './wire.ts';
 
 export interface Speaker {
   readonly policy: Policy;
@@ -31,7 +31,7 @@ export function makeAnswer({ promptIds, maxTokens: asked, headers }: FakeRequest
   const whole = turn.subarray(countBegun(turn, promptIds.subarray(starts.at(-1) ?? promptIds.length)));
   const tokenIds = whole.subarray(0, maxTokens);
   const finishReason = whole.length > maxTokens ? 'length' : 'stop';
-  return { tokenIds, finishReason, text: 'text' in said && finishReason === 'stop' ? said.text : '' };
+  return { tokenIds, finishReason };
 }
 
 /** A prompt that ends inside the turn is continued from there. */

@@ -5,28 +5,18 @@ import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
-import { makeAnswer } from './answer.ts';
-import type { Fault, Faults } from './faults.ts';
-import { llamacppCompletion } from './llamacpp.ts';
-import { paceAnswer, paceEvents, pause } from './pace.ts';
+import { FakeCalls } from './calls.ts';
+import { type ControlRoute, devRoutes, openRoutes, scaleOutAbortPath, sglangRoutes, stopAll } from './control.ts';
+import { llamacppCompletion, llamaNotFound, toLlamaModels } from './engines/llamacpp.ts';
+import { sglangGenerate, sglangServerInfo, toSglangModels } from './engines/sglang.ts';
+import { scaleOutDisabled, toVllmMetrics, toVllmModels, vllmCompletions, vllmGenerate } from './engines/vllm.ts';
+import { toVllmError } from './engines/vllm-checks.ts';
+import { type FakeEngine, type FakeRequest, parseJson } from './engines/wire.ts';
+import type { Faults } from './faults.ts';
 import type { Policy } from './policy.ts';
-import { sglangGenerate } from './sglang.ts';
-import { writeEvents, writeJson, writeSpoiled } from './spoil.ts';
+import { prepareReply, writeEmpty, writeJson } from './spoil.ts';
 import { serveTokenizer, type TokenizerDialect, tokenizerPaths } from './tokenizer.ts';
 import { type FakeTokens, openFakeTokens } from './tokens.ts';
-import { scaleOutDisabled, toVllmError, toVllmMetrics, toVllmModels, vllmCompletions, vllmGenerate } from './vllm.ts';
-import {
-  type FakeAnswer,
-  type FakeDialect,
-  type FakeRequest,
-  isRecord,
-  outputFaults,
-  parseJson,
-  spoilOutput,
-  toExperts,
-  tokensPerEvent,
-  toOutput,
-} from './wire.ts';
 
 export type Latency =
   | number
@@ -46,13 +36,21 @@ export interface FakeBackendOptions {
   readonly model?: string;
   readonly maxModelLen?: number;
   readonly apiKey?: string;
-  /** SGLang's `weight_version` in every reply. */
+  /** The name of the weights in every reply of vLLM and SGLang. */
   readonly weightVersion?: string;
+  /** It has only the routes of this engine. By default it has the token routes of all three, and otherwise those of vLLM. */
+  readonly engine?: FakeEngine;
+  /** vLLM's routes for pausing and for weights, as with VLLM_SERVER_DEV_MODE=1. */
+  readonly devMode?: boolean;
+  /** More requests than this at once are refused as vLLM and SGLang do. */
+  readonly maxRequests?: number;
+  /** Ids from here on are refused; by default Qwen3's. */
+  readonly vocabularySize?: number;
   /** How it answers /inference/v1/generate: older versions with 404, newer ones without --enable-scale-out with 403. */
   readonly withoutGenerate?: 404 | 403;
   /** Whether it returns the experts of each token. */
   readonly routedExperts?: boolean;
-  /** Which tokenizer routes it has; vLLM's by default. */
+  /** Which tokenizer routes it has; those of its engine by default. */
   readonly tokenizer?: TokenizerDialect;
   /** How many of the newest requests are kept. */
   readonly keep?: number;
@@ -61,8 +59,6 @@ export interface FakeBackendOptions {
 const dialects = [vllmGenerate, vllmCompletions, sglangGenerate, llamacppCompletion];
 
 export class FakeBackend implements AsyncDisposable {
-  /** The newest requests, oldest first. */
-  readonly requests: FakeRequest[] = [];
   /**
    * `request`, `answer` and `abort` (the caller disconnected), each with the FakeRequest; `tokens`, with their count so far, if
    * `tokenMs` is set; `miss`, with the method and path of a request to an unknown route.
@@ -74,24 +70,13 @@ export class FakeBackend implements AsyncDisposable {
     // A policy that throws is a broken engine.
     this.#serve(request, response).catch((error) => writeJson(response, 500, toVllmError(500, String(error))));
   });
-  #latency: Latency;
-  #faults: Faults | undefined;
-  #weightVersion: string;
-  #weights: number;
-  /** Aborts a generation, by its request id. */
-  readonly #aborts = new Map<unknown, AbortController>();
-  #generations = 0;
+  readonly #calls: FakeCalls;
   #misses = 0;
-  #running = 0;
-  #sampledTokens = 0;
 
   constructor(options: FakeBackendOptions, tokens: FakeTokens) {
     this.#options = options;
     this.#tokens = tokens;
-    this.#latency = options.latencyMs ?? 0;
-    this.#faults = options.faults;
-    this.#weightVersion = options.weightVersion ?? 'default';
-    this.#weights = options.weights ?? 0;
+    this.#calls = new FakeCalls(options, tokens, this.events);
     this.#server.keepAliveTimeout = 60_000;
   }
 
@@ -100,9 +85,14 @@ export class FakeBackend implements AsyncDisposable {
     return `http://127.0.0.1:${port}`;
   }
 
+  /** The newest requests, oldest first. */
+  get requests(): readonly FakeRequest[] {
+    return this.#calls.requests;
+  }
+
   /** Generations requested so far. */
   get generations(): number {
-    return this.#generations;
+    return this.#calls.count;
   }
 
   /** Requests to unknown routes. */
@@ -110,36 +100,42 @@ export class FakeBackend implements AsyncDisposable {
     return this.#misses;
   }
 
-  get #metrics(): string {
-    const [running, sampled, ended] = [this.#running, this.#sampledTokens, this.#generations - this.#running];
-    return toVllmMetrics(this.#options.model ?? 'fake', { running, sampled, ended });
-  }
-
   get inFlight(): number {
-    return this.#running;
+    return this.#calls.active.size;
   }
 
   setLatency(latencyMs: Latency): void {
-    this.#latency = latencyMs;
+    this.#calls.latency = latencyMs;
   }
 
   setWeights(weights: number): void {
-    this.#weights = weights;
+    this.#calls.weights = weights;
   }
 
   setWeightVersion(version: string): void {
-    this.#weightVersion = version;
+    this.#calls.weightVersion = version;
   }
 
   /** Index 0 is the next generation. */
   setFaults(faults: Faults | undefined): void {
-    const base = this.#generations;
-    this.#faults = faults && ((index) => faults(index - base));
+    const base = this.#calls.count;
+    this.#calls.faults = faults && ((index) => faults(index - base));
   }
 
   async listen(): Promise<void> {
     this.#server.listen(this.#options.port ?? 0, '127.0.0.1');
     await once(this.#server, 'listening');
+  }
+
+  /** As when the process with the weights dies or vLLM gets SIGTERM: every call ends with an error, and then nothing listens. */
+  async crash(): Promise<void> {
+    stopAll({ generations: this.#calls.active }, 'dead');
+    await this.#calls.drain(() => true);
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    const idle = setInterval(() => this.#server.closeIdleConnections(), 10);
+    await closed;
+    clearInterval(idle);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -151,139 +147,79 @@ export class FakeBackend implements AsyncDisposable {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { model = 'fake', apiKey, maxModelLen = 131_072 } = this.#options;
-    const path = request.url?.split('?')[0];
-    const dialect = request.method === 'POST' ? dialects.find((candidate) => candidate.path === path) : undefined;
-    if (apiKey !== undefined && (dialect || path?.includes('/v1')) && request.headers.authorization !== `Bearer ${apiKey}`) {
+    const { apiKey, engine, withoutGenerate, maxModelLen = 131_072 } = this.#options;
+    const { pathname: path, searchParams: query } = new URL(request.url ?? '/', 'http://fake');
+    const dialect = dialects.find((one) => one.path === path && (engine === undefined || one.engine === engine));
+    const own = dialect?.engine ?? engine ?? 'vllm';
+    prepareReply(response, own);
+    if (apiKey !== undefined && (dialect || path.includes('/v1')) && request.headers.authorization !== `Bearer ${apiKey}`)
       return writeJson(response, 401, { error: 'Unauthorized' });
+    const isScaleOut = dialect === vllmGenerate || path === scaleOutAbortPath;
+    if (isScaleOut && withoutGenerate === 403) return writeJson(response, 403, scaleOutDisabled);
+    if (dialect && request.method !== 'POST' && own !== 'llamacpp') {
+      response.setHeader('allow', 'POST');
+      return writeJson(response, 405, { detail: 'Method Not Allowed' });
     }
-    if (dialect === vllmGenerate && this.#options.withoutGenerate === 403) return writeJson(response, 403, scaleOutDisabled);
-    if (dialect && !(dialect === vllmGenerate && this.#options.withoutGenerate)) return await this.#generate(dialect, request, response);
-    if (path !== undefined && tokenizerPaths.includes(path))
-      return await serveTokenizer(request, response, {
-        tokens: this.#tokens,
-        dialect: this.#options.tokenizer ?? 'vllm',
-        maxModelLen,
-        miss: () => this.#miss(response),
-      });
-    switch (`${request.method} ${path}`) {
-      case 'POST /abort_request':
-        return await this.#abort(request, response);
-      case 'GET /health':
-        response.writeHead(200).end();
-        return;
-      case 'GET /v1/models':
-        return writeJson(response, 200, toVllmModels(model, maxModelLen));
-      case 'GET /version':
-        return writeJson(response, 200, { version: '0.32.0' });
-      case 'GET /metrics':
-        response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4' }).end(this.#metrics);
-        return;
-      default:
-        this.events.emit('miss', `${request.method} ${request.url}`);
-        return this.#miss(response);
+    if (dialect && !(isScaleOut && withoutGenerate)) return await this.#calls.serve(dialect, request, response);
+    if (tokenizerPaths.includes(path)) {
+      const miss = () => this.#miss(response);
+      return await serveTokenizer(request, response, { tokens: this.#tokens, dialect: this.#options.tokenizer ?? own, maxModelLen, miss });
     }
+    const control = this.#findControl(`${request.method} ${path}`);
+    if (control) return await this.#control(control, { request, response, query });
+    if (this.#writeInfo(`${request.method} ${path}`, response)) return;
+    this.events.emit('miss', `${request.method} ${request.url}`);
+    return this.#miss(response);
   }
 
   #miss(response: ServerResponse): void {
     this.#misses += 1;
-    writeJson(response, 404, { detail: 'Not Found' });
+    writeJson(response, 404, this.#options.engine === 'llamacpp' ? llamaNotFound : { detail: 'Not Found' });
   }
 
-  async #generate(dialect: FakeDialect, incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await readText(incoming).catch(() => undefined);
-    if (body === undefined) return; // the caller disconnected while it was sending
-    const json = parseJson(body);
-    const request = isRecord(json) ? dialect.parse(json, incoming.headers) : 'the body is not a JSON object';
-    if (typeof request === 'string') return writeJson(response, 400, dialect.error(400, request));
-    const { maxModelLen = 131_072, keep = 256 } = this.#options;
-    const room = maxModelLen - request.promptIds.length;
-    const excess = dialect.findExcess(request, maxModelLen);
-    if (excess !== undefined && dialect.checksLate && request.options.stream === true)
-      return writeEvents(response, [dialect.error(400, excess)], undefined);
-    if (excess !== undefined) return writeJson(response, 400, dialect.error(400, excess));
-    const index = this.#generations++;
-    this.requests.push(request);
-    if (this.requests.length > keep) this.requests.shift();
-    this.#running += 1;
-    this.events.emit('request', request);
-    try {
-      const speaker = { policy: this.#options.policy, tokens: this.#tokens, defaultMaxTokens: dialect.defaultMaxTokens ?? room };
-      const maxTokens = request.maxTokens === undefined ? undefined : Math.min(request.maxTokens, room);
-      const answer = makeAnswer({ ...request, maxTokens }, speaker);
-      const fault = this.#faults?.(index);
-      if (!(await this.#wait(response, { index, answer, request, fault }))) return void this.events.emit('abort', request);
-      await this.#write(response, dialect, { request, answer, fault, index });
-      const isSilent = fault === 'hang' || fault === 'stuck';
-      if (isSilent && !response.closed) await once(response, 'close');
-      this.events.emit(isSilent ? 'abort' : 'answer', request);
-    } finally {
-      this.#running -= 1;
-    }
+  #writeInfo(route: string, response: ServerResponse): boolean {
+    const { engine, model = 'fake', maxModelLen = 131_072, vocabularySize = 151_936 } = this.#options;
+    const [running, sampled, ended] = [this.inFlight, this.#calls.sampledTokens, this.generations - this.inFlight];
+    const isLlama = engine === 'llamacpp';
+    if (route === 'GET /health' && isLlama) writeJson(response, 200, { status: 'ok' });
+    else if (route === 'GET /health') writeEmpty(response, 200);
+    else if (route === 'GET /v1/models' && isLlama) writeJson(response, 200, toLlamaModels(model, maxModelLen, vocabularySize));
+    else if (route === 'GET /v1/models')
+      writeJson(response, 200, (engine === 'sglang' ? toSglangModels : toVllmModels)(model, maxModelLen));
+    else if (route === 'GET /server_info' && engine === 'sglang') writeJson(response, 200, sglangServerInfo);
+    else if (route === 'GET /version' && (engine ?? 'vllm') === 'vllm') writeJson(response, 200, { version: '0.32.0' });
+    else if (route === 'GET /metrics' && !isLlama)
+      response
+        .writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+        .end(toVllmMetrics(model, { running, sampled, ended }));
+    else return false;
+    return true;
   }
 
-  async #write(
-    response: ServerResponse,
-    dialect: FakeDialect,
-    { request, answer: wanted, fault, index }: { request: FakeRequest; answer: FakeAnswer; fault: Fault | undefined; index: number },
+  #findControl(route: string): ControlRoute | undefined {
+    const { engine, devMode = false } = this.#options;
+    if (engine === 'llamacpp') return undefined;
+    const vllm = engine === 'sglang' ? undefined : ((devMode ? devRoutes[route] : undefined) ?? openRoutes[route]);
+    return vllm ?? (engine === 'vllm' ? undefined : sglangRoutes[route]);
+  }
+
+  async #control(
+    route: ControlRoute,
+    { request, response, query }: { request: IncomingMessage; response: ServerResponse; query: URLSearchParams },
   ): Promise<void> {
-    const { model = 'fake', tokenMs = 0 } = this.#options;
-    const onTokens = (count: number) => this.events.emit('tokens', count);
-    const isPaced = tokenMs > 0 && typeof fault !== 'string';
-    const isStream = request.options.stream === true || request.sampling.stream === true;
-    const answer = isPaced && !isStream ? await this.#sample(response, request, wanted) : wanted;
-    this.#sampledTokens += answer.tokenIds.length;
-    const { decode } = this.#tokens;
-    const outputFault = outputFaults.find((kind) => kind === fault);
-    const plain = toOutput(request, answer, this.#weights);
-    const whole = this.#options.routedExperts ? { ...plain, routedExperts: toExperts(request, answer) } : plain;
-    const output = outputFault ? spoilOutput(whole, outputFault) : whole;
-    const endsInside = (tokenIds: readonly unknown[]) => decode(tokenIds.map(Number)).endsWith('\ufffd');
-    const server = { model, index, weightVersion: this.#weightVersion, endsInside };
-    const events = dialect.events?.(request, output, server);
-    const isStreamed = typeof fault !== 'string' || outputFault !== undefined || fault === 'stuck';
-    const reply = dialect.reply(request, output, server);
-    if (events && isPaced)
-      await paceEvents(response, events, { eventMs: tokensPerEvent * tokenMs, onEvent: (i) => onTokens(tokensPerEvent * i) });
-    else if (events && isStreamed) writeEvents(response, events, fault);
-    else if (typeof fault === 'string') writeSpoiled(response, reply, { fault, dialect });
-    else writeJson(response, 200, reply);
-  }
-
-  /** Ends early if it is aborted by its id or its caller disconnects. */
-  async #sample(response: ServerResponse, { options }: FakeRequest, answer: FakeAnswer): Promise<FakeAnswer> {
-    const { tokenMs = 0 } = this.#options;
-    const controller = new AbortController();
-    this.#aborts.set(options.rid, controller);
-    response.once('close', () => controller.abort());
-    try {
-      return await paceAnswer(answer, { tokenMs, aborted: controller.signal, onTokens: (count) => this.events.emit('tokens', count) });
-    } finally {
-      this.#aborts.delete(options.rid);
-    }
-  }
-
-  /** As in SGLang: the aborted request itself is answered, with the tokens so far. */
-  async #abort(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const json: unknown = await readText(incoming).then(JSON.parse, () => undefined);
-    this.#aborts.get(isRecord(json) ? json.rid : undefined)?.abort();
-    response.writeHead(200).end();
-  }
-
-  /** False if the caller disconnects before the time is up. */
-  async #wait(
-    response: ServerResponse,
-    { index, answer, request, fault }: { index: number; answer: FakeAnswer; request: FakeRequest; fault: Fault | undefined },
-  ): Promise<boolean> {
-    const sizes = { index, promptTokens: request.promptIds.length, sampledTokens: answer.tokenIds.length };
-    const ms = (typeof this.#latency === 'number' ? this.#latency : this.#latency(sizes)) + (typeof fault === 'object' ? fault.lateMs : 0);
-    if (ms <= 0 || response.closed) return !response.closed;
-    const gone = new AbortController();
-    const abort = () => gone.abort();
-    response.once('close', abort);
-    const isThere = await pause(ms, gone.signal);
-    response.off('close', abort);
-    return isThere;
+    const body: unknown = parseJson(await readText(request).catch(() => ''));
+    const { gate, active: generations, weightVersion } = this.#calls;
+    const controlled = {
+      gate,
+      generations,
+      weightVersion,
+      setWeightVersion: (version: string) => this.setWeightVersion(version),
+      idle: () => this.#calls.drain(({ isRunning }) => isRunning),
+    };
+    const { status, body: reply, isUncaught } = await route(controlled, { body, query });
+    if (isUncaught) response.removeHeader('vary');
+    if (reply) writeJson(response, status, reply);
+    else writeEmpty(response, status);
   }
 }
 

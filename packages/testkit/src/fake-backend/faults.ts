@@ -1,7 +1,7 @@
 // The faults of a backend by name, and when they happen: by a script, or by chance from a seed so that a run can be repeated.
 
 import { makeRandom } from '../models/random.ts';
-import { outputFaults } from './wire.ts';
+import { outputFaults } from './engines/wire.ts';
 
 /**
  * - http-500, http-429, http-400, context-length: an error reply

@@ -2,10 +2,10 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
+import { toVllmError } from './engines/vllm-checks.ts';
+import { isRecord, type Json, parseJson } from './engines/wire.ts';
 import { writeJson } from './spoil.ts';
 import type { FakeTokens } from './tokens.ts';
-import { toVllmError } from './vllm.ts';
-import { isRecord, type Json } from './wire.ts';
 
 /** vLLM returns its tokenizer's configuration only if it was started to. */
 export type TokenizerDialect = 'vllm' | 'vllm-with-info' | 'sglang' | 'llamacpp';
@@ -35,16 +35,24 @@ export async function serveTokenizer(request: IncomingMessage, response: ServerR
     return info ? writeJson(response, 200, info) : miss();
   }
   if (path.startsWith('/v1') && !isSglang) return miss();
-  const body: unknown = await readText(request).then(JSON.parse, () => undefined);
+  const body: unknown = parseJson(await readText(request).catch(() => ''));
   const answer = isRecord(body) ? (path.endsWith('/detokenize') ? toText(body, served) : toTokens(body, served)) : undefined;
   if (answer) return writeJson(response, 200, answer);
   writeJson(response, 400, toVllmError(400, `the fake backend does not accept such a body for ${path}`));
 }
 
-function toInfo(path: string, { dialect, tokens }: Served): Json | undefined {
+function toInfo(path: string, { dialect, tokens, maxModelLen }: Served): Json | undefined {
   const { chat_template, bos_token, eos_token } = tokens.config;
   if (path === '/props' && dialect === 'llamacpp')
-    return { total_slots: 1, model_path: 'fake.gguf', chat_template, bos_token: bos_token ?? '', eos_token, build_info: 'fake' };
+    return {
+      default_generation_settings: { n_ctx: maxModelLen },
+      total_slots: 1,
+      model_path: 'fake.gguf',
+      chat_template,
+      bos_token: bos_token ?? '',
+      eos_token,
+      build_info: 'fake',
+    };
   if (path === '/tokenizer_info' && dialect === 'vllm-with-info') return { tokenizer_class: 'Qwen2TokenizerFast', ...tokens.config };
   return undefined;
 }
@@ -52,12 +60,14 @@ function toInfo(path: string, { dialect, tokens }: Served): Json | undefined {
 function toTokens(body: Json, { dialect, tokens, maxModelLen }: Served): Json | undefined {
   if (dialect === 'llamacpp') {
     if (typeof body.content !== 'string') return { tokens: [] };
-    return { tokens: Array.from(body.parse_special === false ? tokens.encodeWithoutSpecial(body.content) : tokens.encode(body.content)) };
+    const ids = Array.from(body.parse_special === false ? tokens.encodeWithoutSpecial(body.content) : tokens.encode(body.content));
+    return { tokens: body.with_pieces === true ? ids.map((id) => ({ id, piece: tokens.decode([id]) })) : ids };
   }
   if (typeof body.prompt !== 'string') return undefined;
   const ids = Array.from(tokens.encode(body.prompt));
   if (dialect === 'sglang') return { tokens: ids, count: ids.length, max_model_len: maxModelLen };
-  return { count: ids.length, max_model_len: maxModelLen, tokens: ids, token_strs: null };
+  const token_strs = body.return_token_strs === true ? ids.map((id) => tokens.decode([id])) : null;
+  return { count: ids.length, max_model_len: maxModelLen, tokens: ids, token_strs };
 }
 
 function toText(body: Json, { dialect, tokens }: Served): Json | undefined {

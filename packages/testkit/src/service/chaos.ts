@@ -4,8 +4,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Event, RolloutView, SubmissionInput, Trajectory } from '@millrace/protocol';
+import { fakeLogprob } from '../fake-backend/engines/logprob.ts';
 import { openFakeBackend } from '../fake-backend/fake-backend.ts';
-import { fakeLogprob } from '../fake-backend/logprob.ts';
 import { scriptedPolicy } from '../fake-backend/policy.ts';
 import { qwen3Folder } from '../models/qwen3.ts';
 import { processesInSandboxesOf, TestService } from './service.ts';

@@ -4,8 +4,8 @@
 import { fileURLToPath } from 'node:url';
 import type { Client } from '@millrace/client';
 import type { Dialect, PauseMode, RolloutView, Segment, Trajectory } from '@millrace/protocol';
-import { fakeLogprob } from '../fake-backend/logprob.ts';
-import { type FakeBackendProcess, openFakeBackendProcess } from '../fake-backend/process.ts';
+import { fakeLogprob } from '../fake-backend/engines/logprob.ts';
+import { type FakeBackendProcess, openFakeBackendProcess } from '../fake-backend/process/process.ts';
 import { type FakeTokens, openFakeTokens } from '../fake-backend/tokens.ts';
 import { qwen3Folder } from '../models/qwen3.ts';
 import { playTurn, playTurns } from './fault-play.ts';

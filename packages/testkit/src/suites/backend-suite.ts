@@ -6,10 +6,12 @@ import { once } from 'node:events';
 import { describe, test } from 'node:test';
 import { backendId, type Dialect, type ErrorCode, RolloutError, sampling } from '@millrace/protocol';
 import type { Backend, BackendRecord, GenerateRequest } from '@millrace/server';
+import { fakeLogprob } from '../fake-backend/engines/logprob.ts';
 import { FakeBackend, type FakeBackendOptions } from '../fake-backend/fake-backend.ts';
 import { type Fault, scriptedFaults } from '../fake-backend/faults.ts';
-import { fakeLogprob } from '../fake-backend/logprob.ts';
+import type { Policy } from '../fake-backend/policy.ts';
 import { openFakeTokens } from '../fake-backend/tokens.ts';
+import { type ContractBed, defineBackendContract } from './backend-contract.ts';
 
 const promptIds = [151644, 872, 198, 9707, 151645, 198, 151644, 77091, 198];
 const spoken = 'The answer is 42.';
@@ -66,7 +68,29 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
     return { fake, backend, [Symbol.asyncDispose]: () => fake[Symbol.asyncDispose]() };
   }
 
+  /** Says the last id of its prompt and a few words, or goes on for hundreds of tokens. */
+  async function openContractBed(): Promise<ContractBed> {
+    const contextTokens = 2048;
+    const toPrompt = (tokenIds: readonly number[]) => ({ promptJson: Buffer.from(tokenIds.join()), promptTokens: tokenIds.length });
+    const isEndless = (ids: Int32Array) => ids.length === 1 || ids.length > 1000;
+    const policy: Policy = ({ promptIds: ids, encode }) => {
+      const words = encode(spoken);
+      return { tokenIds: Int32Array.from(isEndless(ids) ? Array(1000).fill(words[0]) : [...ids.subarray(-1), ...words]) };
+    };
+    const bed = await openBed({ policy, maxModelLen: contextTokens, latencyMs: 30, tokenMs: 1 });
+    return {
+      ...bed,
+      contextTokens,
+      endless: { ...toPrompt([1000]), maxTokens: 400 },
+      makeRequest,
+      toPrompt,
+      countRunning: async () => bed.fake.inFlight,
+    };
+  }
+
   describe(`a backend: ${name}`, () => {
+    defineBackendContract({ dialect, open: openContractBed });
+
     test('the ids and logprobs are returned as the server sampled them', async () => {
       await using bed = await openBed();
       const generation = await bed.backend.generate(makeRequest());
@@ -98,33 +122,6 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
       assert.equal(seen?.headers['x-smg-routing-key'], 'rollout-1');
       assert.equal(seen?.headers['x-request-id'], 'request-1');
       assert.equal(seen?.headers.authorization, 'Bearer secret');
-    });
-
-    test('a turn that reaches the limit ends as length', async () => {
-      await using bed = await openBed();
-      const generation = await bed.backend.generate(makeRequest({ maxTokens: 3 }));
-      assert.equal(generation.tokenIds.length, 3);
-      assert.equal(generation.finishReason, 'length');
-    });
-
-    test('more tokens than any server returns by default are returned on request', async () => {
-      await using bed = await openBed({ policy: ({ encode }) => ({ tokenIds: new Int32Array(999).fill(encode(' on')[0] ?? 0) }) });
-      assert.equal((await bed.backend.generate(makeRequest({ maxTokens: 4000 }))).tokenIds.length, 1000);
-    });
-
-    test('a context that is too long for the server is backend-refused, with details that name the reason', async () => {
-      await using bed = await openBed({ maxModelLen: promptIds.length });
-      for (const streamed of [{}, { onTokens: () => {} }]) {
-        await assert.rejects(bed.backend.generate(makeRequest(streamed)), (error) => {
-          return error instanceof RolloutError && error.code === 'backend-refused' && error.details?.reason === 'context-length';
-        });
-      }
-    });
-
-    test('a prompt that fits, but not with the tokens that are asked for, gets as many as fit', async () => {
-      await using bed = await openBed({ maxModelLen: promptIds.length + 4 });
-      const { tokenIds, finishReason } = await bed.backend.generate(makeRequest({ maxTokens: 4000 }));
-      assert.deepEqual([tokenIds.length, finishReason], [dialect === 'sglang' ? 3 : 4, 'length']);
     });
 
     // One missing logprob looks like those that llama.cpp leaves out, for which a retry does not help.
@@ -161,24 +158,6 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
       });
     }
 
-    test('a server that streams exactly delivers each token once as it arrives, with the same result', async () => {
-      await using bed = await openBed();
-      const whole = await bed.backend.generate(makeRequest());
-      const seen: { ids: number[]; logprobs: number[] } = { ids: [], logprobs: [] };
-      let calls = 0;
-      const onTokens = (ids: Int32Array, logprobs: Float32Array) => {
-        calls += 1;
-        seen.ids.push(...ids);
-        seen.logprobs.push(...logprobs);
-      };
-      const streamed = await bed.backend.generate(makeRequest({ onTokens }));
-      assert.deepEqual([streamed.tokenIds, streamed.logprobs], [whole.tokenIds, whole.logprobs]);
-      assert.equal(streamed.finishReason, 'stop');
-      if (dialect === 'llamacpp') return assert.equal(calls, 0);
-      assert.ok(calls > 1);
-      assert.deepEqual([seen.ids, seen.logprobs], [[...whole.tokenIds], [...whole.logprobs]]);
-    });
-
     test('a cut ends the call as an abort with the tokens so far, and closes the connection', async () => {
       await using bed = await openBed({ faults: scriptedFaults(['stuck']) });
       const cut = new AbortController();
@@ -193,20 +172,6 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
       assert.deepEqual(partial.logprobs, whole.logprobs.slice(0, partial.tokenIds.length));
     });
 
-    test('a call that is cut keeps the tokens so far, if the server returns them', async () => {
-      await using bed = await openBed({ tokenMs: 2, policy: () => ({ text: 'one two three '.repeat(10) }) });
-      const cut = new AbortController();
-      bed.fake.events.on('tokens', (count: number) => count >= 9 && cut.abort());
-      if (dialect === 'llamacpp') bed.fake.events.once('request', () => cut.abort());
-      const partial = await bed.backend.generate(makeRequest({ cut: cut.signal }));
-      const whole = await bed.backend.generate(makeRequest({ cut: new AbortController().signal }));
-      assert.deepEqual([partial.finishReason, whole.finishReason], ['abort', 'stop']);
-      const { length } = partial.tokenIds;
-      assert.ok(dialect === 'llamacpp' ? length === 0 : length >= 3 && length < whole.tokenIds.length, `${length} tokens`);
-      assert.deepEqual(partial.tokenIds, whole.tokenIds.slice(0, length));
-      assert.deepEqual(partial.logprobs, whole.logprobs.slice(0, length));
-    });
-
     for (const [fault, code] of codes) {
       test(`${String(fault)} is ${code} in a stream too`, async () => {
         await using bed = await openBed({ faults: scriptedFaults([fault]) });
@@ -214,24 +179,6 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
         await assert.rejects(call, (error) => error instanceof RolloutError && error.code === code);
       });
     }
-
-    test('an abort ends the call with its reason, and closes the connection', async () => {
-      await using bed = await openBed({ faults: scriptedFaults(['hang']) });
-      const controller = new AbortController();
-      const gone = once(bed.fake.events, 'abort');
-      bed.fake.events.once('request', () => controller.abort(new Error('enough')));
-      await assert.rejects(bed.backend.generate(makeRequest({ signal: controller.signal })), /enough/);
-      await gone;
-      await assert.rejects(bed.backend.generate(makeRequest({ signal: controller.signal })), /enough/);
-    });
-
-    test('many calls at once each get their own answer', async () => {
-      await using bed = await openBed({ policy: ({ promptIds: ids }) => ({ tokenIds: ids.subarray(-1) }) });
-      const calls = Array.from({ length: 50 }, (_, i) =>
-        bed.backend.generate(makeRequest({ promptJson: Buffer.from(`1,2,${i}`), promptTokens: 3 })),
-      );
-      for (const [i, generation] of (await Promise.all(calls)).entries()) assert.equal(generation.tokenIds[0], i);
-    });
   });
 }
 

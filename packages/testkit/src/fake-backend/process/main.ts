@@ -7,9 +7,9 @@ import { resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { openFakeBackend } from './fake-backend.ts';
-import { longTailLatency } from './faults.ts';
-import { echoPolicy, fixedPolicy, type Policy } from './policy.ts';
+import { openFakeBackend } from '../fake-backend.ts';
+import { longTailLatency } from '../faults.ts';
+import { echoPolicy, fixedPolicy, type Policy } from '../policy.ts';
 import type { FakeBackendCommand } from './process.ts';
 
 const { values } = parseArgs({

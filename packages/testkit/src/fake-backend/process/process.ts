@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import type { Fault } from './faults.ts';
+import type { Fault } from '../faults.ts';
 
 export interface FakeBackendProcessOptions {
   /** fixed, echo, or the path of a module that exports `policy`. */

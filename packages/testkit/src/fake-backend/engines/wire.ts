@@ -10,9 +10,12 @@ export type Json = Record<string, unknown>;
 
 export interface FakeRequest {
   readonly route: FakeRoute;
+  /** By which the engine knows it: in its reply, and where it is aborted. Absent if the caller sent none. */
+  readonly id: string | undefined;
   readonly promptIds: Int32Array;
   /** Undefined if the caller sent none. */
   readonly maxTokens: number | undefined;
+  readonly isStream: boolean;
   /** As sent: `sampling_params` if the dialect has them, otherwise everything but the prompt. */
   readonly sampling: Readonly<Json>;
   /** Everything but the prompt and the sampling. */
@@ -20,10 +23,31 @@ export interface FakeRequest {
   readonly headers: IncomingHttpHeaders;
 }
 
+/** Why a request is not served, as the engine says it. */
+export interface FakeRefusal {
+  readonly status: number;
+  readonly body: Json;
+  /** If given, a streamed request gets a 200, and then this as an event: the engine checks it late. */
+  readonly event?: Json;
+}
+
+/** What a request is checked against. */
+export interface FakeLimits {
+  readonly model: string;
+  readonly contextTokens: number;
+  readonly vocabularySize: number;
+}
+
 export interface FakeAnswer {
   readonly tokenIds: Int32Array;
   readonly finishReason: 'stop' | 'length' | 'abort';
-  readonly text: string;
+}
+
+/** Which weights sampled the tokens from `start` up to `end`. */
+export interface WeightSpan {
+  readonly version: string;
+  readonly start: number;
+  readonly end: number;
 }
 
 /** An answer before it is serialized; a fault may have made it invalid. */
@@ -33,9 +57,18 @@ export interface FakeOutput {
   readonly logprobs: readonly unknown[] | undefined;
   readonly promptTokens: number;
   readonly finishReason: 'stop' | 'length' | 'abort';
-  readonly text: string;
+  readonly weightVersions: readonly WeightSpan[];
   /** Four for each token but the last, if the server returns them. */
   readonly routedExperts?: Int32Array;
+}
+
+/** The tokens of one event. */
+export interface FakePart {
+  /** All tokens that are known, of this part and others. */
+  readonly output: FakeOutput;
+  readonly begin: number;
+  readonly end: number;
+  readonly isLast: boolean;
 }
 
 export interface FakeServer {
@@ -43,31 +76,44 @@ export interface FakeServer {
   /** Counts the generations. */
   readonly index: number;
   readonly weightVersion: string;
-  /** Whether a text of these tokens ends inside a character. */
-  endsInside(tokenIds: readonly unknown[]): boolean;
+  readonly contextTokens: number;
+  decode(tokenIds: readonly unknown[]): string;
 }
 
+export type FakeEngine = 'vllm' | 'sglang' | 'llamacpp';
+
 export interface FakeDialect {
+  readonly engine: FakeEngine;
   readonly path: string;
   /** The limit for a request without one; absent if it is the room in the context. */
   readonly defaultMaxTokens?: number;
-  /** A string is the reason why the body is refused. */
-  parse(body: Json, headers: IncomingHttpHeaders): FakeRequest | string;
+  /** All checks of the engine, in its order. */
+  parse(body: unknown, headers: IncomingHttpHeaders, limits: FakeLimits): FakeRequest | FakeRefusal;
+  /** The id by which a running request is aborted; absent if the engine has no such route. */
+  abortId?(request: FakeRequest): string | undefined;
   reply(request: FakeRequest, output: FakeOutput, server: FakeServer): Json;
-  /** The events of a stream, if the caller asked for one. */
-  events?(request: FakeRequest, output: FakeOutput, server: FakeServer): Json[] | undefined;
+  /** The events that carry a part of a stream. */
+  events(request: FakeRequest, part: FakePart, server: FakeServer): Json[];
+  /** What ends a stream; nothing on llama.cpp. */
+  readonly lastLine: string;
+  /** The refusal of a server that has no room; absent if the engine queues without a limit. */
+  busy?(request: FakeRequest, server: FakeServer): FakeRefusal;
   /** The reply without its main part. */
   withoutOutput(reply: Json): Json;
-  /** Why a context of this length is too short for the request; undefined if it is not. */
-  findExcess(request: FakeRequest, contextTokens: number): string | undefined;
-  /** A streamed request is checked after its 200, so its error is an event. */
-  readonly checksLate?: true;
   error(status: number, message: string): Json;
 }
 
-export function toOutput({ promptIds }: FakeRequest, { tokenIds, finishReason, text }: FakeAnswer, weights: number): FakeOutput {
+export function isRefusal(parsed: FakeRequest | FakeRefusal): parsed is FakeRefusal {
+  return 'status' in parsed;
+}
+
+export function toOutput(
+  { promptIds }: FakeRequest,
+  { tokenIds, finishReason }: FakeAnswer,
+  { weights, weightVersions }: { readonly weights: number; readonly weightVersions: readonly WeightSpan[] },
+): FakeOutput {
   const logprobs = Array.from(tokenIds, (id, i) => fakeLogprob(promptIds.length + i, id, weights));
-  return { tokenIds: Array.from(tokenIds), logprobs, promptTokens: promptIds.length, finishReason, text };
+  return { tokenIds: Array.from(tokenIds), logprobs, promptTokens: promptIds.length, finishReason, weightVersions };
 }
 
 /** Two layers of two experts, derived from each token's position and id; each fits in a byte. */
@@ -80,13 +126,18 @@ export function toExperts({ promptIds }: FakeRequest, { tokenIds }: FakeAnswer):
 export const tokensPerEvent = 3;
 
 /** The output in parts; only the last one has the finish reason. */
-export function splitOutput(output: FakeOutput, { isCumulative }: { isCumulative: boolean }): (FakeOutput & { isLast: boolean })[] {
-  const { tokenIds, logprobs } = output;
-  const count = Math.max(1, Math.ceil(tokenIds.length / tokensPerEvent));
-  return Array.from({ length: count }, (_, i) => {
-    const [begin, end] = [isCumulative ? 0 : i * tokensPerEvent, (i + 1) * tokensPerEvent];
-    return { ...output, tokenIds: tokenIds.slice(begin, end), logprobs: logprobs?.slice(begin, end), isLast: i === count - 1 };
-  });
+export function splitOutput(output: FakeOutput): FakePart[] {
+  const count = Math.max(1, Math.ceil(output.tokenIds.length / tokensPerEvent));
+  return Array.from({ length: count }, (_, i) => ({
+    output,
+    begin: i * tokensPerEvent,
+    end: Math.min((i + 1) * tokensPerEvent, output.tokenIds.length),
+    isLast: i === count - 1,
+  }));
+}
+
+export function cutOutput(output: FakeOutput, begin: number, end?: number): FakeOutput {
+  return { ...output, tokenIds: output.tokenIds.slice(begin, end), logprobs: output.logprobs?.slice(begin, end) };
 }
 
 export const outputFaults = [
@@ -124,18 +175,12 @@ export function spoilOutput(output: FakeOutput, fault: OutputFault): FakeOutput 
   }
 }
 
-/** The ids of a prompt; a string is the reason why they are refused. */
-export function parseIds(name: string, ids: unknown): Int32Array | string {
-  if (!Array.isArray(ids) || ids.length === 0) return `${name} must be a list of at least one id`;
-  if (!ids.every((id) => Number.isInteger(id) && id >= 0)) return 'token ids must be integers from 0';
-  return Int32Array.from(ids);
+export function isTokenIds(ids: unknown): ids is number[] {
+  return Array.isArray(ids) && ids.every((id) => Number.isInteger(id) && id >= 0);
 }
 
-/** Undefined if none was sent; a string is the reason why it is refused. */
-export function parseMaxTokens(name: string, value: unknown): number | undefined | string {
-  if (value === undefined || value === null) return undefined;
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 1) return value;
-  return `${name} must be at least 1, got ${JSON.stringify(value)}.`;
+export function isAbsent(value: unknown): value is undefined | null {
+  return value === undefined || value === null;
 }
 
 export function isRecord(value: unknown): value is Json {

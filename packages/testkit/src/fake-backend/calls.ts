@@ -1,0 +1,184 @@
+// The generations of a fake backend: each is checked, waits its time, and is answered whole, as a stream, with a fault, or with what is
+// there when it ends early.
+
+import { EventEmitter, once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text as readText } from 'node:stream/consumers';
+import { makeAnswer } from './answer.ts';
+import { engineDead } from './engines/vllm.ts';
+import {
+  cutOutput,
+  type FakeAnswer,
+  type FakeDialect,
+  type FakeOutput,
+  type FakePart,
+  type FakeRequest,
+  type FakeServer,
+  isRecord,
+  isRefusal,
+  outputFaults,
+  parseJson,
+  splitOutput,
+  spoilOutput,
+  toExperts,
+  tokensPerEvent,
+  toOutput,
+} from './engines/wire.ts';
+import type { FakeBackendOptions, Latency } from './fake-backend.ts';
+import type { Fault, Faults } from './faults.ts';
+import { FakeGeneration, Gate, wait } from './generation.ts';
+import { prepareReply, toEventLines, writeEvents, writeJson, writeRefusal, writeSpoiled } from './spoil.ts';
+import type { FakeTokens } from './tokens.ts';
+
+export class FakeCalls {
+  /** The newest requests, oldest first. */
+  readonly requests: FakeRequest[] = [];
+  readonly events: EventEmitter;
+  readonly gate = new Gate();
+  readonly active = new Set<FakeGeneration>();
+  latency: Latency;
+  faults: Faults | undefined;
+  weightVersion: string;
+  weights: number;
+  /** Generations requested so far. */
+  count = 0;
+  sampledTokens = 0;
+  readonly #options: FakeBackendOptions;
+  readonly #tokens: FakeTokens;
+  readonly #ends = new EventEmitter();
+
+  constructor(options: FakeBackendOptions, tokens: FakeTokens, events: EventEmitter) {
+    this.#options = options;
+    this.#tokens = tokens;
+    this.events = events;
+    this.latency = options.latencyMs ?? 0;
+    this.faults = options.faults;
+    this.weightVersion = options.weightVersion ?? 'default';
+    this.weights = options.weights ?? 0;
+    this.#ends.setMaxListeners(0);
+  }
+
+  /** Resolves when none of these generations is left. */
+  async drain(isMeant: (generation: FakeGeneration) => boolean): Promise<void> {
+    while ([...this.active].some(isMeant)) await once(this.#ends, 'end');
+  }
+
+  async serve(dialect: FakeDialect, incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await readText(incoming).catch(() => undefined);
+    if (body === undefined) return; // the caller disconnected while it was sending
+    const {
+      model = 'fake',
+      maxModelLen = 131_072,
+      vocabularySize = 151_936,
+      maxRequests = Number.POSITIVE_INFINITY,
+      keep = 256,
+    } = this.#options;
+    const json = parseJson(body);
+    const isStream = isRecord(json) && json.stream === true;
+    const request = dialect.parse(json, incoming.headers, { model, contextTokens: maxModelLen, vocabularySize });
+    if (isRefusal(request)) return writeRefusal(response, request, { isStream, dialect });
+    const decode = (tokenIds: readonly unknown[]) => this.#tokens.decode(tokenIds.map(Number));
+    const server = { model, index: this.count, weightVersion: this.weightVersion, contextTokens: maxModelLen, decode };
+    if (this.active.size >= maxRequests && dialect.busy)
+      return writeRefusal(response, dialect.busy(request, server), { isStream, dialect });
+    this.count += 1;
+    this.requests.push(request);
+    if (this.requests.length > keep) this.requests.shift();
+    const generation = new FakeGeneration(dialect.abortId?.(request));
+    this.active.add(generation);
+    response.once('close', () => generation.stop('gone'));
+    if (response.closed) generation.stop('gone');
+    this.events.emit('request', request);
+    try {
+      const isAnswered = await this.#answer(response, { generation, dialect, request, server });
+      this.events.emit(isAnswered ? 'answer' : 'abort', request);
+    } finally {
+      this.active.delete(generation);
+      this.#ends.emit('end');
+    }
+  }
+
+  /** False if the caller disconnected before the end. */
+  async #answer(response: ServerResponse, call: Call): Promise<boolean> {
+    const { generation, dialect, request, server } = call;
+    const room = server.contextTokens - request.promptIds.length;
+    const speaker = { policy: this.#options.policy, tokens: this.#tokens, defaultMaxTokens: dialect.defaultMaxTokens ?? room };
+    const maxTokens = request.maxTokens === undefined ? undefined : Math.min(request.maxTokens, room);
+    const answer = makeAnswer({ ...request, maxTokens }, speaker);
+    const fault = this.faults?.(server.index);
+    if (this.gate.isPaused) await this.gate.pass('new', generation.signal);
+    generation.isRunning = true;
+    await this.#delay({ answer, fault, ...call });
+    if (generation.end === 'gone') return false;
+    if (typeof fault !== 'string') return await this.#sample(response, answer, call);
+    this.sampledTokens += answer.tokenIds.length;
+    const version = { version: this.weightVersion, start: 0, end: answer.tokenIds.length };
+    const whole = this.#toOutput(request, answer, [version]);
+    const outputFault = outputFaults.find((kind) => kind === fault);
+    const output = outputFault ? spoilOutput(whole, outputFault) : whole;
+    if (request.isStream && (outputFault || fault === 'stuck'))
+      writeEvents(response, { events: splitOutput(output).flatMap((part) => dialect.events(request, part, server)), dialect, fault });
+    else writeSpoiled(response, dialect.reply(request, output, server), { fault, dialect });
+    if (fault !== 'hang' && fault !== 'stuck') return true;
+    if (!response.closed) await once(response, 'close');
+    return false;
+  }
+
+  /** A good reply, whole or as a stream, or what is there of it when it ends early. */
+  async #sample(response: ServerResponse, answer: FakeAnswer, { generation, dialect, request, server }: Call): Promise<boolean> {
+    const { tokenMs = 0 } = this.#options;
+    const output = this.#toOutput(request, answer, []);
+    const total = answer.tokenIds.length;
+    const toText = (part: FakePart) => toEventLines(dialect.events(request, part, server));
+    let sent = '';
+    let begin = 0;
+    const onStep = (count: number) => {
+      this.sampledTokens += count - begin;
+      const part = { ...output, weightVersions: generation.weightVersions };
+      for (let at = begin; request.isStream && at < count; at += tokensPerEvent) {
+        const end = Math.min(at + tokensPerEvent, count);
+        sent += toText({ output: part, begin: at, end, isLast: end === total });
+      }
+      begin = count;
+      if (tokenMs === 0) return;
+      if (request.isStream) response.write(sent);
+      sent = '';
+      this.events.emit('tokens', count);
+    };
+    if (request.isStream) prepareReply(response, dialect.engine, 'stream');
+    const step = request.isStream ? tokensPerEvent : 1;
+    const count = await generation.sample(total, { gate: this.gate, tokenMs, step, version: () => this.weightVersion, onStep });
+    if (generation.end === 'gone') return false;
+    const isCut = count < total;
+    const finishReason = isCut ? ('abort' as const) : answer.finishReason;
+    const known = { ...cutOutput(output, 0, count), weightVersions: generation.weightVersions, finishReason };
+    if (generation.end === 'dead' && isCut) {
+      if (request.isStream) response.end(`${sent}${toEventLines([engineDead])}${dialect.lastLine}`);
+      else writeJson(response, 500, engineDead);
+    } else if (request.isStream) {
+      if (isCut || total === 0) sent += toText({ output: known, begin: count, end: count, isLast: true });
+      response.end(`${sent}${dialect.lastLine}`);
+    } else writeJson(response, 200, dialect.reply(request, known, server));
+    return true;
+  }
+
+  #toOutput(request: FakeRequest, answer: FakeAnswer, weightVersions: FakeOutput['weightVersions']): FakeOutput {
+    const plain = toOutput(request, answer, { weights: this.weights, weightVersions });
+    return this.#options.routedExperts ? { ...plain, routedExperts: toExperts(request, answer) } : plain;
+  }
+
+  /** Ends early with the generation. */
+  async #delay({ server, answer, request, fault, generation }: Call & { answer: FakeAnswer; fault: Fault | undefined }): Promise<void> {
+    const sizes = { index: server.index, promptTokens: request.promptIds.length, sampledTokens: answer.tokenIds.length };
+    const ms = (typeof this.latency === 'number' ? this.latency : this.latency(sizes)) + (typeof fault === 'object' ? fault.lateMs : 0);
+    if (ms > 0 && generation.end === undefined) await wait(ms, generation.signal);
+  }
+}
+
+/** A generation with what it was asked for. */
+interface Call {
+  readonly generation: FakeGeneration;
+  readonly dialect: FakeDialect;
+  readonly request: FakeRequest;
+  readonly server: FakeServer;
+}
