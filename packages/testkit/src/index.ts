@@ -1,5 +1,6 @@
 // What tests, benchmarks and examples share.
 
+export { runAsUser, skipAsUser } from './as-user.ts';
 export { FakeClock } from './clock/fake-clock.ts';
 export { FakeBackend, type FakeBackendOptions, type Latency, openFakeBackend } from './fake-backend/fake-backend.ts';
 export {
