@@ -1,5 +1,6 @@
 // What tests, benchmarks and examples share.
 
+export { runAsUser, skipAsUser } from './as-user.ts';
 export { FakeClock } from './clock/fake-clock.ts';
 export { fakeLogprob } from './fake-backend/engines/logprob.ts';
 export type { FakeEngine, FakeRequest } from './fake-backend/engines/wire.ts';

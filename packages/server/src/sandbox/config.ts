@@ -52,6 +52,12 @@ export const sandboxConfig = z.strictObject({
     .boolean()
     .default(false)
     .describe("Allows tasks to use the machine's network, including everything that listens on its loopback address."),
+  allowUserNamespaces: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Allows tasks to create user namespaces, for programs with a sandbox of their own. More of the kernel is then open to agents.',
+    ),
   warm: z
     .strictObject({
       sandboxes: z

@@ -13,6 +13,8 @@ export interface SandboxSpec {
   readonly limits?: Partial<SandboxLimits>;
   /** `host` is refused unless the configuration allows it. */
   readonly network?: 'none' | 'host';
+  /** `user` lets the agent create user namespaces, in which it can mount nothing. Refused unless the configuration allows it. */
+  readonly namespaces?: 'none' | 'user';
   /** The folder of a layer that `freeze` of the same driver filled from an otherwise equal spec. It must exist while the sandbox does. */
   readonly layer?: string;
 }

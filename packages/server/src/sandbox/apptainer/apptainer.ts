@@ -48,22 +48,23 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   if (access === undefined)
     log.warn('disk-unbounded', { message: 'this process cannot mount file systems: diskMiB is not enforced, and layers are disabled' });
   const skeleton = await writeSkeleton(runDir);
-  const covers = process.getuid?.() === 0 ? readProcCovers() : [];
-  const filter = await writeSyscallFilter(runDir, { apptainerPath, log });
-  const host = definedOf({ nodePath, executorFiles, libraries, covers, filter });
+  const covers = readProcCovers();
+  const limiter = await openLimiter();
+  const filters = await writeSyscallFilter(runDir, { apptainerPath, log, isMemoryBounded: limiter.isMemoryBounded });
+  const host = definedOf({ nodePath, executorFiles, libraries, covers, filters });
   const launcher: SandboxLauncher = {
     name: 'apptainer',
     runDir,
     log,
-    limiter: await openLimiter(),
-    guardDevices: await openDeviceGuard(),
+    limiter,
+    guard: await openDeviceGuard(),
     isDiskInMemory: access !== undefined && !access.hasLoop,
     async prepare(spec, folder, signal) {
       await using stack = new AsyncDisposableStack(); // released if a later step fails
       const image = stack.use(await openImage(spec.image, { ...options, signal }));
-      const { network, layer, limits } = spec;
+      const { network, namespaces, layer, limits } = spec;
       const hasRoot = access?.hasOverlay === true && (await isStackable(image.path));
-      const choice = definedOf({ image: image.path, network, hasRoot, hasDisk: access !== undefined, layer });
+      const choice = definedOf({ image: image.path, network, namespaces, hasRoot, hasDisk: access !== undefined, layer });
       const apptainer = [apptainerPath, ...renderApptainerArguments(host, folder, choice)];
       const plan: DiskPlan = definedOf({
         folder,
@@ -85,7 +86,12 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   const toGranted = (spec: SandboxSpec) => {
     refuseLayer(spec, access);
     const image = spec.image ?? config.image;
-    return { ...spec, ...grant(spec, config), ...definedOf({ image }) };
+    const granted = grant(spec, config);
+    if (granted.namespaces === 'user' && process.getuid?.() === 0) {
+      const message = "the task asks for namespaces 'user', and the kernel gives none to the agents of a root worker on Apptainer";
+      throw new RolloutError('sandbox-refused', `${message}: run the worker as an ordinary user`);
+    }
+    return { ...spec, ...granted, ...definedOf({ image }) };
   };
   return {
     name: 'apptainer',

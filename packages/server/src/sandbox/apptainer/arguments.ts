@@ -5,16 +5,16 @@ import type { NodeLibraries } from '../launch/node-libraries.ts';
 import type { ProcCover } from '../launch/proc-covers.ts';
 import { executorArguments, executorFiles, executorFolder, executorProgram, home, libraryFolder, linkFolder } from '../layout.ts';
 import type { Granted } from '../limits/limits.ts';
+import type { FilterFiles } from '../syscalls/filter-files.ts';
 
 /** The same for every sandbox of a driver. */
 export interface ApptainerHost {
   readonly nodePath: string;
   readonly executorFiles: string;
   readonly libraries: NodeLibraries;
-  /** Empty if the worker is not root: then the kernel already denies the agent access. */
   readonly covers: readonly ProcCover[];
-  /** The file with the system calls that agents may not use, if this Apptainer can apply it. */
-  readonly filter?: string;
+  /** The system calls that agents may not use, if this Apptainer can filter them. */
+  readonly filters?: FilterFiles;
 }
 
 /** The first arguments of every command. */
@@ -39,6 +39,7 @@ export interface ApptainerChoice {
   /** A SIF file or an unpacked directory. */
   readonly image: string;
   readonly network: Granted['network'];
+  readonly namespaces: Granted['namespaces'];
   /** The folder of a layer, stacked between the image and the files that the sandbox writes. */
   readonly layer?: string;
   /** Whether the complete root is already mounted in the sandbox's folder. */
@@ -48,7 +49,7 @@ export interface ApptainerChoice {
 }
 
 export function renderApptainerArguments(host: ApptainerHost, folder: string, choice: ApptainerChoice): string[] {
-  const { image, network, layer, hasRoot, hasDisk } = choice;
+  const { image, network, namespaces, layer, hasRoot, hasDisk } = choice;
   const binds = [
     ...host.covers.map(({ from, path }) => `${from}:${path}:ro`),
     `${host.nodePath}:${executorProgram}:ro`,
@@ -62,7 +63,7 @@ export function renderApptainerArguments(host: ApptainerHost, folder: string, ch
   return [
     ...isolation,
     ...(network === 'none' ? noNetwork : []),
-    ...(host.filter === undefined ? [] : renderFilter(host.filter)),
+    ...(host.filters === undefined ? [] : renderFilter(host.filters[namespaces])),
     ...(hasRoot ? ['--writable'] : [...(layer === undefined ? [] : ['--overlay', `${layer}/root:ro`]), '--overlay', `${folder}/disk/root`]),
     ...['--workdir', `${folder}/disk/scratch`, '--pwd', home],
     ...binds.flatMap((bind) => ['--bind', bind]),

@@ -5,6 +5,7 @@ import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import type { ProcCover } from '../launch/proc-covers.ts';
 import { executorArguments, executorFiles, executorFolder, executorFolderMiB, executorProgram, home, linkFolder } from '../layout.ts';
 import type { Granted } from '../limits/limits.ts';
+import { filterDescriptor } from '../limits/rlimits.ts';
 
 /** The same for every sandbox of a driver. */
 export interface BubblewrapHost {
@@ -20,17 +21,21 @@ export interface BubblewrapHost {
   readonly forbidsNamespaces: boolean;
 }
 
-/** `hasDisk`: the disk with /workspace is already mounted in the folder. */
-export function renderArguments(
-  host: BubblewrapHost,
-  folder: string,
-  { limits, network, hasDisk }: Granted & { readonly hasDisk: boolean },
-): string[] {
+export interface BubblewrapChoice extends Granted {
+  /** Whether the disk with /workspace is already mounted in the folder. */
+  readonly hasDisk: boolean;
+  /** Whether a filter of system calls is passed on `filterDescriptor`. */
+  readonly hasFilter: boolean;
+}
+
+export function renderArguments(host: BubblewrapHost, folder: string, choice: BubblewrapChoice): string[] {
+  const { limits, network, namespaces, hasDisk, hasFilter } = choice;
   const tmpMiB = Math.floor(limits.memoryMiB / 4);
   return [
     ...['--unshare-all', '--unshare-user', '--uid', '1000', '--gid', '1000', '--cap-drop', 'ALL', '--hostname', 'sandbox'],
-    // In a user namespace of its own, an agent could mount the control groups that limit its sandbox.
-    ...(host.forbidsNamespaces ? ['--disable-userns'] : []),
+    // The filter refuses user namespaces too; this also holds on machines whose architecture has no filter.
+    ...(host.forbidsNamespaces && namespaces === 'none' ? ['--disable-userns'] : []),
+    ...(hasFilter ? ['--seccomp', String(filterDescriptor)] : []),
     // As process 1, the executor cannot be killed from inside.
     ...['--die-with-parent', '--new-session', '--as-pid-1', '--info-fd', '3'],
     ...(network === 'host' ? ['--share-net', '--ro-bind-try', '/etc/resolv.conf', '/etc/resolv.conf'] : []),
@@ -48,6 +53,26 @@ export function renderArguments(
     ...['--remount-ro', '/dev', '--remount-ro', '/', '--chdir', home],
     ...['--', executorProgram, ...executorArguments],
   ];
+}
+
+/** Fails unless this user can start a sandbox, read the executor's files and run its program. */
+export function renderTrial({ executorFiles, nodePath }: Pick<BubblewrapHost, 'executorFiles' | 'nodePath'>): string[] {
+  const walls = [
+    '--unshare-all',
+    '--unshare-user',
+    '--uid',
+    '1000',
+    '--gid',
+    '1000',
+    '--ro-bind',
+    '/',
+    '/',
+    '--proc',
+    '/proc',
+    '--dev',
+    '/dev',
+  ];
+  return [...walls, '--ro-bind', executorFiles, '/tmp', 'test', '-r', '/tmp/main.js', '-a', '-x', nodePath];
 }
 
 function renderTmpfs(path: string, sizeMiB: number): string[] {

@@ -1,12 +1,14 @@
 // The bubblewrap driver: sandboxes with the machine's own programs, for tasks that need no image.
 
-import { join } from 'node:path';
+import { arch } from 'node:os';
+import { join, relative } from 'node:path';
 import { blame, definedOf, RolloutError } from '@millrace/protocol';
 import type { Log } from '../../base/log.ts';
 import { runProgram } from '../../base/run-program.ts';
 import { type SandboxConfig, sandboxConfig } from '../config.ts';
 import { writeExecutorFiles, writeHiddenProgram } from '../executor/executor-files.ts';
-import { openDeviceGuard } from '../launch/device-guard.ts';
+import { type AgentUser, findAgentUser, renderBecome } from '../launch/agent-user.ts';
+import { type DeviceGuard, openDeviceGuard } from '../launch/device-guard.ts';
 import { findDiskAccess, prepareDisk } from '../launch/disk.ts';
 import { openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
 import { readProcCovers } from '../launch/proc-covers.ts';
@@ -15,7 +17,8 @@ import { baseEnv, defaultPath } from '../layout.ts';
 import { grant, openLimiter } from '../limits/limits.ts';
 import { openRunFolder, sweepRunFolder } from '../run-folder/run-folder.ts';
 import type { SandboxDriver, SandboxSpec } from '../sandbox.ts';
-import { readHostArguments, renderArguments } from './arguments.ts';
+import { writePrograms } from '../syscalls/filter-files.ts';
+import { readHostArguments, renderArguments, renderTrial } from './arguments.ts';
 
 export interface BubblewrapOptions {
   /** The run folder, on a local disk and with a short path: it contains sockets. */
@@ -35,28 +38,37 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
   const { nodePath: node = process.execPath } = options;
   const executorFiles = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir, node));
   const nodePath = await blame('sandbox-start-failed', () => writeHiddenProgram(node, runDir));
-  const etcFiles = join(executorFiles, 'etc');
   const forbidsNamespaces = await canForbidNamespaces(bwrapPath);
-  if (!forbidsNamespaces)
-    log.warn('namespaces-allowed', {
-      message: `${bwrapPath} has no --disable-userns: agents can create user namespaces; install bubblewrap 0.8`,
-    });
-  const host = { nodePath, executorFiles, etcFiles, system: readHostArguments(), covers: readProcCovers(), forbidsNamespaces };
+  const limiter = await openLimiter();
+  const filters = await writePrograms(runDir, limiter);
+  if (filters === undefined)
+    log.warn('system-calls-unfiltered', { message: `there is no filter of system calls for ${arch()}: agents can use all of them` });
+  const guard = await openDeviceGuard({ runDir });
   const access = await findDiskAccess({ loop: false });
+  const agent = access?.kind === 'user' ? undefined : await openAgentUser(guard, { runDir, bwrapPath, nodePath, executorFiles, log });
+  const toView = (path: string) => viewOf(path, runDir, agent);
+  const host = {
+    ...{ nodePath: toView(nodePath), executorFiles: toView(executorFiles), etcFiles: toView(join(executorFiles, 'etc')) },
+    ...{ system: readHostArguments(), covers: readProcCovers(), forbidsNamespaces },
+  };
   const launcher: SandboxLauncher = {
     name: 'bubblewrap',
     runDir,
     log,
-    limiter: await openLimiter(),
-    guardDevices: await openDeviceGuard(),
+    limiter,
+    guard,
+    agent,
     isDiskInMemory: true,
     async prepare(spec, folder) {
       // Without a layer, bwrap's own tmpfs is enough.
       const disk = spec.layer !== undefined || spec.isToFreeze ? access : undefined;
-      const bwrap = [bwrapPath, ...renderArguments(host, folder, { ...spec, hasDisk: disk !== undefined })];
-      const plan = definedOf({ folder, diskMiB: spec.limits.diskMiB, layer: spec.layer });
+      const view = toView(folder);
+      const args = renderArguments(host, view, { ...spec, hasDisk: disk !== undefined, hasFilter: filters !== undefined });
+      const bwrap = agent ? renderBecome(agent.uid, [bwrapPath, ...args]) : [bwrapPath, ...args];
+      const plan = definedOf({ folder, view, owner: agent?.uid, diskMiB: spec.limits.diskMiB, layer: spec.layer });
       const command = disk === undefined ? bwrap : await prepareDisk(disk, plan, bwrap);
-      return { holder: { command, reportsPid: true }, env: { PATH: defaultPath, ...baseEnv, ...spec.env } };
+      const holder = definedOf({ command, reportsPid: true, filter: filters?.[spec.namespaces] });
+      return { holder, env: { PATH: defaultPath, ...baseEnv, ...spec.env } };
     },
   };
   const toGranted = (spec: SandboxSpec) => {
@@ -73,6 +85,33 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
     ...(access && { freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access, parts: ['home'] }) }),
     sweep: () => sweepRunFolder(runDir),
   };
+}
+
+interface AgentOptions {
+  readonly runDir: string;
+  readonly bwrapPath: string;
+  readonly nodePath: string;
+  readonly executorFiles: string;
+  readonly log: Log;
+}
+
+async function openAgentUser(guard: DeviceGuard, options: AgentOptions): Promise<AgentUser | undefined> {
+  const { runDir, bwrapPath, nodePath, executorFiles, log } = options;
+  if (process.getuid?.() !== 0) return undefined;
+  await runProgram(['chmod', '-R', 'a+rX', '--', executorFiles]);
+  const user = await findAgentUser(guard, runDir, (found) => {
+    const [files, node] = [executorFiles, nodePath].map((path) => viewOf(path, runDir, found));
+    return [bwrapPath, ...renderTrial({ executorFiles: files ?? '', nodePath: node ?? '' })];
+  });
+  if (user === undefined) {
+    const message = 'sandboxes cannot be started as another user: agents are the root user of this machine, without capabilities';
+    log.warn('agents-are-root', { message });
+  }
+  return user;
+}
+
+function viewOf(path: string, runDir: string, agent: AgentUser | undefined): string {
+  return agent && path.startsWith(`${runDir}/`) ? join(agent.runDir, relative(runDir, path)) : path;
 }
 
 /** A bwrap that cannot run fails when the first sandbox is opened, with its reason. */

@@ -51,6 +51,10 @@ export async function findDiskAccess(options: { readonly loop: boolean }): Promi
 
 export interface DiskPlan {
   readonly folder: string;
+  /** Where the command sees the folder, if not at its own path. */
+  readonly view?: string;
+  /** The user that owns the files of the disk, if not the worker's. */
+  readonly owner?: number;
   readonly diskMiB: number;
   /** From `makeDiskTemplate`. Without it the disk is in memory. */
   readonly template?: string;
@@ -84,13 +88,14 @@ export async function makeDiskTemplate(runDir: string, diskMiB: number): Promise
 const script = `set -e; disk=$1/disk
 if [ -n "$2" ]; then cp --sparse=always --reflink=auto -- "$2" "$disk.img"
 else mount -t tmpfs -o "$3" tmpfs "$disk"; (cd "$disk"; mkdir -p ${diskFolders.join(' ')}); fi
+[ -z "$5" ] || chown "$5:$5" "$disk/home" "$disk/upper"
 mount --all --fstab "$1/fstab"
 [ -z "$4" ] || cp -a "$4/home/." "$disk/home"
-shift 4; exec "$@"`;
+shift 5; exec "$@"`;
 
 /** Writes the list of a sandbox's mounts, and wraps the command so that it runs with them: `folder/disk` and the other folders of the plan. */
 export async function prepareDisk(access: DiskAccess, plan: DiskPlan, command: readonly string[]): Promise<string[]> {
-  const { folder, template = '', layer = '', diskMiB } = plan;
+  const { folder, view = folder, template = '', layer = '', diskMiB, owner } = plan;
   refuseSeparators(folder);
   const points = ['disk', ...(plan.root ? ['root'] : []), ...Object.keys(plan.tmpfsMiB ?? {})];
   await Promise.all(points.map((name) => mkdir(join(folder, name))));
@@ -99,7 +104,7 @@ export async function prepareDisk(access: DiskAccess, plan: DiskPlan, command: r
   return [
     ...['unshare', '--mount', '--propagation', 'private'],
     ...(isUser ? ['--user', '--map-current-user', '--keep-caps'] : []),
-    ...['/bin/sh', '-c', script, 'sh', folder, template, renderTmpfsOptions(diskMiB), access.hasOverlay ? '' : layer],
+    ...['/bin/sh', '-c', script, 'sh', view, template, renderTmpfsOptions(diskMiB), access.hasOverlay ? '' : layer, String(owner ?? '')],
     ...(isUser ? ['setpriv', '--inh-caps=-all', '--ambient-caps=-all'] : []),
     ...command,
   ];
@@ -110,15 +115,16 @@ function renderTmpfsOptions(sizeMiB: number): string {
 }
 
 /** As lines of an fstab, so that one program makes all the mounts. */
-function renderMounts({ kind, hasOverlay }: DiskAccess, { folder, template, layer, root, tmpfsMiB = {} }: DiskPlan): string {
-  const disk = join(folder, 'disk');
+function renderMounts({ kind, hasOverlay }: DiskAccess, plan: DiskPlan): string {
+  const { view = plan.folder, template, layer, root, tmpfsMiB = {} } = plan;
+  const disk = join(view, 'disk');
   const stack = (lower: readonly string[], on: string) =>
     `lowerdir=${lower.join(':')},upperdir=${join(on, 'upper')},workdir=${join(on, 'work')},nosuid,nodev${kind === 'user' ? ',userxattr' : ''}`;
   const mounts = [
     ...(template === undefined ? [] : [[`${disk}.img`, disk, 'ext4', 'loop,nosuid,nodev,noatime,barrier=0,noinit_itable']]),
-    ...(root === undefined ? [] : [['overlay', join(folder, 'root'), 'overlay', stack(root, join(disk, 'root'))]]),
+    ...(root === undefined ? [] : [['overlay', join(view, 'root'), 'overlay', stack(root, join(disk, 'root'))]]),
     ...(layer === undefined || !hasOverlay ? [] : [['overlay', join(disk, 'home'), 'overlay', stack([join(layer, 'home')], disk)]]),
-    ...Object.entries(tmpfsMiB).map(([name, sizeMiB]) => ['tmpfs', join(folder, name), 'tmpfs', renderTmpfsOptions(sizeMiB)]),
+    ...Object.entries(tmpfsMiB).map(([name, sizeMiB]) => ['tmpfs', join(view, name), 'tmpfs', renderTmpfsOptions(sizeMiB)]),
   ];
   const toField = (field: string) => field.replace(/\s/g, (space) => `\\${space.charCodeAt(0).toString(8).padStart(3, '0')}`);
   return mounts.map((fields) => `${fields.map(toField).join(' ')}\n`).join('');

@@ -1,7 +1,7 @@
 // Opening and closing a sandbox, the same for every driver. A sandbox is recorded on disk before it starts, is ready when its executor says
 // so, is controlled over one connection, and ends with its worker, however the worker ends. A driver only decides what to start.
 
-import { mkdir, writeFile } from 'node:fs/promises';
+import { chown, mkdir, writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { badImageExitCode } from '@millrace/executor';
@@ -14,6 +14,7 @@ import type { AgentFault, Confinement, Granted, Limiter } from '../limits/limits
 import { removeTree } from '../run-folder/remove-tree.ts';
 import { makeSandboxFolder, recordProcess } from '../run-folder/run-folder.ts';
 import type { OpenOptions, Sandbox, SandboxSpec } from '../sandbox.ts';
+import type { AgentUser } from './agent-user.ts';
 import type { DeviceGuard } from './device-guard.ts';
 import { type HolderProgram, type SandboxProcess, startSandboxProcess } from './sandbox-process.ts';
 
@@ -22,7 +23,9 @@ export interface SandboxLauncher {
   readonly runDir: string;
   readonly log: Log;
   readonly limiter: Limiter;
-  readonly guardDevices: DeviceGuard;
+  readonly guard: DeviceGuard;
+  /** If the worker is root and its agents are not. */
+  readonly agent?: AgentUser | undefined;
   /** Whether /workspace takes memory, up to `diskMiB`. Otherwise it is on the machine's disk. */
   readonly isDiskInMemory: boolean;
   /** `folder` is the sandbox's own folder in the run folder; it contains `link`. */
@@ -61,17 +64,20 @@ export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, 
     await writeFile(join(folder, 'link/limits.json'), JSON.stringify(programLimits.parse(confinement.programLimits)));
     await writeFile(join(folder, 'link/env.json'), JSON.stringify(launch.env));
     listener = await listen(join(folder, 'link/socket'));
-    const command = launcher.guardDevices(confinement.enter(launch.holder));
+    if (launcher.agent) await giveTo(launcher.agent.uid, folder);
+    const command = launcher.guard.wrap(confinement.enter(launch.holder));
     started = startSandboxProcess({ ...launch.holder, command }, { folder, connected: listener.connection });
     const recorded = started.inside.then((pid) => (pid === undefined ? undefined : recordProcess(folder, pid)));
     recorded.catch(() => {}); // if the start fails, the folder may be removed first
     const sandbox = await waitUntilReady(listener, { id, folder, process: started, confinement, log, release, handedOver }, signal);
     await recorded;
+    watchMemory(started, confinement);
     const ms = systemClock.monotonic() - startMs;
     if (handedOver) log.info('sandbox-ahead', { sandboxId: id, driver: name, ms });
     else log.info('sandbox-start', { sandboxId: id, driver: name, start: 'cold', ms });
     return sandbox;
   } catch (error) {
+    listener?.connection.then((socket) => socket.destroy()); // no one reads it, so its end would not be noticed
     await started?.kill();
     await confinement?.remove();
     await release?.();
@@ -80,6 +86,18 @@ export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, 
   } finally {
     listener?.close();
   }
+}
+
+function watchMemory({ inside, ended }: SandboxProcess, confinement: Confinement): void {
+  inside.then((pid) => {
+    if (pid !== undefined) ended.then(confinement.watch(pid));
+  });
+}
+
+/** The executor connects to the socket and reads the other files; its mount of them is read-only. */
+async function giveTo(uid: number, folder: string): Promise<void> {
+  const names = ['', 'link', 'link/limits.json', 'link/env.json', 'link/socket'];
+  await Promise.all(names.map((name) => chown(join(folder, name), uid, uid)));
 }
 
 interface FailedStart {

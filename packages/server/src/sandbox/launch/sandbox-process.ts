@@ -32,6 +32,8 @@ export interface HolderProgram {
   readonly env?: Readonly<Record<string, string>>;
   /** Whether it writes its child's pid as JSON to file descriptor 3, as bwrap's --info-fd does. Otherwise the pid is looked up in /proc. */
   readonly reportsPid: boolean;
+  /** The filter of system calls, for a program that reads it from a file descriptor. */
+  readonly filter?: string;
 }
 
 export interface HolderContext {

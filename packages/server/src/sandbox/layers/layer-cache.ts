@@ -227,6 +227,16 @@ export class LayerCache {
 async function nameLayer({ driver, salt }: LayerCacheOptions, { spec, key }: LayerPlan): Promise<string> {
   const image = spec.image === undefined ? undefined : await stat(spec.image).catch(() => undefined); // not a path
   const seen = image && [image.ino, image.mtimeMs, image.size];
-  const parts = [driver.name, salt, spec.image, seen, spec.network, spec.limits, Object.entries(spec.env ?? {}).sort(), key];
+  const parts = [
+    driver.name,
+    salt,
+    spec.image,
+    seen,
+    spec.network,
+    spec.namespaces,
+    spec.limits,
+    Object.entries(spec.env ?? {}).sort(),
+    key,
+  ];
   return hashContent(parts);
 }

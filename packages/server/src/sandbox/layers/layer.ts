@@ -22,8 +22,8 @@ export async function freezeLayer(launcher: SandboxLauncher, spec: GrantedSpec, 
   await using sandbox = await openSandbox(launcher, { ...spec, isToFreeze: true }, definedOf({ signal }));
   await prepare(sandbox);
   await killPrograms(sandbox, signal);
-  const from = join(launcher.runDir, sandbox.id);
-  const holder = await readHolder(from);
+  const holder = await readHolder(join(launcher.runDir, sandbox.id));
+  const from = join(launcher.agent?.runDir ?? launcher.runDir, sandbox.id);
   for (const part of parts) {
     await mkdir(dirname(join(folder, part)), { recursive: true, mode: 0o700 });
     const copy = ['cp', '--archive', '--', join(from, 'disk', part), join(folder, part)];

@@ -8,11 +8,14 @@ import { definedOf, type ProgramLimits, RolloutError } from '@millrace/protocol'
 import { type SandboxConfig, type SandboxLimits, sandboxLimits } from '../config.ts';
 import type { SandboxSpec } from '../sandbox.ts';
 import { type CgroupBase, findCgroups, listGroups, makeGroups, removeGroups, wasOutOfMemory } from './cgroups.ts';
+import { openMemoryWatch } from './memory-watch.ts';
 import { type HolderEntry, renderEntry } from './rlimits.ts';
 
 /** One for each driver: what this process can limit does not change while it runs. */
 export interface Limiter {
   readonly bases: readonly CgroupBase[];
+  /** Whether a control group limits all memory of a sandbox. Otherwise only the memory of single processes is limited. */
+  readonly isMemoryBounded: boolean;
   /** Records and creates the groups of the sandbox with this name and folder. */
   confine(sandbox: { readonly id: string; readonly folder: string }, limits: SandboxLimits): Promise<Confinement>;
 }
@@ -24,6 +27,8 @@ export interface Confinement {
   readonly programLimits: ProgramLimits;
   /** Wraps the driver's command so that its limits hold from its first instruction, and so that it inherits no file of the worker. */
   enter(entry: HolderEntry): string[];
+  /** Watches the memory of a started sandbox, given its first process, if no group limits it. Returns what ends the watch. */
+  watch(first: number): () => void;
   /** Whether the agent caused the end of the executor, as far as the kernel shows. Call it before `remove`. */
   explainEnd(how: string): Promise<AgentFault | undefined>;
   remove(): Promise<void>;
@@ -37,8 +42,11 @@ export interface AgentFault {
 
 export async function openLimiter(): Promise<Limiter> {
   const bases = await findCgroups({ enter: true });
+  const isMemoryBounded = bases.some(({ controller }) => controller === 'memory');
+  const memory = openMemoryWatch();
   return {
     bases,
+    isMemoryBounded,
     async confine({ id, folder }, limits) {
       const groups = listGroups(bases, id);
       await writeFile(join(folder, recordName), groups.join('\n'));
@@ -49,7 +57,8 @@ export async function openLimiter(): Promise<Limiter> {
       return {
         limits,
         programLimits: chooseProgramLimits(bases, limits),
-        enter: (entry) => renderEntry(groups, limits, entry),
+        enter: (entry) => renderEntry({ groups, limits, isMemoryBounded }, entry),
+        watch: (first) => (isMemoryBounded ? () => {} : memory.add(first, limits.memoryMiB)),
         explainEnd: async (how) => explainEnd(how, limits, await wasOutOfMemory(bases, id)),
         remove: () => removeGroups(groups),
       };
@@ -89,17 +98,21 @@ function explainEnd(how: string, limits: SandboxLimits, isOutOfMemory: boolean):
 export interface Granted {
   readonly limits: SandboxLimits;
   readonly network: 'none' | 'host';
+  readonly namespaces: 'none' | 'user';
 }
 
-/** The limits and network of a spec under this configuration. Throws `sandbox-refused` with the name of the field that is not allowed. */
+/** The limits, network and namespaces of a spec under this configuration. Throws `sandbox-refused` with the name of the field that is not allowed. */
 export function grant(spec: SandboxSpec, config: SandboxConfig): Granted {
   const network = spec.network ?? config.network;
   if (network === 'host' && !config.allowHostNetwork)
     throw new RolloutError('sandbox-refused', "the task asks for network 'host', and sandbox.allowHostNetwork is false");
+  const { namespaces = 'none' } = spec;
+  if (namespaces === 'user' && !config.allowUserNamespaces)
+    throw new RolloutError('sandbox-refused', "the task asks for namespaces 'user', and sandbox.allowUserNamespaces is false");
   const limits = sandboxLimits.safeParse({ ...config.limits, ...spec.limits });
   if (!limits.success) {
     const [issue] = limits.error.issues;
     throw new RolloutError('sandbox-refused', `the task's limits.${issue?.path.join('.')}: ${issue?.message}`);
   }
-  return { limits: limits.data, network };
+  return { limits: limits.data, network, namespaces };
 }

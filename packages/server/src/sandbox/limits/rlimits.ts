@@ -1,8 +1,14 @@
 // What a holder gets before it runs: its cgroups, the limits that need none (open files, core files, and its place in the order in which
-// the kernel kills processes when memory runs out), and no file descriptor that it does not need.
+// the kernel kills processes when memory runs out), the filter of its system calls, and no file descriptor that it does not need.
 
 import { readFileSync } from 'node:fs';
 import type { SandboxLimits } from '../config.ts';
+
+/** Where bwrap reads the filter of system calls. */
+export const filterDescriptor = 4;
+
+/** Node reserves 512 MiB for compiled code, which count as its data: with less, the executor does not start. */
+const leastDataMiB = 768;
 
 /** When the machine runs out of memory, the kernel kills a sandbox before a worker. */
 const oomScore = 500;
@@ -15,7 +21,9 @@ const oomScore = 500;
 const entry = `while [ "$1" != -- ]; do
   if [ -e "$1/tasks" ]; then echo 0 > "$1/tasks"; else echo $$ > "$1/cgroup.procs"; fi || exit 1; shift
 done; shift
-echo ${oomScore} > /proc/self/oom_score_adj; ulimit -c 0; ulimit -n "$1" || exit 1; shift; exec "$@"`;
+echo ${oomScore} > /proc/self/oom_score_adj; ulimit -c 0; ulimit -n "$1" || exit 1
+[ -z "$2" ] || ulimit -d "$2" || exit 1
+[ -z "$3" ] || exec ${filterDescriptor}<"$3" || exit 1; shift 3; exec "$@"`;
 
 /**
  * Node marks the descriptors that it inherited as close-on-exec, but none after the first gap above 15: a worker passes those on to every
@@ -30,11 +38,35 @@ export interface HolderEntry {
   readonly command: readonly string[];
   /** Whether the command keeps file descriptor 3. It always keeps 0, 1 and 2. */
   readonly reportsPid: boolean;
+  /** A file that the command reads from `filterDescriptor`. */
+  readonly filter?: string;
 }
 
-export function renderEntry(groups: readonly string[], limits: SandboxLimits, { command, reportsPid }: HolderEntry): string[] {
+export interface HolderLimits {
+  readonly groups: readonly string[];
+  readonly limits: SandboxLimits;
+  /** Without a group for memory, each process gets a limit of its own memory, which no program can raise. */
+  readonly isMemoryBounded: boolean;
+}
+
+export function renderEntry({ groups, limits, isMemoryBounded }: HolderLimits, holder: HolderEntry): string[] {
+  const { command, reportsPid, filter = '' } = holder;
+  const dataKiB = isMemoryBounded ? '' : String(Math.max(limits.memoryMiB, leastDataMiB) * 1024);
   const openFiles = String(Math.min(limits.openFiles, readHardOpenFiles()));
-  return ['/bin/sh', '-c', `exec ${reportsPid ? '' : '3>&- '}${close}`, 'sh', entry, 'sh', ...groups, '--', openFiles, ...command];
+  return [
+    '/bin/sh',
+    '-c',
+    `exec ${reportsPid ? '' : '3>&- '}${close}`,
+    'sh',
+    entry,
+    'sh',
+    ...groups,
+    '--',
+    openFiles,
+    dataKiB,
+    filter,
+    ...command,
+  ];
 }
 
 /** Only privileged processes can raise their hard limit. */

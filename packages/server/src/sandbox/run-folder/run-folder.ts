@@ -97,10 +97,9 @@ async function killRecordedProcess(folder: string): Promise<void> {
  */
 export async function killHolders(folder: string): Promise<void> {
   const read = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => ''); // it has ended
-  const inMounts = `/${basename(folder)}/`;
+  const part = `/${basename(folder)}/`; // wherever its namespace sees the run folder
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
-    const isArgument = (await read(pid, 'cmdline')).split('\0').some((argument) => argument.startsWith(`${folder}/`));
-    if (!isArgument && !(await read(pid, 'mountinfo')).includes(inMounts)) continue;
+    if (!(await read(pid, 'cmdline')).includes(part) && !(await read(pid, 'mountinfo')).includes(part)) continue;
     sendSignal(Number(pid), 'SIGKILL');
     await thawProcess(Number(pid));
   }

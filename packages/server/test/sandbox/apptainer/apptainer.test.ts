@@ -56,6 +56,18 @@ describe('apptainer', { skip }, () => {
     call: () => ({ name: 'openApptainerDriver', options: { runDir }, spec: { image } }),
   });
 
+  test('a task that may create user namespaces can mount nothing in them, and is refused if the worker is root', async () => {
+    const open = await openApptainerDriver({ runDir, log: silentLog, config: sandboxConfig.parse({ allowUserNamespaces: true }) });
+    const opening = open.open({ image, namespaces: 'user' });
+    if (process.getuid?.() === 0) return assert.rejects(opening, { code: 'sandbox-refused', message: /ordinary user/ });
+    const command =
+      'unshare --map-root-user id -u; unshare --map-root-user --mount true; unshare --map-root-user --mount --propagation unchanged mount -t tmpfs x /tmp';
+    await using allowed = await opening;
+    assert.match((await allowed.runShell(command, { timeoutMs })).output, /^0\nunshare: .*\nmount: .*permi/);
+    await using refused = await open.open({ image });
+    assert.doesNotMatch((await refused.runShell(command, { timeoutMs })).output, /^0$/m);
+  });
+
   test('a sandbox can write everywhere in its image, and the image itself does not change', async () => {
     await using sandbox = await driver.open({ image });
     const write =

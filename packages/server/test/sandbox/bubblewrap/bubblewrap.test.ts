@@ -1,4 +1,5 @@
-// The bubblewrap driver: the contract suite, how a start fails, and that nothing outlives its owner.
+// The bubblewrap driver: the contract suite, how a start fails, and that nothing outlives its owner. `bubblewrap-user.test.ts` runs this file
+// again as an ordinary user.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -7,8 +8,9 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { openBubblewrapDriver, probeBubblewrap, type SandboxDriver, silentLog, sleep } from '@millrace/server';
+import { openBubblewrapDriver, probeBubblewrap, type SandboxDriver, sandboxConfig, silentLog, sleep } from '@millrace/server';
 import { defineSandboxSuite, makeTempFolder, type TempFolder } from '@millrace/testkit';
+import { agentUid } from '../../../src/sandbox/launch/agent-user.ts';
 
 const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
@@ -28,7 +30,29 @@ describe('bubblewrap', { skip }, () => {
   });
   after(() => temp[Symbol.asyncDispose]());
 
-  defineSandboxSuite('bubblewrap', async () => driver, { call: () => ({ name: 'openBubblewrapDriver', options: { runDir }, spec: {} }) });
+  defineSandboxSuite('bubblewrap', async () => driver, {
+    hostUid: process.getuid?.() === 0 ? agentUid : undefined,
+    call: () => ({ name: 'openBubblewrapDriver', options: { runDir }, spec: {} }),
+  });
+
+  test('a task that may create user namespaces can mount nothing in them', async () => {
+    const open = await openBubblewrapDriver({ runDir, log: silentLog, config: sandboxConfig.parse({ allowUserNamespaces: true }) });
+    const command =
+      'unshare --map-root-user id -u; unshare --map-root-user --mount true; unshare --map-root-user --mount --propagation unchanged mount -t tmpfs x /tmp';
+    await using allowed = await open.open({ namespaces: 'user' });
+    assert.match((await allowed.runShell(command, { timeoutMs })).output, /^0\nunshare: .*\nmount: .*permi/);
+    await using refused = await open.open({});
+    assert.doesNotMatch((await refused.runShell(command, { timeoutMs })).output, /^0$/m);
+  });
+
+  test('the programs that people use work under the filter of system calls', async () => {
+    await using sandbox = await driver.open({});
+    for (const [program, script, seen] of commonPrograms) {
+      if (!existsSync(`/usr/bin/${program}`)) continue;
+      const { output } = await sandbox.runShell(script, { timeoutMs: 60_000 });
+      assert.match(output, seen, program);
+    }
+  });
 
   test('without bwrap, opening a sandbox fails with the reason', async () => {
     const broken = await openBubblewrapDriver({ runDir, log: silentLog, bwrapPath: '/no/such/bwrap' });
@@ -86,7 +110,7 @@ describe('bubblewrap', { skip }, () => {
     await using folder = await makeTempFolder('millrace');
     const fresh = folder.path;
     await Promise.all(Array.from({ length: 4 }, () => openBubblewrapDriver({ runDir: fresh, log: silentLog })));
-    assert.deepEqual((await readdir(fresh)).map((name) => name.replace(/-.*/, '')).sort(), ['executor', 'program']);
+    assert.deepEqual((await readdir(fresh)).map((name) => name.replace(/-.*/, '')).sort(), ['executor', 'filter', 'program']);
   });
 
   test('no sandbox outlives its owner: after kill -9 its processes end, and of several sweeps one removes each folder', async () => {
@@ -146,6 +170,33 @@ describe('bubblewrap', { skip }, () => {
     assert.deepEqual(await readdir(outside), ['kept']);
   });
 });
+
+const commonPrograms: readonly (readonly [program: string, script: string, seen: RegExp])[] = [
+  [
+    'python3',
+    `python3 -c 'import concurrent.futures as f, os
+if __name__ == "__main__": print(sum(f.ProcessPoolExecutor(2).map(abs, range(-9, 1))), sum(f.ThreadPoolExecutor(8).map(abs, range(-9, 1))))'`,
+    /^45 45\n$/,
+  ],
+  [
+    'gcc',
+    `printf '#include <pthread.h>\n#include <stdio.h>\nvoid *f(void *x) { puts("thread"); return x; }\nint main() { pthread_t t; pthread_create(&t, 0, f, 0); pthread_join(t, 0); }' > a.c && gcc -g -pthread a.c -o a && ./a`,
+    /^thread\n$/,
+  ],
+  [
+    'git',
+    'git init -q r && cd r && git -c user.name=x -c user.email=x commit -q --allow-empty -m first && git log --oneline; cd ..',
+    /first\n$/,
+  ],
+  ['node', `node -e 'new (require("worker_threads").Worker)("console.log(process.pid > 1)", { eval: true })'`, /^true\n$/],
+  ['gdb', `gdb -q -batch -ex 'break main' -ex run -ex bt ./a 2>&1 | grep -c '#0  main'`, /^1\n$/],
+  ['strace', `strace -f -e trace=write ./a 2>&1 | grep -c 'write(1'`, /^1\n$/],
+  [
+    'java',
+    `printf 'public class A { public static void main(String[] x) throws Exception { Thread t = new Thread(() -> System.out.println("java")); t.start(); t.join(); } }' > A.java && java -Xmx64m A.java`,
+    /java\n$/,
+  ],
+];
 
 function sandboxesIn(names: string[]): string[] {
   return names.filter((name) => name.startsWith('sb-'));

@@ -170,10 +170,13 @@ test('a command enters groups of both versions and keeps its own arguments', asy
   await writeFile(join(first, 'tasks'), '');
   await writeFile(join(second, 'cgroup.procs'), '');
   const script = 'read -r task < "$0/tasks"; read -r pid < "$1/cgroup.procs"; test "$task $pid" = "0 $$"; echo $? "$2"';
-  const [file = '', ...args] = renderEntry([first, second], limits, {
-    command: ['sh', '-c', script, first, second, '--'],
-    reportsPid: false,
-  });
+  const [file = '', ...args] = renderEntry(
+    { groups: [first, second], limits, isMemoryBounded: true },
+    {
+      command: ['sh', '-c', script, first, second, '--'],
+      reportsPid: false,
+    },
+  );
   const child = spawn(file, args);
   const [chunk] = await once(child.stdout, 'data');
   assert.equal(String(chunk), '0 --\n');

@@ -9,6 +9,8 @@ export interface SuiteContext {
   driver(): SandboxDriver;
   readonly uid: number;
   readonly isRootWritable: boolean;
+  /** The user of the agent's processes on this machine; the worker's own if undefined. */
+  readonly hostUid: number | undefined;
   run(
     command: string,
     options?: { readonly timeoutMs?: number; readonly capBytes?: number; readonly signal?: AbortSignal },

@@ -8,9 +8,12 @@ import { defineDodges } from './dodges.ts';
 import { defineHostile } from './hostile.ts';
 import { defineLayers } from './layers.ts';
 import { defineLife, definePrograms, defineWalls } from './machine.ts';
+import { defineMemory } from './memory.ts';
 import { defineNamespaces } from './namespaces.ts';
+import { defineOutside } from './outside.ts';
 import { definePython } from './python.ts';
 import { defineEnds, defineOutput, defineState, defineStopping } from './shell.ts';
+import { defineSystemCalls } from './system-calls.ts';
 import { defineTransfer } from './transfer.ts';
 import { defineVerifier } from './verifier.ts';
 
@@ -19,12 +22,14 @@ export interface SandboxSuiteOptions {
   readonly uid?: number;
   /** Whether the agent may change every file of its image; the changes end with its sandbox. */
   readonly isRootWritable?: boolean;
+  /** The user of the agent's processes on this machine, if not the worker's own. */
+  readonly hostUid?: number | undefined;
   /** How another process opens this driver; without it, no test needs another process. */
   readonly call?: () => DriverCall;
 }
 
 export function defineSandboxSuite(name: string, openDriver: () => Promise<SandboxDriver>, options: SandboxSuiteOptions = {}): void {
-  const { uid = 1000, isRootWritable = false, call } = options;
+  const { uid = 1000, isRootWritable = false, hostUid, call } = options;
   describe(`sandbox: ${name}`, () => {
     let driver: SandboxDriver;
     let sandbox: Sandbox;
@@ -39,6 +44,7 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
       driver: () => driver,
       uid,
       isRootWritable,
+      hostUid,
       run: (command, options = {}) => sandbox.runShell(command, { timeoutMs, ...options }),
     };
     describe('state', () => defineState(context));
@@ -53,6 +59,9 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     describe('layers', () => defineLayers(context));
     describe('hostile agents', () => defineHostile(context));
     describe('namespaces of agents', () => defineNamespaces(context));
+    describe('memory of agents', () => defineMemory(context));
+    describe('outside', () => defineOutside(context));
+    describe('system calls of agents', () => defineSystemCalls(context));
     describe('forged rewards', () => defineVerifier(context));
     describe('dodged zeros', () => defineDodges(context));
     if (call) describe('inherited descriptors', () => defineDescriptors(call));

@@ -1,0 +1,81 @@
+// Limits the memory of whole sandboxes where no control group does: looks at all processes once a second, and kills the largest process of
+// a sandbox whose processes use more than its limit together. Buffers of sockets and pipes belong to no process and are not seen.
+
+import { readdir, readFile } from 'node:fs/promises';
+import { sendSignal } from '@millrace/executor';
+import { type Clock, systemClock } from '../../base/clock.ts';
+
+export interface MemoryWatch {
+  /** Watches the descendants of a sandbox's first process until the returned function is called. */
+  add(first: number, limitMiB: number): () => void;
+}
+
+const intervalMs = 1_000;
+
+/** Runs only while something is watched. */
+export function openMemoryWatch(clock: Clock = systemClock): MemoryWatch {
+  const watched = new Map<number, number>();
+  let isRunning = false;
+  async function look(): Promise<void> {
+    const children = await readChildren();
+    for (const [first, limitKiB] of watched) await enforce(listDescendants(first, children), limitKiB);
+    isRunning = false;
+    schedule();
+  }
+  function schedule(): void {
+    if (isRunning || watched.size === 0) return;
+    isRunning = true;
+    clock.after(intervalMs, look);
+  }
+  return {
+    add(first, limitMiB) {
+      watched.set(first, limitMiB * 1024);
+      schedule();
+      return () => watched.delete(first);
+    },
+  };
+}
+
+interface ProcessMemory {
+  readonly pid: number;
+  readonly parent: number;
+  /** Memory that it shares with other processes counts in each of them. */
+  readonly kib: number;
+}
+
+async function readChildren(): Promise<Map<number, ProcessMemory[]>> {
+  const children = new Map<number, ProcessMemory[]>();
+  for (const name of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const status = await readFile(`/proc/${name}/status`, 'latin1').catch(() => ''); // it has ended
+    const read = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0);
+    const found = { pid: Number(name), parent: read('PPid'), kib: read('RssAnon') + read('RssShmem') };
+    children.set(found.parent, [...(children.get(found.parent) ?? []), found]);
+  }
+  return children;
+}
+
+function listDescendants(pid: number, children: ReadonlyMap<number, readonly ProcessMemory[]>): ProcessMemory[] {
+  const found = [...(children.get(pid) ?? [])];
+  for (let index = 0; index < found.length; index += 1) found.push(...(children.get(found[index]?.pid ?? 0) ?? []));
+  return found;
+}
+
+/** Counts exactly, which takes longer, only if the quick sum is over the limit. */
+async function enforce(processes: readonly ProcessMemory[], limitKiB: number): Promise<void> {
+  if (sum(processes) <= limitKiB) return;
+  const exact = await Promise.all(processes.map(async (one) => ({ ...one, kib: (await readShare(one.pid)) ?? one.kib })));
+  if (sum(exact) <= limitKiB) return;
+  const [largest] = exact.sort((a, b) => b.kib - a.kib);
+  if (largest) sendSignal(largest.pid, 'SIGKILL');
+}
+
+function sum(processes: readonly ProcessMemory[]): number {
+  return processes.reduce((total, { kib }) => total + kib, 0);
+}
+
+/** Its part of the memory that it shares, and all of the rest; without files. */
+async function readShare(pid: number): Promise<number | undefined> {
+  const text = await readFile(`/proc/${pid}/smaps_rollup`, 'latin1').catch(() => ''); // it has ended
+  const [anonymous, shared] = ['Pss_Anon', 'Pss_Shmem'].map((field) => new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(text)?.[1]);
+  return anonymous === undefined || shared === undefined ? undefined : Number(anonymous) + Number(shared);
+}
