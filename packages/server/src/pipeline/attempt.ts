@@ -4,7 +4,7 @@
 import { definedOf, type Failure, messageOf, RolloutError, type StageName } from '@millrace/protocol';
 import { type Log, stackOf } from '../base/log.ts';
 import type { Slot } from '../base/slots.ts';
-import type { ClaimedRollout, Ending, Store } from '../store/store.ts';
+import { type ClaimedRollout, type Ending, longestDelayMs, type Store } from '../store/store.ts';
 import { StoreFault } from '../store/store-fault.ts';
 import { AttemptRecord } from './attempt-record.ts';
 import type { PipelineConfig } from './pipeline-config.ts';
@@ -110,7 +110,7 @@ function toEnd({ log, config }: AttemptDeps, record: AttemptRecord, reason: unkn
   const stack = exception && stackOf(exception);
   log.warn('rollout-failure', { rolloutId: claimed.id, ...failure, ...definedOf({ stack }) });
   if (failure.retryable && claimed.retries < claimed.submission.limits.max_retries)
-    return { kind: 'retry', failure, delayMs: config.retryDelayMs * 2 ** claimed.retries };
+    return { kind: 'retry', failure, delayMs: Math.min(config.retryDelayMs * 2 ** claimed.retries, longestDelayMs) };
   return { kind: 'finish', ending: { state: 'failed', failure, ...record.partial() } };
 }
 

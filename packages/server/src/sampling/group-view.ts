@@ -38,7 +38,7 @@ export function toGroupView(group: GroupRecord): GroupView {
     batch: group.batch,
     task_index: group.taskIndex,
     task: { ...group.task },
-    rewards: group.rollouts.flatMap(({ result }) => result?.reward ?? []),
+    rewards: group.rollouts.flatMap(({ result }) => result?.reward ?? group.penalty ?? []),
     rollouts: group.rollouts.map(toRolloutView),
     policy_versions: spans.length === 0 ? null : policySpan.parse({ first, last }),
     carried: group.carried,
@@ -46,7 +46,7 @@ export function toGroupView(group: GroupRecord): GroupView {
   };
 }
 
-/** Every member of a delivered group is done and has a trajectory. */
+/** Every member of a delivered group has a trajectory. */
 export async function readTrajectories(group: GroupRecord, store: Pick<Store, 'trajectory'>): Promise<readonly Trajectory[]> {
   const found = await Promise.all(group.rollouts.map(({ id }) => store.trajectory(id)));
   return found.flatMap((trajectory) => trajectory ?? []);
