@@ -13,6 +13,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   'sandbox-density': async () => (await import('./sandbox/sandbox-density.ts')).runSandboxDensityBench(),
   forks: async () => (await import('./sandbox/forks.ts')).runForksBench(),
   store: async () => (await import('./store.ts')).runStoreBench(),
+  history: async () => (await import('./history.ts')).runHistoryBench(),
   'request-build': async () => (await import('./turns/request-build.ts')).runRequestBuildBench(),
   'turn-cost': async () => (await import('./turns/turn-cost.ts')).runTurnCostBench(),
   tokenizer: async () => (await import('./turns/tokenizer.ts')).runTokenizerBench(),

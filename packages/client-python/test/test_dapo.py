@@ -27,6 +27,12 @@ class AdvantageTest(unittest.TestCase):
         for rewards in ([1, 1, 1], [0.0], [0.1] * 10, [0.1 + 0.2] * 7):
             self.assertEqual(group_advantages(rewards), [0.0] * len(rewards))
             self.assertEqual(group_advantages(rewards, ddof=1), [0.0] * len(rewards))
+
+    def test_rounding_is_no_signal(self) -> None:
+        rewards = [0.1 + 0.2, 0.3, 0.3]
+        self.assertEqual(group_advantages(rewards), [0.0] * 3)
+        self.assertFalse(is_informative(rewards))
+        self.assertTrue(is_informative(rewards, tolerance=0))
         with self.assertRaises(ValueError):
             group_advantages([])
 

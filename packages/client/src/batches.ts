@@ -53,6 +53,8 @@ export interface Batches {
   groups(id: string, options?: GroupsOptions): AsyncIterable<DeliveredGroup>;
   /** Returns the `seq` through which the consumer has acknowledged. */
   ack(id: string, consumer: string, through: number, options?: CallOptions): Promise<number>;
+  /** Ends the pause of a batch whose groups failed without blame on their tasks. */
+  resume(id: string, options?: CallOptions): Promise<BatchView>;
   cancel(id: string, options?: CallOptions): Promise<BatchView>;
 }
 
@@ -60,7 +62,7 @@ const pollSeconds = 25;
 const groupsPerPage = 16;
 
 export function openBatches(transport: Transport): Batches {
-  const { createBatch, getBatch, appendTasks, ackGroups } = routes;
+  const { createBatch, getBatch, appendTasks, ackGroups, resumeBatch } = routes;
   const one = (id: string) => toPath(getBatch.path, { id });
   const get = (id: string, callOptions: CallOptions = {}) => transport.json({ method: 'GET', path: one(id), ...callOptions }, batchView);
   const ack: Batches['ack'] = async (id, consumer, through, callOptions = {}) => {
@@ -87,6 +89,7 @@ export function openBatches(transport: Transport): Batches {
     groups: (id, { ack: acknowledges = true, ...options } = {}) =>
       readGroups(transport, id, { ...options, ...definedOf({ ack: acknowledges ? ack : undefined }) }),
     ack,
+    resume: (id, callOptions = {}) => transport.json({ method: 'POST', path: toPath(resumeBatch.path, { id }), ...callOptions }, batchView),
     cancel: (id, callOptions = {}) => transport.json({ method: 'DELETE', path: one(id), ...callOptions }, batchView),
   };
 }

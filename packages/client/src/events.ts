@@ -1,6 +1,6 @@
 // The event log as an endless iterator. After a break it resumes where it stopped, and yields no event twice.
 
-import { definedOf, type Event, event, routes } from '@millrace/protocol';
+import { definedOf, type Event, event, RolloutError, routes } from '@millrace/protocol';
 import { readMessages } from './sse.ts';
 import { type CallOptions, pause, type Transport, tryJson } from './transport.ts';
 
@@ -9,6 +9,8 @@ export interface EventsOptions extends CallOptions {
   readonly after: number;
   /** Called when the stream is open again after a break. */
   readonly onResume?: () => void;
+  /** Goes on with the oldest event, and calls `onResume`, when events that were not read are no longer kept; otherwise this throws `gone`. */
+  readonly skipsGone?: boolean;
 }
 
 export async function* readEvents(transport: Transport, options: EventsOptions): AsyncGenerator<Event> {
@@ -27,12 +29,24 @@ export async function* readEvents(transport: Transport, options: EventsOptions):
       }
     } catch (error) {
       signal?.throwIfAborted();
+      const oldest = options.skipsGone ? oldestOf(error) : undefined;
+      if (oldest !== undefined) {
+        last = oldest - 1;
+        downSince ??= performance.now();
+        continue;
+      }
       if (downSince !== undefined && performance.now() - downSince > transport.timeoutMs) throw error;
       if (!transport.mayRecover(error)) throw error;
     }
     downSince ??= performance.now();
     await pause(200, signal);
   }
+}
+
+/** The oldest event that is kept, if the error says that others are gone. */
+function oldestOf(error: unknown): number | undefined {
+  const oldest = error instanceof RolloutError && error.code === 'gone' ? error.details?.oldest : undefined;
+  return typeof oldest === 'number' ? oldest : undefined;
 }
 
 async function openStream(transport: Transport, after: number, signal: AbortSignal | undefined): Promise<AsyncIterable<Event>> {

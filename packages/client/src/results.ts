@@ -52,7 +52,7 @@ export function followResults(reader: RolloutReader, ids: Iterable<RolloutId>, o
 
   async function follow(): Promise<void> {
     const onResume = () => void readInOrder([...pending]).catch(reads.fail);
-    for await (const event of readEvents(reader.transport, { after: options.after, signal, onResume })) {
+    for await (const event of readEvents(reader.transport, { after: options.after, signal, onResume, skipsGone: true })) {
       const id = event.rollout_id;
       if (event.kind === 'rollout-end' && id !== undefined && pending.has(id)) await reads.push(guarded(read(id)));
     }

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { batchId, groupId, seriesId } from './ids.ts';
-import { limits, policySpan, rolloutView, sampling } from './rollout.ts';
+import { limits, policySpan, priority, rolloutView, sampling } from './rollout.ts';
 import { trajectoryView } from './trajectory.ts';
 
 const task = z.record(z.string(), z.unknown());
@@ -60,11 +60,24 @@ export const batchRequest = z.strictObject({
     .max(1024)
     .optional()
     .describe('An informative group with this many rewards is delivered, and its remaining siblings are stopped. Default: group_size.'),
+  min_rewards: z
+    .int()
+    .min(1)
+    .max(1024)
+    .optional()
+    .describe('A group that gets fewer rewards, because siblings failed, is not delivered. Default: min_samples, or half of group_size.'),
   give_up_after: z.int().min(1).max(1024).optional().describe('A group is stopped if its first rewards, this many, are not informative.'),
   failures: z
     .enum(['replace', 'exclude'])
     .default('replace')
     .describe('A sibling that failed without a reward is sampled again, up to `max_replacements` times per group, or left out.'),
+  policy_failures: z
+    .enum(['resample', 'penalise'])
+    .default('resample')
+    .describe(
+      'What a failure that the policy caused counts as, such as a sandbox killed for its memory: as any other failure, or as a sample with the reward `penalty`, if it has a trajectory.',
+    ),
+  penalty: z.number().default(0).describe('The reward of a penalised sample.'),
   max_replacements: z.int().min(0).max(10_000).default(4),
   max_groups: z.int().min(1).optional().describe('The maximum number of groups to start. The batch then ends short of its target.'),
   max_open_groups: z
@@ -91,6 +104,13 @@ export const batchRequest = z.strictObject({
     .describe(
       'What happens to unfinished siblings when the target is met: they are stopped within a second, or continue for the next batch of the series.',
     ),
+  priority: priority.optional(),
+  weight: z
+    .number()
+    .min(0.01)
+    .max(100)
+    .optional()
+    .describe('Its share of the workers, relative to other batches and to plain submissions, which have 1. Default: 1.'),
   webhook: webhook.optional(),
   metadata: z.record(z.string(), z.unknown()).optional().describe('Returned unchanged.'),
 });

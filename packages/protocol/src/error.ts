@@ -26,6 +26,7 @@ export const errorTable = {
   'not-acceptable': { blame: 'caller', retryable: false, status: 406 },
   'request-timeout': { blame: 'caller', retryable: true, status: 408 },
   conflict: { blame: 'caller', retryable: false, status: 409 },
+  gone: { blame: 'caller', retryable: false, status: 410 },
   'body-too-large': { blame: 'caller', retryable: false, status: 413 },
   'unsupported-media-type': { blame: 'caller', retryable: false, status: 415 },
   'too-busy': { blame: 'service', retryable: true, status: 429 },

@@ -193,6 +193,8 @@ export {
   trajectoryView,
 } from './trajectory.ts';
 export {
+  type ClassView,
+  classView,
   type OpenBatchView,
   openBatchView,
   type RecentEndsView,

@@ -87,6 +87,12 @@ export const limits = z
   .describe('Timeouts count only the time spent inside a stage, not the time spent waiting for a slot, a backend or new weights.');
 export type Limits = z.infer<typeof limits>;
 
+export const priority = z
+  .int()
+  .min(-100)
+  .max(100)
+  .describe('Work with a higher priority is started first. Work of equal priority shares the workers fairly. Default: 0.');
+
 export const submission = z.strictObject({
   id: rolloutId.optional().describe("The caller's id makes the submission idempotent. Default: a new id."),
   scenario: z.string().min(1).max(128),
@@ -94,6 +100,7 @@ export const submission = z.strictObject({
   group: groupId.optional(),
   sampling: sampling.prefault({}),
   limits: limits.prefault({}),
+  priority: priority.optional(),
   metadata: z.record(z.string(), z.unknown()).optional().describe('Returned unchanged.'),
 });
 export type Submission = z.infer<typeof submission>;

@@ -54,8 +54,21 @@ export const recentEnds = z.object({
 });
 export type RecentEndsView = z.infer<typeof recentEnds>;
 
+/** A class of work: what shares the workers fairly with other classes of the same priority. */
+export const classView = z.object({
+  kind: z.enum(['plain', 'batch', 'evaluation']),
+  name: z.string().describe('The id of the batch or evaluation; of plain submissions, a name for their key, or nothing without keys.'),
+  weight: z.number(),
+  priority: z.int(),
+  urgent: z.boolean().describe('Replacements and the last groups of a batch, which go first.'),
+  queued: z.int(),
+  active: z.int().describe('From init to run.'),
+});
+export type ClassView = z.infer<typeof classView>;
+
 export const serviceStatus = z.object({
   rollouts: z.record(z.enum(rolloutStates), z.int()),
+  classes: z.array(classView).optional().describe('Classes with queued or active rollouts, in the order in which they are served.'),
   workers: z.array(workerView).describe('Live workers first, then those that are gone.'),
   backends: z.array(backendView),
   policy: policyView,
@@ -64,6 +77,10 @@ export const serviceStatus = z.object({
   hints: z.array(z.string()).describe('What is missing for rollouts to make progress, in sentences for people.'),
   tokens_per_s: z.number().describe('Tokens sampled by all live workers, over the last ten seconds.'),
   last_event_id: z.int(),
+  store: z
+    .object({ file_bytes: z.int(), wal_bytes: z.int(), free_bytes: z.int() })
+    .optional()
+    .describe("The store's file, its write-ahead log, and what is free on its disk."),
   loop_lag_ms: z.object({ p50: z.number(), p99: z.number(), max: z.number() }),
   rss_bytes: z.int(),
 });

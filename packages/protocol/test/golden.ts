@@ -158,8 +158,13 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
         hints: ['no backend takes rollouts: 10.0.0.1:8000 is broken (connection refused)'],
         tokens_per_s: 61.5,
         last_event_id: 99,
+        store: { file_bytes: 1_000_000, wal_bytes: 4096, free_bytes: 50_000_000_000 },
         loop_lag_ms: lag,
         rss_bytes: 90_000_000,
+        classes: [
+          { kind: 'batch', name: 'b-1', weight: 2, priority: 0, urgent: true, queued: 3, active: 8 },
+          { kind: 'plain', name: '', weight: 1, priority: -1, urgent: false, queued: 3000, active: 4 },
+        ],
       },
     },
     'event.json': {

@@ -66,6 +66,7 @@ export type {
   BatchRecord,
   BatchStore,
   GroupRecord,
+  MoreTasks,
   NewBatch,
   NewGroup,
   OpenBatch,
@@ -88,6 +89,7 @@ export type {
   SubmitOutcome,
   WorkerRecord,
 } from './store/store.ts';
+export type { ClassLoad, WorkClass } from './store/work-class.ts';
 export { Supervisor, type SupervisorOptions } from './supervisor.ts';
 export { type LogFormat, logFormats, openProcessLog, openTextLog } from './text-log.ts';
 export { type Conversation, type LocalConversation, openConversation } from './trajectory/conversation.ts';

@@ -182,5 +182,11 @@ function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriv
 
 async function openStore(config: ServiceConfig, log: Log): Promise<Store> {
   await mkdir(config.data, { recursive: true, mode: 0o700 });
-  return await openSqliteStore({ path: join(config.data, 'millrace.db'), clock: systemClock, log });
+  return await openSqliteStore({ path: join(config.data, 'millrace.db'), clock: systemClock, log, onDeath: (error) => exit(error, log) });
+}
+
+/** Without its store, a process would look healthy and do nothing. Its supervisor starts it again, and nothing is lost. */
+function exit(error: Error, log: Log): void {
+  log.error('store-thread-died', { error: messageOf(error), action: 'this process exits; start it again' });
+  process.exit(1);
 }

@@ -1,4 +1,4 @@
-// `millrace batch`: batches of groups for one training step, started from a task file, listed, shown and cancelled.
+// `millrace batch`: batches of groups for one training step, started from a task file, listed, shown, resumed and cancelled.
 
 import { openClient } from '@millrace/client';
 import { type BatchView, batchStates } from '@millrace/protocol';
@@ -74,6 +74,22 @@ const show: Command = {
   },
 };
 
+const resume: Command = {
+  name: 'batch resume',
+  summary: 'Resumes paused batches at once, instead of waiting until a group succeeds.',
+  positional: '<id …>',
+  options: serviceOptions,
+  examples: ['millrace batch resume step-12'],
+  async run(args, io) {
+    await using client = openClient(toServiceAddress(args, io));
+    for (const id of args.positionals) {
+      const { state, groups: counts, target } = await client.batches.resume(id);
+      io.stdout.write(`${id} is ${state}; ${counts.delivered} of ${target} groups were delivered\n`);
+    }
+    return 0;
+  },
+};
+
 const cancel: Command = {
   name: 'batch cancel',
   summary: 'Cancels batches. Groups that were delivered stay readable.',
@@ -95,7 +111,7 @@ const cancel: Command = {
 
 export const batchCommands: CommandGroup = {
   name: 'batch',
-  summary: 'Starts, lists, follows and cancels batches of groups.',
-  actions: { start, ls: list, show, watch, groups, cancel },
+  summary: 'Starts, lists, follows, resumes and cancels batches of groups.',
+  actions: { start, ls: list, show, watch, groups, resume, cancel },
   usual: 'ls',
 };

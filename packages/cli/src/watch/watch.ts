@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, openClient } from '@millrace/client';
-import { messageOf } from '@millrace/protocol';
+import { messageOf, RolloutError } from '@millrace/protocol';
 import { type Arguments, type Command, serviceOptions, toServiceAddress } from '../command/command.ts';
 import type { Io } from '../terminal/io.ts';
 import { wantsColor } from '../terminal/text.ts';
@@ -101,7 +101,10 @@ function readEvents(client: Client, record: WatchRecord, { lastId, signal }: Eve
   const followAgain = async () => {
     while (!signal.aborted) {
       // Polling the status reports what is wrong; here it is enough to try again.
-      await follow().catch(() => pauseFor(pollMs, signal));
+      await follow().catch((error: unknown) => {
+        if (error instanceof RolloutError && error.code === 'gone') after = 0; // from the oldest event that is kept
+        return pauseFor(pollMs, signal);
+      });
     }
   };
   return { caughtUp: caughtUp.promise, done: followAgain() };

@@ -21,7 +21,7 @@ from .rollouts.rollout import (
     TokenCounts,
 )
 from .service.policy import PauseMode, PolicyState, PolicyView
-from .service.status import BackendView, Dialect, Event, LogprobsMode, ServiceStatus, WorkerView
+from .service.status import BackendView, ClassView, Dialect, Event, LogprobsMode, ServiceStatus, WorkerView
 from .stop import Stop
 from .trajectories.binary import trajectory_from_binary, trajectory_to_binary
 from .trajectories.routed_experts import RoutedExperts
@@ -45,6 +45,7 @@ __all__ = [
     "AnyGroup",
     "AsyncClient",
     "BackendView",
+    "ClassView",
     "BatchRequest",
     "BatchState",
     "BatchView",

@@ -164,5 +164,8 @@ class AsyncBatches:
     async def ack(self, id: str, consumer: str, through: int) -> AckReply:
         return await self._run.call(lambda stop: self._batches.ack(id, consumer, through, stop=stop))
 
+    async def resume(self, id: str) -> BatchView:
+        return await self._run.call(lambda stop: self._batches.resume(id, stop=stop))
+
     async def cancel(self, id: str) -> BatchView:
         return await self._run.call(lambda stop: self._batches.cancel(id, stop=stop))

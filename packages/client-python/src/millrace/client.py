@@ -104,7 +104,7 @@ class Client:
         return self._transport.json(Call("DELETE", _path(id, "cancel"), stop=stop), CancelReply).cancel
 
     def events(self, *, after: Optional[int] = None, stop: Optional[Stop] = None) -> Iterator[Event]:
-        """Yields events from now on, or after an event id, until it is stopped."""
+        """Yields events from now on, or after an event id, until it is stopped. Raises `gone` if events after it are no longer kept."""
         start = self.status(stop=stop).last_event_id if after is None else after
         yield from read_events(self._transport, start, stop, on_resume=lambda: None)
 

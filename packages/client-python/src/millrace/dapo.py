@@ -10,26 +10,30 @@ from typing import Any, Iterable, Optional, Sequence, TypeVar
 T = TypeVar("T")
 
 
-def group_advantages(rewards: Sequence[float], *, ddof: int = 0) -> Any:
+#: Rewards that differ by no more than this are equal, as for the service's rule `rewards-differ`.
+TOLERANCE = 1e-6
+
+
+def group_advantages(rewards: Sequence[float], *, ddof: int = 0, tolerance: float = TOLERANCE) -> Any:
     """(reward - mean) / standard deviation over the group; all tokens of a sibling share its advantage. If all rewards are
-    equal, every advantage is zero. `ddof=1` divides the variance by n - 1, as torch does."""
+    equal within `tolerance`, every advantage is zero: rounding must not become a signal. `ddof=1` divides the variance by n - 1,
+    as torch does."""
     count = len(rewards)
     if count == 0:
         raise ValueError("a group without rewards has no advantages")
     values = [float(one) for one in rewards]
     mean = math.fsum(values) / count
     deviations = [one - mean for one in values]
-    # Compare the rewards themselves: rounding of the mean must not make equal rewards differ.
-    if not is_informative(values):
+    if not is_informative(values, tolerance=tolerance):
         return _like(rewards, [0.0] * count)
     deviation = math.sqrt(math.fsum(one * one for one in deviations) / (count - ddof))
     return _like(rewards, [one / deviation for one in deviations])
 
 
-def is_informative(rewards: Sequence[Optional[float]]) -> bool:
-    """Whether two rewards of the group differ. Siblings without a reward do not count."""
-    scored = {float(one) for one in rewards if one is not None}
-    return len(scored) > 1
+def is_informative(rewards: Sequence[Optional[float]], *, tolerance: float = TOLERANCE) -> bool:
+    """Whether two rewards of the group differ by more than `tolerance`. Siblings without a reward do not count."""
+    scored = [float(one) for one in rewards if one is not None]
+    return len(scored) > 1 and max(scored) - min(scored) > tolerance
 
 
 def keep_informative(groups: Iterable[tuple[T, Sequence[Optional[float]]]]) -> list[T]:

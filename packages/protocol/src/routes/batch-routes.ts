@@ -87,6 +87,15 @@ export const batchRoutes = {
     replies: { 200: json('The last acknowledged `seq` of the consumer.', ackReply) },
     errors: ['not-found', ...bodyErrors],
   },
+  resumeBatch: {
+    method: 'POST',
+    path: '/v1/batches/{id}/resume',
+    tag: 'batches',
+    summary: 'Resume a paused batch at once, without waiting for a group to succeed. Changes nothing if it is not paused.',
+    params: batchParams,
+    replies: { 200: json('The batch.', batchView) },
+    errors: ['not-found', 'conflict'],
+  },
   cancelBatch: {
     method: 'DELETE',
     path: '/v1/batches/{id}',

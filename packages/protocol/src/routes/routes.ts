@@ -123,7 +123,12 @@ export const routes = {
     tag: 'service',
     summary: 'Read the event log as server-sent events. A Last-Event-ID header takes precedence over `after`.',
     query: z.strictObject({
-      after: z.coerce.number().int().min(0).optional().describe('The last id already read. Default: only new events.'),
+      after: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .optional()
+        .describe('The last id already read; 0 reads from the oldest event that is kept. Default: only new events.'),
     }),
     replies: {
       200: {
@@ -131,7 +136,7 @@ export const routes = {
         content: { 'text/event-stream': 'text' },
       },
     },
-    errors: ['not-running'],
+    errors: ['not-running', 'gone'],
   },
   getStatus: {
     method: 'GET',

@@ -5,7 +5,7 @@ import { definedOf, type Failure, messageOf, RolloutError, type StageName } from
 import { type Log, stackOf } from '../base/log.ts';
 import type { Slot } from '../base/slots.ts';
 import { lowestRewardOf, parseTask } from '../scenario/hooks.ts';
-import type { ClaimedRollout, Ending, Store } from '../store/store.ts';
+import { type ClaimedRollout, type Ending, longestDelayMs, type Store } from '../store/store.ts';
 import { StoreFault } from '../store/store-fault.ts';
 import { AttemptRecord } from './attempt-record.ts';
 import type { PipelineConfig } from './pipeline-config.ts';
@@ -119,7 +119,7 @@ async function toEnd(deps: AttemptDeps, record: AttemptRecord, reason: unknown):
       ending: { state: 'done', failure, result: { ...record.result(), reward: lowest }, trajectory: record.trajectory() },
     };
   if (failure.retryable && claimed.retries < claimed.submission.limits.max_retries)
-    return { kind: 'retry', failure, delayMs: config.retryDelayMs * 2 ** claimed.retries };
+    return { kind: 'retry', failure, delayMs: Math.min(config.retryDelayMs * 2 ** claimed.retries, longestDelayMs) };
   return { kind: 'finish', ending: { state: 'failed', failure, ...record.partial() } };
 }
 

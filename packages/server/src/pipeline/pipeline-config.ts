@@ -20,7 +20,11 @@ export const pipelineConfig = z.strictObject({
     .default(15_000)
     .describe('A worker that does not renew its lease for this long loses its rollouts to other workers.'),
   maxLosses: z.int().min(1).default(10).describe('A rollout that has lost its worker this many times fails as worker-lost.'),
-  retryDelayMs: z.int().min(0).default(1000).describe('The wait before the first retry of a rollout. It doubles with each further retry.'),
+  retryDelayMs: z
+    .int()
+    .min(0)
+    .default(1000)
+    .describe('The wait before a rollout is retried after its first failure or lost worker. It doubles each time, up to a minute.'),
   handBackMs: z
     .int()
     .min(0)

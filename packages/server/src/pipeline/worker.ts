@@ -216,7 +216,7 @@ export class Worker implements AsyncDisposable {
     const { store, config } = this.#deps;
     using _lock = await this.#claimLock.acquire({ signal: this.#stopping.signal });
     const claims = [...this.#held].map(([id, { attempt }]) => ({ id, attempt }));
-    const held = { claims, maxLosses: config.maxLosses };
+    const held = { claims, maxLosses: config.maxLosses, retryDelayMs: config.retryDelayMs };
     return await store.renew(this.#id, { leaseMs: config.leaseMs, report: this.report(), held });
   }
 

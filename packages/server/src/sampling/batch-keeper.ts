@@ -46,7 +46,7 @@ export class BatchKeeper implements AsyncDisposable {
     let changed = false;
     for (const batch of batches) {
       try {
-        const [open, load] = await Promise.all([store.openGroups(batch.id), store.load()]);
+        const [open, load] = await Promise.all([store.openGroups(batch.id), store.load(batch.id)]);
         changed = (await fillBatch({ batch, open, load, currentVersion, nowMs: this.#deps.clock.now() }, this.#deps)) || changed;
       } catch (error) {
         // A batch that cannot continue, for example because its task file is missing, must not stop the others.
@@ -100,5 +100,5 @@ export class BatchKeeper implements AsyncDisposable {
 /** The end of a rollout, or of its run stage, can settle groups and frees slots; the other kinds can unblock a batch. */
 function isRelevant({ kind, data }: Event): boolean {
   if (kind === 'rollout-move') return data.to === 'evaluate';
-  return kind === 'rollout-end' || kind === 'batch-tasks' || kind === 'batch-end' || kind === 'backend-join' || kind === 'worker-start';
+  return kind === 'rollout-end' || kind.startsWith('batch-') || kind === 'backend-join' || kind === 'worker-start';
 }

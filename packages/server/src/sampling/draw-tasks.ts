@@ -1,5 +1,5 @@
 // Draws the next tasks of a batch: first from its queue, then from its file. A line of the file that the scenario rejects is
-// skipped with a `task-skip` event; a full round of such lines ends the file.
+// skipped with one `task-skip` event; a full round of such lines ends the file.
 
 import { messageOf, RolloutError, type TaskSource } from '@millrace/protocol';
 import type { Scenarios } from '../scenario/load.ts';
@@ -42,15 +42,18 @@ async function drawLine(
   source: TaskSource,
   { at, ...deps }: DrawDeps & { readonly at: number },
 ): Promise<{ task: Task; to: number } | undefined> {
+  const cursor = JSON.stringify([batch.plan.scenario, source.file, cursorName(batch)]);
+  if (deps.files.isSpent(cursor, at)) return undefined;
   const round = await deps.files.count(source.file);
   for (let position = at; position < at + round; position += 1) {
     const line = await deps.files.read(source, position);
-    if (line === undefined) return undefined;
+    if (line === undefined) break;
     const read = await readTask(line, batch.plan.scenario, deps.scenarios);
     if (read.task !== undefined) return { task: read.task, to: position + 1 };
     const data = { batch: batch.id, file: source.file, line: line.line, message: read.fault };
     await deps.store.appendEvents([{ kind: 'task-skip', data }]);
   }
+  deps.files.markSpent(cursor, at);
   return undefined;
 }
 

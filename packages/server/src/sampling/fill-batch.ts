@@ -73,18 +73,27 @@ interface SiblingsView {
 }
 
 function viewSiblings(group: OpenGroup, plan: BatchPlan): SiblingsView {
-  const rewarded = group.siblings.filter((sibling) => sibling.reward !== undefined).slice(0, plan.group_size);
+  const scored = group.siblings.flatMap((sibling) => {
+    const reward = sibling.reward ?? findPenalty(sibling, plan);
+    return reward === undefined ? [] : [{ ...sibling, reward }];
+  });
+  const rewarded = scored.slice(0, plan.group_size);
   const pending = group.siblings.filter(isPending).length;
   const missing = Math.max(0, plan.group_size - rewarded.length - pending);
   const allowed = plan.failures === 'replace' ? Math.max(0, plan.max_replacements - group.replacements) : 0;
   return {
     rewarded: rewarded.map(({ id }) => id),
-    rewards: rewarded.flatMap(({ reward }) => reward ?? []),
+    rewards: rewarded.map(({ reward }) => reward),
     versions: rewarded.flatMap(({ firstVersion }) => firstVersion ?? []),
     pending,
     missing,
     replaceable: Math.min(missing, allowed),
   };
+}
+
+/** The reward of a failure that the policy caused, in a batch that penalises it. Without a trajectory there is nothing to train on. */
+function findPenalty({ failure, hasTrajectory }: Sibling, { policy_failures, penalty }: BatchPlan): number | undefined {
+  return policy_failures === 'penalise' && failure?.blame === 'policy' && hasTrajectory ? penalty : undefined;
 }
 
 function isPending({ state, stopping }: Sibling): boolean {

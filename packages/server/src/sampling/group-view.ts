@@ -37,7 +37,7 @@ export function toGroupView(group: GroupRecord): GroupView {
     batch: group.batch,
     task_index: group.taskIndex,
     task: { ...group.task },
-    rewards: group.rollouts.flatMap(({ result }) => result?.reward ?? []),
+    rewards: group.rollouts.flatMap(({ result }) => result?.reward ?? group.penalty ?? []),
     rollouts: group.rollouts.map(toRolloutView),
     policy_versions: spans.length === 0 ? null : policySpan.parse({ first, last }),
     carried: group.carried,

@@ -10,7 +10,7 @@ export interface GroupRewards {
   readonly mayCome: number;
 }
 
-export type Judging = Pick<BatchRequest, 'group_size' | 'informative' | 'min_samples' | 'give_up_after'>;
+export type Judging = Pick<BatchRequest, 'group_size' | 'informative' | 'min_samples' | 'min_rewards' | 'give_up_after'>;
 
 /** `deliver`: the first `count` rewards; `uniform`: not informative; `failed`: too few rewards; `wait`: undecided. */
 export type Verdict = { readonly kind: 'deliver'; readonly count: number } | { readonly kind: 'uniform' | 'failed' | 'wait' };
@@ -30,8 +30,9 @@ export function judgeGroup({ rewards, mayCome }: GroupRewards, plan: Judging): V
 }
 
 /** The fewest rewards from which a group can be judged. */
-export function leastRewards({ min_samples, informative }: Pick<Judging, 'min_samples' | 'informative'>): number {
-  return min_samples ?? (informative.rule === 'rewards-differ' ? 2 : 1);
+export function leastRewards({ group_size, min_samples, min_rewards, informative }: Judging): number {
+  const half = Math.ceil(group_size / 2);
+  return Math.max(min_rewards ?? min_samples ?? half, informative.rule === 'rewards-differ' ? 2 : 1);
 }
 
 export function isInformative(rewards: readonly number[], rule: InformativeRule): boolean {

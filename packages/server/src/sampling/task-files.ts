@@ -22,9 +22,20 @@ export class TaskFiles {
   readonly #paths: Readonly<Record<string, string>>;
   readonly #indexed = new Map<string, Promise<IndexedFile>>();
   readonly #orders = new Map<string, Uint32Array>();
+  /** Cursors from whose position on every line was refused. */
+  readonly #spent = new Map<string, number>();
 
   constructor(paths: Readonly<Record<string, string>>) {
     this.#paths = paths;
+  }
+
+  /** Remembers that no line from this position on is a valid task, so that they are neither read nor reported again. */
+  markSpent(cursor: string, position: number): void {
+    this.#spent.set(cursor, position);
+  }
+
+  isSpent(cursor: string, position: number): boolean {
+    return this.#spent.get(cursor) === position;
   }
 
   names(): readonly string[] {

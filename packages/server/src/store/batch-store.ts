@@ -86,6 +86,7 @@ export interface Sibling {
   readonly reward?: number;
   readonly firstVersion?: number;
   readonly failure?: Pick<Failure, 'code' | 'blame' | 'message'>;
+  readonly hasTrajectory: boolean;
 }
 
 export interface OpenGroup {
@@ -130,6 +131,8 @@ export interface GroupRecord {
   readonly taskIndex: number;
   readonly task: Task;
   readonly rollouts: readonly RolloutRecord[];
+  /** The reward of members that failed, in a batch that penalises failures of the policy. */
+  readonly penalty?: number;
   readonly carried: boolean;
   readonly deliveredAtMs: number;
 }
@@ -153,8 +156,11 @@ export interface MoreTasks {
 export interface BatchStore {
   /** `known`: the same request arrived before, and nothing changed. */
   createBatch(batch: NewBatch): Promise<'created' | 'known' | 'conflict'>;
-  /** All or nothing, and once per key. `ended`: the batch accepts no more tasks because it is closed or has ended. */
-  appendTasks(id: BatchId, more: MoreTasks): Promise<'appended' | 'ended' | 'unknown'>;
+  /**
+   * All or nothing, and once per key. `ended`: the batch accepts no more tasks because it is closed or has ended. `differs`: the
+   * key was used before for something else, and nothing changed.
+   */
+  appendTasks(id: BatchId, more: MoreTasks): Promise<'appended' | 'ended' | 'unknown' | { readonly differs: string }>;
   batch(id: BatchId): Promise<BatchRecord | undefined>;
   /** In the order of creation; pass `next` as `after` to read the following page. */
   batches(filter: {
@@ -163,6 +169,8 @@ export interface BatchStore {
     readonly after?: string;
     readonly limit: number;
   }): Promise<{ readonly batches: readonly BatchRecord[]; readonly next?: string }>;
+  /** Ends the pause of a batch, if it is paused: it starts groups as before. */
+  resumeBatch(id: BatchId): Promise<'resumed' | 'ended' | 'unknown'>;
   /** Ends an open batch. Its open groups become surplus and their siblings are stopped. */
   endBatch(id: BatchId, state: 'short' | 'cancelled'): Promise<boolean>;
 
@@ -174,8 +182,11 @@ export interface BatchStore {
   /** The next tasks in the batch's queue, in order. */
   queuedTasks(batch: BatchId, limit: number): Promise<readonly { readonly taskIndex: number; readonly task: Task }[]>;
   cursor(name: string): Promise<number>;
-  /** Queued rollouts, rollouts from init to run and those that wait for evaluate (`active`), and the run slots of all live workers. */
-  load(): Promise<{ readonly queued: number; readonly active: number; readonly slots: number }>;
+  /**
+   * Queued rollouts, rollouts from init to run and those that wait for evaluate (`active`), and the run slots of all live workers.
+   * For a batch: its own rollouts, and the slots that are its fair share.
+   */
+  load(batch?: BatchId): Promise<{ readonly queued: number; readonly active: number; readonly slots: number }>;
 
   /** Adds the group and its rollouts and takes its task from the queue or cursor, in one transaction. False when it was added before, or is outdated. */
   beginGroup(group: NewGroup): Promise<boolean>;

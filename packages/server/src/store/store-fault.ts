@@ -1,11 +1,22 @@
-// The error of a store whose storage failed: a full disk, an I/O error, a file that stays locked.
+// The errors of a store: what its storage refused, and what it did not expect. Their messages name the file, so they are for logs;
+// `publicMessage` is for callers.
 
 import { RolloutError } from '@millrace/protocol';
 
-/** Nothing was written. The same call may succeed later; any other error of a write comes back every time. */
-export class StoreFault extends RolloutError {
-  constructor(message: string) {
+export class StoreError extends RolloutError {
+  readonly publicMessage: string;
+
+  constructor(message: string, publicMessage: string) {
     super('internal', message);
-    this.name = 'StoreFault';
+    this.name = 'StoreError';
+    this.publicMessage = publicMessage;
   }
+}
+
+/**
+ * The storage failed: a full disk, an I/O error, a file that stays locked. Nothing was written. The same call may succeed later;
+ * any other error of a write comes back every time.
+ */
+export class StoreFault extends StoreError {
+  override readonly name = 'StoreFault';
 }

@@ -22,6 +22,7 @@ import type { PolicyRecord } from '../inference/policy-gate.ts';
 import type { BackendLoad, Placements } from '../inference/pool/placements.ts';
 import type { BatchStore } from './batch-store.ts';
 import type { NewRollout, RolloutRecord } from './rollout-record.ts';
+import type { ClassLoad, WorkClass } from './work-class.ts';
 
 /** One worker's right to write one attempt of a rollout. A write under an outdated claim changes nothing. */
 export interface Claim {
@@ -30,10 +31,20 @@ export interface Claim {
   readonly attempt: number;
 }
 
-/** What a worker holds, as it names it in a renewal. */
-export interface HeldClaims {
-  readonly claims: readonly Pick<Claim, 'id' | 'attempt'>[];
+/** No rollout waits longer than this before it is retried. */
+export const longestDelayMs = 60_000;
+
+/** What happens to a rollout that lost its worker. */
+export interface LossRules {
+  /** At this many losses it fails with `worker-lost`. */
   readonly maxLosses: number;
+  /** How long it waits after the first loss; twice as long after each further one, up to `longestDelayMs`. None unless set. */
+  readonly retryDelayMs?: number;
+}
+
+/** What a worker holds, as it names it in a renewal. */
+export interface HeldClaims extends LossRules {
+  readonly claims: readonly Pick<Claim, 'id' | 'attempt'>[];
 }
 
 export interface ClaimedRollout extends Claim {
@@ -75,6 +86,12 @@ export interface WorkerRecord {
   readonly report?: WorkerReport;
 }
 
+export interface StoreSize {
+  readonly fileBytes: number;
+  readonly walBytes: number;
+  readonly freeBytes: number;
+}
+
 export interface ListFilter {
   readonly state?: RolloutState;
   readonly group?: GroupId;
@@ -109,9 +126,10 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   /**
    * Accepts all rollouts or none, in one transaction. For a known id with the same digest it returns the current state and
    * changes nothing; with a different digest it returns a conflict. An id that was cancelled before it arrived is created as
-   * cancelled. Returns `full` and accepts nothing when the queue would exceed `maxQueued`; known ids do not count.
+   * cancelled. Returns `full` and accepts nothing when the queue would exceed `maxQueued`; known ids do not count. The rollouts
+   * belong to `workClass`, or to the plain submissions without a key.
    */
-  submit(rollouts: readonly NewRollout[], options: { readonly maxQueued: number }): Promise<SubmitOutcome>;
+  submit(rollouts: readonly NewRollout[], options: { readonly maxQueued: number; readonly workClass?: WorkClass }): Promise<SubmitOutcome>;
   /**
    * `cancelled`: it has ended. It was queued, or its submission has not arrived yet and the id is remembered for `tombstoneMs`.
    * `asked`: a worker holds it and is notified. `ended`: it had already ended.
@@ -125,6 +143,8 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   binaryTrajectory(id: RolloutId): Promise<Buffer | undefined>;
   /** Rollouts by state. */
   counts(): Promise<Record<RolloutState, number>>;
+  /** The classes with queued or active rollouts, in the order of their ranks. */
+  classes(): Promise<readonly ClassLoad[]>;
 
   // Workers.
 
@@ -142,7 +162,11 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
     worker: WorkerId,
     options: { readonly leaseMs: number; readonly report: WorkerReport; readonly held?: HeldClaims },
   ): Promise<{ readonly alive: boolean; readonly cancelled: readonly RolloutId[] }>;
-  /** Takes up to `limit` queued rollouts, oldest first, moves them to init and increments their attempt. Empty for a worker whose lease expired. */
+  /**
+   * Takes up to `limit` queued rollouts, moves them to init and increments their attempt. Higher priorities go first; within one,
+   * replacements and the last groups of a batch; then the class with the fewest active rollouts for its weight, its oldest first.
+   * Empty for a worker whose lease expired.
+   */
   claim(worker: WorkerId, limit: number): Promise<readonly ClaimedRollout[]>;
   /** Moves a claimed rollout to its next state. False when fenced: the claim no longer belongs to this worker. */
   move(claim: Claim, to: 'ready' | 'run' | 'evaluate'): Promise<boolean>;
@@ -153,13 +177,17 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   /** Returns it to the queue, for example at shutdown, without counting a retry or a loss. False when fenced. */
   release(claim: Claim): Promise<boolean>;
   /** For a worker that is known to be gone: requeues or ends what it holds immediately, by the rules of `expire`. */
-  dropWorker(worker: WorkerId, options: { readonly maxLosses: number }): Promise<void>;
+  dropWorker(worker: WorkerId, rules: LossRules): Promise<void>;
   /**
    * Requeues the rollouts of workers whose lease expired, and counts a loss on each. A rollout that reaches `maxLosses` fails
    * with `worker-lost`; one that was asked to cancel is cancelled. Returns the number of rollouts affected. After the date
    * stepped, or the store stalled for half of `leaseMs`, it expires nothing and every lease runs for `leaseMs` again.
+   *
+   * A rollout with two losses is a suspect. Suspects run on a worker that holds nothing else, a few together after the second
+   * loss and alone after the third. One that loses its worker again and again while alone (a fifth of `maxLosses`, at least
+   * twice) fails: it is the cause.
    */
-  expire(options: { readonly leaseMs: number; readonly maxLosses: number }): Promise<number>;
+  expire(options: LossRules & { readonly leaseMs: number }): Promise<number>;
   workers(): Promise<readonly WorkerRecord[]>;
 
   // Backends.
@@ -202,6 +230,12 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   ): Promise<{ readonly events: readonly Event[]; readonly last: number }>;
   /** The id of the newest event; 0 when there is none. */
   lastEventId(): Promise<number>;
+  /** The id of the oldest event that is kept; that of the next event when none is. */
+  oldestEventId(): Promise<number>;
+  /** Writes a little and reads what is free on the disk. Throws a StoreFault when the store cannot be written. */
+  checkHealth(): Promise<StoreSize>;
+  /** Bytes of the file, of its write-ahead log, and free on its disk. */
+  size(): Promise<StoreSize>;
   /** Calls back soon after any process changed the store. It is only a hint: it may be late, repeated or unnecessary. Returns an unsubscribe function. */
   onHint(listener: () => void): () => void;
 

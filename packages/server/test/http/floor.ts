@@ -19,7 +19,7 @@ import {
 import { makeTempFolder } from '@millrace/testkit';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
-import { silentLog } from '../../src/base/log.ts';
+import { type Log, silentLog } from '../../src/base/log.ts';
 import { type App, type AppOptions, openApp } from '../../src/http/app.ts';
 import { httpConfig } from '../../src/http/request/http-config.ts';
 import { TaskFiles } from '../../src/sampling/task-files.ts';
@@ -76,6 +76,7 @@ interface FloorOptions {
   readonly clock?: Clock;
   /** By default every server works and says nothing about itself. */
   readonly probe?: AppOptions['probe'];
+  readonly log?: Log;
   /** Wraps the real store before the app gets it. */
   wrap?(store: Store): Store;
 }
@@ -84,6 +85,7 @@ export async function openFloor({
   config = {},
   clock = systemClock,
   probe = async () => ({}),
+  log = silentLog,
   wrap = (store) => store,
 }: FloorOptions = {}): Promise<Floor> {
   const folder = await makeTempFolder('millrace-http');
@@ -96,7 +98,7 @@ export async function openFloor({
     scenarios: { get: (name) => byName.get(name), names: () => ['sums', 'free'] },
     taskFiles: new TaskFiles({}),
     config: httpConfig.parse(config),
-    log: silentLog,
+    log,
     clock,
     probe,
     loopLag: { read: () => ({ p50: 0, p99: 1, max: 2 }) },

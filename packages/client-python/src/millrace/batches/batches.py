@@ -103,6 +103,10 @@ class Batches:
         body = {"consumer": consumer, "through": through}
         return self._transport.json(Call("POST", f"{_path(id, 'ack')}/ack", body=body, stop=stop), AckReply)
 
+    def resume(self, id: str, *, stop: Optional[Stop] = None) -> BatchView:
+        """Ends the pause of a batch whose groups failed without blame on their tasks."""
+        return self._transport.json(Call("POST", f"{_path(id, 'resume')}/resume", stop=stop), BatchView)
+
     def cancel(self, id: str, *, stop: Optional[Stop] = None) -> BatchView:
         """Groups already delivered stay readable."""
         return self._transport.json(Call("DELETE", _path(id, "cancel"), stop=stop), BatchView)

@@ -86,10 +86,16 @@ class BatchRequest(_RequiredBatchRequest, total=False):
     informative: InformativeRule
     #: Deliver an informative group once it has this many rewards, and stop its stragglers. Default: group_size.
     min_samples: int
+    #: A group that gets fewer rewards, because siblings failed, is not delivered. Default: min_samples, or half of group_size.
+    min_rewards: int
     #: Stop a group if its first rewards, this many, are uninformative.
     give_up_after: int
     #: Sample a sibling that failed without a reward again, or leave it out. Default: replace.
     failures: Literal["replace", "exclude"]
+    #: What a failure that the policy caused counts as: as any other failure, or as a sample with the reward `penalty`. Default: resample.
+    policy_failures: Literal["resample", "penalise"]
+    #: The reward of a penalised sample; default 0.
+    penalty: float
     #: The most replacements in one group; default 4.
     max_replacements: int
     #: The most groups to start; the batch then ends short of its target.
@@ -102,6 +108,10 @@ class BatchRequest(_RequiredBatchRequest, total=False):
     max_staleness: int
     #: What happens to unfinished siblings when the target is met; default stop.
     surplus: Literal["stop", "keep"]
+    #: Work with a higher priority is started first; default 0.
+    priority: int
+    #: Its share of the workers, relative to other batches and to plain submissions, which have 1; default 1.
+    weight: float
     webhook: Webhook
     #: Returned unchanged with the batch.
     metadata: Mapping[str, Any]

@@ -3,6 +3,7 @@ exports are made from these rows."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
@@ -112,10 +113,16 @@ def _pairs_of(source: Any) -> Iterable[Pair]:
     if isinstance(source, GroupView):
         if source.trajectories is None:
             raise ValueError(f"group {source.id} has no trajectories; read it with groups(..., trajectories=True)")
-        return zip(source.rollouts, source.trajectories)
+        return zip(_scored(source), source.trajectories)
     if _is_pair(source):
         return (source,)
     raise _wrong_source(source)
+
+
+def _scored(group: GroupView) -> Iterator[RolloutView]:
+    """A penalised member has no reward of its own: that of the group counts."""
+    for rollout, reward in zip(group.rollouts, group.rewards):
+        yield dataclasses.replace(rollout, reward=reward) if rollout.reward is None else rollout
 
 
 def _is_pair(source: Any) -> bool:

@@ -33,11 +33,14 @@ def follow_results(
             for one in some:
                 reads.put(pool.submit(get, one, inner))
 
+        def read_pending() -> None:
+            read([one for one in ids if one in pending])
+
         def follow() -> None:
             try:
                 if check_first:
                     read(ids)
-                for event in read_events(transport, after, inner, on_resume=lambda: read([one for one in ids if one in pending])):
+                for event in read_events(transport, after, inner, on_resume=read_pending, skip_gone=True):
                     if event.kind == "rollout-end" and event.rollout_id is not None and event.rollout_id in pending:
                         read([event.rollout_id])
             except BaseException as error:

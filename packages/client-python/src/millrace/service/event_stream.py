@@ -16,8 +16,11 @@ from .status import Event
 _PAUSE_S = 0.2
 
 
-def read_events(transport: Transport, after: int, stop: Optional[Stop], on_resume: Callable[[], None]) -> Iterator[Event]:
-    """`on_resume` is called when the stream has been reopened after a break."""
+def read_events(
+    transport: Transport, after: int, stop: Optional[Stop], on_resume: Callable[[], None], skip_gone: bool = False
+) -> Iterator[Event]:
+    """`on_resume` is called when the stream has been reopened after a break. If events that were not read are no longer kept, this
+    raises `gone`; with `skip_gone` it goes on with the oldest event and calls `on_resume`."""
     down_since: Optional[float] = None
     pauses = Stop() if stop is None else stop
     while True:
@@ -32,7 +35,9 @@ def read_events(transport: Transport, after: int, stop: Optional[Stop], on_resum
                         after = event.id
                         yield event
         except MillraceError as error:
-            if not transport.may_recover(error):
+            if skip_gone and error.code == "gone":
+                after = int(error.details["oldest"]) - 1
+            elif not transport.may_recover(error):
                 raise
             if down_since is not None and time.monotonic() - down_since > transport.timeout_s:
                 raise

@@ -127,6 +127,29 @@ class RecentEnds:
 
 
 @dataclass(frozen=True)
+class ClassView:
+    """A class of work: what shares the workers fairly with other classes of the same priority."""
+
+    kind: str
+    #: The id of the batch or evaluation; of plain submissions, a name for their key.
+    name: str
+    weight: float
+    priority: int
+    urgent: bool
+    queued: int
+    active: int
+
+
+@dataclass(frozen=True)
+class StoreSize:
+    """The store's file, its write-ahead log, and what is free on its disk."""
+
+    file_bytes: int
+    wal_bytes: int
+    free_bytes: int
+
+
+@dataclass(frozen=True)
 class ServiceStatus:
     """`hints` says what is missing for rollouts to make progress."""
 
@@ -141,6 +164,9 @@ class ServiceStatus:
     last_event_id: int
     loop_lag_ms: LoopLag
     rss_bytes: int
+    #: Classes with queued or active rollouts, in the order in which they are served.
+    classes: tuple[ClassView, ...] = ()
+    store: Optional[StoreSize] = None
 
 
 @dataclass(frozen=True)

@@ -48,12 +48,16 @@ export class EventFeed {
     this.#wakeAll();
   }
 
-  /** Events with ids above `after`, until the signal aborts or the feed is closed. */
+  /**
+   * Events with ids above `after`, until the signal aborts or the feed is closed. It also ends when retention deleted events that
+   * the reader has not seen: when it resumes, the route says so.
+   */
   async *stream(after: number, signal: AbortSignal): AsyncGenerator<string> {
     yield ': open\n\n';
     let position = after;
     while (!signal.aborted && !this.#closed) {
       const page = this.#recent(position) ?? (await this.#stored(position));
+      if (page === undefined) return;
       position = page.last;
       if (page.text !== '') yield page.text;
       else if ((await this.#change(position, signal)) === 'none') yield ': alive\n\n';
@@ -69,11 +73,11 @@ export class EventFeed {
     return { text: page.map(({ text }) => text).join(''), last: page.at(-1)?.id ?? after };
   }
 
-  async #stored(after: number): Promise<Page> {
-    const newest = this.#newest;
+  /** Undefined when events after `after` were deleted. */
+  async #stored(after: number): Promise<Page | undefined> {
     const { events, last } = await this.#store.events(after, { limit: pageSize });
-    // An empty page below the newest event means that retention deleted the events there.
-    return { text: events.map(render).join(''), last: events.length === 0 ? Math.max(last, newest) : last };
+    if (after > 0 && (events[0]?.id ?? last + 1) > after + 1 && (await this.#store.oldestEventId()) > after + 1) return undefined;
+    return { text: events.map(render).join(''), last };
   }
 
   async #change(after: number, signal: AbortSignal): Promise<'some' | 'none'> {

@@ -1,11 +1,12 @@
 // The status of the service, read from the store at most once a second however often it is requested.
 
-import type { OpenBatchView, ServiceStatus } from '@millrace/protocol';
+import type { ClassView, OpenBatchView, ServiceStatus } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
 import type { LoopLag } from '../../base/loop-lag.ts';
 import type { OpenBatch } from '../../store/batch-store.ts';
 import { toTime } from '../../store/rollout-view.ts';
 import type { Store, WorkerRecord } from '../../store/store.ts';
+import type { ClassLoad } from '../../store/work-class.ts';
 import { toBackendView } from './backend-view.ts';
 import { findHints } from './hints.ts';
 import { toPolicyView } from './policy-view.ts';
@@ -49,14 +50,16 @@ export function isAlive(worker: WorkerRecord, clock: Clock): boolean {
 }
 
 async function readStatus({ store, clock, loopLag, recentEnds }: StatusDeps): Promise<ServiceStatus> {
-  const [rollouts, workers, backendRecords, loads, policyRecord, batches, lastEventId] = await Promise.all([
+  const [rollouts, classes, workers, backendRecords, loads, policyRecord, batches, lastEventId, size] = await Promise.all([
     store.counts(),
+    store.classes(),
     store.workers(),
     store.backends(),
     store.backendLoads(),
     store.policy(),
     store.openBatches(),
     store.lastEventId(),
+    store.size(),
   ]);
   const alive = workers.filter((worker) => isAlive(worker, clock));
   const gone = workers.filter((worker) => !isAlive(worker, clock) && worker.leaseUntilMs > clock.now() - shownMs);
@@ -64,6 +67,7 @@ async function readStatus({ store, clock, loopLag, recentEnds }: StatusDeps): Pr
   const policy = toPolicyView(policyRecord);
   return {
     rollouts,
+    classes: classes.map(toClassView),
     workers: [...alive, ...gone].map((worker) => toWorkerView(worker, clock)),
     backends,
     policy,
@@ -72,9 +76,14 @@ async function readStatus({ store, clock, loopLag, recentEnds }: StatusDeps): Pr
     hints: findHints({ liveWorkers: alive.length, backends, policy, batches }),
     tokens_per_s: alive.reduce((total, { report }) => total + (report?.tokens_per_s ?? 0), 0),
     last_event_id: lastEventId,
+    store: { file_bytes: size.fileBytes, wal_bytes: size.walBytes, free_bytes: size.freeBytes },
     loop_lag_ms: loopLag.read(),
     rss_bytes: process.memoryUsage.rss(),
   };
+}
+
+function toClassView({ kind, name, weight, priority, isUrgent, queued, active }: ClassLoad): ClassView {
+  return { kind, name, weight, priority, urgent: isUrgent, queued, active };
 }
 
 function toWorkerView(worker: WorkerRecord, clock: Clock): ServiceStatus['workers'][number] {

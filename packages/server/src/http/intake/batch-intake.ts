@@ -56,6 +56,8 @@ export async function appendTasks(id: BatchId, more: MoreTasks, context: AppCont
   await checkTasks(more.tasks, scenario);
   const outcome = await context.store.appendTasks(id, more);
   if (outcome === 'unknown') throw unknownBatch(id);
+  if (typeof outcome === 'object')
+    throw new RolloutError('conflict', `key: ${JSON.stringify(more.key)} was used for a different request: ${outcome.differs}`);
   if (outcome === 'ended') throw new RolloutError('conflict', `batch ${id} accepts no more tasks: it is closed or has ended`);
   return readBatchView(id, context);
 }
@@ -72,12 +74,16 @@ export function unknownBatch(id: BatchId): RolloutError {
 
 /** Checks that involve more than one field. */
 function checkPlan(request: BatchRequest): void {
-  const { id, group_size: size, informative, min_samples, give_up_after } = request;
+  const { id, group_size: size, informative, min_samples, min_rewards, give_up_after } = request;
   const refuse = (message: string) => {
     throw new RolloutError('bad-request', message);
   };
   if (id !== undefined && id.length > longestBatchId) refuse(`id: a batch id has at most ${longestBatchId} characters`);
   if (min_samples !== undefined && min_samples > size) refuse(`min_samples: ${min_samples} is more than the group_size of ${size}`);
+  if (min_rewards !== undefined && min_rewards > (min_samples ?? size))
+    refuse(
+      `min_rewards: ${min_rewards} is more than the ${min_samples === undefined ? 'group_size' : 'min_samples'} of ${min_samples ?? size}`,
+    );
   if (leastRewards(request) > size || (informative.rule === 'rewards-differ' && size < 2))
     refuse('group_size: rewards of one sibling cannot differ; use at least 2, or the rule `any`');
   if (min_samples === 1 && informative.rule === 'rewards-differ') refuse('min_samples: one reward cannot differ; use at least 2');

@@ -72,10 +72,11 @@ export function unknownScenario(at: readonly PropertyKey[], name: string, scenar
   return toFaultError([fault], { code: 'unknown-scenario', details: { known } });
 }
 
-export async function submitAll(rollouts: readonly NewRollout[], context: AppContext): Promise<SubmitReply> {
+/** The rollouts share the workers with other work of the same caller as one class. */
+export async function submitAll(rollouts: readonly NewRollout[], context: AppContext, caller = ''): Promise<SubmitReply> {
   checkIntake(context);
   const { maxQueued } = context.config;
-  const outcome = await context.store.submit(rollouts, { maxQueued });
+  const outcome = await context.store.submit(rollouts, { maxQueued, workClass: { kind: 'plain', name: caller, weight: 1 } });
   switch (outcome.kind) {
     case 'accepted':
       return { rollouts: [...outcome.rollouts] };

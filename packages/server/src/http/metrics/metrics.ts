@@ -131,6 +131,7 @@ function openGauges(registry: Registry): (status: ServiceStatus) => void {
   const stages = gauge('stage_rollouts', 'Active and waiting rollouts in each stage, over all live workers.', 'stage', 'what');
   const lag = gauge('loop_lag_seconds', 'Event loop lag of the server.', 'quantile');
   const memory = gauge('resident_bytes', 'Resident memory of the server.');
+  const store = gauge('store_bytes', "Bytes of the store's file, of its write-ahead log, and free on its disk.", 'what');
   return (status) => {
     const alive = status.workers.filter((worker) => worker.alive);
     for (const [state, count] of Object.entries(status.rollouts)) rollouts.set({ state }, count);
@@ -145,5 +146,8 @@ function openGauges(registry: Registry): (status: ServiceStatus) => void {
     }
     for (const [quantile, ms] of Object.entries(status.loop_lag_ms)) lag.set({ quantile }, ms / 1000);
     memory.set(status.rss_bytes);
+    store.set({ what: 'file' }, status.store?.file_bytes ?? 0);
+    store.set({ what: 'wal' }, status.store?.wal_bytes ?? 0);
+    store.set({ what: 'free' }, status.store?.free_bytes ?? 0);
   };
 }

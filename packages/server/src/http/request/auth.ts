@@ -20,7 +20,7 @@ export function openGuard(keys: readonly string[]): (request: FastifyRequest) =>
   return (request) => {
     if (request.routeOptions.url === routes.getHealth.path) return;
     if (digests.length === 0) return checkLocal(request);
-    const shown = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
+    const shown = readKey(request.headers.authorization);
     if (shown === undefined) throw new RolloutError('unauthorized', 'a key is required: Authorization: Bearer <key>');
     const digest = toDigest(shown);
     // Compare every key, so that the duration reveals nothing.
@@ -47,6 +47,16 @@ function toHostname(url: string): string {
 function isLoopback(host: string): boolean {
   const name = host.replace(/^\[(.*)\]$/, '$1').toLowerCase();
   return name === 'localhost' || name === '::1' || (isIPv4(name) && name.startsWith('127.'));
+}
+
+/** A name for the caller's key that does not reveal it; empty when the service has no keys. */
+export function callerOf({ headers }: FastifyRequest, keys: readonly string[]): string {
+  const shown = readKey(headers.authorization);
+  return keys.length === 0 || shown === undefined ? '' : toDigest(shown).toString('hex').slice(0, 12);
+}
+
+function readKey(authorization = ''): string | undefined {
+  return /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
 }
 
 function toDigest(key: string): Buffer {

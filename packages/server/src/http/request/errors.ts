@@ -4,6 +4,9 @@ import type { Socket } from 'node:net';
 import { definedOf, type ErrorCode, RolloutError, type Route, routes, toErrorBody } from '@millrace/protocol';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Log, stackOf } from '../../base/log.ts';
+import { StoreError } from '../../store/store-fault.ts';
+
+const storeRetryMs = 5000;
 
 /** Errors that Fastify raises before a handler runs. */
 const frameworkCodes: Readonly<Record<string, ErrorCode>> = {
@@ -12,6 +15,15 @@ const frameworkCodes: Readonly<Record<string, ErrorCode>> = {
 };
 
 export function toReplyError(error: unknown, log: Log, request: FastifyRequest): RolloutError {
+  if (error instanceof StoreError) {
+    log.error('request-store-failed', {
+      method: request.method,
+      route: request.routeOptions.url,
+      request_id: request.id,
+      error: error.message,
+    });
+    return new RolloutError('internal', `${error.publicMessage} (request_id ${request.id})`, { details: { retry_after_ms: storeRetryMs } });
+  }
   if (error instanceof RolloutError) return error;
   const { code, statusCode } = error instanceof Error ? fromFramework(error) : {};
   const known = code === undefined ? undefined : frameworkCodes[code];

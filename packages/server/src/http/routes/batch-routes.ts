@@ -27,6 +27,12 @@ export function mountBatches(app: FastifyInstance, context: AppContext): void {
     if (now === undefined) throw unknownBatch(id);
     return { consumer, through: now };
   });
+  mount(app, routes.resumeBatch, async ({ params: { id } }) => {
+    const outcome = await context.store.resumeBatch(id);
+    if (outcome === 'unknown') throw unknownBatch(id);
+    if (outcome === 'ended') throw new RolloutError('conflict', `batch ${id} has ended: it cannot be resumed`);
+    return readBatchView(id, context);
+  });
   mount(app, routes.cancelBatch, async ({ params: { id } }) => {
     await context.store.endBatch(id, 'cancelled');
     return readBatchView(id, context);

@@ -17,14 +17,15 @@ import { toRolloutView } from '../../store/rollout-view.ts';
 import { type AppContext, closedSignal, tombstoneMs } from '../context/context.ts';
 import { checkIntake, readSubmissions, submitAll } from '../intake/intake.ts';
 import { chooseMediaType } from '../request/accept.ts';
+import { callerOf } from '../request/auth.ts';
 import { mount, mountUnchecked, type RouteInput } from '../request/mount.ts';
 import { sendPieces } from '../request/send-pieces.ts';
 
 export function mountRollouts(app: FastifyInstance, context: AppContext): void {
   const { store } = context;
-  mountUnchecked(app, routes.submitRollouts, async ({ body }) => {
+  mountUnchecked(app, routes.submitRollouts, async ({ body, request }) => {
     checkIntake(context);
-    return submitAll(await readSubmissions(body, context), context);
+    return submitAll(await readSubmissions(body, context), context, callerOf(request, context.config.keys));
   });
   mount(app, routes.listRollouts, ({ query }) => listRollouts(query, context));
   mount(app, routes.getRollout, (input) => getRollout(input, context));

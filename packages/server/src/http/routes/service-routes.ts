@@ -1,10 +1,11 @@
 // The routes for monitoring: events, status, health, readiness, metrics and the OpenAPI document.
 
 import { Readable } from 'node:stream';
-import { RolloutError, routes } from '@millrace/protocol';
+import { messageOf, RolloutError, routes } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { sleep } from '../../base/clock.ts';
+import { StoreError } from '../../store/store-fault.ts';
 import { type AppContext, closedSignal } from '../context/context.ts';
 import { isAlive } from '../context/status.ts';
 import { checkIntake } from '../intake/intake.ts';
@@ -33,10 +34,17 @@ async function readEvents({ query, request, reply }: RouteInput<typeof routes.re
   const seen = request.headers['last-event-id'];
   const resumed = seen === undefined ? undefined : await check(z.coerce.number().int().min(0), seen, { at: ['Last-Event-ID'] });
   const after = resumed ?? query.after ?? (await context.store.lastEventId());
+  const oldest = await context.store.oldestEventId();
+  if (after > 0 && after + 1 < oldest) throw goneEvents(after, oldest);
   const stream = context.feed.stream(after, closedSignal(reply));
   // The connection closes with the stream, so that closing the app need not wait for a keep-alive connection.
   reply.type('text/event-stream').headers({ 'cache-control': 'no-cache', 'x-accel-buffering': 'no', connection: 'close' });
   return reply.send(Readable.from(stream, { highWaterMark: 1 }));
+}
+
+function goneEvents(after: number, oldest: number): RolloutError {
+  const message = `the events after ${after} are no longer kept: the oldest is ${oldest}; read on with after=${oldest - 1}, and read again what you follow`;
+  return new RolloutError('gone', message, { details: { oldest } });
 }
 
 async function checkReady(context: AppContext): Promise<{ status: 'ok' }> {
@@ -45,17 +53,35 @@ async function checkReady(context: AppContext): Promise<{ status: 'ok' }> {
   throw new RolloutError('not-running', `not ready: ${missing.join(', ')}`, { details: { missing, retry_after_ms: readyRetryMs } });
 }
 
-async function findMissing({ store, clock, draining }: AppContext): Promise<string[]> {
+async function findMissing(context: AppContext): Promise<string[]> {
+  const { store, clock, draining } = context;
   const finished = new AbortController();
   const late = sleep(readyWithinMs, { clock, signal: finished.signal }).then(
     () => undefined,
     () => undefined,
   );
-  const workers = await Promise.race([store.workers().catch(() => undefined), late]);
+  const [workers, storeFault] = await Promise.all([
+    Promise.race([store.workers().catch(() => undefined), late]),
+    Promise.race([findStoreFault(context), late.then(() => 'the store does not respond')]),
+  ]);
   finished.abort();
   return [
-    ...(workers === undefined ? ['the store does not respond'] : []),
+    ...(storeFault === undefined ? [] : [storeFault]),
     ...(workers?.some((worker) => isAlive(worker, clock)) === false ? ['no live worker'] : []),
     ...(draining.aborted ? ['the service is shutting down'] : []),
   ];
+}
+
+/** With less free space than this, the next trajectories may not fit. */
+const leastFreeBytes = 64 << 20;
+
+/** Why the store cannot be written, or soon cannot; undefined if it can. */
+async function findStoreFault({ store, log }: AppContext): Promise<string | undefined> {
+  try {
+    const { freeBytes } = await store.checkHealth();
+    return freeBytes < leastFreeBytes ? `the disk of the store is full: ${freeBytes >> 20} MiB are free` : undefined;
+  } catch (error) {
+    log.error('store-check-failed', { error: messageOf(error) });
+    return error instanceof StoreError ? error.publicMessage : 'the store does not respond';
+  }
 }

@@ -3,9 +3,9 @@
 import { Worker } from 'node:worker_threads';
 import { messageOf, RolloutError } from '@millrace/protocol';
 import { findParts } from '../../base/parts.ts';
-import { StoreFault } from '../store-fault.ts';
+import { StoreError, StoreFault } from '../store-fault.ts';
 import type { Transaction } from './engine/connection.ts';
-import type { OperationCall, OperationReply, ThreadOptions } from './thread.ts';
+import type { OperationCall, OperationReply, ThreadOptions, WireError } from './thread.ts';
 
 type Operations<Names extends string> = Record<Names, (transaction: Transaction, request: never) => unknown>;
 
@@ -18,16 +18,19 @@ export class ThreadLink<Names extends string, All extends Operations<Names>> imp
   readonly #worker: Worker;
   readonly #pending = new Map<number, PendingCall>();
   readonly #exited: Promise<void>;
+  readonly #onDeath: (error: RolloutError) => void;
   #nextId = 1;
   #ended: RolloutError | undefined;
 
-  constructor(options: ThreadOptions) {
+  /** `onDeath` is called once if the thread ends before it is closed: from then on, every call rejects. */
+  constructor(options: ThreadOptions, onDeath: (error: RolloutError) => void) {
+    this.#onDeath = onDeath;
     this.#worker = new Worker(findParts().storeThread, { workerData: options, name: `store-${options.role}` });
     this.#worker.on('message', (replies: OperationReply[]) => this.#settle(replies));
     const exited = Promise.withResolvers<void>();
     this.#exited = exited.promise;
     const fail = (message: string) =>
-      this.#fail(new RolloutError('internal', `store ${options.path}: the ${options.role} thread ${message}`));
+      this.#fail(new StoreError(`store ${options.path}: the ${options.role} thread ${message}`, 'the store of the service is gone'));
     this.#worker.on('error', (error) => fail(`died: ${messageOf(error)}`));
     this.#worker.on('exit', (code) => {
       fail(`exited with code ${code}`);
@@ -57,14 +60,21 @@ export class ThreadLink<Names extends string, All extends Operations<Names>> imp
     for (const { id, value, error } of replies) {
       const pending = this.#pending.get(id);
       this.#pending.delete(id);
-      if (error) pending?.reject(error.isFault ? new StoreFault(error.message) : new RolloutError(error.code, error.message));
+      if (error) pending?.reject(toError(error));
       else pending?.resolve(value);
     }
   }
 
   #fail(error: RolloutError): void {
+    const isDeath = this.#ended === undefined;
     this.#ended ??= error;
+    if (isDeath) this.#onDeath(error);
     for (const pending of this.#pending.values()) pending.reject(error);
     this.#pending.clear();
   }
+}
+
+function toError({ kind, code, message, publicMessage }: WireError): RolloutError {
+  if (kind === 'refusal') return new RolloutError(code, message);
+  return kind === 'fault' ? new StoreFault(message, publicMessage) : new StoreError(message, publicMessage);
 }

@@ -1,26 +1,17 @@
 // The operations by name: the writer thread runs those that change something, the reader thread those that only read.
 
 import { backends, clearBackends, drainBackend, joinBackend, leaveBackend } from './operations/backends.ts';
-import { appendTasks, batch, batches, createBatch, endBatch, openBatches } from './operations/batches.ts';
+import { groupTask, openGroups, queuedTasks, surplusGroups } from './operations/batch/group-queries.ts';
+import { appendTasks, batch, batches, createBatch, endBatch, openBatches, resumeBatch } from './operations/batches.ts';
 import { claim, finish, move, release, retry } from './operations/claims.ts';
-import { ack, acked, deliveredGroups, dueWebhooks, load, noteWebhook } from './operations/delivery.ts';
-import { appendEvents, events, lastEventAtMs, lastEventId } from './operations/events.ts';
-import {
-  beginGroup,
-  cursor,
-  groupTask,
-  openGroups,
-  queuedTasks,
-  renewGroup,
-  replaceSiblings,
-  settleGroup,
-  surplusGroups,
-  takeGroup,
-} from './operations/groups.ts';
+import { classes, load } from './operations/classes.ts';
+import { ack, acked, deliveredGroups, dueWebhooks, noteWebhook } from './operations/delivery.ts';
+import { appendEvents, events, lastEventAtMs, lastEventId, oldestEventId } from './operations/events.ts';
+import { beginGroup, cursor, renewGroup, replaceSiblings, settleGroup, takeGroup } from './operations/groups.ts';
 import { backendLoads, breakBackend, noteProbe, noteTraffic, place, recoverBackend, takeProbe } from './operations/placements.ts';
-import { pausePolicy, policy, reportGate, resumePolicy } from './operations/policy.ts';
-import { counts, get, list, trajectory } from './operations/queries.ts';
-import { retainSlice } from './operations/retention.ts';
+import { pausePolicy, policy, reportGate, resumePolicy, touch } from './operations/policy.ts';
+import { countStates, get, list, trajectory } from './operations/queries.ts';
+import { expiredBatches, retainBatchSlice, retainSlice } from './operations/retention.ts';
 import { cancel, submit } from './operations/submit.ts';
 import { dropWorker, expire, registerWorker, renew, restartLeases, workers } from './operations/workers.ts';
 
@@ -44,6 +35,7 @@ export const writes = {
   pausePolicy,
   resumePolicy,
   reportGate,
+  touch,
   place,
   breakBackend,
   noteProbe,
@@ -52,9 +44,11 @@ export const writes = {
   noteTraffic,
   appendEvents,
   retainSlice,
+  retainBatchSlice,
   createBatch,
   appendTasks,
   endBatch,
+  resumeBatch,
   beginGroup,
   takeGroup,
   renewGroup,
@@ -68,7 +62,8 @@ export const reads = {
   get,
   list,
   trajectory,
-  counts,
+  counts: countStates,
+  classes,
   workers,
   backends,
   backendLoads,
@@ -76,6 +71,7 @@ export const reads = {
   events,
   lastEventAtMs,
   lastEventId,
+  oldestEventId,
   batch,
   batches,
   openBatches,
@@ -88,6 +84,7 @@ export const reads = {
   deliveredGroups,
   acked,
   dueWebhooks,
+  expiredBatches,
 };
 
 export type Writes = typeof writes;

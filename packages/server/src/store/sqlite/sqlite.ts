@@ -12,7 +12,9 @@ import type { Ending, Store } from '../store.ts';
 import { TimeGuard } from '../time-guard.ts';
 import { Hints } from './engine/hint.ts';
 import { networkFileSystemOf } from './engine/network-file-system.ts';
+import { readStoreSize } from './engine/store-size.ts';
 import { ThreadLink } from './link.ts';
+import type { RetainedSlice } from './operations/retention.ts';
 import type { StoredSubmission } from './operations/submit.ts';
 import type { StoredEnding } from './operations/transitions.ts';
 import type { Reads, Writes } from './operations.ts';
@@ -33,14 +35,22 @@ interface StoreParts {
   readonly guard: TimeGuard;
 }
 
+export interface SqliteStoreOptions {
+  readonly path: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Called when a thread of the store has died. No call can succeed any more: the process should exit. */
+  readonly onDeath?: (error: Error) => void;
+}
+
 /** Opens the file, or creates it and its folders. The caller closes the store. */
-export async function openSqliteStore(options: { readonly path: string; readonly clock: Clock; readonly log: Log }): Promise<Store> {
-  const { path, clock, log } = options;
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  const { path, clock, log, onDeath = () => {} } = options;
   const network = networkFileSystemOf(path);
   if (network) log.warn('store-on-network-file-system', { path, type: network });
   const threads = { path, hasOwnTime: clock === systemClock };
-  const writer: StoreParts['writer'] = new ThreadLink({ ...threads, role: 'writer' });
-  const reader: StoreParts['reader'] = new ThreadLink({ ...threads, role: 'reader' });
+  const writer: StoreParts['writer'] = new ThreadLink({ ...threads, role: 'writer' }, onDeath);
+  const reader: StoreParts['reader'] = new ThreadLink({ ...threads, role: 'reader' }, onDeath);
   try {
     await writer.call('appendEvents', [], clock.now()); // the first call opens the file
     const changedAtMs = await reader.call('lastEventAtMs', undefined, clock.now());
@@ -61,11 +71,12 @@ class SqliteStore implements Store {
     this.#hints = new Hints({ path: parts.path, log: parts.log, lastEventId: () => this.lastEventId() });
   }
 
-  submit: Store['submit'] = async (rollouts, { maxQueued }) => this.#write('submit', { rollouts: await toStored(rollouts), maxQueued });
+  submit: Store['submit'] = async (rollouts, options) => this.#write('submit', { rollouts: await toStored(rollouts), ...options });
   cancel: Store['cancel'] = (id, { tombstoneMs }) => this.#write('cancel', { id, tombstoneMs });
   get: Store['get'] = (id) => this.#read('get', id);
   list: Store['list'] = (filter) => this.#read('list', filter);
   counts: Store['counts'] = () => this.#read('counts', undefined);
+  classes: Store['classes'] = () => this.#read('classes', undefined);
 
   trajectory: Store['trajectory'] = async (id) => {
     const bytes = await this.binaryTrajectory(id);
@@ -84,13 +95,14 @@ class SqliteStore implements Store {
   finish: Store['finish'] = async (claim, ending) => this.#write('finish', { claim, ending: await toStoredEnding(ending) });
   retry: Store['retry'] = (claim, failure, { delayMs }) => this.#write('retry', { claim, failure, delayMs });
   release: Store['release'] = (claim) => this.#write('release', claim);
-  dropWorker: Store['dropWorker'] = (worker, { maxLosses }) => this.#write('dropWorker', { worker, maxLosses });
+  dropWorker: Store['dropWorker'] = (worker, { maxLosses, retryDelayMs = 0 }) =>
+    this.#write('dropWorker', { worker, rules: { maxLosses, retryDelayMs } });
 
-  expire: Store['expire'] = async ({ leaseMs, maxLosses }) => {
+  expire: Store['expire'] = async ({ leaseMs, maxLosses, retryDelayMs = 0 }) => {
     const { guard, clock } = this.#parts;
     // Taken before the call waits: a lease that was renewed while it waited is not late.
     const asOfMs = clock.now();
-    if (!guard.doubtsLeases(leaseMs)) return await this.#write('expire', { maxLosses, asOfMs });
+    if (!guard.doubtsLeases(leaseMs)) return await this.#write('expire', { rules: { maxLosses, retryDelayMs }, asOfMs });
     await this.#write('restartLeases', { leaseMs });
     guard.trustLeases();
     return 0;
@@ -121,13 +133,14 @@ class SqliteStore implements Store {
   batch: Store['batch'] = (id) => this.#read('batch', id);
   batches: Store['batches'] = (filter) => this.#read('batches', filter);
   endBatch: Store['endBatch'] = (id, state) => this.#write('endBatch', { id, state });
+  resumeBatch: Store['resumeBatch'] = (id) => this.#write('resumeBatch', id);
   openBatches: Store['openBatches'] = () => this.#read('openBatches', undefined);
   openGroups: Store['openGroups'] = (batch) => this.#read('openGroups', batch);
   groupTask: Store['groupTask'] = (group) => this.#read('groupTask', group);
   surplusGroups: Store['surplusGroups'] = (batch, limit) => this.#read('surplusGroups', { batch, limit });
   queuedTasks: Store['queuedTasks'] = (batch, limit) => this.#read('queuedTasks', { batch, limit });
   cursor: Store['cursor'] = (name) => this.#read('cursor', name);
-  load: Store['load'] = () => this.#read('load', undefined);
+  load: Store['load'] = (batch) => this.#read('load', batch);
   beginGroup: Store['beginGroup'] = async (group) => this.#write('beginGroup', { ...group, rollouts: await toStored(group.rollouts) });
   takeGroup: Store['takeGroup'] = async (batch, group, rollouts) =>
     this.#write('takeGroup', { batch, group, rollouts: await toStored(rollouts) });
@@ -144,18 +157,35 @@ class SqliteStore implements Store {
   appendEvents: Store['appendEvents'] = (events) => this.#write('appendEvents', events);
   events: Store['events'] = (after, options) => this.#read('events', { after, ...options });
   lastEventId: Store['lastEventId'] = () => this.#read('lastEventId', undefined);
+  oldestEventId: Store['oldestEventId'] = () => this.#read('oldestEventId', undefined);
   onHint: Store['onHint'] = (listener) => this.#hints.subscribe(listener);
+
+  size: Store['size'] = () => readStoreSize(this.#parts.path);
+  checkHealth: Store['checkHealth'] = async () => {
+    await this.#write('touch', undefined);
+    return await this.size();
+  };
 
   retain: Store['retain'] = async ({ endedMs, eventsMs }) => {
     const { guard, clock } = this.#parts;
     const asOfMs = clock.now();
     if (!guard.mayRetain(Math.max(endedMs, eventsMs))) return 0;
+    let deleted = await this.#retain(() => this.#write('retainSlice', { endedMs, eventsMs, asOfMs }));
+    for (;;) {
+      const expired = await this.#read('expiredBatches', { endedMs, asOfMs });
+      for (const seq of expired) deleted += await this.#retain(() => this.#write('retainBatchSlice', seq));
+      if (expired.length === 0) return deleted;
+    }
+  };
+
+  /** Repeats one kind of slice until nothing is left; other writes run in between. */
+  async #retain(slice: () => Promise<RetainedSlice>): Promise<number> {
     for (let deleted = 0; ; ) {
-      const { rollouts, more } = await this.#write('retainSlice', { endedMs, eventsMs, asOfMs });
+      const { rollouts, more } = await slice();
       deleted += rollouts;
       if (!more) return deleted;
     }
-  };
+  }
 
   /** The writer closes last: only it can checkpoint the WAL. */
   async [Symbol.asyncDispose](): Promise<void> {
@@ -178,8 +208,8 @@ class SqliteStore implements Store {
 async function toStored(rollouts: readonly NewRollout[]): Promise<StoredSubmission[]> {
   const stored: StoredSubmission[] = [];
   for (const { id, digest, submission } of rollouts) {
-    const { scenario, group } = submission;
-    stored.push(definedOf({ id, digest, scenario, group, body: JSON.stringify(submission) }));
+    const { scenario, group, priority } = submission;
+    stored.push(definedOf({ id, digest, scenario, group, priority, body: JSON.stringify(submission) }));
     if (stored.length % 500 === 0) await scheduler.yield();
   }
   return stored;

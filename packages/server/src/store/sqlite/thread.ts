@@ -25,11 +25,17 @@ export interface OperationCall {
   readonly nowMs: number;
 }
 
+/**
+ * - refusal: the operation refused the call
+ * - fault: the storage failed, and the same call may succeed later
+ * - bug: anything else
+ */
 export interface WireError {
+  readonly kind: 'refusal' | 'fault' | 'bug';
   readonly code: ErrorCode;
   readonly message: string;
-  /** The storage failed: the same call may succeed later. */
-  readonly isFault: boolean;
+  /** Without the path of the file. */
+  readonly publicMessage: string;
 }
 
 export interface OperationReply {
@@ -174,12 +180,14 @@ const faultNames: Record<number, string> = {
 };
 
 function toWire(error: unknown, path: string): WireError {
-  if (error instanceof RolloutError) return { code: error.code, message: error.message, isFault: false };
+  if (error instanceof RolloutError) return { kind: 'refusal', code: error.code, message: error.message, publicMessage: error.message };
   const code = sqliteCode(error);
   const fault = code === undefined ? undefined : faultNames[code];
   const name = code === undefined ? '' : `${fault ?? `SQLite code ${code}`}: `;
-  const isFault = fault !== undefined || (error instanceof Error && 'syscall' in error);
-  return { code: 'internal', message: `store ${path}: ${name}${messageOf(error)}`, isFault };
+  const kind = fault !== undefined || (error instanceof Error && 'syscall' in error) ? 'fault' : 'bug';
+  const publicMessage =
+    kind === 'fault' ? `the store failed: ${fault ?? 'its file cannot be used'}` : 'the store failed; see the log of the service';
+  return { kind, code: 'internal', message: `store ${path}: ${name}${messageOf(error)}`, publicMessage };
 }
 
 if (parentPort) serve(parentPort, new StoreThread(workerData));

@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { systemClock } from '../../../src/base/clock.ts';
+import { EventFeed } from '../../../src/http/context/event-feed.ts';
 import type { NewEvent, Store } from '../../../src/store/store.ts';
 import { openFloor, readEvents } from '../floor.ts';
 
@@ -44,6 +46,30 @@ test('a reader resumes after the id it has seen, by query or by header, without 
   const bad = await open(`${address}/v1/events`, { 'last-event-id': 'x' });
   assert.equal(bad.statusCode, 400);
   bad.resume();
+});
+
+test('a reader that resumes after events that are no longer kept gets 410 with the oldest id', async () => {
+  await using floor = await openFloor();
+  const address = await floor.listen();
+  await append(floor.store, 5);
+  while ((await floor.store.oldestEventId()) < 6) await floor.store.retain({ endedMs: 1, eventsMs: 1 });
+  await append(floor.store, 2);
+  const gone = await open(`${address}/v1/events`, { 'last-event-id': '3' });
+  const body = JSON.parse(await text(gone));
+  assert.deepEqual([gone.statusCode, body.error.code, body.error.details], [410, 'gone', { oldest: 6 }]);
+  assert.match(body.error.message, /read on with after=5/);
+  const [event] = await readEvents(await open(`${address}/v1/events?after=5`), (events) => events.length > 1);
+  assert.equal(event?.id, 6);
+});
+
+test('a stream ends when retention overtakes its reader, instead of skipping events', async () => {
+  await using floor = await openFloor();
+  await append(floor.store, 5);
+  const feed = new EventFeed(floor.store, systemClock);
+  const stream = feed.stream(2, new AbortController().signal);
+  await stream.next();
+  while ((await floor.store.oldestEventId()) < 6) await floor.store.retain({ endedMs: 1, eventsMs: 1 });
+  assert.equal((await stream.next()).done, true);
 });
 
 test('a stalled reader misses nothing, and unread events are not held in memory for it', async () => {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checkListen } from '../../../src/http/request/auth.ts';
 import { httpConfig } from '../../../src/http/request/http-config.ts';
-import { openFloor } from '../floor.ts';
+import { openFloor, task } from '../floor.ts';
 
 const keys = ['first-key-0123456789', 'second-key-012345678'];
 
@@ -54,4 +54,22 @@ test('without a key, a Host or Origin that is not loopback is refused', async ()
     assert.equal(await status({ origin }), 403, origin);
   const good = ['localhost', 'LOCALHOST:8007', '127.0.0.1:8007', '[::1]:8007', '127.1.2.3'];
   for (const host of good) assert.notEqual(await status({ host, origin: 'http://127.0.0.1:8007' }), 403, host);
+});
+
+test('the submissions of each key are a class of their own, under a name that does not reveal the key', async () => {
+  await using floor = await openFloor({ config: { keys } });
+  for (const key of keys) {
+    const payload = { rollouts: [{ scenario: 'sums', task }] };
+    const reply = await floor.app.inject({ method: 'POST', url: '/v1/rollouts', headers: { authorization: `Bearer ${key}` }, payload });
+    assert.equal(reply.statusCode, 200, reply.body);
+  }
+  const classes = await floor.store.classes();
+  assert.deepEqual(
+    classes.map(({ kind, queued }) => [kind, queued]),
+    [
+      ['plain', 1],
+      ['plain', 1],
+    ],
+  );
+  assert.ok(classes.every(({ name }) => /^[0-9a-f]{12}$/.test(name)));
 });

@@ -7,12 +7,33 @@ import { batchView, fromBinaryGroups, groupPage, groupsMediaType } from '@millra
 import { batch, finishQueued, keep, openBatchFloor } from '../batch-floor.ts';
 import { errorOf, makeResult, makeTrajectory, openFloor, task } from '../floor.ts';
 
+test('an append key with different tasks is a conflict that says what differs', async () => {
+  await using floor = await openBatchFloor({ closed: false });
+  const append = (more: object) => floor.call('POST', '/v1/batches/b/tasks', { key: 'k', tasks: [task], ...more });
+  assert.equal((await append({})).status, 200);
+  assert.equal((await append({})).status, 200);
+  const refused = await append({ tasks: [task, task] });
+  assert.equal(refused.status, 409);
+  assert.match(errorOf(refused).message, /^key: "k" was used for a different request: tasks: it has 2 tasks, and had 1/);
+});
+
+test('a batch is resumed by its route, unless it is unknown or has ended', async () => {
+  await using floor = await openBatchFloor();
+  assert.equal((await floor.call('POST', '/v1/batches/b/resume')).body.state, 'open');
+  await floor.call('DELETE', '/v1/batches/b');
+  assert.equal((await floor.call('POST', '/v1/batches/b/resume')).status, 409);
+  assert.equal((await floor.call('POST', '/v1/batches/none/resume')).status, 404);
+});
+
 test('an invalid batch is refused with the faulty field', async () => {
   await using floor = await openFloor();
   const refused: [Record<string, unknown>, RegExp, string][] = [
     [{ group_size: 1 }, /^group_size:/, 'bad-request'],
     [{ min_samples: 3 }, /^min_samples:/, 'bad-request'],
     [{ min_samples: 1 }, /^min_samples:/, 'bad-request'],
+    [{ min_rewards: 3 }, /^min_rewards: 3 is more than the group_size of 2/, 'bad-request'],
+    [{ priority: 101 }, /^priority:/, 'bad-request'],
+    [{ weight: 0 }, /^weight:/, 'bad-request'],
     [{ give_up_after: 1 }, /^give_up_after:/, 'bad-request'],
     [{ target: 0 }, /^target:/, 'bad-request'],
     [{ informative: { rule: 'mean-within', above: 1, below: 0 } }, /^informative\.below:/, 'bad-request'],

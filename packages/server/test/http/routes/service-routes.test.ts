@@ -4,7 +4,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { backendId, serviceStatus, workerId } from '@millrace/protocol';
 import { FakeClock, makeBatch } from '@millrace/testkit';
-import { errorOf, makeFailure, makeResult, openFloor, shareFloor } from '../floor.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import { limitFileSize } from '../../store/sqlite/bed.ts';
+import { errorOf, makeFailure, makeResult, openFloor, shareFloor, task } from '../floor.ts';
 
 const sharedFloor = shareFloor();
 
@@ -86,6 +88,32 @@ test('readiness reports what is missing', async () => {
   assert.deepEqual(errorOf(before).details?.missing, ['no live worker']);
   await floor.worker.register();
   assert.equal((await floor.call('GET', '/readyz')).status, 200);
+});
+
+test('a store that cannot be written is not ready; callers get no path, and the log has it', async () => {
+  const logged: string[] = [];
+  const log = { ...silentLog, error: (event: string, fields?: object) => logged.push(`${event} ${JSON.stringify(fields)}`) };
+  await using floor = await openFloor({ log });
+  await floor.worker.register();
+  limitFileSize('4096');
+  try {
+    const ready = await floor.call('GET', '/readyz');
+    assert.equal(ready.status, 503);
+    assert.deepEqual(errorOf(ready).details?.missing, ['the store failed: EIO, SQLITE_IOERR']);
+    const refused = await floor.call('POST', '/v1/rollouts', { rollouts: [{ scenario: 'sums', task }] });
+    assert.equal(refused.status, 500);
+    assert.match(errorOf(refused).message, /^the store failed: EIO, SQLITE_IOERR \(request_id /);
+  } finally {
+    limitFileSize('unlimited');
+  }
+  assert.match(logged.join('\n'), /store-check-failed .*store\.sqlite: EIO.*\nrequest-store-failed .*store\.sqlite: EIO/s);
+  assert.equal((await floor.call('GET', '/readyz')).status, 200);
+});
+
+test('the metrics show the size of the store and what is free on its disk', async () => {
+  await using floor = await openFloor();
+  const metrics = String((await floor.call('GET', '/metrics')).body);
+  for (const what of ['file', 'wal', 'free']) assert.match(metrics, new RegExp(`millrace_store_bytes\\{what="${what}"\\} [1-9]`));
 });
 
 test('status and metrics read the store at most once a second, however many requests there are', async () => {

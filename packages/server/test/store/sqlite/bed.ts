@@ -1,5 +1,6 @@
 // A SQLite database in a temporary folder, for the contract suite and for tests specific to SQLite.
 
+import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { makeTempFolder, type StoreBed } from '@millrace/testkit';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
@@ -25,4 +26,9 @@ export async function openSqliteBed(clock: Clock = systemClock): Promise<StoreBe
       await folder[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Fails writes beyond this size, as a full disk would. Sets the soft limit of this process, so that it can be raised again. */
+export function limitFileSize(bytes: string): void {
+  execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]);
 }

@@ -180,6 +180,20 @@ export function defineLogTests(openBed: OpenBed): void {
     assert.equal(await bed.store.retain(ages), 1);
   });
 
+  test('the oldest event that is kept is known, also when none is', async () => {
+    await using bed = await openTimedBed(openBed);
+    assert.equal(await bed.store.oldestEventId(), 1);
+    await submitAll(bed.store, ['a', 'b']);
+    assert.equal(await bed.store.oldestEventId(), 1);
+    bed.clock.advance(10);
+    await submitAll(bed.store, ['c']);
+    await bed.store.retain({ endedMs: 5, eventsMs: 5 });
+    assert.equal(await bed.store.oldestEventId(), 3);
+    bed.clock.advance(10);
+    await bed.store.retain({ endedMs: 5, eventsMs: 5 });
+    assert.equal(await bed.store.oldestEventId(), 4);
+  });
+
   test('event ids keep increasing after everything was deleted', async () => {
     await using bed = await openTimedBed(openBed);
     await submitAll(bed.store, ['a']);

@@ -122,6 +122,7 @@ export class SimulatedPipeline {
 
 function toEnding({ claim, course }: SimulatedRollout, state: Ending['state'], result: RolloutResult): Ending {
   if (state === 'done') return { state, result, trajectory: makeTrajectory(claim.id, claim.attempt) };
-  if (state === 'failed') return { state, result, failure: makeFailure(course.failure ?? 'sandbox-died', claim.attempt) };
+  const trajectory = makeTrajectory(claim.id, claim.attempt);
+  if (state === 'failed') return { state, result, trajectory, failure: makeFailure(course.failure ?? 'sandbox-died', claim.attempt) };
   return { state, result };
 }

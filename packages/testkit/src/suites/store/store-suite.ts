@@ -1,12 +1,15 @@
 // The contract suite of the store: every promise of the contract as a test, for any implementation.
 
 import { describe } from 'node:test';
+import { defineBatchRequestTests } from './batch-requests.ts';
 import { defineBatchTests } from './batches.ts';
 import type { OpenBed } from './bed.ts';
 import { defineCallerTests } from './callers.ts';
 import { defineClaimTests } from './claims.ts';
+import { defineFairnessTests } from './fairness.ts';
 import { defineLogTests } from './log.ts';
 import { definePlacementTests } from './placements.ts';
+import { definePoisonTests } from './poison.ts';
 import { definePolicyTests } from './policy.ts';
 import { defineWorkerTests } from './workers.ts';
 
@@ -14,10 +17,13 @@ export function defineStoreSuite(name: string, openBed: OpenBed): void {
   describe(name, { concurrency: 4 }, () => {
     defineCallerTests(openBed);
     defineClaimTests(openBed);
+    defineFairnessTests(openBed);
     defineWorkerTests(openBed);
+    definePoisonTests(openBed);
     definePlacementTests(openBed);
     defineLogTests(openBed);
     definePolicyTests(openBed);
     defineBatchTests(openBed);
+    defineBatchRequestTests(openBed);
   });
 }

@@ -1,11 +1,13 @@
 // The tables of the SQLite store. What changes often (rollouts) is separate from what is large (submissions, trajectories), so a
 // transition rewrites a short row. Every table is STRICT, so a row has the types that its columns declare.
 
-import { RolloutError } from '@millrace/protocol';
+import { messageOf, RolloutError } from '@millrace/protocol';
 import { batchTables } from './batch-schema.ts';
 import type { Transaction } from './connection.ts';
+import { migrations } from './migrations.ts';
 
-const version = 5;
+/** The schema of `tables`; the migrations from here on apply to new stores too. */
+const baseVersion = 5;
 
 // `worker` is set exactly while a worker holds the rollout; `backend` and the version of its weights are set once it is placed.
 // Rollouts in flight are counted from the rows, so no counter can drift. AUTOINCREMENT ensures that no id or cursor is ever
@@ -92,31 +94,47 @@ CREATE TABLE events (
 ) STRICT;
 ${batchTables}`;
 
-/** From each older schema to the next. */
-const migrations: Readonly<Record<number, string>> = {
-  3: `ALTER TABLE workers RENAME COLUMN pause_heard TO pause_seen;
-ALTER TABLE batches ADD COLUMN rewards INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE batches ADD COLUMN reward_sum REAL NOT NULL DEFAULT 0;
-`,
-  4: `ALTER TABLE backends ADD COLUMN probe TEXT;
-ALTER TABLE batches ADD COLUMN storm INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE batches ADD COLUMN storm_at INTEGER;
-ALTER TABLE batches ADD COLUMN storm_reason TEXT;
-`,
-};
+export const newestVersion = Math.max(...Object.keys(migrations).map(Number)) + 1;
 
-/** Creates the tables, or migrates those of an older schema, and commits. Throws when the file has a schema that is not known. */
+/**
+ * Creates the tables, or migrates those of an older schema, in one transaction: a migration that fails leaves the file as it was.
+ * Throws for a schema that this version does not know.
+ */
 export function makeTables(transaction: Transaction): void {
   transaction.exec('BEGIN IMMEDIATE');
-  const found = transaction.one<{ user_version: number }>('PRAGMA user_version')?.user_version ?? 0;
-  transaction.exec(found === version ? 'COMMIT' : `${toStatements(found)} PRAGMA user_version = ${version}; COMMIT`);
+  try {
+    const found = transaction.one<{ user_version: number }>('PRAGMA user_version')?.user_version ?? 0;
+    checkVersion(found);
+    if (found === 0) transaction.exec(tables);
+    for (let version = found === 0 ? baseVersion : found; version < newestVersion; version += 1) migrate(transaction, version);
+    transaction.exec('COMMIT');
+  } catch (error) {
+    rollBack(transaction);
+    throw error;
+  }
 }
 
-function toStatements(found: number): string {
-  if (found === 0) return tables;
-  if (found === version) return '';
-  const migration = migrations[found];
-  if (migration === undefined)
-    throw new RolloutError('internal', `the store has schema ${found}, and this version of Millrace reads schema ${version}`);
-  return `${migration}${toStatements(found + 1)}`;
+function rollBack(transaction: Transaction): void {
+  try {
+    transaction.exec('ROLLBACK');
+  } catch {} // SQLite has already rolled it back
+}
+
+function migrate(transaction: Transaction, version: number): void {
+  try {
+    transaction.exec(`${migrations[version]} PRAGMA user_version = ${version + 1}`);
+  } catch (error) {
+    const message = `the migration from schema ${version} to ${version + 1} failed, and the store was left as it was: ${messageOf(error)}`;
+    throw new RolloutError('internal', message, { cause: error });
+  }
+}
+
+function checkVersion(found: number): void {
+  if (found === 0 || found === newestVersion || migrations[found] !== undefined) return;
+  const what = `the store has schema ${found}, and this version of Millrace knows schema ${newestVersion}`;
+  const advice =
+    found > newestVersion
+      ? 'a newer version wrote it: start that version, or restore a backup from before the upgrade'
+      : 'it is too old to be migrated: start a version in between first';
+  throw new RolloutError('internal', `${what}; ${advice}`);
 }

@@ -1,17 +1,7 @@
 // Batches as rows: creating one, adding tasks, reading it with its counts, and ending it with its surplus.
 
 import type { SQLInputValue } from 'node:sqlite';
-import {
-  type BatchId,
-  type BatchState,
-  definedOf,
-  type GroupId,
-  type GroupState,
-  groupStates,
-  type RolloutId,
-  type SeriesId,
-  type Waste,
-} from '@millrace/protocol';
+import { type BatchId, type BatchState, definedOf, type GroupId, type GroupState, type RolloutId, type SeriesId } from '@millrace/protocol';
 import {
   type BatchPause,
   type BatchPlan,
@@ -23,6 +13,7 @@ import {
   type Task,
 } from '../../batch-store.ts';
 import type { Transaction } from '../engine/connection.ts';
+import { moveWaste, readWaste } from './batch/waste.ts';
 import { appendEvent } from './events.ts';
 import { parseCursor } from './queries.ts';
 import { cancel } from './submit.ts';
@@ -73,17 +64,50 @@ export function createBatch(transaction: Transaction, batch: NewBatch): 'created
   return 'created';
 }
 
-export function appendTasks(transaction: Transaction, request: MoreTasks & { readonly id: BatchId }): 'appended' | 'ended' | 'unknown' {
+export function appendTasks(
+  transaction: Transaction,
+  request: MoreTasks & { readonly id: BatchId },
+): 'appended' | 'ended' | 'unknown' | { differs: string } {
   const row = readBatch(transaction, request.id);
   if (!row) return 'unknown';
   const { key } = request;
-  if (key !== undefined && transaction.one('SELECT 1 FROM batch_appends WHERE batch_seq = ? AND key = ?', row.seq, key)) return 'appended';
+  const sql = 'SELECT n, tasks, closed FROM batch_appends WHERE batch_seq = ? AND key = ?';
+  const known = key === undefined ? undefined : transaction.one<AppendRow>(sql, row.seq, key);
+  if (known) {
+    const differs = findDifference(transaction, { row, known, request });
+    return differs === undefined ? 'appended' : { differs };
+  }
   if (row.closed || row.state !== 'open') return 'ended';
-  if (key !== undefined) transaction.run('INSERT INTO batch_appends (batch_seq, key) VALUES (?, ?)', row.seq, key);
+  if (key !== undefined) {
+    const insert = 'INSERT INTO batch_appends (batch_seq, key, n, tasks, closed) VALUES (?, ?, ?, ?, ?)';
+    transaction.run(insert, row.seq, key, row.line, request.tasks.length, Number(request.closed));
+  }
   addTasks(transaction, row, request.tasks);
   if (request.closed) transaction.run('UPDATE batches SET closed = 1 WHERE seq = ?', row.seq);
   appendEvent(transaction, { kind: 'batch-tasks', data: { batch: row.id, tasks: request.tasks.length, closed: request.closed } });
   return 'appended';
+}
+
+/** What was appended under a key; `n` is absent for one that an older version wrote. */
+interface AppendRow {
+  readonly n: number | null;
+  readonly tasks: number | null;
+  readonly closed: number | null;
+}
+
+/** How a repeated request differs from the one that used its key; absent if it is the same. */
+function findDifference(
+  transaction: Transaction,
+  { row, known, request }: { readonly row: BatchRow; readonly known: AppendRow; readonly request: MoreTasks },
+): string | undefined {
+  if (known.n === null || known.tasks === null) return undefined;
+  const { tasks, closed } = request;
+  if (tasks.length !== known.tasks) return `tasks: it has ${tasks.length} tasks, and had ${known.tasks}`;
+  if (Number(closed) !== known.closed) return `closed: it is ${closed}, and was ${!closed}`;
+  const sql = 'SELECT body FROM batch_tasks WHERE batch_seq = ? AND n >= ? ORDER BY n LIMIT ?';
+  const bodies = transaction.all<{ body: string }>(sql, row.seq, known.n, known.tasks);
+  const index = tasks.findIndex((task, at) => JSON.stringify(task) !== bodies[at]?.body);
+  return index < 0 ? undefined : `tasks[${index}]: it is another task`;
 }
 
 function addTasks(transaction: Transaction, row: BatchRow, tasks: readonly Task[]): void {
@@ -150,6 +174,16 @@ function readBefore(transaction: Transaction, row: BatchRow): OpenBatch['before'
   return { informative: delivered, judged: delivered + uniform };
 }
 
+export function resumeBatch(transaction: Transaction, id: BatchId): 'resumed' | 'ended' | 'unknown' {
+  const row = readBatch(transaction, id);
+  if (row?.state !== 'open') return row ? 'ended' : 'unknown';
+  if (pauseOf(row)) {
+    transaction.run('UPDATE batches SET storm = 0 WHERE seq = ?', row.seq);
+    appendEvent(transaction, { kind: 'batch-resume', data: { batch: row.id } });
+  }
+  return 'resumed';
+}
+
 export function endBatch(transaction: Transaction, request: { readonly id: BatchId; readonly state: 'short' | 'cancelled' }): boolean {
   const row = readBatch(transaction, request.id);
   if (row?.state !== 'open') return false;
@@ -165,11 +199,12 @@ export function closeBatch(transaction: Transaction, row: BatchRow, state: 'met'
     row.seq,
   );
   for (const group of open) {
-    transaction.run("UPDATE batch_groups SET state = 'surplus', ended_at = ? WHERE seq = ?", transaction.nowMs, group.seq);
+    const sql = "UPDATE batch_groups SET state = 'surplus', ended_at = ? WHERE seq = ?";
+    moveWaste(transaction, group.seq, () => transaction.run(sql, transaction.nowMs, group.seq));
     if (state !== 'met' || readPlan(row).surplus === 'stop') stopSiblings(transaction, group.seq);
     appendEvent(transaction, { kind: 'group-end', group: group.id, data: { batch: row.id, state: 'surplus' } });
   }
-  const data = { batch: row.id, state, groups: countGroups(transaction, row.seq), wasted: sumWaste(transaction, row.seq) };
+  const data = { batch: row.id, state, groups: countGroups(transaction, row.seq), wasted: readWaste(transaction, row.seq) };
   appendEvent(transaction, { kind: 'batch-end', data });
 }
 
@@ -191,7 +226,7 @@ function toBatchRecord(transaction: Transaction, row: BatchRow): BatchRecord {
     groups: countGroups(transaction, row.seq),
     carried: row.carried,
     tasks: { given: row.given, begun: row.begun, closed: row.closed === 1 },
-    wasted: sumWaste(transaction, row.seq),
+    wasted: readWaste(transaction, row.seq),
     createdAtMs: row.created_at,
     ...definedOf({ meanReward: meanRewardOf(row), endedAtMs: row.ended_at ?? undefined, paused: pauseOf(row) }),
   };
@@ -214,39 +249,10 @@ export function countRewards(transaction: Transaction, batchSeq: number, groupSe
   transaction.run(sql, groupSeq, batchSeq);
 }
 
+/** Read from counters that triggers keep. */
 export function countGroups(transaction: Transaction, batchSeq: number): Record<GroupState, number> {
-  const sql = 'SELECT state, count(*) AS n FROM batch_groups WHERE batch_seq = ? GROUP BY state';
-  const found = new Map(transaction.all<{ state: GroupState; n: number }>(sql, batchSeq).map(({ state, n }) => [state, n]));
-  const count = (state: GroupState) => found.get(state) ?? 0;
-  const [open, delivered, uniform, failed, surplus, stale] = groupStates.map(count);
-  return {
-    open: open ?? 0,
-    delivered: delivered ?? 0,
-    uniform: uniform ?? 0,
-    failed: failed ?? 0,
-    surplus: surplus ?? 0,
-    stale: stale ?? 0,
-  };
-}
-
-type WasteKind = keyof BatchRecord['wasted'];
-
-/**
- * Sums the rollouts that this batch sampled, even if their groups were carried over: those of groups that will not be delivered,
- * and those without a place in a delivered group. In an open or delivered group, failed rollouts count as `failed`, stopped ones
- * as `surplus`.
- */
-export function sumWaste(transaction: Transaction, batchSeq: number): BatchRecord['wasted'] {
-  const sql = `SELECT CASE WHEN g.state NOT IN ('open', 'delivered') THEN g.state WHEN r.state = 'failed' THEN 'failed' ELSE 'surplus' END AS kind,
-    count(*) AS rollouts, total(json_extract(r.result, '$.tokens.sampled')) AS tokens,
-    total(json_extract(r.result, '$.timings.init_ms') + json_extract(r.result, '$.timings.run_ms')
-      + json_extract(r.result, '$.timings.evaluate_ms')) / 1000 AS seconds
-    FROM siblings s JOIN rollouts r ON r.seq = s.seq JOIN batch_groups g ON g.seq = s.group_seq
-    WHERE s.batch_seq = ? AND s.place IS NULL AND r.attempt > 0 AND r.ended_at IS NOT NULL
-      AND (g.state <> 'open' OR r.state <> 'done') GROUP BY kind`;
-  const none: Waste = { rollouts: 0, tokens: 0, seconds: 0 };
-  const wasted: Record<WasteKind, Waste> = { uniform: none, failed: none, surplus: none, stale: none };
-  for (const { kind, rollouts, tokens, seconds } of transaction.all<Waste & { kind: WasteKind }>(sql, batchSeq))
-    wasted[kind] = { rollouts, tokens, seconds };
-  return wasted;
+  const counts: Record<GroupState, number> = { open: 0, delivered: 0, uniform: 0, failed: 0, surplus: 0, stale: 0 };
+  const sql = 'SELECT state, n FROM group_counts WHERE batch_seq = ?';
+  for (const { state, n } of transaction.all<{ state: GroupState; n: number }>(sql, batchSeq)) counts[state] = n;
+  return counts;
 }

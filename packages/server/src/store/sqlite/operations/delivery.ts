@@ -1,10 +1,9 @@
-// Delivery: the stream of delivered groups, each consumer's position, the webhook outbox, and the load that shows whether there
-// is room to sample more.
+// Delivery: the stream of delivered groups, each consumer's position, and the webhook outbox.
 
-import { type BatchId, definedOf, type GroupId, type WorkerReport } from '@millrace/protocol';
+import { type BatchId, definedOf, type GroupId } from '@millrace/protocol';
 import type { GroupRecord, WebhookDue } from '../../batch-store.ts';
 import type { Transaction } from '../engine/connection.ts';
-import { readBatch } from './batches.ts';
+import { readBatch, readPlan } from './batches.ts';
 import { type RecordRow, records, toRecord } from './queries.ts';
 
 interface PlaceRow {
@@ -22,9 +21,11 @@ export function deliveredGroups(
   request: { readonly batch: BatchId; readonly after: number; readonly limit: number; readonly maxBytes?: number },
 ): GroupRecord[] {
   const { batch, after, limit, maxBytes = Number.POSITIVE_INFINITY } = request;
-  const sql = `SELECT * FROM batch_groups WHERE batch_seq = (SELECT seq FROM batches WHERE id = ?) AND state = 'delivered' AND place > ?
-    ORDER BY place LIMIT ?`;
-  const rows = transaction.all<PlaceRow>(sql, batch, after, limit);
+  const owner = readBatch(transaction, batch);
+  if (!owner) return [];
+  const { policy_failures, penalty } = readPlan(owner);
+  const sql = "SELECT * FROM batch_groups WHERE batch_seq = ? AND state = 'delivered' AND place > ? ORDER BY place LIMIT ?";
+  const rows = transaction.all<PlaceRow>(sql, owner.seq, after, limit);
   return takeWithin(transaction, { rows, maxBytes }).map((row) => ({
     seq: row.place,
     id: row.id,
@@ -34,6 +35,7 @@ export function deliveredGroups(
     rollouts: transaction
       .all<RecordRow>(`${records} JOIN siblings USING (seq) WHERE group_seq = ? AND place IS NOT NULL ORDER BY place`, row.seq)
       .map(toRecord),
+    ...(policy_failures === 'penalise' && { penalty }),
     carried: row.carried === 1,
     deliveredAtMs: row.ended_at,
   }));
@@ -95,13 +97,4 @@ export function noteWebhook(
   const where = 'WHERE batch_seq = (SELECT seq FROM batches WHERE id = ?) AND sent = ?';
   if (delayMs === undefined) transaction.run(`UPDATE outbox SET sent = sent + 1, attempts = 0, not_before = 0 ${where}`, batch, seq - 1);
   else transaction.run(`UPDATE outbox SET attempts = attempts + 1, not_before = ? ${where}`, transaction.nowMs + delayMs, batch, seq - 1);
-}
-
-export function load(transaction: Transaction): { queued: number; active: number; slots: number } {
-  const count = (state: string) => transaction.one<{ n: number }>('SELECT count(*) AS n FROM rollouts WHERE state = ?', state)?.n ?? 0;
-  const sql = 'SELECT report FROM workers WHERE ended_at IS NULL AND lease_until > ? AND report IS NOT NULL';
-  const reports = transaction.all<{ report: string }>(sql, transaction.nowMs).map(({ report }): WorkerReport => JSON.parse(report));
-  const countSlots = (stage: 'run' | 'evaluate') => reports.reduce((total, { stages }) => total + stages[stage].slots, 0);
-  const waiting = Math.max(0, count('evaluate') - countSlots('evaluate'));
-  return { queued: count('queued'), active: count('init') + count('ready') + count('run') + waiting, slots: countSlots('run') };
 }

@@ -53,6 +53,10 @@ export function lastEventId(transaction: Transaction): number {
   return transaction.one<{ seq: number }>("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?.seq ?? 0;
 }
 
+export function oldestEventId(transaction: Transaction): number {
+  return transaction.one<{ id: number | null }>('SELECT min(id) AS id FROM events')?.id ?? lastEventId(transaction) + 1;
+}
+
 /** Absent for a log without events. */
 export function lastEventAtMs(transaction: Transaction): number | undefined {
   return transaction.one<{ at: number }>('SELECT at FROM events ORDER BY id DESC LIMIT 1')?.at;

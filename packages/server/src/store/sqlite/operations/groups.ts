@@ -1,18 +1,13 @@
 // Groups of siblings: starting, carrying over, completing and settling them. Each function is one guarded change in the caller's
 // transaction, so a group starts once, is delivered once, and never after its batch has ended.
 
-import { type BatchId, definedOf, type GroupId, type RolloutId, type RolloutState } from '@millrace/protocol';
-import {
-  type NewGroup,
-  type OpenGroup,
-  type Settlement,
-  type Sibling,
-  type SurplusGroup,
-  stormGroups,
-  type Task,
-} from '../../batch-store.ts';
+import { type BatchId, definedOf, type GroupId, type RolloutId } from '@millrace/protocol';
+import { type NewGroup, type Settlement, stormGroups } from '../../batch-store.ts';
+import { rankOf } from '../../work-class.ts';
 import type { Transaction } from '../engine/connection.ts';
-import { type BatchRow, closeBatch, countRewards, readBatch, stopSiblings } from './batches.ts';
+import { moveWaste } from './batch/waste.ts';
+import { type BatchRow, closeBatch, countRewards, readBatch, readPlan, stopSiblings } from './batches.ts';
+import { openClass } from './classes.ts';
 import { appendEvent } from './events.ts';
 import { insertRollout, type StoredSubmission } from './submit.ts';
 
@@ -23,6 +18,8 @@ interface GroupRow {
   readonly state: string;
   readonly task_index: number;
   readonly task: string;
+  /** How many times its task was sampled again because a group was stale. */
+  readonly repeats: number;
 }
 
 export type StoredGroup = Omit<NewGroup, 'rollouts'> & { readonly rollouts: readonly StoredSubmission[] };
@@ -30,16 +27,18 @@ export type StoredGroup = Omit<NewGroup, 'rollouts'> & { readonly rollouts: read
 export function beginGroup(transaction: Transaction, group: StoredGroup): boolean {
   const batch = readBatch(transaction, group.batch);
   if (batch?.state !== 'open' || batch.begun !== group.begun) return false;
-  const taskIndex = takeTask(transaction, batch, group.from);
-  if (taskIndex === undefined) return false;
+  const taken = takeTask(transaction, batch, group.from);
+  if (taken === undefined) return false;
+  const { task_index: taskIndex, repeats } = taken;
   // If a caller already used these ids for its own rollouts, one task is lost, not the batch.
   const state = group.rollouts.some(({ id }) => isUsed(transaction, id)) ? 'failed' : 'open';
-  const sql = `INSERT INTO batch_groups (id, batch_seq, state, task_index, task, created_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING seq`;
+  const sql = `INSERT INTO batch_groups (id, batch_seq, state, task_index, task, repeats, created_at, ended_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`;
   const endedAt = state === 'open' ? null : transaction.nowMs;
   const task = JSON.stringify(group.task);
-  const row = transaction.one<{ seq: number }>(sql, group.id, batch.seq, state, taskIndex, task, transaction.nowMs, endedAt);
+  const row = transaction.one<{ seq: number }>(sql, group.id, batch.seq, state, taskIndex, task, repeats, transaction.nowMs, endedAt);
   transaction.run('UPDATE batches SET begun = begun + 1 WHERE seq = ?', batch.seq);
-  if (state === 'open') addSiblings(transaction, { seq: row?.seq ?? 0, batchSeq: batch.seq }, group.rollouts);
+  if (state === 'open') addSiblings(transaction, { seq: row?.seq ?? 0, batch, isUrgent: isLast(batch) }, group.rollouts);
   const data = { batch: batch.id, task_index: taskIndex, siblings: group.rollouts.length };
   appendEvent(transaction, { kind: 'group-begin', group: group.id, data });
   if (state === 'failed')
@@ -47,31 +46,32 @@ export function beginGroup(transaction: Transaction, group: StoredGroup): boolea
   return true;
 }
 
+type TakenTask = Pick<GroupRow, 'task_index' | 'repeats'>;
+
 /** The task's index in the stream; absent when the task was already taken. */
-function takeTask(transaction: Transaction, batch: BatchRow, from: NewGroup['from']): number | undefined {
+function takeTask(transaction: Transaction, batch: BatchRow, from: NewGroup['from']): TakenTask | undefined {
   if (from.kind === 'queue') {
-    const next = transaction.one<{ task_index: number }>(
-      'SELECT task_index FROM batch_tasks WHERE batch_seq = ? AND n = ?',
-      batch.seq,
-      batch.taken,
-    );
+    const queued = 'SELECT task_index, repeats FROM batch_tasks WHERE batch_seq = ? AND n = ?';
+    const next = transaction.one<TakenTask>(queued, batch.seq, batch.taken);
     if (next) transaction.run('UPDATE batches SET taken = taken + 1 WHERE seq = ?', batch.seq);
-    return next?.task_index;
+    return next;
   }
   if (cursor(transaction, from.name) !== from.at) return undefined;
   const sql = 'INSERT INTO task_cursors (name, position) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET position = excluded.position';
   transaction.run(sql, from.name, from.to);
-  return from.to - 1;
+  return { task_index: from.to - 1, repeats: 0 };
 }
 
 function addSiblings(
   transaction: Transaction,
-  group: { readonly seq: number; readonly batchSeq: number },
+  group: { readonly seq: number; readonly batch: BatchRow; readonly isUrgent: boolean },
   rollouts: readonly StoredSubmission[],
 ): void {
+  const { seq: groupSeq, batch, isUrgent } = group;
+  const own = openBatchClass(transaction, batch, isUrgent);
   for (const rollout of rollouts) {
-    const seq = insertRollout(transaction, { ...rollout, state: 'queued' });
-    transaction.run('INSERT INTO siblings (seq, group_seq, batch_seq) VALUES (?, ?, ?)', seq, group.seq, group.batchSeq);
+    const seq = insertRollout(transaction, { ...rollout, state: 'queued', class: own, isSibling: true });
+    transaction.run('INSERT INTO siblings (seq, group_seq, batch_seq) VALUES (?, ?, ?)', seq, groupSeq, batch.seq);
   }
 }
 
@@ -93,9 +93,12 @@ export function takeGroup(transaction: Transaction, { batch: batchId, group: gro
   const [batch, group] = [readBatch(transaction, batchId), readGroup(transaction, groupId)];
   if (batch?.state !== 'open' || group?.state !== 'surplus' || rollouts.some(({ id }) => isUsed(transaction, id))) return false;
   const sql = "UPDATE batch_groups SET state = 'open', batch_seq = ?, carried = 1, ended_at = NULL WHERE seq = ?";
-  transaction.run(sql, batch.seq, group.seq);
+  moveWaste(transaction, group.seq, () => transaction.run(sql, batch.seq, group.seq));
   transaction.run('UPDATE batches SET carried = carried + 1 WHERE seq = ?', batch.seq);
-  addSiblings(transaction, { seq: group.seq, batchSeq: batch.seq }, rollouts);
+  const own = openBatchClass(transaction, batch, isLast(batch));
+  const live = 'SELECT seq FROM siblings JOIN rollouts USING (seq) WHERE group_seq = ? AND ended_at IS NULL';
+  transaction.run(`UPDATE rollouts SET class = ? WHERE seq IN (${live})`, own, group.seq);
+  addSiblings(transaction, { seq: group.seq, batch, isUrgent: isLast(batch) }, rollouts);
   const data = { batch: batch.id, task_index: group.task_index, siblings: rollouts.length, carried: true };
   appendEvent(transaction, { kind: 'group-begin', group: group.id, data });
   return true;
@@ -105,15 +108,23 @@ export function renewGroup(transaction: Transaction, request: { readonly batch: 
   const [batch, group] = [readBatch(transaction, request.batch), readGroup(transaction, request.group)];
   if (batch?.state !== 'open' || group?.state !== 'surplus') return false;
   stopSiblings(transaction, group.seq);
-  transaction.run("UPDATE batch_groups SET state = 'stale', ended_at = ? WHERE seq = ?", transaction.nowMs, group.seq);
-  requeue(transaction, batch, group);
+  const sql = "UPDATE batch_groups SET state = 'stale', ended_at = ? WHERE seq = ?";
+  moveWaste(transaction, group.seq, () => transaction.run(sql, transaction.nowMs, group.seq));
+  repeatStale(transaction, batch, group);
   appendEvent(transaction, { kind: 'group-end', group: group.id, data: { batch: batch.id, state: 'stale' } });
   return true;
 }
 
+/** A task whose groups were stale this many times is dropped: its weights change faster than it can be sampled. */
+const mostRepeats = 8;
+
+function repeatStale(transaction: Transaction, batch: BatchRow, group: GroupRow): void {
+  if (group.repeats < mostRepeats) requeue(transaction, batch, { ...group, repeats: group.repeats + 1 });
+}
+
 function requeue(transaction: Transaction, batch: BatchRow, group: GroupRow): void {
-  const sql = 'INSERT INTO batch_tasks (batch_seq, n, task_index, body) SELECT seq, line, ?, ? FROM batches WHERE seq = ?';
-  transaction.run(sql, group.task_index, group.task, batch.seq);
+  const sql = 'INSERT INTO batch_tasks (batch_seq, n, task_index, body, repeats) SELECT seq, line, ?, ?, ? FROM batches WHERE seq = ?';
+  transaction.run(sql, group.task_index, group.task, group.repeats, batch.seq);
   transaction.run('UPDATE batches SET line = line + 1 WHERE seq = ?', batch.seq);
 }
 
@@ -123,11 +134,15 @@ export function replaceSiblings(
 ): boolean {
   const group = readGroup(transaction, request.group);
   if (group?.state !== 'open') return false;
+  const batch = transaction.one<BatchRow>('SELECT * FROM batches WHERE seq = ?', group.batch_seq);
+  if (!batch) return false;
   const used = request.rollouts.filter(({ id }) => isUsed(transaction, id));
-  if (used.some(({ id }) => !isSibling(transaction, id, group.seq))) return failGroup(transaction, group);
+  // A caller used the ids of its next siblings for its own rollouts: the group cannot be completed.
+  if (used.some(({ id }) => !isSibling(transaction, id, group.seq)))
+    return settleGroup(transaction, { group: group.id, batch: batch.id, state: 'failed', members: [] });
   if (used.length > 0) return false;
   transaction.run('UPDATE batch_groups SET replacements = replacements + ? WHERE seq = ?', request.rollouts.length, group.seq);
-  addSiblings(transaction, { seq: group.seq, batchSeq: group.batch_seq }, request.rollouts);
+  addSiblings(transaction, { seq: group.seq, batch, isUrgent: true }, request.rollouts);
   return true;
 }
 
@@ -137,22 +152,19 @@ function isSibling(transaction: Transaction, id: RolloutId, groupSeq: number): b
   );
 }
 
-/** For a group that cannot be completed because a caller used the ids of its next siblings for its own rollouts. */
-function failGroup(transaction: Transaction, group: GroupRow): boolean {
-  const batch = transaction.one<{ id: BatchId }>('SELECT id FROM batches WHERE seq = ?', group.batch_seq);
-  return batch !== undefined && settleGroup(transaction, { group: group.id, batch: batch.id, state: 'failed', members: [] });
-}
-
 export function settleGroup(transaction: Transaction, settlement: Settlement): boolean {
   const { state, members } = settlement;
   const [batch, group] = [readBatch(transaction, settlement.batch), readGroup(transaction, settlement.group)];
   if (batch?.state !== 'open' || group?.state !== 'open' || group.batch_seq !== batch.seq) return false;
   const place = state === 'delivered' ? batch.delivered + 1 : null;
-  transaction.run('UPDATE batch_groups SET state = ?, place = ?, ended_at = ? WHERE seq = ?', state, place, transaction.nowMs, group.seq);
-  const sql = 'UPDATE siblings SET place = ? WHERE seq = (SELECT seq FROM rollouts WHERE id = ?) AND group_seq = ?';
-  for (const [index, id] of members.entries()) transaction.run(sql, index, id, group.seq);
+  moveWaste(transaction, group.seq, () => {
+    const ended = 'UPDATE batch_groups SET state = ?, place = ?, ended_at = ? WHERE seq = ?';
+    transaction.run(ended, state, place, transaction.nowMs, group.seq);
+    const sql = 'UPDATE siblings SET place = ? WHERE seq = (SELECT seq FROM rollouts WHERE id = ?) AND group_seq = ?';
+    for (const [index, id] of members.entries()) transaction.run(sql, index, id, group.seq);
+  });
   stopSiblings(transaction, group.seq);
-  if (state === 'stale') requeue(transaction, batch, group);
+  if (state === 'stale') repeatStale(transaction, batch, group);
   else noteStorm(transaction, { batch, group, reason: settlement.blameless });
   if (state === 'delivered' || state === 'uniform') countRewards(transaction, batch.seq, group.seq);
   appendEvent(transaction, {
@@ -163,7 +175,24 @@ export function settleGroup(transaction: Transaction, settlement: Settlement): b
   if (place === null) return true;
   transaction.run('UPDATE batches SET delivered = ? WHERE seq = ?', place, batch.seq);
   if (place === batch.target) closeBatch(transaction, batch, 'met');
+  else if (!isLast(batch) && isLast({ ...batch, delivered: place })) hurry(transaction, batch);
   return true;
+}
+
+/** Whether the batch lacks so few groups that a trainer waits for them: an eighth of its target, and at least one. */
+function isLast({ target, delivered }: Pick<BatchRow, 'target' | 'delivered'>): boolean {
+  return delivered > 0 && target - delivered <= Math.max(1, target / 8);
+}
+
+/** The queued siblings of a batch that reached its last groups go first. */
+function hurry(transaction: Transaction, batch: BatchRow): void {
+  const [usual, urgent] = [false, true].map((isUrgent) => openBatchClass(transaction, batch, isUrgent));
+  transaction.run("UPDATE rollouts SET class = ? WHERE state = 'queued' AND line = 'due' AND class = ?", urgent ?? 0, usual ?? 0);
+}
+
+function openBatchClass(transaction: Transaction, batch: BatchRow, isUrgent: boolean): number {
+  const { priority, weight = 1 } = readPlan(batch);
+  return openClass(transaction, { kind: 'batch', name: batch.id, weight }, rankOf({ priority, isUrgent }));
 }
 
 /** Counts groups in a row that failed without blame on their tasks. Once they pause the batch, their tasks return to the queue. */
@@ -182,77 +211,6 @@ function noteStorm(
   const last = "SELECT * FROM batch_groups WHERE batch_seq = ? AND state = 'failed' ORDER BY ended_at DESC, seq DESC LIMIT ?";
   const failed = storm > stormGroups ? [group] : transaction.all<GroupRow>(last, batch.seq, stormGroups);
   for (const one of failed) requeue(transaction, batch, one);
-}
-
-interface SiblingRow {
-  readonly group_id: GroupId;
-  readonly task_index: number;
-  readonly replacements: number;
-  readonly group_created_at: number;
-  readonly id: RolloutId;
-  readonly state: RolloutState;
-  readonly cancel_asked: number;
-  readonly reward: number | null;
-  readonly first_version: number | null;
-  readonly failure: string | null;
-}
-
-const siblingColumns = `g.id AS group_id, g.task_index, g.replacements, g.created_at AS group_created_at, r.id, r.state, r.cancel_asked,
-  json_extract(r.result, '$.reward') AS reward, json_extract(r.result, '$.policy_versions.first') AS first_version, r.failure`;
-const siblingRows = `batch_groups g JOIN siblings s ON s.group_seq = g.seq JOIN rollouts r ON r.seq = s.seq`;
-const byEnding = 'ORDER BY g.seq, r.ended_at IS NULL, r.ended_at, r.seq';
-
-export function openGroups(transaction: Transaction, batch: BatchId): OpenGroup[] {
-  const where = "WHERE g.state = 'open' AND g.batch_seq = (SELECT seq FROM batches WHERE id = ?)";
-  return toGroups(transaction.all<SiblingRow>(`SELECT ${siblingColumns} FROM ${siblingRows} ${where} ${byEnding}`, batch));
-}
-
-export function surplusGroups(transaction: Transaction, request: { readonly batch: BatchId; readonly limit: number }): SurplusGroup[] {
-  const where = `WHERE g.state = 'surplus' AND g.batch_seq IN (SELECT before.seq FROM batches AS mine JOIN batches AS before USING (series)
-    WHERE mine.id = ? AND before.seq <> mine.seq AND before.state <> 'open' AND before.recipe = mine.recipe)`;
-  const sql = `SELECT ${siblingColumns} FROM ${siblingRows} ${where} ${byEnding}`;
-  const groups = toGroups(transaction.all<SiblingRow>(sql, request.batch));
-  const worth = ({ siblings }: OpenGroup) => siblings.filter(({ reward, state }) => reward !== undefined || state === 'run').length;
-  const best = groups.toSorted((a, b) => worth(b) - worth(a)).slice(0, request.limit);
-  return best.map((group) => ({ ...group, task: groupTask(transaction, group.id) ?? {} }));
-}
-
-function toGroups(rows: readonly SiblingRow[]): OpenGroup[] {
-  return [...Map.groupBy(rows, ({ group_id }) => group_id)].flatMap(([id, siblings]) => {
-    const [first] = siblings;
-    if (!first) return [];
-    const { task_index: taskIndex, replacements, group_created_at: createdAtMs } = first;
-    return [{ id, taskIndex, replacements, createdAtMs, siblings: siblings.map(toSibling) }];
-  });
-}
-
-/** A reward counts only if the rollout is done. */
-function toSibling(row: SiblingRow): Sibling {
-  return {
-    id: row.id,
-    state: row.state,
-    stopping: row.cancel_asked === 1,
-    ...definedOf({
-      reward: row.state === 'done' ? (row.reward ?? undefined) : undefined,
-      firstVersion: row.first_version ?? undefined,
-      failure: row.failure === null ? undefined : JSON.parse(row.failure),
-    }),
-  };
-}
-
-export function queuedTasks(
-  transaction: Transaction,
-  request: { readonly batch: BatchId; readonly limit: number },
-): { taskIndex: number; task: Task }[] {
-  const sql = `SELECT task_index, body FROM batch_tasks JOIN batches ON batches.seq = batch_seq
-    WHERE batches.id = ? AND n >= taken ORDER BY n LIMIT ?`;
-  const rows = transaction.all<{ task_index: number; body: string }>(sql, request.batch, request.limit);
-  return rows.map(({ task_index, body }) => ({ taskIndex: task_index, task: JSON.parse(body) }));
-}
-
-export function groupTask(transaction: Transaction, id: GroupId): Task | undefined {
-  const group = readGroup(transaction, id);
-  return group && JSON.parse(group.task);
 }
 
 export function cursor(transaction: Transaction, name: string): number {

@@ -23,6 +23,12 @@ export function policy(transaction: Transaction): PolicyRecord {
   return definedOf({ state, mode: mode ?? undefined, pause, flushes, policyVersion: version, generating, sinceMs: since });
 }
 
+/** Writes a row and removes it, to find out whether the store can be written. SQLite would skip an update that changes nothing. */
+export function touch(transaction: Transaction): void {
+  transaction.run("INSERT INTO tombstones (id, until) VALUES ('', 0) ON CONFLICT DO NOTHING");
+  transaction.run("DELETE FROM tombstones WHERE id = ''");
+}
+
 /** Pausing again can only make the mode stricter. */
 export function pausePolicy(transaction: Transaction, { mode }: { readonly mode: PauseMode }): PolicyRecord {
   const row = readRow(transaction);

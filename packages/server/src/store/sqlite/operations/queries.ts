@@ -1,7 +1,7 @@
 // Queries for rollouts: one, a page, a trajectory, and the count in each state.
 
 import type { SQLInputValue } from 'node:sqlite';
-import { definedOf, type GroupId, RolloutError, type RolloutId, type RolloutState, rolloutStates, type WorkerId } from '@millrace/protocol';
+import { definedOf, type GroupId, RolloutError, type RolloutId, type RolloutState, type WorkerId } from '@millrace/protocol';
 import type { RolloutRecord } from '../../rollout-record.ts';
 import type { ListFilter } from '../../store.ts';
 import type { Transaction } from '../engine/connection.ts';
@@ -73,12 +73,11 @@ export function trajectory(transaction: Transaction, id: RolloutId): Uint8Array 
   return transaction.one<{ body: Uint8Array }>(sql, id)?.body;
 }
 
-export function counts(transaction: Transaction): Record<RolloutState, number> {
-  const zero = { queued: 0, init: 0, ready: 0, run: 0, evaluate: 0, done: 0, failed: 0, cancelled: 0 };
-  const found: Record<RolloutState, number> = { ...zero };
-  const sql = 'SELECT count(*) AS n FROM rollouts WHERE state = ?';
-  for (const state of rolloutStates) found[state] = transaction.one<{ n: number }>(sql, state)?.n ?? 0;
-  return found;
+/** Read from counters that triggers keep. */
+export function countStates(transaction: Transaction): Record<RolloutState, number> {
+  const counts: Record<RolloutState, number> = { queued: 0, init: 0, ready: 0, run: 0, evaluate: 0, done: 0, failed: 0, cancelled: 0 };
+  for (const { state, n } of transaction.all<{ state: RolloutState; n: number }>('SELECT state, n FROM state_counts')) counts[state] = n;
+  return counts;
 }
 
 export function parseCursor(after: string | undefined): number {

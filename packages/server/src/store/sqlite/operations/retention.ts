@@ -1,72 +1,95 @@
-// Deletes old rows in small slices, so that no transition waits long for it.
+// Deletes old rows in slices of a few milliseconds, so that no other write waits long. What has expired is found by the reader,
+// which holds no lock.
 
+import { systemClock } from '../../../base/clock.ts';
 import type { Transaction } from '../engine/connection.ts';
 
-const rolloutsPerSlice = 100;
-const eventsPerSlice = 5_000;
+/** How long one slice may hold the write lock. */
+const sliceMs = 2;
+const rowsPerStep = 200;
+
+/** A slice stops when this returns true. */
+function openBudget(): () => boolean {
+  const endsAt = systemClock.monotonic() + sliceMs;
+  return () => systemClock.monotonic() >= endsAt;
+}
 
 /** `more` is true when another slice may follow. */
+export interface RetainedSlice {
+  readonly rollouts: number;
+  readonly more: boolean;
+}
+
+/** Deletes plain rollouts, events, tombstones and workers. */
 export function retainSlice(
   transaction: Transaction,
   ages: { readonly endedMs: number; readonly eventsMs: number; readonly asOfMs: number },
-): { rollouts: number; more: boolean } {
+): RetainedSlice {
   const { asOfMs, endedMs, eventsMs } = ages;
-  const rollouts = deleteRollouts(transaction, asOfMs - endedMs);
-  const batches = deleteBatch(transaction, ages);
-  const events = deleteEvents(transaction, asOfMs - eventsMs);
-  transaction.run('DELETE FROM tombstones WHERE until <= ?', asOfMs);
-  transaction.run('DELETE FROM workers WHERE ended_at < ?', asOfMs - eventsMs);
-  return { rollouts: rollouts + batches.rollouts, more: batches.more || rollouts === rolloutsPerSlice || events === eventsPerSlice };
+  const isSpent = openBudget();
+  const sql = 'SELECT seq FROM rollouts WHERE ended_at < ? AND is_sibling = 0 ORDER BY ended_at LIMIT ?';
+  const old = transaction.all<{ seq: number }>(sql, asOfMs - endedMs, rowsPerStep);
+  const rollouts = deleteRollouts(transaction, old, isSpent);
+  let events = rowsPerStep;
+  while (events === rowsPerStep && !isSpent()) events = deleteEvents(transaction, asOfMs - eventsMs);
+  if (rollouts === old.length && old.length < rowsPerStep && events < rowsPerStep) {
+    transaction.run('DELETE FROM tombstones WHERE until <= ?', asOfMs);
+    transaction.run('DELETE FROM workers WHERE ended_at < ?', asOfMs - eventsMs);
+    return { rollouts, more: false };
+  }
+  return { rollouts, more: true };
 }
 
-function deleteRollouts(transaction: Transaction, beforeMs: number): number {
-  const sql = `SELECT seq FROM rollouts WHERE ended_at < ? AND NOT EXISTS (SELECT 1 FROM siblings WHERE siblings.seq = rollouts.seq)
-    ORDER BY ended_at LIMIT ?`;
-  const old = transaction.all<{ seq: number }>(sql, beforeMs, rolloutsPerSlice);
-  for (const { seq } of old) deleteRollout(transaction, seq);
-  return old.length;
+/** Deletes at least one, so that every slice makes progress. Returns how many. */
+function deleteRollouts(transaction: Transaction, old: readonly { readonly seq: number }[], isSpent: () => boolean): number {
+  let deleted = 0;
+  for (const { seq } of old) {
+    if (deleted > 0 && isSpent()) break;
+    for (const table of ['trajectories', 'submissions', 'siblings', 'rollouts']) transaction.run(`DELETE FROM ${table} WHERE seq = ?`, seq);
+    deleted += 1;
+  }
+  return deleted;
 }
 
-function deleteRollout(transaction: Transaction, seq: number): void {
-  transaction.run('DELETE FROM trajectories WHERE seq = ?', seq);
-  transaction.run('DELETE FROM submissions WHERE seq = ?', seq);
-  transaction.run('DELETE FROM rollouts WHERE seq = ?', seq);
+/** Reads only the first rows: the log is in time order, so old events come first. */
+function deleteEvents(transaction: Transaction, beforeMs: number): number {
+  const sql = 'SELECT max(id) AS id FROM (SELECT id, at FROM events ORDER BY id LIMIT ?) WHERE at < ?';
+  const last = transaction.one<{ id: number | null }>(sql, rowsPerStep, beforeMs)?.id ?? 0;
+  return transaction.run('DELETE FROM events WHERE id <= ?', last);
 }
 
 /** A batch that is not fully acknowledged, or not fully sent to its webhook, is kept this many times as long. */
 const unacknowledgedFactor = 10;
 
-/** Deletes one slice of the oldest expired batch, and the batch itself with its last slice. */
-function deleteBatch(
-  transaction: Transaction,
-  { asOfMs, endedMs }: { readonly asOfMs: number; readonly endedMs: number },
-): { rollouts: number; more: boolean } {
+/** The batches that have expired, oldest first. */
+export function expiredBatches(transaction: Transaction, ages: { readonly asOfMs: number; readonly endedMs: number }): number[] {
+  const { asOfMs, endedMs } = ages;
   const sql = `SELECT seq FROM batches WHERE ended_at < ? AND (ended_at < ? OR NOT EXISTS
     (SELECT 1 FROM consumers WHERE batch_seq = batches.seq AND through < delivered UNION ALL
-    SELECT 1 FROM outbox WHERE batch_seq = batches.seq AND sent < delivered)) ORDER BY seq LIMIT 1`;
-  const batch = transaction.one<{ seq: number }>(sql, asOfMs - endedMs, asOfMs - endedMs * unacknowledgedFactor);
-  if (!batch) return { rollouts: 0, more: false };
-  const owned = 'SELECT seq FROM batch_groups WHERE batch_seq = ?';
-  const old = transaction.all<{ seq: number }>(
-    `SELECT seq FROM siblings WHERE group_seq IN (${owned}) LIMIT ?`,
-    batch.seq,
-    rolloutsPerSlice,
-  );
-  for (const { seq } of old) {
-    deleteRollout(transaction, seq);
-    transaction.run('DELETE FROM siblings WHERE seq = ?', seq);
-  }
-  if (old.length < rolloutsPerSlice) {
-    for (const table of ['batch_groups', 'batch_tasks', 'batch_appends', 'consumers', 'outbox'])
-      transaction.run(`DELETE FROM ${table} WHERE batch_seq = ?`, batch.seq);
-    transaction.run('DELETE FROM batches WHERE seq = ?', batch.seq);
-  }
-  return { rollouts: old.length, more: true };
+    SELECT 1 FROM outbox WHERE batch_seq = batches.seq AND sent < delivered)) ORDER BY seq LIMIT ?`;
+  const rows = transaction.all<{ seq: number }>(sql, asOfMs - endedMs, asOfMs - endedMs * unacknowledgedFactor, rowsPerStep);
+  return rows.map(({ seq }) => seq);
 }
 
-/** Reads only the first slice: the log is in time order, so old events come first. */
-function deleteEvents(transaction: Transaction, beforeMs: number): number {
-  const sql = 'SELECT max(id) AS id FROM (SELECT id, at FROM events ORDER BY id LIMIT ?) WHERE at < ?';
-  const last = transaction.one<{ id: number | null }>(sql, eventsPerSlice, beforeMs)?.id ?? 0;
-  return transaction.run('DELETE FROM events WHERE id <= ?', last);
+/** Deletes one slice of an expired batch: its rollouts, its tasks and groups, and at last the batch itself. */
+export function retainBatchSlice(transaction: Transaction, batchSeq: number): RetainedSlice {
+  const isSpent = openBudget();
+  const owned = 'SELECT seq FROM siblings WHERE group_seq IN (SELECT seq FROM batch_groups WHERE batch_seq = ?) LIMIT ?';
+  const old = transaction.all<{ seq: number }>(owned, batchSeq, rowsPerStep);
+  const rollouts = deleteRollouts(transaction, old, isSpent);
+  if (rollouts < old.length || old.length === rowsPerStep) return { rollouts, more: true };
+  for (const [table, key] of [
+    ['batch_tasks', 'n'],
+    ['batch_groups', 'seq'],
+  ] as const) {
+    const some = `SELECT ${key} FROM ${table} WHERE batch_seq = ?1 LIMIT ?2`;
+    const sql = `DELETE FROM ${table} WHERE batch_seq = ?1 AND ${key} IN (${some})`;
+    while (transaction.run(sql, batchSeq, rowsPerStep) === rowsPerStep) if (isSpent()) return { rollouts, more: true };
+  }
+  const names = '(SELECT id FROM batches WHERE seq = ?)';
+  transaction.run(`DELETE FROM classes WHERE kind = 'batch' AND wanted = 0 AND name = ${names}`, batchSeq);
+  for (const table of ['batch_appends', 'consumers', 'outbox', 'group_counts', 'batch_waste'])
+    transaction.run(`DELETE FROM ${table} WHERE batch_seq = ?`, batchSeq);
+  transaction.run('DELETE FROM batches WHERE seq = ?', batchSeq);
+  return { rollouts, more: false };
 }

@@ -2,8 +2,11 @@
 
 import { definedOf, type GroupId, isTerminal, type RolloutId, type RolloutState } from '@millrace/protocol';
 import type { SubmitOutcome } from '../../store.ts';
+import { plainClass, rankOf, type WorkClass } from '../../work-class.ts';
 import type { Transaction } from '../engine/connection.ts';
+import { openClass } from './classes.ts';
 import { appendEvent } from './events.ts';
+import { countStates } from './queries.ts';
 import { appendEnded, appendQueued, end, type RolloutRow, rolloutColumns, subjectOf } from './transitions.ts';
 
 export interface StoredSubmission {
@@ -11,6 +14,7 @@ export interface StoredSubmission {
   readonly digest: string;
   readonly scenario: string;
   readonly group?: GroupId;
+  readonly priority?: number;
   /** The submission as JSON. */
   readonly body: string;
 }
@@ -22,7 +26,7 @@ interface Submitted {
 
 export function submit(
   transaction: Transaction,
-  request: { readonly rollouts: readonly StoredSubmission[]; readonly maxQueued: number },
+  request: { readonly rollouts: readonly StoredSubmission[]; readonly maxQueued: number; readonly workClass?: WorkClass },
 ): SubmitOutcome {
   const known = new Map<RolloutId, Submitted>();
   const fresh = new Map<RolloutId, StoredSubmission & { readonly state: RolloutState }>();
@@ -35,14 +39,15 @@ export function submit(
   }
   if (conflicts.size > 0) return { kind: 'conflict', ids: [...conflicts] };
   const added = [...fresh.values()].filter((rollout) => rollout.state === 'queued').length;
-  const queued = countQueued(transaction);
+  const { queued } = countStates(transaction);
   if (added > 0 && queued + added > request.maxQueued) return { kind: 'full', queued };
   const created = new Set(fresh.keys());
   const rollouts = request.rollouts.map(({ id }) => {
     const state = fresh.get(id)?.state ?? known.get(id)?.state ?? 'queued';
     return { id, state, created: created.delete(id) };
   });
-  for (const rollout of fresh.values()) insertRollout(transaction, rollout);
+  const classOf = openClasses(transaction, request.workClass ?? plainClass);
+  for (const rollout of fresh.values()) insertRollout(transaction, { ...rollout, class: classOf(rollout), isSibling: false });
   return { kind: 'accepted', rollouts };
 }
 
@@ -77,19 +82,40 @@ function hasTombstone(transaction: Transaction, id: RolloutId): boolean {
   return transaction.one('SELECT id FROM tombstones WHERE id = ? AND until > ?', id, transaction.nowMs) !== undefined;
 }
 
-function countQueued(transaction: Transaction): number {
-  return transaction.one<{ n: number }>("SELECT count(*) AS n FROM rollouts WHERE state = 'queued'")?.n ?? 0;
+/** Finds the class of each rollout by its priority. */
+function openClasses(transaction: Transaction, workClass: WorkClass): (rollout: StoredSubmission) => number {
+  const byPriority = new Map<number, number>();
+  return ({ priority = 0 }) => {
+    const known = byPriority.get(priority) ?? openClass(transaction, workClass, rankOf({ priority }));
+    byPriority.set(priority, known);
+    return known;
+  };
 }
 
+export type InsertedRollout = StoredSubmission & { readonly state: RolloutState; readonly class: number; readonly isSibling: boolean };
+
 /** Returns the `seq` of its row. */
-export function insertRollout(transaction: Transaction, rollout: StoredSubmission & { readonly state: RolloutState }): number {
+export function insertRollout(transaction: Transaction, rollout: InsertedRollout): number {
   const { nowMs } = transaction;
   const { id, scenario, state } = rollout;
   const group = rollout.group ?? null;
-  const sql = `INSERT INTO rollouts (id, digest, scenario, group_id, state, created_at, queued_at, not_before, ended_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`;
+  const sql = `INSERT INTO rollouts (id, digest, scenario, group_id, state, class, is_sibling, created_at, queued_at, not_before, ended_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`;
   const endedAt = state === 'cancelled' ? nowMs : null;
-  const row = transaction.one<{ seq: number }>(sql, id, rollout.digest, scenario, group, state, nowMs, nowMs, nowMs, endedAt);
+  const row = transaction.one<{ seq: number }>(
+    sql,
+    id,
+    rollout.digest,
+    scenario,
+    group,
+    state,
+    rollout.class,
+    Number(rollout.isSibling),
+    nowMs,
+    nowMs,
+    nowMs,
+    endedAt,
+  );
   const seq = row?.seq ?? 0;
   transaction.run('INSERT INTO submissions (seq, body) VALUES (?, ?)', seq, rollout.body);
   const inserted = { id, scenario, group_id: group, attempt: 0, worker: null };

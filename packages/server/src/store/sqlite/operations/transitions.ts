@@ -13,6 +13,7 @@ import {
 } from '@millrace/protocol';
 import type { Claim, Ending } from '../../store.ts';
 import type { Transaction } from '../engine/connection.ts';
+import { addWaste } from './batch/waste.ts';
 import { appendEvent } from './events.ts';
 
 /** The part of a rollout that transitions read. */
@@ -24,6 +25,8 @@ export interface RolloutRow {
   readonly state: RolloutState;
   readonly attempt: number;
   readonly losses: number;
+  /** Losses while it was the only rollout of its worker. */
+  readonly lone_losses: number;
   readonly worker: Claim['worker'] | null;
   readonly cancel_asked: number;
   readonly failures: string;
@@ -37,7 +40,7 @@ export interface StoredEnding {
   readonly trajectory?: Uint8Array;
 }
 
-export const rolloutColumns = 'seq, id, scenario, group_id, state, attempt, losses, worker, cancel_asked, failures';
+export const rolloutColumns = 'seq, id, scenario, group_id, state, attempt, losses, lone_losses, worker, cancel_asked, failures';
 
 /** The fence: returns a row only while this claim holds the rollout. */
 export function readHeld(transaction: Transaction, claim: Claim): RolloutRow | undefined {
@@ -58,9 +61,12 @@ export function advance(transaction: Transaction, row: RolloutRow, to: { readonl
   });
 }
 
+/** A rollout that lost this many workers may be the cause. */
+export const suspectLosses = 2;
+
 export type BackReason =
   | { readonly kind: 'retry'; readonly failure: Failure; readonly delayMs: number }
-  | { readonly kind: 'loss'; readonly failure: Failure }
+  | { readonly kind: 'loss'; readonly failure: Failure; readonly delayMs: number; readonly isLone: boolean }
   | { readonly kind: 'release' };
 
 /** Returns the rollout to the queue without a holder; a rollout that was asked to cancel ends instead. */
@@ -71,9 +77,11 @@ export function sendBack(transaction: Transaction, row: RolloutRow, reason: Back
     end(transaction, row, { state: 'cancelled' });
     return;
   }
-  const notBefore = transaction.nowMs + (reason.kind === 'retry' ? reason.delayMs : 0);
-  const sql = "UPDATE rollouts SET state = 'queued', worker = NULL, backend = NULL, queued_at = ?, not_before = ? WHERE seq = ?";
-  transaction.run(sql, transaction.nowMs, notBefore, row.seq);
+  const notBefore = transaction.nowMs + (reason.kind === 'release' ? 0 : reason.delayMs);
+  const losses = row.losses + Number(reason.kind === 'loss');
+  const line = notBefore > transaction.nowMs ? 'delayed' : losses >= suspectLosses ? 'suspect' : 'due';
+  const sql = "UPDATE rollouts SET state = 'queued', line = ?, worker = NULL, backend = NULL, queued_at = ?, not_before = ? WHERE seq = ?";
+  transaction.run(sql, line, transaction.nowMs, notBefore, row.seq);
   appendQueued(transaction, row, reason.kind);
 }
 
@@ -96,6 +104,7 @@ export function end(transaction: Transaction, row: RolloutRow, ending: StoredEnd
     ending.failure ? JSON.stringify(ending.failure) : null,
     row.seq,
   );
+  addWaste(transaction, row.seq);
   if (ending.trajectory) transaction.run('INSERT INTO trajectories (seq, body) VALUES (?, ?)', row.seq, ending.trajectory);
   appendEnded(transaction, row, ending);
 }
@@ -123,12 +132,9 @@ export function appendEnded(
   });
 }
 
-function recordFailure(
-  transaction: Transaction,
-  row: RolloutRow,
-  reason: { readonly kind: 'retry' | 'loss'; readonly failure: Failure },
-): void {
-  const counted = reason.kind === 'retry' ? 'retries = retries + 1' : 'losses = losses + 1';
+function recordFailure(transaction: Transaction, row: RolloutRow, reason: Exclude<BackReason, { readonly kind: 'release' }>): void {
+  const lone = reason.kind === 'loss' && reason.isLone ? ', lone_losses = lone_losses + 1' : '';
+  const counted = reason.kind === 'retry' ? 'retries = retries + 1' : `losses = losses + 1${lone}`;
   const failures: Failure[] = [...JSON.parse(row.failures), reason.failure];
   transaction.run(`UPDATE rollouts SET ${counted}, failures = ? WHERE seq = ?`, JSON.stringify(failures), row.seq);
 }

@@ -12,11 +12,11 @@ import {
   type WorkerId,
   type WorkerReport,
 } from '@millrace/protocol';
-import type { HeldClaims, WorkerRecord } from '../../store.ts';
+import { type HeldClaims, type LossRules, longestDelayMs, type WorkerRecord } from '../../store.ts';
 import type { Transaction } from '../engine/connection.ts';
 import { appendEvent } from './events.ts';
 import { settlePause } from './policy.ts';
-import { end, type RolloutRow, rolloutColumns, sendBack } from './transitions.ts';
+import { end, type RolloutRow, rolloutColumns, sendBack, suspectLosses } from './transitions.ts';
 
 export interface Registration {
   readonly id: WorkerId;
@@ -50,12 +50,12 @@ export function renew(transaction: Transaction, request: Renewal): { alive: bool
 }
 
 /** A worker that does not name a rollout never got the reply to its claim, or gave up its end. */
-function takeBackUnheld(transaction: Transaction, worker: WorkerId, { claims, maxLosses }: HeldClaims): void {
+function takeBackUnheld(transaction: Transaction, worker: WorkerId, { claims, ...rules }: HeldClaims): void {
   const named = new Map(claims.map(({ id, attempt }) => [id, attempt]));
   for (const row of readRollouts(transaction, worker)) {
     if (named.get(row.id) === row.attempt) continue;
     const message = `worker ${worker} no longer holds rollout ${row.id}, which was in ${row.state}`;
-    lose(transaction, row, { message, maxLosses });
+    lose(transaction, row, { message, rules, isLone: false });
   }
 }
 
@@ -63,10 +63,10 @@ function readRollouts(transaction: Transaction, worker: WorkerId): RolloutRow[] 
   return transaction.all<RolloutRow>(`SELECT ${rolloutColumns} FROM rollouts WHERE worker = ? ORDER BY seq`, worker);
 }
 
-export function dropWorker(transaction: Transaction, request: { readonly worker: WorkerId; readonly maxLosses: number }): void {
-  const { worker, maxLosses } = request;
+export function dropWorker(transaction: Transaction, request: { readonly worker: WorkerId; readonly rules: LossRules }): void {
+  const { worker, rules } = request;
   if (transaction.one('SELECT id FROM workers WHERE id = ? AND ended_at IS NULL', worker))
-    endWorker(transaction, worker, { maxLosses, reason: 'drop' });
+    endWorker(transaction, worker, { rules, reason: 'drop' });
 }
 
 /** Gives every worker the time of a whole lease from now. */
@@ -74,10 +74,10 @@ export function restartLeases(transaction: Transaction, { leaseMs }: { readonly 
   transaction.run('UPDATE workers SET lease_until = ? WHERE ended_at IS NULL', transaction.nowMs + leaseMs);
 }
 
-export function expire(transaction: Transaction, request: { readonly maxLosses: number; readonly asOfMs: number }): number {
+export function expire(transaction: Transaction, request: { readonly rules: LossRules; readonly asOfMs: number }): number {
   const sql = 'SELECT id FROM workers WHERE ended_at IS NULL AND lease_until <= ?';
   const late = transaction.all<{ id: WorkerId }>(sql, request.asOfMs);
-  return late.reduce((touched, { id }) => touched + endWorker(transaction, id, { ...request, reason: 'lease' }), 0);
+  return late.reduce((touched, { id }) => touched + endWorker(transaction, id, { rules: request.rules, reason: 'lease' }), 0);
 }
 
 interface WorkerRow {
@@ -104,26 +104,56 @@ export function workers(transaction: Transaction): WorkerRecord[] {
 function endWorker(
   transaction: Transaction,
   worker: WorkerId,
-  why: { readonly maxLosses: number; readonly reason: 'drop' | 'lease' },
+  { rules, reason }: { readonly rules: LossRules; readonly reason: 'drop' | 'lease' },
 ): number {
   const { nowMs } = transaction;
   transaction.run('UPDATE workers SET ended_at = ?, lease_until = min(lease_until, ?) WHERE id = ?', nowMs, nowMs, worker);
   const held = readRollouts(transaction, worker);
+  const suspects = findSuspects(held);
   for (const row of held) {
-    const message = `worker ${worker} was lost while rollout ${row.id} was in ${row.state}`;
-    lose(transaction, row, { message, maxLosses: why.maxLosses });
+    const message = `worker ${worker} was lost while rollout ${row.id} was in ${row.state}${describeCause(row, held, suspects)}`;
+    lose(transaction, row, { message, rules, isLone: held.length === 1 && row.losses >= suspectLosses });
   }
-  appendEvent(transaction, { kind: 'worker-end', workerId: worker, data: { reason: why.reason, rollouts: held.length } });
+  const data = { reason, rollouts: held.length, ...(suspects.length > 0 && { suspects: suspects.map(({ id }) => id) }) };
+  appendEvent(transaction, { kind: 'worker-end', workerId: worker, data });
   settlePause(transaction);
   return held.length;
 }
 
-function lose(transaction: Transaction, row: RolloutRow, options: { readonly message: string; readonly maxLosses: number }): void {
+const mostNamed = 3;
+
+/** Those that lost the most workers before, if they are few. */
+function findSuspects(held: readonly RolloutRow[]): readonly RolloutRow[] {
+  const most = Math.max(...held.map(({ losses }) => losses));
+  const suspects = held.filter(({ losses }) => losses > 0 && losses === most);
+  return suspects.length <= mostNamed ? suspects : [];
+}
+
+function describeCause(row: RolloutRow, held: readonly RolloutRow[], suspects: readonly RolloutRow[]): string {
+  if (held.length === 1) return '; it was the only rollout of this worker, and may be the cause';
+  const named = suspects.map(({ id, losses }) => `${id === row.id ? 'this rollout' : `rollout ${id}`}, which lost ${losses} before`);
+  return named.length === 0 ? '' : `; the likely cause is ${named.join(', or ')}`;
+}
+
+/** A rollout that loses its worker this many times while it runs alone is the cause. The first time may be a coincidence. */
+function mostLoneLosses({ maxLosses }: LossRules): number {
+  return Math.max(2, Math.ceil(maxLosses / 5));
+}
+
+interface Loss {
+  readonly message: string;
+  readonly rules: LossRules;
+  readonly isLone: boolean;
+}
+
+function lose(transaction: Transaction, row: RolloutRow, { message, rules, isLone }: Loss): void {
   const { blame, retryable } = errorTable['worker-lost'];
   const stage = stages.find((name: StageName) => name === row.state) ?? null;
-  const failure: Failure = { code: 'worker-lost', message: options.message, blame, retryable, stage, attempt: row.attempt };
-  if (row.cancel_asked || row.losses + 1 < options.maxLosses) {
-    sendBack(transaction, row, { kind: 'loss', failure });
+  const failure: Failure = { code: 'worker-lost', message, blame, retryable, stage, attempt: row.attempt };
+  const isCause = isLone && row.lone_losses + 1 >= mostLoneLosses(rules);
+  if (row.cancel_asked || (row.losses + 1 < rules.maxLosses && !isCause)) {
+    const delayMs = Math.min((rules.retryDelayMs ?? 0) * 2 ** row.losses, longestDelayMs);
+    sendBack(transaction, row, { kind: 'loss', failure, delayMs, isLone });
   } else {
     transaction.run('UPDATE rollouts SET losses = losses + 1 WHERE seq = ?', row.seq);
     end(transaction, row, { state: 'failed', failure });

@@ -1,0 +1,62 @@
+// The tables of the classes of work and the counts of rollouts. Triggers keep them in the transaction that changes a rollout, so
+// they cannot drift, and no query counts rows.
+
+const isActive = (row: string) => `(${row}.state IN ('init', 'ready', 'run'))`;
+const isDue = (row: string) => `(${row}.state = 'queued' AND ${row}.line = 'due')`;
+
+/** Adds, or with `-` subtracts, what one row of `rollouts` contributes to its class. */
+const countInClass = (row: string, sign: '+' | '-') => `UPDATE classes SET queued = queued ${sign} (${row}.state = 'queued'),
+    due = due ${sign} ${isDue(row)}, active = active ${sign} ${isActive(row)} WHERE seq = ${row}.class;`;
+
+// The `line` of a queued rollout: `due` can be claimed, `delayed` not before its `not_before`. A class's `share` is the measure of
+// fairness, `served` the id of the event at which it last had its turn.
+export const classTables = `
+CREATE TABLE state_counts (state TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+INSERT INTO state_counts SELECT column1, (SELECT count(*) FROM rollouts WHERE state = column1)
+  FROM (VALUES ('queued'), ('init'), ('ready'), ('run'), ('evaluate'), ('done'), ('failed'), ('cancelled'));
+CREATE TABLE classes (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,
+  rank INTEGER NOT NULL,
+  weight REAL NOT NULL,
+  queued INTEGER NOT NULL DEFAULT 0,
+  due INTEGER NOT NULL DEFAULT 0,
+  active INTEGER NOT NULL DEFAULT 0,
+  served INTEGER NOT NULL DEFAULT 0,
+  share REAL GENERATED ALWAYS AS (active / weight) VIRTUAL,
+  wanted INTEGER GENERATED ALWAYS AS (queued + active) VIRTUAL,
+  UNIQUE (kind, name, rank)
+) STRICT;
+CREATE INDEX classes_due ON classes (rank DESC, share, served) WHERE due > 0;
+CREATE INDEX classes_busy ON classes (rank DESC, seq) WHERE wanted > 0;
+ALTER TABLE rollouts ADD COLUMN class INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE rollouts ADD COLUMN line TEXT NOT NULL DEFAULT 'due';
+CREATE INDEX rollouts_due ON rollouts (class, seq) WHERE state = 'queued' AND line = 'due';
+CREATE INDEX rollouts_delayed ON rollouts (not_before) WHERE state = 'queued' AND line = 'delayed';
+CREATE TRIGGER rollout_added AFTER INSERT ON rollouts BEGIN
+  UPDATE state_counts SET n = n + 1 WHERE state = NEW.state;
+  ${countInClass('NEW', '+')}
+END;
+CREATE TRIGGER rollout_moved AFTER UPDATE OF state ON rollouts WHEN OLD.state <> NEW.state BEGIN
+  UPDATE state_counts SET n = n - 1 WHERE state = OLD.state;
+  UPDATE state_counts SET n = n + 1 WHERE state = NEW.state;
+END;
+CREATE TRIGGER rollout_reclassed AFTER UPDATE OF state, class, line ON rollouts
+  WHEN OLD.class <> NEW.class OR (OLD.state = 'queued') <> (NEW.state = 'queued')
+    OR ${isDue('OLD')} <> ${isDue('NEW')} OR ${isActive('OLD')} <> ${isActive('NEW')} BEGIN
+  ${countInClass('OLD', '-')}
+  ${countInClass('NEW', '+')}
+END;
+CREATE TRIGGER rollout_deleted AFTER DELETE ON rollouts BEGIN
+  UPDATE state_counts SET n = n - 1 WHERE state = OLD.state;
+  ${countInClass('OLD', '-')}
+END;
+INSERT INTO classes (kind, name, rank, weight) VALUES ('plain', '', 0, 1);
+INSERT INTO classes (kind, name, rank, weight) SELECT DISTINCT 'batch', batches.id, 0, 1
+  FROM rollouts JOIN siblings USING (seq) JOIN batches ON batches.seq = batch_seq WHERE rollouts.ended_at IS NULL;
+UPDATE rollouts SET line = 'delayed' WHERE state = 'queued' AND not_before > queued_at;
+UPDATE rollouts SET class = coalesce((SELECT classes.seq FROM siblings JOIN batches ON batches.seq = batch_seq
+  JOIN classes ON kind = 'batch' AND name = batches.id WHERE siblings.seq = rollouts.seq),
+  (SELECT seq FROM classes WHERE kind = 'plain')) WHERE ended_at IS NULL;
+`;

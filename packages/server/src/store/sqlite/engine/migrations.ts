@@ -1,0 +1,32 @@
+// The numbered migrations of the SQLite store. Each takes a store from one schema to the next and is never edited once released: a
+// new store gets the base schema and then runs them too, so both end with the same tables.
+
+import { classTables } from './class-schema.ts';
+import { counterTables } from './counter-schema.ts';
+
+/** From each schema to the next. */
+export const migrations: Readonly<Record<number, string>> = {
+  3: `ALTER TABLE workers RENAME COLUMN pause_heard TO pause_seen;
+ALTER TABLE batches ADD COLUMN rewards INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE batches ADD COLUMN reward_sum REAL NOT NULL DEFAULT 0;
+`,
+  4: `ALTER TABLE backends ADD COLUMN probe TEXT;
+ALTER TABLE batches ADD COLUMN storm INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE batches ADD COLUMN storm_at INTEGER;
+ALTER TABLE batches ADD COLUMN storm_reason TEXT;
+`,
+  5: classTables,
+  6: counterTables,
+  // A worker in quarantine takes only rollouts that lost several workers: those in line `suspect`.
+  7: `ALTER TABLE rollouts ADD COLUMN lone_losses INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE workers ADD COLUMN quarantine INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX rollouts_suspect ON rollouts (losses, seq) WHERE state = 'queued' AND line = 'suspect';
+`,
+  // What was appended under a key, to compare a repeated request with; and how many times the task of a group was sampled again.
+  8: `ALTER TABLE batch_appends ADD COLUMN n INTEGER;
+ALTER TABLE batch_appends ADD COLUMN tasks INTEGER;
+ALTER TABLE batch_appends ADD COLUMN closed INTEGER;
+ALTER TABLE batch_tasks ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE batch_groups ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0;
+`,
+};
