@@ -11,6 +11,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   ipython: async () => (await import('./sandbox/ipython.ts')).runIpythonBench(),
   apptainer: async () => (await import('./sandbox/apptainer.ts')).runApptainerBench(),
   'sandbox-density': async () => (await import('./sandbox/sandbox-density.ts')).runSandboxDensityBench(),
+  neighbours: async () => (await import('./sandbox/neighbours.ts')).runNeighboursBench(),
   forks: async () => (await import('./sandbox/forks.ts')).runForksBench(),
   store: async () => (await import('./store.ts')).runStoreBench(),
   history: async () => (await import('./history.ts')).runHistoryBench(),

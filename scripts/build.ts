@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { build, type Metafile } from 'esbuild';
 import { buildExecutor } from './build-executor.ts';
 import { buildTypes } from './build-types.ts';
-import { type Manifest, pickVersions, readManifest, toPublished } from './manifest.ts';
+import { type Manifest, pickVersions, readManifest, toPublished, type Versions } from './manifest.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -122,15 +122,21 @@ const requireOfCommonJs =
 async function complete({ name, from, workspaces }: PackagePlan, out: string, metafile: Metafile): Promise<void> {
   const folder = join(out, name);
   const manifest = await readManifest(root, `packages/${from}`);
-  const { optionalDependencies } = await readManifest(root, '.');
+  const optionalDependencies = await readOptional(['.', 'packages/executor']);
   const isMillrace = name === 'millrace';
   const names = [...importsOf(metafile), ...(isMillrace ? ['@lydell/node-pty'] : [])]; // its binary is loaded by path
   const dependencies = pickVersions(names, await readWorkspaces(workspaces));
-  const published = toPublished(manifest, { dependencies, ...(isMillrace && optionalDependencies ? { optionalDependencies } : {}) });
+  const published = toPublished(manifest, { dependencies, ...(isMillrace ? { optionalDependencies } : {}) });
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(published, null, 2)}\n`);
   await copyFile(join(root, 'packages', from, 'README.md'), join(folder, 'README.md'));
   await copyFile(join(root, 'LICENSE'), join(folder, 'LICENSE'));
+}
+
+/** Node.js itself, and the binaries of the executor. */
+async function readOptional(folders: readonly string[]): Promise<Versions> {
+  const manifests = await Promise.all(folders.map((folder) => readManifest(root, folder)));
+  return Object.assign({}, ...manifests.map(({ optionalDependencies }) => optionalDependencies));
 }
 
 function readWorkspaces(names: readonly string[]): Promise<Manifest[]> {

@@ -7,10 +7,13 @@ import { existsSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { ExecutorCall, ProgramLimits } from '@millrace/protocol';
+import { loadCFunctions } from './process/c-functions.ts';
 import { runProgram } from './process/exec.ts';
 import { readSandboxFile, writeSandboxFile } from './process/files.ts';
 import { isUsedUp } from './process/launch.ts';
 import { packFolder } from './process/pack.ts';
+import { type OwnChildren, startReaper } from './process/reap.ts';
+import { handleSignals, ignoreRealTimeSignals } from './process/signals.ts';
 import type { PythonSession } from './python/python-session.ts';
 import { ShellSession } from './shell/shell-session.ts';
 import { CallError, messageOf } from './wire/call-error.ts';
@@ -22,43 +25,27 @@ interface ExecutorResult {
   readonly body?: Buffer;
 }
 
-/**
- * The kernel drops signals that processes inside send to process 1, with one gap: in a process with threads, a signal with its default
- * action still kills if it arrives while the main thread blocks it. A handler closes that gap. Our own faults (SIGSEGV and the like) stay
- * fatal, and so do real-time signals, which Node cannot handle: an agent that sends one kills its sandbox.
- */
-const handledSignals = [
-  'SIGHUP',
-  'SIGINT',
-  'SIGQUIT',
-  'SIGTERM',
-  'SIGUSR1',
-  'SIGUSR2',
-  'SIGALRM',
-  'SIGSTKFLT',
-  'SIGVTALRM',
-  'SIGPROF',
-  'SIGIO',
-  'SIGPWR',
-] as const;
-
 export function main([linkFolder = '', ownFolder = '', home = '', port]: readonly string[]): void {
-  for (const signal of handledSignals) process.on(signal, () => {});
+  handleSignals();
   if (!existsSync('/bin/bash')) {
     console.error('there is no /bin/bash in this image, and agents need it: add bash to the image');
     process.exit(badImageExitCode);
   }
   const env = { ...imageEnv(), ...parseEnv(readFileSync(join(linkFolder, 'env.json'), 'utf8')) };
   const limits = parseLimits(readFileSync(join(linkFolder, 'limits.json'), 'utf8'));
+  const children: OwnChildren = new Set();
   const cancels = new Map<number, AbortController>();
   // The worker is trusted and limits what it sends.
   const readFrames = openFrameReader({ headBytes: 2 ** 31, bodyBytes: 2 ** 31 });
   const address = port === undefined ? { path: join(linkFolder, 'socket') } : { port: Number(port), host: '127.0.0.1', noDelay: true };
   const socket = connect(address, () => {
     socket.write(encodeFrame({ event: 'ready', pid: process.pid, protocol: 1 }));
-    const shell = new ShellSession({ home, env, limits, commandFile: join(ownFolder, 'command') });
+    // From here on, what the agent does must not end its executor: an unexpected error costs at most the call that it belongs to.
+    process.on('uncaughtException', (error) => console.error(error));
+    setImmediate(() => protect(children));
+    const shell = new ShellSession({ home, env, limits, children, commandFile: join(ownFolder, 'command') });
     // IPython's files are not part of the agent's work, so they stay out of its home folder.
-    const python = openPythonOnce({ home, limits, env: { ...env, IPYTHONDIR: join(ownFolder, 'ipython') } });
+    const python = openPythonOnce({ home, limits, children, env: { ...env, IPYTHONDIR: join(ownFolder, 'ipython') } });
     socket.on('data', (chunk) => {
       for (const { head, body } of readFrames(chunk)) handle(parseCall(head), body, { shell, python });
     });
@@ -72,7 +59,7 @@ export function main([linkFolder = '', ownFolder = '', home = '', port]: readonl
     const cancel = new AbortController();
     cancels.set(call.id, cancel);
     try {
-      const { result, body: output } = await runCall(call, body, { ...sessions, home, env, limits, signal: cancel.signal });
+      const { result, body: output } = await runCall(call, body, { ...sessions, home, env, limits, children, signal: cancel.signal });
       socket.write(encodeFrame({ id: call.id, result }, output));
     } catch (error) {
       const kind = error instanceof CallError ? error.kind : isUsedUp(error) ? 'limit' : 'bad-call';
@@ -81,6 +68,14 @@ export function main([linkFolder = '', ownFolder = '', home = '', port]: readonl
       cancels.delete(call.id);
     }
   }
+}
+
+/** Needs a library, which would delay the start. */
+function protect(children: OwnChildren): void {
+  const c = loadCFunctions(join(dirname(process.argv[1] ?? ''), 'koffi.node'));
+  if (!c) return;
+  ignoreRealTimeSignals(c);
+  startReaper(c, children);
 }
 
 interface Sessions {
@@ -102,6 +97,7 @@ interface CallContext extends Sessions {
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
   readonly limits: ProgramLimits;
+  readonly children: OwnChildren;
   readonly signal: AbortSignal;
 }
 

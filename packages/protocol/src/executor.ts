@@ -32,9 +32,11 @@ export interface ShellRunParams {
  * - timeout: the command ran out of time and was interrupted with Ctrl-C or killed; the shell is still running
  * - shell-killed: the command could not be stopped, so the shell and all its processes were killed; a new shell was started
  * - shell-exited: the command ended the shell itself (exit, exec, set -e, kill $$); a new shell was started
+ * - shell-broken: this command or an earlier one left a shell that runs nothing (a function, a disabled builtin, a trap, a terminal setting,
+ *   a limit), so this command may not have run; a new shell was started
  * - cancelled: the caller cancelled the command; it was stopped as after a timeout
  */
-export const shellEnds = ['exited', 'timeout', 'shell-killed', 'shell-exited', 'cancelled'] as const;
+export const shellEnds = ['exited', 'timeout', 'shell-killed', 'shell-exited', 'shell-broken', 'cancelled'] as const;
 
 /** The body is the output as UTF-8 text without ANSI codes. Output over the cap loses its middle. */
 export const shellRunReply = z.object({

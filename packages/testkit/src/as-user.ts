@@ -5,6 +5,7 @@ import { execFile } from 'node:child_process';
 import { chown, mkdir } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { definedOf } from '@millrace/protocol';
 import { makeTempFolder } from './temp-folder.ts';
 
 const userId = 65534;
@@ -25,7 +26,8 @@ export async function runAsUser(file: string, { least }: { readonly least: numbe
   const become = `mount --bind "$1" "$2" && cd "$2" && exec setpriv --reuid ${userId} --regid ${userId} --clear-groups "\${@:3}"`;
   const toView = (path: string) => join(view, relative(repository, path));
   const run = [toView(process.execPath), '--test', '--test-reporter=tap', toView(file)];
-  const env = { PATH: process.env.PATH, HOME: folder, TMPDIR: folder };
+  const { PATH, MILLRACE_ATTACK_SECONDS, MILLRACE_ATTACK_SEED } = process.env;
+  const env = definedOf({ PATH, MILLRACE_ATTACK_SECONDS, MILLRACE_ATTACK_SEED, HOME: folder, TMPDIR: folder });
   const argv = ['--mount', 'bash', '-c', become, 'bash', repository, view, ...run];
   const { stdout } = await promisify(execFile)('unshare', argv, { env, maxBuffer: 1 << 26 }).catch((error) => error);
   const count = (what: string) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(stdout)?.[1]);

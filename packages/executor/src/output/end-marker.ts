@@ -8,12 +8,17 @@ export function makeNonce(): string {
 
 /** The command that makes bash print the marker with the last exit code. It spells \e, so a terminal that echoes it does not print a marker. */
 export function renderEndCommand(nonce: string): string {
-  return `{ builtin printf '\\e]8517;${nonce};%s\\a' "$?"; } >/dev/tty 2>/dev/null`;
+  return `{ \\builtin printf '\\e]8517;${nonce};%s\\a' "$?"; } >/dev/tty 2>/dev/null`;
+}
+
+/** The command that makes bash read the agent's command from a file. The backslashes keep aliases out. */
+export function renderRunCommand(file: string): string {
+  return ` \\builtin \\. ${file} </dev/null >/dev/tty 2>&1`;
 }
 
 /** The lines that we type, as a terminal with echo on prints them. No program's own output looks like this. */
 export const typedEcho =
-  / (?:\. \S+ <\/dev\/null >\/dev\/tty 2>&1; )?\{ builtin printf '\\e\]8517;[a-z0-9]{12};%s\\a' "\$\?"; \} >\/dev\/tty 2>\/dev\/null\n/g;
+  / (?:\\builtin \\\. \S+ <\/dev\/null >\/dev\/tty 2>&1; )?\{ \\builtin printf '\\e\]8517;[a-z0-9]{12};%s\\a' "\$\?"; \} >\/dev\/tty 2>\/dev\/null\n/g;
 
 export interface MarkerScan {
   readonly output: Buffer;

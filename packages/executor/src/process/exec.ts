@@ -6,6 +6,7 @@ import type { ExecParams, ExecReply, ProgramLimits } from '@millrace/protocol';
 import { CallError } from '../wire/call-error.ts';
 import { isUsedUp, preferAsOomVictim, renderLaunch, withoutTerminals } from './launch.ts';
 import { sendSignal } from './processes.ts';
+import { adopt, type OwnChildren } from './reap.ts';
 import { startTimer } from './timer.ts';
 
 export interface ExecRun {
@@ -17,6 +18,7 @@ export interface ExecContext {
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
   readonly limits: ProgramLimits;
+  readonly children: OwnChildren;
   readonly signal: AbortSignal;
 }
 
@@ -29,6 +31,7 @@ export async function runProgram(params: ExecParams, input: Buffer, context: Exe
   const { spawn } = await import('node:child_process'); // loaded late: it would delay the start by milliseconds
   const options = { cwd: params.cwd ?? context.home, env, detached: true };
   const child = withoutTerminals(['pipe', 'pipe', 'pipe'], (stdio) => spawn(file, args, { ...options, stdio }));
+  adopt(child, context.children);
   const exit = waitForExit(child);
   if (!child.stdin || !child.stdout || !child.stderr) throw await exit.catch((error) => error); // no pipes: out of file descriptors
   if (child.pid !== undefined) preferAsOomVictim(child.pid);

@@ -48,9 +48,9 @@ export function preferAsOomVictim(pid: number): void {
   } catch {} // already ended, or an unreadable program: it keeps the executor's score
 }
 
-/** Whether the sandbox has run out of processes, open files, memory or disk. */
+/** Whether the sandbox has run out of processes, open files, memory, disk or file size. */
 export function isUsedUp(error: unknown): boolean {
-  return /^(EAGAIN|EMFILE|ENFILE|ENOMEM|ENOSPC|EDQUOT)$/.test(String((error as NodeJS.ErrnoException).code));
+  return /^(EAGAIN|EMFILE|ENFILE|ENOMEM|ENOSPC|EDQUOT|EFBIG)$/.test(String((error as NodeJS.ErrnoException).code));
 }
 
 /** Kills every process but this one in one call, so that none can escape by forking. */

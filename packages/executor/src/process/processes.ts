@@ -4,6 +4,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 export interface ProcessStat {
   readonly pid: number;
+  /** The letter that /proc uses: R for running, S for sleeping, T for stopped. */
+  readonly state: string;
   readonly group: number;
   readonly session: number;
   /** The process group in the foreground of its terminal. */
@@ -20,9 +22,9 @@ export function readProcess(pid: number): ProcessStat | undefined {
     return undefined; // gone
   }
   // The second field is the program's name in parentheses. The name itself may contain spaces and parentheses.
-  const [state, _parent, group, session, _terminal, foreground, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const [state = '', _parent, group, session, _terminal, foreground, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ');
   if (state === 'Z' || state === 'X') return undefined;
-  return { pid, group: Number(group), session: Number(session), foreground: Number(foreground), startTicks: Number(rest[13]) };
+  return { pid, state, group: Number(group), session: Number(session), foreground: Number(foreground), startTicks: Number(rest[13]) };
 }
 
 export function listProcesses(): ProcessStat[] {
@@ -36,4 +38,16 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {} // already gone: that is what we wanted
+}
+
+const passes = 10;
+
+/** Kills the leader and every process in its session. Repeats until none is left: a process may fork while the list is read. */
+export function killSession(leader: number): void {
+  sendSignal(leader, 'SIGKILL');
+  for (let pass = 0; pass < passes; pass += 1) {
+    const members = listProcesses().filter(({ session }) => session === leader);
+    if (members.length === 0) return;
+    for (const { pid } of members) sendSignal(pid, 'SIGKILL');
+  }
 }

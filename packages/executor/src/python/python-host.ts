@@ -1,20 +1,22 @@
 // Python hosts, the processes that run IPython cells, and their parent, which has IPython imported and forks one host at a time.
 // Each host has its own pipes, opened through its parent's /proc entry, so they never contain half-written data of an earlier host.
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { constants, openSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { createInterface } from 'node:readline';
 import type { ProgramLimits } from '@millrace/protocol';
 import { makeNonce } from '../output/end-marker.ts';
 import { preferAsOomVictim, renderLaunch, withoutTerminals } from '../process/launch.ts';
-import { sendSignal } from '../process/processes.ts';
-import { killSession } from '../shell/stop.ts';
+import { killSession, sendSignal } from '../process/processes.ts';
+import { adopt, type OwnChildren } from '../process/reap.ts';
+import { messageOf } from '../wire/call-error.ts';
 import { encodeFrame, openFrameReader } from '../wire/frames.ts';
+import { openMessages, type ParentMessage } from './parent-messages.ts';
 import { type CellEnd, openCell, type PythonCell } from './python-cell.ts';
 
 export interface PythonSessionOptions {
   readonly limits: ProgramLimits;
+  readonly children: OwnChildren;
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
   /** The Python file that the parent runs. */
@@ -47,20 +49,20 @@ const startMs = 60_000;
 const replyLimits = { headBytes: 1 << 16, bodyBytes: 64 << 20 };
 const remedy = 'An image gets it with `pip install ipython`, a Debian one also with `apt-get install ipython3`.';
 
-interface ParentMessage {
-  readonly event: 'ready' | 'host' | 'exit' | 'missing' | 'end';
-  readonly [field: string]: unknown;
-}
-
-export function openPythonParent({ home, env, limits, script }: PythonSessionOptions): PythonParent {
+export function openPythonParent({ home, env, limits, children, script }: PythonSessionOptions): PythonParent {
   const [file = '', ...args] = renderLaunch(['python3', script], limits);
   const options = { cwd: home, env: { ...env } };
   const child = withoutTerminals(['ignore', 'ignore', 'pipe', 'pipe'], (stdio) => spawn(file, args, { ...options, stdio }));
+  adopt(child, children);
   if (child.pid !== undefined) preferAsOomVictim(child.pid);
   const next = openMessages(child);
   const control = child.stdio[3] as Socket;
   control.on('error', () => {}); // the end of the process is its own event
   let ended = false;
+  const kill = () => {
+    ended = true;
+    child.kill('SIGKILL');
+  };
   child.once('exit', () => {
     ended = true;
   });
@@ -77,16 +79,16 @@ export function openPythonParent({ home, env, limits, script }: PythonSessionOpt
   return {
     hasEnded: () => ended,
     async openHost(onLate) {
-      const timer = setTimeout(() => child.kill('SIGKILL'), startMs);
+      const timer = setTimeout(kill, startMs);
+      await using undo = new AsyncDisposableStack();
+      undo.defer(kill); // whatever went wrong, the next cell has a new parent
       try {
-        const ready = await expect('ready');
-        const pipes = openPipes(child.pid ?? 0, ready);
+        const pipes = openPipes(child.pid ?? 0, await expect('ready'));
+        undo.defer(() => closePipes(pipes)); // ends a host that was forked all the same
         control.write('go\n');
-        const { pid } = await expect('host').catch((error) => {
-          closePipes(pipes); // ends a host that was forked all the same
-          throw error;
-        });
-        return openHost(Number(pid), pipes, { onLate, exit: next(), killParent: () => child.kill('SIGKILL') });
+        const pid = toPid(await expect('host'));
+        undo.move();
+        return openHost(pid, pipes, { onLate, exit: next(), killParent: kill });
       } finally {
         clearTimeout(timer);
       }
@@ -94,32 +96,10 @@ export function openPythonParent({ home, env, limits, script }: PythonSessionOpt
   };
 }
 
-/** Returns the parent's messages in order, and after its end always `end`. */
-function openMessages(child: ChildProcess): () => Promise<ParentMessage> {
-  const queue: ParentMessage[] = [];
-  const waiting: ((message: ParentMessage) => void)[] = [];
-  let last: ParentMessage | undefined;
-  let stderr = '';
-  const give = (message: ParentMessage) => {
-    const waiter = waiting.shift();
-    if (waiter) waiter(message);
-    else queue.push(message);
-  };
-  const finish = (message: string) => {
-    last = { event: 'end', message };
-    for (const waiter of waiting.splice(0)) waiter(last);
-  };
-  child.stderr?.on('data', (chunk: Buffer) => {
-    stderr = `${stderr}${chunk.toString('utf8')}`.slice(-2000);
-  });
-  child.once('error', (error) => finish(`there is no python3 in the PATH of this machine (${error.message})`));
-  child.once('close', () => finish(stderr.trim() || 'it ended at once'));
-  const control = child.stdio[3];
-  if (control) createInterface({ input: control as Socket }).on('line', (line) => give(JSON.parse(line) as ParentMessage));
-  return () => {
-    const message = queue.shift() ?? last;
-    return message ? Promise.resolve(message) : new Promise((resolve) => waiting.push(resolve));
-  };
+/** A program of the agent may have written the message. */
+function toPid({ pid }: ParentMessage): number {
+  if (typeof pid === 'number' && Number.isInteger(pid) && pid > 1) return pid;
+  throw new PythonMissing('Python could not be started: its parent process reported no process. Run the cell again.');
 }
 
 interface Pipes {
@@ -128,18 +108,31 @@ interface Pipes {
   readonly output: Socket;
 }
 
-function openPipes(parent: number, ready: ParentMessage): Pipes {
+/** A program of the agent may have written the message: the numbers may be those of any file, or of none. */
+function openPipes(parent: number, { requests, replies, output }: ParentMessage): Pipes {
+  using opened = new DisposableStack();
   const open = (descriptor: unknown, flags: number) => {
     const fd = openSync(`/proc/${parent}/fd/${Number(descriptor)}`, flags | constants.O_NONBLOCK);
+    if (!fstatSync(fd).isFIFO()) {
+      closeSync(fd);
+      throw new Error(`file descriptor ${descriptor} is not a pipe`);
+    }
     const writable = flags === constants.O_WRONLY;
     const socket = new Socket({ fd, readable: !writable, writable });
+    opened.defer(() => socket.destroy());
     return socket.on('error', () => {}); // the parent reports the end of the host
   };
-  return {
-    requests: open(ready.requests, constants.O_WRONLY),
-    replies: open(ready.replies, constants.O_RDONLY),
-    output: open(ready.output, constants.O_RDONLY),
-  };
+  try {
+    const pipes = {
+      requests: open(requests, constants.O_WRONLY),
+      replies: open(replies, constants.O_RDONLY),
+      output: open(output, constants.O_RDONLY),
+    };
+    opened.move();
+    return pipes;
+  } catch (error) {
+    throw new PythonMissing(`Python could not be started: ${messageOf(error)}. Run the cell again.`);
+  }
 }
 
 function closePipes({ requests, replies, output }: Pipes): void {
@@ -167,7 +160,8 @@ function openHost(pid: number, pipes: Pipes, context: HostContext): PythonHost {
     try {
       for (const frame of readFrames(chunk)) running?.takeFrame(frame);
     } catch {
-      killSession(pid); // the cell has written into its host's pipe
+      replies.destroy(); // the cell has written into its host's pipe, and may go on
+      killSession(pid);
     }
   });
   const ended = context.exit.then(async (message) => {

@@ -1,11 +1,15 @@
 // One bash on a pseudo-terminal. Bash's own output goes to /dev/null, so prompts and notices never mix with a command's output. Each
 // command writes to the terminal and reads an empty standard input. A marker in the same stream is its end.
 
-import { chmodSync, closeSync, constants, openSync, readdirSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readlinkSync, statSync } from 'node:fs';
 import type { ProgramLimits } from '@millrace/protocol';
-import { makeNonce, openMarkerScan, renderEndCommand } from '../output/end-marker.ts';
+import { makeNonce, openMarkerScan, renderEndCommand, renderRunCommand } from '../output/end-marker.ts';
 import { preferAsOomVictim, renderLaunch } from '../process/launch.ts';
+import { killSession } from '../process/processes.ts';
+import type { OwnChildren } from '../process/reap.ts';
+import { startTimer } from '../process/timer.ts';
+import { openReadCheck, writeCommand } from './command-file.ts';
+import { watchBash } from './watch.ts';
 
 export interface BashOptions {
   readonly cwd: string;
@@ -13,6 +17,7 @@ export interface BashOptions {
   /** The file from which bash reads commands; its folder belongs to the executor. */
   readonly commandFile: string;
   readonly limits: ProgramLimits;
+  readonly children: OwnChildren;
 }
 
 /** `alive` is false if bash itself has ended. */
@@ -21,10 +26,15 @@ export interface CommandEnd {
   readonly exitCode: number;
 }
 
+/** `lost`: bash was killed because it runs nothing any more. `unread`: it did not read the command; it was interrupted, or is broken. */
+export interface RunEnd extends CommandEnd {
+  readonly problem?: 'lost' | 'unread';
+}
+
 export interface Bash {
   readonly pid: number;
   hasEnded(): boolean;
-  run(command: Buffer, onOutput: (chunk: Buffer) => void): Promise<CommandEnd>;
+  run(command: Buffer, onOutput: (chunk: Buffer) => void): Promise<RunEnd>;
   /** Makes bash print the end marker again: an interrupt may have discarded the line that prints it. */
   repeatMarker(): void;
   /** Resolves when bash has processed all earlier input and signals. */
@@ -39,13 +49,53 @@ interface RunningCommand {
   readonly resolve: (end: CommandEnd) => void;
 }
 
-/** `onLate` receives output that arrives while no command runs: it comes from background processes. */
+/** `onLate` receives output that arrives while no command runs: it comes from background processes. Throws if bash does not start. */
 export async function openBash(options: BashOptions, onLate: (chunk: Buffer) => void): Promise<Bash> {
-  const { cwd, env, commandFile } = options;
+  const { commandFile } = options;
+  const { pid, type, repeatMarker, hasEnded } = await openTerminal(options, onLate);
+  const wasRead = openReadCheck(commandFile);
+  let isLost = false;
+  const giveUp = () => {
+    isLost = true;
+    killSession(pid);
+  };
+  const timer = startTimer(startMs, giveUp);
+  const { alive } = await type(prepare, () => {}).finally(() => clearTimeout(timer));
+  if (!alive) throw new Error('bash did not start');
+  return {
+    pid,
+    hasEnded,
+    async run(command, onOutput) {
+      writeCommand(commandFile, command);
+      const watch = watchBash(pid, { wasRead, onIdle: repeatMarker, onBroken: giveUp });
+      const end = await type(renderRunCommand(commandFile), onOutput).finally(watch.close);
+      if (isLost) return { ...end, problem: 'lost' };
+      return command.length === 0 || wasRead() ? end : { ...end, problem: 'unread' };
+    },
+    repeatMarker,
+    settle: () => type(' :', onLate),
+    cwd: () => readCwd(pid),
+  };
+}
+
+/** A bash that was replaced by another program may never print a marker. Two starts fit into the time that a worker waits for a reply. */
+const startMs = 5000;
+const prepare = ' stty -echo -onlcr; set +o history +H; PS1= PS2= PROMPT_COMMAND=; exec >/dev/null 2>&1';
+
+interface BashTerminal {
+  readonly pid: number;
+  hasEnded(): boolean;
+  /** Types a line and resolves with its end marker, or with the end of bash. */
+  type(line: string, onOutput: (chunk: Buffer) => void): Promise<CommandEnd>;
+  repeatMarker(): void;
+}
+
+async function openTerminal({ cwd, env, limits, children }: BashOptions, onLate: (chunk: Buffer) => void): Promise<BashTerminal> {
   // Loaded late, so that the executor is ready sooner.
   const { spawn } = await import('@lydell/node-pty');
-  const [file = '', ...args] = renderLaunch(['/bin/bash', '--norc', '--noprofile', '--noediting', '-i'], options.limits);
+  const [file = '', ...args] = renderLaunch(['/bin/bash', '--norc', '--noprofile', '--noediting', '-i'], limits);
   const terminal = spawn(file, args, { name: 'dumb', cols: 200, rows: 50, cwd, env: { ...env }, encoding: null });
+  children.add(terminal.pid);
   preferAsOomVictim(terminal.pid);
   let running: RunningCommand | undefined;
   let last: CommandEnd | undefined;
@@ -55,6 +105,7 @@ export async function openBash(options: BashOptions, onLate: (chunk: Buffer) => 
     running = undefined;
   }
   terminal.onExit(({ exitCode, signal }) => {
+    children.delete(terminal.pid);
     last = { alive: false, exitCode: signal ? 128 + signal : exitCode };
     finish(last);
   });
@@ -67,53 +118,20 @@ export async function openBash(options: BashOptions, onLate: (chunk: Buffer) => 
     finish({ alive: true, exitCode: end.exitCode });
     if (end.rest.length > 0) onLate(end.rest);
   });
-  function type(line: string, onOutput: (chunk: Buffer) => void): Promise<CommandEnd> {
-    return new Promise((resolve) => {
-      if (last) return resolve(last);
-      const nonce = makeNonce();
-      const typed = `${line}; ${renderEndCommand(nonce)}\n`;
-      running = { nonce, scan: openMarkerScan(nonce), onOutput, resolve };
-      terminal.write(typed);
-    });
-  }
-
-  await type(prepare, () => {});
   return {
     pid: terminal.pid,
     hasEnded: () => last !== undefined,
-    async run(command, onOutput) {
-      writeCommand(commandFile, command);
-      return type(` . ${commandFile} </dev/null >/dev/tty 2>&1`, onOutput);
-    },
+    type: (line, onOutput) =>
+      new Promise((resolve) => {
+        if (last) return resolve(last);
+        const nonce = makeNonce();
+        running = { nonce, scan: openMarkerScan(nonce), onOutput, resolve };
+        terminal.write(`${line}; ${renderEndCommand(nonce)}\n`);
+      }),
     repeatMarker() {
       if (running) terminal.write(` ${renderEndCommand(running.nonce)}\n`);
     },
-    settle: () => type(' :', onLate),
-    cwd: () => readCwd(terminal.pid),
   };
-}
-
-const prepare = ' stty -echo -onlcr; set +o history +H; PS1= PS2= PROMPT_COMMAND=; exec >/dev/null 2>&1';
-
-/** The agent may have replaced the file by a folder, a link or a pipe without a reader, or filled the folder. */
-function writeCommand(file: string, command: Buffer): void {
-  try {
-    writePlainFile(file, command);
-  } catch {
-    chmodSync(dirname(file), 0o700);
-    for (const name of readdirSync(dirname(file))) rmSync(join(dirname(file), name), { recursive: true, force: true });
-    writePlainFile(file, command);
-  }
-}
-
-function writePlainFile(file: string, content: Buffer): void {
-  const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = constants;
-  const descriptor = openSync(file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK, 0o600);
-  try {
-    writeFileSync(descriptor, content);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 function readCwd(pid: number): string | undefined {

@@ -7,6 +7,8 @@ import { typedEcho } from '../output/end-marker.ts';
 import { type KeptOutput, openOutputCap } from '../output/output.ts';
 import { renderOutput } from '../output/render.ts';
 import { killEverything } from '../process/launch.ts';
+import { killSession } from '../process/processes.ts';
+import type { OwnChildren } from '../process/reap.ts';
 import { CallError } from '../wire/call-error.ts';
 import { type Bash, type CommandEnd, openBash } from './bash.ts';
 import { openStopper, settleBash, stepsForBash } from './stop.ts';
@@ -16,6 +18,7 @@ export interface ShellSessionOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly commandFile: string;
   readonly limits: ProgramLimits;
+  readonly children: OwnChildren;
 }
 
 export interface RunOptions {
@@ -29,6 +32,8 @@ export interface ShellRun {
   readonly output: string;
 }
 
+/** A shell that has not read a command after this time never will. */
+const patienceMs = 5000;
 /** How much output of background processes between two commands is kept for the second one. */
 const lateCap = 8192;
 
@@ -54,12 +59,12 @@ export class ShellSession {
 
   /** Returns undefined if no shell could be started; the next command tries again. */
   async #open(): Promise<Bash | undefined> {
-    const { env, home, commandFile, limits } = this.#options;
+    const { home, ...options } = this.#options;
     const late = (chunk: Buffer) => {
       this.#late = Buffer.concat([this.#late, chunk]).subarray(-lateCap);
     };
     if (!isUsable(this.#cwd)) this.#cwd = home;
-    return openBash({ cwd: this.#cwd, env, commandFile, limits }, late).catch(() => undefined);
+    return openBash({ ...options, cwd: this.#cwd }, late).catch(() => undefined);
   }
 
   async #ready(): Promise<Bash> {
@@ -76,7 +81,11 @@ export class ShellSession {
     killEverything();
     this.#bash = this.#open();
     const bash = await this.#bash;
-    if (!bash) throw new CallError('limit', 'no shell can be started: this sandbox has no processes or no memory left');
+    if (!bash)
+      throw new CallError(
+        'limit',
+        'no shell can be started: this sandbox has no processes or no memory left, or its /bin/bash was replaced',
+      );
     return bash;
   }
 
@@ -89,10 +98,15 @@ export class ShellSession {
     this.#late = Buffer.alloc(0);
     const stopper = openStopper(stepsForBash(bash), options);
     const end = await bash.run(command, output.push).finally(stopper.close);
-    const { alive } = end.alive && stopper.reason() ? await settleBash(bash) : end;
-    if (alive) this.#cwd = bash.cwd() ?? this.#cwd;
+    const reason = stopper.reason();
+    const ms = performance.now() - startMs;
+    const isBroken = end.problem === 'lost' || (end.problem === 'unread' && (!reason || ms > patienceMs));
+    if (isBroken) killSession(bash.pid);
+    const { alive } = end.alive && !isBroken && reason ? await settleBash(bash) : end;
+    if (alive && !isBroken) this.#cwd = bash.cwd() ?? this.#cwd;
     else this.#bash = this.#open();
-    const reply = { end: toEnd(end, stopper.reason()), exit_code: end.exitCode, cwd: this.#cwd, ms: performance.now() - startMs };
+    if (isBroken && reason !== 'cancelled') return toRun(output.end(), { end: 'shell-broken', exit_code: null, cwd: this.#cwd, ms });
+    const reply = { end: toEnd(end, reason), exit_code: end.exitCode, cwd: this.#cwd, ms: performance.now() - startMs };
     return toRun(output.end(), reply);
   }
 }

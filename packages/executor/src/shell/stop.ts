@@ -1,14 +1,13 @@
 // Stops a command or a cell that ran out of time or was cancelled, in steps of growing force. Each step is taken only if the one before
 // did not end the command in time. For a command: Ctrl-C, SIGKILL to the foreground group, SIGKILL to the whole session.
 
-import { listProcesses, readProcess, sendSignal } from '../process/processes.ts';
+import { killSession, listProcesses, readProcess, sendSignal } from '../process/processes.ts';
 import { startTimer } from '../process/timer.ts';
 import type { Bash, CommandEnd } from './bash.ts';
 
 const graceMs = 400;
 /** A program that reads the terminal must be dead before we type anything, or it reads what we type. */
 const dyingMs = 30;
-const passes = 10;
 
 export interface Stopper {
   /** Why the command is being stopped; undefined if it is not. */
@@ -75,14 +74,4 @@ function interrupt(bash: Bash): void {
 function killForeground(bash: Bash): void {
   const foreground = readProcess(bash.pid)?.foreground;
   for (const { pid, group } of listProcesses()) if (group === foreground && pid !== bash.pid) sendSignal(pid, 'SIGKILL');
-}
-
-/** Repeats until no process is left: a process may fork while the list is read. */
-export function killSession(leader: number): void {
-  sendSignal(leader, 'SIGKILL');
-  for (let pass = 0; pass < passes; pass += 1) {
-    const members = listProcesses().filter(({ session }) => session === leader);
-    if (members.length === 0) return;
-    for (const { pid } of members) sendSignal(pid, 'SIGKILL');
-  }
 }

@@ -52,6 +52,8 @@ function noteOf(result: ShellResult, limitMs: number): string | undefined {
       return `[not done after ${limit}, and it ignored Ctrl-C: killed together with the shell; a new shell was started, its variables are gone]`;
     case 'shell-exited':
       return `[the shell ended${result.exitCode === undefined ? '' : ` with exit code ${result.exitCode}`}; a new shell was started, its variables are gone]`;
+    case 'shell-broken':
+      return '[the shell stopped working, because of this command or an earlier one, and this command may not have run; a new shell was started in the same directory: variables, functions and aliases are gone]';
     case 'cancelled':
       return '[cancelled]';
   }

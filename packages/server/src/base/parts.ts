@@ -39,6 +39,20 @@ export function findParts(): Parts {
 
 /** The path of the PTY library's binary for this machine. Throws where npm installed none. */
 export function findPtyBinary(): string {
-  const library = createRequire(isBuilt ? import.meta.url : import.meta.resolve('@millrace/executor')).resolve('@lydell/node-pty');
-  return createRequire(library).resolve(`@lydell/node-pty-${process.platform}-${process.arch}/pty.node`);
+  return createRequire(requireOfExecutor().resolve('@lydell/node-pty')).resolve(
+    `@lydell/node-pty-${process.platform}-${process.arch}/pty.node`,
+  );
+}
+
+/** The path of the binary with which the executor calls C functions; undefined where npm installed none. */
+export function findForeignFunctions(): string | undefined {
+  try {
+    return requireOfExecutor().resolve(`@koromix/koffi-${process.platform}-${process.arch}/${process.platform}_${process.arch}/koffi.node`);
+  } catch {
+    return undefined; // there is no package for this machine: the executor does not reap orphans
+  }
+}
+
+function requireOfExecutor(): NodeJS.Require {
+  return createRequire(isBuilt ? import.meta.url : import.meta.resolve('@millrace/executor'));
 }

@@ -25,6 +25,11 @@ const rendered: [string, ShellResult, string][] = [
     result({ end: 'shell-exited', exitCode: 3 }),
     '[the shell ended with exit code 3; a new shell was started, its variables are gone]',
   ],
+  [
+    'a broken shell is shown, with what is lost',
+    result({ end: 'shell-broken' }),
+    '[the shell stopped working, because of this command or an earlier one, and this command may not have run; a new shell was started in the same directory: variables, functions and aliases are gone]',
+  ],
 ];
 
 for (const [claim, shell, text] of rendered) test(claim, () => assert.equal(renderShellResult(shell, 5000), text));

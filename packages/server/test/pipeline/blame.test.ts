@@ -58,7 +58,7 @@ const audit: Record<ErrorCode, readonly Attempted[] | typeof outOfReach> = {
   'task-invalid': outOfReach,
   unauthorized: outOfReach,
   forbidden: outOfReach,
-  gone: 'out of reach',
+  gone: outOfReach,
   'not-found': [
     {
       turns: [finish()],

@@ -1,15 +1,15 @@
-// Reads the parts of the executor that a snapshot is made from: its bundle, its Python host, and the PTY library's binary for this machine.
+// Reads the parts of the executor that a snapshot is made from: its bundle, its Python host, and the binaries for this machine.
 
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { findParts, findPtyBinary } from '../../base/parts.ts';
+import { findForeignFunctions, findParts, findPtyBinary } from '../../base/parts.ts';
 
 export interface ExecutorParts {
   readonly bundle: string;
   /** Files that are placed next to the snapshot. */
   readonly files: readonly { readonly name: string; readonly text: string }[];
-  /** The path of the PTY library's binary, which is placed there too. */
-  readonly binary: string;
+  /** The paths of the binaries that it loads, which are placed there too. */
+  readonly binaries: readonly string[];
 }
 
 export async function readExecutor(): Promise<ExecutorParts> {
@@ -19,5 +19,6 @@ export async function readExecutor(): Promise<ExecutorParts> {
       cause: error,
     });
   });
-  return { bundle, files: [{ name: 'ipython_host.py', text: await readFile(pythonHost, 'utf8') }], binary: findPtyBinary() };
+  const binaries = [findPtyBinary(), findForeignFunctions()].filter((path) => path !== undefined);
+  return { bundle, files: [{ name: 'ipython_host.py', text: await readFile(pythonHost, 'utf8') }], binaries };
 }

@@ -1,4 +1,4 @@
-// The executor as sandboxes mount it: a Node snapshot with all of its modules loaded, its Python program, the binary of its PTY library,
+// The executor as sandboxes mount it: a Node snapshot with all of its modules loaded, its Python program, the binaries that it loads,
 // and the files of /etc that are the same in every sandbox.
 
 import { constants } from 'node:fs';
@@ -14,14 +14,14 @@ const snapshotTimeoutMs = 60_000;
 
 /** Returns the folder. Its `snapshot` is the executor, for this Node and copies of it. */
 export async function writeExecutorFiles(runDir: string, nodePath: string): Promise<string> {
-  const { bundle, files, binary } = await readExecutor();
-  const prints = [await fingerprintFile(nodePath), await fingerprintFile(binary)];
+  const { bundle, files, binaries } = await readExecutor();
+  const prints = await Promise.all([nodePath, ...binaries].map(fingerprintFile));
   const content = [...prints, bundle, files, etcContent, writeSnapshot.toString(), snapshotFlags];
   return makeOnce(runDir, { kind: 'executor', content }, async (scratch) => {
     await mkdir(join(scratch, 'etc'));
     for (const [name, text] of Object.entries(etcContent)) await writeFile(join(scratch, 'etc', name), text);
     for (const { name, text } of files) await writeFile(join(scratch, name), text);
-    await copyFile(binary, join(scratch, basename(binary)));
+    for (const path of binaries) await copyFile(path, join(scratch, basename(path)));
     await writeFile(join(scratch, 'main.js'), bundle);
     await writeSnapshot(scratch, nodePath);
   });

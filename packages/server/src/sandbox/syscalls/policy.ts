@@ -57,6 +57,11 @@ const otherFamilies = Array.from({ length: 64 }, (_, family) => family).filter((
 /** TIOCSTI and TIOCLINUX type into a terminal. */
 const typing = [0x5412, 0x541c];
 
+const schedulingCalls: readonly CallName[] = ['sched_setaffinity', 'sched_setattr', 'sched_setparam', 'sched_setscheduler'];
+/** The first argument of setpriority. */
+const priorityOf = { process: 0, group: 1, user: 2 } as const;
+const ofExecutor = (argument: number) => ({ kind: 'one-of', argument, values: [1] }) as const;
+
 export function listRules({ namespaces, isMemoryBounded }: PolicyOptions): CallRule[] {
   const refuse = (name: CallName, ...when: ArgumentTest[]): CallRule => ({ name, error: 'EPERM', when });
   const withNewUser = { kind: 'has-bit', argument: 0, bit: newUser } as const;
@@ -70,6 +75,10 @@ export function listRules({ namespaces, isMemoryBounded }: PolicyOptions): CallR
     refuse('socket', ofOtherFamily),
     refuse('socketpair', ofOtherFamily),
     refuse('ioctl', { kind: 'one-of', argument: 1, values: typing }),
+    // Priority and processors of the executor, which is process 1, or of everything that has its user.
+    ...schedulingCalls.map((name) => refuse(name, ofExecutor(0))),
+    refuse('setpriority', { kind: 'one-of', argument: 0, values: [priorityOf.process, priorityOf.group] }, ofExecutor(1)),
+    refuse('setpriority', { kind: 'one-of', argument: 0, values: [priorityOf.user] }),
     // Setting the limits of another process, such as the executor. Process 0 is the caller itself.
     refuse('prlimit64', { kind: 'not-zero', argument: 0 }, { kind: 'not-null', argument: 2 }),
   ];

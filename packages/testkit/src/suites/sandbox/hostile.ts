@@ -1,5 +1,5 @@
 // The sandbox suite: agents that do harm, on purpose or by accident. Each attack runs in its own small sandbox and has a defined result,
-// and a neighbouring sandbox keeps working.
+// and a neighbouring sandbox keeps working. `attacks` has many more, as a table.
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
@@ -23,7 +23,6 @@ export function defineHostile(context: SuiteContext): void {
   defineFullDisks(fixture);
   if (!context.isRootWritable) defineReadOnlyRoot(fixture);
   defineExecutorAttacks(fixture);
-  defineKilling(fixture);
   defineWallAttacks(fixture, context);
   defineClosing(context);
 }
@@ -171,18 +170,6 @@ end`);
     const result = await attack('for id in {1..30}; do prlimit --pid $id --nofile=1:1 && echo changed; done 2>/dev/null');
     assert.equal(result.output, '');
     assert.equal((await victim().exec(['echo', 'fine'], { timeoutMs })).stdout.toString(), 'fine\n');
-  });
-}
-
-function defineKilling({ attack, victim }: AttackFixture): void {
-  test('an agent that kills the executor with real-time signals is blamed for it', async () => {
-    const hammer = 'for i in {1..3000}; do for signal in {34..64}; do kill -$signal 1; done; done';
-    await attack(`(${hammer}) & (${hammer}) & true`);
-    const calls = async () => {
-      for (let index = 0; index < 300; index += 1) await victim().exec(['true'], { timeoutMs });
-      throw victim().died.reason ?? Object.assign(new Error('it survived'), { code: 'sandbox-killed' });
-    };
-    await assert.rejects(calls, { code: 'sandbox-killed' });
   });
 }
 

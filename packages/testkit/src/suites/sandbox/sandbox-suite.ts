@@ -2,6 +2,8 @@
 
 import { after, before, describe } from 'node:test';
 import type { Sandbox, SandboxDriver } from '@millrace/server';
+import { defineComposedAttacks } from './attacks/compose.ts';
+import { defineAttacks } from './attacks/run-attacks.ts';
 import { type SuiteContext, timeoutMs } from './context.ts';
 import { type DriverCall, defineDescriptors } from './descriptors.ts';
 import { defineDodges } from './dodges.ts';
@@ -58,6 +60,8 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     describe('life', () => defineLife(context));
     describe('layers', () => defineLayers(context));
     describe('hostile agents', () => defineHostile(context));
+    describe('attacks', () => defineAttacks(context));
+    describe('composed attacks', () => defineComposedAttacks(context));
     describe('namespaces of agents', () => defineNamespaces(context));
     describe('memory of agents', () => defineMemory(context));
     describe('outside', () => defineOutside(context));

@@ -1,0 +1,53 @@
+// Watches a bash that runs a command, because the end marker may never come. A program that dies of SIGINT makes bash discard the rest of its
+// line, a shell can stop itself, and a command can break a shell so that it runs nothing.
+
+import { readlinkSync } from 'node:fs';
+import { listProcesses, readProcess, sendSignal } from '../process/processes.ts';
+
+export interface WatchOptions {
+  readonly wasRead: () => boolean;
+  /** Bash waits for input although the command has not ended. */
+  readonly onIdle: () => void;
+  /** Bash still waits for input after that. */
+  readonly onBroken: () => void;
+}
+
+/** The first look comes after the shortest time, the next ones after as long as the command has been running, up to the longest. */
+const shortestMs = 100;
+const longestMs = 5000;
+
+export function watchBash(pid: number, { wasRead, onIdle, onBroken }: WatchOptions): { close(): void } {
+  const beganMs = performance.now();
+  let idleLooks = 0;
+  let timer = setTimeout(look, shortestMs);
+
+  function look(): void {
+    const isIdle = isWaiting(pid, wasRead);
+    idleLooks = isIdle ? idleLooks + 1 : 0;
+    if (idleLooks === 1) onIdle();
+    if (idleLooks === 2) onBroken();
+    const elapsedMs = performance.now() - beganMs;
+    timer = setTimeout(look, isIdle ? shortestMs : Math.min(Math.max(elapsedMs, shortestMs), longestMs));
+  }
+  return { close: () => clearTimeout(timer) };
+}
+
+/**
+ * Whether bash sleeps without running the command: it has not read it, or its standard input, which is empty during a command, is the terminal
+ * again. A bash that has not been scheduled yet does not sleep.
+ */
+function isWaiting(pid: number, wasRead: () => boolean): boolean {
+  const stat = readProcess(pid);
+  if (stat?.state === 'T') sendSignal(pid, 'SIGCONT');
+  if (stat?.state !== 'S' || stat.foreground !== stat.group) return false;
+  if (wasRead() && !isTerminal(`/proc/${pid}/fd/0`)) return false;
+  return !listProcesses().some((other) => other.group === stat.group && other.pid !== pid);
+}
+
+function isTerminal(link: string): boolean {
+  try {
+    return readlinkSync(link).startsWith('/dev/pts/');
+  } catch {
+    return false; // bash has ended, or has no standard input
+  }
+}

@@ -1,0 +1,177 @@
+// Attacks on the executor, which runs next to the agent as the same user. It cannot be killed, starved or confused by what it runs.
+
+import assert from 'node:assert/strict';
+import type { Sandbox } from '@millrace/server';
+import { type Attack, nothingAchieved, prelude, timeoutMs } from './attack.ts';
+
+/** The parent of Python's processes, and a copy of a file descriptor of it. */
+const parent = `${prelude}
+pid = os.getppid()
+def copy(number): return libc.syscall(438, os.pidfd_open(pid), number, 0)
+`;
+
+export const executorAttacks: readonly Attack[] = [
+  ...['nofile=3:3', 'cpu=1:1', 'as=1:1', 'fsize=0:0', 'nproc=1:1', 'stack=1:1'].map(
+    (limit): Attack => ({
+      name: `limits its executor with ${limit}`,
+      family: 'executor',
+      agent: { shell: `prlimit --pid 1 --${limit}; for i in {1..20}; do echo $i > file; done` },
+      alone: {},
+      holds: { output: /Operation not permitted/, and: (sandbox) => assertFiles(sandbox) },
+    }),
+  ),
+  {
+    name: 'sends its executor every signal, again and again',
+    family: 'executor',
+    agent: {
+      python: `${prelude}
+for round in range(300):
+    for number in range(1, 65):
+        for send in [lambda: os.kill(1, number), lambda: libc.syscall(ctypes.c_long(200), 1 + round % 12, number), lambda: signal.pidfd_send_signal(os.pidfd_open(1), number)]:
+            try: send()
+            except OSError: pass
+            if round % 12: break`,
+    },
+    alone: {},
+    holds: { and: (sandbox) => assertFiles(sandbox) },
+  },
+  {
+    name: 'sends its executor real-time signals while it starts programs',
+    family: 'executor',
+    agent: { shell: 'for i in 1 2 3; do (for j in {1..1500}; do for signal in {34..64}; do kill -$signal 1; done; done) & done; true' },
+    alone: {},
+    holds: {
+      and: async (sandbox) => {
+        for (let count = 0; count < 100; count += 1) await sandbox.exec(['true'], { timeoutMs });
+      },
+    },
+  },
+  {
+    name: 'gives its executor the lowest priority and one processor',
+    family: 'executor',
+    agent: {
+      python: `${prelude}
+for which, who in [(0, 1), (1, 1), (2, 0)]: attempt('priority %d' % which, lambda: libc.setpriority(which, who, 19))
+attempt('processors', lambda: os.sched_setaffinity(1, {0}) or True)
+attempt('policy', lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)) or True)
+for name, value in [('oom_score_adj', '1000'), ('timerslack_ns', '4000000000')]:
+    try: open('/proc/1/' + name, 'w').write(value)
+    except OSError: pass`,
+    },
+    alone: {},
+    holds: { notOutput: nothingAchieved, and: (sandbox) => assertFiles(sandbox) },
+  },
+  {
+    name: 'leaves a thousand zombies',
+    family: 'executor',
+    agent: { shell: 'for i in {1..1000}; do (true &); done 2>/dev/null; sleep 0.2; (true &) && echo started' },
+    alone: {},
+    timeoutMs: 30_000,
+    holds: {
+      output: /started/,
+      notOutput: /Resource temporarily unavailable/,
+      and: async (sandbox) => {
+        const zombies = 'sleep 0.3; grep -l "^State:.Z" /proc/[0-9]*/status 2>/dev/null | wc -l';
+        const { stdout } = await sandbox.exec(['bash', '-c', zombies], { timeoutMs });
+        assert.ok(Number(stdout) < 5, `${stdout} zombies`);
+      },
+    },
+  },
+  {
+    name: 'leaves zombies of killed programs',
+    family: 'executor',
+    agent: {
+      python: `${prelude}\nfor i in range(200):\n    pid = os.fork()\n    if pid == 0:\n        if os.fork() == 0: time.sleep(0.01)\n        os._exit(0)\n    os.waitpid(pid, 0)`,
+    },
+    alone: {},
+    holds: { notOutput: /Error/ },
+  },
+  ...Object.entries({
+    'a line that is not JSON': "b'not JSON\\n'",
+    'messages of its parent':
+      'b\'{"event": "exit"}\\n{"event": "ready", "requests": 0, "replies": 1, "output": 2}\\n{"event": "host", "pid": 1}\\n\'',
+    'files that are no pipes': 'b\'{"event": "exit"}\\n{"event": "ready", "requests": "../../1/mem", "replies": -1, "output": 1e9}\\n\'',
+    'a line without an end': "b'x' * (64 << 20)",
+  }).map(
+    ([what, bytes]): Attack => ({
+      name: `writes ${what} into the channel of its Python parent`,
+      family: 'executor',
+      agent: { cell: `${parent}\ntry: socket.socket(fileno=copy(3)).sendall(${bytes})\nexcept OSError as error: print(error)` },
+      holds: { and: (sandbox) => assertPython(sandbox) },
+    }),
+  ),
+  {
+    name: 'floods the reply pipe of its Python process from a process that survives it',
+    family: 'executor',
+    agent: {
+      cell: `${prelude}
+pipes = [n for n in range(3, 64) if os.path.exists('/proc/self/fd/%d' % n) and os.readlink('/proc/self/fd/%d' % n).startswith('pipe:')]
+for n in pipes:
+    if os.fork() == 0:
+        os.setsid()
+        try:
+            for i in range(300): os.write(n, b'\\xff' * (1 << 16))
+        except OSError: pass
+        os._exit(0)`,
+    },
+    holds: { and: (sandbox) => assertPython(sandbox) },
+  },
+  {
+    name: 'holds the files of its Python parent open, and kills it',
+    family: 'executor',
+    agent: {
+      cell: `${parent}
+if os.fork() == 0:
+    os.setsid(); files = [copy(n) for n in range(12)]
+    os.kill(pid, signal.SIGKILL); time.sleep(30)
+time.sleep(20)`,
+    },
+    timeoutMs: 3000,
+    holds: { and: (sandbox) => assertPython(sandbox) },
+  },
+  {
+    name: 'stops its Python parent',
+    family: 'executor',
+    agent: { cell: `${parent}\nos.kill(pid, signal.SIGSTOP); os._exit(1)` },
+    timeoutMs: 2000,
+    holds: { and: (sandbox) => assertPython(sandbox) },
+  },
+  {
+    name: 'replaces its bash by a program that says nothing',
+    family: 'executor',
+    agent: {
+      shell:
+        'sleep=$(command -v sleep); rm -f /bin/bash 2>/dev/null && printf "#!$sleep 1000\\n" > /bin/bash && chmod +x /bin/bash; kill -9 $$',
+    },
+    alone: {},
+    timeoutMs: 30_000,
+    holds: { mayDie: true },
+  },
+  {
+    name: 'replaces the program of every tool that it can write',
+    family: 'executor',
+    agent: {
+      shell:
+        'for tool in tar cat sh stat mkdir python3 env stty; do path=$(command -v $tool) && rm -f $path 2>/dev/null && ln -s /bin/false $path; done; true',
+    },
+    alone: {},
+    holds: { mayDie: true },
+  },
+];
+
+/** Files can be written and read. */
+async function assertFiles(sandbox: Sandbox): Promise<void> {
+  await sandbox.writeFile('/workspace/small', 'x');
+  assert.equal((await sandbox.readFile('/workspace/small', { maxBytes: 10 })).toString(), 'x');
+}
+
+/** Of three cells, the last one runs: the ones before may only report that the process was lost. */
+async function assertPython(sandbox: Sandbox): Promise<void> {
+  const seen: string[] = [];
+  for (let count = 0; count < 3; count += 1) {
+    const { output, end } = await sandbox.runPython('print(6 * 7)', { timeoutMs });
+    seen.push(`${end}: ${output}`);
+    if (end === 'ok' && output.endsWith('42\n')) return;
+  }
+  assert.fail(`Python does not work: ${seen.join('; ')}`);
+}
