@@ -17,9 +17,9 @@ const worker = workerId.parse('bench');
 const hourMs = 3_600_000;
 const trajectoryBytes = 2000;
 
-type Call = (store: Store, round: number) => Promise<unknown>;
+type StoreCall = (store: Store, round: number) => Promise<unknown>;
 
-const calls: Readonly<Record<string, Call>> = {
+const calls: Readonly<Record<string, StoreCall>> = {
   submit: (store, round) => store.submit([makeRollout(`new-${round}`)], { maxQueued: 1_000_000 }),
   claim: (store) => store.claim(worker, 1),
   'batch read': (store) => store.batch(batchId.parse('now')),
@@ -102,7 +102,7 @@ function writeHistory(path: string): void {
   db.close();
 }
 
-async function measure(call: Call, stores: readonly Store[]): Promise<number[][]> {
+async function measure(call: StoreCall, stores: readonly Store[]): Promise<number[][]> {
   const samples: number[][] = stores.map(() => []);
   for (let round = 0; round < rounds; round += 1) {
     for (const [index, store] of stores.entries()) {
