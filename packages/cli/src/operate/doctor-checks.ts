@@ -6,7 +6,16 @@ import { access, readFile } from 'node:fs/promises';
 import { availableParallelism, freemem, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '@millrace/protocol';
-import { type CgroupBase, type Check, checkModel, controllers, findCgroups, probeApptainer, runStartChecks } from '@millrace/server';
+import {
+  type CgroupBase,
+  type Check,
+  checkModel,
+  controllers,
+  findApptainer,
+  findCgroups,
+  probeApptainer,
+  runStartChecks,
+} from '@millrace/server';
 import { toBytes, toCount } from '../terminal/text.ts';
 import type { ServeSettings } from './config-options.ts';
 
@@ -39,6 +48,7 @@ async function checkMachine(driver: 'bubblewrap' | 'apptainer', workers: number)
     checkCores(availableParallelism(), workers),
     checkOpenFiles(await readText('/proc/self/limits')),
     checkLimits(await findCgroups({ enter: false }), process.getuid?.() === 0),
+    checkAgentUser(driver, process.getuid?.() === 0),
   ]);
 }
 
@@ -61,7 +71,7 @@ async function checkApptainer(): Promise<Check> {
   const name = 'apptainer';
   const probe = await probeApptainer();
   if (probe.ok) return { name, level: 'ok', seen: `${probe.version}, starts a sandbox as this user` };
-  if (probe.version === undefined) return { name, level: 'ok', seen: 'not installed, and not needed: sandboxes run on bubblewrap' };
+  if (findApptainer() === undefined) return { name, level: 'ok', seen: 'not installed, and not needed: sandboxes run on bubblewrap' };
   return { name, level: 'warn', seen: probe.reason, remedy: probe.remedy };
 }
 
@@ -99,11 +109,20 @@ export function checkLimits(bases: readonly CgroupBase[], isRoot: boolean): Chec
   if (single.length === 0) return { name, level: 'ok', seen: [...kept, always].join('; ') };
   const ways = {
     cpu: 'cpu is not limited',
-    memory: 'memory by rlimits, for each process alone',
+    memory: 'memory of each process by rlimits, of a sandbox by a check every second, of socket and pipe buffers not at all',
     pids: isRoot ? 'pids are not limited' : 'pids by rlimits',
   };
   const remedy = 'systemd-run --user --scope -p Delegate=yes millrace serve';
   return { name, level: 'warn', seen: [...kept, ...single.map((controller) => ways[controller]), always].join('; '), remedy };
+}
+
+/** Who the agent is on this machine, should it get out of its sandbox. */
+export function checkAgentUser(driver: 'bubblewrap' | 'apptainer', isRoot: boolean): Check {
+  const name = 'agents';
+  if (!isRoot) return { name, level: 'ok', seen: 'run as this user, without capabilities' };
+  if (driver === 'bubblewrap') return { name, level: 'ok', seen: 'run as a user that owns nothing' };
+  const seen = 'run as root, without capabilities: this process is root, and Apptainer keeps the user';
+  return { name, level: 'warn', seen, remedy: 'run millrace serve as an ordinary user' };
 }
 
 async function checkBackend(url: string): Promise<Check> {

@@ -1,16 +1,18 @@
 // The checks of the doctor, each by what it is shown, and the whole with the options of `serve`.
 
 import assert from 'node:assert/strict';
+import { execFile, spawnSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { type Check, checkModel, checkPort, checkRunFolder, readConfig } from '@millrace/server';
+import { promisify } from 'node:util';
+import { type Check, checkModel, checkPort, checkRunFolder, findApptainer, readConfig } from '@millrace/server';
 import { makeTempFolder, openFakeBackend } from '@millrace/testkit';
 import { writeTinyModel } from '../../src/author/local/tiny-model.ts';
 import { renderChecks } from '../../src/operate/doctor.ts';
-import { checkMemory, checkNode, checkOpenFiles } from '../../src/operate/doctor-checks.ts';
+import { checkAgentUser, checkLimits, checkMemory, checkNode, checkOpenFiles } from '../../src/operate/doctor-checks.ts';
 import { millrace, openIo } from '../fake-io.ts';
 
 test('an old Node.js, a small limit of open files and little memory are reported', () => {
@@ -20,6 +22,18 @@ test('an old Node.js, a small limit of open files and little memory are reported
   assert.equal(checkOpenFiles('Max open files            unlimited            unlimited            files').level, 'ok');
   assert.equal(checkOpenFiles(undefined).level, 'warn');
   assert.deepEqual([checkMemory(1 << 30, 1 << 29).level, checkMemory(16 * 2 ** 30, 1).level], ['warn', 'ok']);
+});
+
+test('limits that are not enforced for a whole sandbox are named, and so is an agent that is root', () => {
+  const none = checkLimits([], false);
+  assert.ok(none.level === 'warn' && /of a sandbox by a check every second, of socket and pipe buffers not at all/.test(none.seen));
+  const levels = (['bubblewrap', 'apptainer'] as const).map((driver) =>
+    [true, false].map((isRoot) => checkAgentUser(driver, isRoot).level),
+  );
+  assert.deepEqual(levels, [
+    ['ok', 'ok'],
+    ['warn', 'ok'],
+  ]);
 });
 
 test('a run folder whose sockets would have too long a path fails', async () => {
@@ -40,6 +54,7 @@ test('a port that is in use fails, because serve would', async () => {
   assert.equal((await checkPort('203.0.113.1', 0)).level, 'fail');
 });
 
+const main = join(import.meta.dirname, '../../src/main.ts');
 const checkTokenizer = (tokenizer: string) => checkModel(readConfig(undefined, { 'model.tokenizer': tokenizer }));
 
 test('a tokenizer folder without its files, or with broken ones, fails by the name of the file', async () => {
@@ -79,6 +94,18 @@ test('with the options of serve, what serve would refuse fails, each with its fi
   for (const check of checks) if (check.level !== 'ok') assert.match(check.remedy, /\w/, check.name);
 });
 
+const asUser = ['--reuid', '54321', '--regid', '54321', '--clear-groups'];
+const skip = spawnSync('setpriv', [...asUser, 'test', '-r', main]).status === 0 ? false : 'not root, or no other user can read this clone';
+test('doctor works for a user without an account, and reports that Apptainer refuses such users', { skip }, async () => {
+  const command = [...asUser, process.execPath, main, 'doctor', '--json', '--port', '0'];
+  const env = { PATH: process.env.PATH };
+  const { stdout } = await promisify(execFile)('setpriv', command, { env, cwd: tmpdir() }).catch((error) => error);
+  const checks: Check[] = JSON.parse(stdout);
+  assert.equal(checks.find(({ name }) => name === 'bubblewrap')?.level, 'ok');
+  const apptainer = checks.find(({ name }) => name === 'apptainer');
+  if (findApptainer() !== undefined) assert.ok(apptainer?.level === 'warn' && /\/etc\/passwd/.test(apptainer.remedy), apptainer?.seen);
+});
+
 test('the whole examination names everything that it looked at', async () => {
   await using folder = await makeTempFolder('doctor');
   await mkdir(join(folder.path, 'model'));
@@ -87,7 +114,7 @@ test('the whole examination names everything that it looked at', async () => {
   const { out } = await millrace(argv, openIo());
   const names = (JSON.parse(out) as Check[]).map((check) => check.name);
   assert.deepEqual(names, [
-    ...['Node.js', 'bash', 'apptainer', 'memory', 'cores', 'open files', 'sandbox limits'],
+    ...['Node.js', 'bash', 'apptainer', 'memory', 'cores', 'open files', 'sandbox limits', 'agents'],
     ...['access', 'port', 'store folder', 'free disk', 'scenarios', 'bubblewrap', 'run folder', 'tokenizer'],
   ]);
 });

@@ -14,10 +14,10 @@ import { openDeviceGuard } from '../launch/device-guard.ts';
 import { type DiskPlan, findDiskAccess, makeDiskTemplate, prepareDisk, refuseSeparators } from '../launch/disk.ts';
 import { type NodeLibraries, writeNodeLibraries } from '../launch/node-libraries.ts';
 import { openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
-import { readProcCovers } from '../launch/proc-covers.ts';
+import { readKeyCovers, readProcCovers } from '../launch/proc-covers.ts';
 import { freezeLayer, refuseLayer } from '../layers/layer.ts';
 import { baseEnv, defaultPath, executorFolderMiB } from '../layout.ts';
-import { grant, openLimiter } from '../limits/limits.ts';
+import { type Granted, grant, openLimiter } from '../limits/limits.ts';
 import { openRunFolder, sweepRunFolder } from '../run-folder/run-folder.ts';
 import type { SandboxDriver, SandboxSpec } from '../sandbox.ts';
 import { renderApptainerArguments, tmpfsFolders } from './arguments.ts';
@@ -48,7 +48,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   if (access === undefined)
     log.warn('disk-unbounded', { message: 'this process cannot mount file systems: diskMiB is not enforced, and layers are disabled' });
   const skeleton = await writeSkeleton(runDir);
-  const covers = readProcCovers();
+  const covers = process.getuid?.() === 0 ? readProcCovers() : readKeyCovers();
   const limiter = await openLimiter();
   const filters = await writeSyscallFilter(runDir, { apptainerPath, log, isMemoryBounded: limiter.isMemoryBounded });
   const host = definedOf({ nodePath, executorFiles, libraries, covers, filters });
@@ -86,12 +86,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   const toGranted = (spec: SandboxSpec) => {
     refuseLayer(spec, access);
     const image = spec.image ?? config.image;
-    const granted = grant(spec, config);
-    if (granted.namespaces === 'user' && process.getuid?.() === 0) {
-      const message = "the task asks for namespaces 'user', and the kernel gives none to the agents of a root worker on Apptainer";
-      throw new RolloutError('sandbox-refused', `${message}: run the worker as an ordinary user`);
-    }
-    return { ...spec, ...granted, ...definedOf({ image }) };
+    return { ...spec, ...refuseNamespaces(grant(spec, config)), ...definedOf({ image }) };
   };
   return {
     name: 'apptainer',
@@ -101,6 +96,13 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     }),
     sweep: () => sweepRunFolder(runDir),
   };
+}
+
+/** Root without capabilities cannot fill in the map of a user namespace. */
+function refuseNamespaces(granted: Granted): Granted {
+  if (granted.namespaces === 'none' || process.getuid?.() !== 0) return granted;
+  const message = "the task asks for namespaces 'user', and the kernel gives none to the agents of a root worker on Apptainer";
+  throw new RolloutError('sandbox-refused', `${message}: run the worker as an ordinary user`);
 }
 
 async function copyLibraries(runDir: string, nodePath: string, executorFiles: string): Promise<NodeLibraries> {

@@ -20,7 +20,11 @@ export async function probeApptainer(path: string | undefined = findApptainer())
   const remedy = 'sudo scripts/install-apptainer.sh, or https://apptainer.org/docs/admin/main/installation.html';
   if (path === undefined) return { ok: false, reason: 'neither apptainer nor singularity is in PATH', remedy };
   const reply = await runProgram([path, '--version'], { timeoutMs: trialTimeoutMs }).catch((error: Error) => error);
-  if (reply instanceof Error) return { ok: false, reason: `${path} cannot be run: ${reply.message}`, remedy };
+  if (reply instanceof Error) {
+    const isUnknown = /unknown userid/.test(reply.message);
+    const fix = isUnknown ? `add user ${process.getuid?.()} to /etc/passwd: Apptainer runs only for users that have an account` : remedy;
+    return { ok: false, reason: `${path} cannot be run: ${reply.message}`, remedy: fix };
+  }
   const version = reply.trim();
   const folder = await mkdtemp(join(tmpdir(), 'probe-'));
   try {

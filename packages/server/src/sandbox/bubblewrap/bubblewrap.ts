@@ -87,7 +87,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
   };
 }
 
-interface AgentOptions {
+interface AgentUserOptions {
   readonly runDir: string;
   readonly bwrapPath: string;
   readonly nodePath: string;
@@ -95,7 +95,7 @@ interface AgentOptions {
   readonly log: Log;
 }
 
-async function openAgentUser(guard: DeviceGuard, options: AgentOptions): Promise<AgentUser | undefined> {
+async function openAgentUser(guard: DeviceGuard, options: AgentUserOptions): Promise<AgentUser | undefined> {
   const { runDir, bwrapPath, nodePath, executorFiles, log } = options;
   if (process.getuid?.() !== 0) return undefined;
   await runProgram(['chmod', '-R', 'a+rX', '--', executorFiles]);

@@ -1,6 +1,7 @@
 // The parts of /proc that no sandbox may use: settings of the whole machine, and files that not every user may read.
 
 import { readdirSync, statSync } from 'node:fs';
+import { basename } from 'node:path';
 
 /** `from` is mounted read-only on `path`. */
 export interface ProcCover {
@@ -13,18 +14,20 @@ const keyFiles = ['keys', 'key-users'];
 
 /**
  * Access to root's files in /proc needs no capability, so under a root worker the agent could write them too. The machine's folders are
- * made read-only, and files that are writable or not readable by every user are hidden behind /dev/null. So are the lists of keys, which are
- * all that is left for an ordinary user.
+ * made read-only, and files that are writable or not readable by every user are hidden behind /dev/null. So are the lists of keys.
  */
 export function readProcCovers(): ProcCover[] {
-  const isRoot = process.getuid?.() === 0;
   return readdirSync('/proc', { withFileTypes: true })
     .filter(({ name }) => !/^\d+$/.test(name))
     .flatMap((entry) => {
       const path = `/proc/${entry.name}`;
       if (keyFiles.includes(entry.name)) return [{ path, from: '/dev/null' }];
-      if (!isRoot) return [];
       if (entry.isDirectory()) return [{ path, from: path }];
       return entry.isFile() && (statSync(path).mode & 0o777) !== 0o444 ? [{ path, from: '/dev/null' }] : [];
     });
+}
+
+/** For an ordinary user with Apptainer, where the kernel protects everything else. */
+export function readKeyCovers(): ProcCover[] {
+  return readProcCovers().filter(({ path }) => keyFiles.includes(basename(path)));
 }
