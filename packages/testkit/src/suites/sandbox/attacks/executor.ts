@@ -78,10 +78,10 @@ for name, value in [('oom_score_adj', '1000'), ('timerslack_ns', '4000000000')]:
     },
   },
   {
-    name: 'leaves zombies of killed programs',
+    name: 'leaves zombies of programs that it forks twice',
     family: 'executor',
     agent: {
-      python: `${prelude}\nfor i in range(200):\n    pid = os.fork()\n    if pid == 0:\n        if os.fork() == 0: time.sleep(0.01)\n        os._exit(0)\n    os.waitpid(pid, 0)`,
+      python: `${prelude}\nfor i in range(200):\n    pid = os.fork()\n    if pid == 0:\n        os.fork()\n        os._exit(0)\n    os.waitpid(pid, 0); time.sleep(0.003)`,
     },
     alone: {},
     holds: { notOutput: /Error/ },
