@@ -89,9 +89,30 @@ test('the routes other than generation work', async () => {
   assert.equal((await call(fake, '/health')).status, 200);
   assert.equal((await call(fake, '/v1/models')).json.data[0].max_model_len, 77);
   assert.equal(typeof (await call(fake, '/version')).json.version, 'string');
-  assert.match((await call(fake, '/metrics')).json, /vllm:num_requests_running\{model_name="m"\} 0/);
+  assert.match((await call(fake, '/metrics')).json, /vllm:num_requests_running\{engine="0",model_name="m"\} 0/);
   assert.deepEqual((await call(fake, '/tokenize', { prompt: 'hi<|im_end|>' })).json.tokens, [6023, 151645]);
   assert.equal((await call(fake, '/nowhere')).status, 404);
+});
+
+test('what the server was started with shows: masks, adapters, ranks, and the interval of a stream', async () => {
+  const started = { model: 'm', adapters: ['tuned'], samplingMask: true, ranks: 2 };
+  await using fake = await openFake({ policy: () => ({ text: 'one two three four' }), ...started });
+  const ask = (more: Record<string, unknown>, sampling: Record<string, unknown> = {}) =>
+    call(fake, '/inference/v1/generate', { token_ids: chat('go'), sampling_params: { max_tokens: 9, ...sampling }, ...more });
+  const [choice] = (await ask({ model: 'tuned' })).json.choices;
+  assert.deepEqual(
+    choice.sampling_mask.map((mask: number[], i: number) => mask.includes(choice.token_ids[i])),
+    choice.token_ids.map(() => true),
+  );
+  assert.equal((await ask({ model: 'other' })).status, 404);
+  assert.match((await call(fake, '/metrics')).json, /engine="1"/);
+  const events: string[] = (await ask({ stream: true }, { stream_interval: 2 })).json
+    .split('\n\n')
+    .filter((one: string) => one.includes('{'));
+  assert.deepEqual(
+    events.map((event) => JSON.parse(event.slice(6)).choices[0].token_ids.length),
+    [1, 2, 2],
+  );
 });
 
 test('a policy that throws is a 500, and the backend keeps running', async () => {

@@ -10,18 +10,17 @@ import {
   cutOutput,
   type FakeAnswer,
   type FakeDialect,
-  type FakeOutput,
   type FakePart,
   type FakeRequest,
   type FakeServer,
+  findEventEnds,
   isRecord,
   isRefusal,
   outputFaults,
   parseJson,
   splitOutput,
   spoilOutput,
-  toExperts,
-  tokensPerEvent,
+  toLogprobs,
   toOutput,
 } from './engines/wire.ts';
 import type { FakeBackendOptions, Latency } from './fake-backend.ts';
@@ -75,7 +74,9 @@ export class FakeCalls {
     } = this.#options;
     const json = parseJson(body);
     const isStream = isRecord(json) && json.stream === true;
-    const request = dialect.parse(json, incoming.headers, { model, contextTokens: maxModelLen, vocabularySize });
+    const { model: named, adapters } = this.#options;
+    const models = named === undefined ? undefined : [named];
+    const request = dialect.parse(json, incoming.headers, { models, adapters, contextTokens: maxModelLen, vocabularySize });
     if (isRefusal(request)) return writeRefusal(response, request, { isStream, dialect });
     const decode = (tokenIds: readonly unknown[]) => this.#tokens.decode(tokenIds.map(Number));
     const server = { model, index: this.count, weightVersion: this.weightVersion, contextTokens: maxModelLen, decode };
@@ -111,13 +112,21 @@ export class FakeCalls {
     await this.#delay({ answer, fault, ...call });
     if (generation.end === 'gone') return false;
     if (typeof fault !== 'string') return await this.#sample(response, answer, call);
-    this.sampledTokens += answer.tokenIds.length;
-    const version = { version: this.weightVersion, start: 0, end: answer.tokenIds.length };
-    const whole = this.#toOutput(request, answer, [version]);
+    const { length } = answer.tokenIds;
+    this.sampledTokens += length;
+    const whole = {
+      ...toOutput(request, answer, this.#options),
+      logprobs: toLogprobs(request, answer, { begin: 0, end: length, weights: this.weights }),
+      weightVersions: [{ version: this.weightVersion, start: 0, end: length }],
+    };
     const outputFault = outputFaults.find((kind) => kind === fault);
     const output = outputFault ? spoilOutput(whole, outputFault) : whole;
     if (request.isStream && (outputFault || fault === 'stuck'))
-      writeEvents(response, { events: splitOutput(output).flatMap((part) => dialect.events(request, part, server)), dialect, fault });
+      writeEvents(response, {
+        events: splitOutput(output, request).flatMap((part) => dialect.events(request, part, server)),
+        dialect,
+        fault,
+      });
     else writeSpoiled(response, dialect.reply(request, output, server), { fault, dialect });
     if (fault !== 'hang' && fault !== 'stuck') return true;
     if (!response.closed) await once(response, 'close');
@@ -127,17 +136,20 @@ export class FakeCalls {
   /** A good reply, whole or as a stream, or what is there of it when it ends early. */
   async #sample(response: ServerResponse, answer: FakeAnswer, { generation, dialect, request, server }: Call): Promise<boolean> {
     const { tokenMs = 0 } = this.#options;
-    const output = this.#toOutput(request, answer, []);
     const total = answer.tokenIds.length;
+    const logprobs: number[] = [];
+    const output = { ...toOutput(request, answer, this.#options), logprobs };
+    const ends = findEventEnds(total, request);
     const toText = (part: FakePart) => toEventLines(dialect.events(request, part, server));
     let sent = '';
     let begin = 0;
     const onStep = (count: number) => {
       this.sampledTokens += count - begin;
+      logprobs.push(...toLogprobs(request, answer, { begin, end: count, weights: this.weights }));
       const part = { ...output, weightVersions: generation.weightVersions };
-      for (let at = begin; request.isStream && at < count; at += tokensPerEvent) {
-        const end = Math.min(at + tokensPerEvent, count);
-        sent += toText({ output: part, begin: at, end, isLast: end === total });
+      for (const end of request.isStream ? ends.filter((one) => one > begin && one <= count) : []) {
+        sent += toText({ output: part, begin, end, isLast: end === total });
+        begin = end;
       }
       begin = count;
       if (tokenMs === 0) return;
@@ -146,8 +158,8 @@ export class FakeCalls {
       this.events.emit('tokens', count);
     };
     if (request.isStream) prepareReply(response, dialect.engine, 'stream');
-    const step = request.isStream ? tokensPerEvent : 1;
-    const count = await generation.sample(total, { gate: this.gate, tokenMs, step, version: () => this.weightVersion, onStep });
+    const steps = request.isStream ? ends : Array.from(answer.tokenIds, (_, i) => i + 1);
+    const count = await generation.sample(total, { gate: this.gate, tokenMs, ends: steps, version: () => this.weightVersion, onStep });
     if (generation.end === 'gone') return false;
     const isCut = count < total;
     const finishReason = isCut ? ('abort' as const) : answer.finishReason;
@@ -160,11 +172,6 @@ export class FakeCalls {
       response.end(`${sent}${dialect.lastLine}`);
     } else writeJson(response, 200, dialect.reply(request, known, server));
     return true;
-  }
-
-  #toOutput(request: FakeRequest, answer: FakeAnswer, weightVersions: FakeOutput['weightVersions']): FakeOutput {
-    const plain = toOutput(request, answer, { weights: this.weights, weightVersions });
-    return this.#options.routedExperts ? { ...plain, routedExperts: toExperts(request, answer) } : plain;
   }
 
   /** Ends early with the generation. */

@@ -33,6 +33,7 @@ export interface FakeBackendOptions {
   readonly weights?: number;
   readonly faults?: Faults;
   readonly port?: number;
+  /** If set, requests for another model are refused. */
   readonly model?: string;
   readonly maxModelLen?: number;
   readonly apiKey?: string;
@@ -48,8 +49,14 @@ export interface FakeBackendOptions {
   readonly vocabularySize?: number;
   /** How it answers /inference/v1/generate: older versions with 404, newer ones without --enable-scale-out with 403. */
   readonly withoutGenerate?: 404 | 403;
+  /** How many data-parallel ranks its metrics show. */
+  readonly ranks?: number;
   /** Whether it returns the experts of each token. */
   readonly routedExperts?: boolean;
+  /** Whether it returns sampling masks: vLLM with every reply, SGLang on demand. */
+  readonly samplingMask?: boolean;
+  /** The LoRA adapters that it serves. If set, any other adapter is refused. */
+  readonly adapters?: readonly string[];
   /** Which tokenizer routes it has; those of its engine by default. */
   readonly tokenizer?: TokenizerDialect;
   /** How many of the newest requests are kept. */
@@ -178,7 +185,7 @@ export class FakeBackend implements AsyncDisposable {
   }
 
   #writeInfo(route: string, response: ServerResponse): boolean {
-    const { engine, model = 'fake', maxModelLen = 131_072, vocabularySize = 151_936 } = this.#options;
+    const { engine, model = 'fake', maxModelLen = 131_072, vocabularySize = 151_936, ranks = 1 } = this.#options;
     const [running, sampled, ended] = [this.inFlight, this.#calls.sampledTokens, this.generations - this.inFlight];
     const isLlama = engine === 'llamacpp';
     if (route === 'GET /health' && isLlama) writeJson(response, 200, { status: 'ok' });
@@ -191,7 +198,7 @@ export class FakeBackend implements AsyncDisposable {
     else if (route === 'GET /metrics' && !isLlama)
       response
         .writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
-        .end(toVllmMetrics(model, { running, sampled, ended }));
+        .end(toVllmMetrics(model, { running, sampled, ended, ranks }));
     else return false;
     return true;
   }

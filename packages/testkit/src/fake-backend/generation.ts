@@ -69,20 +69,18 @@ export class FakeGeneration {
   }
 
   /**
-   * Samples up to `total` tokens, `step` at a time, and returns how many there are at the end. Without a pace all are there at once.
+   * Samples `total` tokens, up to each of the ends at a time, and returns how many there are at last. Without a pace all come at once.
    */
   async sample(total: number, options: SampleOptions): Promise<number> {
     const { gate, tokenMs, version, onStep } = options;
-    const step = tokenMs > 0 ? options.step : Math.max(1, total);
     let count = 0;
-    while (count < total) {
-      if (tokenMs > 0) await wait(tokenMs * step, this.signal);
+    for (const end of tokenMs > 0 ? options.ends : [total]) {
+      if (tokenMs > 0) await wait(tokenMs * (end - count), this.signal);
       if (gate.isPaused) await gate.pass('running', this.signal);
       if (this.signal.aborted) break;
-      const next = Math.min(count + step, total);
-      this.#count(version(), count, next);
-      count = next;
-      onStep(count);
+      this.#count(version(), count, end);
+      onStep(end);
+      count = end;
     }
     return count;
   }
@@ -97,7 +95,8 @@ export class FakeGeneration {
 export interface SampleOptions {
   readonly gate: Gate;
   readonly tokenMs: number;
-  readonly step: number;
+  /** How many tokens there are after each step. */
+  readonly ends: readonly number[];
   /** The version of the weights that are loaded now. */
   readonly version: () => string;
   readonly onStep: (count: number) => void;

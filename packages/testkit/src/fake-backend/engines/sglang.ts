@@ -9,6 +9,7 @@ import {
   type FakeRefusal,
   type FakeRequest,
   type FakeServer,
+  isAbsent,
   isRecord,
   isTokenIds,
   type Json,
@@ -27,7 +28,7 @@ export const sglangGenerate: FakeDialect = {
     const { input_ids: ids, sampling_params: sampling = {}, ...options } = body;
     if (!isTokenIds(ids) || ids.length === 0) return refuse('input_ids must be a list of at least one id');
     if (!isRecord(sampling)) return { status: 400, body: { error: 'sampling_params must be an object' } };
-    const reason = findBadSampling(sampling) ?? findExcess(ids.length, sampling, limits);
+    const reason = findUnknownAdapter(options, limits) ?? findBadSampling(sampling) ?? findExcess(ids.length, sampling, limits);
     if (reason !== undefined) return refuse(reason);
     const maxTokens = typeof sampling.max_new_tokens === 'number' ? sampling.max_new_tokens : undefined;
     const id = typeof options.rid === 'string' ? options.rid : undefined;
@@ -75,6 +76,13 @@ function toHttpError(code: number, message: string): Json {
   return { object: 'error', message, type: `${code}`, param: null, code };
 }
 
+/** managers/tokenizer_manager.py, _resolve_lora_path. */
+function findUnknownAdapter({ lora_path: name }: Json, { adapters }: FakeLimits): string | undefined {
+  if (isAbsent(name) || !adapters || adapters.includes(`${name}`)) return undefined;
+  const loaded = adapters.map((one) => `'${one}'`).join(', ');
+  return `Got LoRA adapter that has never been loaded: ${name}\nAll loaded adapters: dict_keys([${loaded}]).`;
+}
+
 /** sampling/sampling_params.py, SamplingParams.verify. */
 function findBadSampling(sampling: Json): string | undefined {
   const { temperature = 1, top_p: topP = 1, top_k: topK = -1, repetition_penalty: penalty = 1, max_new_tokens: maxTokens = 1 } = sampling;
@@ -110,13 +118,14 @@ function toReply(request: FakeRequest, output: FakeOutput, server: FakeServer, i
       weight_version: weightVersions.at(-1)?.version ?? server.weightVersion,
       num_retractions: 0,
       ...toLogprobs(request, output),
+      ...toMask(request, output),
       reasoning_tokens: 0,
       completion_tokens: tokenIds.length,
       cached_tokens: Math.max(0, promptTokens - 1),
       // utils/weight_versions.py, add_weight_versions_to_meta_info: only when the request has finished.
       ...(isLast ? { weight_versions: weightVersions, e2e_latency: 0.01 } : {}),
       ...(options.return_routed_experts === true && routedExperts && isLast
-        ? { routed_experts: Buffer.from(routedExperts.buffer).toString('base64') }
+        ? { routed_experts: toBase64(routedExperts.subarray(4 * Number(options.routed_experts_start_len ?? 0))) }
         : {}),
       // _wait_one_response, on the first event or the whole reply.
       response_sent_to_client_ts: 1_700_000_000.5,
@@ -144,6 +153,20 @@ function toLogprobs({ options }: FakeRequest, { tokenIds, logprobs }: Pick<FakeO
   if (options.return_logprob !== true || logprobs === undefined) return {};
   const output_token_logprobs = logprobs.map((logprob, i) => [logprob, tokenIds[i], null]);
   return { input_token_logprobs: [], output_token_logprobs, output_token_logprobs_length: output_token_logprobs.length };
+}
+
+/** managers/tokenizer_manager.py, _handle_batch_output. */
+function toMask({ options }: FakeRequest, { samplingMask, logprobs = [] }: FakeOutput): Json {
+  if (options.return_sampling_mask !== true || !samplingMask) return {};
+  return {
+    output_token_sampling_mask: samplingMask,
+    output_token_sampling_logprobs: logprobs,
+    output_token_sampling_mask_length: samplingMask.length,
+  };
+}
+
+function toBase64(numbers: Int32Array): string {
+  return Buffer.from(numbers.buffer, numbers.byteOffset, numbers.byteLength).toString('base64');
 }
 
 /** managers/schedule_batch.py: FINISH_MATCHED_TOKEN, FINISH_LENGTH and FINISH_ABORT. */

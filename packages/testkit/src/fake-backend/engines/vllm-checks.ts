@@ -63,8 +63,10 @@ function toId({ request_id: sent }: Json, headers: IncomingHttpHeaders): string 
 }
 
 function findUnknownModel({ model }: Json, limits: FakeLimits): FakeRefusal | undefined {
-  if (isAbsent(model) || model === limits.model) return undefined;
-  return { status: 404, body: toVllmError(404, `The model \`${model}\` does not exist. Valid aliases: ${limits.model}.`, 'model') };
+  // An adapter is named as the model.
+  const served = limits.models && [...limits.models, ...(limits.adapters ?? [])];
+  if (isAbsent(model) || !served || served.includes(`${model}`)) return undefined;
+  return { status: 404, body: toVllmError(404, `The model \`${model}\` does not exist. Valid aliases: ${served.join(', ')}.`, 'model') };
 }
 
 function findBadSampling(sampling: Json): FakeRefusal | undefined {

@@ -54,7 +54,7 @@ export const vllmCompletions: FakeDialect = {
       ...toCompletionsChoice(request, { output, begin: 0, end: output.tokenIds.length, isLast: true }, decode),
       prompt_logprobs: toPromptLogprobs(promptIds, sampling, (id) => decode([id])),
       prompt_token_ids: sampling.return_token_ids === true ? Array.from(promptIds) : null,
-      routed_experts: toNpy(output.routedExperts),
+      routed_experts: toExpertsText(output.routedExperts, sampling, promptIds),
     };
     return {
       id: toCompletionsId(request, index),
@@ -77,7 +77,9 @@ export const vllmCompletions: FakeDialect = {
     const choice = {
       ...toCompletionsChoice(request, part, decode),
       prompt_token_ids: withPrompt ? Array.from(request.promptIds) : null,
-      ...(isLast && output.routedExperts ? { routed_experts: toNpy(output.routedExperts) } : {}),
+      ...(isLast && output.routedExperts
+        ? { routed_experts: toExpertsText(output.routedExperts, request.sampling, request.promptIds) }
+        : {}),
     };
     const event = { ...head, choices: [choice] };
     if (!isLast || !wantsUsage(request.sampling)) return [event];
@@ -134,7 +136,7 @@ export function toVllmModels(model: string, maxModelLen: number): Json {
   return { object: 'list', data: [{ ...card, permission: [permission] }] };
 }
 
-export function toVllmMetrics(model: string, counts: { running: number; sampled: number; ended: number }): string {
+export function toVllmMetrics(model: string, counts: { running: number; sampled: number; ended: number; ranks: number }): string {
   const rows = [
     ['gauge', 'num_requests_running', counts.running],
     ['gauge', 'num_requests_waiting', 0],
@@ -142,7 +144,13 @@ export function toVllmMetrics(model: string, counts: { running: number; sampled:
     ['counter', 'generation_tokens_total', counts.sampled],
     ['counter', 'request_success_total', counts.ended],
   ];
-  return rows.map(([kind, name, value]) => `# TYPE vllm:${name} ${kind}\nvllm:${name}{model_name="${model}"} ${value}\n`).join('');
+  const engines = Array.from({ length: counts.ranks }, (_, engine) => engine);
+  return rows
+    .map(([kind, name, value]) => {
+      const values = engines.map((engine) => `vllm:${name}{engine="${engine}",model_name="${model}"} ${value}\n`);
+      return `# TYPE vllm:${name} ${kind}\n${values.join('')}`;
+    })
+    .join('');
 }
 
 const toGenerateId = ({ id }: FakeRequest, index: number) => `generate-tokens-${id ?? `fake-${index}`}`;
@@ -176,17 +184,15 @@ function countCached(promptTokens: number): number {
   return 16 * Math.floor(Math.max(0, promptTokens - 1) / 16);
 }
 
-function toGenerateChoice(
-  { sampling }: FakeRequest,
-  { tokenIds, logprobs, finishReason, weightVersions, routedExperts }: FakeOutput,
-): Json {
+function toGenerateChoice({ sampling, promptIds }: FakeRequest, output: FakeOutput): Json {
+  const { tokenIds, logprobs, finishReason, weightVersions, routedExperts, samplingMask = null } = output;
   return {
     index: 0,
     finish_reason: finishReason,
     stop_reason: null,
     token_ids: tokenIds,
-    routed_experts: toNpy(routedExperts),
-    sampling_mask: null,
+    routed_experts: toExpertsText(routedExperts, sampling, promptIds),
+    sampling_mask: samplingMask,
     weight_versions: weightVersions,
     logprobs:
       logprobs === undefined || isAbsent(sampling.logprobs)
@@ -239,12 +245,16 @@ function toPromptLogprobs(promptIds: Int32Array, { prompt_logprobs: asked }: Rea
   return Array.from(promptIds, (id, at) => (at === 0 ? null : { [id]: { logprob: -1, rank: 1, decoded_token: name(id) } }));
 }
 
-/** tokens × 2 layers × 2 experts, as base64. */
-function toNpy(experts: Int32Array | undefined): string | null {
-  if (!experts) return null;
+/** Without the first rows of the prompt, if the request asks to leave them out. */
+function toExpertsText(experts: Int32Array | undefined, sampling: Readonly<Json>, promptIds: Int32Array): string | null {
+  const { routed_experts_prompt_start: start = 0 } = sampling;
+  return experts ? toNpy(experts.slice(4 * Math.min(Number(start), promptIds.length))).toString('base64') : null;
+}
+
+/** tokens × 2 layers × 2 experts. */
+function toNpy(experts: Int32Array): Buffer {
   const head = `{'descr': '<i4', 'fortran_order': False, 'shape': (${experts.length / 4}, 2, 2), }`.padEnd(117).concat('\n');
   const length = Buffer.alloc(2);
   length.writeUInt16LE(head.length);
-  const bytes = Buffer.concat([Buffer.from('\x93NUMPY\x01\x00', 'latin1'), length, Buffer.from(head), Buffer.from(experts.buffer)]);
-  return bytes.toString('base64');
+  return Buffer.concat([Buffer.from('\x93NUMPY\x01\x00', 'latin1'), length, Buffer.from(head), Buffer.from(experts.buffer)]);
 }

@@ -33,7 +33,10 @@ export interface FakeRefusal {
 
 /** What a request is checked against. */
 export interface FakeLimits {
-  readonly model: string;
+  /** The names that it serves; any name if absent. */
+  readonly models?: readonly string[] | undefined;
+  /** The LoRA adapters that it serves; any adapter if absent. */
+  readonly adapters?: readonly string[] | undefined;
   readonly contextTokens: number;
   readonly vocabularySize: number;
 }
@@ -60,6 +63,8 @@ export interface FakeOutput {
   readonly weightVersions: readonly WeightSpan[];
   /** Four for each token but the last, if the server returns them. */
   readonly routedExperts?: Int32Array;
+  /** A mask for each token, if the server returns them. */
+  readonly samplingMask?: readonly (readonly number[])[];
 }
 
 /** The tokens of one event. */
@@ -107,37 +112,71 @@ export function isRefusal(parsed: FakeRequest | FakeRefusal): parsed is FakeRefu
   return 'status' in parsed;
 }
 
-export function toOutput(
+/** What the server was started to return in addition to tokens. */
+export interface FakeExtras {
+  readonly routedExperts?: boolean | undefined;
+  readonly samplingMask?: boolean | undefined;
+}
+
+/** The output without logprobs and weight versions, which are known when the tokens are sampled. */
+export function toOutput(request: FakeRequest, answer: FakeAnswer, { routedExperts, samplingMask }: FakeExtras): FakeOutput {
+  return {
+    tokenIds: Array.from(answer.tokenIds),
+    logprobs: undefined,
+    promptTokens: request.promptIds.length,
+    finishReason: answer.finishReason,
+    weightVersions: [],
+    ...(routedExperts ? { routedExperts: toExperts(request, answer) } : {}),
+    ...(samplingMask ? { samplingMask: toMasks(answer) } : {}),
+  };
+}
+
+/** The logprobs of the tokens from `begin` up to `end`, sampled by these weights. */
+export function toLogprobs(
   { promptIds }: FakeRequest,
-  { tokenIds, finishReason }: FakeAnswer,
-  { weights, weightVersions }: { readonly weights: number; readonly weightVersions: readonly WeightSpan[] },
-): FakeOutput {
-  const logprobs = Array.from(tokenIds, (id, i) => fakeLogprob(promptIds.length + i, id, weights));
-  return { tokenIds: Array.from(tokenIds), logprobs, promptTokens: promptIds.length, finishReason, weightVersions };
+  { tokenIds }: FakeAnswer,
+  { begin, end, weights }: { readonly begin: number; readonly end: number; readonly weights: number },
+): number[] {
+  return Array.from(tokenIds.subarray(begin, end), (id, i) => fakeLogprob(promptIds.length + begin + i, id, weights));
 }
 
 /** Two layers of two experts, derived from each token's position and id; each fits in a byte. */
-export function toExperts({ promptIds }: FakeRequest, { tokenIds }: FakeAnswer): Int32Array {
+function toExperts({ promptIds }: FakeRequest, { tokenIds }: FakeAnswer): Int32Array {
   const all = [...promptIds, ...tokenIds].slice(0, -1);
   return Int32Array.from(all.flatMap((id, at) => [at & 0xff, id & 0xff, (id >> 8) & 0xff, 7]));
 }
 
-/** How many tokens each event of a stream has at most. */
-export const tokensPerEvent = 3;
+/** Two or three ids for each token, one of them its own. */
+function toMasks({ tokenIds }: FakeAnswer): number[][] {
+  return Array.from(tokenIds, (id, at) => (at % 2 === 0 ? [id, id + 1] : [id + 2, id + 1, id]));
+}
+
+/** How many tokens each event of a stream has at most, if the request names no interval. */
+const tokensPerEvent = 3;
+
+/** How many tokens there are at the end of each event. With an interval, as in vLLM, the first token is sent at once. */
+export function findEventEnds(tokens: number, { sampling }: Pick<FakeRequest, 'sampling'>): number[] {
+  const interval = typeof sampling.stream_interval === 'number' ? sampling.stream_interval : undefined;
+  const size = interval ?? tokensPerEvent;
+  const first = interval === undefined ? size : 1;
+  const count = Math.max(1, 1 + Math.ceil((tokens - first) / size));
+  return Array.from({ length: count }, (_, i) => Math.min(first + i * size, tokens));
+}
 
 /** The output in parts; only the last one has the finish reason. */
-export function splitOutput(output: FakeOutput): FakePart[] {
-  const count = Math.max(1, Math.ceil(output.tokenIds.length / tokensPerEvent));
-  return Array.from({ length: count }, (_, i) => ({
-    output,
-    begin: i * tokensPerEvent,
-    end: Math.min((i + 1) * tokensPerEvent, output.tokenIds.length),
-    isLast: i === count - 1,
-  }));
+export function splitOutput(output: FakeOutput, request: Pick<FakeRequest, 'sampling'>): FakePart[] {
+  const ends = findEventEnds(output.tokenIds.length, request);
+  return ends.map((end, i) => ({ output, begin: ends[i - 1] ?? 0, end, isLast: i === ends.length - 1 }));
 }
 
 export function cutOutput(output: FakeOutput, begin: number, end?: number): FakeOutput {
-  return { ...output, tokenIds: output.tokenIds.slice(begin, end), logprobs: output.logprobs?.slice(begin, end) };
+  const { tokenIds, logprobs, samplingMask } = output;
+  return {
+    ...output,
+    tokenIds: tokenIds.slice(begin, end),
+    logprobs: logprobs?.slice(begin, end),
+    ...(samplingMask ? { samplingMask: samplingMask.slice(begin, end) } : {}),
+  };
 }
 
 export const outputFaults = [
@@ -171,7 +210,7 @@ export function spoilOutput(output: FakeOutput, fault: OutputFault): FakeOutput 
     case 'wrong-prompt':
       return { ...output, promptTokens: output.promptTokens + 1 };
     case 'abort':
-      return { ...output, tokenIds: tokenIds.slice(0, half), logprobs: logprobs.slice(0, half), finishReason: 'abort' };
+      return { ...cutOutput(output, 0, half), finishReason: 'abort' };
   }
 }
 
