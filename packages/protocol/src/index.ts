@@ -187,6 +187,7 @@ export {
   toolCall,
   toolSpec,
   toTrajectoryView,
+  trainableShare,
   trajectoryView,
 } from './trajectory.ts';
 export {

@@ -24,7 +24,10 @@ export type ToolCall = z.infer<typeof toolCall>;
 /** A chat message. */
 export const message = z.object({
   role: z.enum(['system', 'user', 'assistant', 'tool']),
-  content: z.string(),
+  content: z.string({
+    error: ({ input }) => (Array.isArray(input) ? 'must be text; images and other content parts are not supported' : undefined),
+  }),
+  reasoning: z.string().optional().describe('What the policy wrote in think tags before its content. Only in assistant messages.'),
   tool_calls: z.array(toolCall).optional(),
   tool_call_id: z.string().optional(),
   name: z.string().optional(),
@@ -77,6 +80,15 @@ export interface Trajectory {
   readonly model: string;
   readonly tools: readonly ToolSpec[];
   readonly segments: readonly Segment[];
+}
+
+/**
+ * The share of a trajectory's tokens that are trainable. Every sampled token is, once; prompts, observations and what a new branch
+ * repeats are not. 0 for a trajectory without tokens.
+ */
+export function trainableShare({ segments }: Pick<Trajectory, 'segments'>): number {
+  const count = (some: readonly Segment[]) => some.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
+  return count(segments.filter(({ kind }) => kind === 'sampled')) / Math.max(1, count(segments));
 }
 
 export const toolSpec = z.object({ name: z.string(), description: z.string(), parameters: z.record(z.string(), z.unknown()) });

@@ -1,7 +1,7 @@
 // One rollout as text: a header, then every segment of the trajectory with its role, its text and, on request, its tokens.
 // Tokens are shown by their ids, or by their text where a tokenizer is given.
 
-import type { Message, RolloutView, Segment, ToolCall, Trajectory } from '@millrace/protocol';
+import { type Message, type RolloutView, type Segment, type ToolCall, type Trajectory, trainableShare } from '@millrace/protocol';
 import { openPaint, type Paint, padEnd, toCount, toDuration, toVisible, width, wrap } from '../terminal/text.ts';
 import { toFailureHint } from './failure-hints.ts';
 
@@ -37,7 +37,7 @@ function renderHeader(view: RolloutView, trajectory: Trajectory | undefined, sty
     ...toFailureRows(view, paint),
     ...toResultRows(view, paint),
   ];
-  if (trajectory !== undefined) rows.push(['model', toVisible(trajectory.model)]);
+  if (trajectory !== undefined) rows.push(['trainable', toTrainable(trajectory)], ['model', toVisible(trajectory.model)]);
   return [paint('bold', `rollout ${view.id}`), ...rows.flatMap((row) => renderRow(row, style))];
 }
 
@@ -79,6 +79,12 @@ function toResultRows({ result }: RolloutView, paint: Paint): HeaderRow[] {
 
 function indent(lines: readonly string[], label: string, paint: Paint): string[] {
   return lines.map((line, index) => (index === 0 ? paint('dim', label) : ' '.repeat(label.length)) + line);
+}
+
+function toTrainable(trajectory: Trajectory): string {
+  const branches = 1 + Math.max(0, ...trajectory.segments.map(({ branch = 0 }) => branch));
+  const share = `${(100 * trainableShare(trajectory)).toFixed(1)} % of its tokens`;
+  return branches === 1 ? share : `${share}, in ${branches} branches`;
 }
 
 function toTroubles({ retries, losses }: RolloutView): string {
@@ -132,10 +138,11 @@ function renderBody(segment: Segment, style: ShowStyle): string[] {
 function renderMessage(message: Message, style: ShowStyle): string[] {
   const { paint } = style;
   const label = message.name === undefined ? message.role : `${message.role} ${message.name}`;
+  const thought = message.reasoning === undefined ? [] : renderText(message.reasoning, style).map((line) => paint('dim', line));
   const content = message.content.trim() === '' ? [] : renderText(message.content.replace(/^\n+|\n+$/g, ''), style);
   const calls = (message.tool_calls ?? []).flatMap((call) => renderCall(call, style));
-  const empty = content.length + calls.length === 0 ? [paint('dim', '  (empty)')] : [];
-  return [paint('bold', label), ...content, ...calls, ...empty];
+  const empty = thought.length + content.length + calls.length === 0 ? [paint('dim', '  (empty)')] : [];
+  return [paint('bold', label), ...thought, ...content, ...calls, ...empty];
 }
 
 function renderText(text: string, { columns }: ShowStyle): string[] {

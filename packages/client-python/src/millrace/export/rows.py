@@ -81,6 +81,8 @@ def to_rows(
 def message_to_openai(message: Message) -> dict[str, Any]:
     """A message in the form that chat templates and datasets use."""
     wire: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.reasoning is not None:
+        wire["reasoning_content"] = message.reasoning
     if message.tool_calls:
         wire["tool_calls"] = [
             {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}

@@ -28,6 +28,8 @@ class ToolCall:
 class Message:
     role: str
     content: str
+    #: What the policy wrote in think tags before its content.
+    reasoning: Optional[str] = None
     tool_calls: Optional[tuple[ToolCall, ...]] = None
     tool_call_id: Optional[str] = None
     name: Optional[str] = None
@@ -89,6 +91,12 @@ class Trajectory:
     model: str
     tools: tuple[ToolSpec, ...]
     segments: tuple[Segment, ...]
+
+    @property
+    def trainable_share(self) -> float:
+        """The share of its tokens that are trainable: every sampled token is, once. 0.0 without tokens."""
+        sampled = sum(len(one.token_ids) for one in self.segments if one.sampled)
+        return sampled / max(1, sum(len(one.token_ids) for one in self.segments))
 
     def to_numpy(self) -> Trajectory:
         """The same numbers as int32 and float32 arrays, without copying where possible. Needs numpy: `pip install millrace[numpy]`."""
