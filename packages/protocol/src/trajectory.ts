@@ -60,7 +60,15 @@ export interface RoutedExperts {
   readonly ids: Uint8Array | Uint16Array;
 }
 
+/** The tokens that top-k, top-p and min-p left to sample from: for each sampled token its number of ids, and all of these ids in turn. */
+export interface SamplingMask {
+  readonly lengths: Int32Array;
+  readonly tokenIds: Int32Array;
+}
+
 export interface Segment extends SegmentHead {
+  /** For a sampled segment, if `sampling.sampling_mask` was set. Each mask has the token that was sampled. */
+  readonly samplingMask?: SamplingMask;
   /** For a sampled segment: the rows that no earlier segment has. */
   readonly routedExperts?: RoutedExperts;
   readonly tokenIds: Int32Array;
@@ -108,6 +116,10 @@ export const trajectoryView = z.object({
         .object({ from: z.int().min(0), shape: z.array(z.int().min(1)), dtype: z.enum(['uint8', 'uint16']), data: z.base64() })
         .optional()
         .describe('Rows of experts for the tokens of the branch, starting at token `from`; little-endian in base64.'),
+      sampling_mask: z
+        .array(z.array(z.int()))
+        .optional()
+        .describe('For each sampled token, the ids that top-k, top-p and min-p left to sample from.'),
     }),
   ),
 });
@@ -119,14 +131,27 @@ export function toTrajectoryView(trajectory: Trajectory): TrajectoryView {
     attempt: trajectory.attempt,
     model: trajectory.model,
     tools: trajectory.tools.map((tool) => ({ ...tool })),
-    segments: trajectory.segments.map(({ tokenIds, logprobs, routedExperts, ...head }) => ({
+    segments: trajectory.segments.map(({ tokenIds, logprobs, routedExperts, samplingMask, ...head }) => ({
       ...head,
       token_ids: Array.from(tokenIds),
       logprobs: Array.from(logprobs),
       mask: head.kind === 'sampled' ? 1 : 0,
-      ...definedOf({ routed_experts: routedExperts && toExpertsView(routedExperts) }),
+      ...definedOf({
+        routed_experts: routedExperts && toExpertsView(routedExperts),
+        sampling_mask: samplingMask && maskRows(samplingMask),
+      }),
     })),
   };
+}
+
+/** One list of ids for each sampled token. */
+export function maskRows({ lengths, tokenIds }: SamplingMask): number[][] {
+  let at = 0;
+  return Array.from(lengths, (length) => {
+    const row = Array.from(tokenIds.subarray(at, at + length));
+    at += length;
+    return row;
+  });
 }
 
 function toExpertsView({ from, shape, ids }: RoutedExperts) {

@@ -1,7 +1,7 @@
 // The token ledger: the only place where token ids are joined. At every moment it holds exactly what the model saw and sampled. It is
 // append-only, so each prompt starts with the whole previous prompt. A rewritten history starts a new branch with its own prompt.
 
-import type { BackendId, FinishReason, Message, RoutedExperts, Segment } from '@millrace/protocol';
+import type { BackendId, FinishReason, Message, RoutedExperts, SamplingMask, Segment } from '@millrace/protocol';
 import { definedOf, RolloutError } from '@millrace/protocol';
 
 export interface Rendered {
@@ -19,6 +19,8 @@ export interface Sampled extends Rendered {
   readonly retries: number;
   /** One row for each token of the context including these ids, except the last. */
   readonly routedExperts?: RoutedExperts;
+  /** A mask for each id. */
+  readonly samplingMask?: SamplingMask;
 }
 
 const maxTokenId = 0x7fff_ffff;
@@ -108,6 +110,9 @@ export class Ledger {
     this.#requirePrompt();
     const logprobs = toLogprobs(sampled);
     const routed = this.#cutExperts(sampled);
+    const { samplingMask } = sampled;
+    if (samplingMask && samplingMask.lengths.length !== sampled.tokenIds.length)
+      throw refuse(`${samplingMask.lengths.length} sampling masks for ${sampled.tokenIds.length} sampled ids`);
     const tokenIds = this.#join(sampled.tokenIds);
     if (!this.isCut) this.#turn += 1;
     this.#counts.sampled += tokenIds.length;
@@ -119,7 +124,7 @@ export class Ledger {
       backend: sampled.backend,
       policy_versions: { first, last },
       retries: sampled.retries,
-      ...definedOf({ routedExperts: routed }),
+      ...definedOf({ routedExperts: routed, samplingMask }),
     });
     if (routed) this.#routed = this.#length - 1;
   }

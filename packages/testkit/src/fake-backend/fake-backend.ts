@@ -16,6 +16,7 @@ import { serveTokenizer, type TokenizerDialect, tokenizerPaths } from './tokeniz
 import { type FakeTokens, openFakeTokens } from './tokens.ts';
 import { scaleOutDisabled, toVllmError, toVllmMetrics, toVllmModels, vllmCompletions, vllmGenerate } from './vllm.ts';
 import {
+  addExtras,
   type FakeAnswer,
   type FakeDialect,
   type FakeRequest,
@@ -23,7 +24,6 @@ import {
   outputFaults,
   parseJson,
   spoilOutput,
-  toExperts,
   tokensPerEvent,
   toOutput,
 } from './wire.ts';
@@ -52,6 +52,8 @@ export interface FakeBackendOptions {
   readonly withoutGenerate?: 404 | 403;
   /** Whether it returns the experts of each token. */
   readonly routedExperts?: boolean;
+  /** Whether it returns sampling masks: vLLM with every reply, SGLang on demand. */
+  readonly samplingMask?: boolean;
   /** Which tokenizer routes it has; vLLM's by default. */
   readonly tokenizer?: TokenizerDialect;
   /** How many of the newest requests are kept. */
@@ -235,8 +237,7 @@ export class FakeBackend implements AsyncDisposable {
     this.#sampledTokens += answer.tokenIds.length;
     const { decode } = this.#tokens;
     const outputFault = outputFaults.find((kind) => kind === fault);
-    const plain = toOutput(request, answer, this.#weights);
-    const whole = this.#options.routedExperts ? { ...plain, routedExperts: toExperts(request, answer) } : plain;
+    const whole = addExtras(toOutput(request, answer, this.#weights), { request, answer, ...this.#options });
     const output = outputFault ? spoilOutput(whole, outputFault) : whole;
     const endsInside = (tokenIds: readonly unknown[]) => decode(tokenIds.map(Number)).endsWith('\ufffd');
     const server = { model, index, weightVersion: this.#weightVersion, endsInside };

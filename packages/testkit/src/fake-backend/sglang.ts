@@ -35,6 +35,10 @@ export const sglangGenerate: FakeDialect = {
         completion_tokens: tokenIds.length,
         cached_tokens: Math.max(0, promptTokens - 1),
         e2e_latency: 0.01,
+        // From its source: TokenizerManager._handle_batch_output.
+        ...(options.return_sampling_mask === true && output.samplingMask
+          ? { output_token_sampling_mask: output.samplingMask, output_token_sampling_mask_length: output.samplingMask.length }
+          : {}),
         ...(options.return_routed_experts === true && output.routedExperts
           ? { routed_experts: Buffer.from(output.routedExperts.buffer).toString('base64') }
           : {}),

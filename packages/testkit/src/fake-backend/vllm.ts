@@ -128,7 +128,8 @@ function toCommon({ promptTokens, tokenIds }: FakeOutput, model: string): Json {
   };
 }
 
-function toGenerateChoice({ sampling }: FakeRequest, { tokenIds, logprobs, finishReason, routedExperts }: FakeOutput): Json {
+function toGenerateChoice({ sampling }: FakeRequest, output: FakeOutput): Json {
+  const { tokenIds, logprobs, finishReason, routedExperts, samplingMask = null } = output;
   const content = logprobs?.map((logprob, i) => {
     const entry = { token_id: tokenIds[i], logprob, rank: 1 };
     return { ...entry, top_logprobs: [entry] };
@@ -139,7 +140,7 @@ function toGenerateChoice({ sampling }: FakeRequest, { tokenIds, logprobs, finis
     finish_reason: finishReason,
     token_ids: tokenIds,
     routed_experts: routedExperts === undefined ? null : toNpy(routedExperts).toString('base64'),
-    sampling_mask: null,
+    sampling_mask: samplingMask,
   };
 }
 

@@ -36,6 +36,8 @@ export interface FakeOutput {
   readonly text: string;
   /** Four for each token but the last, if the server returns them. */
   readonly routedExperts?: Int32Array;
+  /** A mask for each token, if the server returns them. */
+  readonly samplingMask?: readonly (readonly unknown[])[];
 }
 
 export interface FakeServer {
@@ -70,10 +72,27 @@ export function toOutput({ promptIds }: FakeRequest, { tokenIds, finishReason, t
   return { tokenIds: Array.from(tokenIds), logprobs, promptTokens: promptIds.length, finishReason, text };
 }
 
+/** The output with what the server was started to return in addition. */
+export function addExtras(
+  output: FakeOutput,
+  { request, answer, ...options }: { request: FakeRequest; answer: FakeAnswer; routedExperts?: boolean; samplingMask?: boolean },
+): FakeOutput {
+  return {
+    ...output,
+    ...(options.routedExperts ? { routedExperts: toExperts(request, answer) } : {}),
+    ...(options.samplingMask ? { samplingMask: toMasks(answer) } : {}),
+  };
+}
+
 /** Two layers of two experts, derived from each token's position and id; each fits in a byte. */
-export function toExperts({ promptIds }: FakeRequest, { tokenIds }: FakeAnswer): Int32Array {
+function toExperts({ promptIds }: FakeRequest, { tokenIds }: FakeAnswer): Int32Array {
   const all = [...promptIds, ...tokenIds].slice(0, -1);
   return Int32Array.from(all.flatMap((id, at) => [at & 0xff, id & 0xff, (id >> 8) & 0xff, 7]));
+}
+
+/** Two or three ids for each token, one of them its own. */
+function toMasks({ tokenIds }: FakeAnswer): number[][] {
+  return Array.from(tokenIds, (id, at) => (at % 2 === 0 ? [id, id + 1] : [id + 2, id + 1, id]));
 }
 
 /** How many tokens each event of a stream has at most. */
@@ -85,7 +104,9 @@ export function splitOutput(output: FakeOutput, { isCumulative }: { isCumulative
   const count = Math.max(1, Math.ceil(tokenIds.length / tokensPerEvent));
   return Array.from({ length: count }, (_, i) => {
     const [begin, end] = [isCumulative ? 0 : i * tokensPerEvent, (i + 1) * tokensPerEvent];
-    return { ...output, tokenIds: tokenIds.slice(begin, end), logprobs: logprobs?.slice(begin, end), isLast: i === count - 1 };
+    const cut = { tokenIds: tokenIds.slice(begin, end), logprobs: logprobs?.slice(begin, end) };
+    const mask = output.samplingMask ? { samplingMask: output.samplingMask.slice(begin, end) } : {};
+    return { ...output, ...cut, ...mask, isLast: i === count - 1 };
   });
 }
 
@@ -120,7 +141,13 @@ export function spoilOutput(output: FakeOutput, fault: OutputFault): FakeOutput 
     case 'wrong-prompt':
       return { ...output, promptTokens: output.promptTokens + 1 };
     case 'abort':
-      return { ...output, tokenIds: tokenIds.slice(0, half), logprobs: logprobs.slice(0, half), finishReason: 'abort' };
+      return {
+        ...output,
+        tokenIds: tokenIds.slice(0, half),
+        logprobs: logprobs.slice(0, half),
+        ...(output.samplingMask ? { samplingMask: output.samplingMask.slice(0, half) } : {}),
+        finishReason: 'abort',
+      };
   }
 }
 

@@ -50,6 +50,17 @@ class Row:
         return self.segments[_first_sampled(self.segments) :]
 
     @property
+    def sampling_mask(self) -> Optional[list[list[int]]]:
+        """For each token of the response, the ids that it was sampled from; empty where the mask is 0. None if a sampled segment
+        has no sampling mask."""
+        rows: list[list[int]] = []
+        for segment in self.response_segments:
+            if segment.sampled and len(segment.token_ids) and segment.sampling_mask is None:
+                return None
+            rows += [[] for _ in segment.token_ids] if segment.sampling_mask is None else segment.sampling_mask.rows()
+        return rows
+
+    @property
     def stop_reason(self) -> Optional[str]:
         return None if self.rollout.result is None else self.rollout.result.stop_reason
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, Mapping, Optional, Sequence
 from ..rollouts.rollout import PolicySpan
 from ..wire.codec import WireError, from_wire, to_wire
 from .routed_experts import RoutedExperts, experts_from_json, experts_to_json
+from .sampling_mask import SamplingMask, mask_from_json
 
 #: Only `sampled` segments are trainable.
 SegmentKind = Literal["prompt", "sampled", "observation", "inserted"]
@@ -66,6 +67,8 @@ class Segment:
     logprobs: Sequence[float]
     #: Of a sampled segment, if `sampling.routed_experts` was set.
     routed_experts: Optional[RoutedExperts] = None
+    #: Of a sampled segment, if `sampling.sampling_mask` was set.
+    sampling_mask: Optional[SamplingMask] = None
 
     @property
     def kind(self) -> SegmentKind:
@@ -135,7 +138,9 @@ def _read_segment(value: Any, where: str) -> Segment:
         # JSON cannot express a logprob that is not finite; the binary form can.
         raise WireError(f"{where}: token_ids or logprobs are not numbers: {error!r}") from error
     experts = value.get("routed_experts")
-    segment = Segment(head, *numbers, None if experts is None else experts_from_json(experts, f"{where}.routed_experts"))
+    routed = None if experts is None else experts_from_json(experts, f"{where}.routed_experts")
+    mask = value.get("sampling_mask")
+    segment = Segment(head, *numbers, routed, None if mask is None else mask_from_json(mask, f"{where}.sampling_mask"))
     check_segment(segment, where)
     return segment
 
@@ -144,9 +149,14 @@ def check_segment(segment: Segment, where: str) -> None:
     wanted = len(segment.token_ids) if segment.sampled else 0
     if len(segment.logprobs) != wanted:
         raise WireError(f"{where}: {len(segment.token_ids)} ids of kind {segment.kind} with {len(segment.logprobs)} logprobs")
+    mask = segment.sampling_mask
+    if mask is not None and (len(mask.lengths) != len(segment.token_ids) or sum(mask.lengths) != len(mask.token_ids)):
+        raise WireError(f"{where}: {len(segment.token_ids)} ids with {len(mask.lengths)} sampling masks")
 
 
 def _write_segment(segment: Segment) -> dict[str, Any]:
     ids, logprobs = [int(one) for one in segment.token_ids], [float(one) for one in segment.logprobs]
     experts = {} if segment.routed_experts is None else {"routed_experts": experts_to_json(segment.routed_experts)}
-    return {**to_wire(segment.head), "token_ids": ids, "logprobs": logprobs, "mask": 1 if segment.sampled else 0, **experts}
+    mask = {} if segment.sampling_mask is None else {"sampling_mask": segment.sampling_mask.rows()}
+    trained = 1 if segment.sampled else 0
+    return {**to_wire(segment.head), "token_ids": ids, "logprobs": logprobs, "mask": trained, **experts, **mask}

@@ -1,6 +1,15 @@
 // The backend contract: continue these token ids. Each dialect has an adapter that implements it; the pool chooses a backend.
 
-import type { BackendId, BackendState, Dialect, FinishReason, LogprobsMode, RoutedExperts, Sampling } from '@millrace/protocol';
+import type {
+  BackendId,
+  BackendState,
+  Dialect,
+  FinishReason,
+  LogprobsMode,
+  RoutedExperts,
+  Sampling,
+  SamplingMask,
+} from '@millrace/protocol';
 
 /** A backend as the store keeps it. */
 export interface BackendRecord {
@@ -77,6 +86,8 @@ export interface Generation {
   readonly cachedTokens?: number;
   /** If `sampling` asks for them: one row for each token of prompt and answer except the last. */
   readonly routedExperts?: RoutedExperts;
+  /** If `sampling` asks for it: a mask for each token. */
+  readonly samplingMask?: SamplingMask;
   /** The weights that sampled it, if the server reports them. They take precedence over the record. */
   readonly policyVersions?: { readonly first: number; readonly last: number };
 }

@@ -10,6 +10,7 @@ export const llamacppRoute: TokenRoute = {
   path: '/completion',
   around(request, model) {
     if (request.sampling.routed_experts) throw new RolloutError('backend-refused', 'llama.cpp does not report routed experts');
+    if (request.sampling.sampling_mask) throw new RolloutError('backend-refused', 'llama.cpp does not report sampling masks');
     const params = {
       ...samplingParams(request),
       ...definedOf({ model }),
