@@ -48,6 +48,7 @@ export const segmentHead = z.object({
   finish_reason: z.enum(finishReasons).optional(),
   backend: backendId.optional(),
   policy_versions: policySpan.optional(),
+  adapter: z.string().optional().describe('The LoRA adapter that sampled it; absent for the base model.'),
   retries: z.int().optional().describe('Failed calls before the one that returned these tokens, each with the same prompt.'),
 });
 export type SegmentHead = z.infer<typeof segmentHead>;

@@ -114,13 +114,14 @@ function renderSegments(trajectory: Trajectory, options: ShowOptions, paint: Pai
 const kindColours = { prompt: 'cyan', sampled: 'green', observation: 'yellow', inserted: 'magenta' } as const;
 
 function renderRule(segment: Segment, at: number, { paint, columns }: ShowStyle): string {
-  const { policy_versions: policy, finish_reason: finish, backend, retries } = segment;
+  const { policy_versions: policy, finish_reason: finish, adapter, backend, retries } = segment;
   const branch = segment.branch === undefined ? '' : `branch ${segment.branch} · `;
   const title = `${branch}${segment.turn === 0 ? segment.kind : `turn ${segment.turn} · ${segment.kind}`}`;
   const facts = [
     `${toCount(segment.tokenIds.length)} tokens from ${toCount(at)}`,
     ...(finish === undefined ? [] : [`finish ${finish}`]),
     ...(policy === undefined ? [] : [`policy ${policy.first === policy.last ? policy.first : `${policy.first}–${policy.last}`}`]),
+    ...(adapter === undefined ? [] : [`adapter ${adapter}`]),
     ...(backend === undefined ? [] : [`on ${backend}`]),
     ...(retries ? [`${retries} retries`] : []),
   ].join(' · ');

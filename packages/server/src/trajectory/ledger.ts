@@ -17,6 +17,8 @@ export interface Sampled extends Rendered {
   readonly backend: BackendId;
   readonly policyVersions: { readonly first: number; readonly last: number };
   readonly retries: number;
+  /** The LoRA adapter that sampled it. */
+  readonly adapter?: string;
   /** One row for each token of the context including these ids, except the last. */
   readonly routedExperts?: RoutedExperts;
   /** A mask for each id. */
@@ -110,7 +112,7 @@ export class Ledger {
     this.#requirePrompt();
     const logprobs = toLogprobs(sampled);
     const routed = this.#cutExperts(sampled);
-    const { samplingMask } = sampled;
+    const { samplingMask, adapter } = sampled;
     if (samplingMask && samplingMask.lengths.length !== sampled.tokenIds.length)
       throw refuse(`${samplingMask.lengths.length} sampling masks for ${sampled.tokenIds.length} sampled ids`);
     const tokenIds = this.#join(sampled.tokenIds);
@@ -124,7 +126,7 @@ export class Ledger {
       backend: sampled.backend,
       policy_versions: { first, last },
       retries: sampled.retries,
-      ...definedOf({ routedExperts: routed, samplingMask }),
+      ...definedOf({ adapter, routedExperts: routed, samplingMask }),
     });
     if (routed) this.#routed = this.#length - 1;
   }

@@ -54,6 +54,8 @@ export interface FakeBackendOptions {
   readonly routedExperts?: boolean;
   /** Whether it returns sampling masks: vLLM with every reply, SGLang on demand. */
   readonly samplingMask?: boolean;
+  /** The LoRA adapters that it serves. If set, any other adapter is refused as the servers refuse it. */
+  readonly adapters?: readonly string[];
   /** Which tokenizer routes it has; vLLM's by default. */
   readonly tokenizer?: TokenizerDialect;
   /** How many of the newest requests are kept. */
@@ -198,7 +200,9 @@ export class FakeBackend implements AsyncDisposable {
     const json = parseJson(body);
     const request = isRecord(json) ? dialect.parse(json, incoming.headers) : 'the body is not a JSON object';
     if (typeof request === 'string') return writeJson(response, 400, dialect.error(400, request));
-    const { maxModelLen = 131_072, keep = 256 } = this.#options;
+    const { maxModelLen = 131_072, keep = 256, adapters, model = 'fake' } = this.#options;
+    const refusal = adapters && dialect.findAdapterFault?.(request, { model, adapters });
+    if (refusal) return writeJson(response, refusal.status, dialect.error(refusal.status, refusal.message));
     const room = maxModelLen - request.promptIds.length;
     const excess = dialect.findExcess(request, maxModelLen);
     if (excess !== undefined && dialect.checksLate && request.options.stream === true)

@@ -61,6 +61,12 @@ export const sglangGenerate: FakeDialect = {
     const parts = `${length} tokens from the input messages and ${maxTokens} tokens for the completion`;
     return `Requested token count exceeds the model's maximum context length of ${contextTokens} tokens. You requested a total of ${length + maxTokens} tokens: ${parts}. Please reduce the number of tokens in the input messages or the completion to fit within the limit.`;
   },
+  /** From its source: TokenizerManager._resolve_lora_path. */
+  findAdapterFault({ options: { lora_path: name } }, { adapters }) {
+    if (name === undefined || adapters.some((adapter) => adapter === name)) return undefined;
+    const message = `Got LoRA adapter that has never been loaded: ${name}\nAll loaded adapters: dict_keys([${adapters.map((one) => `'${one}'`).join(', ')}]).`;
+    return { status: 400, message };
+  },
   error: (_status, message) => ({ error: { message } }),
 };
 

@@ -1,6 +1,16 @@
 // The fake vLLM server: its two token routes, field by field.
 
-import { type FakeDialect, type FakeOutput, type FakeRequest, isRecord, type Json, parseIds, parseMaxTokens, splitOutput } from './wire.ts';
+import {
+  type FakeDialect,
+  type FakeModels,
+  type FakeOutput,
+  type FakeRequest,
+  isRecord,
+  type Json,
+  parseIds,
+  parseMaxTokens,
+  splitOutput,
+} from './wire.ts';
 
 export const vllmGenerate: FakeDialect = {
   path: '/inference/v1/generate',
@@ -24,6 +34,7 @@ export const vllmGenerate: FakeDialect = {
     length < contextTokens
       ? undefined
       : `The decoder prompt (length ${length}) is longer than the maximum model length of ${contextTokens}. Make sure that \`max_model_len\` is no smaller than the number of text tokens.`,
+  findAdapterFault: ({ options }, served) => findUnknownModel(options.model, served),
   checksLate: true,
   error: toVllmError,
 };
@@ -51,8 +62,15 @@ export const vllmCompletions: FakeDialect = {
     length < contextTokens
       ? undefined
       : `This model's maximum context length is ${contextTokens} tokens. However, your prompt contains ${length} input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=${length})`,
+  findAdapterFault: ({ sampling }, served) => findUnknownModel(sampling.model, served),
   error: toVllmError,
 };
+
+/** An adapter is named as the model. */
+function findUnknownModel(name: unknown, { model, adapters }: FakeModels) {
+  if (name === undefined || name === model || adapters.some((adapter) => adapter === name)) return undefined;
+  return { status: 404, message: `The model \`${name}\` does not exist.` };
+}
 
 export function toVllmError(status: number, message: string): Json {
   const type = status === 404 ? 'NotFoundError' : status < 500 ? 'BadRequestError' : 'InternalServerError';

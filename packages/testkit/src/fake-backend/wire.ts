@@ -49,6 +49,11 @@ export interface FakeServer {
   endsInside(tokenIds: readonly unknown[]): boolean;
 }
 
+export interface FakeModels {
+  readonly model: string;
+  readonly adapters: readonly string[];
+}
+
 export interface FakeDialect {
   readonly path: string;
   /** The limit for a request without one; absent if it is the room in the context. */
@@ -62,6 +67,8 @@ export interface FakeDialect {
   withoutOutput(reply: Json): Json;
   /** Why a context of this length is too short for the request; undefined if it is not. */
   findExcess(request: FakeRequest, contextTokens: number): string | undefined;
+  /** How a request for an adapter that the server does not have is refused. */
+  findAdapterFault?(request: FakeRequest, served: FakeModels): { readonly status: number; readonly message: string } | undefined;
   /** A streamed request is checked after its 200, so its error is an event. */
   readonly checksLate?: true;
   error(status: number, message: string): Json;

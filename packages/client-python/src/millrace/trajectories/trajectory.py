@@ -54,6 +54,8 @@ class SegmentHead:
     finish_reason: Optional[str] = None
     backend: Optional[str] = None
     policy_versions: Optional[PolicySpan] = None
+    #: The LoRA adapter that sampled it; None for the base model.
+    adapter: Optional[str] = None
     retries: Optional[int] = None
     #: A rewritten history starts a new branch, which has its own prompt segment.
     branch: int = 0

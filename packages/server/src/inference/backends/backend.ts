@@ -69,6 +69,12 @@ export interface GenerateRequest {
   /** One per rollout, so that a router in front of the servers keeps the rollout on one of them. */
   readonly sessionId: string;
   readonly requestId: string;
+  /** The LoRA adapter that samples, by the server's name for it; absent for the base model. */
+  readonly adapter?: string;
+  /** Requests with different salts share no prefix in the server's cache. */
+  readonly cacheSalt?: string;
+  /** Requests with a higher priority go first, where the server schedules by priority; absent if none is sent. */
+  readonly priority?: number;
   readonly signal: AbortSignal;
   /** Receives each token once, in order, as it arrives. Never called where the server cannot stream exactly. */
   readonly onTokens?: (tokenIds: Int32Array, logprobs: Float32Array) => void;

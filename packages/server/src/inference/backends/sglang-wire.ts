@@ -9,8 +9,11 @@ import { addMask, array, parseReply, refuse, type TokenRoute, toGeneration } fro
 export const sglangRoute: TokenRoute = {
   path: '/generate',
   around(request) {
+    const { adapter, cacheSalt, priority } = request;
     const options = {
       sampling_params: samplingParams(request),
+      // High values of `priority` go first. `extra_key` is part of a prefix's key in the cache, in older versions too.
+      ...definedOf({ lora_path: adapter, extra_key: cacheSalt, priority }),
       return_logprob: true,
       logprob_start_len: -1,
       top_logprobs_num: 0,

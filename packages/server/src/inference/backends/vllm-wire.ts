@@ -9,11 +9,12 @@ import { addMask, array, parseReply, type RawTokens, refuse, type TokenRoute, ty
 export const generateRoute: TokenRoute = {
   path: '/inference/v1/generate',
   around(request, model) {
-    const { requestId } = request;
+    const { requestId, adapter } = request;
     const params = { ...samplingParams(request), detokenize: false };
+    const rest = { ...scheduleParams(request), ...streamParams(request) };
     return {
-      head: `${openObject({ request_id: requestId, model })}"token_ids":[`,
-      tail: `],"sampling_params":${JSON.stringify(params)},${JSON.stringify(streamParams(request)).slice(1)}`,
+      head: `${openObject({ request_id: requestId, model: adapter ?? model })}"token_ids":[`,
+      tail: `],"sampling_params":${JSON.stringify(params)},${JSON.stringify(rest).slice(1)}`,
     };
   },
   parse: (text, request) => toWhole(readGenerate(text), request),
@@ -29,12 +30,19 @@ export const completionsRoute: TokenRoute = {
         'backend-refused',
         'vLLM reports sampling masks only on /inference/v1/generate; start it with --enable-scale-out --return-sampling-mask',
       );
-    const params = { ...samplingParams(request), return_tokens_as_token_ids: true, ...streamParams(request) };
-    return { head: `${openObject({ request_id: request.requestId, model })}"prompt":[`, tail: `],${JSON.stringify(params).slice(1)}` };
+    const { requestId, adapter } = request;
+    const params = { ...samplingParams(request), return_tokens_as_token_ids: true, ...scheduleParams(request), ...streamParams(request) };
+    const head = openObject({ request_id: requestId, model: adapter ?? model });
+    return { head: `${head}"prompt":[`, tail: `],${JSON.stringify(params).slice(1)}` };
   },
   parse: (text, request) => toWhole(readCompletions(text), request),
   openStream: (request) => openDeltas(readCompletions, request),
 };
+
+/** vLLM serves low values of `priority` first. */
+function scheduleParams({ cacheSalt, priority }: GenerateRequest): Record<string, unknown> {
+  return definedOf({ cache_salt: cacheSalt, priority: priority === undefined ? undefined : -priority });
+}
 
 function streamParams({ onTokens }: GenerateRequest): Record<string, unknown> {
   return onTokens ? { stream: true, stream_options: { include_usage: true } } : { stream: false };

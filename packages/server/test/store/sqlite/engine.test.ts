@@ -63,12 +63,14 @@ test('a store of an older schema is migrated, and keeps its rollouts', async () 
   const db = new DatabaseSync(bed.path);
   db.exec(`ALTER TABLE workers RENAME COLUMN pause_seen TO pause_heard; ALTER TABLE batches DROP COLUMN rewards;
     ALTER TABLE batches DROP COLUMN reward_sum; ALTER TABLE batches DROP COLUMN storm; ALTER TABLE backends DROP COLUMN probe;
-    ALTER TABLE batches DROP COLUMN storm_at; ALTER TABLE batches DROP COLUMN storm_reason; PRAGMA user_version = 3`);
+    ALTER TABLE batches DROP COLUMN storm_at; ALTER TABLE batches DROP COLUMN storm_reason; ALTER TABLE policy DROP COLUMN adapter;
+    ALTER TABLE policy DROP COLUMN cache_salt; PRAGMA user_version = 3`);
   db.close();
   const migrated = await bed.another();
   assert.equal((await migrated.counts()).queued, 1);
   await migrated.registerWorker({ id: workerId.parse('w'), host: 'h', pid: 1 }, { leaseMs: 1_000 });
   assert.equal((await migrated.pausePolicy({ mode: 'wait' })).state, 'pausing');
+  assert.equal((await migrated.resumePolicy({ cachesFlushed: false, adapter: 'step-1' })).adapter, 'step-1');
   await migrated.createBatch(makeBatch('b'));
   assert.equal((await migrated.openBatches())[0]?.meanReward, undefined);
 });

@@ -5,7 +5,7 @@ import { RolloutError } from '@millrace/protocol';
 import { batchTables } from './batch-schema.ts';
 import type { Transaction } from './connection.ts';
 
-const version = 5;
+const version = 6;
 
 // `worker` is set exactly while a worker holds the rollout; `backend` and the version of its weights are set once it is placed.
 // Rollouts in flight are counted from the rows, so no counter can drift. AUTOINCREMENT ensures that no id or cursor is ever
@@ -61,9 +61,11 @@ CREATE TABLE policy (
   pause INTEGER NOT NULL,
   flushes INTEGER NOT NULL,
   version INTEGER NOT NULL,
-  since INTEGER NOT NULL
+  since INTEGER NOT NULL,
+  adapter TEXT,
+  cache_salt TEXT
 ) STRICT;
-INSERT INTO policy VALUES (1, 'running', NULL, 0, 0, 0, CAST(1000 * unixepoch('subsec') AS INTEGER));
+INSERT INTO policy VALUES (1, 'running', NULL, 0, 0, 0, CAST(1000 * unixepoch('subsec') AS INTEGER), NULL, NULL);
 CREATE TABLE backends (
   id TEXT PRIMARY KEY,
   url TEXT NOT NULL,
@@ -102,6 +104,9 @@ ALTER TABLE batches ADD COLUMN reward_sum REAL NOT NULL DEFAULT 0;
 ALTER TABLE batches ADD COLUMN storm INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE batches ADD COLUMN storm_at INTEGER;
 ALTER TABLE batches ADD COLUMN storm_reason TEXT;
+`,
+  5: `ALTER TABLE policy ADD COLUMN adapter TEXT;
+ALTER TABLE policy ADD COLUMN cache_salt TEXT;
 `,
 };
 
