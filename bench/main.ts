@@ -18,6 +18,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   'request-build': async () => (await import('./turns/request-build.ts')).runRequestBuildBench(),
   'turn-cost': async () => (await import('./turns/turn-cost.ts')).runTurnCostBench(),
   tokenizer: async () => (await import('./turns/tokenizer.ts')).runTokenizerBench(),
+  reasoning: async () => (await import('./turns/reasoning.ts')).runReasoningBench(),
   overlap: async () => (await import('./overlap.ts')).runOverlapBench(),
   'service-cost': async () => (await import('./turns/service-cost.ts')).runServiceCostBench(),
   routing: async () => (await import('./routing/routing.ts')).runRoutingBench(),

@@ -176,8 +176,10 @@ export {
   type FinishReason,
   finishReasons,
   type Message,
+  maskRows,
   message,
   type RoutedExperts,
+  type SamplingMask,
   type Segment,
   type SegmentHead,
   type SegmentKind,
@@ -190,6 +192,7 @@ export {
   toolCall,
   toolSpec,
   toTrajectoryView,
+  trainableShare,
   trajectoryView,
 } from './trajectory.ts';
 export {

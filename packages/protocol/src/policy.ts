@@ -36,6 +36,19 @@ export const resumeRequest = z
       .boolean()
       .default(true)
       .describe('Whether the backends lost their prefix caches. If so, rollouts may move to other backends.'),
+    salt_caches: z
+      .boolean()
+      .default(true)
+      .describe(
+        'After new weights with unflushed caches: whether calls carry a cache salt, so that no prefix computed under the old weights is used.',
+      ),
+    adapter: z
+      .string()
+      .min(1)
+      .max(256)
+      .nullable()
+      .optional()
+      .describe('The LoRA adapter that samples from now on, as the backends name it; null for the base model. Default: unchanged.'),
     allow_lower: z
       .boolean()
       .default(false)
@@ -50,6 +63,7 @@ export const policyView = z.object({
   policy_version: z
     .int()
     .describe('The highest version that a resume or a joining backend has reported since the last resume that lowered it.'),
+  adapter: z.string().nullable().default(null).describe('The LoRA adapter that samples; null for the base model.'),
   generating: z
     .int()
     .describe('Calls to backends that are running on all workers. At most one second old while running; exactly 0 when paused.'),

@@ -61,6 +61,20 @@ export const sampling = z
       .boolean()
       .optional()
       .describe('Record which experts each token was routed to. Needs vLLM or SGLang, started with routed experts enabled.'),
+    sampling_mask: z
+      .boolean()
+      .optional()
+      .describe(
+        'Record which tokens each token was sampled from. Needs `top_k` of at least 1 and `temperature` above 0, and SGLang, or vLLM started with --return-sampling-mask.',
+      ),
+  })
+  .refine(({ sampling_mask, top_k }) => !sampling_mask || top_k > 0, {
+    path: ['top_k'],
+    error: 'must be at least 1 with sampling_mask: it bounds the size of the masks',
+  })
+  .refine(({ sampling_mask, temperature }) => !sampling_mask || temperature > 0, {
+    path: ['temperature'],
+    error: 'must be above 0 with sampling_mask: greedy sampling has no mask',
   })
   .describe('Sampling parameters. Every field is always sent to the backend.');
 export type Sampling = z.infer<typeof sampling>;

@@ -24,7 +24,10 @@ export type ToolCall = z.infer<typeof toolCall>;
 /** A chat message. */
 export const message = z.object({
   role: z.enum(['system', 'user', 'assistant', 'tool']),
-  content: z.string(),
+  content: z.string({
+    error: ({ input }) => (Array.isArray(input) ? 'must be text; images and other content parts are not supported' : undefined),
+  }),
+  reasoning: z.string().optional().describe('What the policy wrote in think tags before its content. Only in assistant messages.'),
   tool_calls: z.array(toolCall).optional(),
   tool_call_id: z.string().optional(),
   name: z.string().optional(),
@@ -45,6 +48,7 @@ export const segmentHead = z.object({
   finish_reason: z.enum(finishReasons).optional(),
   backend: backendId.optional(),
   policy_versions: policySpan.optional(),
+  adapter: z.string().optional().describe('The LoRA adapter that sampled it; absent for the base model.'),
   retries: z.int().optional().describe('Failed calls before the one that returned these tokens, each with the same prompt.'),
 });
 export type SegmentHead = z.infer<typeof segmentHead>;
@@ -57,7 +61,15 @@ export interface RoutedExperts {
   readonly ids: Uint8Array | Uint16Array;
 }
 
+/** The tokens that top-k, top-p and min-p left to sample from: for each sampled token its number of ids, and all of these ids in turn. */
+export interface SamplingMask {
+  readonly lengths: Int32Array;
+  readonly tokenIds: Int32Array;
+}
+
 export interface Segment extends SegmentHead {
+  /** For a sampled segment, if `sampling.sampling_mask` was set. Each mask has the token that was sampled. */
+  readonly samplingMask?: SamplingMask;
   /** For a sampled segment: the rows that no earlier segment has. */
   readonly routedExperts?: RoutedExperts;
   readonly tokenIds: Int32Array;
@@ -79,6 +91,15 @@ export interface Trajectory {
   readonly segments: readonly Segment[];
 }
 
+/**
+ * The share of a trajectory's tokens that are trainable. Every sampled token is, once; prompts, observations and what a new branch
+ * repeats are not. 0 for a trajectory without tokens.
+ */
+export function trainableShare({ segments }: Pick<Trajectory, 'segments'>): number {
+  const count = (some: readonly Segment[]) => some.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
+  return count(segments.filter(({ kind }) => kind === 'sampled')) / Math.max(1, count(segments));
+}
+
 export const toolSpec = z.object({ name: z.string(), description: z.string(), parameters: z.record(z.string(), z.unknown()) });
 
 /** The JSON format. `mask` is 1 for a segment that the policy sampled, and 0 for all others. */
@@ -96,6 +117,10 @@ export const trajectoryView = z.object({
         .object({ from: z.int().min(0), shape: z.array(z.int().min(1)), dtype: z.enum(['uint8', 'uint16']), data: z.base64() })
         .optional()
         .describe('Rows of experts for the tokens of the branch, starting at token `from`; little-endian in base64.'),
+      sampling_mask: z
+        .array(z.array(z.int()))
+        .optional()
+        .describe('For each sampled token, the ids that top-k, top-p and min-p left to sample from.'),
     }),
   ),
 });
@@ -107,14 +132,27 @@ export function toTrajectoryView(trajectory: Trajectory): TrajectoryView {
     attempt: trajectory.attempt,
     model: trajectory.model,
     tools: trajectory.tools.map((tool) => ({ ...tool })),
-    segments: trajectory.segments.map(({ tokenIds, logprobs, routedExperts, ...head }) => ({
+    segments: trajectory.segments.map(({ tokenIds, logprobs, routedExperts, samplingMask, ...head }) => ({
       ...head,
       token_ids: Array.from(tokenIds),
       logprobs: Array.from(logprobs),
       mask: head.kind === 'sampled' ? 1 : 0,
-      ...definedOf({ routed_experts: routedExperts && toExpertsView(routedExperts) }),
+      ...definedOf({
+        routed_experts: routedExperts && toExpertsView(routedExperts),
+        sampling_mask: samplingMask && maskRows(samplingMask),
+      }),
     })),
   };
+}
+
+/** One list of ids for each sampled token. */
+export function maskRows({ lengths, tokenIds }: SamplingMask): number[][] {
+  let at = 0;
+  return Array.from(lengths, (length) => {
+    const row = Array.from(tokenIds.subarray(at, at + length));
+    at += length;
+    return row;
+  });
 }
 
 function toExpertsView({ from, shape, ids }: RoutedExperts) {

@@ -92,7 +92,8 @@ export type {
 export type { ClassLoad, WorkClass } from './store/work-class.ts';
 export { Supervisor, type SupervisorOptions } from './supervisor.ts';
 export { type LogFormat, logFormats, openProcessLog, openTextLog } from './text-log.ts';
+export { renderWithoutReasoning } from './trajectory/branch.ts';
 export { type Conversation, type LocalConversation, openConversation } from './trajectory/conversation.ts';
 export { Ledger } from './trajectory/ledger.ts';
 export { openRemoteConversation } from './trajectory/remote-conversation.ts';
-export { openTokenizer, type Tokenizer } from './trajectory/tokenizer/tokenizer.ts';
+export { openTokenizer, runSteps, type Tokenizer } from './trajectory/tokenizer/tokenizer.ts';

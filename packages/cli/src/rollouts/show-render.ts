@@ -1,7 +1,7 @@
 // One rollout as text: a header, then every segment of the trajectory with its role, its text and, on request, its tokens.
 // Tokens are shown by their ids, or by their text where a tokenizer is given.
 
-import type { Message, RolloutView, Segment, ToolCall, Trajectory } from '@millrace/protocol';
+import { type Message, type RolloutView, type Segment, type ToolCall, type Trajectory, trainableShare } from '@millrace/protocol';
 import { openPaint, type Paint, padEnd, toCount, toDuration, toVisible, width, wrap } from '../terminal/text.ts';
 import { toFailureHint } from './failure-hints.ts';
 
@@ -37,7 +37,7 @@ function renderHeader(view: RolloutView, trajectory: Trajectory | undefined, sty
     ...toFailureRows(view, paint),
     ...toResultRows(view, paint),
   ];
-  if (trajectory !== undefined) rows.push(['model', toVisible(trajectory.model)]);
+  if (trajectory !== undefined) rows.push(['trainable', toTrainable(trajectory)], ['model', toVisible(trajectory.model)]);
   return [paint('bold', `rollout ${view.id}`), ...rows.flatMap((row) => renderRow(row, style))];
 }
 
@@ -81,6 +81,12 @@ function indent(lines: readonly string[], label: string, paint: Paint): string[]
   return lines.map((line, index) => (index === 0 ? paint('dim', label) : ' '.repeat(label.length)) + line);
 }
 
+function toTrainable(trajectory: Trajectory): string {
+  const branches = 1 + Math.max(0, ...trajectory.segments.map(({ branch = 0 }) => branch));
+  const share = `${(100 * trainableShare(trajectory)).toFixed(1)} % of its tokens`;
+  return branches === 1 ? share : `${share}, in ${branches} branches`;
+}
+
 function toTroubles({ retries, losses }: RolloutView): string {
   const parts = [...(retries > 0 ? [`${retries} retried`] : []), ...(losses > 0 ? [`${losses} lost with a worker`] : [])];
   return parts.length === 0 ? '' : ` (${parts.join(', ')})`;
@@ -108,13 +114,14 @@ function renderSegments(trajectory: Trajectory, options: ShowOptions, paint: Pai
 const kindColours = { prompt: 'cyan', sampled: 'green', observation: 'yellow', inserted: 'magenta' } as const;
 
 function renderRule(segment: Segment, at: number, { paint, columns }: ShowStyle): string {
-  const { policy_versions: policy, finish_reason: finish, backend, retries } = segment;
+  const { policy_versions: policy, finish_reason: finish, adapter, backend, retries } = segment;
   const branch = segment.branch === undefined ? '' : `branch ${segment.branch} · `;
   const title = `${branch}${segment.turn === 0 ? segment.kind : `turn ${segment.turn} · ${segment.kind}`}`;
   const facts = [
     `${toCount(segment.tokenIds.length)} tokens from ${toCount(at)}`,
     ...(finish === undefined ? [] : [`finish ${finish}`]),
     ...(policy === undefined ? [] : [`policy ${policy.first === policy.last ? policy.first : `${policy.first}–${policy.last}`}`]),
+    ...(adapter === undefined ? [] : [`adapter ${adapter}`]),
     ...(backend === undefined ? [] : [`on ${backend}`]),
     ...(retries ? [`${retries} retries`] : []),
   ].join(' · ');
@@ -132,10 +139,11 @@ function renderBody(segment: Segment, style: ShowStyle): string[] {
 function renderMessage(message: Message, style: ShowStyle): string[] {
   const { paint } = style;
   const label = message.name === undefined ? message.role : `${message.role} ${message.name}`;
+  const thought = message.reasoning === undefined ? [] : renderText(message.reasoning, style).map((line) => paint('dim', line));
   const content = message.content.trim() === '' ? [] : renderText(message.content.replace(/^\n+|\n+$/g, ''), style);
   const calls = (message.tool_calls ?? []).flatMap((call) => renderCall(call, style));
-  const empty = content.length + calls.length === 0 ? [paint('dim', '  (empty)')] : [];
-  return [paint('bold', label), ...content, ...calls, ...empty];
+  const empty = thought.length + content.length + calls.length === 0 ? [paint('dim', '  (empty)')] : [];
+  return [paint('bold', label), ...thought, ...content, ...calls, ...empty];
 }
 
 function renderText(text: string, { columns }: ShowStyle): string[] {

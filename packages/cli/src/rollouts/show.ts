@@ -146,7 +146,7 @@ function fromView(view: NonNullable<ReturnType<typeof trajectoryView.parse>>): T
   return {
     ...rest,
     rolloutId: rollout_id,
-    segments: segments.map(({ token_ids, logprobs, mask: _, routed_experts: __, ...head }) => ({
+    segments: segments.map(({ token_ids, logprobs, mask: _, routed_experts: __, sampling_mask: ___, ...head }) => ({
       ...head,
       tokenIds: Int32Array.from(token_ids),
       logprobs: Float32Array.from(logprobs),

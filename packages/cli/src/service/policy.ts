@@ -2,7 +2,15 @@
 
 import { openClient } from '@millrace/client';
 import { definedOf, type PolicyView, pauseModes } from '@millrace/protocol';
-import { type Arguments, type Command, type CommandGroup, jsonOption, serviceOptions, toServiceAddress } from '../command/command.ts';
+import {
+  type Arguments,
+  type Command,
+  type CommandGroup,
+  jsonOption,
+  serviceOptions,
+  toServiceAddress,
+  UsageError,
+} from '../command/command.ts';
 import type { Io } from '../terminal/io.ts';
 import { openPaint, toCount, toDuration, wantsColor } from '../terminal/text.ts';
 
@@ -40,15 +48,20 @@ const resume: Command = {
     version: { type: 'string', value: 'N', describe: 'The version that all backends serve from now on; unchanged by default.' },
     'allow-lower': { type: 'boolean', describe: 'The version may be lower than the current one: an earlier checkpoint is served.' },
     'keep-caches': { type: 'boolean', describe: 'The backends kept their prefix caches, so rollouts stay where they are.' },
+    adapter: { type: 'string', value: 'NAME', describe: 'The LoRA adapter that samples from now on, as the backends name it.' },
+    'base-model': { type: 'boolean', describe: 'The base model samples from now on, without an adapter.' },
     ...jsonOption,
     ...serviceOptions,
   },
-  examples: ['millrace policy resume', 'millrace policy resume --version 8'],
+  examples: ['millrace policy resume', 'millrace policy resume --version 8', 'millrace policy resume --version 8 --adapter step-8'],
   async run(args, io) {
     const policy_version = args.count('version', 0);
+    const name = args.text('adapter');
+    if (name !== undefined && args.flag('base-model')) throw new UsageError('--adapter and --base-model exclude each other');
+    const adapter = args.flag('base-model') ? null : name;
     await using client = openClient(toServiceAddress(args, io));
     const flags = { caches_flushed: !args.flag('keep-caches'), allow_lower: args.flag('allow-lower') };
-    return print(await client.policy.resume({ ...definedOf({ policy_version }), ...flags }), args, io);
+    return print(await client.policy.resume({ ...definedOf({ policy_version, adapter }), ...flags }), args, io);
   },
 };
 
@@ -65,13 +78,14 @@ function print(view: PolicyView, args: Arguments, io: Io): number {
   return 0;
 }
 
-function renderPolicy({ state, mode, policy_version, generating, since }: PolicyView, io: Io): string {
+function renderPolicy({ state, mode, policy_version, adapter, generating, since }: PolicyView, io: Io): string {
   const paint = openPaint(wantsColor(io.stdout, io.env));
   const colour = state === 'running' ? 'green' : 'yellow';
   const age = toDuration(Math.max(0, Date.now() - Date.parse(since)));
   return [
     `state    ${paint(colour, state)}${mode === null ? '' : ` (${mode})`} for ${age}`,
     `version  ${policy_version}`,
+    ...(adapter === null ? [] : [`adapter  ${adapter}`]),
     `calls    ${toCount(generating)} in progress`,
     ...(state === 'running' ? [] : ['', 'To continue sampling: millrace policy resume']),
   ].join('\n');

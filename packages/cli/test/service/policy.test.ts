@@ -14,6 +14,16 @@ test('the policy is paused, shown as paused, and resumed under a new version', a
   assert.equal(JSON.parse((await service.run(['policy', '--json'])).out).policy_version, 8);
 });
 
+test('an adapter is named by a resume, shown, and removed with --base-model', async () => {
+  await using service = await openRealService();
+  assert.match(
+    (await service.run(['policy', 'resume', '--version', '8', '--adapter', 'step-8'])).out,
+    /\nversion {2}8\nadapter {2}step-8\n/,
+  );
+  assert.doesNotMatch((await service.run(['policy', 'resume', '--base-model'])).out, /adapter/);
+  assert.equal((await service.run(['policy', 'resume', '--base-model', '--adapter', 'x'])).code, 2);
+});
+
 test('a version that goes back, and a mode that does not exist, are refused', async () => {
   await using service = await openRealService();
   await service.run(['policy', 'pause']);

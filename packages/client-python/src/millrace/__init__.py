@@ -25,6 +25,7 @@ from .service.status import BackendView, ClassView, Dialect, Event, LogprobsMode
 from .stop import Stop
 from .trajectories.binary import trajectory_from_binary, trajectory_to_binary
 from .trajectories.routed_experts import RoutedExperts
+from .trajectories.sampling_mask import SamplingMask
 from .trajectories.trajectory import (
     Message,
     Segment,
@@ -73,6 +74,7 @@ __all__ = [
     "RolloutView",
     "RoutedExperts",
     "Sampling",
+    "SamplingMask",
     "Segment",
     "SegmentHead",
     "SegmentKind",

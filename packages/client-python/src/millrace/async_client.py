@@ -117,11 +117,24 @@ class AsyncPolicy:
         return await self._run.call(lambda stop: self._policy.pause(mode, settle=settle, stop=stop))
 
     async def resume(
-        self, policy_version: Optional[int] = None, *, caches_flushed: bool = True, allow_lower: bool = False
+        self,
+        policy_version: Optional[int] = None,
+        *,
+        caches_flushed: bool = True,
+        salt_caches: bool = True,
+        allow_lower: bool = False,
+        adapter: Optional[str] = None,
+        base_model: bool = False,
     ) -> PolicyView:
         return await self._run.call(
             lambda stop: self._policy.resume(
-                policy_version, caches_flushed=caches_flushed, allow_lower=allow_lower, stop=stop
+                policy_version,
+                caches_flushed=caches_flushed,
+                salt_caches=salt_caches,
+                allow_lower=allow_lower,
+                adapter=adapter,
+                base_model=base_model,
+                stop=stop,
             )
         )
 

@@ -33,7 +33,14 @@ BATCH = {
     "ended_at": None,
     "metadata": {"step": 7},
 }
-POLICY = {"state": "running", "mode": None, "policy_version": 3, "generating": 4, "since": "2026-01-02T03:04:05.678Z"}
+POLICY = {
+    "state": "running",
+    "mode": None,
+    "policy_version": 3,
+    "adapter": None,
+    "generating": 4,
+    "since": "2026-01-02T03:04:05.678Z",
+}
 
 
 def make_group(seq: int, *, trajectories: bool = True) -> dict[str, Any]:
@@ -193,6 +200,18 @@ class PolicyTest(unittest.TestCase):
             client.policy.resume()
             wanted = [{"policy_version": 4, "caches_flushed": False}, {"caches_flushed": True}]
             self.assertEqual([request.body for request in service.received], wanted)
+
+    def test_resume_names_an_adapter_or_returns_to_the_base_model(self) -> None:
+        with FakeService(lambda _: Reply({**POLICY, "adapter": "step-4"})) as service, Client(service.url) as client:
+            self.assertEqual(client.policy.resume(4, adapter="step-4").adapter, "step-4")
+            client.policy.resume(base_model=True, salt_caches=False)
+            wanted = [
+                {"policy_version": 4, "caches_flushed": True, "adapter": "step-4"},
+                {"caches_flushed": True, "salt_caches": False, "adapter": None},
+            ]
+            self.assertEqual([request.body for request in service.received], wanted)
+            with self.assertRaisesRegex(ValueError, "exclude each other"):
+                client.policy.resume(adapter="step-4", base_model=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 
 from fakes.examples import make_rollout, make_trajectory, read_golden
 
-from millrace import GroupView, RolloutView, Segment, SegmentHead, SegmentKind, Trajectory, WireError
+from millrace import GroupView, RolloutView, SamplingMask, Segment, SegmentHead, SegmentKind, Trajectory, WireError
 from millrace.batches.batch import group_page_from_json
 from millrace.export import (
     Row,
@@ -168,6 +168,18 @@ class ExportTest(unittest.TestCase):
         self.assertEqual(samples[0]["weight_versions"], ["3", "4"])
         self.assertEqual((samples[0]["status"], samples[0]["reward"]), ("completed", 0.5))
         self.assertEqual(samples[0]["prompt"], [{"role": "user", "content": "count the files"}])
+        self.assertNotIn("rollout_top_p_token_ids", samples[0])
+
+    def test_slime_gets_the_sampling_masks_with_an_empty_span_for_every_token_that_was_not_sampled(self) -> None:
+        trajectory = make_trajectory()
+        mask = SamplingMask(array("i", [2, 1]), array("i", [1, 7, 2147483647]))
+        segments = [one if index != 1 else dataclasses.replace(one, sampling_mask=mask) for index, one in enumerate(trajectory.segments)]
+        masked = dataclasses.replace(trajectory, segments=tuple(segments))
+        [row] = to_rows([(make_rollout(), masked)])
+        self.assertEqual(row.sampling_mask, [[1, 7], [2147483647], [], [], []])
+        [sample] = to_slime([row])
+        self.assertEqual(sample["rollout_top_p_token_ids"], [1, 7, 2147483647])
+        self.assertEqual(sample["rollout_top_p_token_offsets"], [0, 2, 3, 3, 3, 3])
 
     def test_trl(self) -> None:
         output = to_trl(make_rows())
@@ -182,7 +194,8 @@ class ExportTest(unittest.TestCase):
     def test_nemo_gym(self) -> None:
         result = to_nemo_gym(make_rows())[0]
         items = result["response"]["output"]
-        self.assertEqual([one["type"] for one in items], ["message", "function_call", "function_call_output", "message"])
+        self.assertEqual([one["type"] for one in items], ["reasoning", "message", "function_call", "function_call_output", "message"])
+        self.assertEqual(items.pop(0)["summary"], [{"type": "summary_text", "text": "I do not know yet."}])
         self.assertEqual(result["reward"], 0.5)
         turns = [one for one in items if "generation_token_ids" in one]
         self.assertEqual([one["type"] for one in turns], ["function_call", "message"])
@@ -211,6 +224,7 @@ class ExportTest(unittest.TestCase):
         self.assertEqual(len(metrics["completion_token_ids"]), len(metrics["logprobs"]))
         self.assertEqual(steps[1]["observation"]["results"], [{"content": "3", "source_call_id": "call-1"}])
         self.assertEqual(steps[1]["tool_calls"][0]["function_name"], "bash")
+        self.assertEqual(steps[1]["reasoning_content"], "I do not know yet.")
         self.assertNotIn("metrics", steps[0])
         self.assertEqual(document["final_metrics"]["total_completion_tokens"], 2)
         with self.assertRaisesRegex(ValueError, "has no branch 1"):

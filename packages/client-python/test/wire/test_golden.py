@@ -120,6 +120,18 @@ class TrajectoryTest(unittest.TestCase):
         self.assertEqual((narrow.first, narrow.shape, narrow.ids), (0, (1, 2), array("B", [0, 255, 1, 2, 3, 4])))
         self.assertEqual((wide.first, wide.shape, wide.ids), (3, (2,), array("H", [256, 1])))
 
+    def test_a_sampling_mask_has_a_list_of_ids_for_each_token(self) -> None:
+        mask = trajectory_from_json(read_golden("branched-trajectory.json")).segments[-1].sampling_mask
+        assert mask is not None
+        self.assertEqual(mask.rows(), [[9, 151644, 11]])
+
+    def test_the_trainable_share_counts_every_sampled_token_once(self) -> None:
+        self.assertEqual(make_trajectory().trainable_share, 2 / 8)
+
+    def test_reasoning_is_its_own_field_of_a_message(self) -> None:
+        message = make_trajectory().segments[1].head.messages[0]
+        self.assertEqual((message.content, message.reasoning), ("let me look", "I do not know yet."))
+
     def test_ids_and_logprobs_are_arrays_of_four_bytes(self) -> None:
         sampled = make_trajectory().segments[1]
         self.assertEqual(sampled.token_ids, array("i", [1, 2147483647]))

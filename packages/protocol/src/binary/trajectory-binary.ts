@@ -1,9 +1,10 @@
-// The binary format of a trajectory: a JSON head with everything except the numbers, then all ids as int32, all logprobs as float32, and
-// all routed experts as uint8 or uint16, little-endian. Writing and reading it is exact, bit for bit.
+// The binary format of a trajectory: a JSON head with everything except the numbers, then all ids as int32, all logprobs as float32, all
+// sampling masks as int32 (the lengths, then the ids), and all routed experts as uint8 or uint16, little-endian. Writing and reading it is
+// exact, bit for bit.
 
 import { z } from 'zod';
 import { definedOf } from '../defined.ts';
-import { type RoutedExperts, type Segment, segmentHead, type Trajectory, toolSpec } from '../trajectory.ts';
+import { type RoutedExperts, type SamplingMask, type Segment, segmentHead, type Trajectory, toolSpec } from '../trajectory.ts';
 
 export const trajectoryMediaType = 'application/vnd.millrace.trajectory';
 
@@ -21,7 +22,14 @@ const binaryHead = z.object({
   attempt: z.int(),
   model: z.string(),
   tools: z.array(toolSpec),
-  segments: z.array(segmentHead.extend({ ids: z.int().min(0), logprobs: z.int().min(0), experts: expertsHead.optional() })),
+  segments: z.array(
+    segmentHead.extend({
+      ids: z.int().min(0),
+      logprobs: z.int().min(0),
+      mask_ids: z.int().min(0).optional().describe('The number of ids in its sampling masks, which have a length for each id.'),
+      experts: expertsHead.optional(),
+    }),
+  ),
 });
 
 export function toBinary(trajectory: Trajectory): Buffer {
@@ -32,24 +40,24 @@ export function toBinary(trajectory: Trajectory): Buffer {
       attempt: trajectory.attempt,
       model: trajectory.model,
       tools: trajectory.tools,
-      segments: segments.map(({ tokenIds, logprobs, routedExperts, ...rest }) => ({
+      segments: segments.map(({ tokenIds, logprobs, routedExperts, samplingMask, ...rest }) => ({
         ...rest,
         ids: tokenIds.length,
         logprobs: logprobs.length,
-        ...definedOf({ experts: routedExperts && toExpertsHead(routedExperts) }),
+        ...definedOf({ mask_ids: samplingMask?.tokenIds.length, experts: routedExperts && toExpertsHead(routedExperts) }),
       })),
     }),
   );
   const padded = Math.ceil((8 + head.length) / 4) * 4;
-  const idCount = sum(segments.map((segment) => segment.tokenIds.length));
-  const logprobCount = sum(segments.map((segment) => segment.logprobs.length));
+  const masks = segments.flatMap(({ samplingMask }) => (samplingMask ? [samplingMask.lengths, samplingMask.tokenIds] : []));
   const experts = segments.flatMap(({ routedExperts }) => (routedExperts ? [routedExperts.ids] : []));
-  const buffer = Buffer.alloc(padded + 4 * (idCount + logprobCount) + sum(experts.map(({ byteLength }) => byteLength)));
+  const arrays = [...segments.map((s) => s.tokenIds), ...segments.map((s) => s.logprobs), ...masks, ...experts];
+  const buffer = Buffer.alloc(padded + sum(arrays.map(({ byteLength }) => byteLength)));
   buffer.writeUInt32BE(magic, 0);
   buffer.writeUInt32LE(head.length, 4);
   head.copy(buffer, 8);
   let at = padded;
-  for (const numbers of [...segments.map((s) => s.tokenIds), ...segments.map((s) => s.logprobs), ...experts]) {
+  for (const numbers of arrays) {
     Buffer.from(numbers.buffer, numbers.byteOffset, numbers.byteLength).copy(buffer, at);
     at += numbers.byteLength;
   }
@@ -64,26 +72,43 @@ export function fromBinary(buffer: Buffer): Trajectory {
   // Copied, because the offset of a Buffer in its pool may not be a multiple of four.
   const numbers = new Uint8Array(buffer.subarray(Math.ceil((8 + headLength) / 4) * 4));
   const idCount = sum(head.segments.map((segment) => segment.ids));
-  const expertsStart = 4 * (idCount + sum(head.segments.map((segment) => segment.logprobs)));
+  const masksStart = 4 * (idCount + sum(head.segments.map((segment) => segment.logprobs)));
+  const expertsStart = masksStart + sum(head.segments.map(maskBytes));
   const wanted = expertsStart + sum(head.segments.map(({ experts }) => (experts ? experts.width * experts.count : 0)));
   if (numbers.byteLength !== wanted)
     throw new Error(`trajectory has ${numbers.byteLength} bytes of numbers, but its head announces ${wanted}`);
   let idAt = 0;
   let logprobAt = 4 * idCount;
+  let maskAt = masksStart;
   let expertsAt = expertsStart;
-  const segments: Segment[] = head.segments.map(({ ids, logprobs, experts, ...rest }) => {
+  const segments: Segment[] = head.segments.map(({ ids, logprobs, mask_ids, experts, ...rest }) => {
     const segment = {
       ...rest,
       tokenIds: new Int32Array(numbers.buffer, idAt, ids),
       logprobs: new Float32Array(numbers.buffer, logprobAt, logprobs),
+      ...(mask_ids === undefined ? {} : { samplingMask: toMask(numbers, maskAt, { ids, mask_ids }) }),
       ...(experts ? { routedExperts: toExperts(experts, numbers.subarray(expertsAt, expertsAt + experts.width * experts.count)) } : {}),
     };
+    maskAt += maskBytes({ ids, mask_ids });
     expertsAt += experts ? experts.width * experts.count : 0;
     idAt += 4 * ids;
     logprobAt += 4 * logprobs;
     return segment;
   });
   return { rolloutId: head.rollout_id, attempt: head.attempt, model: head.model, tools: head.tools, segments };
+}
+
+interface MaskHead {
+  readonly ids: number;
+  readonly mask_ids?: number | undefined;
+}
+
+function maskBytes({ ids, mask_ids }: MaskHead): number {
+  return mask_ids === undefined ? 0 : 4 * (ids + mask_ids);
+}
+
+function toMask(numbers: Uint8Array<ArrayBuffer>, at: number, { ids, mask_ids }: MaskHead): SamplingMask {
+  return { lengths: new Int32Array(numbers.buffer, at, ids), tokenIds: new Int32Array(numbers.buffer, at + 4 * ids, mask_ids) };
 }
 
 function toExpertsHead({ from, shape, ids }: RoutedExperts): z.infer<typeof expertsHead> {

@@ -44,6 +44,7 @@ const prorlToolCall = z.object({
 export const prorlMessage = z.object({
   role: z.string(),
   content: z.string(),
+  reasoning: z.string().optional(),
   tool_calls: z.array(prorlToolCall).optional(),
   tool_call_id: z.string().optional(),
   name: z.string().optional(),

@@ -7,7 +7,7 @@ import { Expired } from '../base/deadline.ts';
 import type { Pace } from '../base/pace.ts';
 import type { SampledTurn, Sampler } from '../inference/sampler.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import { appendNext, renderNext } from '../trajectory/branch.ts';
+import { appendNext, renderNext, renderWithoutReasoning } from '../trajectory/branch.ts';
 import { chooseResultRoom, chooseTurnTokens, fitResults } from '../trajectory/budget.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import type { AgentEnd } from './agent-end.ts';
@@ -125,12 +125,12 @@ async function sampleTurn({ sampler, conversation, tools, sampling, limits, tall
   const text = await decode(tokenIds);
   const specs = tools.map((tool) => tool.spec);
   const parsed = conversation.parseTurn(text, specs);
-  const { content, calls } = parsed;
+  const { content, reasoning, calls } = parsed;
   const cut = last.finishReason === 'length';
   // A turn that was cut before its end is not malformed, and without tools there is no call to read.
   const malformed = tools.length === 0 || (cut && calls.length === 0) ? [] : parsed.malformed;
   tally.malformedCalls += malformed.length;
-  const said: Message = { role: 'assistant', content, ...definedOf({ tool_calls: calls.length > 0 ? calls : undefined }) };
+  const said: Message = { role: 'assistant', content, ...definedOf({ reasoning, tool_calls: calls.length > 0 ? calls : undefined }) };
   ledger.appendSampled({ ...last, text: parts.length === 0 ? text : await decode(last.tokenIds), messages: [said] });
   return { content, calls, malformed, tokens: tokenIds.length, cut };
 }
@@ -164,6 +164,12 @@ async function appendResults(options: AgentOptions, results: readonly Message[])
   const { sampler, conversation, limits, pace } = options;
   const { ledger } = sampler;
   const { endOfTurn } = conversation;
+  const specs = options.tools.map((tool) => tool.spec);
+  const branch = await pace.run(renderWithoutReasoning(ledger, conversation, { messages: results, tools: specs, limits }));
+  if (branch) {
+    ledger.beginBranch(branch);
+    return true;
+  }
   const isOwed = ledger.segments.at(-1)?.tokenIds.at(-1) !== endOfTurn.id;
   const room = chooseResultRoom(ledger.length + (isOwed ? endOfTurn.tokenIds.length : 0), limits);
   const delta = await pace.run(fitResults(conversation, results, room));

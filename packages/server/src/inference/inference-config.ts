@@ -16,6 +16,12 @@ export const inferenceConfig = z.strictObject({
     .describe(
       'How many failed calls in a row break a backend. A broken backend gets no rollouts until it answers a probe. A busy reply (429, or 503 from a healthy server) does not count as a failure.',
     ),
+  prioritizeLong: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether later turns of a rollout have a higher priority, so that long rollouts end sooner. Needs vLLM with `--scheduling-policy priority`, or SGLang with `--enable-priority-scheduling`; other servers ignore it.',
+    ),
   spillTurns: z
     .int()
     .min(1)

@@ -1,7 +1,7 @@
 // A worker's gate in front of the backends: every call passes it, and none does while the policy is paused. It counts the calls in
 // flight, so that a worker can report when it samples nothing. It is closed until it has read the policy for the first time.
 
-import type { PauseMode, PolicyState } from '@millrace/protocol';
+import { definedOf, type PauseMode, type PolicyState } from '@millrace/protocol';
 import { raceSignal } from '../base/race.ts';
 
 /** The policy as the store keeps it. */
@@ -14,13 +14,17 @@ export interface PolicyRecord {
   /** How many resumes emptied the prefix caches of all backends. */
   readonly flushes: number;
   readonly policyVersion: number;
+  /** The LoRA adapter that samples; absent for the base model. */
+  readonly adapter?: string;
+  /** Keeps prefixes that old weights computed from being used; absent while the caches hold none. */
+  readonly cacheSalt?: string;
   /** Calls in flight over all workers, as last reported. */
   readonly generating: number;
   readonly sinceMs: number;
 }
 
 /** The part of the policy that a gate acts on. */
-export type GatePolicy = Pick<PolicyRecord, 'state' | 'mode' | 'pause' | 'flushes' | 'policyVersion'>;
+export type GatePolicy = Pick<PolicyRecord, 'state' | 'mode' | 'pause' | 'flushes' | 'policyVersion' | 'adapter' | 'cacheSalt'>;
 
 /** What a worker reports about its gate. With `generating` at 0 and the gate closed, no call starts before a resume. */
 export interface GateReport {
@@ -31,7 +35,7 @@ export interface GateReport {
 }
 
 /** The right to make one call. Dispose it when the call is over; disposing twice has no further effect. */
-export interface Pass extends Disposable {
+export interface Pass extends Disposable, Pick<PolicyRecord, 'adapter' | 'cacheSalt'> {
   /** Aborted when a pause cuts the call instead of waiting for it. */
   readonly cut: AbortSignal;
   readonly flushes: number;
@@ -98,11 +102,11 @@ export class PolicyGate {
     if (!this.isOpen) return undefined;
     const controller = new AbortController();
     this.#passes.add(controller);
-    const { flushes } = this.#policy;
+    const { flushes, adapter, cacheSalt } = this.#policy;
     const leave = () => {
       if (this.#passes.delete(controller)) this.#notifyIdle();
     };
-    return { cut: controller.signal, flushes, [Symbol.dispose]: leave };
+    return { cut: controller.signal, flushes, ...definedOf({ adapter, cacheSalt }), [Symbol.dispose]: leave };
   }
 
   #notifyIdle(): void {

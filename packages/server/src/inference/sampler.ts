@@ -59,6 +59,8 @@ export interface SampledTurn extends Generation {
   readonly policyVersions: { readonly first: number; readonly last: number };
   /** Earlier calls from the same ids that gave no token. */
   readonly retries: number;
+  /** The LoRA adapter that sampled it; absent for the base model. */
+  readonly adapter?: string;
 }
 
 /** What is still to be sampled of a turn, and how many calls gave nothing of it. */
@@ -173,7 +175,8 @@ export class Sampler implements Disposable {
   /** One request. Never throws: how it went is a value, so that it is reported exactly once. */
   async #call({ lease, backend, pass }: Placement, call: BackendCall, rest: Remainder): Promise<CallResult> {
     const { sampling, maxTokens, stopTokenIds, signal, retries } = rest;
-    const { sessionId } = this.#options;
+    const { sessionId, pool } = this.#options;
+    const adapter = definedOf({ adapter: pass?.adapter });
     const first = backend.policyVersion;
     try {
       const generation = await backend.generate({
@@ -186,7 +189,8 @@ export class Sampler implements Disposable {
         requestId: `${sessionId}-${randomUUID()}`,
         signal,
         onProgress: (sampledTokens) => call.progress(sampledTokens),
-        ...definedOf({ cut: pass?.cut }),
+        ...adapter,
+        ...definedOf({ cut: pass?.cut, cacheSalt: pass?.cacheSalt, priority: pool.prioritizesLong ? this.ledger.turn : undefined }),
       });
       const finishReason = toFinishReason(generation, rest);
       if (finishReason === 'abort' && generation.tokenIds.length === 0) {
@@ -195,7 +199,8 @@ export class Sampler implements Disposable {
         return { kind: 'failed', error: new RolloutError('backend-failed', message, { details: { reason: 'aborted' } }) };
       }
       const policyVersions = { first, last: lease.backend?.policyVersion ?? first };
-      return { kind: 'answered', generation, part: { policyVersions, ...generation, finishReason, backend: backend.id, retries } };
+      const part = { policyVersions, ...generation, ...adapter, finishReason, backend: backend.id, retries };
+      return { kind: 'answered', generation, part };
     } catch (error) {
       return error instanceof RolloutError && !signal.aborted ? { kind: 'failed', error } : { kind: 'stopped', error };
     }

@@ -118,6 +118,10 @@ export interface ResumePolicy {
   readonly cachesFlushed: boolean;
   /** For a trainer that starts again from an earlier checkpoint. */
   readonly allowLower?: boolean;
+  /** The LoRA adapter from now on; null for the base model, absent for the one before. */
+  readonly adapter?: string | null;
+  /** Whether new weights with unflushed caches get a new cache salt; they do by default. */
+  readonly saltCaches?: boolean;
 }
 
 export interface Store extends BatchStore, Placements, AsyncDisposable {

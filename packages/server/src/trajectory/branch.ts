@@ -2,8 +2,9 @@
 // stay in the trajectory as they were sampled; nothing is ever spliced.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Message, ToolSpec } from '@millrace/protocol';
+import type { Limits, Message, ToolSpec } from '@millrace/protocol';
 import type { Steps } from '../base/pace.ts';
+import { chooseResultRoom, fitResults } from './budget.ts';
 import type { Conversation, RenderedMessages } from './conversation.ts';
 import type { Ledger } from './ledger.ts';
 
@@ -46,6 +47,28 @@ export function appendNext(ledger: Ledger, { endOfTurn }: Pick<Conversation, 'en
   }
   if (!isTurnEnded(ledger, { endOfTurn })) ledger.appendInserted(endOfTurn);
   ledger.appendObservation(rendered);
+}
+
+/**
+ * The current messages and the new ones, without reasoning and shortened if necessary, for a template that drops the reasoning of
+ * earlier turns. Undefined if nothing is dropped, or if the history cannot be rendered again: then the ledger only appends.
+ */
+export function* renderWithoutReasoning(
+  ledger: Ledger,
+  conversation: Conversation,
+  { messages, tools, limits }: { readonly messages: readonly Message[]; readonly tools: readonly ToolSpec[]; readonly limits: Limits },
+): Steps<RenderedMessages | undefined> {
+  const current = ledger.messages;
+  const last = current.findLast(({ role }) => role === 'assistant');
+  if (!last || current.every(({ reasoning }) => reasoning === undefined) || conversation.keepsReasoning(last, messages)) return undefined;
+  const past = current.map(({ reasoning: _, ...rest }): Message => rest);
+  if (findSpelled(ledger, conversation, past)) return undefined;
+  const whole = yield* conversation.openingSteps([...past, ...messages], tools);
+  if (chooseResultRoom(whole.tokenIds.length, limits) >= 0) return whole;
+  const { tokenIds } = yield* conversation.deltaSteps(messages);
+  const room = chooseResultRoom(whole.tokenIds.length - tokenIds.length, limits);
+  const fitted = yield* fitResults(conversation, messages, room);
+  return fitted && (yield* conversation.openingSteps([...past, ...fitted.messages], tools));
 }
 
 function findSpelled(ledger: Ledger, { tokenizer }: Conversation, messages: readonly Message[]): Message | undefined {

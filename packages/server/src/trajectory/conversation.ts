@@ -31,6 +31,8 @@ export interface Conversation {
   decodeSteps(tokenIds: Int32Array): Steps<string>;
   /** The content, reasoning and tool calls of that text. Reasoning may have been opened by the generation prompt. */
   parseTurn(text: string, tools?: readonly ToolSpec[]): ParsedTurn;
+  /** Whether the reasoning of earlier turns stays in the context when these messages follow the turn `last`. */
+  keepsReasoning(last: Message, newMessages: readonly Message[]): boolean;
 }
 
 /** A conversation whose tokenizer is in this process, so that every method has a synchronous form. */
@@ -61,7 +63,7 @@ export async function openConversation(folder: string, options: ConversationOpti
     },
   );
   const parser = chooseToolParser(options.toolParser ?? 'hermes', template.source);
-  const conversation = runSteps(joinConversation(tokenizer, template, parser));
+  const conversation = runSteps(joinConversation(tokenizer, template, { parser, reasoning: options.reasoning }));
   proveParts(tokenizer, template);
   return {
     ...conversation,
@@ -78,7 +80,11 @@ export async function readTemplate(path: string): Promise<Record<string, unknown
   return path.endsWith('.json') ? JSON.parse(text) : { chat_template: text };
 }
 
-export function* joinConversation(tokenizer: PartTokenizer, template: ChatTemplate, parser: ToolCallParser): Steps<Conversation> {
+export function* joinConversation(
+  tokenizer: PartTokenizer,
+  template: ChatTemplate,
+  { parser, reasoning }: { readonly parser: ToolCallParser; readonly reasoning?: ModelConfig['reasoning'] | undefined },
+): Steps<Conversation> {
   const [id, ...others] = yield* tokenizer.encodeSteps([{ text: template.endOfTurn, trusted: true }]);
   if (id === undefined || others.length > 0) throw new Error(`${template.endOfTurn} ends a turn, but it is not a single token`);
   const stopTokenIds = [...new Set([id, ...tokenizer.eosIds])];
@@ -97,6 +103,7 @@ export function* joinConversation(tokenizer: PartTokenizer, template: ChatTempla
       return yield* tokenizer.decodeSteps(ended ? tokenIds.subarray(0, -1) : tokenIds);
     },
     parseTurn: (text, tools) => parser.parse(thoughtOpen + text, tools),
+    keepsReasoning: (last, newMessages) => reasoning === 'keep' || template.keepsReasoning(last, newMessages),
   };
 }
 

@@ -1,7 +1,7 @@
 // The token ledger: the only place where token ids are joined. At every moment it holds exactly what the model saw and sampled. It is
 // append-only, so each prompt starts with the whole previous prompt. A rewritten history starts a new branch with its own prompt.
 
-import type { BackendId, FinishReason, Message, RoutedExperts, Segment } from '@millrace/protocol';
+import type { BackendId, FinishReason, Message, RoutedExperts, SamplingMask, Segment } from '@millrace/protocol';
 import { definedOf, RolloutError } from '@millrace/protocol';
 
 export interface Rendered {
@@ -17,8 +17,12 @@ export interface Sampled extends Rendered {
   readonly backend: BackendId;
   readonly policyVersions: { readonly first: number; readonly last: number };
   readonly retries: number;
+  /** The LoRA adapter that sampled it. */
+  readonly adapter?: string;
   /** One row for each token of the context including these ids, except the last. */
   readonly routedExperts?: RoutedExperts;
+  /** A mask for each id. */
+  readonly samplingMask?: SamplingMask;
 }
 
 const maxTokenId = 0x7fff_ffff;
@@ -108,6 +112,9 @@ export class Ledger {
     this.#requirePrompt();
     const logprobs = toLogprobs(sampled);
     const routed = this.#cutExperts(sampled);
+    const { samplingMask, adapter } = sampled;
+    if (samplingMask && samplingMask.lengths.length !== sampled.tokenIds.length)
+      throw refuse(`${samplingMask.lengths.length} sampling masks for ${sampled.tokenIds.length} sampled ids`);
     const tokenIds = this.#join(sampled.tokenIds);
     if (!this.isCut) this.#turn += 1;
     this.#counts.sampled += tokenIds.length;
@@ -119,7 +126,7 @@ export class Ledger {
       backend: sampled.backend,
       policy_versions: { first, last },
       retries: sampled.retries,
-      ...definedOf({ routedExperts: routed }),
+      ...definedOf({ adapter, routedExperts: routed, samplingMask }),
     });
     if (routed) this.#routed = this.#length - 1;
   }

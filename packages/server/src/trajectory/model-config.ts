@@ -3,6 +3,8 @@
 import { z } from 'zod';
 import { toolParserNames } from './tool-calls/tool-parsers.ts';
 
+export const reasoningModes = ['template', 'keep'] as const;
+
 export const modelConfig = z.strictObject({
   tokenizer: z
     .string()
@@ -21,6 +23,12 @@ export const modelConfig = z.strictObject({
     .enum(toolParserNames)
     .default('hermes')
     .describe(`The tool-call format of the model: ${toolParserNames.join(', ')}. \`auto\` chooses by the chat template.`),
+  reasoning: z
+    .enum(reasoningModes)
+    .default('template')
+    .describe(
+      'What happens to the reasoning of earlier turns. `template`: where the chat template drops it, a new branch starts without it. `keep`: it stays in the context.',
+    ),
   chatTemplateKwargs: z
     .record(z.string(), z.unknown())
     .default({})

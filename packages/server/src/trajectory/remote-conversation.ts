@@ -29,7 +29,8 @@ export async function openRemoteConversation(url: string, options: RemoteConvers
   }
 }
 
-async function open(url: string, { apiKey, chatTemplate, chatTemplateKwargs = {}, toolParser = 'hermes' }: RemoteConversationOptions) {
+async function open(url: string, options: RemoteConversationOptions) {
+  const { apiKey, chatTemplate, chatTemplateKwargs = {}, toolParser = 'hermes', reasoning } = options;
   const source = await openTokenSource(url, definedOf({ apiKey }));
   const config: Record<string, unknown> = { ...source.config, ...(chatTemplate === undefined ? {} : await readTemplate(chatTemplate)) };
   if (config.chat_template === undefined)
@@ -43,7 +44,8 @@ async function open(url: string, { apiKey, chatTemplate, chatTemplateKwargs = {}
   const template = openChatTemplate(config, { name: `the chat template of ${url}`, controlTokens, kwargs: chatTemplateKwargs });
   const pace = new Pace();
   await proveParts(source, async (parts) => await pace.run(tokenizer.encodeSteps(parts)), exampleParts(template));
-  return await pace.run(joinConversation(tokenizer, template, chooseToolParser(toolParser, template.source)));
+  const parser = chooseToolParser(toolParser, template.source);
+  return await pace.run(joinConversation(tokenizer, template, { parser, reasoning }));
 }
 
 type ExampleParts = ReturnType<typeof exampleParts>[number];

@@ -2,9 +2,11 @@
 // model writes breaks the loop.
 
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { backendId, definedOf, limits, sampling } from '@millrace/protocol';
-import { FakeBackend, openFakeTokens, type Policy, qwen3Folder, renderCall, scriptedFaults } from '@millrace/testkit';
+import { FakeBackend, makeTempFolder, openFakeTokens, type Policy, qwen3Folder, renderCall, scriptedFaults } from '@millrace/testkit';
 import type { Tool } from '../../src/agent/tool.ts';
 import { type AgentOptions, type AgentTally, runTurns } from '../../src/agent/turn-loop.ts';
 import { systemClock } from '../../src/base/clock.ts';
@@ -12,11 +14,11 @@ import { silentLog } from '../../src/base/log.ts';
 import { Pace } from '../../src/base/pace.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
 import { Sampler } from '../../src/inference/sampler.ts';
-import { openConversation } from '../../src/trajectory/conversation.ts';
+import { type Conversation, openConversation } from '../../src/trajectory/conversation.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
 
 const tokens = await openFakeTokens();
-const conversation = await openConversation(qwen3Folder());
+const qwen3 = await openConversation(qwen3Folder());
 
 /** A tool that repeats a text the given number of times. */
 const repeatTool: Tool = {
@@ -30,9 +32,11 @@ interface RunOptions {
   readonly maxTurns?: number;
   readonly tools?: readonly Tool[];
   readonly compact?: AgentOptions['compact'];
+  readonly conversation?: Conversation;
 }
 
-async function run(policy: Policy, { maxContext = 4000, faults = [], maxTurns = 10, tools = [repeatTool], compact }: RunOptions = {}) {
+async function run(policy: Policy, options: RunOptions = {}) {
+  const { maxContext = 4000, faults = [], maxTurns = 10, tools = [repeatTool], compact, conversation = qwen3 } = options;
   await using fake = new FakeBackend({ policy, faults: scriptedFaults(faults) }, tokens);
   await fake.listen();
   const pace = new Pace();
@@ -169,4 +173,94 @@ test('a turn that the server cut twice is read as one: a call may start in one p
   assert.equal(sampled[2]?.messages[0]?.content.trim(), 'Ünïcödé 😀');
   assert.deepEqual(sampled[2]?.messages[0]?.tool_calls?.[0]?.arguments, { text: 'a', times: 3 });
   assert.match(ledger.segments.find(({ kind }) => kind === 'observation')?.text ?? '', /aaa/);
+});
+
+const think = (turn: number) => {
+  const call = renderCall('repeat', { text: `result ${turn} `, times: 2 });
+  return `thought ${turn}\n</think>\n\n${turn < 2 ? `step ${turn}\n${call}` : 'done'}`;
+};
+const thinkThenRepeat: Policy = ({ turn }) => ({ text: `<think>\n${think(turn)}` });
+
+test('the reasoning of a turn is its own field of the message, and the answer is without it', async () => {
+  const { stop, ledger } = await run(thinkThenRepeat);
+  assert.deepEqual(stop, { stopReason: 'completed', answer: 'done' });
+  const said = ledger.segments.flatMap(({ kind, messages }) => (kind === 'sampled' ? messages : []));
+  assert.deepEqual(
+    said.map(({ content, reasoning }) => [content, reasoning]),
+    [
+      ['step 0', 'thought 0'],
+      ['step 1', 'thought 1'],
+      ['done', 'thought 2'],
+    ],
+  );
+});
+
+test('where the template keeps reasoning between tool calls, the ledger only appends', async () => {
+  const { ledger, prompts } = await run(thinkThenRepeat);
+  assert.ok(ledger.segments.every(({ branch }) => branch === undefined));
+  assert.match(tokens.decode([...(prompts[2] ?? [])]), /thought 0[\s\S]*thought 1/);
+});
+
+/** ChatML with tools, and the reasoning of every earlier turn dropped, as in the template of QwQ. */
+const droppingTemplate = `{%- for message in messages %}
+{%- if message.role == 'assistant' %}
+{{- '<|im_start|>assistant\n' + message.content.split('</think>')[-1].lstrip('\n') }}
+{%- for call in message.tool_calls or [] %}{{- '\n<tool_call>\n' + (call.function | tojson) + '\n</tool_call>' }}{%- endfor %}
+{{- '<|im_end|>\n' }}
+{%- elif message.role == 'tool' %}{{- '<|im_start|>user\n<tool_response>\n' + message.content + '\n</tool_response><|im_end|>\n' }}
+{%- else %}{{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}{%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n<think>\n' }}{%- endif %}`;
+
+async function openDropping(reasoning: 'template' | 'keep') {
+  await using folder = await makeTempFolder('template');
+  const chatTemplate = join(folder.path, 'dropping.jinja');
+  await writeFile(chatTemplate, droppingTemplate);
+  return await openConversation(qwen3Folder(), { chatTemplate, reasoning });
+}
+
+/** The generation prompt has opened the reasoning. */
+const closeThenRepeat: Policy = ({ turn }) => ({ text: think(turn) });
+
+test('where the template drops earlier reasoning, each result starts a branch without it, and what was sampled stays', async () => {
+  const { stop, ledger, prompts } = await run(closeThenRepeat, { conversation: await openDropping('template') });
+  assert.deepEqual(stop, { stopReason: 'completed', answer: 'done' });
+  assert.deepEqual(
+    ledger.segments.map(({ kind, branch = 0 }) => `${kind} ${branch}`),
+    ['prompt 0', 'sampled 0', 'prompt 1', 'sampled 1', 'prompt 2', 'sampled 2'],
+  );
+  const texts = prompts.map((prompt) => tokens.decode([...prompt]));
+  assert.equal(
+    texts[2],
+    [
+      '<|im_start|>user\ngo<|im_end|>\n',
+      '<|im_start|>assistant\nstep 0\n<tool_call>\n{"name": "repeat", "arguments": {"text": "result 0 ", "times": 2}}\n</tool_call><|im_end|>\n',
+      '<|im_start|>user\n<tool_response>\nresult 0 result 0 \n</tool_response><|im_end|>\n',
+      '<|im_start|>assistant\nstep 1\n<tool_call>\n{"name": "repeat", "arguments": {"text": "result 1 ", "times": 2}}\n</tool_call><|im_end|>\n',
+      '<|im_start|>user\n<tool_response>\nresult 1 result 1 \n</tool_response><|im_end|>\n',
+      '<|im_start|>assistant\n<think>\n',
+    ].join(''),
+  );
+  const sampled = ledger.segments.filter(({ kind }) => kind === 'sampled').map(({ tokenIds }) => tokens.decode([...tokenIds]));
+  assert.match(sampled[0] ?? '', /^thought 0\n<\/think>\n\nstep 0/, 'the tokens are those that were sampled');
+  const opening = ledger.segments.filter(({ kind }) => kind === 'prompt').at(-1)?.messages ?? [];
+  assert.ok(opening.every(({ reasoning }) => reasoning === undefined));
+});
+
+test('with model.reasoning "keep", reasoning stays in the context although the template drops it', async () => {
+  const { ledger, prompts } = await run(closeThenRepeat, { conversation: await openDropping('keep') });
+  assert.ok(ledger.segments.every(({ branch }) => branch === undefined));
+  assert.match(tokens.decode([...(prompts[2] ?? [])]), /thought 0[\s\S]*thought 1/);
+});
+
+test('a result that is too long for the branch without reasoning is shortened there', async () => {
+  let calls = 0;
+  const policy: Policy = () => ({
+    text: calls++ === 0 ? `hm\n</think>\n\n${renderCall('repeat', { text: 'line of output\n', times: 5000 })}` : 'so\n</think>\n\ndone',
+  });
+  const { stop, ledger } = await run(policy, { conversation: await openDropping('template') });
+  assert.deepEqual(stop, { stopReason: 'completed', answer: 'done' });
+  assert.equal(ledger.segments.at(-1)?.branch, 1);
+  assert.match(ledger.segments.at(-2)?.text ?? '', /line of[\s\S]*\n\[… about \d+ tokens are left out here[\s\S]*of output\n/);
+  assert.ok(ledger.length <= 4000 && ledger.length > 3500);
 });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { Template } from '@huggingface/jinja';
 import type { Message, ToolSpec } from '@millrace/protocol';
-import { makeRandom, qwen3Folder } from '@millrace/testkit';
+import { makeRandom, modelFolder, qwen3Folder } from '@millrace/testkit';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
 import { alphabet, appendRandomTurn, makeSampled, makeText, tools } from './random-text.ts';
@@ -129,4 +129,36 @@ test('a turn is decoded without its end token', () => {
 
 test('a folder without a model is refused with its name', async () => {
   await assert.rejects(openConversation('/nonexistent-model'), /nonexistent-model/);
+});
+
+const thinking: Message = { role: 'assistant', content: 'four', reasoning: 'two and two' };
+const calling: Message = { ...thinking, tool_calls: [{ id: 'call00000', name: 'bash', arguments: { command: 'ls' } }] };
+const ask = (content: string): Message => ({ role: 'user', content });
+
+test('reasoning is kept while tools reply and dropped when a user message follows, as the template has it', () => {
+  const result: Message = { role: 'tool', content: 'x', tool_call_id: 'call00000', name: 'bash' };
+  assert.equal(conversation.keepsReasoning(calling, [result]), true);
+  assert.equal(conversation.keepsReasoning(calling, [result, result]), true);
+  assert.equal(conversation.keepsReasoning(thinking, [ask('and then?')]), false);
+});
+
+test('with reasoning kept by the template, a ledger that only appends has the ids of the whole rendering', () => {
+  const result: Message = { role: 'tool', content: 'a.txt', tool_call_id: 'call00000', name: 'bash' };
+  const ledger = new Ledger();
+  ledger.appendPrompt(conversation.openingIds([ask('count')], tools));
+  const said = '<think>\ntwo and two\n</think>\n\nfour\n<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>';
+  ledger.appendSampled(makeSampled(Int32Array.from([...tokenizer.encode(said), endOfTurn.id]), 'stop'));
+  ledger.appendObservation(conversation.deltaIds([result]));
+  const all = conversation.openingIds([ask('count'), calling, result], tools);
+  assert.match(all.text, /<think>\ntwo and two\n<\/think>\n\nfour\n<tool_call>/);
+  assert.equal(ledger.promptJson.toString(), all.tokenIds.join());
+});
+
+test('reasoning reaches each template where it looks for it: Qwen3 in a field, Qwen2.5 in the content', async () => {
+  const qwen2 = await openConversation(modelFolder('qwen2_5'));
+  const dropped = conversation.openingIds([ask('2 + 2?'), thinking, ask('sure?')], []).text;
+  assert.match(dropped, /<\|im_start\|>assistant\nfour<\|im_end\|>/);
+  const kept = qwen2.openingIds([ask('2 + 2?'), thinking, ask('sure?')], []).text;
+  assert.match(kept, /<\|im_start\|>assistant\n<think>\ntwo and two\n<\/think>\n\nfour<\|im_end\|>/);
+  assert.equal(qwen2.keepsReasoning(thinking, [ask('sure?')]), true);
 });

@@ -76,6 +76,9 @@ def _to_reply(segment: Segment, seen: Sequence[int]) -> dict[str, Any]:
             "logprobs": [float(one) for one in segment.logprobs],
         },
     }
+    reasoning = "\n".join(one.reasoning for one in messages if one.reasoning is not None)
+    if reasoning:
+        step["reasoning_content"] = reasoning
     if calls:
         step["tool_calls"] = [
             {"tool_call_id": one.id, "function_name": one.name, "arguments": dict(one.arguments)} for one in calls

@@ -61,6 +61,9 @@ def _to_output(row: Row, response_id: str) -> list[dict[str, Any]]:
 def _to_turn(segment: Segment, item_id: str) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     for message in segment.head.messages:
+        if message.reasoning is not None:
+            summary = [{"type": "summary_text", "text": message.reasoning}]
+            items.append({"id": f"{item_id}-reasoning", "type": "reasoning", "summary": summary})
         content = [{"type": "output_text", "text": message.content, "annotations": []}]
         item = {"id": item_id, "type": "message", "role": "assistant", "status": "completed", "content": content}
         calls = message.tool_calls or ()

@@ -51,6 +51,17 @@ class Row:
         return self.segments[_first_sampled(self.segments) :]
 
     @property
+    def sampling_mask(self) -> Optional[list[list[int]]]:
+        """For each token of the response, the ids that it was sampled from; empty where the mask is 0. None if a sampled segment
+        has no sampling mask."""
+        rows: list[list[int]] = []
+        for segment in self.response_segments:
+            if segment.sampled and len(segment.token_ids) and segment.sampling_mask is None:
+                return None
+            rows += [[] for _ in segment.token_ids] if segment.sampling_mask is None else segment.sampling_mask.rows()
+        return rows
+
+    @property
     def stop_reason(self) -> Optional[str]:
         return None if self.rollout.result is None else self.rollout.result.stop_reason
 
@@ -82,6 +93,8 @@ def to_rows(
 def message_to_openai(message: Message) -> dict[str, Any]:
     """A message in the form that chat templates and datasets use."""
     wire: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.reasoning is not None:
+        wire["reasoning_content"] = message.reasoning
     if message.tool_calls:
         wire["tool_calls"] = [
             {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}

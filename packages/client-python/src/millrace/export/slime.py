@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+import itertools
+from typing import Any, Optional, Sequence
 
 from .rows import Row, message_to_openai
 from .skyrl import to_stop_reason
@@ -18,6 +19,7 @@ def _to_sample(row: Row, index: int, groups: dict[str, int]) -> dict[str, Any]:
     group = row.rollout.group or row.rollout.id
     versions = row.policy_versions
     return {
+        **_to_top_p(row.sampling_mask),
         "group_index": groups.setdefault(group, len(groups)),
         "index": index,
         "prompt": [message_to_openai(one) for segment in row.prompt_segments for one in segment.head.messages],
@@ -39,3 +41,11 @@ def _to_sample(row: Row, index: int, groups: dict[str, int]) -> dict[str, Any]:
             "stop_reason": row.stop_reason,
         },
     }
+
+
+def _to_top_p(masks: Optional[list[list[int]]]) -> dict[str, Any]:
+    """The ids that response token i was sampled from are `ids[offsets[i]:offsets[i + 1]]`; none for tokens that were not sampled."""
+    if masks is None:
+        return {}
+    offsets = [0, *itertools.accumulate(len(one) for one in masks)]
+    return {"rollout_top_p_token_ids": [one for mask in masks for one in mask], "rollout_top_p_token_offsets": offsets}

@@ -27,6 +27,8 @@ class Sampling(TypedDict, total=False):
     seed: int
     #: Record which experts each token was routed to. vLLM and SGLang only, if they were started to return them.
     routed_experts: bool
+    #: Record which tokens each token was sampled from. Needs `top_k` of at least 1; SGLang, or vLLM with --return-sampling-mask.
+    sampling_mask: bool
 
 
 class Limits(TypedDict, total=False):

@@ -19,6 +19,8 @@ class PolicyView:
     #: Of the pause; None while running.
     mode: Optional[PauseMode]
     policy_version: int
+    #: The LoRA adapter that samples; None for the base model.
+    adapter: Optional[str]
     #: Calls to backends in progress.
     generating: int
     since: str
@@ -45,15 +47,26 @@ class Policy:
         policy_version: Optional[int] = None,
         *,
         caches_flushed: bool = True,
+        salt_caches: bool = True,
         allow_lower: bool = False,
+        adapter: Optional[str] = None,
+        base_model: bool = False,
         stop: Optional[Stop] = None,
     ) -> PolicyView:
         """All backends now serve `policy_version`; by default it stays the same. `allow_lower` permits one below the current version,
         for a run that starts again from an earlier checkpoint.
-        `caches_flushed` says whether the backends lost their prefix caches, so that rollouts may move to another backend."""
+        `caches_flushed` says whether the backends lost their prefix caches, so that rollouts may move to another backend. If they did
+        not, calls under new weights carry a cache salt, unless `salt_caches` is False. `adapter` names the LoRA adapter that samples
+        from now on; `base_model=True` returns to the model without one."""
+        if adapter is not None and base_model:
+            raise ValueError("adapter and base_model=True exclude each other")
         body: dict[str, Any] = {"caches_flushed": caches_flushed}
         if policy_version is not None:
             body["policy_version"] = policy_version
+        if not salt_caches:
+            body["salt_caches"] = False
         if allow_lower:
             body["allow_lower"] = True
+        if adapter is not None or base_model:
+            body["adapter"] = adapter
         return self._transport.json(Call("POST", "/v1/policy/resume", body=body, stop=stop), PolicyView)

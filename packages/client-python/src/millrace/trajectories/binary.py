@@ -1,5 +1,6 @@
 """The binary form of a trajectory: a JSON head with everything except the numbers, then all ids as int32, all logprobs as float32,
-and all routed experts as uint8 or uint16, little-endian. It round-trips bit for bit, and TypeScript writes the same bytes."""
+all sampling masks as int32 (the lengths, then the ids), and all routed experts as uint8 or uint16, little-endian. It round-trips bit
+for bit, and TypeScript writes the same bytes."""
 
 from __future__ import annotations
 
@@ -7,10 +8,11 @@ import json
 import struct
 import sys
 from array import array
-from typing import Any, Sequence
+from typing import Any, Optional, Sequence
 
 from ..wire.codec import WireError, from_wire, to_wire
 from .routed_experts import experts_from_head, experts_to_head, write_experts
+from .sampling_mask import SamplingMask
 from .trajectory import Segment, SegmentHead, Trajectory, TrajectoryHead, check_segment, head_to_json
 
 MEDIA_TYPE = "application/vnd.millrace.trajectory"
@@ -27,7 +29,9 @@ def trajectory_from_binary(data: bytes) -> Trajectory:
     id_counts = [_count(entry, "ids", index) for index, entry in enumerate(entries)]
     logprob_counts = [_count(entry, "logprobs", index) for index, entry in enumerate(entries)]
     expert_sizes = [_expert_bytes(entry, index) for index, entry in enumerate(entries)]
-    wanted = 4 * (sum(id_counts) + sum(logprob_counts)) + sum(expert_sizes)
+    mask_sizes = [_mask_counts(entry, index) for index, entry in enumerate(entries)]
+    masks_at = 4 * (sum(id_counts) + sum(logprob_counts))
+    wanted = masks_at + 4 * sum(lengths + ids for lengths, ids in mask_sizes) + sum(expert_sizes)
     if len(numbers) != wanted:
         raise WireError(f"truncated trajectory: {len(numbers)} bytes of numbers, expected {wanted}")
     segments = []
@@ -39,10 +43,12 @@ def trajectory_from_binary(data: bytes) -> Trajectory:
         experts = entry.get("experts")
         expert_end = expert_at + expert_sizes[index]
         routed = None if experts is None else experts_from_head(experts, bytes(numbers[expert_at:expert_end]))
-        segment = Segment(from_wire(SegmentHead, entry, where), *numbers_of, routed)
+        mask_end = masks_at + 4 * sum(mask_sizes[index])
+        mask = _read_mask(entry, numbers[masks_at:mask_end], mask_sizes[index])
+        segment = Segment(from_wire(SegmentHead, entry, where), *numbers_of, routed, mask)
         check_segment(segment, where)
         segments.append(segment)
-        id_at, logprob_at, expert_at = id_end, logprob_end, expert_end
+        id_at, logprob_at, masks_at, expert_at = id_end, logprob_end, mask_end, expert_end
     return Trajectory(head.rollout_id, head.attempt, head.model, head.tools, tuple(segments))
 
 
@@ -53,13 +59,16 @@ def trajectory_to_binary(trajectory: Trajectory) -> bytes:
     parts = [_MAGIC, struct.pack("<I", len(head)), head, bytes(_padded(8 + len(head)) - 8 - len(head))]
     parts += [_write_array("i", one.token_ids) for one in trajectory.segments]
     parts += [_write_array("f", one.logprobs) for one in trajectory.segments]
+    masks = [one.sampling_mask for one in trajectory.segments if one.sampling_mask is not None]
+    parts += [_write_array("i", numbers) for one in masks for numbers in (one.lengths, one.token_ids)]
     parts += [write_experts(one.routed_experts) for one in trajectory.segments if one.routed_experts is not None]
     return b"".join(parts)
 
 
 def _write_entry(segment: Segment) -> dict[str, Any]:
     experts = {} if segment.routed_experts is None else {"experts": experts_to_head(segment.routed_experts)}
-    return {**to_wire(segment.head), "ids": len(segment.token_ids), "logprobs": len(segment.logprobs), **experts}
+    mask = {} if segment.sampling_mask is None else {"mask_ids": len(segment.sampling_mask.token_ids)}
+    return {**to_wire(segment.head), "ids": len(segment.token_ids), "logprobs": len(segment.logprobs), **mask, **experts}
 
 
 def _read_head(data: bytes) -> tuple[TrajectoryHead, list[Any]]:
@@ -79,6 +88,16 @@ def _count(entry: Any, name: str, index: int) -> int:
     if not isinstance(value, int) or value < 0:
         raise WireError(f"Trajectory.segments[{index}].{name}: expected a count, not {value!r}")
     return value
+
+
+def _mask_counts(entry: Any, index: int) -> tuple[int, int]:
+    return (_count(entry, "ids", index), _count(entry, "mask_ids", index)) if "mask_ids" in entry else (0, 0)
+
+
+def _read_mask(entry: Any, numbers: memoryview, counts: tuple[int, int]) -> Optional[SamplingMask]:
+    if "mask_ids" not in entry:
+        return None
+    return SamplingMask(_read_array("i", numbers[: 4 * counts[0]]), _read_array("i", numbers[4 * counts[0] :]))
 
 
 def _expert_bytes(entry: Any, index: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Mapping, Optional, Sequence
 from ..rollouts.rollout import PolicySpan
 from ..wire.codec import WireError, from_wire, to_wire
 from .routed_experts import RoutedExperts, experts_from_json, experts_to_json
+from .sampling_mask import SamplingMask, mask_from_json
 
 #: Only `sampled` segments are trainable.
 SegmentKind = Literal["prompt", "sampled", "observation", "inserted"]
@@ -28,6 +29,8 @@ class ToolCall:
 class Message:
     role: str
     content: str
+    #: What the policy wrote in think tags before its content.
+    reasoning: Optional[str] = None
     tool_calls: Optional[tuple[ToolCall, ...]] = None
     tool_call_id: Optional[str] = None
     name: Optional[str] = None
@@ -51,6 +54,8 @@ class SegmentHead:
     finish_reason: Optional[str] = None
     backend: Optional[str] = None
     policy_versions: Optional[PolicySpan] = None
+    #: The LoRA adapter that sampled it; None for the base model.
+    adapter: Optional[str] = None
     retries: Optional[int] = None
     #: A rewritten history starts a new branch, which has its own prompt segment.
     branch: int = 0
@@ -64,6 +69,8 @@ class Segment:
     logprobs: Sequence[float]
     #: Of a sampled segment, if `sampling.routed_experts` was set.
     routed_experts: Optional[RoutedExperts] = None
+    #: Of a sampled segment, if `sampling.sampling_mask` was set.
+    sampling_mask: Optional[SamplingMask] = None
 
     @property
     def kind(self) -> SegmentKind:
@@ -89,6 +96,12 @@ class Trajectory:
     model: str
     tools: tuple[ToolSpec, ...]
     segments: tuple[Segment, ...]
+
+    @property
+    def trainable_share(self) -> float:
+        """The share of its tokens that are trainable: every sampled token is, once. 0.0 without tokens."""
+        sampled = sum(len(one.token_ids) for one in self.segments if one.sampled)
+        return sampled / max(1, sum(len(one.token_ids) for one in self.segments))
 
     def to_numpy(self) -> Trajectory:
         """The same numbers as int32 and float32 arrays, without copying where possible. Needs numpy: `pip install millrace[numpy]`."""
@@ -127,7 +140,9 @@ def _read_segment(value: Any, where: str) -> Segment:
         # JSON cannot express a logprob that is not finite; the binary form can.
         raise WireError(f"{where}: token_ids or logprobs are not numbers: {error!r}") from error
     experts = value.get("routed_experts")
-    segment = Segment(head, *numbers, None if experts is None else experts_from_json(experts, f"{where}.routed_experts"))
+    routed = None if experts is None else experts_from_json(experts, f"{where}.routed_experts")
+    mask = value.get("sampling_mask")
+    segment = Segment(head, *numbers, routed, None if mask is None else mask_from_json(mask, f"{where}.sampling_mask"))
     check_segment(segment, where)
     return segment
 
@@ -136,9 +151,14 @@ def check_segment(segment: Segment, where: str) -> None:
     wanted = len(segment.token_ids) if segment.sampled else 0
     if len(segment.logprobs) != wanted:
         raise WireError(f"{where}: {len(segment.token_ids)} ids of kind {segment.kind} with {len(segment.logprobs)} logprobs")
+    mask = segment.sampling_mask
+    if mask is not None and (len(mask.lengths) != len(segment.token_ids) or sum(mask.lengths) != len(mask.token_ids)):
+        raise WireError(f"{where}: {len(segment.token_ids)} ids with {len(mask.lengths)} sampling masks")
 
 
 def _write_segment(segment: Segment) -> dict[str, Any]:
     ids, logprobs = [int(one) for one in segment.token_ids], [float(one) for one in segment.logprobs]
     experts = {} if segment.routed_experts is None else {"routed_experts": experts_to_json(segment.routed_experts)}
-    return {**to_wire(segment.head), "token_ids": ids, "logprobs": logprobs, "mask": 1 if segment.sampled else 0, **experts}
+    mask = {} if segment.sampling_mask is None else {"sampling_mask": segment.sampling_mask.rows()}
+    trained = 1 if segment.sampled else 0
+    return {**to_wire(segment.head), "token_ids": ids, "logprobs": logprobs, "mask": trained, **experts, **mask}

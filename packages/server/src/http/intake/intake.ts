@@ -11,6 +11,7 @@ import type { NewRollout } from '../../store/rollout-record.ts';
 import type { AppContext } from '../context/context.ts';
 import { check, FaultCollector, toFault, toFaultError } from '../request/check.ts';
 import { toDigest } from '../request/digest.ts';
+import { refuseImages } from './refuse-images.ts';
 
 const sliceMs = 10;
 const drainRetryMs = 5000;
@@ -63,6 +64,7 @@ export function toNewRollout(id: NewRollout['id'], rest: Omit<Submission, 'id'>)
 }
 
 export async function checkTask(scenario: Scenario, task: unknown, at: readonly PropertyKey[]): Promise<void> {
+  refuseImages(task, at);
   await check(scenario.task, task, { at, code: 'task-invalid' });
 }
 

@@ -19,6 +19,7 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { type AppContext, closedSignal, tombstoneMs } from '../context/context.ts';
 import { checkIntake, checkTask, submitAll, toNewRollout, toRolloutId, unknownScenario } from '../intake/intake.ts';
+import { refuseImages } from '../intake/refuse-images.ts';
 import { check } from '../request/check.ts';
 import { sendError, toReplyError } from '../request/errors.ts';
 import { mount, type RouteInput } from '../request/mount.ts';
@@ -181,6 +182,7 @@ async function toSubmission({ instance, sampling_params }: ProcessRequest, { sce
   const name = toScenarioName(instance);
   const scenario = scenarios.get(name);
   if (scenario === undefined) throw unknownScenario(['instance', 'data_source'], name, scenarios);
+  refuseImages(instance, ['instance']);
   const settings = toSettings(sampling_params);
   const task = await check(
     z.record(z.string(), z.unknown()),

@@ -17,8 +17,8 @@ export function mountPolicy(app: FastifyInstance, context: AppContext): void {
     return readPolicyView(context);
   });
   mount(app, routes.resumePolicy, async ({ body }) => {
-    const { policy_version: policyVersion, caches_flushed: cachesFlushed, allow_lower: allowLower } = body;
-    await store.resumePolicy(definedOf({ cachesFlushed, policyVersion, allowLower }));
+    const { policy_version: policyVersion, caches_flushed: cachesFlushed, allow_lower: allowLower, adapter } = body;
+    await store.resumePolicy(definedOf({ cachesFlushed, policyVersion, allowLower, adapter, saltCaches: body.salt_caches }));
     return readPolicyView(context);
   });
 }

@@ -1,6 +1,15 @@
 // The backend contract: continue these token ids. Each dialect has an adapter that implements it; the pool chooses a backend.
 
-import type { BackendId, BackendState, Dialect, FinishReason, LogprobsMode, RoutedExperts, Sampling } from '@millrace/protocol';
+import type {
+  BackendId,
+  BackendState,
+  Dialect,
+  FinishReason,
+  LogprobsMode,
+  RoutedExperts,
+  Sampling,
+  SamplingMask,
+} from '@millrace/protocol';
 
 /** A backend as the store keeps it. */
 export interface BackendRecord {
@@ -60,6 +69,12 @@ export interface GenerateRequest {
   /** One per rollout, so that a router in front of the servers keeps the rollout on one of them. */
   readonly sessionId: string;
   readonly requestId: string;
+  /** The LoRA adapter that samples, by the server's name for it; absent for the base model. */
+  readonly adapter?: string;
+  /** Requests with different salts share no prefix in the server's cache. */
+  readonly cacheSalt?: string;
+  /** Requests with a higher priority go first, where the server schedules by priority; absent if none is sent. */
+  readonly priority?: number;
   readonly signal: AbortSignal;
   /** Receives each token once, in order, as it arrives. Never called where the server cannot stream exactly. */
   readonly onTokens?: (tokenIds: Int32Array, logprobs: Float32Array) => void;
@@ -77,6 +92,8 @@ export interface Generation {
   readonly cachedTokens?: number;
   /** If `sampling` asks for them: one row for each token of prompt and answer except the last. */
   readonly routedExperts?: RoutedExperts;
+  /** If `sampling` asks for it: a mask for each token. */
+  readonly samplingMask?: SamplingMask;
   /** The weights that sampled it, if the server reports them. They take precedence over the record. */
   readonly policyVersions?: { readonly first: number; readonly last: number };
 }

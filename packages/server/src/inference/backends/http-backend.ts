@@ -185,7 +185,9 @@ function parseJson(text: string): unknown {
 /** A generous bound on the longest valid reply. Some servers echo the prompt as text. */
 function maxReplyBytes({ promptTokens, maxTokens, sampling }: GenerateRequest): number {
   const experts = sampling.routed_experts ? 8192 * (promptTokens + maxTokens) : 0;
-  return (1 << 20) + 64 * promptTokens + 1024 * maxTokens + experts;
+  // vLLM sends masks with every reply if it was started to, and an engine limits them to a few thousand ids.
+  const masks = 12 * Math.min(sampling.top_k, 8192) * maxTokens;
+  return (1 << 20) + 64 * promptTokens + 1024 * maxTokens + experts + masks;
 }
 
 /** The session is sent under every name that a router in front of the servers may look for. */

@@ -10,6 +10,9 @@ export const llamacppRoute: TokenRoute = {
   path: '/completion',
   around(request, model) {
     if (request.sampling.routed_experts) throw new RolloutError('backend-refused', 'llama.cpp does not report routed experts');
+    if (request.adapter !== undefined)
+      throw new RolloutError('backend-failed', `llama.cpp does not select LoRA adapters by name, so it cannot serve ${request.adapter}`);
+    if (request.sampling.sampling_mask) throw new RolloutError('backend-refused', 'llama.cpp does not report sampling masks');
     const params = {
       ...samplingParams(request),
       ...definedOf({ model }),

@@ -1,6 +1,6 @@
 // Opens the adapter for a record's dialect. The one place that knows all adapters.
 
-import type { Dialect } from '@millrace/protocol';
+import { type Dialect, RolloutError } from '@millrace/protocol';
 import type { Backend, BackendRecord } from './backend.ts';
 import { fitContext } from './context-length.ts';
 import type { HttpBackendOptions } from './http-backend.ts';
@@ -12,7 +12,32 @@ import { openVllmBackend } from './vllm.ts';
 import { completionsRoute, generateRoute } from './vllm-wire.ts';
 
 export function openBackend(record: BackendRecord, options: HttpBackendOptions): Backend {
-  return fitContext(openDialect(record, options), record);
+  return nameAdapter(fitContext(openDialect(record, options), record));
+}
+
+/** Says which adapter a server lacks. Another backend may have it, so the error is the backend's, not the request's. */
+function nameAdapter(backend: Backend): Backend {
+  return {
+    ...backend,
+    async generate(request) {
+      try {
+        return await backend.generate(request);
+      } catch (error) {
+        const { adapter } = request;
+        if (adapter === undefined || !(error instanceof RolloutError) || !isWithoutAdapter(error)) throw error;
+        const hint = `load it there (POST ${loadRoutes}), or resume the policy with another adapter`;
+        const message = `backend ${backend.id} does not serve the LoRA adapter ${adapter}; ${hint}: ${error.message}`;
+        throw new RolloutError('backend-failed', message, { cause: error, details: { status: 404, reason: 'adapter' } });
+      }
+    },
+  };
+}
+
+const loadRoutes = '/v1/load_lora_adapter on vLLM, /load_lora_adapter on SGLang';
+
+/** vLLM: an unknown model. SGLang: a refusal that names LoRA. */
+function isWithoutAdapter({ code, details, message }: RolloutError): boolean {
+  return (code === 'backend-failed' && details?.status === 404) || (code === 'backend-refused' && /LoRA/i.test(message));
 }
 
 function openDialect(record: BackendRecord, options: HttpBackendOptions): Backend {

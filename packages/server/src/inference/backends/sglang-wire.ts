@@ -4,19 +4,23 @@ import { definedOf, type FinishReason } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
 import { addExperts, parseRawExperts } from './routed-experts.ts';
-import { array, parseReply, refuse, type TokenRoute, toGeneration } from './wire.ts';
+import { addMask, array, parseReply, refuse, type TokenRoute, toGeneration } from './wire.ts';
 
 export const sglangRoute: TokenRoute = {
   path: '/generate',
   around(request) {
+    const { adapter, cacheSalt, priority } = request;
     const options = {
       sampling_params: samplingParams(request),
+      // High values of `priority` go first. `extra_key` is part of a prefix's key in the cache, in older versions too.
+      ...definedOf({ lora_path: adapter, extra_key: cacheSalt, priority }),
       return_logprob: true,
       logprob_start_len: -1,
       top_logprobs_num: 0,
       return_text_in_logprobs: false,
       stream: request.onTokens !== undefined,
       ...(request.sampling.routed_experts ? { return_routed_experts: true } : {}),
+      ...(request.sampling.sampling_mask ? { return_sampling_mask: true } : {}),
     };
     return { head: `{"rid":${JSON.stringify(request.requestId)},"input_ids":[`, tail: `],${JSON.stringify(options).slice(1)}` };
   },
@@ -49,6 +53,7 @@ export const sglangRoute: TokenRoute = {
 interface SglangPart {
   readonly tokenIds: readonly unknown[];
   readonly logprobs: readonly unknown[];
+  readonly mask?: readonly unknown[] | null | undefined;
   readonly finish?: string | undefined;
   readonly version?: number | undefined;
   readonly meta: z.infer<typeof sglangReply>['meta_info'];
@@ -62,7 +67,14 @@ function readPart(text: string): SglangPart {
   const tokenIds = pairs.map((pair) => (Array.isArray(pair) ? pair[1] : undefined));
   const logprobs = pairs.map((pair) => (Array.isArray(pair) ? pair[0] : undefined));
   if (output_ids) checkIds(tokenIds, output_ids);
-  return { tokenIds, logprobs, finish: meta.finish_reason?.type, version: toVersion(meta.weight_version), meta };
+  return {
+    tokenIds,
+    logprobs,
+    mask: meta.output_token_sampling_mask,
+    finish: meta.finish_reason?.type,
+    version: toVersion(meta.weight_version),
+    meta,
+  };
 }
 
 /** The total count in an event shows whether it has all tokens or only the new ones. */
@@ -71,10 +83,11 @@ function joinParts(before: SglangPart, next: SglangPart): SglangPart {
   if (total === next.tokenIds.length) return next;
   const tokenIds = [...before.tokenIds, ...next.tokenIds];
   if (total !== tokenIds.length) throw refuse(`a stream with ${tokenIds.length} tokens where it counts ${total}`);
-  return { ...next, tokenIds, logprobs: [...before.logprobs, ...next.logprobs] };
+  const mask = next.mask && [...(before.mask ?? []), ...next.mask];
+  return { ...next, tokenIds, logprobs: [...before.logprobs, ...next.logprobs], mask };
 }
 
-function toWhole({ tokenIds, logprobs, finish, version, meta }: SglangPart, request: GenerateRequest, isCut = false): Generation {
+function toWhole({ tokenIds, logprobs, mask, finish, version, meta }: SglangPart, request: GenerateRequest, isCut = false): Generation {
   const finishReason = isCut ? 'abort' : toFinishReason(finish);
   const generation = toGeneration(request, {
     tokenIds,
@@ -84,13 +97,13 @@ function toWhole({ tokenIds, logprobs, finish, version, meta }: SglangPart, requ
     promptTokens: finishReason === 'abort' && tokenIds.length === 0 ? undefined : meta.prompt_tokens,
     cachedTokens: meta.cached_tokens,
   });
-  const routed = addExperts(generation, request, (tokens) => parseRawExperts(meta.routed_experts, tokens));
+  const routed = addExperts(addMask(generation, request, mask), request, (tokens) => parseRawExperts(meta.routed_experts, tokens));
   return version === undefined ? routed : { ...routed, policyVersions: { first: version, last: version } };
 }
 
 /** Every field is always sent: SGLang takes missing ones from the model's generation config. */
 function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
-  const { seed, top_k, max_tokens: _, routed_experts: __, ...fields } = sampling;
+  const { seed, top_k, max_tokens: _, routed_experts: __, sampling_mask: ___, ...fields } = sampling;
   return {
     ...fields,
     top_k: top_k === 0 ? -1 : top_k,
@@ -117,6 +130,7 @@ const sglangReply = z.looseObject({
     weight_version: z.unknown().optional(),
     output_token_logprobs: array.nullish(),
     routed_experts: z.unknown().optional(),
+    output_token_sampling_mask: array.nullish(),
   }),
 });
 

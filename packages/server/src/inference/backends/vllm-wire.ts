@@ -1,19 +1,20 @@
 // vLLM's two token routes on the wire: the JSON before and after the prompt's ids, and the fields read from a reply.
 
-import { definedOf, type FinishReason } from '@millrace/protocol';
+import { definedOf, type FinishReason, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
 import { addExperts, parseNpyExperts } from './routed-experts.ts';
-import { array, parseReply, type RawTokens, refuse, type TokenRoute, type TokenStream, toGeneration } from './wire.ts';
+import { addMask, array, parseReply, type RawTokens, refuse, type TokenRoute, type TokenStream, toGeneration } from './wire.ts';
 
 export const generateRoute: TokenRoute = {
   path: '/inference/v1/generate',
   around(request, model) {
-    const { requestId } = request;
+    const { requestId, adapter } = request;
     const params = { ...samplingParams(request), detokenize: false };
+    const rest = { ...scheduleParams(request), ...streamParams(request) };
     return {
-      head: `${openObject({ request_id: requestId, model })}"token_ids":[`,
-      tail: `],"sampling_params":${JSON.stringify(params)},${JSON.stringify(streamParams(request)).slice(1)}`,
+      head: `${openObject({ request_id: requestId, model: adapter ?? model })}"token_ids":[`,
+      tail: `],"sampling_params":${JSON.stringify(params)},${JSON.stringify(rest).slice(1)}`,
     };
   },
   parse: (text, request) => toWhole(readGenerate(text), request),
@@ -24,12 +25,24 @@ export const generateRoute: TokenRoute = {
 export const completionsRoute: TokenRoute = {
   path: '/v1/completions',
   around(request, model) {
-    const params = { ...samplingParams(request), return_tokens_as_token_ids: true, ...streamParams(request) };
-    return { head: `${openObject({ request_id: request.requestId, model })}"prompt":[`, tail: `],${JSON.stringify(params).slice(1)}` };
+    if (request.sampling.sampling_mask)
+      throw new RolloutError(
+        'backend-refused',
+        'vLLM reports sampling masks only on /inference/v1/generate; start it with --enable-scale-out --return-sampling-mask',
+      );
+    const { requestId, adapter } = request;
+    const params = { ...samplingParams(request), return_tokens_as_token_ids: true, ...scheduleParams(request), ...streamParams(request) };
+    const head = openObject({ request_id: requestId, model: adapter ?? model });
+    return { head: `${head}"prompt":[`, tail: `],${JSON.stringify(params).slice(1)}` };
   },
   parse: (text, request) => toWhole(readCompletions(text), request),
   openStream: (request) => openDeltas(readCompletions, request),
 };
+
+/** vLLM serves low values of `priority` first. */
+function scheduleParams({ cacheSalt, priority }: GenerateRequest): Record<string, unknown> {
+  return definedOf({ cache_salt: cacheSalt, priority: priority === undefined ? undefined : -priority });
+}
 
 function streamParams({ onTokens }: GenerateRequest): Record<string, unknown> {
   return onTokens ? { stream: true, stream_options: { include_usage: true } } : { stream: false };
@@ -37,7 +50,7 @@ function streamParams({ onTokens }: GenerateRequest): Record<string, unknown> {
 
 /** Every field is always sent: servers have their own defaults (16 tokens, the model's generation config). */
 function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
-  const { seed, routed_experts: _, ...fields } = sampling;
+  const { seed, routed_experts: _, sampling_mask: __, ...fields } = sampling;
   return {
     ...fields,
     max_tokens: maxTokens,
@@ -62,7 +75,11 @@ const usageReply = z.looseObject({
   prompt_tokens_details: z.looseObject({ cached_tokens: z.int().nullish() }).nullish(),
 });
 type Usage = z.infer<typeof usageReply>;
-const choice = z.looseObject({ finish_reason: z.string().nullish(), routed_experts: z.unknown().optional() });
+const choice = z.looseObject({
+  finish_reason: z.string().nullish(),
+  routed_experts: z.unknown().optional(),
+  sampling_mask: array.nullish(),
+});
 const generateReply = z.looseObject({
   choices: z.array(choice.extend({ token_ids: array, logprobs: z.looseObject({ content: array.nullish() }).nullish() })),
   usage: usageReply.nullish(),
@@ -77,6 +94,7 @@ interface VllmPart {
   readonly choices: readonly Pick<RawTokens, 'tokenIds' | 'logprobs'>[];
   readonly finish?: string | null | undefined;
   readonly experts?: unknown;
+  readonly mask?: readonly unknown[] | null | undefined;
   readonly usage?: Usage | null | undefined;
 }
 
@@ -86,7 +104,8 @@ function readGenerate(text: string): VllmPart {
     tokenIds: token_ids,
     logprobs: (logprobs?.content ?? []).map((entry, at) => readEntry(entry, token_ids[at])),
   }));
-  return { choices: read, finish: choices[0]?.finish_reason, experts: choices[0]?.routed_experts, usage };
+  const { finish_reason: finish, routed_experts: experts, sampling_mask: mask } = choices[0] ?? {};
+  return { choices: read, finish, experts, mask, usage };
 }
 
 function readCompletions(text: string): VllmPart {
@@ -98,10 +117,11 @@ function readCompletions(text: string): VllmPart {
   return { choices: read, finish: choices[0]?.finish_reason, experts: choices[0]?.routed_experts, usage };
 }
 
-function toWhole({ choices, finish, usage, experts }: VllmPart, request: GenerateRequest): Generation {
+function toWhole({ choices, finish, usage, experts, mask }: VllmPart, request: GenerateRequest): Generation {
   const [first] = choices;
   if (first === undefined || choices.length > 1) throw refuse(`${choices.length} choices where one was asked for`);
-  return withExperts(toGeneration(request, { ...first, finishReason: toFinishReason(finish), ...toCounts(usage) }), experts, request);
+  const generation = toGeneration(request, { ...first, finishReason: toFinishReason(finish), ...toCounts(usage) });
+  return withExperts(addMask(generation, request, mask), experts, request);
 }
 
 /** Each event has only the new tokens. */
@@ -111,6 +131,7 @@ function openDeltas(read: (text: string) => VllmPart, request: GenerateRequest):
   let finish: VllmPart['finish'];
   let usage: VllmPart['usage'];
   let experts: unknown;
+  let mask: unknown[] | undefined;
   return {
     tokenIds,
     logprobs,
@@ -122,14 +143,21 @@ function openDeltas(read: (text: string) => VllmPart, request: GenerateRequest):
       finish = part.finish ?? finish;
       usage = part.usage ?? usage;
       experts = part.experts ?? experts;
+      if (part.mask) mask = pushAll(mask ?? [], part.mask);
     },
     end(isCut) {
       // A completion that is aborted before its first token ends without a finish reason.
       const isEmpty = finish === undefined && tokenIds.length === 0 && usage?.completion_tokens === 0;
       const finishReason = isCut || isEmpty ? 'abort' : toFinishReason(finish);
-      return withExperts(toGeneration(request, { tokenIds, logprobs, finishReason, ...toCounts(usage) }), experts, request);
+      const generation = toGeneration(request, { tokenIds, logprobs, finishReason, ...toCounts(usage) });
+      return withExperts(addMask(generation, request, mask), experts, request);
     },
   };
+}
+
+function pushAll<T>(all: T[], some: readonly T[]): T[] {
+  for (const one of some) all.push(one);
+  return all;
 }
 
 function withExperts(generation: Generation, experts: unknown, request: GenerateRequest): Generation {

@@ -3,6 +3,7 @@
 
 import { type FinishReason, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
+import { toSamplingMask } from '../../trajectory/sampling-mask.ts';
 import type { GenerateRequest, Generation } from './backend.ts';
 
 /** A server's route that continues token ids. */
@@ -70,6 +71,14 @@ export function toGeneration({ promptTokens, maxTokens }: GenerateRequest, raw: 
     logprobs[i] = toLogprob(raw.logprobs[i]);
   }
   return { tokenIds, logprobs, finishReason, ...(typeof cachedTokens === 'number' ? { cachedTokens } : {}) };
+}
+
+/** A request that asks for sampling masks must get one for each token. */
+export function addMask(generation: Generation, { sampling }: GenerateRequest, rows: unknown): Generation {
+  if (!sampling.sampling_mask || generation.tokenIds.length === 0) return generation;
+  const samplingMask = toSamplingMask(rows, generation.tokenIds);
+  if (typeof samplingMask === 'string') throw refuse(samplingMask);
+  return { ...generation, samplingMask };
 }
 
 /** An `onTokens` for a call that is streamed only so that it can be cut: its tokens are needed at the end, not as they arrive. */

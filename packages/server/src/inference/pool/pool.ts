@@ -33,6 +33,8 @@ export interface PoolOptions {
   readonly spillTurns?: number;
   /** How many failed calls in a row break a backend. */
   readonly breakAfter?: number;
+  /** Whether later turns have a higher priority. */
+  readonly prioritizeLong?: boolean;
 }
 
 export interface AcquireOptions {
@@ -81,6 +83,11 @@ export class BackendPool implements AsyncDisposable {
     this.#open = open ?? ((record) => openBackend(record, { dispatcher: this.#agent, ...options, onProbe: this.#noteProbe(record) }));
     this.#health = options.placements && this.#openHealth(options.placements);
     this.#sessions = new SessionFinisher(this.#agent, this.#clock);
+  }
+
+  /** Whether calls of later turns have a higher priority. */
+  get prioritizesLong(): boolean {
+    return this.#options.prioritizeLong ?? false;
   }
 
   /** From now on probes sample only while the gate is open, and count as calls. */
@@ -242,7 +249,7 @@ export class BackendPool implements AsyncDisposable {
       waitForPolicy: async (options) => await this.#gate?.opened(options),
       tryOut: async (id, { signal }) => {
         using pass = await this.#gate?.pass({ signal });
-        await tryOut(find(id).backend, { ...common, signal, ...definedOf({ cut: pass?.cut }) });
+        await tryOut(find(id).backend, { ...common, signal, ...definedOf({ cut: pass?.cut, adapter: pass?.adapter }) });
       },
       breakAfter: this.#options.breakAfter ?? 5,
       clock: this.#clock,

@@ -17,7 +17,7 @@ export interface ProbeOptions {
 /** What a probe needs of the policy gate: servers are not sampled from while their weights change. */
 export interface ProbeGate {
   opened(options: { readonly signal: AbortSignal }): Promise<void>;
-  pass(options: { readonly signal: AbortSignal }): Promise<Disposable & { readonly cut: AbortSignal }>;
+  pass(options: { readonly signal: AbortSignal }): Promise<Disposable & { readonly cut: AbortSignal; readonly adapter?: string }>;
 }
 
 interface TimeLimit extends Pick<ProbeOptions, 'signal' | 'clock'> {
@@ -43,8 +43,11 @@ export async function checkHealth({ url, apiKey }: BackendRecord, options: Probe
 }
 
 /** Samples one token after a prompt of one token: it goes the whole way of a rollout's call and costs almost nothing. */
-export async function tryOut(backend: Backend, { cut, ...options }: ProbeOptions & Pick<GenerateRequest, 'cut'>): Promise<void> {
-  const prompt = { promptJson: Buffer.from('1'), promptTokens: 1, maxTokens: 1, stopTokenIds: [], ...definedOf({ cut }) };
+export async function tryOut(
+  backend: Backend,
+  { cut, adapter, ...options }: ProbeOptions & Pick<GenerateRequest, 'cut' | 'adapter'>,
+): Promise<void> {
+  const prompt = { promptJson: Buffer.from('1'), promptTokens: 1, maxTokens: 1, stopTokenIds: [], ...definedOf({ cut, adapter }) };
   const names = { sessionId: 'probe', requestId: `probe-${backend.id}` };
   const generation = await within(options, (signal) => backend.generate({ ...prompt, ...names, sampling: sampling.parse({}), signal }));
   if (generation.tokenIds.length === 0) throw new RolloutError('backend-failed', 'a probe was cut before its first token');

@@ -6,6 +6,7 @@ import { definedOf, type Message, messageOf, type ToolSpec } from '@millrace/pro
 import { z } from 'zod';
 import type { TextPart } from '../tokenizer/tokenizer.ts';
 import { toCallId } from '../tool-calls/tool-calls.ts';
+import { openReasoning, type TemplateMessage } from './template-reasoning.ts';
 import { cacheShapes, fillSkeleton, findLost, renderSkeleton, type Skeleton } from './template-skeleton.ts';
 
 export interface ChatTemplate {
@@ -19,6 +20,11 @@ export interface ChatTemplate {
   renderOpening(messages: readonly Message[], tools: readonly ToolSpec[]): TextPart[];
   /** What follows the end of an assistant's turn: the new messages, then the generation prompt of the next turn. */
   renderDelta(newMessages: readonly Message[]): TextPart[];
+  /**
+   * Whether the template still writes the reasoning of earlier turns when these messages follow the turn `last`. Also true if it
+   * cannot write that turn's calls: then the history cannot be rendered again.
+   */
+  keepsReasoning(last: Message, newMessages: readonly Message[]): boolean;
 }
 
 export interface TemplateOptions {
@@ -45,15 +51,16 @@ export function openChatTemplate(tokenizerConfig: unknown, options: TemplateOpti
   const source = chooseSource(chat_template, name);
   const template = attempt(name, () => new Template(source));
   const variables = { ...kwargs, bos_token: bos_token ?? '', eos_token };
-  const render: Render = (messages, tools = [], addsPrompt = true) =>
-    renderSkeleton(messages, (guarded) =>
-      template.render({
-        ...variables,
-        messages: guarded.map(toTemplateMessage),
-        ...definedOf({ tools: tools.length > 0 ? tools.map((tool) => ({ type: 'function', function: tool })) : undefined }),
-        add_generation_prompt: addsPrompt,
-      }),
-    );
+  const renderText: RenderText = (messages, tools = [], addsPrompt = true) =>
+    template.render({
+      ...variables,
+      messages: messages.map(toTemplateMessage),
+      ...definedOf({ tools: tools.length > 0 ? tools.map((tool) => ({ type: 'function', function: tool })) : undefined }),
+      add_generation_prompt: addsPrompt,
+    });
+  const reasoning = openReasoning(source, renderText);
+  const render: Render = (messages, tools, addsPrompt) =>
+    renderSkeleton(messages, (guarded) => renderText(guarded.map(reasoning.write), tools, addsPrompt));
   const endOfTurn = attempt(name, () => findEndOfTurn(render, [eos_token, ...controlTokens]));
   const renderShape = cacheShapes(makeDeltaRenderer({ render, endOfTurn, name }));
   const resultRole = chooseResultRole(renderShape);
@@ -66,10 +73,12 @@ export function openChatTemplate(tokenizerConfig: unknown, options: TemplateOpti
       const messages = resultRole === 'user' ? toUserMessages(newMessages) : newMessages;
       return fillSkeleton(renderShape(messages), [...shortPast.messages, ...messages]);
     },
+    keepsReasoning: (last, newMessages) => resultRole === 'user' || reasoning.isKept(last, newMessages),
   };
 }
 
 type Render = (messages: readonly Message[], tools?: readonly ToolSpec[], addsPrompt?: boolean) => Skeleton;
+type RenderText = (messages: readonly TemplateMessage[], tools?: readonly ToolSpec[], addsPrompt?: boolean) => string;
 
 function chooseSource(source: z.infer<typeof templateConfig>['chat_template'], name: string): string {
   if (typeof source === 'string') return source;
@@ -79,7 +88,7 @@ function chooseSource(source: z.infer<typeof templateConfig>['chat_template'], n
 }
 
 /** Some templates require the id of the call, which the result of a malformed call does not have. */
-function toTemplateMessage({ tool_calls, ...rest }: Message): Record<string, unknown> {
+function toTemplateMessage({ tool_calls, ...rest }: TemplateMessage): Record<string, unknown> {
   if (rest.role === 'tool') return { tool_call_id: toCallId(0), ...rest };
   if (!tool_calls) return rest;
   const calls = tool_calls.map(({ id, name, arguments: args }) => ({ id, type: 'function', function: { name, arguments: args } }));

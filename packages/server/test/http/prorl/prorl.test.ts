@@ -113,6 +113,8 @@ test('an unknown data_source, a bad task and bad parameters get 400 with a detai
   assert.match(await refuse({ question: 7 }), /^instance\.question: /);
   assert.match(await refuse({ data_source: 'swebench', broken: true }), /^instance: this instance cannot be read$/);
   assert.match(await refuse({}, { temperature: 'hot' }), /^sampling_params\.temperature: /);
+  const prompt = [{ role: 'user', content: [{ type: 'image', image: 'data:' }] }];
+  assert.match(await refuse({ prompt }), /^instance\.prompt\[0\]\.content\[0\]: .*"image" are not supported/);
 });
 
 test('a repeated instance runs again, and so does a repeated job id', async () => {

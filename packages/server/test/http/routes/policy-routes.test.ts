@@ -45,6 +45,15 @@ test('a resume without a body keeps the version; one with an older version is a 
   assert.deepEqual([allowed.status, allowed.body.policy_version], [200, 3]);
 });
 
+test('the adapter of a resume is shown, and null returns to the base model', async () => {
+  await using floor = await openFloor();
+  assert.equal((await floor.call('GET', '/v1/policy')).body.adapter, null);
+  assert.equal((await floor.call('POST', '/v1/policy/resume', { policy_version: 2, adapter: 'step-2' })).body.adapter, 'step-2');
+  assert.equal((await floor.call('POST', '/v1/policy/resume', { policy_version: 3 })).body.adapter, 'step-2');
+  assert.equal((await floor.call('POST', '/v1/policy/resume', { adapter: null })).body.adapter, null);
+  assert.equal((await floor.call('POST', '/v1/policy/resume', { adapter: '' })).status, 400);
+});
+
 test('invalid requests are refused, and a paused policy still accepts submissions', async () => {
   await using floor = await openFloor();
   for (const [url, body] of [

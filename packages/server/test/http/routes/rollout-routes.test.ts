@@ -66,6 +66,25 @@ const refusals: readonly [string, object, string, RegExp][] = [
     'task-invalid',
     /rollouts\[1\]\.task\.hints\[0\]\.txt: unknown field/,
   ],
+  [
+    'an image in a message is refused by its path, also where the scenario takes any task',
+    {
+      scenario: 'free',
+      task: {
+        chat: [
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: 'See.' },
+              { type: 'image_url', image_url: {} },
+            ],
+          },
+        ],
+      },
+    },
+    'task-invalid',
+    /^rollouts\[1\]\.task\.chat\[0\]\.content\[1\]: messages with content of type "image_url" are not supported; send text only$/,
+  ],
   ['a duplicate id in one submission is refused', { id: 'a' }, 'bad-request', /^rollouts\[1\]\.id: a is already the id of rollouts\[0\]$/],
   ['an id that does not match the pattern is refused', { id: '../x' }, 'bad-request', /^rollouts\[1\]\.id: must be/],
 ];

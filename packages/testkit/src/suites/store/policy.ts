@@ -80,6 +80,34 @@ export function definePolicyTests(openBed: OpenBed): void {
     assert.equal(await bed.store.lastEventId(), last);
   });
 
+  test('a resume names the adapter that samples; later ones keep it, and null returns to the base model', async () => {
+    await using bed = await openTimedBed(openBed);
+    assert.equal((await bed.store.resumePolicy({ policyVersion: 1, cachesFlushed: true, adapter: 'step-1' })).adapter, 'step-1');
+    assert.equal((await bed.store.resumePolicy({ policyVersion: 2, cachesFlushed: true })).adapter, 'step-1');
+    assert.equal((await bed.store.resumePolicy({ cachesFlushed: true, adapter: 'step-2' })).adapter, 'step-2');
+    assert.equal((await bed.store.resumePolicy({ cachesFlushed: true, adapter: null })).adapter, undefined);
+    const { events } = await bed.store.events(0, { limit: 99, kinds: ['policy-resume'] });
+    assert.deepEqual(
+      events.map(({ data }) => data.adapter),
+      ['step-1', 'step-1', 'step-2', undefined],
+    );
+  });
+
+  test('new weights without flushed caches get a new cache salt, which a flush ends', async () => {
+    await using bed = await openTimedBed(openBed);
+    const resume = async (request: Parameters<typeof bed.store.resumePolicy>[0]) => (await bed.store.resumePolicy(request)).cacheSalt;
+    assert.equal(await resume({ policyVersion: 1, cachesFlushed: true }), undefined);
+    const second = await resume({ policyVersion: 2, cachesFlushed: false });
+    assert.match(second ?? '', /^policy-2\./);
+    assert.equal(await resume({ policyVersion: 3, cachesFlushed: false, saltCaches: false }), second);
+    await bed.store.pausePolicy({ mode: 'wait' });
+    assert.equal(await resume({ cachesFlushed: false }), second, 'the weights are the same');
+    assert.notEqual(await resume({ cachesFlushed: false, adapter: 'a' }), second);
+    await bed.store.pausePolicy({ mode: 'wait' });
+    assert.notEqual(await resume({ policyVersion: 2, cachesFlushed: false, allowLower: true }), second, 'the same version, other weights');
+    assert.equal(await resume({ policyVersion: 4, cachesFlushed: true }), undefined);
+  });
+
   test('a resume sets the version of the policy and of all backends, and repeating it changes nothing', async () => {
     await using bed = await openTimedBed(openBed);
     for (const id of ['a', 'b']) await bed.store.joinBackend(makeBackend(id, 2));

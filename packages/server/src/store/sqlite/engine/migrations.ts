@@ -29,4 +29,7 @@ ALTER TABLE batch_appends ADD COLUMN closed INTEGER;
 ALTER TABLE batch_tasks ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE batch_groups ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0;
 `,
+  9: `ALTER TABLE policy ADD COLUMN adapter TEXT;
+ALTER TABLE policy ADD COLUMN cache_salt TEXT;
+`,
 };

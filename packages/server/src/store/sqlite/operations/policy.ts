@@ -14,13 +14,16 @@ interface PolicyRow {
   readonly flushes: number;
   readonly version: number;
   readonly since: number;
+  readonly adapter: string | null;
+  readonly cache_salt: string | null;
 }
 
 export function policy(transaction: Transaction): PolicyRecord {
-  const { state, mode, pause, flushes, version, since } = readRow(transaction);
+  const { state, mode, pause, flushes, version, since, adapter, cache_salt } = readRow(transaction);
   const sql = 'SELECT coalesce(sum(generating), 0) AS n FROM workers WHERE ended_at IS NULL';
   const generating = state === 'paused' ? 0 : (transaction.one<{ n: number }>(sql)?.n ?? 0);
-  return definedOf({ state, mode: mode ?? undefined, pause, flushes, policyVersion: version, generating, sinceMs: since });
+  const optional = definedOf({ mode: mode ?? undefined, adapter: adapter ?? undefined, cacheSalt: cache_salt ?? undefined });
+  return { state, pause, flushes, policyVersion: version, generating, sinceMs: since, ...optional };
 }
 
 /** Writes a row and removes it, to find out whether the store can be written. SQLite would skip an update that changes nothing. */
@@ -45,17 +48,27 @@ export function pausePolicy(transaction: Transaction, { mode }: { readonly mode:
 /** Idempotent. Sets the version of all backends too. */
 export function resumePolicy(transaction: Transaction, request: ResumePolicy): PolicyRecord {
   const row = readRow(transaction);
-  const { policyVersion: version = row.version, cachesFlushed, allowLower = false } = request;
+  const { policyVersion: version = row.version, cachesFlushed, allowLower = false, adapter = row.adapter } = request;
   if (version < row.version && !allowLower) {
     const message = `the policy is at version ${row.version}: it cannot be resumed at the older version ${version} without allow_lower`;
     throw new RolloutError('conflict', message);
   }
-  if (row.state === 'running' && version === row.version) return policy(transaction);
+  const isChanged = version !== row.version || adapter !== row.adapter;
+  if (row.state === 'running' && !isChanged) return policy(transaction);
   if (request.policyVersion !== undefined) transaction.run('UPDATE backends SET policy_version = ?', version);
   const since = row.state === 'running' ? row.since : transaction.nowMs;
-  writeRow(transaction, { ...row, state: 'running', mode: null, flushes: row.flushes + Number(cachesFlushed), version, since });
-  appendEvent(transaction, { kind: 'policy-resume', data: { policy_version: version, caches_flushed: cachesFlushed } });
+  const flushes = row.flushes + Number(cachesFlushed);
+  const cache_salt = isChanged || cachesFlushed ? chooseSalt(row, request, version) : row.cache_salt;
+  writeRow(transaction, { ...row, state: 'running', mode: null, flushes, version, since, adapter, cache_salt });
+  const data = { policy_version: version, caches_flushed: cachesFlushed, ...(adapter === null ? {} : { adapter }) };
+  appendEvent(transaction, { kind: 'policy-resume', data });
   return policy(transaction);
+}
+
+/** With the number of the pause: a version that was lowered may be reached a second time, by other weights. */
+function chooseSalt(row: PolicyRow, { cachesFlushed, saltCaches = true }: ResumePolicy, version: number): string | null {
+  if (cachesFlushed) return null;
+  return saltCaches ? `policy-${version}.${row.pause}` : row.cache_salt;
 }
 
 /** A backend that joins with newer weights raises the policy version. */
@@ -84,12 +97,13 @@ export function settlePause(transaction: Transaction): void {
 }
 
 function readRow(transaction: Transaction): PolicyRow {
-  const row = transaction.one<PolicyRow>('SELECT state, mode, pause, flushes, version, since FROM policy');
+  const row = transaction.one<PolicyRow>('SELECT state, mode, pause, flushes, version, since, adapter, cache_salt FROM policy');
   if (!row) throw new RolloutError('internal', 'the store has no policy');
   return row;
 }
 
-function writeRow(transaction: Transaction, { state, mode, pause, flushes, version, since }: PolicyRow): void {
-  const sql = 'UPDATE policy SET state = ?, mode = ?, pause = ?, flushes = ?, version = ?, since = ?';
-  transaction.run(sql, state, mode, pause, flushes, version, since);
+function writeRow(transaction: Transaction, row: PolicyRow): void {
+  const { state, mode, pause, flushes, version, since, adapter, cache_salt } = row;
+  const sql = 'UPDATE policy SET state = ?, mode = ?, pause = ?, flushes = ?, version = ?, since = ?, adapter = ?, cache_salt = ?';
+  transaction.run(sql, state, mode, pause, flushes, version, since, adapter, cache_salt);
 }
