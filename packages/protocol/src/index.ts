@@ -13,6 +13,8 @@ export {
   joinRequest,
   type LogprobsMode,
   logprobsModes,
+  type TokenizerAgreement,
+  tokenizerAgreements,
 } from './backend.ts';
 export {
   ackReply,
@@ -170,10 +172,13 @@ export { longestWaitSeconds, mostListed, type Route, type RouteReply } from './r
 export { healthReply, leaveReply, type RouteName, routes, toPath } from './routes/routes.ts';
 export { describeIssues, type Schema, type SchemaIssue, type SchemaResult } from './schema.ts';
 export {
+  type EngineFacts,
   type FinishReason,
   finishReasons,
   type Message,
   message,
+  type Provenance,
+  provenance,
   type RoutedExperts,
   type Segment,
   type SegmentHead,

@@ -27,6 +27,7 @@ from .trajectories.binary import trajectory_from_binary, trajectory_to_binary
 from .trajectories.routed_experts import RoutedExperts
 from .trajectories.trajectory import (
     Message,
+    Provenance,
     Segment,
     SegmentHead,
     SegmentKind,
@@ -65,6 +66,7 @@ __all__ = [
     "PolicySpan",
     "PolicyState",
     "PolicyView",
+    "Provenance",
     "RewardsDiffer",
     "RolloutRequest",
     "RolloutResult",

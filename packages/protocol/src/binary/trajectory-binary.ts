@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { definedOf } from '../defined.ts';
-import { type RoutedExperts, type Segment, segmentHead, type Trajectory, toolSpec } from '../trajectory.ts';
+import { provenance, type RoutedExperts, type Segment, segmentHead, type Trajectory, toolSpec } from '../trajectory.ts';
 
 export const trajectoryMediaType = 'application/vnd.millrace.trajectory';
 
@@ -21,6 +21,7 @@ const binaryHead = z.object({
   attempt: z.int(),
   model: z.string(),
   tools: z.array(toolSpec),
+  provenances: z.array(provenance).optional(),
   segments: z.array(segmentHead.extend({ ids: z.int().min(0), logprobs: z.int().min(0), experts: expertsHead.optional() })),
 });
 
@@ -32,6 +33,7 @@ export function toBinary(trajectory: Trajectory): Buffer {
       attempt: trajectory.attempt,
       model: trajectory.model,
       tools: trajectory.tools,
+      ...definedOf({ provenances: trajectory.provenances }),
       segments: segments.map(({ tokenIds, logprobs, routedExperts, ...rest }) => ({
         ...rest,
         ids: tokenIds.length,
@@ -83,7 +85,8 @@ export function fromBinary(buffer: Buffer): Trajectory {
     logprobAt += 4 * logprobs;
     return segment;
   });
-  return { rolloutId: head.rollout_id, attempt: head.attempt, model: head.model, tools: head.tools, segments };
+  const { rollout_id: rolloutId, attempt, model, tools, provenances } = head;
+  return { rolloutId, attempt, model, tools, ...definedOf({ provenances }), segments };
 }
 
 function toExpertsHead({ from, shape, ids }: RoutedExperts): z.infer<typeof expertsHead> {

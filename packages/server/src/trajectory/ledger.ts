@@ -1,7 +1,8 @@
 // The token ledger: the only place where token ids are joined. At every moment it holds exactly what the model saw and sampled. It is
 // append-only, so each prompt starts with the whole previous prompt. A rewritten history starts a new branch with its own prompt.
 
-import type { BackendId, FinishReason, Message, RoutedExperts, Segment } from '@millrace/protocol';
+import { isDeepStrictEqual } from 'node:util';
+import type { BackendId, EngineFacts, FinishReason, Message, RoutedExperts, Segment } from '@millrace/protocol';
 import { definedOf, RolloutError } from '@millrace/protocol';
 
 export interface Rendered {
@@ -17,6 +18,8 @@ export interface Sampled extends Rendered {
   readonly backend: BackendId;
   readonly policyVersions: { readonly first: number; readonly last: number };
   readonly retries: number;
+  /** What sampled it. */
+  readonly engine?: EngineFacts;
   /** One row for each token of the context including these ids, except the last. */
   readonly routedExperts?: RoutedExperts;
 }
@@ -27,6 +30,7 @@ const noLogprobs = new Float32Array(0);
 
 export class Ledger {
   readonly #segments: Segment[] = [];
+  readonly #engines: EngineFacts[] = [];
   readonly #counts = { prompt: 0, sampled: 0, observation: 0 };
   #turn = 0;
   #branch = 0;
@@ -68,6 +72,11 @@ export class Ledger {
 
   get segments(): readonly Segment[] {
     return this.#segments;
+  }
+
+  /** The distinct engines that sampled; `provenance` of a segment is an index into it. */
+  get engines(): readonly EngineFacts[] {
+    return this.#engines;
   }
 
   /** Inserted ids count as observation, because neither was sampled. */
@@ -118,6 +127,7 @@ export class Ledger {
       finish_reason: sampled.finishReason,
       backend: sampled.backend,
       policy_versions: { first, last },
+      ...definedOf({ provenance: sampled.engine && this.#noteEngine(sampled.engine) }),
       retries: sampled.retries,
       ...definedOf({ routedExperts: routed }),
     });
@@ -144,6 +154,11 @@ export class Ledger {
   #push(kind: Segment['kind'], { text, messages }: Rendered, rest: Omit<Segment, 'kind' | 'turn' | 'branch' | 'text' | 'messages'>): void {
     const branch = this.#branch === 0 ? undefined : this.#branch;
     this.#segments.push({ kind, turn: this.#turn, ...definedOf({ branch }), text, messages: [...messages], ...rest });
+  }
+
+  #noteEngine(engine: EngineFacts): number {
+    const known = this.#engines.findIndex((one) => isDeepStrictEqual(one, engine));
+    return known >= 0 ? known : this.#engines.push(engine) - 1;
   }
 
   /** The rows that are not in an earlier segment. */
