@@ -1,6 +1,15 @@
 // The backend contract: continue these token ids. Each dialect has an adapter that implements it; the pool chooses a backend.
 
-import type { BackendId, BackendState, Dialect, FinishReason, LogprobsMode, RoutedExperts, Sampling } from '@millrace/protocol';
+import type {
+  BackendId,
+  BackendState,
+  Dialect,
+  FinishReason,
+  LogprobsMode,
+  RoutedExperts,
+  Sampling,
+  TokenizerAgreement,
+} from '@millrace/protocol';
 
 /** A backend as the store keeps it. */
 export interface BackendRecord {
@@ -32,6 +41,12 @@ export interface BackendProbe {
   /** The route that its calls use, if it is not the first choice of the dialect, and why. */
   readonly route?: string;
   readonly routeReason?: string;
+  /** As the server reports it. */
+  readonly logprobsMode?: LogprobsMode;
+  /** Whether it encodes text as the service does; a backend that does not is broken. */
+  readonly tokenizer?: TokenizerAgreement;
+  /** The text and ids that differ, or why it was not checked. */
+  readonly tokenizerReason?: string;
 }
 
 export interface BackendHealth {
