@@ -16,7 +16,8 @@ test('a backend joins, is listed without its key, drains and leaves', async () =
   const joined = await floor.call('POST', '/v1/backends', { url: `${url}/`, api_key: 'secret', policy_version: 4 });
   const known = { id: '10.0.0.1:8000', url, dialect: 'vllm', model: null, policy_version: 4, logprobs_mode: 'unknown' };
   const route = { probe: null, route: '/inference/v1/generate', route_reason: null, note: null };
-  const logprobs_reason = 'its server does not report it, as vLLM does with VLLM_SERVER_DEV_MODE=1; give logprobs_mode when the backend joins';
+  const logprobs_reason =
+    'its server does not report it, as vLLM does with VLLM_SERVER_DEV_MODE=1; give logprobs_mode when the backend joins';
   const view = { ...known, logprobs_reason, ...route, state: 'up', health: 'ok', last_error: null, in_flight: 0, calls: 3, tokens: 0 };
   assert.deepEqual(joined.body, view);
   assert.deepEqual((await floor.call('GET', '/v1/backends')).body, { backends: [view] });
