@@ -16,6 +16,10 @@ export type Dialect = (typeof dialects)[number];
 export const logprobsModes = ['raw', 'processed', 'unknown'] as const;
 export type LogprobsMode = (typeof logprobsModes)[number];
 
+/** Whether a server encodes text as the service does. `unchecked`: it has no tokenizer route, or no tokenizer was there to compare. */
+export const tokenizerAgreements = ['same', 'different', 'unchecked'] as const;
+export type TokenizerAgreement = (typeof tokenizerAgreements)[number];
+
 export const backendStates = ['up', 'draining'] as const;
 export type BackendState = (typeof backendStates)[number];
 
@@ -36,7 +40,9 @@ export const joinRequest = z.strictObject({
   logprobs_mode: z
     .enum(logprobsModes)
     .default('unknown')
-    .describe('The kind of its logprobs, as it was started (`--logprobs-mode` of vLLM). No server reports it over HTTP.'),
+    .describe(
+      'The kind of its logprobs, as it was started (`--logprobs-mode` of vLLM). What its server reports takes precedence: vLLM does so with VLLM_SERVER_DEV_MODE=1.',
+    ),
 });
 export type JoinRequest = z.infer<typeof joinRequest>;
 /** A join as a caller writes it: fields with a default are optional. */
@@ -48,6 +54,11 @@ const backendProbe = z.object({
   version: z.string().nullable(),
   model: z.string().nullable().describe('The name of the model that it serves.'),
   context_length: z.int().nullable().describe('How many tokens the prompt and the reply may have together.'),
+  tokenizer: z
+    .enum(tokenizerAgreements)
+    .default('unchecked')
+    .describe("Whether it encodes a few texts as the service's tokenizer does. A backend with a different tokenizer is broken."),
+  tokenizer_reason: z.string().nullable().default(null).describe('The text and the ids that differ, or why it was not checked.'),
   at: z.iso.datetime(),
 });
 
@@ -57,7 +68,10 @@ export const backendView = z.object({
   dialect: z.enum(dialects),
   model: z.string().nullable(),
   policy_version: z.int(),
-  logprobs_mode: z.enum(logprobsModes).describe("As given when it joined, or the fixed mode of the dialect's servers."),
+  logprobs_mode: z
+    .enum(logprobsModes)
+    .describe("As its server reports it, else as given when it joined, or the fixed mode of the dialect's servers."),
+  logprobs_reason: z.string().nullable().default(null).describe('How the mode of its logprobs is known, or what to do so that it is.'),
   probe: backendProbe.nullable().default(null).describe('What its server said when it joined or last recovered; null if it was not asked.'),
   route: z.string().nullable().default(null).describe('The route that its calls use.'),
   route_reason: z.string().nullable().default(null).describe('Why that is not the first choice of its dialect; null if it is.'),

@@ -13,6 +13,8 @@ export {
   joinRequest,
   type LogprobsMode,
   logprobsModes,
+  type TokenizerAgreement,
+  tokenizerAgreements,
 } from './backend.ts';
 export {
   ackReply,
@@ -173,11 +175,14 @@ export { longestWaitSeconds, mostListed, type Route, type RouteReply } from './r
 export { healthReply, leaveReply, type RouteName, routes, toPath } from './routes/routes.ts';
 export { describeIssues, type Schema, type SchemaIssue, type SchemaResult } from './schema.ts';
 export {
+  type EngineFacts,
   type FinishReason,
   finishReasons,
   type Message,
   maskRows,
   message,
+  type Provenance,
+  provenance,
   type RoutedExperts,
   type SamplingMask,
   type Segment,

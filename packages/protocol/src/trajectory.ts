@@ -2,6 +2,7 @@
 // derived from the ids for people; nothing is ever derived from the text.
 
 import { z } from 'zod';
+import { dialects, logprobsModes } from './backend.ts';
 import { definedOf } from './defined.ts';
 import { backendId, rolloutId } from './ids.ts';
 import { policySpan } from './rollout.ts';
@@ -34,6 +35,22 @@ export const message = z.object({
 });
 export type Message = z.infer<typeof message>;
 
+/** How tokens were sampled: what a trainer needs in order to use their logprobs, and anyone to sample them again. */
+export const provenance = z.object({
+  engine: z.string().nullable().describe('As its server names it; null if it does not.'),
+  engine_version: z.string().nullable(),
+  dialect: z.enum(dialects),
+  logprobs_mode: z
+    .enum(logprobsModes)
+    .describe('Whether the logprobs are from before (`raw`) or after (`processed`) temperature and penalties.'),
+  sampling: z.record(z.string(), z.unknown()).describe('The sampling parameters, as sent with every call.'),
+  tokenizer_sha256: z.string().nullable().describe("Of the service's tokenizer.json; null if it uses a backend's tokenizer."),
+  template_sha256: z.string().describe('Of the chat template, followed by its variables as JSON if there are any.'),
+});
+export type Provenance = z.infer<typeof provenance>;
+/** The part that depends on the backend. */
+export type EngineFacts = Pick<Provenance, 'engine' | 'engine_version' | 'dialect' | 'logprobs_mode'>;
+
 /** A segment without its numbers. */
 export const segmentHead = z.object({
   kind: z.enum(segmentKinds),
@@ -49,6 +66,7 @@ export const segmentHead = z.object({
   backend: backendId.optional(),
   policy_versions: policySpan.optional(),
   adapter: z.string().optional().describe('The LoRA adapter that sampled it; absent for the base model.'),
+  provenance: z.int().min(0).optional().describe("For a sampled segment: the index of its entry in the trajectory's `provenances`."),
   retries: z.int().optional().describe('Failed calls before the one that returned these tokens, each with the same prompt.'),
 });
 export type SegmentHead = z.infer<typeof segmentHead>;
@@ -88,6 +106,8 @@ export interface Trajectory {
   readonly attempt: number;
   readonly model: string;
   readonly tools: readonly ToolSpec[];
+  /** The distinct ways in which its segments were sampled; absent in trajectories of older versions. */
+  readonly provenances?: readonly Provenance[];
   readonly segments: readonly Segment[];
 }
 
@@ -108,6 +128,10 @@ export const trajectoryView = z.object({
   attempt: z.int(),
   model: z.string(),
   tools: z.array(toolSpec),
+  provenances: z
+    .array(provenance)
+    .optional()
+    .describe('The distinct ways in which the segments were sampled; each sampled segment has an index into it.'),
   segments: z.array(
     segmentHead.extend({
       token_ids: z.array(z.int()),
@@ -132,6 +156,7 @@ export function toTrajectoryView(trajectory: Trajectory): TrajectoryView {
     attempt: trajectory.attempt,
     model: trajectory.model,
     tools: trajectory.tools.map((tool) => ({ ...tool })),
+    ...definedOf({ provenances: trajectory.provenances?.map((one) => ({ ...one })) }),
     segments: trajectory.segments.map(({ tokenIds, logprobs, routedExperts, samplingMask, ...head }) => ({
       ...head,
       token_ids: Array.from(tokenIds),

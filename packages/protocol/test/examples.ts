@@ -1,6 +1,6 @@
 // A trajectory and a rollout that use every field; the golden files show them on the wire.
 
-import { backendId, type RolloutView, rolloutId, rolloutView, type Trajectory } from '@millrace/protocol';
+import { backendId, type RolloutView, rolloutId, rolloutView, sampling, type Trajectory } from '@millrace/protocol';
 
 export function makeTrajectory(): Trajectory {
   const call = { id: 'call-1', name: 'bash', arguments: { command: 'ls "ä" ☃' } };
@@ -10,6 +10,17 @@ export function makeTrajectory(): Trajectory {
     attempt: 2,
     model: 'tiny',
     tools: [{ name: 'bash', description: 'Runs a command.', parameters: { type: 'object', properties: { command: { type: 'string' } } } }],
+    provenances: [
+      {
+        engine: 'vllm',
+        engine_version: '0.32.0',
+        dialect: 'vllm',
+        logprobs_mode: 'processed',
+        sampling: sampling.parse({ temperature: 0.5, seed: 7 }),
+        tokenizer_sha256: 'a'.repeat(64),
+        template_sha256: 'b'.repeat(64),
+      },
+    ],
     segments: [
       {
         kind: 'prompt',
@@ -28,6 +39,7 @@ export function makeTrajectory(): Trajectory {
         backend: backendId.parse('10.0.0.1:8000'),
         policy_versions: { first: 3, last: 4 },
         adapter: 'step-4',
+        provenance: 0,
         retries: 1,
         tokenIds: Int32Array.of(1, 2_147_483_647),
         logprobs: Float32Array.of(-0.1, -1.5),

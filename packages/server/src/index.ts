@@ -16,6 +16,7 @@ export { openVllmBackend } from './inference/backends/vllm.ts';
 export { PolicyGate, type PolicyRecord } from './inference/policy-gate.ts';
 export type { BackendLease } from './inference/pool/lease.ts';
 export { BackendPool } from './inference/pool/pool.ts';
+export { sampleTokenizer, type TokenizerSample } from './inference/pool/tokenizer-check.ts';
 export { Sampler } from './inference/sampler.ts';
 export { Stage } from './pipeline/stage.ts';
 export { BatchKeeper, type KeeperDeps } from './sampling/batch-keeper.ts';
@@ -60,7 +61,7 @@ export type {
 } from './scenario/scenario.ts';
 export type { Score } from './scenario/verifier/verifier.ts';
 export { openServer, openWorker, type ProcessOptions, type RunningServer, type RunningWorker, StartError } from './service.ts';
-export { type Check, checkModel, checkPort, checkRunFolder, runStartChecks } from './start-checks.ts';
+export { type Check, checkModel, checkPort, checkRunFolder, lookAtBackend, type ModelCheck, runStartChecks } from './start-checks.ts';
 export type {
   BatchPlan,
   BatchRecord,

@@ -12,6 +12,7 @@ import { type AppOptions, openApp } from './http/app.ts';
 import { checkListen } from './http/request/auth.ts';
 import { BackendPool } from './inference/pool/pool.ts';
 import { probeServer } from './inference/pool/server-probe.ts';
+import { sampleTokenizer } from './inference/pool/tokenizer-check.ts';
 import { isAddress, openModel } from './open-model.ts';
 import { Worker } from './pipeline/worker.ts';
 import { BatchKeeper } from './sampling/batch-keeper.ts';
@@ -30,6 +31,7 @@ import { EventTail } from './store/event-tail.ts';
 import { openSqliteStore } from './store/sqlite/sqlite.ts';
 import type { Store } from './store/store.ts';
 import type { Conversation } from './trajectory/conversation.ts';
+import type { OpenedModel } from './worker-channel.ts';
 
 /** Starting again will not help: a file, a setting or a program is wrong. The message says which. */
 export class StartError extends Error {}
@@ -38,6 +40,8 @@ export interface RunningServer extends AsyncDisposable {
   readonly store: Store;
   /** Answers requests from here on. Returns the address, with the port that it really got. */
   listen(): Promise<string>;
+  /** From here on the tokenizer of a backend that joins is compared with the workers', and what to know about the model is logged once. */
+  useModel(model: OpenedModel): void;
   /** Accepts nothing new; reads go on until it is closed. */
   drain(): void;
 }
@@ -58,7 +62,8 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios));
   const taskFiles = new TaskFiles(config.sampling.taskFiles);
   const { signal } = stack.adopt(new AbortController(), (closed) => closed.abort());
-  const probe: AppOptions['probe'] = (backend) => probeServer(backend, { clock: systemClock, signal });
+  let model: OpenedModel | undefined;
+  const probe: AppOptions['probe'] = (backend) => probeServer(backend, { clock: systemClock, signal, tokenizer: model?.tokenizer });
   const app = await openApp({ store, tail, scenarios, taskFiles, config: config.http, log, clock: systemClock, loopLag, probe });
   stack.defer(() => app.close());
   const keeper = stack.use(new BatchKeeper({ store, scenarios, files: taskFiles, clock: systemClock, log }));
@@ -83,6 +88,11 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
       const url = await app.listen({ host: config.http.host, port: config.http.port });
       log.info('server-start', { url });
       return url;
+    },
+    useModel(opened) {
+      const logged = model?.warnings ?? [];
+      for (const warning of opened.warnings) if (!logged.includes(warning)) log.warn('model-warning', { warning });
+      model = opened;
     },
     drain: () => app.drain(),
     [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose](),
@@ -111,6 +121,7 @@ async function runHousekeeping(store: Store, { config: { retention, pipeline }, 
 
 export interface RunningWorker extends AsyncDisposable {
   readonly worker: Worker;
+  readonly model: OpenedModel;
 }
 
 /** Throws a StartError when starting it again would fail in the same way. */
@@ -124,7 +135,8 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   const driver = stack.use(openWarmPool(holdLayers(bare, layers), { config: config.sandbox.warm, log }));
   const conversation = await openWorkerModel(config);
   const pace = new Pace();
-  const pool = stack.use(new BackendPool({ log, pace, placements: store, ...config.inference }));
+  const model = { tokenizer: await sampleTokenizer(conversation, pace), warnings: [...conversation.warnings] };
+  const pool = stack.use(new BackendPool({ log, pace, placements: store, ...config.inference, tokenizer: model.tokenizer }));
   const scenarios = options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios)));
   const worker = stack.use(
     new Worker({
@@ -145,7 +157,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   await worker.start();
   log.info('worker-start', { workerId: worker.id });
   const owned = stack.move();
-  return { worker, [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose]() };
+  return { worker, model, [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose]() };
 }
 
 /** A backend that does not answer now may answer later; a folder stays as it is. */

@@ -5,9 +5,15 @@ import { constants } from 'node:fs';
 import { access, mkdtemp, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
-import { messageOf } from '@millrace/protocol';
+import { type BackendView, joinRequest, messageOf } from '@millrace/protocol';
+import { systemClock } from './base/clock.ts';
+import { Pace } from './base/pace.ts';
 import type { ServiceConfig } from './config.ts';
+import { toBackendView } from './http/context/backend-view.ts';
 import { checkListen } from './http/request/auth.ts';
+import { toNewBackend } from './http/routes/backend-routes.ts';
+import { probeServer } from './inference/pool/server-probe.ts';
+import { sampleTokenizer, type TokenizerSample } from './inference/pool/tokenizer-check.ts';
 import { isAddress, openModel } from './open-model.ts';
 import { probeApptainer } from './sandbox/apptainer/probe.ts';
 import { probeBubblewrap } from './sandbox/bubblewrap/probe.ts';
@@ -45,17 +51,37 @@ export async function runStartChecks(config: ServiceConfig, options: { readonly 
   return Promise.all(checks.map(async (check) => check()));
 }
 
+export interface ModelCheck {
+  readonly check: Check;
+  /** Absent if the model cannot be used. */
+  readonly tokenizer?: TokenizerSample;
+}
+
 /** Opens the model as a worker does: reads every file, and proves that the chat template can be continued exactly. */
-export async function checkModel(config: ServiceConfig): Promise<Check> {
+export async function checkModel(config: ServiceConfig): Promise<ModelCheck> {
   const name = 'tokenizer';
   const files = await checkModelFiles(config.model.tokenizer);
-  if (files.level === 'fail') return files;
+  if (files.level === 'fail') return { check: files };
   try {
-    await openModel(config.model);
-    return { name, level: 'ok', seen: `${config.model.tokenizer}, tool calls as ${config.model.toolParser}` };
+    const conversation = await openModel(config.model);
+    const tokenizer = await sampleTokenizer(conversation, new Pace());
+    const seen = `${config.model.tokenizer}, tool calls as ${config.model.toolParser}`;
+    const [warning] = conversation.warnings;
+    if (warning === undefined) return { check: { name, level: 'ok', seen }, tokenizer };
+    const remedy = 'set model.chatTemplate to a template with tools, or model.toolParser to the format that the model knows best';
+    return { check: { name, level: 'warn', seen: `${seen}; ${warning}`, remedy }, tokenizer };
   } catch (error) {
-    return { name, level: 'fail', seen: messageOf(error), remedy: 'see docs/tokens.md for the models and templates that work' };
+    const remedy = 'see docs/tokens.md for the models and templates that work';
+    return { check: { name, level: 'fail', seen: messageOf(error), remedy } };
   }
+}
+
+/** What a vLLM server at this address says about itself, as it would be shown if it joined. Throws if it could not be used. */
+export async function lookAtBackend(url: string, tokenizer: TokenizerSample | undefined): Promise<BackendView> {
+  const backend = toNewBackend(joinRequest.parse({ url }));
+  const { signal } = new AbortController();
+  const probe = await probeServer(backend, { clock: systemClock, signal, tokenizer });
+  return toBackendView({ ...backend, policyVersion: 0, probe }, { loads: [], workers: [] });
 }
 
 /** A quick look: whether the files are there and hold JSON, or the address answers. */

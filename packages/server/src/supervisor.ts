@@ -13,7 +13,7 @@ import type { ServiceConfig } from './config.ts';
 import { StartError } from './service.ts';
 import type { Store } from './store/store.ts';
 import type { LogFormat } from './text-log.ts';
-import { cannotStartCode, type WorkerOrder, workerReport } from './worker-channel.ts';
+import { cannotStartCode, type OpenedModel, type WorkerOrder, workerReport } from './worker-channel.ts';
 
 export interface SupervisorOptions {
   readonly count: number;
@@ -22,6 +22,8 @@ export interface SupervisorOptions {
   readonly log: Log;
   /** How the workers log. */
   readonly logFormat: LogFormat;
+  /** Receives what each worker learned when it opened its model. */
+  readonly onModel?: (model: OpenedModel) => void;
   /** What a worker process runs; another program in tests. */
   readonly workerMain?: URL;
 }
@@ -135,8 +137,8 @@ export class Supervisor implements AsyncDisposable {
     let last: { reason?: string | undefined; stack?: string | undefined } = {};
     child.on('message', (message) => {
       const said = workerReport.parse(message);
-      if (said.kind === 'ready') this.#setReady(child);
-      else last = said;
+      if (said.kind === 'stopped') last = said;
+      else this.#setReady(child, said.model);
     });
     const exited = once(child, 'exit').catch((error) => {
       last = { reason: `a worker process could not be started: ${messageOf(error)}` };
@@ -150,7 +152,8 @@ export class Supervisor implements AsyncDisposable {
     return { pid: child.pid, code, signal, reason: last.reason, stack: last.stack, livedMs: performance.now() - startedAt };
   }
 
-  #setReady(child: ChildProcess): void {
+  #setReady(child: ChildProcess, model: OpenedModel | undefined): void {
+    if (model) this.#options.onModel?.(model);
     this.#ready.add(child);
     this.#hasStarted = true;
     this.#silentCrashes = 0;

@@ -2,15 +2,25 @@
 
 import { z } from 'zod';
 import { serviceConfig } from './config.ts';
+import { tokenizerSample } from './inference/pool/tokenizer-check.ts';
 import { logFormats } from './text-log.ts';
 
 /** The first and only message to a worker. */
 export const workerOrder = z.object({ config: serviceConfig, logFormat: z.enum(logFormats) });
 export type WorkerOrder = z.infer<typeof workerOrder>;
 
+/** What a worker learned when it opened its model. */
+export const openedModel = z.object({
+  /** How its tokenizer encodes a few texts. */
+  tokenizer: tokenizerSample,
+  /** What operators should know about the model. */
+  warnings: z.array(z.string()),
+});
+export type OpenedModel = z.infer<typeof openedModel>;
+
 /** `ready`: it claims rollouts. `stopped`: why it could not start, or what it crashed on. */
 export const workerReport = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('ready') }),
+  z.object({ kind: z.literal('ready'), model: openedModel.optional() }),
   z.object({ kind: z.literal('stopped'), reason: z.string(), stack: z.string().optional() }),
 ]);
 export type WorkerMessage = z.infer<typeof workerReport>;

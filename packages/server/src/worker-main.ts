@@ -26,7 +26,7 @@ const drained = new Promise<'drain'>((resolve) => {
 });
 
 const running = await open();
-await report({ kind: 'ready' });
+await report({ kind: 'ready', model: running.model });
 const why = await Promise.race([drained, serverGone.then(() => 'gone')]);
 if (why === 'gone' || terms > 1) running.worker.handBackNow();
 else void serverGone.then(() => running.worker.handBackNow());

@@ -13,22 +13,27 @@ import {
   controllers,
   findApptainer,
   findCgroups,
+  lookAtBackend,
+  type ModelCheck,
   probeApptainer,
   runStartChecks,
+  type TokenizerSample,
 } from '@millrace/server';
+import { toBackendFacts } from '../service/backend-facts.ts';
 import { toBytes, toCount } from '../terminal/text.ts';
 import type { ServeSettings } from './config-options.ts';
 
 export async function runChecks(settings: ServeSettings): Promise<Check[]> {
   const { config, workers, backends } = settings;
   const { tokenizer } = config.model;
-  const [ofStart, ofMachine, ofModel, ofBackends] = await Promise.all([
+  const ofTokenizer: Promise<ModelCheck> = tokenizer === undefined ? Promise.resolve({ check: noTokenizer }) : checkModel(config);
+  const [ofStart, ofMachine, ofModel] = await Promise.all([
     runStartChecks(config, { workers: Math.max(1, workers) }),
     checkMachine(config.sandbox.driver, workers),
-    tokenizer === undefined ? noTokenizer : checkModel(config),
-    Promise.all(backends.map(checkBackend)),
+    ofTokenizer,
   ]);
-  return [...ofMachine, ...ofStart.filter(({ name }) => name !== 'tokenizer'), ofModel, ...ofBackends];
+  const ofBackends = await Promise.all(backends.map((url) => checkBackend(url, ofModel.tokenizer)));
+  return [...ofMachine, ...ofStart.filter(({ name }) => name !== 'tokenizer'), ofModel.check, ...ofBackends];
 }
 
 /** Not a fault of this machine: the option may follow later. */
@@ -125,15 +130,17 @@ export function checkAgentUser(driver: 'bubblewrap' | 'apptainer', isRoot: boole
   return { name, level: 'warn', seen, remedy: 'run millrace serve as an ordinary user' };
 }
 
-async function checkBackend(url: string): Promise<Check> {
+/** What a join would find. Joining happens over the service's own API, with the dialect that `backend add` is given; here it is vLLM's. */
+async function checkBackend(url: string, tokenizer: TokenizerSample | undefined): Promise<Check> {
   const name = 'backend';
   try {
-    const { ok, status } = await fetch(new URL('/health', url), { signal: AbortSignal.timeout(5000) });
-    if (ok) return { name, level: 'ok', seen: `${url} answers` };
-    return { name, level: 'warn', seen: `${url}/health returned ${status}`, remedy: 'look at the log of the LLM server' };
+    const backend = await lookAtBackend(url, tokenizer);
+    const facts = toBackendFacts(backend).map(([fact, text]) => `${fact} ${text}`);
+    const seen = `${backend.url}: ${facts.join('; ')}`;
+    if (backend.probe?.tokenizer !== 'different') return { name, level: 'ok', seen };
+    return { name, level: 'warn', seen, remedy: 'set --tokenizer to the files of the model that this server serves' };
   } catch (error) {
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    return { name, level: 'warn', seen: `${url} does not answer: ${messageOf(cause)}`, remedy: 'start the LLM server, or fix the address' };
+    return { name, level: 'warn', seen: `${url} cannot be used: ${messageOf(error)}`, remedy: 'start the LLM server, or fix the address' };
   }
 }
 

@@ -54,7 +54,8 @@ function toLogFormat(args: Arguments, io: Io): LogFormat {
 async function serve({ config, workers: count, backends }: ServeSettings, io: Io, format: LogFormat): Promise<number> {
   const log = openProcessLog(format, 'server');
   await using server = await openServer(config, { log });
-  await using workers = new Supervisor({ count, config, store: server.store, log, logFormat: format });
+  const onModel = server.useModel;
+  await using workers = new Supervisor({ count, config, store: server.store, log, logFormat: format, onModel });
   const drain = openDrainView(io, { format, log, store: server.store, workers, handBackMs: config.pipeline.handBackMs });
   const stop = Promise.withResolvers<'asked'>();
   using _ = onStop(io, (times) => {

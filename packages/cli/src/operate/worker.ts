@@ -13,6 +13,7 @@ export const workerCommand: Command = {
     const stop = Promise.withResolvers<void>();
     const log = openProcessLog(io.stderr.isTTY === true ? 'text' : 'json', 'worker');
     await using running = await openWorker(toConfig(args, io), { log });
+    for (const warning of running.model.warnings) log.warn('model-warning', { warning });
     const release = onStopAsked(io, (times) => {
       if (times === 2) running.worker.handBackNow();
       if (times > 2) process.exit(130);

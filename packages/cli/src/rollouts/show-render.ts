@@ -37,8 +37,22 @@ function renderHeader(view: RolloutView, trajectory: Trajectory | undefined, sty
     ...toFailureRows(view, paint),
     ...toResultRows(view, paint),
   ];
-  if (trajectory !== undefined) rows.push(['trainable', toTrainable(trajectory)], ['model', toVisible(trajectory.model)]);
+  if (trajectory !== undefined)
+    rows.push(['trainable', toTrainable(trajectory)], ['model', toVisible(trajectory.model)], ...toProvenanceRows(trajectory, paint));
   return [paint('bold', `rollout ${view.id}`), ...rows.flatMap((row) => renderRow(row, style))];
+}
+
+/** The engines that sampled it; then the parameters and files, which are the same for all of them. */
+function toProvenanceRows({ provenances = [] }: Trajectory, paint: Paint): HeaderRow[] {
+  const [first] = provenances;
+  if (first === undefined) return [];
+  const engines = provenances.map(({ engine, engine_version, dialect, logprobs_mode }): HeaderRow => {
+    const name = [engine ?? dialect, engine_version].filter((part) => part !== null).join(' ');
+    return ['engine', toVisible(`${name}, ${logprobs_mode} logprobs`)];
+  });
+  const sampling = Object.entries(first.sampling).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
+  const files = `tokenizer ${first.tokenizer_sha256?.slice(0, 12) ?? 'of a backend'}, template ${first.template_sha256.slice(0, 12)}`;
+  return [...engines, ['sampling', toVisible(sampling.join(', '))], ['files', paint('dim', files)]];
 }
 
 type HeaderRow = readonly [name: string, text: string];
@@ -129,10 +143,11 @@ function renderRule(segment: Segment, at: number, { paint, columns }: ShowStyle)
   return `${paint('dim', '──')} ${paint(kindColours[segment.kind], title)} ${paint('dim', `${line} ${facts}`)}`;
 }
 
-/** The messages where they are known, otherwise the text as the model saw it. */
+/** A prompt as the model saw it, with the tools and the template's own text; otherwise the messages where they are known. */
 function renderBody(segment: Segment, style: ShowStyle): string[] {
   const { messages } = segment;
-  if (messages.length === 0) return segment.text === '' ? [] : renderText(segment.text, style);
+  if (messages.length === 0 || (segment.kind === 'prompt' && segment.text !== ''))
+    return segment.text === '' ? [] : renderText(segment.text, style);
   return messages.flatMap((message) => renderMessage(message, style));
 }
 

@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { type Client, openClient } from '@millrace/client';
 import {
+  definedOf,
   messageOf,
   RolloutError,
   type RolloutView,
@@ -142,9 +143,10 @@ function parseShown(line: string, file: string): Shown {
 }
 
 function fromView(view: NonNullable<ReturnType<typeof trajectoryView.parse>>): Trajectory {
-  const { rollout_id, segments, ...rest } = view;
+  const { rollout_id, segments, provenances, ...rest } = view;
   return {
     ...rest,
+    ...definedOf({ provenances }),
     rolloutId: rollout_id,
     segments: segments.map(({ token_ids, logprobs, mask: _, routed_experts: __, sampling_mask: ___, ...head }) => ({
       ...head,

@@ -5,7 +5,8 @@ import { type BackendView, definedOf, dialects, logprobsModes } from '@millrace/
 import { type Command, type CommandGroup, jsonOption, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
 import type { Io } from '../terminal/io.ts';
 import { renderTable, toTableOptions } from '../terminal/table.ts';
-import { toCount, toVisible } from '../terminal/text.ts';
+import { padEnd, toCount, toVisible } from '../terminal/text.ts';
+import { toBackendFacts } from './backend-facts.ts';
 import { toBackendState } from './backend-state.ts';
 
 const add: Command = {
@@ -32,8 +33,7 @@ const add: Command = {
     if (!URL.canParse(written) || !/^https?:$/.test(new URL(written).protocol)) throw new UsageError(`${written} is not an http address`);
     await using client = openClient(toServiceAddress(args, io));
     const backend = await client.backends.join({
-      // Engines print their address with /v1; the service adds the route itself.
-      url: written.replace(/\/+(v1\/*)?$/, ''),
+      url: written,
       ...definedOf({
         id: args.text('name'),
         dialect: args.choice('dialect', dialects),
@@ -43,7 +43,11 @@ const add: Command = {
         logprobs_mode: args.choice('logprobs', logprobsModes),
       }),
     });
-    return print(args.flag('json') ? backend : undefined, [backend], io);
+    if (args.flag('json')) return print(backend, [], io);
+    print(undefined, [backend], io);
+    const facts = [...toBackendFacts(backend), ...(backend.note === null ? [] : [['note', backend.note] as const])];
+    for (const [name, text] of facts) io.stdout.write(`  ${padEnd(name, 11)}${text}\n`);
+    return 0;
   },
 };
 

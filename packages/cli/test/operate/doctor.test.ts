@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { type Check, checkModel, checkPort, checkRunFolder, findApptainer, readConfig } from '@millrace/server';
-import { makeTempFolder, openFakeBackend } from '@millrace/testkit';
+import { makeTempFolder, openFakeBackend, qwen3Folder } from '@millrace/testkit';
 import { writeTinyModel } from '../../src/author/local/tiny-model.ts';
 import { renderChecks } from '../../src/operate/doctor.ts';
 import { checkAgentUser, checkLimits, checkMemory, checkNode, checkOpenFiles } from '../../src/operate/doctor-checks.ts';
@@ -55,7 +55,7 @@ test('a port that is in use fails, because serve would', async () => {
 });
 
 const main = join(import.meta.dirname, '../../src/main.ts');
-const checkTokenizer = (tokenizer: string) => checkModel(readConfig(undefined, { 'model.tokenizer': tokenizer }));
+const checkTokenizer = async (tokenizer: string) => (await checkModel(readConfig(undefined, { 'model.tokenizer': tokenizer }))).check;
 
 test('a tokenizer folder without its files, or with broken ones, fails by the name of the file', async () => {
   await using folder = await makeTempFolder('doctor');
@@ -76,6 +76,25 @@ test('a tokenizer that is an address must answer', async () => {
   assert.equal((await checkTokenizer(url)).level, 'ok');
   await fake[Symbol.asyncDispose]();
   assert.match((await checkTokenizer(url)).seen, /does not answer/);
+});
+
+test('a backend is asked what a join would ask it, and its tokenizer is compared', async () => {
+  await using folder = await makeTempFolder('doctor');
+  await writeTinyModel(folder.path);
+  await using fake = await openFakeBackend({ policy: () => ({ text: '' }), model: 'm', maxModelLen: 2048 });
+  const look = async (...options: string[]) => {
+    const { out } = await millrace(['doctor', '--json', '--port', '0', ...options], openIo());
+    return (JSON.parse(out) as Check[]).find(({ name }) => name === 'backend') ?? assert.fail(out);
+  };
+  const same = await look('--backend', `${fake.url}/v1`, '--tokenizer', qwen3Folder());
+  assert.equal(same.level, 'ok');
+  assert.match(same.seen, /: engine vllm 0\.32\.0; model m; context 2,048 tokens; .*; tokenizer the service's$/);
+  const other = await look('--backend', fake.url, '--tokenizer', folder.path);
+  assert.equal(other.level, 'warn');
+  assert.match(other.seen, /tokenizer not the service's .* as \[151644, 872, /);
+  const gone = await look('--backend', 'http://127.0.0.1:9');
+  assert.equal(gone.level, 'warn');
+  assert.match(gone.seen, /127\.0\.0\.1:9/);
 });
 
 test('a remedy stands on its own line, unbroken, and the last line is the verdict', () => {

@@ -39,6 +39,16 @@ test('a tokenizer that only a worker can find broken stops the service with one 
   assert.equal(run.err().match(/no usable tokenizer/g)?.length, 1);
 });
 
+test("a backend whose tokenizer is not the workers' is broken as soon as it joins, with the ids of both sides", { skip }, async () => {
+  await using bed = await openServeBed();
+  await using fake = await openFakeBackend({ policy: () => ({ text: '' }) }); // with the tokenizer of Qwen3
+  const url = await bed.serve('--tokenizer', bed.model, '--workers', '1').url();
+  const { code, out } = await millrace(['backend', 'add', fake.url, '--url', url], openIo());
+  assert.equal(code, 0);
+  assert.match(out, / broken .*\n.*its tokenizer is not the service's: it encodes "<\|im_start\|>user/);
+  assert.match(out, /^ {2}tokenizer +not the service's \(.* as \[151644, 872, .* and the service as \[/m);
+});
+
 test('every other thing that the service needs is refused by name, with what to do', async () => {
   await using bed = await openServeBed();
   const listener = createServer();

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { backendId, type Segment, type Trajectory } from '@millrace/protocol';
+import { backendId, type Segment, sampling, type Trajectory } from '@millrace/protocol';
 import { openTokenizer } from '@millrace/server';
 import { makeTempFolder, qwen3Folder } from '@millrace/testkit';
 import { FakeService } from '../../../client/test/fake-service.ts';
@@ -13,7 +13,13 @@ import { millrace, openIo } from '../fake-io.ts';
 const numbers = (ids: number[], logprobs: number[] = []) => ({ tokenIds: Int32Array.from(ids), logprobs: Float32Array.from(logprobs) });
 
 const segments: Segment[] = [
-  { kind: 'prompt', turn: 0, text: 'ask', messages: [{ role: 'user', content: 'How many files?' }], ...numbers([1, 2, 3]) },
+  {
+    kind: 'prompt',
+    turn: 0,
+    text: '<|user|>How many files?<|assistant|>',
+    messages: [{ role: 'user', content: 'How many files?' }],
+    ...numbers([1, 2, 3]),
+  },
   {
     kind: 'sampled',
     turn: 1,
@@ -40,7 +46,18 @@ const segments: Segment[] = [
   },
   { kind: 'sampled', turn: 2, text: 'One.', messages: [], ...numbers([30], [-0.01]) },
 ];
-const trajectory: Trajectory = { rolloutId: 'r1', attempt: 1, model: 'qwen', tools: [], segments };
+const provenances = [
+  {
+    engine: 'vllm',
+    engine_version: '0.32.0',
+    dialect: 'vllm' as const,
+    logprobs_mode: 'processed' as const,
+    sampling: sampling.parse({ temperature: 0.5 }),
+    tokenizer_sha256: 'a'.repeat(64),
+    template_sha256: 'b'.repeat(64),
+  },
+];
+const trajectory: Trajectory = { rolloutId: 'r1', attempt: 1, model: 'qwen', tools: [], provenances, segments };
 const timings = {
   queued_ms: 1000,
   init_ms: 20,
@@ -81,7 +98,10 @@ test('every turn shows its role, its tool calls, and which backend and policy sa
     /^ {2}time {6}waited 1\.0 s, init 20 ms, run 2\.5 s \(model 2\.0 s, tools 400 ms\),\s+evaluate 30 ms$/m,
     /^ {2}trainable 42\.9 % of its tokens$/m,
     /^assistant\n {2}Not known yet\.\n {2}I look\.$/m,
-    /^── prompt ─+ 3 tokens from 0$/m,
+    /^ {2}engine {4}vllm 0\.32\.0, processed logprobs$/m,
+    /^ {2}sampling {2}temperature 0\.5, top_p 1, /m,
+    /^ {2}files {5}tokenizer a{12}, template b{12}$/m,
+    /^── prompt ─+ 3 tokens from 0\n {2}<\|user\|>How many files\?<\|assistant\|>$/m,
     /^── turn 1 · sampled ─+ 2 tokens from 3 · finish stop · policy 3–4 · on b1$/m,
     /^ {2}→ bash\n {4}command: ls\n {13}wc -l$/m,
     /^tool bash\n {2}a␛\[2J\n {2}1$/m,

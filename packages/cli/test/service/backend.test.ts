@@ -2,13 +2,15 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { openFakeBackend } from '@millrace/testkit';
 import { openRealService } from '../real-service.ts';
 
 test('a backend is added, listed, drained and removed', async () => {
   await using service = await openRealService();
   const added = await service.run(['backend', 'add', 'http://127.0.0.1:9/v1/', '--name', 'gpu-0', '--dialect', 'sglang', '--version', '3']);
   assert.equal(added.code, 0, added.err);
-  // No server listens there, so it joins as broken and says why.
+  // The base address is used, and no server listens there, so it joins as broken and says why.
+  assert.match(added.out, /^ {2}note +joined as http:\/\/127\.0\.0\.1:9: the base address, without \/v1$/m);
   assert.match(added.out, /^gpu-0 +broken +0 +0 +3 +sglang +http:\/\/127\.0\.0\.1:9$/m);
   assert.match(added.out, /GET http:\/\/127\.0\.0\.1:9\/health/);
   assert.equal((await service.run(['backend', 'drain', 'gpu-0'])).out, 'gpu-0 is draining; 0 rollouts still run on it\n');
@@ -18,6 +20,22 @@ test('a backend is added, listed, drained and removed', async () => {
   const empty = await service.run(['backend', 'ls']);
   assert.deepEqual([empty.code, empty.out], [0, '']);
   assert.match(empty.err, /Add one: millrace backend add/);
+});
+
+test('adding a backend prints what its server says', async () => {
+  await using service = await openRealService();
+  await using fake = await openFakeBackend({ policy: () => ({ text: '' }), model: 'm', maxModelLen: 2048, withoutGenerate: 403 });
+  const { code, out, err } = await service.run(['backend', 'add', fake.url]);
+  assert.equal(code, 0, err);
+  for (const wanted of [
+    /^ {2}engine +vllm 0\.32\.0$/m,
+    /^ {2}model +m$/m,
+    /^ {2}context +2,048 tokens$/m,
+    /^ {2}route +\/v1\/completions \(.*403: Scale-out/m,
+    /^ {2}logprobs +unknown \(its server does not report it/m,
+    /^ {2}tokenizer +not checked \(no worker/m,
+  ])
+    assert.match(out, wanted);
 });
 
 test('a backend that is not there, a wrong address and a wrong dialect are refused', async () => {

@@ -28,6 +28,7 @@ from .trajectories.routed_experts import RoutedExperts
 from .trajectories.sampling_mask import SamplingMask
 from .trajectories.trajectory import (
     Message,
+    Provenance,
     Segment,
     SegmentHead,
     SegmentKind,
@@ -67,6 +68,7 @@ __all__ = [
     "PolicySpan",
     "PolicyState",
     "PolicyView",
+    "Provenance",
     "RewardsDiffer",
     "RolloutRequest",
     "RolloutResult",

@@ -140,6 +140,17 @@ class ExportTest(unittest.TestCase):
         self.assertEqual((fields["min_global_steps"], fields["max_global_steps"], fields["group"]), (3, 4, "g-1"))
         self.assertEqual(output[0]["num_turns"], 4)
 
+    def test_the_provenance_is_exported_where_a_trainer_has_a_place_for_it(self) -> None:
+        rows = make_rows()
+        verl, slime = to_verl(rows)[0]["extra_fields"]["provenances"], to_slime(rows)[0]["metadata"]["provenances"]
+        atif = to_atif(make_rollout(), make_trajectory())["extra"]["provenances"]
+        self.assertEqual((verl, slime, atif), (rows[0].provenances,) * 3)
+        only = verl[0]
+        self.assertEqual((only["engine"], only["engine_version"], only["logprobs_mode"]), ("vllm", "0.32.0", "processed"))
+        self.assertEqual((only["sampling"]["temperature"], only["sampling"]["seed"]), (0.5, 7))
+        self.assertEqual(only["tokenizer_sha256"], "a" * 64)
+        self.assertEqual(json.loads(json.dumps(verl)), verl)
+
     def test_skyrl(self) -> None:
         output = to_skyrl(make_rows())
         self.assertEqual(output["prompt_token_ids"], [PROMPT, PROMPT])

@@ -40,7 +40,8 @@ def make_hostile(count: int) -> Iterator[Row]:
 def to_columns(row: Row) -> dict[str, Any]:
     record = to_record(row)
     metadata = record["metadata"]
-    return {**record, "metadata": None if metadata is None else json.dumps(metadata, ensure_ascii=False)}
+    provenances = json.dumps(record["provenances"], ensure_ascii=False)
+    return {**record, "provenances": provenances, "metadata": None if metadata is None else json.dumps(metadata, ensure_ascii=False)}
 
 
 class ParquetTest(unittest.TestCase):

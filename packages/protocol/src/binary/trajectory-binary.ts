@@ -4,7 +4,7 @@
 
 import { z } from 'zod';
 import { definedOf } from '../defined.ts';
-import { type RoutedExperts, type SamplingMask, type Segment, segmentHead, type Trajectory, toolSpec } from '../trajectory.ts';
+import { provenance, type RoutedExperts, type SamplingMask, type Segment, segmentHead, type Trajectory, toolSpec } from '../trajectory.ts';
 
 export const trajectoryMediaType = 'application/vnd.millrace.trajectory';
 
@@ -22,6 +22,7 @@ const binaryHead = z.object({
   attempt: z.int(),
   model: z.string(),
   tools: z.array(toolSpec),
+  provenances: z.array(provenance).optional(),
   segments: z.array(
     segmentHead.extend({
       ids: z.int().min(0),
@@ -40,6 +41,7 @@ export function toBinary(trajectory: Trajectory): Buffer {
       attempt: trajectory.attempt,
       model: trajectory.model,
       tools: trajectory.tools,
+      ...definedOf({ provenances: trajectory.provenances }),
       segments: segments.map(({ tokenIds, logprobs, routedExperts, samplingMask, ...rest }) => ({
         ...rest,
         ids: tokenIds.length,
@@ -95,7 +97,8 @@ export function fromBinary(buffer: Buffer): Trajectory {
     logprobAt += 4 * logprobs;
     return segment;
   });
-  return { rolloutId: head.rollout_id, attempt: head.attempt, model: head.model, tools: head.tools, segments };
+  const { rollout_id: rolloutId, attempt, model, tools, provenances } = head;
+  return { rolloutId, attempt, model, tools, ...definedOf({ provenances }), segments };
 }
 
 interface MaskHead {

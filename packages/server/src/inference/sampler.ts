@@ -13,11 +13,12 @@
 //   report ─── once per call: answered, failed or stopped                               lease → traffic, health
 
 import { randomUUID } from 'node:crypto';
-import { type BackendId, definedOf, RolloutError, type Sampling } from '@millrace/protocol';
+import { type BackendId, definedOf, type EngineFacts, RolloutError, type Sampling } from '@millrace/protocol';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { retry } from '../base/retry.ts';
 import type { Ledger } from '../trajectory/ledger.ts';
 import type { Backend, Generation } from './backends/backend.ts';
+import { toEngineFacts } from './engine-facts.ts';
 import type { Pass, PolicyGate } from './policy-gate.ts';
 import type { BackendCall, BackendLease } from './pool/lease.ts';
 import type { PlacedRollout } from './pool/placements.ts';
@@ -55,6 +56,7 @@ export interface TurnRequest {
 
 export interface SampledTurn extends Generation {
   readonly backend: BackendId;
+  readonly engine: EngineFacts;
   /** The weights at the start and at the end of the call. */
   readonly policyVersions: { readonly first: number; readonly last: number };
   /** Earlier calls from the same ids that gave no token. */
@@ -178,6 +180,7 @@ export class Sampler implements Disposable {
     const { sessionId, pool } = this.#options;
     const adapter = definedOf({ adapter: pass?.adapter });
     const first = backend.policyVersion;
+    const engine = toEngineFacts(lease.entry.record);
     try {
       const generation = await backend.generate({
         promptJson: this.ledger.promptJson,
@@ -199,7 +202,7 @@ export class Sampler implements Disposable {
         return { kind: 'failed', error: new RolloutError('backend-failed', message, { details: { reason: 'aborted' } }) };
       }
       const policyVersions = { first, last: lease.backend?.policyVersion ?? first };
-      const part = { policyVersions, ...generation, ...adapter, finishReason, backend: backend.id, retries };
+      const part = { policyVersions, ...generation, ...adapter, finishReason, backend: backend.id, engine, retries };
       return { kind: 'answered', generation, part };
     } catch (error) {
       return error instanceof RolloutError && !signal.aborted ? { kind: 'failed', error } : { kind: 'stopped', error };

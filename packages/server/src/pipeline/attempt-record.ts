@@ -4,6 +4,7 @@
 import {
   type ErrorCode,
   type Failure,
+  type Provenance,
   RolloutError,
   type RolloutResult,
   type StageName,
@@ -20,6 +21,7 @@ import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Opening, Scenario } from '../scenario/scenario.ts';
 import type { Score } from '../scenario/verifier/verifier.ts';
 import type { ClaimedRollout } from '../store/store.ts';
+import type { ModelDigests } from '../trajectory/conversation.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 
 /** The code of a plain error or an expired deadline, by the stage in which it happened. */
@@ -49,6 +51,7 @@ export class AttemptRecord {
   stage: StageName | undefined;
   sampler: Sampler | undefined;
   model = '';
+  digests: ModelDigests | undefined;
   tools: Trajectory['tools'] = [];
   stop: AgentEnd | undefined;
   score: Score | undefined;
@@ -88,7 +91,15 @@ export class AttemptRecord {
 
   trajectory(): Trajectory {
     const { id, attempt } = this.claimed;
-    return { rolloutId: id, attempt, model: this.model, tools: this.tools, segments: this.sampler?.ledger.segments ?? [] };
+    const segments = this.sampler?.ledger.segments ?? [];
+    return { rolloutId: id, attempt, model: this.model, tools: this.tools, provenances: this.#provenances(), segments };
+  }
+
+  #provenances(): Provenance[] {
+    const { sampling } = this.claimed.submission;
+    const { tokenizer = null, template = '' } = this.digests ?? {};
+    const shared = { sampling: { ...sampling }, tokenizer_sha256: tokenizer, template_sha256: template };
+    return (this.sampler?.ledger.engines ?? []).map((engine) => ({ ...engine, ...shared }));
   }
 
   /** What is kept of an attempt that did not complete. */

@@ -101,6 +101,7 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   const tools = openTools(opening.tools);
   record.tools = tools.map((tool) => tool.spec);
   record.model = deps.model;
+  record.digests = deps.conversation.digests;
   using sampler = new Sampler({
     pool: deps.pool,
     gate: deps.gate,

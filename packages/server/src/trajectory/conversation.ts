@@ -1,6 +1,7 @@
 // A model's tokenizer and chat template together: messages in, token ids out. The opening is tokenised once; after that, only new
 // messages are tokenised, and their ids follow the end of the previous turn.
 
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Message, ToolSpec } from '@millrace/protocol';
@@ -8,6 +9,7 @@ import type { Steps } from '../base/pace.ts';
 import type { ModelConfig } from './model-config.ts';
 import { type ChatTemplate, openChatTemplate } from './template/chat-template.ts';
 import { openTokenizer, type PartTokenizer, runSteps, type TextPart, type Tokenizer } from './tokenizer/tokenizer.ts';
+import { teachTools } from './tool-calls/teach-tools.ts';
 import type { ParsedTurn, ToolCallParser } from './tool-calls/tool-calls.ts';
 import { chooseToolParser } from './tool-calls/tool-parsers.ts';
 
@@ -21,6 +23,10 @@ export interface Conversation {
   readonly tokenizer: PartTokenizer;
   /** The end of a turn. It is inserted, masked from training, when the policy was cut off before it. */
   readonly endOfTurn: { readonly id: number; readonly tokenIds: Int32Array; readonly text: string };
+  /** The SHA-256 of tokenizer.json, absent if the tokenizer is a backend's; and of the chat template with its variables. */
+  readonly digests: ModelDigests;
+  /** What operators should know about the model. */
+  readonly warnings: readonly string[];
   /** Sent with every request, so that a turn ends where the template ends it. */
   readonly stopTokenIds: readonly number[];
   /** The whole conversation so far, up to where the policy continues. */
@@ -33,6 +39,11 @@ export interface Conversation {
   parseTurn(text: string, tools?: readonly ToolSpec[]): ParsedTurn;
   /** Whether the reasoning of earlier turns stays in the context when these messages follow the turn `last`. */
   keepsReasoning(last: Message, newMessages: readonly Message[]): boolean;
+}
+
+export interface ModelDigests {
+  readonly tokenizer?: string;
+  readonly template: string;
 }
 
 /** A conversation whose tokenizer is in this process, so that every method has a synchronous form. */
@@ -63,7 +74,9 @@ export async function openConversation(folder: string, options: ConversationOpti
     },
   );
   const parser = chooseToolParser(options.toolParser ?? 'hermes', template.source);
-  const conversation = runSteps(joinConversation(tokenizer, template, { parser, reasoning: options.reasoning }));
+  const tokenizerDigest = toDigest(await readFile(join(folder, 'tokenizer.json')));
+  const digests = { tokenizer: tokenizerDigest, template: digestTemplate(template, options.chatTemplateKwargs) };
+  const conversation = runSteps(joinConversation(tokenizer, template, { parser, digests, reasoning: options.reasoning }));
   proveParts(tokenizer, template);
   return {
     ...conversation,
@@ -80,21 +93,43 @@ export async function readTemplate(path: string): Promise<Record<string, unknown
   return path.endsWith('.json') ? JSON.parse(text) : { chat_template: text };
 }
 
+function toDigest(content: string | Buffer): string {
+  return createHash('sha256').update(content).digest('hex');
+}
+
+/** Of the Jinja source, followed by the variables as JSON if there are any. */
+export function digestTemplate({ source }: ChatTemplate, kwargs: Readonly<Record<string, unknown>> = {}): string {
+  return toDigest(Object.keys(kwargs).length === 0 ? source : source + JSON.stringify(kwargs));
+}
+
+interface ConversationParts {
+  readonly parser: ToolCallParser;
+  readonly digests: ModelDigests;
+  readonly reasoning?: ModelConfig['reasoning'] | undefined;
+}
+
 export function* joinConversation(
   tokenizer: PartTokenizer,
   template: ChatTemplate,
-  { parser, reasoning }: { readonly parser: ToolCallParser; readonly reasoning?: ModelConfig['reasoning'] | undefined },
+  { parser, digests, reasoning }: ConversationParts,
 ): Steps<Conversation> {
   const [id, ...others] = yield* tokenizer.encodeSteps([{ text: template.endOfTurn, trusted: true }]);
   if (id === undefined || others.length > 0) throw new Error(`${template.endOfTurn} ends a turn, but it is not a single token`);
   const stopTokenIds = [...new Set([id, ...tokenizer.eosIds])];
+  const { declaresTools, hasSystem } = template;
   const openingSteps = (messages: readonly Message[], tools: readonly ToolSpec[]) =>
-    encodeMessages(tokenizer, messages, () => template.renderOpening(messages, tools));
+    encodeMessages(tokenizer, messages, () =>
+      declaresTools || tools.length === 0
+        ? template.renderOpening(messages, tools)
+        : template.renderOpening(teachTools(messages, tools, { format: parser.name, hasSystem }), []),
+    );
   const deltaSteps = (newMessages: readonly Message[]) => encodeMessages(tokenizer, newMessages, () => template.renderDelta(newMessages));
   const thoughtOpen = findThoughtOpen(template);
   return {
     tokenizer,
     endOfTurn: { id, tokenIds: Int32Array.of(id), text: template.endOfTurn },
+    digests,
+    warnings: declaresTools ? [] : [describeTeaching(parser.name, hasSystem)],
     stopTokenIds,
     openingSteps,
     deltaSteps,
@@ -105,6 +140,11 @@ export function* joinConversation(
     parseTurn: (text, tools) => parser.parse(thoughtOpen + text, tools),
     keepsReasoning: (last, newMessages) => reasoning === 'keep' || template.keepsReasoning(last, newMessages),
   };
+}
+
+function describeTeaching(format: string, hasSystem: boolean): string {
+  const where = hasSystem ? 'system' : 'first user';
+  return `the chat template declares no tools: the ${where} message of a task with tools lists them and shows the ${format} format (model.toolParser)`;
 }
 
 function* encodeMessages(

@@ -1,7 +1,8 @@
 // The token ledger: the only place where token ids are joined. At every moment it holds exactly what the model saw and sampled. It is
 // append-only, so each prompt starts with the whole previous prompt. A rewritten history starts a new branch with its own prompt.
 
-import type { BackendId, FinishReason, Message, RoutedExperts, SamplingMask, Segment } from '@millrace/protocol';
+import { isDeepStrictEqual } from 'node:util';
+import type { BackendId, EngineFacts, FinishReason, Message, RoutedExperts, SamplingMask, Segment } from '@millrace/protocol';
 import { definedOf, RolloutError } from '@millrace/protocol';
 
 export interface Rendered {
@@ -19,6 +20,8 @@ export interface Sampled extends Rendered {
   readonly retries: number;
   /** The LoRA adapter that sampled it. */
   readonly adapter?: string;
+  /** What sampled it. */
+  readonly engine?: EngineFacts;
   /** One row for each token of the context including these ids, except the last. */
   readonly routedExperts?: RoutedExperts;
   /** A mask for each id. */
@@ -31,6 +34,7 @@ const noLogprobs = new Float32Array(0);
 
 export class Ledger {
   readonly #segments: Segment[] = [];
+  readonly #engines: EngineFacts[] = [];
   readonly #counts = { prompt: 0, sampled: 0, observation: 0 };
   #turn = 0;
   #branch = 0;
@@ -72,6 +76,11 @@ export class Ledger {
 
   get segments(): readonly Segment[] {
     return this.#segments;
+  }
+
+  /** The distinct engines that sampled; `provenance` of a segment is an index into it. */
+  get engines(): readonly EngineFacts[] {
+    return this.#engines;
   }
 
   /** Inserted ids count as observation, because neither was sampled. */
@@ -125,6 +134,7 @@ export class Ledger {
       finish_reason: sampled.finishReason,
       backend: sampled.backend,
       policy_versions: { first, last },
+      ...definedOf({ provenance: sampled.engine && this.#noteEngine(sampled.engine) }),
       retries: sampled.retries,
       ...definedOf({ adapter, routedExperts: routed, samplingMask }),
     });
@@ -151,6 +161,11 @@ export class Ledger {
   #push(kind: Segment['kind'], { text, messages }: Rendered, rest: Omit<Segment, 'kind' | 'turn' | 'branch' | 'text' | 'messages'>): void {
     const branch = this.#branch === 0 ? undefined : this.#branch;
     this.#segments.push({ kind, turn: this.#turn, ...definedOf({ branch }), text, messages: [...messages], ...rest });
+  }
+
+  #noteEngine(engine: EngineFacts): number {
+    const known = this.#engines.findIndex((one) => isDeepStrictEqual(one, engine));
+    return known >= 0 ? known : this.#engines.push(engine) - 1;
   }
 
   /** The rows that are not in an earlier segment. */

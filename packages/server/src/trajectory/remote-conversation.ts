@@ -3,7 +3,15 @@
 import { definedOf, messageOf } from '@millrace/protocol';
 import { z } from 'zod';
 import { Pace } from '../base/pace.ts';
-import { type Conversation, type ConversationOptions, exampleParts, joinConversation, joinText, readTemplate } from './conversation.ts';
+import {
+  type Conversation,
+  type ConversationOptions,
+  digestTemplate,
+  exampleParts,
+  joinConversation,
+  joinText,
+  readTemplate,
+} from './conversation.ts';
 import { openChatTemplate } from './template/chat-template.ts';
 import { RemoteTokenizer } from './tokenizer/remote-tokenizer.ts';
 import { openTokenSource, type TokenSource } from './tokenizer/token-source.ts';
@@ -15,7 +23,8 @@ export interface RemoteConversationOptions extends ConversationOptions {
 
 const tokenText = z.union([z.string(), z.object({ content: z.string() }).transform(({ content }) => content)]);
 const knownTokens = z.looseObject({
-  added_tokens_decoder: z.record(z.string(), z.looseObject({ content: z.string() })).default({}),
+  /** As in tokenizer_config.json; vLLM reports only the text of each token. */
+  added_tokens_decoder: z.record(z.string(), tokenText).default({}),
   bos_token: tokenText.nullish(),
   eos_token: tokenText.nullish(),
 });
@@ -36,8 +45,7 @@ async function open(url: string, options: RemoteConversationOptions) {
   if (config.chat_template === undefined)
     throw new Error('it serves no chat template; set model.chatTemplate, or start vLLM with --enable-tokenizer-info-endpoint');
   const { added_tokens_decoder, bos_token, eos_token } = knownTokens.parse(config);
-  const added = Object.values(added_tokens_decoder).map(({ content }) => content);
-  const candidates = [...added, bos_token ?? [], eos_token ?? []].flat().filter((text) => text.trim() !== '');
+  const candidates = [...Object.values(added_tokens_decoder), bos_token ?? [], eos_token ?? []].flat().filter((text) => text.trim() !== '');
   const texts = [JSON.stringify(config.chat_template)];
   const tokenizer = await RemoteTokenizer.open(source, { candidates, texts, eosToken: eos_token ?? undefined });
   const { controlTokens } = tokenizer;
@@ -45,7 +53,8 @@ async function open(url: string, options: RemoteConversationOptions) {
   const pace = new Pace();
   await proveParts(source, async (parts) => await pace.run(tokenizer.encodeSteps(parts)), exampleParts(template));
   const parser = chooseToolParser(toolParser, template.source);
-  return await pace.run(joinConversation(tokenizer, template, { parser, reasoning }));
+  const digests = { template: digestTemplate(template, chatTemplateKwargs) };
+  return await pace.run(joinConversation(tokenizer, template, { parser, digests, reasoning }));
 }
 
 type ExampleParts = ReturnType<typeof exampleParts>[number];

@@ -30,6 +30,14 @@ describe('a worker', { skip }, () => {
       ['prompt', 'sampled', 'observation', 'sampled'],
     );
     assert.deepEqual(trajectory && findWrongToken(trajectory), []);
+    const [provenance, ...others] = trajectory?.provenances ?? [];
+    assert.deepEqual(others, []);
+    assert.deepEqual(
+      trajectory?.segments.map(({ provenance }) => provenance),
+      [undefined, 0, undefined, 0],
+    );
+    assert.deepEqual([provenance?.dialect, provenance?.logprobs_mode, provenance?.sampling.temperature], ['vllm', 'unknown', 1]);
+    assert.match(`${provenance?.tokenizer_sha256} ${provenance?.template_sha256}`, /^[0-9a-f]{64} [0-9a-f]{64}$/);
     assert.deepEqual(
       (await readdir(bed.runDir)).filter((name) => name.startsWith('sb-')),
       [],

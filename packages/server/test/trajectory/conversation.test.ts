@@ -2,12 +2,13 @@
 // append-only, the joined ids are those of the whole conversation rendered and tokenised at once.
 
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Template } from '@huggingface/jinja';
 import type { Message, ToolSpec } from '@millrace/protocol';
-import { makeRandom, modelFolder, qwen3Folder } from '@millrace/testkit';
+import { makeRandom, makeTempFolder, modelFolder, qwen3Folder } from '@millrace/testkit';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
 import { alphabet, appendRandomTurn, makeSampled, makeText, tools } from './random-text.ts';
@@ -161,4 +162,37 @@ test('reasoning reaches each template where it looks for it: Qwen3 in a field, Q
   const kept = qwen2.openingIds([ask('2 + 2?'), thinking, ask('sure?')], []).text;
   assert.match(kept, /<\|im_start\|>assistant\n<think>\ntwo and two\n<\/think>\n\nfour<\|im_end\|>/);
   assert.equal(qwen2.keepsReasoning(thinking, [ask('sure?')]), true);
+});
+
+test('a template that declares no tools gets them in the system message, with a warning', async () => {
+  await using toolless = await makeTempFolder('toolless');
+  const config = JSON.parse(await readFile(join(folder, 'tokenizer_config.json'), 'utf8'));
+  // As in SmolLM2: any role, and a system message of its own where there is none.
+  const chat_template =
+    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nYou are helpful<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+  await writeFile(join(toolless.path, 'tokenizer_config.json'), JSON.stringify({ ...config, chat_template }));
+  await copyFile(join(folder, 'tokenizer.json'), join(toolless.path, 'tokenizer.json'));
+  const smol = await openConversation(toolless.path);
+  assert.match(smol.warnings[0] ?? '', /declares no tools: the system message .* hermes format/);
+  assert.deepEqual(conversation.warnings, []);
+  const messages: Message[] = [{ role: 'user', content: 'Count the files.' }];
+  const { text, tokenIds, messages: kept } = smol.openingIds(messages, tools);
+  assert.match(text, /^<\|im_start\|>system\nYou can use these tools:\n\n\{"name":"bash"/);
+  assert.match(text, /<tool_call>\n\{"name":"bash","arguments":/);
+  assert.deepEqual(tokenIds, smol.tokenizer.encode(text));
+  assert.deepEqual(kept, messages, 'the history is the one of the scenario, so that it can be continued');
+  assert.match(smol.openingIds(messages, []).text, /^<\|im_start\|>system\nYou are helpful<\|im_end\|>/);
+});
+
+test('the digests name the files: another template or other variables have another digest', async () => {
+  const { digests } = conversation;
+  assert.equal(
+    digests.tokenizer,
+    createHash('sha256')
+      .update(await readFile(join(folder, 'tokenizer.json')))
+      .digest('hex'),
+  );
+  const other = await openConversation(folder, { chatTemplateKwargs: { enable_thinking: false } });
+  assert.equal(other.digests.tokenizer, digests.tokenizer);
+  assert.notEqual(other.digests.template, digests.template);
 });

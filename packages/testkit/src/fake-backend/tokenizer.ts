@@ -53,8 +53,19 @@ function toInfo(path: string, { dialect, tokens, maxModelLen }: Served): Json | 
       eos_token,
       build_info: 'fake',
     };
-  if (path === '/tokenizer_info' && dialect === 'vllm-with-info') return { tokenizer_class: 'Qwen2TokenizerFast', ...tokens.config };
+  if (path === '/tokenizer_info' && dialect === 'vllm-with-info')
+    return { tokenizer_class: 'Qwen2TokenizerFast', ...toContents(tokens.config) };
   return undefined;
+}
+
+/** Every object with a `content`, such as an added token, is only its text. As in vLLM 0.32.0, entrypoints/serve/tokenize/serving.py. */
+function toContents(value: Readonly<Record<string, unknown>>): Json {
+  const toContent = (one: unknown): unknown => {
+    if (Array.isArray(one)) return one.map(toContent);
+    if (!isRecord(one)) return one;
+    return 'content' in one ? one.content : toContents(one);
+  };
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, toContent(one)]));
 }
 
 function toTokens(body: Json, { dialect, tokens, maxModelLen }: Served): Json | undefined {

@@ -8,6 +8,7 @@ from typing import Any, Optional, Sequence
 from ..rollouts.rollout import RolloutView
 from ..trajectories.trajectory import Message, Segment, Trajectory
 from ..version import __version__
+from ..wire.codec import to_wire
 from .rows import tool_to_openai
 
 SCHEMA_VERSION = "ATIF-v1.6"
@@ -40,6 +41,7 @@ def to_atif(rollout: RolloutView, trajectory: Trajectory, *, branch: int = 0) ->
             "state": rollout.state,
             "reward": rollout.reward,
             "stop_reason": None if rollout.result is None else rollout.result.stop_reason,
+            "provenances": [to_wire(one) for one in trajectory.provenances],
         },
     }
 

@@ -24,6 +24,7 @@ def to_record(row: Row) -> dict[str, Any]:
         "response_ids": row.response_ids,
         "response_mask": row.response_mask,
         "response_logprobs": row.response_logprobs,
+        "provenances": row.provenances,
         "metadata": row.rollout.metadata,
     }
 

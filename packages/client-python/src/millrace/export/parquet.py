@@ -1,4 +1,4 @@
-"""Rows as a Parquet file for offline use, with the columns of the JSON lines; `metadata` is JSON text. Needs pyarrow."""
+"""Rows as a Parquet file for offline use, with the columns of the JSON lines; `provenances` and `metadata` are JSON text. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ def _to_schema(arrow: Any) -> Any:
             numbers("response_ids", arrow.int32()),
             numbers("response_mask", arrow.int32()),
             numbers("response_logprobs", arrow.float32()),
+            column("provenances", arrow.string()),
             column("metadata", arrow.string(), optional=True),
         ]
     )
@@ -72,6 +73,7 @@ def _to_schema(arrow: Any) -> Any:
 
 def _to_flat(row: Row) -> dict[str, Any]:
     record = to_record(row)
+    record["provenances"] = json.dumps(record["provenances"], ensure_ascii=False)
     if record["metadata"] is not None:
         record["metadata"] = json.dumps(record["metadata"], ensure_ascii=False)
     return record

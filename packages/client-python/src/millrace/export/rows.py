@@ -11,6 +11,7 @@ from ..batches.batch import GroupView
 from ..error import show
 from ..rollouts.rollout import PolicySpan, RolloutView
 from ..trajectories.trajectory import Message, Segment, ToolSpec, Trajectory, check_segment
+from ..wire.codec import to_wire
 
 #: A rollout with its trajectory.
 Pair = tuple[RolloutView, Trajectory]
@@ -41,6 +42,12 @@ class Row:
     def policy_versions(self) -> Optional[PolicySpan]:
         spans = [one.head.policy_versions for one in self.segments if one.head.policy_versions is not None]
         return PolicySpan(min(one.first for one in spans), max(one.last for one in spans)) if spans else None
+
+    @property
+    def provenances(self) -> list[dict[str, Any]]:
+        """How its tokens were sampled, as JSON: one entry, or several if different engines sampled them."""
+        used = {one.head.provenance for one in self.segments}
+        return [to_wire(one) for index, one in enumerate(self.trajectory.provenances) if index in used]
 
     @property
     def prompt_segments(self) -> Sequence[Segment]:

@@ -39,6 +39,7 @@ def _to_sample(row: Row, index: int, groups: dict[str, int]) -> dict[str, Any]:
             "group": row.rollout.group,
             "branch": row.branch,
             "stop_reason": row.stop_reason,
+            "provenances": row.provenances,
         },
     }
 

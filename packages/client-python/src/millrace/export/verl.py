@@ -29,6 +29,7 @@ def _to_output(row: Row) -> dict[str, Any]:
             "group": row.rollout.group,
             "branch": row.branch,
             "stop_reason": row.stop_reason,
+            "provenances": row.provenances,
             "min_global_steps": None if versions is None else versions.first,
             "max_global_steps": None if versions is None else versions.last,
         },

@@ -26,6 +26,10 @@ class BackendProbe:
     model: Optional[str]
     #: How many tokens the prompt and the reply may have together.
     context_length: Optional[int]
+    #: Whether it encodes text as the service does. A backend with a different tokenizer is broken.
+    tokenizer: Literal["same", "different", "unchecked"]
+    #: The text and the ids that differ, or why it was not checked.
+    tokenizer_reason: Optional[str]
     at: str
 
 
@@ -37,6 +41,8 @@ class BackendView:
     model: Optional[str]
     policy_version: int
     logprobs_mode: LogprobsMode
+    #: How the mode is known, or what to do so that it is.
+    logprobs_reason: Optional[str]
     state: Literal["up", "draining"]
     #: Nothing is placed on a broken backend until it passes a health check.
     health: Literal["ok", "broken"]

@@ -44,6 +44,22 @@ class ToolSpec:
 
 
 @dataclass(frozen=True)
+class Provenance:
+    """How tokens were sampled. `sampling` has the parameters that were sent with every call."""
+
+    engine: Optional[str]
+    engine_version: Optional[str]
+    dialect: str
+    #: `processed` logprobs are those of the sampling distribution; `raw` ones are from before temperature and penalties.
+    logprobs_mode: str
+    sampling: Mapping[str, Any]
+    #: Of the service's tokenizer.json; None if it uses a backend's tokenizer.
+    tokenizer_sha256: Optional[str]
+    #: Of the chat template, followed by its variables as JSON if there are any.
+    template_sha256: str
+
+
+@dataclass(frozen=True)
 class SegmentHead:
     """Everything about a segment except its numbers."""
 
@@ -56,6 +72,8 @@ class SegmentHead:
     policy_versions: Optional[PolicySpan] = None
     #: The LoRA adapter that sampled it; None for the base model.
     adapter: Optional[str] = None
+    #: Of a sampled segment: the index of its entry in `Trajectory.provenances`.
+    provenance: Optional[int] = None
     retries: Optional[int] = None
     #: A rewritten history starts a new branch, which has its own prompt segment.
     branch: int = 0
@@ -87,6 +105,7 @@ class TrajectoryHead:
     attempt: int
     model: str
     tools: tuple[ToolSpec, ...]
+    provenances: tuple[Provenance, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,6 +115,8 @@ class Trajectory:
     model: str
     tools: tuple[ToolSpec, ...]
     segments: tuple[Segment, ...]
+    #: The distinct ways in which its segments were sampled.
+    provenances: tuple[Provenance, ...] = ()
 
     @property
     def trainable_share(self) -> float:
@@ -120,7 +141,7 @@ def trajectory_from_json(value: Any, where: str = "Trajectory") -> Trajectory:
     if not isinstance(segments, list):
         raise WireError(f"{where}.segments is missing")
     read = tuple(_read_segment(one, f"{where}.segments[{index}]") for index, one in enumerate(segments))
-    return Trajectory(head.rollout_id, head.attempt, head.model, head.tools, read)
+    return Trajectory(head.rollout_id, head.attempt, head.model, head.tools, read, head.provenances)
 
 
 def trajectory_to_json(trajectory: Trajectory) -> dict[str, Any]:
@@ -128,7 +149,10 @@ def trajectory_to_json(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def head_to_json(trajectory: Trajectory) -> dict[str, Any]:
-    wire: dict[str, Any] = to_wire(TrajectoryHead(trajectory.rollout_id, trajectory.attempt, trajectory.model, trajectory.tools))
+    head = TrajectoryHead(
+        trajectory.rollout_id, trajectory.attempt, trajectory.model, trajectory.tools, trajectory.provenances
+    )
+    wire: dict[str, Any] = to_wire(head)
     return wire
 
 

@@ -2,7 +2,7 @@
 
 import type { BackendView } from '@millrace/protocol';
 import type { BackendProbe, BackendRecord } from '../../inference/backends/backend.ts';
-import { logprobsOf } from '../../inference/backends/logprobs.ts';
+import { explainLogprobs, logprobsOf } from '../../inference/backends/logprobs.ts';
 import { tokenRoutes } from '../../inference/backends/open-backend.ts';
 import type { BackendLoad } from '../../inference/pool/placements.ts';
 import { toTime } from '../../store/rollout-view.ts';
@@ -19,6 +19,7 @@ export function toBackendView(backend: BackendRecord, context: BackendContext): 
     model: model ?? null,
     policy_version: policyVersion,
     logprobs_mode: logprobsOf(backend),
+    logprobs_reason: explainLogprobs(backend),
     probe: toProbeView(probe),
     route: probe?.route ?? tokenRoutes[dialect][0] ?? null,
     route_reason: probe?.routeReason ?? null,
@@ -34,8 +35,9 @@ export function toBackendView(backend: BackendRecord, context: BackendContext): 
 
 function toProbeView(probe: BackendProbe | undefined): BackendView['probe'] {
   if (probe?.atMs === undefined) return null;
-  const { engine = null, version = null, model = null, contextTokens = null, atMs } = probe;
-  return { engine, version, model, context_length: contextTokens, at: toTime(atMs) };
+  const { engine = null, version = null, model = null, contextTokens = null, tokenizer = 'unchecked', atMs } = probe;
+  const tokenizer_reason = probe.tokenizerReason ?? null;
+  return { engine, version, model, context_length: contextTokens, tokenizer, tokenizer_reason, at: toTime(atMs) };
 }
 
 export interface BackendContext {

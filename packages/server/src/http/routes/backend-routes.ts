@@ -31,10 +31,10 @@ export function mountBackends(app: FastifyInstance, context: AppContext): void {
 export async function joinBackend(join: JoinRequest, { store, log, probe }: AppContext): Promise<NewBackend> {
   const backend = toNewBackend(join);
   const found = await probe(backend).then(
-    (known) => ({ probe: known }),
-    (error) => ({ error: messageOf(error).slice(0, 500) }),
+    (known) => definedOf({ probe: known, error: known.tokenizer === 'different' ? known.tokenizerReason : undefined }),
+    (error): { readonly error: string } => ({ error: messageOf(error).slice(0, 500) }),
   );
-  if ('error' in found) log.warn('backend-join-broken', { backend: backend.id, error: found.error });
+  if (found.error !== undefined) log.warn('backend-join-broken', { backend: backend.id, error: found.error });
   if (backend.url !== trimSlashes(join.url)) log.info('backend-address-changed', { backend: backend.id, from: join.url, to: backend.url });
   await store.joinBackend({ ...backend, ...found });
   return backend;

@@ -9,6 +9,7 @@ import type {
   RoutedExperts,
   Sampling,
   SamplingMask,
+  TokenizerAgreement,
 } from '@millrace/protocol';
 
 /** A backend as the store keeps it. */
@@ -41,6 +42,12 @@ export interface BackendProbe {
   /** The route that its calls use, if it is not the first choice of the dialect, and why. */
   readonly route?: string;
   readonly routeReason?: string;
+  /** As the server reports it. */
+  readonly logprobsMode?: LogprobsMode;
+  /** Whether it encodes text as the service does; a backend that does not is broken. */
+  readonly tokenizer?: TokenizerAgreement;
+  /** The text and ids that differ, or why it was not checked. */
+  readonly tokenizerReason?: string;
 }
 
 export interface BackendHealth {

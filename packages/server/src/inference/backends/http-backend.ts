@@ -158,8 +158,20 @@ function toReplyError(path: string, { status, text, retryAfterMs }: Reply): Roll
       return new RolloutError('backend-failed', message, { details: { status } });
   }
   if (status >= 500) return new RolloutError('backend-failed', message, { details: { status } });
+  const unknown = findUnknownToken(text);
+  if (unknown !== undefined)
+    return new RolloutError('backend-refused', `${unknown}: the service's tokenizer is not the model's (${message})`);
   // The server's context is smaller than the rollout's limit. The details let the caller recognize it.
   return new RolloutError('backend-refused', message, definedOf({ details: toLengthDetails(text) }));
+}
+
+/** vLLM names the id; llama.cpp and SGLang do not. */
+function findUnknownToken(text: string): string | undefined {
+  const [, id] = /token id (\d{1,10}) is out of vocabulary/i.exec(text) ?? [];
+  if (id !== undefined) return `token id ${id} is out of the model's vocabulary`;
+  return /prompt contains invalid tokens|greater than the vocab size/i.test(text)
+    ? "a token id is out of the model's vocabulary"
+    : undefined;
 }
 
 /**

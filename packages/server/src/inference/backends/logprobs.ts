@@ -1,18 +1,31 @@
-// Whether a backend's logprobs are raw or processed, and whether a trainer can use them as the policy's own. No server reports it
-// over HTTP: two dialects always do the same, and for vLLM the operator declares it.
+// Whether a backend's logprobs are raw or processed, and whether a trainer can use them as the policy's own. Two dialects always do the
+// same; vLLM reports it in its development mode, and otherwise the operator declares it.
 
 import type { LogprobsMode, Sampling } from '@millrace/protocol';
 import type { BackendRecord } from './backend.ts';
 
-type Convention = Pick<BackendRecord, 'dialect' | 'logprobsMode'>;
+type Convention = Pick<BackendRecord, 'dialect' | 'logprobsMode' | 'probe'>;
 
 /**
- * As declared in the record, if it is. SGLang scales by temperature unless it was started with SGLANG_RETURN_ORIGINAL_LOGPROB;
- * llama.cpp takes the logits before any sampler.
+ * As its server reports it, else as declared in the record. SGLang scales by temperature unless it was started with
+ * SGLANG_RETURN_ORIGINAL_LOGPROB; llama.cpp takes the logits before any sampler.
  */
-export function logprobsOf({ dialect, logprobsMode = 'unknown' }: Convention): LogprobsMode {
+export function logprobsOf({ dialect, probe, logprobsMode = 'unknown' }: Convention): LogprobsMode {
   if (dialect === 'llamacpp') return 'raw';
+  if (probe?.logprobsMode !== undefined) return probe.logprobsMode;
   return logprobsMode === 'unknown' && dialect === 'sglang' ? 'processed' : logprobsMode;
+}
+
+/** How the mode is known, or what to do so that it is. */
+export function explainLogprobs({ dialect, probe, logprobsMode = 'unknown' }: Convention): string {
+  if (dialect === 'llamacpp') return 'llama.cpp reports them before any sampler';
+  if (probe?.logprobsMode !== undefined) {
+    const isOther = logprobsMode !== 'unknown' && logprobsMode !== probe.logprobsMode;
+    return `its server reports ${probe.logprobsMode}_logprobs${isOther ? `, not ${logprobsMode} as given when it joined` : ''}`;
+  }
+  if (logprobsMode !== 'unknown') return 'as given when it joined';
+  if (dialect === 'sglang') return 'SGLang scales them by temperature, unless it was started with SGLANG_RETURN_ORIGINAL_LOGPROB';
+  return 'its server does not report it, as vLLM does with VLLM_SERVER_DEV_MODE=1; give logprobs_mode when the backend joins';
 }
 
 /** Why this backend's logprobs are not those of the distribution that was sampled from; undefined if they are. */

@@ -1,7 +1,7 @@
 // Which backends work, judged from the calls that rollouts make. Several failures in a row break a backend for all workers, and a
 // broken one is probed until it recovers. A busy or slow backend is not broken.
 
-import { type BackendId, messageOf, type RolloutError } from '@millrace/protocol';
+import { type BackendId, messageOf, RolloutError } from '@millrace/protocol';
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { BackendProbe, BackendRecord } from '../backends/backend.ts';
@@ -154,23 +154,27 @@ export class HealthMonitor implements AsyncDisposable {
     try {
       await checkHealth(id, { signal });
       await tryOut(id, { signal });
+      const found = await this.#describe(id, signal);
+      if (found?.tokenizer === 'different') throw new RolloutError('backend-failed', found.tokenizerReason ?? 'its tokenizer differs');
     } catch (error) {
       signal.throwIfAborted();
       await placements.breakBackend(id, { error: describe(error), isProbe: true });
       return false;
     }
-    await this.#describe(id, signal);
     await placements.recoverBackend(id);
     return true;
   }
 
-  /** The server may have been down when it joined, or may have been restarted with other flags. It works even if this fails. */
-  async #describe(id: BackendId, signal: AbortSignal): Promise<void> {
+  /** The server may have been down when it joined, or may have been restarted with another model or flags. It works even if this fails. */
+  async #describe(id: BackendId, signal: AbortSignal): Promise<BackendProbe | undefined> {
     try {
-      await this.#options.placements.noteProbe(id, await this.#options.describe(id, { signal }));
+      const found = await this.#options.describe(id, { signal });
+      await this.#options.placements.noteProbe(id, found);
+      return found;
     } catch (error) {
       signal.throwIfAborted();
       this.#logFailure(id, error);
+      return undefined;
     }
   }
 }

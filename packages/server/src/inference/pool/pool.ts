@@ -16,6 +16,7 @@ import { checkHealth, type ProbeGate, tryOut } from './probe.ts';
 import { chooseBackend, defaultRouting, isFarBusier, type Routing } from './routing.ts';
 import { probeServer } from './server-probe.ts';
 import { SessionFinisher } from './session-finisher.ts';
+import type { TokenizerSample } from './tokenizer-check.ts';
 import { Traffic } from './traffic.ts';
 
 export interface PoolOptions {
@@ -35,6 +36,8 @@ export interface PoolOptions {
   readonly breakAfter?: number;
   /** Whether later turns have a higher priority. */
   readonly prioritizeLong?: boolean;
+  /** Compared with the tokenizer of a server that recovers. */
+  readonly tokenizer?: TokenizerSample;
 }
 
 export interface AcquireOptions {
@@ -245,7 +248,8 @@ export class BackendPool implements AsyncDisposable {
     return new HealthMonitor({
       placements,
       checkHealth: async (id, { signal }) => await checkHealth(find(id).record, { ...common, signal }),
-      describe: async (id, { signal }) => await probeServer(find(id).record, { clock: this.#clock, signal }),
+      describe: async (id, { signal }) =>
+        await probeServer(find(id).record, { clock: this.#clock, signal, tokenizer: this.#options.tokenizer }),
       waitForPolicy: async (options) => await this.#gate?.opened(options),
       tryOut: async (id, { signal }) => {
         using pass = await this.#gate?.pass({ signal });
@@ -271,6 +275,7 @@ function isSameServer(a: BackendRecord, b: BackendRecord): boolean {
     a.apiKey === b.apiKey &&
     a.policyVersion === b.policyVersion &&
     a.logprobsMode === b.logprobsMode &&
-    a.probe?.contextTokens === b.probe?.contextTokens
+    a.probe?.contextTokens === b.probe?.contextTokens &&
+    a.probe?.logprobsMode === b.probe?.logprobsMode
   );
 }

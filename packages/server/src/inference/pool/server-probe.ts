@@ -1,7 +1,8 @@
 // What a server says about itself, read when it joins and when it recovers: whether it can be reached, its engine and version, its
-// model, its context length, and which token route it has. Nothing is sampled.
+// model, its context length, which token route it has, what its logprobs are of, and whether its tokenizer is the service's. Nothing
+// is sampled.
 
-import { definedOf, messageOf, RolloutError } from '@millrace/protocol';
+import { definedOf, type LogprobsMode, messageOf, RolloutError } from '@millrace/protocol';
 import { Agent, type Dispatcher, request } from 'undici';
 import { z } from 'zod';
 import type { BackendProbe, BackendRecord } from '../backends/backend.ts';
@@ -9,43 +10,57 @@ import { readBounded } from '../backends/http-post.ts';
 import { tokenRoutes } from '../backends/open-backend.ts';
 import { describeRefusal, isWithoutRoute } from '../backends/vllm.ts';
 import { type ProbeOptions, within } from './probe.ts';
+import { checkTokenizer, type TokenizerSample } from './tokenizer-check.ts';
 
 type Server = Pick<BackendRecord, 'url' | 'apiKey' | 'dialect' | 'model'>;
 
 /** How long a join waits for its server. */
 const joinTimeoutMs = 3000;
+/** How long it waits for the configuration, which some versions of vLLM collect slowly at the first request. */
+const configTimeoutMs = 2000;
 const maxReplyBytes = 1 << 20;
 
+export interface ServerProbeOptions extends Omit<ProbeOptions, 'dispatcher'> {
+  /** Absent if the service's tokenizer is not known here. */
+  readonly tokenizer?: TokenizerSample | undefined;
+}
+
 /** Throws `backend-failed` if the server cannot be reached, does not report itself healthy, or cannot take calls of this dialect. */
-export async function probeServer(server: Server, options: Omit<ProbeOptions, 'dispatcher'>): Promise<BackendProbe> {
+export async function probeServer(server: Server, options: ServerProbeOptions): Promise<BackendProbe> {
   const agent = new Agent();
   try {
     return await within({ ...options, timeoutMs: joinTimeoutMs }, async (signal) => {
       const ask = openAsk(server, { signal, dispatcher: agent });
       const health = await ask('GET', '/health');
       if (health.status >= 500 || health.status === 401) throw fail(`GET ${server.url}/health answered ${health.status}`);
-      const [route, facts] = await Promise.all([findRoute(server, ask), readFacts(server, ask)]);
-      return { ...facts, ...route, atMs: options.clock.now() };
+      const [route, facts, logprobs, tokenizer] = await Promise.all([
+        findRoute(server, ask),
+        readFacts(server, ask),
+        readLogprobsMode(server, (path) => within({ ...options, signal, timeoutMs: configTimeoutMs }, () => ask('GET', path))),
+        checkTokenizer(options.tokenizer, server, (path, body) => ask('POST', path, body)),
+      ]);
+      return { ...facts, ...route, ...logprobs, ...tokenizer, atMs: options.clock.now() };
     });
   } finally {
     await agent.destroy();
   }
 }
 
-interface ServerAnswer {
+export interface ServerAnswer {
   readonly status: number;
   readonly text: string;
 }
-type Ask = (method: 'GET' | 'POST', path: string) => Promise<ServerAnswer>;
+type Ask = (method: 'GET' | 'POST', path: string, body?: Readonly<Record<string, unknown>>) => Promise<ServerAnswer>;
 
 function openAsk({ url, apiKey }: Server, options: { readonly signal: AbortSignal; readonly dispatcher: Dispatcher }): Ask {
-  return async (method, path) => {
+  return async (method, path, sent = {}) => {
+    const body = method === 'POST' ? { body: JSON.stringify(sent) } : {};
     const headers = {
       ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
       ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
     };
     try {
-      const reply = await request(`${url}${path}`, { ...options, method, headers, ...(method === 'POST' ? { body: '{}' } : {}) });
+      const reply = await request(`${url}${path}`, { ...options, method, headers, ...body });
       return { status: reply.statusCode, text: await readBounded(reply.body, maxReplyBytes) };
     } catch (error) {
       options.signal.throwIfAborted();
@@ -91,6 +106,23 @@ async function readFacts({ dialect, model }: Server, ask: Ask): Promise<Facts> {
   }
   const info = (await read(dialect === 'sglang' ? '/server_info' : '/version', versionReply)) ?? undefined;
   return definedOf({ ...common, version: info?.version });
+}
+
+const vllmConfig = z.looseObject({ vllm_config: z.looseObject({ model_config: z.looseObject({ logprobs_mode: z.string() }) }) });
+const vllmModes: Readonly<Record<string, LogprobsMode>> = { raw_logprobs: 'raw', processed_logprobs: 'processed' };
+
+/** Only vLLM has a choice, and it reports it only in its development mode. Throws if its values are no logprobs at all. */
+async function readLogprobsMode(
+  { dialect }: Server,
+  get: (path: string) => Promise<ServerAnswer>,
+): Promise<Pick<BackendProbe, 'logprobsMode'>> {
+  if (!dialect.startsWith('vllm')) return {};
+  const answer = await get('/server_info?config_format=json').catch(() => undefined); // it stays unknown, which the view says
+  const name = answer && parse(vllmConfig, answer)?.vllm_config.model_config.logprobs_mode;
+  if (name === undefined) return {};
+  const logprobsMode = vllmModes[name];
+  if (logprobsMode === undefined) throw fail(`it returns ${name} instead of logprobs; start vLLM with --logprobs-mode processed_logprobs`);
+  return { logprobsMode };
 }
 
 function parse<T>(schema: z.ZodType<T>, { status, text }: ServerAnswer): T | undefined {

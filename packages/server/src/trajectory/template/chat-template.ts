@@ -16,6 +16,10 @@ export interface ChatTemplate {
   readonly endOfTurn: string;
   /** The role of tool results. It is `user` if the template knows no tools; all results of a turn are then one message. */
   readonly resultRole: 'tool' | 'user';
+  /** Whether it writes the tools that it is given; otherwise the policy would never learn of them. */
+  readonly declaresTools: boolean;
+  /** Whether it accepts a system message. */
+  readonly hasSystem: boolean;
   /** The whole conversation so far, up to and including the generation prompt. */
   renderOpening(messages: readonly Message[], tools: readonly ToolSpec[]): TextPart[];
   /** What follows the end of an assistant's turn: the new messages, then the generation prompt of the next turn. */
@@ -68,6 +72,8 @@ export function openChatTemplate(tokenizerConfig: unknown, options: TemplateOpti
     source,
     endOfTurn,
     resultRole,
+    declaresTools: findsTools(render),
+    hasSystem: doesRender(() => renderOpeningShape({ render, name }, [system, { role: 'user', content: 'question' }], [])),
     renderOpening: (messages, tools) => fillSkeleton(renderOpeningShape({ render, name }, messages, tools), messages),
     renderDelta(newMessages) {
       const messages = resultRole === 'user' ? toUserMessages(newMessages) : newMessages;
@@ -210,6 +216,17 @@ function chooseResultRole(renderShape: (newMessages: readonly Message[]) => Skel
   }
   renderShape([{ role: 'user', content: 'output' }]);
   return 'user';
+}
+
+function findsTools(render: Render): boolean {
+  const [tool] = tools;
+  if (!tool) return false;
+  const named = { ...tool, name: 'tool\u{e003}' };
+  const user: Message = { role: 'user', content: 'question' };
+  return [[user], [system, user]].some((messages) => {
+    const isThere = () => render(messages, [named]).some((piece) => 'text' in piece && piece.text.includes('\u{e003}'));
+    return doesRender(isThere) && isThere();
+  });
 }
 
 /** For a template without tools: tool results and user messages become one user message. */

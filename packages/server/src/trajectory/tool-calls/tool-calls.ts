@@ -12,8 +12,11 @@ export interface ParsedTurn {
   readonly malformed: string[];
 }
 
+/** The formats that there is a parser for. */
+export type ToolFormat = 'hermes' | 'qwen3-coder' | 'llama3-json' | 'mistral' | 'fenced';
+
 export interface ToolCallParser {
-  readonly name: string;
+  readonly name: ToolFormat;
   /** `tools` give the types of arguments in formats where every value is text. */
   parse(text: string, tools?: readonly ToolSpec[]): ParsedTurn;
 }

@@ -5,7 +5,7 @@ import { hermesParser } from './hermes.ts';
 import { llama3JsonParser } from './llama3-json.ts';
 import { mistralParser } from './mistral.ts';
 import { qwen3CoderParser } from './qwen3-coder.ts';
-import type { ToolCallParser } from './tool-calls.ts';
+import type { ToolCallParser, ToolFormat } from './tool-calls.ts';
 
 const parsers = [hermesParser, qwen3CoderParser, llama3JsonParser, mistralParser, fencedParser] as const;
 
@@ -20,7 +20,7 @@ export function chooseToolParser(name: ToolParserName, templateSource: string): 
 }
 
 /** A template shows the model how to write a call, so it contains the format. Without one, fenced blocks are left. */
-export function guessToolParser(templateSource: string): Exclude<ToolParserName, 'auto'> {
+export function guessToolParser(templateSource: string): ToolFormat {
   if (templateSource.includes('<function=')) return 'qwen3-coder';
   if (templateSource.includes('[TOOL_CALLS]')) return 'mistral';
   if (templateSource.includes('<tool_call>')) return 'hermes';

@@ -18,7 +18,9 @@ test('a backend joins, is listed without its key, drains and leaves', async () =
   const joined = await floor.call('POST', '/v1/backends', { url: `${url}/`, api_key: 'secret', policy_version: 4 });
   const known = { id: '10.0.0.1:8000', url, dialect: 'vllm', model: null, policy_version: 4, logprobs_mode: 'unknown' };
   const route = { probe: null, route: '/inference/v1/generate', route_reason: null, note: null };
-  const view = { ...known, ...route, state: 'up', health: 'ok', last_error: null, in_flight: 0, calls: 3, tokens: 0 };
+  const logprobs_reason =
+    'its server does not report it, as vLLM does with VLLM_SERVER_DEV_MODE=1; give logprobs_mode when the backend joins';
+  const view = { ...known, logprobs_reason, ...route, state: 'up', health: 'ok', last_error: null, in_flight: 0, calls: 3, tokens: 0 };
   assert.deepEqual(joined.body, view);
   assert.deepEqual((await floor.call('GET', '/v1/backends')).body, { backends: [view] });
   assert.equal((await floor.call('POST', `/v1/backends/${view.id}/drain`)).body.state, 'draining');
@@ -40,11 +42,14 @@ test('a backend whose calls fell back shows its route and why', async () => {
 });
 
 test('what the server says about itself when it joins is shown', async () => {
-  const found = { engine: 'vllm', version: '0.32.0', model: 'm', contextTokens: 2048, atMs: Date.parse('2026-01-02T03:04:05Z') };
+  const common = { engine: 'vllm', version: '0.32.0', model: 'm', tokenizer: 'same' } as const;
+  const found = { ...common, contextTokens: 2048, logprobsMode: 'raw', atMs: Date.parse('2026-01-02T03:04:05Z') } as const;
   await using floor = await openFloor({ probe: async () => found });
-  const { body } = await floor.call('POST', '/v1/backends', { url });
-  const probe = { engine: 'vllm', version: '0.32.0', model: 'm', context_length: 2048, at: '2026-01-02T03:04:05.000Z' };
+  const { body } = await floor.call('POST', '/v1/backends', { url, logprobs_mode: 'processed' });
+  const probe = { ...common, context_length: 2048, tokenizer_reason: null, at: '2026-01-02T03:04:05.000Z' };
   assert.deepEqual(body.probe, probe);
+  const reason = 'its server reports raw_logprobs, not processed as given when it joined';
+  assert.deepEqual([body.health, body.logprobs_mode, body.logprobs_reason], ['ok', 'raw', reason]);
   assert.deepEqual((await floor.call('GET', '/v1/backends')).body.backends[0].probe, probe);
 });
 
@@ -62,6 +67,15 @@ test('a backend that does not answer joins as broken, with the error', async () 
   await using floor = await openFloor({ probe: () => Promise.reject(new Error('connect ECONNREFUSED')) });
   const { status, body } = await floor.call('POST', '/v1/backends', { url });
   assert.deepEqual([status, body.state, body.health, body.last_error.message], [200, 'up', 'broken', 'connect ECONNREFUSED']);
+});
+
+test('a backend with another tokenizer joins as broken, with the text and the ids, and its facts are shown', async () => {
+  const tokenizerReason = 'its tokenizer is not the service\'s: it encodes "a" as [1], and the service as [2]';
+  const found = { engine: 'vllm', version: '0.32.0', tokenizer: 'different', tokenizerReason, atMs: 1 } as const;
+  await using floor = await openFloor({ probe: async () => found });
+  const { body } = await floor.call('POST', '/v1/backends', { url });
+  assert.deepEqual([body.health, body.last_error.message], ['broken', tokenizerReason]);
+  assert.deepEqual([body.probe.version, body.probe.tokenizer, body.probe.tokenizer_reason], ['0.32.0', 'different', tokenizerReason]);
 });
 
 test('two addresses never share an id, and an invalid address is refused', async () => {

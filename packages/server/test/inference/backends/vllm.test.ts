@@ -90,6 +90,25 @@ const lateErrors = [
   ['{"error": {"message": "The input_ids contains values greater than the vocab size."}}', 'backend-refused', undefined],
 ] as const;
 
+test('a token id that the model does not have is named, and the tokenizer is suspected', async () => {
+  let text = '';
+  await using server = await openServer((_, response) => {
+    response.writeHead(400, { 'content-type': 'application/json' }).end(text);
+  });
+  const backend = openVllmBackend(makeRecord(server.url), options);
+  for (const [message, wanted] of [
+    [
+      'Token id 151644 is out of vocabulary',
+      /token id 151644 is out of the model's vocabulary: the service's tokenizer is not the model's/,
+    ],
+    ['Prompt contains invalid tokens', /: a token id is out of the model's vocabulary/],
+    ['The input_ids contains values greater than the vocab size.', /: a token id is out of the model's vocabulary/],
+  ] as const) {
+    text = JSON.stringify({ error: { message, code: 400 } });
+    await assert.rejects(backend.generate(makeRequest()), wanted);
+  }
+});
+
 test('an error inside a 200 stream is classified like a status', async () => {
   let event = '';
   await using server = await openServer((_, response) => {

@@ -2,19 +2,23 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openFakeBackend, openFakeTokens } from '@millrace/testkit';
+import { openFakeBackend, openFakeTokens, qwen3Folder } from '@millrace/testkit';
 import { systemClock } from '../../../src/base/clock.ts';
+import { Pace } from '../../../src/base/pace.ts';
 import { probeServer } from '../../../src/inference/pool/server-probe.ts';
+import { sampleTokenizer } from '../../../src/inference/pool/tokenizer-check.ts';
+import { openConversation } from '../../../src/trajectory/conversation.ts';
 import { openServer } from '../open-server.ts';
 
 const tokens = await openFakeTokens();
+const qwen3 = await sampleTokenizer(await openConversation(qwen3Folder()), new Pace());
 const policy = () => ({ text: 'yes' });
 const options = { clock: systemClock, signal: new AbortController().signal };
 
 test('a vLLM says its version, model and context length, and samples nothing', async () => {
   await using fake = await openFakeBackend({ policy, tokens, model: 'm', maxModelLen: 2048 });
-  const { atMs, ...found } = await probeServer({ url: fake.url, dialect: 'vllm' }, options);
-  assert.deepEqual(found, { engine: 'vllm', version: '0.32.0', model: 'm', contextTokens: 2048 });
+  const { atMs, ...found } = await probeServer({ url: fake.url, dialect: 'vllm' }, { ...options, tokenizer: qwen3 });
+  assert.deepEqual(found, { engine: 'vllm', version: '0.32.0', model: 'm', contextTokens: 2048, tokenizer: 'same' });
   assert.ok(atMs);
   assert.equal(fake.generations, 0);
 });
@@ -35,7 +39,49 @@ test('a llama-server says its build and the context of one slot', async () => {
     'POST /completion': {},
   });
   const { atMs: _, ...found } = await probeServer({ url: server.url, dialect: 'llamacpp' }, options);
-  assert.deepEqual(found, { engine: 'llamacpp', version: 'b11669', model: 'm', contextTokens: 2048 });
+  const unchecked = { tokenizer: 'unchecked', tokenizerReason: 'no worker of this server has reported its tokenizer yet' };
+  assert.deepEqual(found, { engine: 'llamacpp', version: 'b11669', model: 'm', contextTokens: 2048, ...unchecked });
+});
+
+test('a tokenizer that gives other ids is found, with the text and the ids of both sides', async () => {
+  const [first = assert.fail(), ...others] = qwen3;
+  const smol = [{ ...first, tokenIds: [1, 4093, ...first.tokenIds.slice(2)] }, ...others];
+  for (const [tokenizer, dialect] of [
+    ['vllm', 'vllm'],
+    ['llamacpp', 'llamacpp'],
+    ['sglang', 'sglang'],
+  ] as const) {
+    await using fake = await openFakeBackend({ policy, tokens, tokenizer });
+    const same = await probeServer({ url: fake.url, dialect }, { ...options, tokenizer: qwen3 });
+    assert.equal(same.tokenizer, 'same', dialect);
+    const found = await probeServer({ url: fake.url, dialect }, { ...options, tokenizer: smol });
+    assert.equal(found.tokenizer, 'different', dialect);
+    assert.match(found.tokenizerReason ?? '', /encodes "<\|im_start\|>user.* as \[151644, 872, .*, …\], and the service as \[1, 4093, /);
+  }
+});
+
+test('a server without a tokenizer route is not checked, which is said', async () => {
+  await using plain = await openReplies({ 'GET /health': {}, 'POST /generate': {} });
+  const { tokenizer, tokenizerReason } = await probeServer({ url: plain.url, dialect: 'sglang' }, { ...options, tokenizer: qwen3 });
+  assert.deepEqual([tokenizer, tokenizerReason], ['unchecked', 'POST /tokenize answered 404']);
+});
+
+test('a vLLM in its development mode says what its logprobs are of; logits are refused', async () => {
+  const reports = (logprobs_mode: string) =>
+    openReplies({
+      'GET /health': {},
+      'POST /inference/v1/generate': {},
+      'GET /server_info?config_format=json': { vllm_config: { model_config: { logprobs_mode } } },
+    });
+  for (const [name, mode] of [
+    ['raw_logprobs', 'raw'],
+    ['processed_logprobs', 'processed'],
+  ] as const) {
+    await using server = await reports(name);
+    assert.equal((await probeServer({ url: server.url, dialect: 'vllm' }, options)).logprobsMode, mode);
+  }
+  await using logits = await reports('raw_logits');
+  await assert.rejects(probeServer({ url: logits.url, dialect: 'vllm' }, options), /raw_logits instead of logprobs/);
 });
 
 test('a server that is not there, lacks the token route, wants another key or serves another model does not pass', async () => {

@@ -313,6 +313,24 @@ test('a backend that joins as broken recovers once it works, and then what its s
   assert.deepEqual([record?.probe?.engine, record?.probe?.contextTokens], ['vllm', 131_072]);
 });
 
+test("a backend whose tokenizer is not the service's stays broken, and says so, until it serves the right model", async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake();
+  const tokenizer = [{ text: 'hello', tokenIds: [1, 2, 3] }];
+  bed.addPool({ tokenizer });
+  await bed.store.joinBackend({ ...toRecord(a, fake.url), error: 'connect ECONNREFUSED' });
+  await bed.refresh();
+  const read = async () => (await bed.store.backends())[0] ?? assert.fail();
+  for (; (await read()).probe?.tokenizer === undefined; await setTimeout(20)) bed.clock.advance(50);
+  for (; !/tokenizer/.test((await read()).health?.error ?? ''); await setTimeout(20)) bed.clock.advance(50);
+  assert.match((await read()).health?.error ?? '', /not the service's: it encodes "hello" as \[\d+\], and the service as \[1, 2, 3\]/);
+  assert.ok((await read()).health?.brokenAtMs !== undefined);
+  tokenizer.splice(0, 1, { text: 'hello', tokenIds: [...tokens.encode('hello')] });
+  for (; (await read()).health?.brokenAtMs !== undefined; await setTimeout(20)) bed.clock.advance(100);
+  const { probe } = await read();
+  assert.deepEqual([probe?.tokenizer, probe?.tokenizerReason], ['same', undefined]);
+});
+
 test('a broken backend is not sampled from while the policy is paused', async () => {
   await using bed = await Bed.open();
   await using fake = await openFake();

@@ -91,7 +91,10 @@ export function recoverBackend(transaction: Transaction, id: BackendId): void {
 }
 
 export function noteProbe(transaction: Transaction, { id, probe }: { readonly id: BackendId; readonly probe: BackendProbe }): void {
-  transaction.run("UPDATE backends SET probe = json_patch(coalesce(probe, '{}'), ?) WHERE id = ?", JSON.stringify(probe), id);
+  // A whole probe replaces what was known: the server may have been restarted with other flags. A call adds what it found.
+  const isWhole = probe.atMs !== undefined;
+  const sql = `UPDATE backends SET probe = ${isWhole ? '?' : "json_patch(coalesce(probe, '{}'), ?)"} WHERE id = ?`;
+  transaction.run(sql, JSON.stringify(probe), id);
 }
 
 /** Postpones the next probe for as long as this one may take, so that only one worker probes at a time. */
