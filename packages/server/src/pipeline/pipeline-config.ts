@@ -21,6 +21,14 @@ export const pipelineConfig = z.strictObject({
     .describe('A worker that does not renew its lease for this long loses its rollouts to other workers.'),
   maxLosses: z.int().min(1).default(10).describe('A rollout that has lost its worker this many times fails as worker-lost.'),
   retryDelayMs: z.int().min(0).default(1000).describe('The wait before the first retry of a rollout. It doubles with each further retry.'),
+  rejudgeShare: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.01)
+    .describe(
+      'The share of rollouts whose results are judged a second time, to find verifiers that do not give the same reward again. The first reward counts; the second is in `score.rejudged` and in the metrics.',
+    ),
   handBackMs: z
     .int()
     .min(0)
