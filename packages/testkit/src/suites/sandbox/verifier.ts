@@ -164,7 +164,7 @@ const environmentForgeries: readonly Forgery[] = [
 printf '#!/bin/bash\\necho ran > /tmp/ran\\n' > run.sh; chmod +x run.sh; git init -q; mkdir -p .git/hooks; cp run.sh .git/hooks/post-index-change
 git config core.fsmonitor /workspace/run.sh; git config core.hooksPath /workspace/.git/hooks; git config core.pager /workspace/run.sh
 printf '[core]\\n  fsmonitor = /workspace/run.sh\\n' > .gitconfig`,
-    check: 'git status >/dev/null; git add run.sh; git log >/dev/null; [ -e /tmp/ran ]',
+    check: 'command -v git >/dev/null || exit 1; git status >/dev/null; git add run.sh; git log >/dev/null; [ -e /tmp/ran ]',
   },
 ];
 
