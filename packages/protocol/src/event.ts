@@ -9,7 +9,7 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
  * - rollout-move: it moved to the next stage; `data` has from, to and attempt
  * - rollout-cancel: a caller cancelled it while it was running
  * - rollout-place: it moved to another backend; `data` has from and to
- * - rollout-end: `data` has state, reward, stop_reason, code, blame and the timings
+ * - rollout-end: `data` has state, reward, stop_reason, code, blame and the timings, and `rejudged` if its results were judged twice
  * - policy-pause: a pause was requested, and again when it is complete; `data` has state (pausing or paused) and mode
  * - policy-resume: sampling continues; `data` has policy_version and caches_flushed
  * - batch-open, batch-tasks, group-begin, group-end, batch-end: `data` has batch, and for an end its state and counts

@@ -18,7 +18,8 @@ import type { Clock } from '../base/clock.ts';
 import { Expired } from '../base/deadline.ts';
 import type { Sampler } from '../inference/sampler.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import type { Opening, Scenario } from '../scenario/scenario.ts';
+import type { Opened } from '../scenario/hooks.ts';
+import type { Scenario } from '../scenario/scenario.ts';
 import type { Score } from '../scenario/verifier/verifier.ts';
 import type { ClaimedRollout } from '../store/store.ts';
 import type { ModelDigests } from '../trajectory/conversation.ts';
@@ -39,7 +40,7 @@ const exceptionCodes: ReadonlySet<string> = new Set(['internal', ...Object.value
 export interface Prepared {
   readonly scenario: Scenario;
   readonly task: unknown;
-  readonly opening: Opening;
+  readonly opening: Opened;
   readonly sandbox?: Sandbox;
 }
 

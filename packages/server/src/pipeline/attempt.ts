@@ -9,6 +9,7 @@ import { type ClaimedRollout, type Ending, longestDelayMs, type Store } from '..
 import { StoreFault } from '../store/store-fault.ts';
 import { AttemptRecord } from './attempt-record.ts';
 import type { PipelineConfig } from './pipeline-config.ts';
+import { isRejudged, rejudgeAttempt } from './rejudge.ts';
 import { saveUntilDone } from './save.ts';
 import type { Stage } from './stage.ts';
 import { collectAttempt, evaluateAttempt, initAttempt, runAttempt, type StageDeps } from './stages.ts';
@@ -82,6 +83,7 @@ async function runStages(deps: AttemptDeps, record: AttemptRecord, options: Atte
   const inEvaluate = async (waitedMs: number) => {
     record.timings.evaluate_wait_ms += waitedMs;
     await evaluateAttempt(deps, record, { ...prepared, artifact, signal });
+    if (isRejudged(record.claimed.id, deps.config.rejudgeShare)) await rejudgeAttempt(deps, record, { ...prepared, artifact, signal });
   };
   await stages.evaluate.run(inEvaluate, { signal });
 }

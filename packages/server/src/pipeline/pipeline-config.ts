@@ -25,6 +25,14 @@ export const pipelineConfig = z.strictObject({
     .min(0)
     .default(1000)
     .describe('The wait before a rollout is retried after its first failure or lost worker. It doubles each time, up to a minute.'),
+  rejudgeShare: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.01)
+    .describe(
+      'The share of rollouts whose results are judged a second time, to find verifiers that do not give the same reward again. The first reward counts; the second is in `score.rejudged` and in the metrics.',
+    ),
   handBackMs: z
     .int()
     .min(0)

@@ -14,7 +14,6 @@ import type { LayerCache, LayerPlan } from '../sandbox/layers/layer-cache.ts';
 import type { Sandbox, SandboxDriver } from '../sandbox/sandbox.ts';
 import { collectScenario, compactScenario, evaluateScenario, initScenario, keyOf, parseTask, prepareScenario } from '../scenario/hooks.ts';
 import type { Scenarios } from '../scenario/load.ts';
-import { openTools } from '../scenario/open-tools.ts';
 import type { InitContext, Scenario } from '../scenario/scenario.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import { Ledger } from '../trajectory/ledger.ts';
@@ -98,7 +97,7 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   const { scenario, task, opening, sandbox, signal } = prepared;
   const { limits, sampling } = submission;
   using deadline = new Deadline('run', limits.run_timeout_s * 1000, deps.clock);
-  const tools = openTools(opening.tools);
+  const { tools } = opening;
   record.tools = tools.map((tool) => tool.spec);
   record.model = deps.model;
   record.digests = deps.conversation.digests;

@@ -144,7 +144,7 @@ export interface Sandbox extends AsyncDisposable {
   /** Creates missing parent folders. The mode is 0644 by default. Throws `sandbox-refused`, or `sandbox-limit` if the disk is full. */
   writeFile(path: string, content: Buffer | string, options?: { readonly mode?: number; readonly signal?: AbortSignal }): Promise<void>;
   /**
-   * Packs a folder without any program of the sandbox, whatever an agent did to it: unreadable folders are made readable, and a file that is
+   * Packs a folder without any program of the sandbox, so that an agent cannot prevent it: unreadable folders are made readable, and a file that is
    * being written is cut at its size. Throws `not-found` or `artifact-too-large`.
    */
   readFolder(path: string, options: FolderOptions): Promise<FolderArchive>;

@@ -3,6 +3,7 @@
 
 import { definedOf, describeIssues, type ErrorCode, message } from '@millrace/protocol';
 import { z } from 'zod';
+import type { Tool } from '../agent/tool.ts';
 import { callScenario } from './call-scenario.ts';
 import { openTools } from './open-tools.ts';
 import type { CollectContext, CompactContext, EvaluateContext, InitContext, Opening, Preparation, Scenario } from './scenario.ts';
@@ -26,13 +27,18 @@ export function keyOf(scenario: Scenario, task: unknown): Promise<ReturnType<Pre
 
 const opening = z.object({ messages: z.array(message).min(1), tools: z.array(z.unknown()) });
 
-export function initScenario(scenario: Scenario, context: InitContext<unknown>): Promise<Opening> {
+/** What the agent starts with, with its tools opened. */
+export interface Opened {
+  readonly messages: Opening['messages'];
+  readonly tools: readonly Tool[];
+}
+
+export function initScenario(scenario: Scenario, context: InitContext<unknown>): Promise<Opened> {
   return callHook(scenario, 'init', async () => {
     const given = await scenario.init(context);
     const parsed = opening.safeParse(given);
     if (!parsed.success) throw new Error(`it must return { messages, tools }: ${describeIssues(parsed.error.issues)}`);
-    openTools(given.tools);
-    return given;
+    return { messages: given.messages, tools: openTools(given.tools) };
   });
 }
 

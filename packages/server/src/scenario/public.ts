@@ -29,4 +29,5 @@ export {
   type Scenario,
 } from './scenario.ts';
 export { type ScenarioBlame, ScenarioError } from './scenario-error.ts';
+export { unpackFolder } from './verifier/unpack-folder.ts';
 export { type CheckScript, runCheck, type Score } from './verifier/verifier.ts';

@@ -4,7 +4,7 @@
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Scenario } from './scenario.ts';
-import { unpackFolder } from './verifier/judged-programs.ts';
+import { unpackFolder } from './verifier/unpack-folder.ts';
 import { describeEnd, runCheck } from './verifier/verifier.ts';
 
 const workspace = '/workspace';
@@ -86,10 +86,7 @@ export const shellScenario: Scenario<ShellTask> = {
 
   async evaluate({ task, end, artifact, openSandbox, limits, signal }) {
     const sandbox = await openSandbox();
-    const unpacked = await unpackFolder(sandbox, artifact, { signal });
-    if (unpacked.exitCode === 127) throw new RolloutError('evaluate-failed', 'there is no tar program in the image: add tar to it');
-    if (unpacked.exitCode !== 0)
-      throw new RolloutError('policy-failed', `the agent's files could not be unpacked: tar ${describeEnd(unpacked)}`);
+    await unpackFolder(sandbox, artifact, { signal });
     return runCheck(sandbox, {
       script: task.check,
       openSandbox,

@@ -44,6 +44,8 @@ const endData = z.object({
   blame: z.string().optional().catch(undefined),
   reward: z.number().optional().catch(undefined),
   timings: timings.partial().optional().catch(undefined),
+  scenario: z.string().catch(''),
+  rejudged: z.object({ same: z.boolean() }).optional().catch(undefined),
 });
 const turnData = z.object({ sampled_tokens: z.number().catch(0) });
 
@@ -76,12 +78,19 @@ function openEventMetrics(registry: Registry): (event: Event) => void {
     buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800],
     registers,
   });
+  const rejudged = new Counter({
+    name: 'millrace_verdicts_rejudged_total',
+    help: 'Rollouts that were judged twice, by whether the second reward was the same.',
+    labelNames: ['scenario', 'same'],
+    registers,
+  });
   const countBatches = openBatchMetrics(registry);
   for (const reason of ['submit', 'retry', 'loss', 'release']) requeued.inc({ reason }, 0);
 
   function countEnd(data: z.infer<typeof endData>): void {
     ended.inc({ state: data.state, blame: data.blame ?? '', code: data.code ?? '' });
     if (data.reward !== undefined) rewards.observe(data.reward);
+    if (data.rejudged) rejudged.inc({ scenario: data.scenario, same: String(data.rejudged.same) });
     for (const [name, ms] of Object.entries(data.timings ?? {}))
       if (ms !== undefined) stages.observe({ stage: name.replace(/_ms$/, '') }, ms / 1000);
   }

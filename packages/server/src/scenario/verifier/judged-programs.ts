@@ -4,6 +4,7 @@
 import { definedOf, maxBodyBytes, RolloutError } from '@millrace/protocol';
 import { sleep, systemClock } from '../../base/clock.ts';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
+import { runTar } from './unpack-folder.ts';
 
 export interface JudgedOptions {
   /** The folder with the named pipe `requests`. */
@@ -18,7 +19,6 @@ const workspace = '/workspace';
 const outputBytes = 8 << 20;
 /** The times of files are up to 10 ms older than the clock. */
 const fileClockMs = 15;
-const unpackTimeoutMs = 60_000;
 
 /** Reads one line, and leaves the rest for the next reader. */
 const readLine = 'IFS= read -r line < "$0" && printf %s "$line"';
@@ -44,18 +44,19 @@ export class JudgedPrograms {
   async serve(): Promise<void> {
     const { folder, timeoutMs, signal } = this.#options;
     const failed = Promise.withResolvers<never>();
+    failed.promise.catch(() => {}); // it may reject after the service has ended
     const read = async () => {
       for (;;) {
         const result = await this.#check.exec(['/bin/bash', '--norc', '-p', '-c', readLine, `${folder}/requests`], { timeoutMs, signal });
         const name = result.stdout.toString('latin1');
         if (result.exitCode !== 0 || !/^judged-\d+$/.test(name)) return; // the check has run out of something, and ends without a reply
-        this.#answer(`${folder}/${name}`).catch(failed.reject);
+        this.#reply(`${folder}/${name}`).catch(failed.reject);
       }
     };
     await Promise.race([read(), failed.promise]);
   }
 
-  async #answer(path: string): Promise<void> {
+  async #reply(path: string): Promise<void> {
     const { signal } = this.#options;
     this.count += 1;
     const result = await this.#run(path).catch((error) => {
@@ -97,13 +98,8 @@ export class JudgedPrograms {
     const changesUntilMs = systemClock.now() + 2;
     await sleep(fileClockMs);
     const { archive, entries } = await this.#check.readFolder(workspace, definedOf({ maxBytes: maxBodyBytes, sinceMs, signal }));
-    if (entries > 0) await unpackFolder(sandbox, archive, { signal });
+    // Judged programs may have replaced the tar program of their sandbox: whether it worked is their matter.
+    if (entries > 0) await runTar(sandbox, archive, { signal });
     this.#copiedAtMs = changesUntilMs;
   }
-}
-
-/** Unpacks an archive of `readFolder` into /workspace, with the tar program of the sandbox. */
-export function unpackFolder(sandbox: Sandbox, archive: Buffer, { signal }: { readonly signal?: AbortSignal }): Promise<ExecResult> {
-  const unpack = ['tar', '--extract', '--file=-', '--directory', workspace, '--no-same-owner'];
-  return sandbox.exec(unpack, definedOf({ stdin: archive, timeoutMs: unpackTimeoutMs, signal }));
 }

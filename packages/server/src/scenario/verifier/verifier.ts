@@ -83,6 +83,7 @@ export async function runCheck(sandbox: Sandbox, check: CheckScript): Promise<Sc
   const judged = new JudgedPrograms(sandbox, { folder, openSandbox: check.openSandbox, timeoutMs, signal });
   try {
     const failed = Promise.withResolvers<never>();
+    failed.promise.catch(() => {}); // it may reject after the check has ended
     judged.serve().catch(failed.reject);
     const running = sandbox.exec(['/bin/bash', '--norc', '-p', '-c', start, folder, checkPrelude], {
       cwd: workspace,

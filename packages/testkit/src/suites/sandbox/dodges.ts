@@ -1,4 +1,4 @@
-// The sandbox suite: agents that try to turn a reward of 0 into no reward. Whatever they leave, the shell scenario collects and judges it,
+// The sandbox suite: agents that try to turn a reward of 0 into no reward. The shell scenario collects and judges all that they leave,
 // and only a check that is itself broken gives no reward.
 
 import assert from 'node:assert/strict';

@@ -164,7 +164,7 @@ const environmentForgeries: readonly Forgery[] = [
 printf '#!/bin/bash\\necho ran > /tmp/ran\\n' > run.sh; chmod +x run.sh; git init -q; mkdir -p .git/hooks; cp run.sh .git/hooks/post-index-change
 git config core.fsmonitor /workspace/run.sh; git config core.hooksPath /workspace/.git/hooks; git config core.pager /workspace/run.sh
 printf '[core]\\n  fsmonitor = /workspace/run.sh\\n' > .gitconfig`,
-    check: 'git status >/dev/null; git add run.sh; git log >/dev/null; [ -e /tmp/ran ]',
+    check: 'command -v git >/dev/null || exit 1; git status >/dev/null; git add run.sh; git log >/dev/null; [ -e /tmp/ran ]',
   },
 ];
 
@@ -190,7 +190,7 @@ judged ./echo.sh; [ $? = 7 ] || exit 3
 [ "$(judged cat file)" = old ] && echo new > file && echo more > added && [ "$(judged cat file added)" = $'new\\nmore' ] || exit 4
 judged bash -c 'echo theirs > file; (while :; do echo bad > left; sleep 0.01; done) >/dev/null 2>&1 &'; [ "$(cat file)" = new ] && [ "$(judged cat file)" = theirs ] || exit 5
 stop_judged; judged bash -c 'echo good > left'; sleep 0.2; [ "$(judged cat left)" = good ] || exit 6
-judged printf 'a\\nb\\n' | judged tail -n 1 > last; [ "$(cat last)" = b ] || exit 7; [ "$HOME" != /workspace ]`;
+judged seq 1 2 | judged tail -n 1 > last; [ "$(cat last)" = 2 ] || exit 7; [ "$HOME" != /workspace ]`;
     const { reward, details } = await judge(context, { agent, check });
     assert.equal(reward, 1, JSON.stringify(details));
   });

@@ -127,7 +127,7 @@ export function appendEnded(
       blame: failure?.blame ?? null,
       scenario: row.scenario,
       attempt: row.attempt,
-      ...definedOf({ turns: result?.turns, tokens: result?.tokens, timings: result?.timings }),
+      ...definedOf({ turns: result?.turns, tokens: result?.tokens, timings: result?.timings, rejudged: result?.score.rejudged }),
     },
   });
 }
