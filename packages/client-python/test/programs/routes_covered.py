@@ -47,6 +47,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "appendTasks": lambda client: client.batches.append_tasks("an-id", []),
     "readGroups": lambda client: next(client.batches.groups("an-id")),
     "ackGroups": lambda client: client.batches.ack("an-id", "me", 1),
+    "resumeBatch": lambda client: client.batches.resume("an-id"),
     "cancelBatch": lambda client: client.batches.cancel("an-id"),
 }
 

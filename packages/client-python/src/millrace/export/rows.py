@@ -141,8 +141,9 @@ def _pairs_of(source: Any) -> Iterable[Pair]:
 
 def _scored(group: GroupView) -> Iterator[RolloutView]:
     """A penalised member has no reward of its own: that of the group counts."""
-    for rollout, reward in zip(group.rollouts, group.rewards):
-        yield dataclasses.replace(rollout, reward=reward) if rollout.reward is None else rollout
+    for index, rollout in enumerate(group.rollouts):
+        is_penalised = rollout.reward is None and len(group.rewards) == len(group.rollouts)
+        yield dataclasses.replace(rollout, reward=group.rewards[index]) if is_penalised else rollout
 
 
 def _is_pair(source: Any) -> bool:

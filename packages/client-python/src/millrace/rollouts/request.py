@@ -67,5 +67,7 @@ class RolloutRequest(_RequiredRolloutRequest, total=False):
     group: str
     sampling: Sampling
     limits: Limits
+    #: Work with a higher priority is started first; default 0.
+    priority: int
     #: Returned unchanged with the rollout.
     metadata: Mapping[str, Any]

@@ -1,4 +1,4 @@
-// A server process, for a test: once it answers, it ends one thread of its own store.
+// A server process, for a test: once it answers, it stops one of its store's threads.
 
 import { setTimeout } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
