@@ -33,6 +33,8 @@ interface AttackOutcome {
   readonly ends?: readonly ShellResult['end'][];
   /** The sandbox may die or refuse calls, if the policy is blamed for it. */
   readonly mayDie?: true;
+  /** The agent may break its own programs: calls end, with any result or a failure that is blamed on the policy. */
+  readonly isSelfHarm?: true;
   /** Anything else, on the machine or in the sandbox. */
   readonly and?: (sandbox: Sandbox) => Promise<void>;
 }

@@ -36,8 +36,8 @@ export function defineComposedAttacks({ driver }: AttackTarget): void {
 
 type ComposedAttack = Attack & { readonly mode: 'wait' | 'together' | 'cancel' };
 
-/** Transfers are left out: each of them expects a folder that others would have made. */
-const composable = attacks.filter(({ family }) => family !== 'transfer');
+/** Transfers expect a folder that others would have made, and an agent that breaks its own programs leaves nothing to assert. */
+const composable = attacks.filter(({ family, holds }) => family !== 'transfer' && !holds.isSelfHarm);
 const modes: readonly ComposedAttack['mode'][] = ['wait', 'wait', 'together', 'cancel'];
 
 function compose(random: () => number): ComposedAttack[] {

@@ -102,7 +102,8 @@ for pid in range(2, 3000):
 import glob
 for pattern in ['/sys/fs/cgroup/**/tasks', '/sys/fs/cgroup/**/cgroup.procs', '/sys/fs/cgroup/**/*limit*', '/sys/kernel/**/*', '/proc/sys/kernel/*', '/proc/sys/vm/*', '/proc/sysrq-trigger', '/proc/irq/*/smp_affinity']:
     for path in glob.glob(pattern)[:200]:
-        if os.path.isfile(path) and os.access(path, os.W_OK): attempt(path, lambda: os.open(path, os.O_WRONLY))`,
+        # ns_last_pid is a setting of the sandbox's own process namespace, and writing to it needs a capability.
+        if not path.endswith('ns_last_pid') and os.path.isfile(path) and os.access(path, os.W_OK): attempt(path, lambda: os.open(path, os.O_WRONLY))`,
   ),
   escapes(
     "changes the executor's program, library and settings",

@@ -145,7 +145,7 @@ time.sleep(20)`,
     },
     alone: {},
     timeoutMs: 30_000,
-    holds: { mayDie: true },
+    holds: { mayDie: true, isSelfHarm: true },
   },
   {
     name: 'replaces the program of every tool that it can write',

@@ -62,7 +62,7 @@ async function runAttack({ agent, holds, timeoutMs: limitMs = timeoutMs }: Attac
     if (holds.notOutput) assert.doesNotMatch(output, holds.notOutput);
     if (holds.ends && end !== undefined) assert.ok(holds.ends.includes(end), `${end}: ${output}`);
     await holds.and?.(sandbox);
-    await assertAlive(sandbox);
+    await (holds.isSelfHarm ? assertEnds(sandbox) : assertAlive(sandbox));
   } catch (error) {
     if (!holds.mayDie || !isBlamedOnPolicy(error)) throw error;
   }
@@ -90,6 +90,12 @@ export async function assertAlive(sandbox: Sandbox): Promise<void> {
     if (end === 'exited' && output.includes('alive\n')) return;
   }
   assert.fail(`the shell does not work: ${seen.join('; ')}`);
+}
+
+/** Calls end in time. */
+async function assertEnds(sandbox: Sandbox): Promise<void> {
+  await sandbox.exec(['true'], { timeoutMs });
+  await sandbox.runShell('true', { timeoutMs });
 }
 
 export function isBlamedOnPolicy(error: unknown): boolean {
