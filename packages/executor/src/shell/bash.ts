@@ -46,7 +46,6 @@ export async function openBash(options: BashOptions, onLate: (chunk: Buffer) => 
   const { spawn } = await import('@lydell/node-pty');
   const [file = '', ...args] = renderLaunch(['/bin/bash', '--norc', '--noprofile', '--noediting', '-i'], options.limits);
   const terminal = spawn(file, args, { name: 'dumb', cols: 200, rows: 50, cwd, env: { ...env }, encoding: null });
-  preferAsOomVictim(terminal.pid);
   let running: RunningCommand | undefined;
   let last: CommandEnd | undefined;
 
@@ -78,6 +77,7 @@ export async function openBash(options: BashOptions, onLate: (chunk: Buffer) => 
   }
 
   await type(prepare, () => {});
+  preferAsOomVictim(terminal.pid); // before bash has answered, the process may still be a copy of the executor, which may not be changed
   return {
     pid: terminal.pid,
     hasEnded: () => last !== undefined,
