@@ -62,6 +62,7 @@ export async function openBash(options: BashOptions, onLate: (chunk: Buffer) => 
   const timer = startTimer(startMs, giveUp);
   const { alive } = await type(prepare, () => {}).finally(() => clearTimeout(timer));
   if (!alive) throw new Error('bash did not start');
+  preferAsOomVictim(pid); // before bash has answered, the process may still be a copy of the executor, which may not be changed
   return {
     pid,
     hasEnded,
@@ -96,7 +97,6 @@ async function openTerminal({ cwd, env, limits, children }: BashOptions, onLate:
   const [file = '', ...args] = renderLaunch(['/bin/bash', '--norc', '--noprofile', '--noediting', '-i'], limits);
   const terminal = spawn(file, args, { name: 'dumb', cols: 200, rows: 50, cwd, env: { ...env }, encoding: null });
   children.add(terminal.pid);
-  preferAsOomVictim(terminal.pid);
   let running: RunningCommand | undefined;
   let last: CommandEnd | undefined;
 

@@ -15,6 +15,7 @@ import {
   type WarmPool,
 } from '@millrace/server';
 import { defineSandboxSuite, FakeClock, makeTempFolder, type TempFolder } from '@millrace/testkit';
+import { agentUid } from '../../../src/sandbox/launch/agent-user.ts';
 import { FakeDriver } from '../fake-driver.ts';
 
 const probe = await probeBubblewrap();
@@ -217,7 +218,7 @@ describe('a warm pool of bubblewrap sandboxes', { skip }, () => {
       return pool.open(spec, options);
     },
   });
-  defineSandboxSuite('bubblewrap, warm', alwaysWarm);
+  defineSandboxSuite('bubblewrap, warm', alwaysWarm, { hostUid: process.getuid?.() === 0 ? agentUid : undefined });
 
   test('a killed sandbox is not handed out, and a new one sees nothing of the one before', async () => {
     const { open } = await alwaysWarm();
