@@ -3,13 +3,13 @@
 import type { BackendView } from '@millrace/protocol';
 import { toCount, toVisible } from '../terminal/text.ts';
 
-export type Fact = readonly [name: string, text: string];
+export type BackendFact = readonly [name: string, text: string];
 
 /** Only what its server said; nothing about its load. */
-export function toBackendFacts({ probe, route, route_reason, logprobs_mode, logprobs_reason }: BackendView): Fact[] {
+export function toBackendFacts({ probe, route, route_reason, logprobs_mode, logprobs_reason }: BackendView): BackendFact[] {
   if (probe === null) return [];
   const because = (reason: string | null | undefined) => (reason ? ` (${reason})` : '');
-  const facts: Fact[] = [
+  const facts: BackendFact[] = [
     ['engine', [probe.engine ?? 'unknown', probe.version ?? 'of an unknown version'].join(' ')],
     ['model', probe.model ?? 'not reported'],
     ['context', probe.context_length === null ? 'not reported' : `${toCount(probe.context_length)} tokens`],
