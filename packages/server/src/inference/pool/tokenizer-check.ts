@@ -27,14 +27,14 @@ export async function sampleTokenizer({ tokenizer, openingSteps }: Conversation,
   return samples;
 }
 
-type TokenizerPost = (path: string, body: Readonly<Record<string, unknown>>) => Promise<ServerAnswer>;
+type PostToServer = (path: string, body: Readonly<Record<string, unknown>>) => Promise<ServerAnswer>;
 
 const reply = z.looseObject({ tokens: z.array(z.int()) });
 
 export async function checkTokenizer(
   sample: TokenizerSample | undefined,
   { dialect, model }: { readonly dialect: Dialect; readonly model?: string | undefined },
-  post: TokenizerPost,
+  post: PostToServer,
 ): Promise<Pick<BackendProbe, 'tokenizer' | 'tokenizerReason'>> {
   if (!sample) return { tokenizer: 'unchecked', tokenizerReason: 'no worker of this server has reported its tokenizer yet' };
   for (const { text, tokenIds } of sample) {
