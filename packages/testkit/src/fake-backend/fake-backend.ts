@@ -8,7 +8,7 @@ import { text as readText } from 'node:stream/consumers';
 import { makeAnswer } from './answer.ts';
 import type { Fault, Faults } from './faults.ts';
 import { llamacppCompletion } from './llamacpp.ts';
-import { paceAnswer, paceEvents, pause } from './pace.ts';
+import { AbortableCalls, type Pacing, paceAnswer, paceEvents, pause } from './pace.ts';
 import type { Policy } from './policy.ts';
 import { sglangGenerate } from './sglang.ts';
 import { writeEvents, writeJson, writeSpoiled } from './spoil.ts';
@@ -18,14 +18,15 @@ import { scaleOutDisabled, toVllmError, toVllmMetrics, toVllmModels, vllmComplet
 import {
   type FakeAnswer,
   type FakeDialect,
+  type FakeOutput,
   type FakeRequest,
   isRecord,
   outputFaults,
   parseJson,
   spoilOutput,
   toExperts,
-  tokensPerEvent,
   toOutput,
+  toWeightSpans,
 } from './wire.ts';
 
 export type Latency =
@@ -46,8 +47,10 @@ export interface FakeBackendOptions {
   readonly model?: string;
   readonly maxModelLen?: number;
   readonly apiKey?: string;
-  /** SGLang's `weight_version` in every reply. */
+  /** The `weight_version` of its replies. */
   readonly weightVersion?: string;
+  /** How many data-parallel ranks its metrics show. */
+  readonly ranks?: number;
   /** How it answers /inference/v1/generate: older versions with 404, newer ones without --enable-scale-out with 403. */
   readonly withoutGenerate?: 404 | 403;
   /** Whether it returns the experts of each token. */
@@ -78,8 +81,7 @@ export class FakeBackend implements AsyncDisposable {
   #faults: Faults | undefined;
   #weightVersion: string;
   #weights: number;
-  /** Aborts a generation, by its request id. */
-  readonly #aborts = new Map<unknown, AbortController>();
+  readonly #calls = new AbortableCalls();
   #generations = 0;
   #misses = 0;
   #running = 0;
@@ -111,8 +113,9 @@ export class FakeBackend implements AsyncDisposable {
   }
 
   get #metrics(): string {
+    const { model = 'fake', ranks = 1 } = this.#options;
     const [running, sampled, ended] = [this.#running, this.#sampledTokens, this.#generations - this.#running];
-    return toVllmMetrics(this.#options.model ?? 'fake', { running, sampled, ended });
+    return toVllmMetrics(model, { running, sampled, ended, ranks });
   }
 
   get inFlight(): number {
@@ -167,8 +170,12 @@ export class FakeBackend implements AsyncDisposable {
         miss: () => this.#miss(response),
       });
     switch (`${request.method} ${path}`) {
+      case 'POST /inference/v1/abort_requests':
+        if (this.#options.withoutGenerate === 403) return writeJson(response, 403, scaleOutDisabled);
+        if (this.#options.withoutGenerate) return this.#miss(response);
+        return await this.#calls.serveAbort(request, response);
       case 'POST /abort_request':
-        return await this.#abort(request, response);
+        return await this.#calls.serveAbort(request, response);
       case 'GET /health':
         response.writeHead(200).end();
         return;
@@ -228,46 +235,39 @@ export class FakeBackend implements AsyncDisposable {
     { request, answer: wanted, fault, index }: { request: FakeRequest; answer: FakeAnswer; fault: Fault | undefined; index: number },
   ): Promise<void> {
     const { model = 'fake', tokenMs = 0 } = this.#options;
-    const onTokens = (count: number) => this.events.emit('tokens', count);
     const isPaced = tokenMs > 0 && typeof fault !== 'string';
     const isStream = request.options.stream === true || request.sampling.stream === true;
-    const answer = isPaced && !isStream ? await this.#sample(response, request, wanted) : wanted;
-    this.#sampledTokens += answer.tokenIds.length;
+    const current = (start: number) => ({ version: this.#weightVersion, weights: this.#weights, start });
+    const versions = [current(0)];
+    const toWhole = (answer: FakeAnswer): FakeOutput => {
+      const weightsAt = (index: number) => versions.findLast(({ start }) => start <= index)?.weights ?? 0;
+      const weightVersions = toWeightSpans(versions, answer.tokenIds.length);
+      const output = { ...toOutput(request, answer, weightsAt), weightVersions };
+      return this.#options.routedExperts ? { ...output, routedExperts: toExperts(request, answer) } : output;
+    };
     const { decode } = this.#tokens;
-    const outputFault = outputFaults.find((kind) => kind === fault);
-    const plain = toOutput(request, answer, this.#weights);
-    const whole = this.#options.routedExperts ? { ...plain, routedExperts: toExperts(request, answer) } : plain;
-    const output = outputFault ? spoilOutput(whole, outputFault) : whole;
     const endsInside = (tokenIds: readonly unknown[]) => decode(tokenIds.map(Number)).endsWith('\ufffd');
     const server = { model, index, weightVersion: this.#weightVersion, endsInside };
+    const onTokens = (count: number) => {
+      if (versions.at(-1)?.version !== this.#weightVersion) versions.push(current(count - 1));
+      this.events.emit('tokens', count);
+    };
+    const pace = <T>(work: (pacing: Pacing) => Promise<T>) => this.#calls.pace(response, request, { tokenMs, onTokens, work });
+    if (isPaced && isStream && dialect.events) {
+      this.#sampledTokens += wanted.tokenIds.length;
+      const stream = { dialect, request, answer: wanted, server, toOutput: toWhole };
+      return await pace((pacing) => paceEvents(response, stream, pacing));
+    }
+    const answer = isPaced ? await pace((pacing) => paceAnswer(wanted, pacing)) : wanted;
+    this.#sampledTokens += answer.tokenIds.length;
+    const outputFault = outputFaults.find((kind) => kind === fault);
+    const output = outputFault ? spoilOutput(toWhole(answer), outputFault) : toWhole(answer);
     const events = dialect.events?.(request, output, server);
     const isStreamed = typeof fault !== 'string' || outputFault !== undefined || fault === 'stuck';
     const reply = dialect.reply(request, output, server);
-    if (events && isPaced)
-      await paceEvents(response, events, { eventMs: tokensPerEvent * tokenMs, onEvent: (i) => onTokens(tokensPerEvent * i) });
-    else if (events && isStreamed) writeEvents(response, events, fault);
+    if (events && isStreamed) writeEvents(response, events, fault);
     else if (typeof fault === 'string') writeSpoiled(response, reply, { fault, dialect });
     else writeJson(response, 200, reply);
-  }
-
-  /** Ends early if it is aborted by its id or its caller disconnects. */
-  async #sample(response: ServerResponse, { options }: FakeRequest, answer: FakeAnswer): Promise<FakeAnswer> {
-    const { tokenMs = 0 } = this.#options;
-    const controller = new AbortController();
-    this.#aborts.set(options.rid, controller);
-    response.once('close', () => controller.abort());
-    try {
-      return await paceAnswer(answer, { tokenMs, aborted: controller.signal, onTokens: (count) => this.events.emit('tokens', count) });
-    } finally {
-      this.#aborts.delete(options.rid);
-    }
-  }
-
-  /** As in SGLang: the aborted request itself is answered, with the tokens so far. */
-  async #abort(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const json: unknown = await readText(incoming).then(JSON.parse, () => undefined);
-    this.#aborts.get(isRecord(json) ? json.rid : undefined)?.abort();
-    response.writeHead(200).end();
   }
 
   /** False if the caller disconnects before the time is up. */

@@ -29,14 +29,16 @@ export const sglangGenerate: FakeDialect = {
         id,
         finish_reason,
         prompt_tokens: promptTokens,
-        weight_version: weightVersion,
+        // From its source: add_weight_versions_to_meta_info. The spans are only in the last event.
+        weight_versions: output.weightVersions ?? [{ version: weightVersion, start: 0, end: tokenIds.length }],
+        weight_version: output.weightVersions?.at(-1)?.version ?? weightVersion,
         total_retractions: 0,
         ...(withLogprobs ? toLogprobs(tokenIds, logprobs) : {}),
         completion_tokens: tokenIds.length,
         cached_tokens: Math.max(0, promptTokens - 1),
         e2e_latency: 0.01,
         ...(options.return_routed_experts === true && output.routedExperts
-          ? { routed_experts: Buffer.from(output.routedExperts.buffer).toString('base64') }
+          ? { routed_experts: toBase64(output.routedExperts.subarray(4 * Number(options.routed_experts_start_len ?? 0))) }
           : {}),
       },
     };
@@ -44,9 +46,11 @@ export const sglangGenerate: FakeDialect = {
   /** Each event has all tokens so far. */
   events(request, output, server) {
     if (request.options.stream !== true) return undefined;
-    return splitOutput(output, { isCumulative: true }).map(({ isLast, ...part }) => {
+    return splitOutput(request, output, { isCumulative: true }).map(({ isLast, ...part }) => {
       const reply = sglangGenerate.reply(request, part, server);
-      return isLast || !isRecord(reply.meta_info) ? reply : { ...reply, meta_info: { ...reply.meta_info, finish_reason: null } };
+      if (isLast || !isRecord(reply.meta_info)) return reply;
+      const { weight_versions: _, ...meta } = reply.meta_info;
+      return { ...reply, meta_info: { ...meta, finish_reason: null } };
     });
   },
   withoutOutput: ({ text, output_ids }) => ({ text, output_ids }),
@@ -59,6 +63,10 @@ export const sglangGenerate: FakeDialect = {
   },
   error: (_status, message) => ({ error: { message } }),
 };
+
+function toBase64(numbers: Int32Array): string {
+  return Buffer.from(numbers.buffer, numbers.byteOffset, numbers.byteLength).toString('base64');
+}
 
 function toLogprobs(tokenIds: readonly unknown[], logprobs: readonly unknown[]): Json {
   const output_token_logprobs = logprobs.map((logprob, i) => [logprob, tokenIds[i], null]);

@@ -1,6 +1,16 @@
 // The fake vLLM server: its two token routes, field by field.
 
-import { type FakeDialect, type FakeOutput, type FakeRequest, isRecord, type Json, parseIds, parseMaxTokens, splitOutput } from './wire.ts';
+import {
+  type FakeDialect,
+  type FakeOutput,
+  type FakeRequest,
+  isRecord,
+  type Json,
+  parseIds,
+  parseMaxTokens,
+  splitOutput,
+  toWeightSpans,
+} from './wire.ts';
 
 export const vllmGenerate: FakeDialect = {
   path: '/inference/v1/generate',
@@ -9,15 +19,17 @@ export const vllmGenerate: FakeDialect = {
     if (!isRecord(sampling)) return 'sampling_params must be an object';
     return parseParts('generate', { ids: parseIds('token_ids', token_ids), sampling, options, headers });
   },
-  reply(request, output, { model, index }) {
+  reply(request, output, { model, index, weightVersion }) {
     const given = request.headers['x-request-id'] ?? `fake-${index}`;
-    const choices = [toGenerateChoice(request, output)];
+    const choices = [toGenerateChoice(request, output, weightVersion)];
     return { request_id: `generate-tokens-${given}`, ...toCommon(output, model), choices, prompt_logprobs: null };
   },
-  events(request, output, { index }) {
+  events(request, output, { index, weightVersion }) {
     if (request.options.stream !== true) return undefined;
     const request_id = `generate-tokens-${request.headers['x-request-id'] ?? `fake-${index}`}`;
-    return toEvents(request.options, output, (part) => [toGenerateChoice(request, part)]).map((event) => ({ request_id, ...event }));
+    const weightVersions = output.weightVersions ?? toWeightSpans([{ version: weightVersion, start: 0 }], output.tokenIds.length);
+    const toChoices = (part: FakeOutput) => [toGenerateChoice(request, { ...part, weightVersions }, weightVersion)];
+    return toEvents(request, { asked: request.options, output, toChoices }).map((event) => ({ request_id, ...event }));
   },
   withoutOutput: (reply) => ({ ...reply, choices: [] }),
   findExcess: ({ promptIds: { length } }, contextTokens) =>
@@ -44,7 +56,8 @@ export const vllmCompletions: FakeDialect = {
   events(request, output, { model, index }) {
     if (request.sampling.stream !== true) return undefined;
     const common = { id: `cmpl-fake-${index}`, object: 'text_completion', created: 1_700_000_000, model };
-    return toEvents(request.sampling, output, (part) => [toCompletionsChoice(request, part)]).map((event) => ({ ...common, ...event }));
+    const toChoices = (part: FakeOutput) => [toCompletionsChoice(request, part)];
+    return toEvents(request, { asked: request.sampling, output, toChoices }).map((event) => ({ ...common, ...event }));
   },
   withoutOutput: (reply) => ({ ...reply, choices: [] }),
   findExcess: ({ promptIds: { length } }, contextTokens) =>
@@ -53,6 +66,11 @@ export const vllmCompletions: FakeDialect = {
       : `This model's maximum context length is ${contextTokens} tokens. However, your prompt contains ${length} input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=${length})`,
   error: toVllmError,
 };
+
+/** By which a request is aborted. */
+export function toVllmId(route: FakeRequest['route'], { 'x-request-id': given }: FakeRequest['headers']): string {
+  return route === 'generate' ? `generate-tokens-${given}` : `cmpl-${given}-0`;
+}
 
 export function toVllmError(status: number, message: string): Json {
   const type = status === 404 ? 'NotFoundError' : status < 500 ? 'BadRequestError' : 'InternalServerError';
@@ -82,7 +100,7 @@ export function toVllmModels(model: string, maxModelLen: number): Json {
   return { object: 'list', data: [card] };
 }
 
-export function toVllmMetrics(model: string, counts: { running: number; sampled: number; ended: number }): string {
+export function toVllmMetrics(model: string, counts: { running: number; sampled: number; ended: number; ranks?: number }): string {
   const rows = [
     ['gauge', 'num_requests_running', counts.running],
     ['gauge', 'num_requests_waiting', 0],
@@ -90,7 +108,13 @@ export function toVllmMetrics(model: string, counts: { running: number; sampled:
     ['counter', 'generation_tokens_total', counts.sampled],
     ['counter', 'request_success_total', counts.ended],
   ];
-  return rows.map(([kind, name, value]) => `# TYPE vllm:${name} ${kind}\nvllm:${name}{model_name="${model}"} ${value}\n`).join('');
+  const engines = Array.from({ length: counts.ranks ?? 1 }, (_, engine) => engine);
+  return rows
+    .map(([kind, name, value]) => {
+      const values = engines.map((engine) => `vllm:${name}{engine="${engine}",model_name="${model}"} ${value}\n`);
+      return `# TYPE vllm:${name} ${kind}\n${values.join('')}`;
+    })
+    .join('');
 }
 
 function parseParts(
@@ -105,12 +129,21 @@ function parseParts(
 }
 
 /** Each event has only the new tokens; the usage comes last, in its own event, on demand. */
-function toEvents(asked: Readonly<Json>, output: FakeOutput, toChoices: (part: FakeOutput) => Json[]): Json[] {
-  const events: Json[] = splitOutput(output, { isCumulative: false }).map(({ isLast, ...part }) => ({
-    choices: toChoices(part).map((choice) => ({ ...choice, finish_reason: isLast ? choice.finish_reason : null })),
+function toEvents(
+  request: FakeRequest,
+  { asked, output, toChoices }: { asked: Readonly<Json>; output: FakeOutput; toChoices: (part: FakeOutput) => Json[] },
+): Json[] {
+  const onlyLast = { finish_reason: null, weight_versions: null, routed_experts: null };
+  const events: Json[] = splitOutput(request, output, { isCumulative: false }).map(({ isLast, ...part }) => ({
+    choices: toChoices(part).map((choice) => ({ ...choice, ...(isLast ? {} : keepKnown(onlyLast, choice)) })),
   }));
   const withUsage = isRecord(asked.stream_options) && asked.stream_options.include_usage === true;
   return withUsage ? [...events, { choices: [], usage: toCommon(output, '').usage }] : events;
+}
+
+/** The fields that the choice has. */
+function keepKnown(fields: Json, choice: Json): Json {
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => name in choice));
 }
 
 function toCommon({ promptTokens, tokenIds }: FakeOutput, model: string): Json {
@@ -128,7 +161,8 @@ function toCommon({ promptTokens, tokenIds }: FakeOutput, model: string): Json {
   };
 }
 
-function toGenerateChoice({ sampling }: FakeRequest, { tokenIds, logprobs, finishReason, routedExperts }: FakeOutput): Json {
+function toGenerateChoice({ sampling, promptIds }: FakeRequest, output: FakeOutput, weightVersion: string): Json {
+  const { tokenIds, logprobs, finishReason, routedExperts } = output;
   const content = logprobs?.map((logprob, i) => {
     const entry = { token_id: tokenIds[i], logprob, rank: 1 };
     return { ...entry, top_logprobs: [entry] };
@@ -138,8 +172,9 @@ function toGenerateChoice({ sampling }: FakeRequest, { tokenIds, logprobs, finis
     logprobs: content === undefined || isAbsent(sampling.logprobs) ? null : { content },
     finish_reason: finishReason,
     token_ids: tokenIds,
-    routed_experts: routedExperts === undefined ? null : toNpy(routedExperts).toString('base64'),
+    routed_experts: routedExperts === undefined ? null : toExpertsText(routedExperts, sampling, promptIds),
     sampling_mask: null,
+    weight_versions: output.weightVersions ?? toWeightSpans([{ version: weightVersion, start: 0 }], tokenIds.length),
   };
 }
 
@@ -168,8 +203,13 @@ function toCompletionsChoice(
     token_ids: withIds ? tokenIds : null,
     prompt_logprobs: null,
     prompt_token_ids: withIds ? Array.from(promptIds) : null,
-    ...(routedExperts === undefined ? {} : { routed_experts: toNpy(routedExperts).toString('base64') }),
+    ...(routedExperts === undefined ? {} : { routed_experts: toExpertsText(routedExperts, sampling, promptIds) }),
   };
+}
+
+/** Without the first rows of the prompt, if the request asks to leave them out. */
+function toExpertsText(experts: Int32Array, { routed_experts_prompt_start: start = 0 }: Readonly<Json>, promptIds: Int32Array): string {
+  return toNpy(experts.slice(4 * Math.min(Number(start), promptIds.length))).toString('base64');
 }
 
 /** tokens × 2 layers × 2 experts. */

@@ -36,6 +36,23 @@ export interface FakeOutput {
   readonly text: string;
   /** Four for each token but the last, if the server returns them. */
   readonly routedExperts?: Int32Array;
+  /** Which weights sampled which tokens; those of the server's version if absent. */
+  readonly weightVersions?: readonly WeightSpan[];
+}
+
+/** As vLLM and SGLang write them: the tokens from `start` up to `end`. */
+export interface WeightSpan {
+  readonly version: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The spans of an output, from the versions and the number of tokens that there were when each began. */
+export function toWeightSpans(starts: readonly { readonly version: string; readonly start: number }[], tokens: number): WeightSpan[] {
+  return starts.flatMap(({ version, start }, i) => {
+    const end = Math.min(starts[i + 1]?.start ?? tokens, tokens);
+    return start < end ? [{ version, start, end }] : [];
+  });
 }
 
 export interface FakeServer {
@@ -65,8 +82,13 @@ export interface FakeDialect {
   error(status: number, message: string): Json;
 }
 
-export function toOutput({ promptIds }: FakeRequest, { tokenIds, finishReason, text }: FakeAnswer, weights: number): FakeOutput {
-  const logprobs = Array.from(tokenIds, (id, i) => fakeLogprob(promptIds.length + i, id, weights));
+/** `weightsAt` are those that sample the token at an index of the answer. */
+export function toOutput(
+  { promptIds }: FakeRequest,
+  { tokenIds, finishReason, text }: FakeAnswer,
+  weightsAt: (index: number) => number,
+): FakeOutput {
+  const logprobs = Array.from(tokenIds, (id, i) => fakeLogprob(promptIds.length + i, id, weightsAt(i)));
   return { tokenIds: Array.from(tokenIds), logprobs, promptTokens: promptIds.length, finishReason, text };
 }
 
@@ -76,16 +98,29 @@ export function toExperts({ promptIds }: FakeRequest, { tokenIds }: FakeAnswer):
   return Int32Array.from(all.flatMap((id, at) => [at & 0xff, id & 0xff, (id >> 8) & 0xff, 7]));
 }
 
-/** How many tokens each event of a stream has at most. */
-export const tokensPerEvent = 3;
+/** How many tokens each event of a stream has at most, if the request names no interval. */
+const tokensPerEvent = 3;
+
+/** How many tokens there are at the end of each event. With an interval, as in vLLM, the first token is sent at once. */
+export function findEventEnds(tokens: number, { sampling }: Pick<FakeRequest, 'sampling'>): number[] {
+  const interval = typeof sampling.stream_interval === 'number' ? sampling.stream_interval : undefined;
+  const size = interval ?? tokensPerEvent;
+  const first = interval === undefined ? size : 1;
+  const count = Math.max(1, 1 + Math.ceil((tokens - first) / size));
+  return Array.from({ length: count }, (_, i) => Math.min(first + i * size, tokens));
+}
 
 /** The output in parts; only the last one has the finish reason. */
-export function splitOutput(output: FakeOutput, { isCumulative }: { isCumulative: boolean }): (FakeOutput & { isLast: boolean })[] {
+export function splitOutput(
+  request: Pick<FakeRequest, 'sampling'>,
+  output: FakeOutput,
+  { isCumulative }: { isCumulative: boolean },
+): (FakeOutput & { isLast: boolean })[] {
   const { tokenIds, logprobs } = output;
-  const count = Math.max(1, Math.ceil(tokenIds.length / tokensPerEvent));
-  return Array.from({ length: count }, (_, i) => {
-    const [begin, end] = [isCumulative ? 0 : i * tokensPerEvent, (i + 1) * tokensPerEvent];
-    return { ...output, tokenIds: tokenIds.slice(begin, end), logprobs: logprobs?.slice(begin, end), isLast: i === count - 1 };
+  const ends = findEventEnds(tokenIds.length, request);
+  return ends.map((end, i) => {
+    const begin = isCumulative ? 0 : (ends[i - 1] ?? 0);
+    return { ...output, tokenIds: tokenIds.slice(begin, end), logprobs: logprobs?.slice(begin, end), isLast: i === ends.length - 1 };
   });
 }
 
@@ -119,8 +154,10 @@ export function spoilOutput(output: FakeOutput, fault: OutputFault): FakeOutput 
       return { ...output, tokenIds: [...tokenIds, ...Array(1000).fill(1)], logprobs: [...logprobs, ...Array(1000).fill(-1)] };
     case 'wrong-prompt':
       return { ...output, promptTokens: output.promptTokens + 1 };
-    case 'abort':
-      return { ...output, tokenIds: tokenIds.slice(0, half), logprobs: logprobs.slice(0, half), finishReason: 'abort' };
+    case 'abort': {
+      const { weightVersions: _, ...rest } = output;
+      return { ...rest, tokenIds: tokenIds.slice(0, half), logprobs: logprobs.slice(0, half), finishReason: 'abort' };
+    }
   }
 }
 
