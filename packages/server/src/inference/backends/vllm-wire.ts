@@ -3,11 +3,12 @@
 import { definedOf, type FinishReason } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
-import { addExperts, parseNpyExperts } from './routed-experts.ts';
-import { array, parseReply, type RawTokens, refuse, type TokenRoute, type TokenStream, toGeneration } from './wire.ts';
+import { refuse } from './reply/bad-reply.ts';
+import { array, parseReply, type RawTokens, type RouteRequest, type TokenRoute, type TokenStream, toGeneration } from './wire.ts';
 
 export const generateRoute: TokenRoute = {
   path: '/inference/v1/generate',
+  expertsFormat: 'npy',
   around(request, model) {
     const { requestId } = request;
     const params = { ...samplingParams(request), detokenize: false };
@@ -23,6 +24,7 @@ export const generateRoute: TokenRoute = {
 /** The ids are read from the names of the logprobs: `return_token_ids` would also send the whole prompt back. */
 export const completionsRoute: TokenRoute = {
   path: '/v1/completions',
+  expertsFormat: 'npy',
   around(request, model) {
     const params = { ...samplingParams(request), return_tokens_as_token_ids: true, ...streamParams(request) };
     return { head: `${openObject({ request_id: request.requestId, model })}"prompt":[`, tail: `],${JSON.stringify(params).slice(1)}` };
@@ -36,8 +38,9 @@ function streamParams({ onTokens }: GenerateRequest): Record<string, unknown> {
 }
 
 /** Every field is always sent: servers have their own defaults (16 tokens, the model's generation config). */
-function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
-  const { seed, routed_experts: _, ...fields } = sampling;
+function samplingParams(request: RouteRequest): Record<string, unknown> {
+  const { sampling, promptTokens, maxTokens, stopTokenIds, knownExperts, onTokens, streamInterval } = request;
+  const { seed, routed_experts: wantsExperts, ...fields } = sampling;
   return {
     ...fields,
     max_tokens: maxTokens,
@@ -48,6 +51,9 @@ function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest):
     ignore_eos: false,
     skip_special_tokens: false,
     logprobs: 0,
+    // A server that returns experts returns them for every request; the rows of the prompt can be left out.
+    routed_experts_prompt_start: wantsExperts ? (knownExperts?.tokens ?? 0) : promptTokens,
+    ...definedOf({ stream_interval: onTokens && streamInterval }),
   };
 }
 
@@ -62,9 +68,15 @@ const usageReply = z.looseObject({
   prompt_tokens_details: z.looseObject({ cached_tokens: z.int().nullish() }).nullish(),
 });
 type Usage = z.infer<typeof usageReply>;
-const choice = z.looseObject({ finish_reason: z.string().nullish(), routed_experts: z.unknown().optional() });
+const choice = z.looseObject({ finish_reason: z.string().nullish() });
 const generateReply = z.looseObject({
-  choices: z.array(choice.extend({ token_ids: array, logprobs: z.looseObject({ content: array.nullish() }).nullish() })),
+  choices: z.array(
+    choice.extend({
+      token_ids: array,
+      weight_versions: z.unknown().optional(),
+      logprobs: z.looseObject({ content: array.nullish() }).nullish(),
+    }),
+  ),
   usage: usageReply.nullish(),
 });
 const completionsReply = z.looseObject({
@@ -76,7 +88,8 @@ const completionsReply = z.looseObject({
 interface VllmPart {
   readonly choices: readonly Pick<RawTokens, 'tokenIds' | 'logprobs'>[];
   readonly finish?: string | null | undefined;
-  readonly experts?: unknown;
+  /** In the last event with a choice. */
+  readonly weightVersions?: unknown;
   readonly usage?: Usage | null | undefined;
 }
 
@@ -86,7 +99,7 @@ function readGenerate(text: string): VllmPart {
     tokenIds: token_ids,
     logprobs: (logprobs?.content ?? []).map((entry, at) => readEntry(entry, token_ids[at])),
   }));
-  return { choices: read, finish: choices[0]?.finish_reason, experts: choices[0]?.routed_experts, usage };
+  return { choices: read, finish: choices[0]?.finish_reason, weightVersions: choices[0]?.weight_versions, usage };
 }
 
 function readCompletions(text: string): VllmPart {
@@ -95,13 +108,13 @@ function readCompletions(text: string): VllmPart {
     tokenIds: (logprobs?.tokens ?? []).map(fromTokenName),
     logprobs: logprobs?.token_logprobs ?? [],
   }));
-  return { choices: read, finish: choices[0]?.finish_reason, experts: choices[0]?.routed_experts, usage };
+  return { choices: read, finish: choices[0]?.finish_reason, usage };
 }
 
-function toWhole({ choices, finish, usage, experts }: VllmPart, request: GenerateRequest): Generation {
+function toWhole({ choices, finish, usage, weightVersions }: VllmPart, request: GenerateRequest): Generation {
   const [first] = choices;
   if (first === undefined || choices.length > 1) throw refuse(`${choices.length} choices where one was asked for`);
-  return withExperts(toGeneration(request, { ...first, finishReason: toFinishReason(finish), ...toCounts(usage) }), experts, request);
+  return toGeneration(request, { ...first, finishReason: toFinishReason(finish), weightVersions, ...toCounts(usage) });
 }
 
 /** Each event has only the new tokens. */
@@ -110,30 +123,27 @@ function openDeltas(read: (text: string) => VllmPart, request: GenerateRequest):
   const logprobs: unknown[] = [];
   let finish: VllmPart['finish'];
   let usage: VllmPart['usage'];
-  let experts: unknown;
+  let weightVersions: unknown;
   return {
     tokenIds,
     logprobs,
     take(text) {
       const part = read(text);
       if (part.choices.length > 1) throw refuse(`${part.choices.length} choices where one was asked for`);
-      tokenIds.push(...(part.choices[0]?.tokenIds ?? []));
-      logprobs.push(...(part.choices[0]?.logprobs ?? []));
+      const { tokenIds: ids = [], logprobs: values = [] } = part.choices[0] ?? {};
+      for (const id of ids) tokenIds.push(id);
+      for (const value of values) logprobs.push(value);
       finish = part.finish ?? finish;
       usage = part.usage ?? usage;
-      experts = part.experts ?? experts;
+      weightVersions = part.weightVersions ?? weightVersions;
     },
     end(isCut) {
       // A completion that is aborted before its first token ends without a finish reason.
       const isEmpty = finish === undefined && tokenIds.length === 0 && usage?.completion_tokens === 0;
       const finishReason = isCut || isEmpty ? 'abort' : toFinishReason(finish);
-      return withExperts(toGeneration(request, { tokenIds, logprobs, finishReason, ...toCounts(usage) }), experts, request);
+      return toGeneration(request, { tokenIds, logprobs, finishReason, weightVersions, ...toCounts(usage) });
     },
   };
-}
-
-function withExperts(generation: Generation, experts: unknown, request: GenerateRequest): Generation {
-  return addExperts(generation, request, (tokens) => parseNpyExperts(experts, tokens));
 }
 
 /** The logprob of an entry. It names its token by `token_id`, in older versions by a name; an id must be that of the sampled token. */

@@ -69,12 +69,13 @@ async function findRoute({ dialect }: Server, ask: Ask): Promise<Pick<BackendPro
 const card = z.looseObject({ id: z.string(), owned_by: z.string().optional(), max_model_len: z.int().positive().nullish() });
 const models = z.looseObject({ data: z.array(card) });
 const versionReply = z.looseObject({ version: z.string() });
+const sglangInfo = versionReply.extend({ dp_size: z.int().positive().optional().catch(undefined) });
 const props = z.looseObject({
   build_info: z.string().optional(),
   default_generation_settings: z.looseObject({ n_ctx: z.int().positive().optional() }).optional(),
 });
 
-type Facts = Pick<BackendProbe, 'engine' | 'version' | 'model' | 'contextTokens'>;
+type Facts = Pick<BackendProbe, 'engine' | 'version' | 'model' | 'contextTokens' | 'ranks'>;
 
 /** Whatever the server reports; a route that it does not have leaves its facts out. */
 async function readFacts({ dialect, model }: Server, ask: Ask): Promise<Facts> {
@@ -89,8 +90,19 @@ async function readFacts({ dialect, model }: Server, ask: Ask): Promise<Facts> {
     const { build_info: version, default_generation_settings: settings } = (await read('/props', props)) ?? {};
     return definedOf({ ...common, version, contextTokens: settings?.n_ctx });
   }
-  const info = (await read(dialect === 'sglang' ? '/server_info' : '/version', versionReply)) ?? undefined;
-  return definedOf({ ...common, version: info?.version });
+  if (dialect === 'sglang') {
+    const info = await read('/server_info', sglangInfo);
+    return definedOf({ ...common, version: info?.version, ranks: info?.dp_size });
+  }
+  const info = await read('/version', versionReply);
+  return definedOf({ ...common, version: info?.version, ranks: await countEngines(ask) });
+}
+
+/** vLLM reports its data-parallel ranks only as the engines of its metrics. */
+async function countEngines(ask: Ask): Promise<number | undefined> {
+  const { status, text } = await ask('GET', '/metrics').catch(() => ({ status: 0, text: '' })); // too long, or closed to us
+  const engines = new Set(Array.from(text.matchAll(/^vllm:num_requests_running\{[^}]*engine="(\d+)"/gm), ([, engine]) => engine));
+  return status === 200 && engines.size > 0 ? engines.size : undefined;
 }
 
 function parse<T>(schema: z.ZodType<T>, { status, text }: ServerAnswer): T | undefined {
