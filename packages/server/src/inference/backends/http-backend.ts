@@ -79,14 +79,17 @@ export function openSend(record: BackendRecord, options: HttpBackendOptions): Se
         signal: request.cut ? AbortSignal.any([request.signal, request.cut]) : request.signal,
         dispatcher,
         silence,
+        pace,
         onChunk: reader?.onChunk,
       });
       await pace.turn();
-      return reader && reply.isStream ? { ...reply, generation: reader.end(false), ...definedOf({ experts: reader.experts }) } : reply;
+      return reader && reply.isStream
+        ? { ...reply, generation: await reader.end(false), ...definedOf({ experts: reader.experts }) }
+        : reply;
     } catch (error) {
       request.signal.throwIfAborted();
       if (!request.cut?.aborted) throw error;
-      return { status: 200, text: '', generation: reader?.end(true) ?? nothing };
+      return { status: 200, text: '', generation: (await reader?.end(true)) ?? nothing };
     }
   };
 }

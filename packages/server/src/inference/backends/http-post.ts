@@ -4,7 +4,9 @@
 import { Readable } from 'node:stream';
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { type Dispatcher, request } from 'undici';
+import type { Pace } from '../../base/pace.ts';
 import type { WatchedCall } from './calls/silence.ts';
+import { joinChunks } from './reply/join-chunks.ts';
 import { takeExperts } from './reply/routed-experts.ts';
 
 export interface Post {
@@ -16,6 +18,8 @@ export interface Post {
   /** Gives the call up if the server is silent for too long. */
   readonly silence?: WatchedCall | undefined;
   readonly dispatcher?: Dispatcher | undefined;
+  /** A long reply is joined at its pace. */
+  readonly pace?: Pace | undefined;
   /** Receives the chunks of a reply that is a stream of server-sent events. */
   readonly onChunk?: ((chunk: Buffer) => void) | undefined;
 }
@@ -31,7 +35,7 @@ export interface Reply {
   readonly isStream?: boolean;
 }
 
-export async function post({ url, headers, body, maxReplyBytes, signal, silence, dispatcher, onChunk }: Post): Promise<Reply> {
+export async function post({ url, headers, body, maxReplyBytes, signal, silence, dispatcher, pace, onChunk }: Post): Promise<Reply> {
   try {
     const reply = await request(url, {
       method: 'POST',
@@ -46,11 +50,12 @@ export async function post({ url, headers, body, maxReplyBytes, signal, silence,
     const status = reply.statusCode;
     const isStream = status === 200 && `${reply.headers['content-type']}`.startsWith('text/event-stream');
     if (!isStream || !onChunk) {
-      const { rest, experts } = takeExperts(await readBytes(reply.body, maxReplyBytes, silence?.noteBytes));
+      const chunks = await readChunks(reply.body, maxReplyBytes, silence?.noteBytes);
+      const { rest, experts } = takeExperts(pace ? await pace.run(joinChunks(chunks)) : Buffer.concat(chunks));
       const retryAfterMs = parseRetryAfter(reply.headers['retry-after']);
       return { status, text: rest.toString('utf8'), ...definedOf({ experts, retryAfterMs }) };
     }
-    await readChunks(reply.body, maxReplyBytes, (chunk) => {
+    await passChunks(reply.body, maxReplyBytes, (chunk) => {
       silence?.noteBytes();
       onChunk(chunk);
     });
@@ -65,10 +70,10 @@ export async function post({ url, headers, body, maxReplyBytes, signal, silence,
 }
 
 export async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> {
-  return (await readBytes(body, maxBytes)).toString('utf8');
+  return Buffer.concat(await readChunks(body, maxBytes)).toString('utf8');
 }
 
-async function readBytes(body: AsyncIterable<Buffer>, maxBytes: number, onBytes?: () => void): Promise<Buffer> {
+async function readChunks(body: AsyncIterable<Buffer>, maxBytes: number, onBytes?: () => void): Promise<Buffer[]> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {
@@ -78,7 +83,7 @@ async function readBytes(body: AsyncIterable<Buffer>, maxBytes: number, onBytes?
     if (bytes > maxBytes) throw refuseLength(maxBytes, chunks);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks, bytes);
+  return chunks;
 }
 
 function refuseLength(maxBytes: number, chunks: readonly Buffer[]): RolloutError {
@@ -88,7 +93,7 @@ function refuseLength(maxBytes: number, chunks: readonly Buffer[]): RolloutError
 }
 
 /** Reads to the end, also after the last event: a connection with unread bytes cannot be used again. */
-async function readChunks(body: AsyncIterable<Buffer>, maxBytes: number, onChunk: (chunk: Buffer) => void): Promise<void> {
+async function passChunks(body: AsyncIterable<Buffer>, maxBytes: number, onChunk: (chunk: Buffer) => void): Promise<void> {
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
