@@ -14,7 +14,7 @@ import { toLengthDetails } from './context-length.ts';
 import { post, type Reply } from './http-post.ts';
 import { findLogprobsDoubt, logprobsOf } from './logprobs.ts';
 import { decodeExperts } from './reply/routed-experts.ts';
-import { openStreamReader } from './stream-reader.ts';
+import { openStreamReader, type StreamReader } from './stream-reader.ts';
 import { type RouteRequest, type TokenRoute, toBody } from './wire.ts';
 
 export interface HttpBackendOptions {
@@ -80,7 +80,7 @@ export function openSend(record: BackendRecord, options: HttpBackendOptions): Se
         dispatcher,
         silence,
         pace,
-        onChunk: reader?.onChunk,
+        onChunk: reader && passChunk(reader, request),
       });
       await pace.turn();
       return reader && reply.isStream
@@ -91,6 +91,13 @@ export function openSend(record: BackendRecord, options: HttpBackendOptions): Se
       if (!request.cut?.aborted) throw error;
       return { status: 200, text: '', generation: (await reader?.end(true)) ?? nothing };
     }
+  };
+}
+
+function passChunk(reader: StreamReader, { onChunk }: RouteRequest): (chunk: Buffer) => void {
+  return (chunk) => {
+    onChunk?.();
+    reader.onChunk(chunk);
   };
 }
 

@@ -50,13 +50,24 @@ function openCall(record: BackendRecord, options: HttpBackendOptions) {
     const isPlain = route === completionsRoute && asked.sampling.routed_experts === true;
     const request = isPlain ? asked : { ...asked, onTokens: ignoreTokens };
     if (!hasAbort || route === completionsRoute) return await send(route, { ...request, cut });
+    let hasTokens = false;
+    const onChunk = () => {
+      hasTokens = true;
+    };
     const ask = async (within: { readonly signal: AbortSignal }) => {
+      // The first token is sent at once: without it there is nothing to keep, and the server may not know the request yet.
+      if (!hasTokens) return false;
       const status = await control(abortPath, { request_ids: [`generate-tokens-${asked.requestId}`] }, within);
       hasAbort = hasAbort && !isWithoutRoute(status);
       return status < 300;
     };
     const { signal } = asked;
-    return await cutByAbort((lost) => send(route, { ...request, streamInterval, cut: lost }), { cut, signal, ask, clock: options.clock });
+    return await cutByAbort((lost) => send(route, { ...request, streamInterval, onChunk, cut: lost }), {
+      cut,
+      signal,
+      ask,
+      clock: options.clock,
+    });
   };
 }
 

@@ -24,6 +24,8 @@ export interface TokenRoute {
 export interface RouteRequest extends GenerateRequest {
   /** How many tokens the server collects for each event of a stream. */
   readonly streamInterval?: number;
+  /** Called when a part of a stream has arrived. */
+  readonly onChunk?: () => void;
 }
 
 /** The body as a list of buffers. The context's ids are the ledger's own buffer: they are neither copied nor serialized again. */

@@ -190,6 +190,14 @@ test('a call that can be cut sends few events, and a cut keeps every token that 
   assert.equal(logprobs.length, tokenIds.length);
 });
 
+test('a call that is cut before its first token closes the connection and keeps none', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: long }), tokens, latencyMs: 10_000, tokenMs: 2 });
+  const cut = new AbortController();
+  fake.events.once('request', () => cut.abort());
+  const { tokenIds, finishReason } = await openVllmBackend(makeRecord(fake.url), options).generate(makeRequest({ cut: cut.signal }));
+  assert.deepEqual([finishReason, tokenIds.length], ['abort', 0]);
+});
+
 test('a server with several API processes is asked again until the one that has the request aborts it', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: long }), tokens, tokenMs: 5 });
   let aborts = 0;
