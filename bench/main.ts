@@ -17,6 +17,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   'turn-cost': async () => (await import('./turns/turn-cost.ts')).runTurnCostBench(),
   tokenizer: async () => (await import('./turns/tokenizer.ts')).runTokenizerBench(),
   overlap: async () => (await import('./overlap.ts')).runOverlapBench(),
+  'reply-cost': async () => (await import('./turns/reply-cost.ts')).runReplyCostBench(),
   'service-cost': async () => (await import('./turns/service-cost.ts')).runServiceCostBench(),
   routing: async () => (await import('./routing/routing.ts')).runRoutingBench(),
   batches: async () => (await import('./batches/batches.ts')).runBatchesBench(),
