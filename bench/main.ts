@@ -20,6 +20,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   tokenizer: async () => (await import('./turns/tokenizer.ts')).runTokenizerBench(),
   reasoning: async () => (await import('./turns/reasoning.ts')).runReasoningBench(),
   overlap: async () => (await import('./overlap.ts')).runOverlapBench(),
+  'reply-cost': async () => (await import('./turns/reply-cost.ts')).runReplyCostBench(),
   'service-cost': async () => (await import('./turns/service-cost.ts')).runServiceCostBench(),
   routing: async () => (await import('./routing/routing.ts')).runRoutingBench(),
   batches: async () => (await import('./batches/batches.ts')).runBatchesBench(),

@@ -48,11 +48,17 @@ export type StopReason = (typeof stopReasons)[number];
 
 export const sampling = z
   .strictObject({
-    temperature: z.number().min(0).max(10).default(1).describe('Softmax temperature; 0 is greedy.'),
+    temperature: z
+      .number()
+      .min(0)
+      .max(2)
+      .refine((value) => value <= 0 || value >= 0.01, 'Too small: expected 0 or a number from 0.01')
+      .default(1)
+      .describe('Softmax temperature; 0 is greedy. vLLM raises values between 0 and 0.01 and refuses values above 2, so both are refused.'),
     top_p: z.number().gt(0).max(1).default(1),
     top_k: z.int().min(0).default(0).describe('0 disables it.'),
     min_p: z.number().min(0).max(1).default(0),
-    repetition_penalty: z.number().gt(0).max(10).default(1),
+    repetition_penalty: z.number().gt(0).max(2).default(1).describe('1 disables it. SGLang refuses values above 2.'),
     presence_penalty: z.number().min(-2).max(2).default(0),
     frequency_penalty: z.number().min(-2).max(2).default(0),
     max_tokens: z.int().min(1).max(1_000_000).default(4096).describe('The maximum number of tokens per turn.'),

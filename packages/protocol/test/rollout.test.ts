@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { canMove, isTerminal, moves, rolloutId, rolloutStates, submission } from '@millrace/protocol';
+import { canMove, isTerminal, moves, rolloutId, rolloutStates, sampling, submission } from '@millrace/protocol';
 
 test('a rollout moves forward by one stage or from run to its end, back to the queue from any stage, and nowhere after its end', () => {
   const order = ['queued', 'init', 'ready', 'run', 'evaluate', 'done'] as const;
@@ -62,4 +62,26 @@ test('ids are safe in a path, a file name and a log line', () => {
   for (const good of ['a', 'A-1', 'r-0.1:2_x', '0', 'x'.repeat(128)]) assert.ok(rolloutId.safeParse(good).success, good);
   for (const bad of ['', '.', '..', '-a', '_a', 'a/b', 'a b', 'a\n', 'ä', 'a\u0000', 'x'.repeat(129)])
     assert.ok(!rolloutId.safeParse(bad).success, bad);
+});
+
+test('sampling that an engine would refuse or silently change is refused with the field named', () => {
+  for (const [field, values] of [
+    ['temperature', [2.01, 0.005, -1, Number.NaN]],
+    ['repetition_penalty', [2.5, 0]],
+    ['presence_penalty', [-2.5, 2.5]],
+    ['frequency_penalty', [3]],
+    ['top_p', [0, 1.1]],
+    ['min_p', [-0.1]],
+    ['top_k', [-1, 0.5]],
+  ] as const)
+    for (const value of values) {
+      const { error } = sampling.safeParse({ [field]: value });
+      assert.deepEqual(
+        error?.issues.map(({ path }) => path),
+        [[field]],
+        `${field} ${value}`,
+      );
+    }
+  for (const fine of [{ temperature: 0 }, { temperature: 0.01 }, { temperature: 2 }, { repetition_penalty: 2 }])
+    assert.ok(sampling.safeParse(fine).success, JSON.stringify(fine));
 });

@@ -9,6 +9,13 @@ export const inferenceConfig = z.strictObject({
     .min(0)
     .default(600_000)
     .describe('A call fails if its backend sends nothing for this long, and is retried elsewhere; 0 means no limit.'),
+  tokenMs: z
+    .int()
+    .min(0)
+    .default(250)
+    .describe(
+      'How much longer the first byte of a reply may take for each token that the call asks for, while the backend is healthy. A reply that is not streamed sends nothing before its last token.',
+    ),
   breakAfter: z
     .int()
     .min(1)

@@ -23,6 +23,7 @@ import type { Pass, PolicyGate } from './policy-gate.ts';
 import type { BackendCall, BackendLease } from './pool/lease.ts';
 import type { PlacedRollout } from './pool/placements.ts';
 import type { BackendPool, MoveReason } from './pool/pool.ts';
+import { splitByVersion } from './version-parts.ts';
 
 export interface SamplerOptions {
   readonly ledger: Ledger;
@@ -50,7 +51,10 @@ export interface TurnRequest {
   readonly maxTokens: number;
   readonly stopTokenIds: readonly number[];
   readonly signal: AbortSignal;
-  /** Appends a part of a turn that was cut to the ledger; the rest is sampled from there. Without it the part is discarded. */
+  /**
+   * Appends a part of a turn to the ledger: of a turn that was cut, which is continued from there, or of one whose weights changed
+   * while it was sampled. Without it a part that was cut is discarded.
+   */
   readonly onPart?: (part: SampledTurn) => Promise<void> | void;
 }
 
@@ -104,12 +108,16 @@ export class Sampler implements Disposable {
     for (;;) {
       await this.#waitForPolicy(signal);
       this.#checkStaleness();
-      const part = await retry((failures) => this.#attempt(rest, failures > 0), retrying);
-      if (part && part.finishReason !== 'abort') return part;
-      if (part && onPart) {
-        await onPart(part);
-        rest = { ...turn, maxTokens: rest.maxTokens - part.tokenIds.length, retries: 0 };
-      } else rest.retries += 1;
+      const sampled = await retry((failures) => this.#attempt(rest, failures > 0), retrying);
+      if (!sampled || (sampled.finishReason === 'abort' && !onPart)) {
+        rest.retries += 1;
+        continue;
+      }
+      const parts = onPart ? splitByVersion(sampled) : [sampled];
+      const last = sampled.finishReason === 'abort' ? undefined : parts.pop();
+      for (const part of parts) await onPart?.(part);
+      if (last) return last;
+      rest = { ...turn, maxTokens: rest.maxTokens - sampled.tokenIds.length, retries: 0 };
     }
   }
 
@@ -189,6 +197,7 @@ export class Sampler implements Disposable {
         maxTokens,
         stopTokenIds,
         sessionId,
+        ...definedOf({ rank: lease.rank, knownExperts: this.ledger.knownExperts }),
         requestId: `${sessionId}-${randomUUID()}`,
         signal,
         onProgress: (sampledTokens) => call.progress(sampledTokens),

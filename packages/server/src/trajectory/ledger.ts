@@ -22,7 +22,7 @@ export interface Sampled extends Rendered {
   readonly adapter?: string;
   /** What sampled it. */
   readonly engine?: EngineFacts;
-  /** One row for each token of the context including these ids, except the last. */
+  /** One row for each token of the context including these ids, except the last and those before its `from`. */
   readonly routedExperts?: RoutedExperts;
   /** A mask for each id. */
   readonly samplingMask?: SamplingMask;
@@ -72,6 +72,12 @@ export class Ledger {
     const first = this.#segments.find(({ kind }) => kind === 'sampled')?.policy_versions;
     const last = this.#segments.findLast(({ kind }) => kind === 'sampled')?.policy_versions;
     return first && last && { first: first.first, last: last.last };
+  }
+
+  /** The first tokens of the current branch whose experts a segment has, and the shape of a row; undefined if there are none. */
+  get knownExperts(): { readonly tokens: number; readonly shape: readonly number[] } | undefined {
+    const shape = this.#segments.findLast(({ routedExperts }) => routedExperts)?.routedExperts?.shape;
+    return this.#routed === 0 || !shape ? undefined : { tokens: this.#routed, shape };
   }
 
   get segments(): readonly Segment[] {
@@ -171,11 +177,12 @@ export class Ledger {
   /** The rows that are not in an earlier segment. */
   #cutExperts({ routedExperts, tokenIds }: Sampled): RoutedExperts | undefined {
     if (!routedExperts) return undefined;
-    const { shape, ids } = routedExperts;
+    const { from, shape, ids } = routedExperts;
     const perToken = shape.reduce((product, size) => product * size, 1);
-    const tokens = this.#length + tokenIds.length - 1;
+    const tokens = this.#length + tokenIds.length - 1 - from;
     if (ids.length !== tokens * perToken) throw refuse(`${ids.length} routed experts for ${tokens} tokens with ${perToken} each`);
-    return { from: this.#routed, shape, ids: ids.slice(this.#routed * perToken) };
+    if (from > this.#routed) throw refuse(`routed experts from token ${from} on, where those from ${this.#routed} on are missing`);
+    return { from: this.#routed, shape, ids: from === this.#routed ? ids : ids.slice((this.#routed - from) * perToken) };
   }
 
   #requirePrompt(): void {

@@ -19,3 +19,9 @@ export function toSamplingMask(rows: unknown, tokenIds: Int32Array): SamplingMas
   }
   return { lengths, tokenIds: ids };
 }
+
+/** The masks of the tokens from `start` to `end`. */
+export function sliceMask({ lengths, tokenIds }: SamplingMask, start: number, end: number): SamplingMask {
+  const sum = (to: number) => lengths.subarray(0, to).reduce((total, length) => total + length, 0);
+  return { lengths: lengths.subarray(start, end), tokenIds: tokenIds.subarray(sum(start), sum(end)) };
+}

@@ -264,7 +264,7 @@ test('a cancel ends the turn at once, at the closed gate and during a stream', a
 
 test('tokens are counted while a turn is streamed, about once a second, and each once', async () => {
   const clock = new FakeClock();
-  await using fake = await openFake({ tokenMs: 2 });
+  await using fake = await openFake({ tokenMs: 1, policy: () => ({ text: said.repeat(20) }) });
   await using pool = new BackendPool({ ...quiet, clock });
   await using bed = new Bed({ pool, clock });
   pool.update([toRecord('a', fake)]);
@@ -273,10 +273,61 @@ test('tokens are counted while a turn is streamed, about once a second, and each
     seen.push(pool.traffic.sampledTokens);
     clock.advance(600);
   });
-  const { tokenIds } = await bed.sample();
+  const { tokenIds } = await bed.sample({ maxTokens: 400 });
   const steps = new Set(seen);
   assert.ok(steps.size > 1 && steps.size <= 1 + Math.ceil((600 * seen.length) / 1000), `${[...steps]} in ${seen.length} events`);
   assert.ok(Math.max(...seen) < tokenIds.length);
   assert.equal(pool.traffic.sampledTokens, tokenIds.length);
   assert.equal(pool.traffic.take().counts.get(backendId.parse('a'))?.sampled_tokens, tokenIds.length);
+});
+
+for (const dialect of ['vllm', 'sglang'] as const satisfies readonly Dialect[]) {
+  test(`${dialect}: a turn kept over an update in place has one part for each version, each with its own weights`, async () => {
+    await using fake = await openFake({ tokenMs: 2, weights: 3, weightVersion: '3' });
+    await using bed = new Bed();
+    bed.pool.update([toRecord('a', fake, { dialect, policyVersion: 3 })]);
+    fake.events.on('tokens', (count: number) => {
+      if (count !== 5) return;
+      fake.setWeights(4);
+      fake.setWeightVersion('4');
+    });
+    await bed.sample();
+    assert.deepEqual(
+      bed.parts.map(({ policyVersions, tokenIds, finishReason }) => [policyVersions, tokenIds.length, finishReason]),
+      [
+        [{ first: 3, last: 3 }, 5, 'abort'],
+        [{ first: 4, last: 4 }, turnIds.length - 5, 'stop'],
+      ],
+    );
+    bed.check();
+    assert.deepEqual(new Set(bed.sampler.ledger.segments.slice(1).map(({ turn }) => turn)), new Set([1]));
+  });
+}
+
+test('a turn that is cut after an update in place keeps a part for each version, and continues', async () => {
+  await using fake = await openFake({ tokenMs: 2, weights: 3, weightVersion: '3' });
+  await using bed = new Bed();
+  bed.pool.update([toRecord('a', fake, { policyVersion: 3 })]);
+  fake.events.on('tokens', (count: number) => {
+    if (bed.parts.length > 0) return;
+    if (count === 4) {
+      fake.setWeights(4);
+      fake.setWeightVersion('4');
+    }
+    if (count === 7) bed.pause('abort');
+  });
+  const turn = bed.sample();
+  await bed.idle.promise;
+  bed.resume(4);
+  await turn;
+  assert.deepEqual(
+    bed.parts.map(({ policyVersions: { first, last } }) => [first, last]),
+    [
+      [3, 3],
+      [4, 4],
+      [4, 4],
+    ],
+  );
+  assert.equal(bed.parts[0]?.tokenIds.length, 4);
+  bed.check();
 });

@@ -209,3 +209,15 @@ test('weights that a server reports are those of the turn', async () => {
   using sampler = begin(pool);
   assert.deepEqual((await sample(sampler)).policyVersions, { first: 12, last: 12 });
 });
+
+test('a rollout keeps its data-parallel rank over its turns, and another rollout gets another rank', async () => {
+  await using fake = await openFake();
+  await using pool = new BackendPool(quiet);
+  pool.update([toRecord('a', fake, { probe: { ranks: 2 } })]);
+  using first = begin(pool);
+  using second = begin(pool);
+  for (let turn = 0; turn < 3; turn++) for (const sampler of [first, second]) await sample(sampler);
+  const ranks = fake.requests.map(({ headers }) => headers['x-data-parallel-rank']);
+  assert.equal(new Set(ranks.filter((_, i) => i % 2 === 0)).size, 1);
+  assert.deepEqual(new Set(ranks), new Set(['0', '1']));
+});

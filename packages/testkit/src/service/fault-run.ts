@@ -41,7 +41,7 @@ export async function runFaults({ rollouts, onProgress: report = () => {} }: Fau
   const onProgress = (line: string) => report(`${((performance.now() - startedAt) / 1000).toFixed(1)} s: ${line}`);
   await using cast = await Cast.open();
   const pipeline = { initSlots: 16, readySlots: 32, runSlots: 32, retryDelayMs: 50, handBackMs: 2000 };
-  const settings = { workers: 2, tokenizer: qwen3Folder(), scenarios: [play], pipeline, inference: { stallMs: 1500 } };
+  const settings = { workers: 2, tokenizer: qwen3Folder(), scenarios: [play], pipeline, inference: { stallMs: 1500, tokenMs: 0 } };
   await using service = await TestService.open(settings);
   const { client } = service;
   for (const name of dialects) await client.backends.join({ id: name, url: cast.urlOf(name), dialect: name });

@@ -11,6 +11,7 @@ import type {
   SamplingMask,
   TokenizerAgreement,
 } from '@millrace/protocol';
+import type { VersionSpan } from './reply/weight-versions.ts';
 
 /** A backend as the store keeps it. */
 export interface BackendRecord {
@@ -37,6 +38,8 @@ export interface BackendProbe {
   readonly model?: string;
   /** How many tokens the prompt and the reply may have together. */
   readonly contextTokens?: number;
+  /** How many data-parallel ranks it has, each with its own cache. */
+  readonly ranks?: number;
   /** When the server was last asked. */
   readonly atMs?: number;
   /** The route that its calls use, if it is not the first choice of the dialect, and why. */
@@ -82,6 +85,10 @@ export interface GenerateRequest {
   readonly cacheSalt?: string;
   /** Requests with a higher priority go first, where the server schedules by priority; absent if none is sent. */
   readonly priority?: number;
+  /** The data-parallel rank that has the rollout's prefix in its cache. */
+  readonly rank?: number;
+  /** The first tokens of the prompt whose experts are known from earlier turns, with the shape of a row: they are not asked for again. */
+  readonly knownExperts?: { readonly tokens: number; readonly shape: readonly number[] };
   readonly signal: AbortSignal;
   /** Receives each token once, in order, as it arrives. Never called where the server cannot stream exactly. */
   readonly onTokens?: (tokenIds: Int32Array, logprobs: Float32Array) => void;
@@ -97,12 +104,14 @@ export interface Generation {
   readonly logprobs: Float32Array;
   readonly finishReason: FinishReason;
   readonly cachedTokens?: number;
-  /** If `sampling` asks for them: one row for each token of prompt and answer except the last. */
+  /** If `sampling` asks for them: one row for each token of prompt and answer except the last, without those already known. */
   readonly routedExperts?: RoutedExperts;
   /** If `sampling` asks for it: a mask for each token. */
   readonly samplingMask?: SamplingMask;
   /** The weights that sampled it, if the server reports them. They take precedence over the record. */
   readonly policyVersions?: { readonly first: number; readonly last: number };
+  /** The weights of each token, if the server reports them so exactly. They cover all tokens in order. */
+  readonly versionSpans?: readonly VersionSpan[];
 }
 
 export interface Backend {

@@ -4,15 +4,18 @@
 import { definedOf, RolloutError } from '@millrace/protocol';
 import type { Dispatcher } from 'undici';
 import { z } from 'zod';
-import { type Clock, systemClock } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Pace } from '../../base/pace.ts';
 import type { BackendProbe, BackendRecord, GenerateRequest, Generation } from './backend.ts';
+import { readHealth } from './calls/server-health.ts';
+import { SilenceWatch } from './calls/silence.ts';
 import { toLengthDetails } from './context-length.ts';
-import { openEventReader } from './event-stream.ts';
 import { post, type Reply } from './http-post.ts';
 import { findLogprobsDoubt, logprobsOf } from './logprobs.ts';
-import { ignoreTokens, type TokenRoute, type TokenStream, toBody, watchStream } from './wire.ts';
+import { decodeExperts } from './reply/routed-experts.ts';
+import { openStreamReader, type StreamReader } from './stream-reader.ts';
+import { type RouteRequest, type TokenRoute, toBody } from './wire.ts';
 
 export interface HttpBackendOptions {
   readonly log: Log;
@@ -20,23 +23,25 @@ export interface HttpBackendOptions {
   readonly pace: Pace;
   /** Holds the connections. The caller closes it. */
   readonly dispatcher?: Dispatcher;
-  /** A call fails if the server sends nothing for this long. */
+  /** A call fails if the server sends nothing for this long; 0 means no limit. */
   readonly stallMs?: number;
+  /** How much longer the first byte of a reply may take for each token that the call asks for, while the server is healthy. */
+  readonly tokenMs?: number;
   readonly clock?: Clock;
   /** Receives what a call found out about the server. */
   readonly onProbe?: (probe: BackendProbe) => void;
 }
 
-export type Send = (route: TokenRoute, request: GenerateRequest) => Promise<Answer>;
+export type Send = (route: TokenRoute, request: RouteRequest) => Promise<Answer>;
 
 /** A reply, with its generation if it was streamed or cut. */
 export type Answer = Reply & { readonly generation?: Generation };
 
-/** Sends the server a command other than a generation. The content of the reply is ignored; a failure is thrown. */
+/** Sends the server a command other than a generation, and returns the status of its reply. */
 export function openControl(record: BackendRecord, { dispatcher }: HttpBackendOptions) {
   const base = toBase(record);
-  return async (path: string, body: Record<string, unknown>, { signal }: { readonly signal: AbortSignal }): Promise<void> => {
-    await post({
+  return async (path: string, body: Record<string, unknown>, { signal }: { readonly signal: AbortSignal }): Promise<number> => {
+    const { status } = await post({
       url: `${base}${path}`,
       headers: toAuthorization(record),
       body: [Buffer.from(JSON.stringify(body))],
@@ -44,13 +49,15 @@ export function openControl(record: BackendRecord, { dispatcher }: HttpBackendOp
       signal,
       dispatcher,
     });
+    return status;
   };
 }
 
 /** Also warns, once each, of the ways in which this backend's logprobs do not match what a request asks for. */
 export function openSend(record: BackendRecord, options: HttpBackendOptions): Send {
-  const { dispatcher, log, pace, stallMs } = options;
+  const { dispatcher, log, pace, stallMs = 0, tokenMs = 0 } = options;
   const base = toBase(record);
+  const watch = new SilenceWatch((signal) => readHealth(record, { signal, dispatcher }), options.clock);
   const warned = new Set<string>();
   return async (route, request) => {
     const doubt = findLogprobsDoubt(record, request.sampling);
@@ -58,8 +65,11 @@ export function openSend(record: BackendRecord, options: HttpBackendOptions): Se
       warned.add(doubt);
       log.warn('backend-logprobs-doubtful', { backend: record.id, logprobs: logprobsOf(record), doubt });
     }
+    const firstMs = stallMs === 0 ? 0 : stallMs + tokenMs * request.maxTokens;
+    using silence = watch.start({ firstMs, nextMs: stallMs });
     const stream = request.onTokens ? route.openStream?.(request) : undefined;
-    const reader = stream && openStreamReader(stream, { request, path: route.path }, options);
+    const checkEvent = (data: string) => throwErrorIn(route.path, data);
+    const reader = stream && openStreamReader(stream, { request, checkEvent, pace, clock: options.clock });
     try {
       const reply = await post({
         url: `${base}${route.path}`,
@@ -68,73 +78,45 @@ export function openSend(record: BackendRecord, options: HttpBackendOptions): Se
         maxReplyBytes: maxReplyBytes(request),
         signal: request.cut ? AbortSignal.any([request.signal, request.cut]) : request.signal,
         dispatcher,
-        stallMs,
-        onChunk: reader?.onChunk,
+        silence,
+        pace,
+        onChunk: reader && passChunk(reader, request),
       });
       await pace.turn();
-      return reader && reply.isStream ? { ...reply, generation: reader.end(false) } : reply;
+      return reader && reply.isStream
+        ? { ...reply, generation: await reader.end(false), ...definedOf({ experts: reader.experts }) }
+        : reply;
     } catch (error) {
       request.signal.throwIfAborted();
       if (!request.cut?.aborted) throw error;
-      return { status: 200, text: '', generation: reader?.end(true) ?? nothing };
+      return { status: 200, text: '', generation: (await reader?.end(true)) ?? nothing };
     }
   };
 }
 
-/** How often the tokens of a running stream are counted. */
-const progressMs = 1000;
-
-/**
- * A stream whose tokens are ignored as they arrive is parsed at its end and, for the progress, once a second, always at the
- * pace of all replies: parsing hundreds of streams event by event would hold up the event loop.
- */
-function openStreamReader(
-  stream: TokenStream,
-  { request, path }: { readonly request: GenerateRequest; readonly path: string },
-  { pace, clock = systemClock }: HttpBackendOptions,
-) {
-  const isWatched = request.onTokens !== ignoreTokens;
-  const take = isWatched ? watchStream(stream, request) : (data: string) => stream.take(data);
-  const read = openEventReader((data) => {
-    throwErrorIn(path, data);
-    take(data);
-  });
-  if (isWatched) return { onChunk: read, end: (isCut: boolean) => stream.end(isCut) };
-  let chunks: Buffer[] = [];
-  let readAt = clock.monotonic();
-  let failure: { readonly error: unknown } | undefined;
-  const readAll = () => {
-    const waiting = Buffer.concat(chunks);
-    chunks = [];
-    if (!failure) read(waiting);
-  };
-  const readSome = () => {
-    try {
-      readAll();
-      request.onProgress?.(stream.tokenIds.length);
-    } catch (error) {
-      failure = { error }; // thrown at the end of the call
-    }
-  };
-  return {
-    onChunk(chunk: Buffer): void {
-      chunks.push(chunk);
-      if (clock.monotonic() - readAt < progressMs) return;
-      readAt = clock.monotonic();
-      void pace.turn().then(readSome);
-    },
-    end(isCut: boolean): Generation {
-      readAll();
-      if (failure) throw failure.error;
-      return stream.end(isCut);
-    },
+function passChunk(reader: StreamReader, { onChunk }: RouteRequest): (chunk: Buffer) => void {
+  return (chunk) => {
+    onChunk?.();
+    reader.onChunk(chunk);
   };
 }
 
 const nothing: Generation = { tokenIds: new Int32Array(0), logprobs: new Float32Array(0), finishReason: 'abort' };
 
-export function readGeneration(route: TokenRoute, answer: Answer, request: GenerateRequest): Generation {
-  if (answer.generation) return answer.generation;
+/** A request that asks for experts must get them; only an aborted generation may lack them. They are decoded at the pace of all replies. */
+export async function readGeneration(route: TokenRoute, answer: Answer, { request, pace }: ReadOptions): Promise<Generation> {
+  const generation = answer.generation ?? parseAnswer(route, answer, request);
+  const { expertsFormat: format } = route;
+  if (!format || !request.sampling.routed_experts || generation.finishReason === 'abort') return generation;
+  const wanted = { tokens: request.promptTokens + generation.tokenIds.length - 1, known: request.knownExperts };
+  return { ...generation, routedExperts: await pace.run(decodeExperts(answer.experts, format, wanted)) };
+}
+
+export interface ReadOptions extends Pick<HttpBackendOptions, 'pace'> {
+  readonly request: GenerateRequest;
+}
+
+function parseAnswer(route: TokenRoute, answer: Answer, request: GenerateRequest): Generation {
   if (answer.status !== 200) throw toReplyError(route.path, answer);
   throwErrorIn(route.path, answer.text);
   return route.parse(answer.text, request);
@@ -194,20 +176,21 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** A generous bound on the longest valid reply. Some servers echo the prompt as text. */
+/** A generous bound on the longest valid reply. Some servers echo the prompt as text, and vLLM may send experts that no one asked for. */
 function maxReplyBytes({ promptTokens, maxTokens, sampling }: GenerateRequest): number {
   const experts = sampling.routed_experts ? 8192 * (promptTokens + maxTokens) : 0;
   // vLLM sends masks with every reply if it was started to, and an engine limits them to a few thousand ids.
   const masks = 12 * Math.min(sampling.top_k, 8192) * maxTokens;
-  return (1 << 20) + 64 * promptTokens + 1024 * maxTokens + experts + masks;
+  return (1 << 20) + 64 * promptTokens + 2048 * maxTokens + experts + masks;
 }
 
 /** The session is sent under every name that a router in front of the servers may look for. */
-function toHeaders(record: BackendRecord, { sessionId, requestId }: GenerateRequest): Record<string, string> {
+function toHeaders(record: BackendRecord, { sessionId, requestId, rank }: GenerateRequest): Record<string, string> {
   return {
     'x-session-id': sessionId,
     'x-smg-routing-key': sessionId,
     'x-request-id': requestId,
+    ...definedOf({ 'x-data-parallel-rank': rank?.toString() }),
     ...toAuthorization(record),
   };
 }

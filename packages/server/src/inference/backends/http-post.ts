@@ -3,7 +3,11 @@
 
 import { Readable } from 'node:stream';
 import { definedOf, RolloutError } from '@millrace/protocol';
-import { type Dispatcher, errors, request } from 'undici';
+import { type Dispatcher, request } from 'undici';
+import type { Pace } from '../../base/pace.ts';
+import type { WatchedCall } from './calls/silence.ts';
+import { joinChunks } from './reply/join-chunks.ts';
+import { takeExperts } from './reply/routed-experts.ts';
 
 export interface Post {
   readonly url: string;
@@ -11,9 +15,11 @@ export interface Post {
   readonly body: readonly Buffer[];
   readonly maxReplyBytes: number;
   readonly signal: AbortSignal;
-  /** The call fails if the server sends no byte for this long. A generation that is not streamed is silent until it ends. */
-  readonly stallMs?: number | undefined;
+  /** Gives the call up if the server is silent for too long. */
+  readonly silence?: WatchedCall | undefined;
   readonly dispatcher?: Dispatcher | undefined;
+  /** A long reply is joined at its pace. */
+  readonly pace?: Pace | undefined;
   /** Receives the chunks of a reply that is a stream of server-sent events. */
   readonly onChunk?: ((chunk: Buffer) => void) | undefined;
 }
@@ -21,54 +27,73 @@ export interface Post {
 export interface Reply {
   readonly status: number;
   readonly text: string;
+  /** The routed experts of the reply in base64; `text` is without them. */
+  readonly experts?: Buffer;
   /** How long the server asks to be left alone. */
   readonly retryAfterMs?: number;
   /** It was a stream, which `onChunk` received; `text` is empty. */
   readonly isStream?: boolean;
 }
 
-export async function post({ url, headers, body, maxReplyBytes, signal, stallMs = 0, dispatcher, onChunk }: Post): Promise<Reply> {
+export async function post({ url, headers, body, maxReplyBytes, signal, silence, dispatcher, pace, onChunk }: Post): Promise<Reply> {
   try {
     const reply = await request(url, {
       method: 'POST',
       headers: { ...headers, 'content-type': 'application/json', 'content-length': `${byteLength(body)}` },
       // Not concatenated: the context is the ledger's own buffer, and copying it would cost every turn its whole length.
       body: Readable.from(body, { objectMode: false, highWaterMark: byteLength(body) }),
-      signal,
-      headersTimeout: stallMs,
-      bodyTimeout: stallMs,
+      signal: silence ? AbortSignal.any([signal, silence.signal]) : signal,
+      headersTimeout: 0,
+      bodyTimeout: 0,
       ...(dispatcher ? { dispatcher } : {}),
     });
     const status = reply.statusCode;
     const isStream = status === 200 && `${reply.headers['content-type']}`.startsWith('text/event-stream');
     if (!isStream || !onChunk) {
-      const text = await readBounded(reply.body, maxReplyBytes);
-      return { status, text, ...definedOf({ retryAfterMs: parseRetryAfter(reply.headers['retry-after']) }) };
+      const chunks = await readChunks(reply.body, maxReplyBytes, silence?.noteBytes);
+      const { rest, experts } = takeExperts(pace ? await pace.run(joinChunks(chunks)) : Buffer.concat(chunks));
+      const retryAfterMs = parseRetryAfter(reply.headers['retry-after']);
+      return { status, text: rest.toString('utf8'), ...definedOf({ experts, retryAfterMs }) };
     }
-    await readChunks(reply.body, maxReplyBytes, onChunk);
+    await passChunks(reply.body, maxReplyBytes, (chunk) => {
+      silence?.noteBytes();
+      onChunk(chunk);
+    });
     return { status, text: '', isStream };
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof RolloutError) throw error;
-    const message = `POST ${url}: ${isStall(error) ? `nothing came for ${stallMs / 1000} s` : describe(error)}`;
-    throw new RolloutError('backend-failed', message, { cause: error, ...(isStall(error) ? { details: { reason: 'silence' } } : {}) });
+    const cause: unknown = silence?.signal.aborted ? silence.signal.reason : error;
+    if (cause instanceof RolloutError && cause !== silence?.signal.reason) throw cause;
+    const details = cause instanceof RolloutError ? cause.details : undefined;
+    throw new RolloutError('backend-failed', `POST ${url}: ${describe(cause)}`, { cause, ...definedOf({ details }) });
   }
 }
 
 export async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> {
+  return Buffer.concat(await readChunks(body, maxBytes)).toString('utf8');
+}
+
+async function readChunks(body: AsyncIterable<Buffer>, maxBytes: number, onBytes?: () => void): Promise<Buffer[]> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {
+    onBytes?.();
     bytes += chunk.length;
     // Leaving the loop destroys the body, and with it the connection.
-    if (bytes > maxBytes) throw new RolloutError('backend-bad-reply', `the reply is longer than ${maxBytes} bytes`);
+    if (bytes > maxBytes) throw refuseLength(maxBytes, chunks);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks, bytes).toString('utf8');
+  return chunks;
+}
+
+function refuseLength(maxBytes: number, chunks: readonly Buffer[]): RolloutError {
+  const hasExperts = takeExperts(Buffer.concat(chunks)).isPartial;
+  const advice = 'it has routed experts, which were not asked for; set sampling.routed_experts or start the server without returning them';
+  return new RolloutError('backend-bad-reply', `the reply is longer than ${maxBytes} bytes${hasExperts ? `: ${advice}` : ''}`);
 }
 
 /** Reads to the end, also after the last event: a connection with unread bytes cannot be used again. */
-async function readChunks(body: AsyncIterable<Buffer>, maxBytes: number, onChunk: (chunk: Buffer) => void): Promise<void> {
+async function passChunks(body: AsyncIterable<Buffer>, maxBytes: number, onChunk: (chunk: Buffer) => void): Promise<void> {
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
@@ -86,12 +111,9 @@ function parseRetryAfter(header: unknown): number | undefined {
   return typeof header === 'string' && /^\d{1,6}$/.test(header) ? Number(header) * 1000 : undefined;
 }
 
-function isStall(error: unknown): boolean {
-  return error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError;
-}
-
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
+  if (error instanceof RolloutError) return error.message;
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : '';
   return `${code}${error.message || error.name}`;
 }

@@ -4,7 +4,8 @@
 import { definedOf, type FinishReason, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
-import { array, parseReply, refuse, type TokenRoute, toGeneration } from './wire.ts';
+import { refuse } from './reply/bad-reply.ts';
+import { array, parseReply, type TokenRoute, toGeneration } from './wire.ts';
 
 export const llamacppRoute: TokenRoute = {
   path: '/completion',

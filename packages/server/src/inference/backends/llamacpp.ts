@@ -11,6 +11,6 @@ export function openLlamacppBackend(record: BackendRecord, options: HttpBackendO
     id: record.id,
     policyVersion: record.policyVersion,
     logprobs: logprobsOf(record),
-    generate: async (request) => readGeneration(llamacppRoute, await send(llamacppRoute, request), request),
+    generate: async (request) => await readGeneration(llamacppRoute, await send(llamacppRoute, request), { request, pace: options.pace }),
   };
 }

@@ -3,11 +3,13 @@
 import { definedOf, type FinishReason } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
-import { addExperts, parseRawExperts } from './routed-experts.ts';
-import { addMask, array, parseReply, refuse, type TokenRoute, toGeneration } from './wire.ts';
+import { refuse } from './reply/bad-reply.ts';
+import { toVersion } from './reply/weight-versions.ts';
+import { addMask, array, parseReply, type TokenRoute, toGeneration } from './wire.ts';
 
 export const sglangRoute: TokenRoute = {
   path: '/generate',
+  expertsFormat: 'raw',
   around(request) {
     const { adapter, cacheSalt, priority } = request;
     const options = {
@@ -19,7 +21,10 @@ export const sglangRoute: TokenRoute = {
       top_logprobs_num: 0,
       return_text_in_logprobs: false,
       stream: request.onTokens !== undefined,
-      ...(request.sampling.routed_experts ? { return_routed_experts: true } : {}),
+      ...definedOf({ routed_dp_rank: request.rank }),
+      ...(request.sampling.routed_experts
+        ? { return_routed_experts: true, routed_experts_start_len: request.knownExperts?.tokens ?? 0 }
+        : {}),
       ...(request.sampling.sampling_mask ? { return_sampling_mask: true } : {}),
     };
     return { head: `{"rid":${JSON.stringify(request.requestId)},"input_ids":[`, tail: `],${JSON.stringify(options).slice(1)}` };
@@ -43,6 +48,7 @@ export const sglangRoute: TokenRoute = {
       },
       end(isCut) {
         const generation = toWhole(part ?? noPart, request, isCut);
+        if (generation.versionSpans) return generation;
         const last = generation.policyVersions?.last;
         return first === undefined || last === undefined ? generation : { ...generation, policyVersions: { first, last } };
       },
@@ -96,9 +102,10 @@ function toWhole({ tokenIds, logprobs, mask, finish, version, meta }: SglangPart
     // A request that was aborted before its prefill reports no prompt tokens either.
     promptTokens: finishReason === 'abort' && tokenIds.length === 0 ? undefined : meta.prompt_tokens,
     cachedTokens: meta.cached_tokens,
+    weightVersions: meta.weight_versions,
   });
-  const routed = addExperts(addMask(generation, request, mask), request, (tokens) => parseRawExperts(meta.routed_experts, tokens));
-  return version === undefined ? routed : { ...routed, policyVersions: { first: version, last: version } };
+  const masked = addMask(generation, request, mask);
+  return version === undefined ? masked : { policyVersions: { first: version, last: version }, ...masked };
 }
 
 /** Every field is always sent: SGLang takes missing ones from the model's generation config. */
@@ -128,8 +135,8 @@ const sglangReply = z.looseObject({
     completion_tokens: z.int().nullish(),
     cached_tokens: z.int().nullish(),
     weight_version: z.unknown().optional(),
+    weight_versions: z.unknown().optional(),
     output_token_logprobs: array.nullish(),
-    routed_experts: z.unknown().optional(),
     output_token_sampling_mask: array.nullish(),
   }),
 });
@@ -138,12 +145,6 @@ function checkIds(paired: readonly unknown[], listed: readonly unknown[]): void 
   if (paired.length !== listed.length) throw refuse(`${paired.length} logprobs for ${listed.length} tokens`);
   const at = paired.findIndex((id, i) => id !== listed[i]);
   if (at >= 0) throw refuse(`two ids for one token: ${JSON.stringify(listed[at])} and, with its logprob, ${JSON.stringify(paired[at])}`);
-}
-
-/** The trainer sets it. A non-negative integer is a policy version; anything else, such as `default`, is ignored. */
-function toVersion(value: unknown): number | undefined {
-  const version = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
-  return typeof version === 'number' && Number.isSafeInteger(version) && version >= 0 ? version : undefined;
 }
 
 function toFinishReason(type: string | undefined): FinishReason {

@@ -3,11 +3,12 @@
 import { definedOf, type FinishReason, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
-import { addExperts, parseNpyExperts } from './routed-experts.ts';
-import { addMask, array, parseReply, type RawTokens, refuse, type TokenRoute, type TokenStream, toGeneration } from './wire.ts';
+import { refuse } from './reply/bad-reply.ts';
+import { addMask, array, parseReply, type RawTokens, type RouteRequest, type TokenRoute, type TokenStream, toGeneration } from './wire.ts';
 
 export const generateRoute: TokenRoute = {
   path: '/inference/v1/generate',
+  expertsFormat: 'npy',
   around(request, model) {
     const { requestId, adapter } = request;
     const params = { ...samplingParams(request), detokenize: false };
@@ -24,6 +25,7 @@ export const generateRoute: TokenRoute = {
 /** The ids are read from the names of the logprobs: `return_token_ids` would also send the whole prompt back. */
 export const completionsRoute: TokenRoute = {
   path: '/v1/completions',
+  expertsFormat: 'npy',
   around(request, model) {
     if (request.sampling.sampling_mask)
       throw new RolloutError(
@@ -49,8 +51,9 @@ function streamParams({ onTokens }: GenerateRequest): Record<string, unknown> {
 }
 
 /** Every field is always sent: servers have their own defaults (16 tokens, the model's generation config). */
-function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
-  const { seed, routed_experts: _, sampling_mask: __, ...fields } = sampling;
+function samplingParams(request: RouteRequest): Record<string, unknown> {
+  const { sampling, promptTokens, maxTokens, stopTokenIds, knownExperts, onTokens, streamInterval } = request;
+  const { seed, routed_experts: wantsExperts, sampling_mask: _, ...fields } = sampling;
   return {
     ...fields,
     max_tokens: maxTokens,
@@ -61,6 +64,9 @@ function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest):
     ignore_eos: false,
     skip_special_tokens: false,
     logprobs: 0,
+    // A server that returns experts returns them for every request; the rows of the prompt can be left out.
+    routed_experts_prompt_start: wantsExperts ? (knownExperts?.tokens ?? 0) : promptTokens,
+    ...definedOf({ stream_interval: onTokens && streamInterval }),
   };
 }
 
@@ -75,13 +81,15 @@ const usageReply = z.looseObject({
   prompt_tokens_details: z.looseObject({ cached_tokens: z.int().nullish() }).nullish(),
 });
 type Usage = z.infer<typeof usageReply>;
-const choice = z.looseObject({
-  finish_reason: z.string().nullish(),
-  routed_experts: z.unknown().optional(),
-  sampling_mask: array.nullish(),
-});
+const choice = z.looseObject({ finish_reason: z.string().nullish(), sampling_mask: array.nullish() });
 const generateReply = z.looseObject({
-  choices: z.array(choice.extend({ token_ids: array, logprobs: z.looseObject({ content: array.nullish() }).nullish() })),
+  choices: z.array(
+    choice.extend({
+      token_ids: array,
+      weight_versions: z.unknown().optional(),
+      logprobs: z.looseObject({ content: array.nullish() }).nullish(),
+    }),
+  ),
   usage: usageReply.nullish(),
 });
 const completionsReply = z.looseObject({
@@ -93,8 +101,9 @@ const completionsReply = z.looseObject({
 interface VllmPart {
   readonly choices: readonly Pick<RawTokens, 'tokenIds' | 'logprobs'>[];
   readonly finish?: string | null | undefined;
-  readonly experts?: unknown;
   readonly mask?: readonly unknown[] | null | undefined;
+  /** In the last event with a choice. */
+  readonly weightVersions?: unknown;
   readonly usage?: Usage | null | undefined;
 }
 
@@ -104,8 +113,8 @@ function readGenerate(text: string): VllmPart {
     tokenIds: token_ids,
     logprobs: (logprobs?.content ?? []).map((entry, at) => readEntry(entry, token_ids[at])),
   }));
-  const { finish_reason: finish, routed_experts: experts, sampling_mask: mask } = choices[0] ?? {};
-  return { choices: read, finish, experts, mask, usage };
+  const { finish_reason: finish, weight_versions: weightVersions, sampling_mask: mask } = choices[0] ?? {};
+  return { choices: read, finish, weightVersions, mask, usage };
 }
 
 function readCompletions(text: string): VllmPart {
@@ -114,14 +123,14 @@ function readCompletions(text: string): VllmPart {
     tokenIds: (logprobs?.tokens ?? []).map(fromTokenName),
     logprobs: logprobs?.token_logprobs ?? [],
   }));
-  return { choices: read, finish: choices[0]?.finish_reason, experts: choices[0]?.routed_experts, usage };
+  return { choices: read, finish: choices[0]?.finish_reason, usage };
 }
 
-function toWhole({ choices, finish, usage, experts, mask }: VllmPart, request: GenerateRequest): Generation {
+function toWhole({ choices, finish, usage, weightVersions, mask }: VllmPart, request: GenerateRequest): Generation {
   const [first] = choices;
   if (first === undefined || choices.length > 1) throw refuse(`${choices.length} choices where one was asked for`);
-  const generation = toGeneration(request, { ...first, finishReason: toFinishReason(finish), ...toCounts(usage) });
-  return withExperts(addMask(generation, request, mask), experts, request);
+  const generation = toGeneration(request, { ...first, finishReason: toFinishReason(finish), weightVersions, ...toCounts(usage) });
+  return addMask(generation, request, mask);
 }
 
 /** Each event has only the new tokens. */
@@ -130,7 +139,7 @@ function openDeltas(read: (text: string) => VllmPart, request: GenerateRequest):
   const logprobs: unknown[] = [];
   let finish: VllmPart['finish'];
   let usage: VllmPart['usage'];
-  let experts: unknown;
+  let weightVersions: unknown;
   let mask: unknown[] | undefined;
   return {
     tokenIds,
@@ -138,19 +147,20 @@ function openDeltas(read: (text: string) => VllmPart, request: GenerateRequest):
     take(text) {
       const part = read(text);
       if (part.choices.length > 1) throw refuse(`${part.choices.length} choices where one was asked for`);
-      tokenIds.push(...(part.choices[0]?.tokenIds ?? []));
-      logprobs.push(...(part.choices[0]?.logprobs ?? []));
+      const { tokenIds: ids = [], logprobs: values = [] } = part.choices[0] ?? {};
+      for (const id of ids) tokenIds.push(id);
+      for (const value of values) logprobs.push(value);
       finish = part.finish ?? finish;
       usage = part.usage ?? usage;
-      experts = part.experts ?? experts;
+      weightVersions = part.weightVersions ?? weightVersions;
       if (part.mask) mask = pushAll(mask ?? [], part.mask);
     },
     end(isCut) {
       // A completion that is aborted before its first token ends without a finish reason.
       const isEmpty = finish === undefined && tokenIds.length === 0 && usage?.completion_tokens === 0;
       const finishReason = isCut || isEmpty ? 'abort' : toFinishReason(finish);
-      const generation = toGeneration(request, { tokenIds, logprobs, finishReason, ...toCounts(usage) });
-      return withExperts(addMask(generation, request, mask), experts, request);
+      const generation = toGeneration(request, { tokenIds, logprobs, finishReason, weightVersions, ...toCounts(usage) });
+      return addMask(generation, request, mask);
     },
   };
 }
@@ -158,10 +168,6 @@ function openDeltas(read: (text: string) => VllmPart, request: GenerateRequest):
 function pushAll<T>(all: T[], some: readonly T[]): T[] {
   for (const one of some) all.push(one);
   return all;
-}
-
-function withExperts(generation: Generation, experts: unknown, request: GenerateRequest): Generation {
-  return addExperts(generation, request, (tokens) => parseNpyExperts(experts, tokens));
 }
 
 /** The logprob of an entry. It names its token by `token_id`, in older versions by a name; an id must be that of the sampled token. */

@@ -1,26 +1,29 @@
 // vLLM as a backend: token ids in, token ids and logprobs out, over /inference/v1/generate or /v1/completions.
 
-import type { Backend, BackendRecord, Generation } from './backend.ts';
-import { type HttpBackendOptions, openSend, readGeneration } from './http-backend.ts';
+import type { Backend, BackendRecord, GenerateRequest, Generation } from './backend.ts';
+import { cutByAbort } from './calls/abort-call.ts';
+import { type Answer, type HttpBackendOptions, openControl, openSend, readGeneration } from './http-backend.ts';
 import type { Reply } from './http-post.ts';
 import { logprobsOf } from './logprobs.ts';
 import { completionsRoute, generateRoute } from './vllm-wire.ts';
-import { ignoreTokens } from './wire.ts';
+import { ignoreTokens, type TokenRoute } from './wire.ts';
+
+/** Tokens in each event of a stream whose request can be aborted by its id. */
+const streamInterval = 64;
+const abortPath = '/inference/v1/abort_requests';
 
 export function openVllmBackend(record: BackendRecord, options: HttpBackendOptions): Backend {
-  const { log, onProbe } = options;
-  const send = openSend(record, options);
+  const { log, onProbe, pace } = options;
+  const call = openCall(record, options);
   let hasGenerate = record.dialect === 'vllm' && record.probe?.route !== completionsRoute.path;
   return {
     id: record.id,
     policyVersion: record.policyVersion,
     logprobs: logprobsOf(record),
-    async generate(asked): Promise<Generation> {
-      // vLLM returns a partial generation only as a stream, so every call that can be cut is streamed.
-      const request = asked.cut && !asked.onTokens ? { ...asked, onTokens: ignoreTokens } : asked;
-      const refusal = hasGenerate ? await send(generateRoute, request) : undefined;
-      if (refusal && !isWithoutRoute(refusal.status)) return readGeneration(generateRoute, refusal, request);
-      const generation = readGeneration(completionsRoute, await send(completionsRoute, request), request);
+    async generate(request): Promise<Generation> {
+      const refusal = hasGenerate ? await call(generateRoute, request) : undefined;
+      if (refusal && !isWithoutRoute(refusal.status)) return await readGeneration(generateRoute, refusal, { request, pace });
+      const generation = await readGeneration(completionsRoute, await call(completionsRoute, request), { request, pace });
       // Remembered only after the other route has worked: an unknown model is a 404 on both.
       if (refusal && hasGenerate) {
         hasGenerate = false;
@@ -30,6 +33,41 @@ export function openVllmBackend(record: BackendRecord, options: HttpBackendOptio
       }
       return generation;
     },
+  };
+}
+
+/**
+ * A call that can be cut is streamed: its tokens are counted while it runs, and a cut that only closes the connection keeps those that
+ * came. Where the server can abort a request by its id, it sends few events, and the rest of the tokens with the abort.
+ */
+function openCall(record: BackendRecord, options: HttpBackendOptions) {
+  const send = openSend(record, options);
+  const control = openControl(record, options);
+  let hasAbort = true;
+  return async (route: TokenRoute, { cut, ...asked }: GenerateRequest): Promise<Answer> => {
+    if (!cut || asked.onTokens) return await send(route, { ...asked, ...(cut ? { cut } : {}) });
+    // A stream of /v1/completions has no experts.
+    const isPlain = route === completionsRoute && asked.sampling.routed_experts === true;
+    const request = isPlain ? asked : { ...asked, onTokens: ignoreTokens };
+    if (!hasAbort || route === completionsRoute) return await send(route, { ...request, cut });
+    let hasTokens = false;
+    const onChunk = () => {
+      hasTokens = true;
+    };
+    const ask = async (within: { readonly signal: AbortSignal }) => {
+      // The first token is sent at once: without it there is nothing to keep, and the server may not know the request yet.
+      if (!hasTokens) return false;
+      const status = await control(abortPath, { request_ids: [`generate-tokens-${asked.requestId}`] }, within);
+      hasAbort = hasAbort && !isWithoutRoute(status);
+      return status < 300;
+    };
+    const { signal } = asked;
+    return await cutByAbort((lost) => send(route, { ...request, streamInterval, onChunk, cut: lost }), {
+      cut,
+      signal,
+      ask,
+      clock: options.clock,
+    });
   };
 }
 

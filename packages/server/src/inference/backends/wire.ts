@@ -1,23 +1,36 @@
 // What all dialects share on the wire: a route, and the checks that every reply must pass. A reply that is not exactly
 // consistent is refused as `backend-bad-reply`; nothing is ever filled in.
 
-import { type FinishReason, RolloutError } from '@millrace/protocol';
+import { definedOf, type FinishReason, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import { toSamplingMask } from '../../trajectory/sampling-mask.ts';
 import type { GenerateRequest, Generation } from './backend.ts';
+import { refuse } from './reply/bad-reply.ts';
+import type { ExpertsFormat } from './reply/routed-experts.ts';
+import { readVersionSpans, toPolicyVersions } from './reply/weight-versions.ts';
 
 /** A server's route that continues token ids. */
 export interface TokenRoute {
   readonly path: string;
+  /** How its replies have routed experts, which `parse` and the stream leave out; absent if they never do. */
+  readonly expertsFormat?: ExpertsFormat;
   /** The JSON around the prompt's ids. A request with `onTokens` asks for a stream if the route has one. */
-  around(request: GenerateRequest, model: string | undefined): { readonly head: string; readonly tail: string };
+  around(request: RouteRequest, model: string | undefined): { readonly head: string; readonly tail: string };
   parse(text: string, request: GenerateRequest): Generation;
   /** Absent if the server's stream is not exact. */
   openStream?(request: GenerateRequest): TokenStream;
 }
 
+/** A request as an adapter sends it along a route. */
+export interface RouteRequest extends GenerateRequest {
+  /** How many tokens the server collects for each event of a stream. */
+  readonly streamInterval?: number;
+  /** Called when a part of a stream has arrived. */
+  readonly onChunk?: () => void;
+}
+
 /** The body as a list of buffers. The context's ids are the ledger's own buffer: they are neither copied nor serialized again. */
-export function toBody(route: TokenRoute, request: GenerateRequest, model: string | undefined): Buffer[] {
+export function toBody(route: TokenRoute, request: RouteRequest, model: string | undefined): Buffer[] {
   const { head, tail } = route.around(request, model);
   return [Buffer.from(head), request.promptJson, Buffer.from(tail)];
 }
@@ -55,6 +68,8 @@ export interface RawTokens {
   /** How many prompt tokens the server reports. */
   readonly promptTokens?: number | null | undefined;
   readonly cachedTokens?: number | null | undefined;
+  /** Spans of tokens with the weights that sampled them. */
+  readonly weightVersions?: unknown;
 }
 
 export function toGeneration({ promptTokens, maxTokens }: GenerateRequest, raw: RawTokens): Generation {
@@ -70,7 +85,9 @@ export function toGeneration({ promptTokens, maxTokens }: GenerateRequest, raw: 
     tokenIds[i] = toTokenId(raw.tokenIds[i]);
     logprobs[i] = toLogprob(raw.logprobs[i]);
   }
-  return { tokenIds, logprobs, finishReason, ...(typeof cachedTokens === 'number' ? { cachedTokens } : {}) };
+  const versionSpans = readVersionSpans(raw.weightVersions, length);
+  const policyVersions = versionSpans && toPolicyVersions(versionSpans);
+  return { tokenIds, logprobs, finishReason, ...definedOf({ cachedTokens: cachedTokens ?? undefined, versionSpans, policyVersions }) };
 }
 
 /** A request that asks for sampling masks must get one for each token. */
@@ -113,8 +130,4 @@ function toTokenId(value: unknown): number {
 function toLogprob(value: unknown): number {
   if (typeof value === 'number' && value > -9999 && value < 1e-3) return value;
   throw refuse(`${JSON.stringify(value)} as a logprob`);
-}
-
-export function refuse(what: string): RolloutError {
-  return new RolloutError('backend-bad-reply', `the backend answered with ${what}`);
 }

@@ -1,6 +1,7 @@
 // A rollout's lease on a backend, from its first turn to its last or until it moves, and the calls made under it. Each call
 // reports its end once; the lease, the traffic counts and the health monitor all learn of it there.
 
+import { createHash } from 'node:crypto';
 import type { BackendId, RolloutError } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
 import type { Backend, BackendRecord, Generation } from '../backends/backend.ts';
@@ -17,6 +18,8 @@ export interface PoolEntry {
   leases: number;
   /** Calls of this process in flight. */
   calls: number;
+  /** Leases of this process on each data-parallel rank. */
+  readonly ranks: number[];
   hasLeft: boolean;
 }
 
@@ -45,6 +48,7 @@ export class BackendLease implements Disposable {
   last: { readonly outcome: Outcome; readonly retryAfterMs?: number } = { outcome: 'answered' };
   busyCalls = 0;
   readonly #deps: LeaseDeps;
+  readonly #rank: number | undefined;
   #isOpen = true;
 
   constructor({ entry, rollout, left = [] }: LeaseOptions, deps: LeaseDeps) {
@@ -52,7 +56,14 @@ export class BackendLease implements Disposable {
     this.rollout = rollout;
     this.left = left;
     this.#deps = deps;
+    this.#rank = chooseRank(entry, rollout?.id ?? '');
+    if (this.#rank !== undefined) entry.ranks[this.#rank] = (entry.ranks[this.#rank] ?? 0) + 1;
     entry.leases += 1;
+  }
+
+  /** The data-parallel rank of the server that all calls under this lease go to; undefined if it has only one. */
+  get rank(): number | undefined {
+    return this.#rank !== undefined && this.#rank < (this.entry.record.probe?.ranks ?? 1) ? this.#rank : undefined;
   }
 
   get id(): BackendId {
@@ -80,8 +91,18 @@ export class BackendLease implements Disposable {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.entry.leases -= 1;
+    if (this.#rank !== undefined) this.entry.ranks[this.#rank] = (this.entry.ranks[this.#rank] ?? 1) - 1;
     this.#deps.onEnd(this);
   }
+}
+
+/** The rank with the fewest leases. Among equals the rollout's id decides, so that many workers do not all start with the first rank. */
+function chooseRank({ record, ranks: leases }: PoolEntry, rolloutId: string): number | undefined {
+  const count = record.probe?.ranks ?? 1;
+  if (count < 2) return undefined;
+  const first = createHash('sha256').update(rolloutId).digest().readUInt32LE() % count;
+  const ranks = Array.from({ length: count }, (_, i) => (first + i) % count);
+  return ranks.reduce((best, rank) => ((leases[rank] ?? 0) < (leases[best] ?? 0) ? rank : best), first);
 }
 
 /** How a call ended. A call that its own rollout stopped says nothing about the backend. */

@@ -25,6 +25,8 @@ export interface PoolOptions {
   readonly clock?: Clock;
   /** A call fails if its backend sends nothing for this long. */
   readonly stallMs?: number;
+  /** How much longer the first byte of a reply may take for each token that the call asks for, while the server is healthy. */
+  readonly tokenMs?: number;
   /** Opens a record's backend. By default the adapter of its dialect, over the pool's own connections. */
   readonly open?: (record: BackendRecord) => Backend;
   /** Where placements and health are shared. Without it the pool balances only its own rollouts, and breaks no backend. */
@@ -109,7 +111,15 @@ export class BackendPool implements AsyncDisposable {
     for (const record of records) {
       const entry = this.#entries.get(record.id);
       if (!entry) {
-        this.#entries.set(record.id, { id: record.id, record, backend: this.#open(record), leases: 0, calls: 0, hasLeft: false });
+        this.#entries.set(record.id, {
+          id: record.id,
+          record,
+          backend: this.#open(record),
+          leases: 0,
+          calls: 0,
+          ranks: [],
+          hasLeft: false,
+        });
         continue;
       }
       if (!isSameServer(entry.record, record)) entry.backend = this.#open(record);

@@ -2,10 +2,11 @@
 // Each has a time limit.
 
 import { definedOf, RolloutError, sampling } from '@millrace/protocol';
-import { type Dispatcher, request } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { Clock } from '../../base/clock.ts';
 import { raceSignal } from '../../base/race.ts';
 import type { Backend, BackendRecord, GenerateRequest } from '../backends/backend.ts';
+import { readHealth } from '../backends/calls/server-health.ts';
 import { probeTimeoutMs } from './placements.ts';
 
 export interface ProbeOptions {
@@ -24,23 +25,14 @@ interface TimeLimit extends Pick<ProbeOptions, 'signal' | 'clock'> {
   readonly timeoutMs?: number;
 }
 
-/** GET /health, or /v1/models if the server or a router in front of it does not have that route. */
-export async function checkHealth({ url, apiKey }: BackendRecord, options: ProbeOptions): Promise<void> {
-  const get = async (path: string, signal: AbortSignal) => {
-    const { statusCode, body } = await request(`${url}${path}`, {
-      signal,
-      headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
-      dispatcher: options.dispatcher,
-    });
-    await body.dump();
-    return { path, statusCode };
-  };
-  const { path, statusCode } = await within(options, async (signal) => {
-    const first = await get('/health', signal);
-    return first.statusCode === 404 || first.statusCode === 405 ? await get('/v1/models', signal) : first;
-  });
-  if (statusCode >= 300) throw new RolloutError('backend-failed', `GET ${url}${path} answered ${statusCode}`);
+/** Samples nothing: SGLang's /health does, and its memory can be released only while it is idle. */
+export async function checkHealth(record: BackendRecord, { dispatcher, ...limit }: ProbeOptions): Promise<void> {
+  const path = record.dialect === 'sglang' ? '/v1/models' : '/health';
+  await within(limit, (signal) => readHealth(record, { signal, dispatcher, path }));
 }
+
+/** A vLLM that returns sampling masks refuses requests without a top_k. */
+const probeSampling = sampling.parse({ top_k: 1 });
 
 /** Samples one token after a prompt of one token: it goes the whole way of a rollout's call and costs almost nothing. */
 export async function tryOut(
@@ -49,7 +41,7 @@ export async function tryOut(
 ): Promise<void> {
   const prompt = { promptJson: Buffer.from('1'), promptTokens: 1, maxTokens: 1, stopTokenIds: [], ...definedOf({ cut, adapter }) };
   const names = { sessionId: 'probe', requestId: `probe-${backend.id}` };
-  const generation = await within(options, (signal) => backend.generate({ ...prompt, ...names, sampling: sampling.parse({}), signal }));
+  const generation = await within(options, (signal) => backend.generate({ ...prompt, ...names, sampling: probeSampling, signal }));
   if (generation.tokenIds.length === 0) throw new RolloutError('backend-failed', 'a probe was cut before its first token');
 }
 

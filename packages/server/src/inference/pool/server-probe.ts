@@ -31,8 +31,10 @@ export async function probeServer(server: Server, options: ServerProbeOptions): 
   try {
     return await within({ ...options, timeoutMs: joinTimeoutMs }, async (signal) => {
       const ask = openAsk(server, { signal, dispatcher: agent });
-      const health = await ask('GET', '/health');
-      if (health.status >= 500 || health.status === 401) throw fail(`GET ${server.url}/health answered ${health.status}`);
+      // SGLang's /health may sample, which is not allowed while it is paused.
+      const path = server.dialect === 'sglang' ? '/v1/models' : '/health';
+      const { status } = await ask('GET', path);
+      if (status >= 500 || status === 401) throw fail(`GET ${server.url}${path} answered ${status}`);
       const [route, facts, logprobs, tokenizer] = await Promise.all([
         findRoute(server, ask),
         readFacts(server, ask),
@@ -84,12 +86,13 @@ async function findRoute({ dialect }: Server, ask: Ask): Promise<Pick<BackendPro
 const card = z.looseObject({ id: z.string(), owned_by: z.string().optional(), max_model_len: z.int().positive().nullish() });
 const models = z.looseObject({ data: z.array(card) });
 const versionReply = z.looseObject({ version: z.string() });
+const sglangInfo = versionReply.extend({ dp_size: z.int().positive().optional().catch(undefined) });
 const props = z.looseObject({
   build_info: z.string().optional(),
   default_generation_settings: z.looseObject({ n_ctx: z.int().positive().optional() }).optional(),
 });
 
-type Facts = Pick<BackendProbe, 'engine' | 'version' | 'model' | 'contextTokens'>;
+type Facts = Pick<BackendProbe, 'engine' | 'version' | 'model' | 'contextTokens' | 'ranks'>;
 
 /** Whatever the server reports; a route that it does not have leaves its facts out. */
 async function readFacts({ dialect, model }: Server, ask: Ask): Promise<Facts> {
@@ -104,8 +107,19 @@ async function readFacts({ dialect, model }: Server, ask: Ask): Promise<Facts> {
     const { build_info: version, default_generation_settings: settings } = (await read('/props', props)) ?? {};
     return definedOf({ ...common, version, contextTokens: settings?.n_ctx });
   }
-  const info = (await read(dialect === 'sglang' ? '/server_info' : '/version', versionReply)) ?? undefined;
-  return definedOf({ ...common, version: info?.version });
+  if (dialect === 'sglang') {
+    const info = await read('/server_info', sglangInfo);
+    return definedOf({ ...common, version: info?.version, ranks: info?.dp_size });
+  }
+  const info = await read('/version', versionReply);
+  return definedOf({ ...common, version: info?.version, ranks: await countEngines(ask) });
+}
+
+/** vLLM reports its data-parallel ranks only as the engines of its metrics. */
+async function countEngines(ask: Ask): Promise<number | undefined> {
+  const { status, text } = await ask('GET', '/metrics').catch(() => ({ status: 0, text: '' })); // too long, or closed to us
+  const engines = new Set(Array.from(text.matchAll(/^vllm:num_requests_running\{[^}]*engine="(\d+)"/gm), ([, engine]) => engine));
+  return status === 200 && engines.size > 0 ? engines.size : undefined;
 }
 
 const vllmConfig = z.looseObject({ vllm_config: z.looseObject({ model_config: z.looseObject({ logprobs_mode: z.string() }) }) });

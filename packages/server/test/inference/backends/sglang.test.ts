@@ -9,6 +9,7 @@ import { Pace } from '../../../src/base/pace.ts';
 import type { GenerateRequest } from '../../../src/inference/backends/backend.ts';
 import { openSglangBackend } from '../../../src/inference/backends/sglang.ts';
 import { sglangRoute } from '../../../src/inference/backends/sglang-wire.ts';
+import { openServer } from '../open-server.ts';
 
 const tokens = await openFakeTokens();
 const quiet = { log: silentLog, pace: new Pace() };
@@ -65,12 +66,38 @@ test('an integer weight version is the policy version; any other is ignored', ()
     assert.equal(parse({}, { weight_version: said }).policyVersions, undefined);
 });
 
-test('a reply with new weights started at the earliest with those of the reply before it', async () => {
+test('a reply of an older version with new weights started at the earliest with those of the reply before it', async () => {
+  let weight_version = '4';
+  await using server = await openServer((request, response) => {
+    const meta_info = { finish_reason: { type: 'stop' }, prompt_tokens: 3, output_token_logprobs: [[-1, 5, null]], weight_version };
+    request.resume().on('end', () => response.end(JSON.stringify({ text: '', output_ids: [5], meta_info })));
+  });
+  const backend = openSglangBackend(
+    { id: backendId.parse('b1'), url: server.url, dialect: 'sglang', policyVersion: 0, state: 'up' },
+    quiet,
+  );
+  assert.deepEqual((await backend.generate(makeRequest())).policyVersions, { first: 4, last: 4 });
+  weight_version = '5';
+  assert.deepEqual((await backend.generate(makeRequest())).policyVersions, { first: 4, last: 5 });
+  assert.deepEqual((await backend.generate(makeRequest())).policyVersions, { first: 5, last: 5 });
+});
+
+test('a reply that reports the weights of each span of tokens is not guessed at', async () => {
+  const spans = (...all: (readonly [string, number, number])[]) => all.map(([version, start, end]) => ({ version, start, end }));
+  const { policyVersions, versionSpans } = parse({}, { weight_version: '9', weight_versions: spans(['8', 0, 1], ['9', 1, 2]) });
+  assert.deepEqual(policyVersions, { first: 8, last: 9 });
+  assert.deepEqual(
+    versionSpans?.map(({ start, end }) => [start, end]),
+    [
+      [0, 1],
+      [1, 2],
+    ],
+  );
+  assert.throws(() => parse({}, { weight_versions: spans(['8', 0, 1]) }), /do not cover its 2 tokens/);
   await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, weightVersion: '4' });
   const backend = openSglangBackend({ id: backendId.parse('b1'), url: fake.url, dialect: 'sglang', policyVersion: 0, state: 'up' }, quiet);
-  assert.deepEqual((await backend.generate(makeRequest())).policyVersions, { first: 4, last: 4 });
+  await backend.generate(makeRequest());
   fake.setWeightVersion('5');
-  assert.deepEqual((await backend.generate(makeRequest())).policyVersions, { first: 4, last: 5 });
   assert.deepEqual((await backend.generate(makeRequest())).policyVersions, { first: 5, last: 5 });
 });
 
@@ -113,4 +140,15 @@ test('the options that keep ids intact are always sent, and a disabled top_k is 
     [true, false, false, -1],
   );
   assert.deepEqual([options?.return_logprob, options?.logprob_start_len, options?.rid], [true, -1, 'r']);
+});
+
+test('a rank is sent as routed_dp_rank, and none without a rank', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
+  const backend = openSglangBackend({ id: backendId.parse('b1'), url: fake.url, dialect: 'sglang', policyVersion: 0, state: 'up' }, quiet);
+  await backend.generate(makeRequest({ rank: 2 }));
+  await backend.generate(makeRequest());
+  assert.deepEqual(
+    fake.requests.map(({ options }) => options.routed_dp_rank),
+    [2, undefined],
+  );
 });

@@ -190,3 +190,77 @@ test('a reply of 4,096 tokens is parsed in a few milliseconds', () => {
   });
   assert.ok(Math.min(...times) < 10, `${Math.min(...times)} ms`);
 });
+
+const long = 'one two three '.repeat(30);
+
+test('a call that can be cut sends few events, and a cut keeps every token that was sampled', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: long }), tokens, tokenMs: 2 });
+  const backend = openVllmBackend(makeRecord(fake.url), options);
+  const cut = new AbortController();
+  let sampled = 0;
+  fake.events.on('tokens', (count: number) => {
+    if (!cut.signal.aborted) sampled = count;
+    if (count >= 40) cut.abort();
+  });
+  const { tokenIds, logprobs, finishReason } = await backend.generate(makeRequest({ cut: cut.signal }));
+  assert.equal(fake.requests[0]?.sampling.stream_interval, 64);
+  assert.equal(finishReason, 'abort');
+  assert.ok(tokenIds.length >= sampled && sampled >= 40, `${tokenIds.length} of ${sampled} tokens`);
+  assert.equal(logprobs.length, tokenIds.length);
+});
+
+test('a call that is cut before its first token closes the connection and keeps none', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: long }), tokens, latencyMs: 10_000, tokenMs: 2 });
+  const cut = new AbortController();
+  fake.events.once('request', () => cut.abort());
+  const { tokenIds, finishReason } = await openVllmBackend(makeRecord(fake.url), options).generate(makeRequest({ cut: cut.signal }));
+  assert.deepEqual([finishReason, tokenIds.length], ['abort', 0]);
+});
+
+test('a server with several API processes is asked again until the one that has the request aborts it', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: long }), tokens, tokenMs: 5 });
+  let aborts = 0;
+  await using front = await openServer(async (request, response) => {
+    const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>));
+    if (request.url?.endsWith('/abort_requests') && ++aborts < 3) return void response.writeHead(200).end();
+    const headers = { 'content-type': 'application/json', 'x-request-id': `${request.headers['x-request-id']}` };
+    const reply = await fetch(`${fake.url}${request.url}`, { method: 'POST', body, headers });
+    response.writeHead(reply.status, { 'content-type': reply.headers.get('content-type') ?? 'text/plain' });
+    for await (const chunk of reply.body ?? []) response.write(chunk);
+    response.end();
+  });
+  const cut = new AbortController();
+  fake.events.on('tokens', (count: number) => count >= 5 && cut.abort());
+  const { tokenIds } = await openVllmBackend(makeRecord(front.url), options).generate(makeRequest({ cut: cut.signal }));
+  assert.equal(aborts, 3);
+  assert.ok(tokenIds.length > 5 && tokenIds.length < 200, `${tokenIds.length} tokens`);
+});
+
+test('a server that cannot abort by id streams each token, and a cut keeps those that came', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: long }), tokens, tokenMs: 2, withoutGenerate: 403 });
+  const backend = openVllmBackend(makeRecord(fake.url), options);
+  const cut = new AbortController();
+  fake.events.on('tokens', (count: number) => count >= 12 && cut.abort());
+  const { tokenIds, finishReason } = await backend.generate(makeRequest({ cut: cut.signal }));
+  assert.equal(fake.requests[0]?.sampling.stream_interval, undefined);
+  assert.deepEqual([finishReason, tokenIds.length >= 9], ['abort', true]);
+});
+
+test('a completion that returns experts is not streamed, because its stream has none', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens, routedExperts: true });
+  const backend = openVllmBackend({ ...makeRecord(fake.url), dialect: 'vllm-completions' }, options);
+  const request = makeRequest({ sampling: sampling.parse({ routed_experts: true }), cut: new AbortController().signal });
+  assert.ok((await backend.generate(request)).routedExperts);
+  assert.equal(fake.requests[0]?.sampling.stream, false);
+});
+
+test('a rank is sent as the header that vLLM reads, and none without a rank', async () => {
+  await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
+  const backend = openVllmBackend(makeRecord(fake.url), options);
+  await backend.generate(makeRequest({ rank: 3 }));
+  await backend.generate(makeRequest());
+  assert.deepEqual(
+    fake.requests.map(({ headers }) => headers['x-data-parallel-rank']),
+    ['3', undefined],
+  );
+});

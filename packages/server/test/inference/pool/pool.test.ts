@@ -147,3 +147,28 @@ test('asking whether a rollout should move changes nothing', async () => {
   for (let i = 0; i < 20; i++) assert.equal(pool.shouldMove(lease), false);
   assert.equal(lease.turns, 0);
 });
+
+test('leases are spread over the data-parallel ranks of a backend, each keeps its rank, and a rank is given back', async () => {
+  await using pool = new BackendPool(quiet);
+  pool.update([makeRecord('a', { probe: { ranks: 4 } })]);
+  const leases = await Promise.all(Array.from({ length: 8 }, () => pool.acquire({ signal })));
+  const ranks = leases.map(({ rank }) => rank);
+  assert.deepEqual(ranks.toSorted(), [0, 0, 1, 1, 2, 2, 3, 3]);
+  leases[0]?.[Symbol.dispose]();
+  leases[0]?.[Symbol.dispose]();
+  assert.equal((await pool.acquire({ signal })).rank, ranks[0]);
+  // A server that was restarted with fewer ranks refuses the others.
+  pool.update([makeRecord('a', { probe: { ranks: 2 } })]);
+  assert.deepEqual(
+    leases.map(({ rank }) => rank),
+    ranks.map((rank) => (rank !== undefined && rank < 2 ? rank : undefined)),
+  );
+});
+
+test('a backend with one rank, or an unknown number, is sent none', async () => {
+  await using pool = new BackendPool(quiet);
+  for (const probe of [{}, { ranks: 1 }]) {
+    pool.update([makeRecord('a', { probe })]);
+    assert.equal((await pool.acquire({ signal })).rank, undefined);
+  }
+});

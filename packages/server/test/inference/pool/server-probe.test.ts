@@ -18,7 +18,7 @@ const options = { clock: systemClock, signal: new AbortController().signal };
 test('a vLLM says its version, model and context length, and samples nothing', async () => {
   await using fake = await openFakeBackend({ policy, tokens, model: 'm', maxModelLen: 2048 });
   const { atMs, ...found } = await probeServer({ url: fake.url, dialect: 'vllm' }, { ...options, tokenizer: qwen3 });
-  assert.deepEqual(found, { engine: 'vllm', version: '0.32.0', model: 'm', contextTokens: 2048, tokenizer: 'same' });
+  assert.deepEqual(found, { engine: 'vllm', version: '0.32.0', model: 'm', contextTokens: 2048, ranks: 1, tokenizer: 'same' });
   assert.ok(atMs);
   assert.equal(fake.generations, 0);
 });
@@ -94,6 +94,18 @@ test('a server that is not there, lacks the token route, wants another key or se
     [{ url: fake.url, apiKey: 'secret', model: 'x' }, /it serves "m", not the model "x"/],
   ] as const;
   for (const [server, message] of cases) await assert.rejects(probeServer({ ...server, dialect: 'vllm' }, options), message);
+});
+
+test('data-parallel ranks are learned: from the metrics of vLLM, from the server info of SGLang', async () => {
+  await using fake = await openFakeBackend({ policy, tokens, ranks: 4 });
+  assert.equal((await probeServer({ url: fake.url, dialect: 'vllm' }, options)).ranks, 4);
+  await using server = await openReplies({
+    'GET /health': {},
+    'GET /v1/models': { data: [{ id: 'm', owned_by: 'sglang', max_model_len: 4096 }] },
+    'GET /server_info': { version: '0.5.23', dp_size: 8 },
+    'POST /generate': {},
+  });
+  assert.equal((await probeServer({ url: server.url, dialect: 'sglang' }, options)).ranks, 8);
 });
 
 /** Answers 404 to everything else. */

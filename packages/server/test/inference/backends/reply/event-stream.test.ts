@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openEventReader } from '../../../src/inference/backends/event-stream.ts';
+import { openEventReader } from '../../../../src/inference/backends/reply/event-stream.ts';
 
 function readIn(...chunks: readonly Buffer[]): string[] {
   const data: string[] = [];

@@ -1,0 +1,34 @@
+// Asks a server whether it is healthy, without a time limit of its own.
+
+import { RolloutError } from '@millrace/protocol';
+import { type Dispatcher, request } from 'undici';
+
+export interface ServerAddress {
+  readonly url: string;
+  readonly apiKey?: string;
+}
+
+export interface HealthRequest {
+  readonly signal: AbortSignal;
+  readonly dispatcher?: Dispatcher | undefined;
+  /** The route to ask first. */
+  readonly path?: string;
+}
+
+/** GET /health, or /v1/models if the server or a router in front of it does not have that route. Throws if it is not healthy. */
+export async function readHealth({ url, apiKey }: ServerAddress, options: HealthRequest): Promise<void> {
+  const { path: first = '/health', signal, dispatcher } = options;
+  const base = url.replace(/\/+$/, '');
+  const get = async (path: string) => {
+    const { statusCode, body } = await request(`${base}${path}`, {
+      signal,
+      headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
+      ...(dispatcher ? { dispatcher } : {}),
+    });
+    await body.dump();
+    return { path, statusCode };
+  };
+  const reply = await get(first);
+  const { path, statusCode } = reply.statusCode === 404 || reply.statusCode === 405 ? await get('/v1/models') : reply;
+  if (statusCode >= 300) throw new RolloutError('backend-failed', `GET ${base}${path} answered ${statusCode}`);
+}

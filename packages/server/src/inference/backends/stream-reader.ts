@@ -1,0 +1,87 @@
+// Reads the reply of a call that is streamed. Where tokens are needed only at the end of the call, its bytes are collected and parsed
+// once a second, at the pace of all replies: parsing hundreds of streams event by event would hold up the event loop.
+
+import { type Clock, systemClock } from '../../base/clock.ts';
+import type { Pace } from '../../base/pace.ts';
+import type { GenerateRequest, Generation } from './backend.ts';
+import { openEventReader } from './reply/event-stream.ts';
+import { joinChunks } from './reply/join-chunks.ts';
+import { takeExperts } from './reply/routed-experts.ts';
+import { ignoreTokens, type TokenStream, watchStream } from './wire.ts';
+
+/** How often the tokens of a running stream are counted. */
+const progressMs = 1000;
+/** More than the events of a second: these are experts. */
+const longBytes = 1 << 20;
+
+export interface StreamReader {
+  onChunk(chunk: Buffer): void;
+  /** Throws what was wrong with the stream. */
+  end(isCut: boolean): Promise<Generation>;
+  /** In base64, as the stream had them. */
+  readonly experts: Buffer | undefined;
+}
+
+export interface StreamReaderOptions {
+  readonly request: GenerateRequest;
+  /** Throws if an event is an error. */
+  checkEvent(data: string): void;
+  readonly pace: Pace;
+  readonly clock?: Clock | undefined;
+}
+
+export function openStreamReader(
+  stream: TokenStream,
+  { request, checkEvent, pace, clock = systemClock }: StreamReaderOptions,
+): StreamReader {
+  const isWatched = request.onTokens !== ignoreTokens;
+  const take = isWatched ? watchStream(stream, request) : (data: string) => stream.take(data);
+  const read = openEventReader((data) => {
+    checkEvent(data);
+    take(data);
+  });
+  let chunks: Buffer[] = [];
+  let readAt = clock.monotonic();
+  let failure: { readonly error: unknown } | undefined;
+  let experts: Buffer | undefined;
+  let isReading = true;
+  const readBytes = (bytes: Buffer) => {
+    const taken = takeExperts(bytes);
+    experts = taken.experts ?? experts;
+    read(taken.rest);
+  };
+  /** Whole events only: experts are taken out of an event before it is parsed. Those that are still arriving are left to the end. */
+  const readWaiting = () => {
+    if (failure || !isReading || chunks.reduce((sum, { length }) => sum + length, 0) > longBytes) return;
+    const waiting = Buffer.concat(chunks);
+    const at = waiting.lastIndexOf('\n\n');
+    chunks = [waiting.subarray(at < 0 ? 0 : at + 2)];
+    if (at >= 0) readBytes(waiting.subarray(0, at + 2));
+  };
+  const readSome = () => {
+    try {
+      readWaiting();
+      request.onProgress?.(stream.tokenIds.length);
+    } catch (error) {
+      failure = { error }; // thrown at the end of the call
+    }
+  };
+  return {
+    onChunk(chunk) {
+      chunks.push(chunk);
+      if (isWatched) return readWaiting();
+      if (clock.monotonic() - readAt < progressMs) return;
+      readAt = clock.monotonic();
+      void pace.turn().then(readSome);
+    },
+    async end(isCut) {
+      isReading = false;
+      if (!failure && chunks.length > 0) readBytes(await pace.run(joinChunks(chunks)));
+      if (failure) throw failure.error;
+      return stream.end(isCut);
+    },
+    get experts() {
+      return experts;
+    },
+  };
+}
