@@ -46,6 +46,8 @@ export async function learn({
     workers: 2,
     tokenizer: folder.path,
     toolParser: 'fenced',
+    // The base model knows the format, and has no words for a description.
+    teachTools: false,
     scenarios: [fileURLToPath(new URL('./task/scenario.ts', import.meta.url))],
     pipeline: { initSlots: 4, readySlots: 8, runSlots: 16 },
   });

@@ -25,6 +25,9 @@ const samplingParams = z.strictObject({
   min_tokens: z.literal(0),
   logprobs: z.int().min(0),
   ignore_eos: z.boolean(),
+  /** There are no experts, and every token is an event. */
+  routed_experts_prompt_start: z.int().optional(),
+  stream_interval: z.int().optional(),
   skip_special_tokens: z.boolean(),
   detokenize: z.boolean(),
 });

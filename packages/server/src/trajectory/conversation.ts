@@ -76,7 +76,7 @@ export async function openConversation(folder: string, options: ConversationOpti
   const parser = chooseToolParser(options.toolParser ?? 'hermes', template.source);
   const tokenizerDigest = toDigest(await readFile(join(folder, 'tokenizer.json')));
   const digests = { tokenizer: tokenizerDigest, template: digestTemplate(template, options.chatTemplateKwargs) };
-  const conversation = runSteps(joinConversation(tokenizer, template, { parser, digests, reasoning: options.reasoning }));
+  const conversation = runSteps(joinConversation(tokenizer, template, { ...options, parser, digests }));
   proveParts(tokenizer, template);
   return {
     ...conversation,
@@ -106,22 +106,24 @@ interface ConversationParts {
   readonly parser: ToolCallParser;
   readonly digests: ModelDigests;
   readonly reasoning?: ModelConfig['reasoning'] | undefined;
+  readonly teachTools?: ModelConfig['teachTools'] | undefined;
 }
 
 export function* joinConversation(
   tokenizer: PartTokenizer,
   template: ChatTemplate,
-  { parser, digests, reasoning }: ConversationParts,
+  { parser, digests, reasoning, teachTools: isTeaching = true }: ConversationParts,
 ): Steps<Conversation> {
   const [id, ...others] = yield* tokenizer.encodeSteps([{ text: template.endOfTurn, trusted: true }]);
   if (id === undefined || others.length > 0) throw new Error(`${template.endOfTurn} ends a turn, but it is not a single token`);
   const stopTokenIds = [...new Set([id, ...tokenizer.eosIds])];
-  const { declaresTools, hasSystem } = template;
+  const { hasSystem } = template;
+  const teaches = isTeaching && !template.declaresTools;
   const openingSteps = (messages: readonly Message[], tools: readonly ToolSpec[]) =>
     encodeMessages(tokenizer, messages, () =>
-      declaresTools || tools.length === 0
-        ? template.renderOpening(messages, tools)
-        : template.renderOpening(teachTools(messages, tools, { format: parser.name, hasSystem }), []),
+      teaches && tools.length > 0
+        ? template.renderOpening(teachTools(messages, tools, { format: parser.name, hasSystem }), [])
+        : template.renderOpening(messages, tools),
     );
   const deltaSteps = (newMessages: readonly Message[]) => encodeMessages(tokenizer, newMessages, () => template.renderDelta(newMessages));
   const thoughtOpen = findThoughtOpen(template);
@@ -129,7 +131,7 @@ export function* joinConversation(
     tokenizer,
     endOfTurn: { id, tokenIds: Int32Array.of(id), text: template.endOfTurn },
     digests,
-    warnings: declaresTools ? [] : [describeTeaching(parser.name, hasSystem)],
+    warnings: teaches ? [describeTeaching(parser.name, hasSystem)] : [],
     stopTokenIds,
     openingSteps,
     deltaSteps,

@@ -23,6 +23,12 @@ export const modelConfig = z.strictObject({
     .enum(toolParserNames)
     .default('hermes')
     .describe(`The tool-call format of the model: ${toolParserNames.join(', ')}. \`auto\` chooses by the chat template.`),
+  teachTools: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Whether tools are described in the first message where the chat template declares none. Set it to false for a model that knows its tools without a description.',
+    ),
   reasoning: z
     .enum(reasoningModes)
     .default('template')

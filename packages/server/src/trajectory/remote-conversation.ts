@@ -39,7 +39,7 @@ export async function openRemoteConversation(url: string, options: RemoteConvers
 }
 
 async function open(url: string, options: RemoteConversationOptions) {
-  const { apiKey, chatTemplate, chatTemplateKwargs = {}, toolParser = 'hermes', reasoning } = options;
+  const { apiKey, chatTemplate, chatTemplateKwargs = {}, toolParser = 'hermes' } = options;
   const source = await openTokenSource(url, definedOf({ apiKey }));
   const config: Record<string, unknown> = { ...source.config, ...(chatTemplate === undefined ? {} : await readTemplate(chatTemplate)) };
   if (config.chat_template === undefined)
@@ -54,7 +54,7 @@ async function open(url: string, options: RemoteConversationOptions) {
   await proveParts(source, async (parts) => await pace.run(tokenizer.encodeSteps(parts)), exampleParts(template));
   const parser = chooseToolParser(toolParser, template.source);
   const digests = { template: digestTemplate(template, chatTemplateKwargs) };
-  return await pace.run(joinConversation(tokenizer, template, { parser, digests, reasoning }));
+  return await pace.run(joinConversation(tokenizer, template, { ...options, parser, digests }));
 }
 
 type ExampleParts = ReturnType<typeof exampleParts>[number];

@@ -216,7 +216,7 @@ async function openDropping(reasoning: 'template' | 'keep') {
   await using folder = await makeTempFolder('template');
   const chatTemplate = join(folder.path, 'dropping.jinja');
   await writeFile(chatTemplate, droppingTemplate);
-  return await openConversation(qwen3Folder(), { chatTemplate, reasoning });
+  return await openConversation(qwen3Folder(), { chatTemplate, reasoning, teachTools: false });
 }
 
 /** The generation prompt has opened the reasoning. */

@@ -182,6 +182,8 @@ test('a template that declares no tools gets them in the system message, with a 
   assert.deepEqual(tokenIds, smol.tokenizer.encode(text));
   assert.deepEqual(kept, messages, 'the history is the one of the scenario, so that it can be continued');
   assert.match(smol.openingIds(messages, []).text, /^<\|im_start\|>system\nYou are helpful<\|im_end\|>/);
+  const untaught = await openConversation(toolless.path, { teachTools: false });
+  assert.deepEqual([untaught.openingIds(messages, tools), untaught.warnings], [smol.openingIds(messages, []), []]);
 });
 
 test('the digests name the files: another template or other variables have another digest', async () => {

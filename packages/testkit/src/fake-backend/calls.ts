@@ -75,7 +75,7 @@ export class FakeCalls {
     const json = parseJson(body);
     const isStream = isRecord(json) && json.stream === true;
     const { model: named, adapters } = this.#options;
-    const models = named === undefined ? undefined : [named];
+    const models = named === undefined && adapters === undefined ? undefined : [model];
     const request = dialect.parse(json, incoming.headers, { models, adapters, contextTokens: maxModelLen, vocabularySize });
     if (isRefusal(request)) return writeRefusal(response, request, { isStream, dialect });
     const decode = (tokenIds: readonly unknown[]) => this.#tokens.decode(tokenIds.map(Number));
@@ -143,34 +143,35 @@ export class FakeCalls {
     const toText = (part: FakePart) => toEventLines(dialect.events(request, part, server));
     let sent = '';
     let begin = 0;
+    let known = 0;
     const onStep = (count: number) => {
-      this.sampledTokens += count - begin;
-      logprobs.push(...toLogprobs(request, answer, { begin, end: count, weights: this.weights }));
+      this.sampledTokens += count - known;
+      logprobs.push(...toLogprobs(request, answer, { begin: known, end: count, weights: this.weights }));
+      known = count;
       const part = { ...output, weightVersions: generation.weightVersions };
       for (const end of request.isStream ? ends.filter((one) => one > begin && one <= count) : []) {
         sent += toText({ output: part, begin, end, isLast: end === total });
         begin = end;
       }
-      begin = count;
       if (tokenMs === 0) return;
-      if (request.isStream) response.write(sent);
+      if (sent !== '') response.write(sent);
       sent = '';
       this.events.emit('tokens', count);
     };
     if (request.isStream) prepareReply(response, dialect.engine, 'stream');
-    const steps = request.isStream ? ends : Array.from(answer.tokenIds, (_, i) => i + 1);
+    const steps = Array.from(answer.tokenIds, (_, i) => i + 1);
     const count = await generation.sample(total, { gate: this.gate, tokenMs, ends: steps, version: () => this.weightVersion, onStep });
     if (generation.end === 'gone') return false;
     const isCut = count < total;
     const finishReason = isCut ? ('abort' as const) : answer.finishReason;
-    const known = { ...cutOutput(output, 0, count), weightVersions: generation.weightVersions, finishReason };
+    const whole = { ...cutOutput(output, 0, count), weightVersions: generation.weightVersions, finishReason };
     if (generation.end === 'dead' && isCut) {
       if (request.isStream) response.end(`${sent}${toEventLines([engineDead])}${dialect.lastLine}`);
       else writeJson(response, 500, engineDead);
     } else if (request.isStream) {
-      if (isCut || total === 0) sent += toText({ output: known, begin: count, end: count, isLast: true });
+      if (isCut || total === 0) sent += toText({ output: whole, begin, end: count, isLast: true });
       response.end(`${sent}${dialect.lastLine}`);
-    } else writeJson(response, 200, dialect.reply(request, known, server));
+    } else writeJson(response, 200, dialect.reply(request, whole, server));
     return true;
   }
 

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { type Client, openClient } from '@millrace/client';
+import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
 
 export interface TestServiceOptions {
@@ -17,6 +18,8 @@ export interface TestServiceOptions {
   readonly tokenizer: string;
   /** How the model writes tool calls; by default as in the configuration. */
   readonly toolParser?: string;
+  /** Whether tools are described in the prompt if the template declares none; by default as in the configuration. */
+  readonly teachTools?: boolean;
   readonly pipeline?: Readonly<Record<string, unknown>>;
   readonly http?: Readonly<Record<string, unknown>>;
   readonly sampling?: Readonly<Record<string, unknown>>;
@@ -70,11 +73,11 @@ export class TestService implements AsyncDisposable {
 
   /** Starts it; again on the same store, folder and port. */
   async start(): Promise<void> {
-    const { workers, tokenizer, toolParser, scenarios = [], http = {}, ...floors } = this.#options;
+    const { workers, tokenizer, toolParser, teachTools, scenarios = [], http = {}, ...floors } = this.#options;
     const config = {
       data: join(this.folder, 'data'),
       run: this.runDir,
-      model: { tokenizer, ...(toolParser === undefined ? {} : { toolParser }) },
+      model: { tokenizer, ...definedOf({ toolParser, teachTools }) },
       scenarios,
       workers,
       ...floors,

@@ -74,6 +74,7 @@ test('every route responds as documented', async () => {
     ['appendTasks', { id: 'open' }, { tasks: [task] }],
     ['readGroups', { id: 'open' }],
     ['ackGroups', { id: 'open' }, { consumer: 'c', through: 0 }],
+    ['resumeBatch', { id: 'open' }],
     ['cancelBatch', { id: 'open' }],
     ['joinBackend', undefined, { id: 'b', url: 'http://127.0.0.1:1', model: 'm' }],
     ['listBackends'],

@@ -218,7 +218,7 @@ test('a call that is cut before its first token closes the connection and keeps 
 });
 
 test('a server with several API processes is asked again until the one that has the request aborts it', async () => {
-  await using fake = await openFakeBackend({ policy: () => ({ text: long }), tokens, tokenMs: 5 });
+  await using fake = await openFakeBackend({ policy: () => ({ text: long }), tokens, tokenMs: 15 });
   let aborts = 0;
   await using front = await openServer(async (request, response) => {
     const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>));

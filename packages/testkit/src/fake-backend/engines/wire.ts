@@ -210,8 +210,12 @@ export function spoilOutput(output: FakeOutput, fault: OutputFault): FakeOutput 
     case 'wrong-prompt':
       return { ...output, promptTokens: output.promptTokens + 1 };
     case 'abort':
-      return { ...cutOutput(output, 0, half), finishReason: 'abort' };
+      return { ...cutOutput(output, 0, half), weightVersions: cutSpans(output.weightVersions, half), finishReason: 'abort' };
   }
+}
+
+function cutSpans(spans: readonly WeightSpan[], length: number): WeightSpan[] {
+  return spans.filter(({ start }) => start < length).map((span) => ({ ...span, end: Math.min(span.end, length) }));
 }
 
 export function isTokenIds(ids: unknown): ids is number[] {
