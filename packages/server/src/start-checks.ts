@@ -122,7 +122,8 @@ function checkAccess(http: ServiceConfig['http']): Check {
     const remedy = 'MILLRACE_KEY=<16 characters or more> millrace serve, or --host 127.0.0.1';
     return { name, level: 'fail', seen: messageOf(error), remedy };
   }
-  const seen = http.keys.length === 0 ? 'open to this machine only, without a key' : 'callers need a key';
+  const isOpen = [http.keys, http.submitKeys, http.readKeys].every((keys) => keys.length === 0);
+  const seen = isOpen ? 'open to this machine only, without a key' : 'callers need a key';
   return { name, level: 'ok', seen };
 }
 

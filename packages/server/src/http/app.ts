@@ -104,7 +104,7 @@ function openFastify({ config, log }: AppContext): FastifyInstance {
 }
 
 function hook(app: FastifyInstance, { config, log, metrics, draining }: AppContext): void {
-  const guard = openGuard(config.keys);
+  const guard = openGuard(config);
   app.addHook('onRequest', async (request) => guard(request));
   app.addHook('onSend', async (_request, reply) => {
     // A keep-alive connection would delay the close.

@@ -6,27 +6,52 @@ import { RolloutError, routes } from '@millrace/protocol';
 import type { FastifyRequest } from 'fastify';
 import type { HttpConfig } from './http-config.ts';
 
+export type KeyConfig = Pick<HttpConfig, 'keys' | 'submitKeys' | 'readKeys'>;
+
+/** What a key allows; each right includes those before it. */
+const rights = ['read', 'submit', 'admin'] as const;
+type Right = (typeof rights)[number];
+
 /** Throws, with instructions, if the service would be open to the network. */
-export function checkListen({ host, keys }: Pick<HttpConfig, 'host' | 'keys'>): void {
-  if (keys.length > 0 || isLoopback(host)) return;
+export function checkListen({ host, ...keys }: KeyConfig & Pick<HttpConfig, 'host'>): void {
+  if (toKnownKeys(keys).length > 0 || isLoopback(host)) return;
   throw new Error(
     `refusing to listen on ${host} without a key: add a key of at least 16 characters to http.keys, or set http.host to 127.0.0.1`,
   );
 }
 
 /** The returned function throws if a request is not allowed. */
-export function openGuard(keys: readonly string[]): (request: FastifyRequest) => void {
-  const digests = keys.map(toDigest);
+export function openGuard(keys: KeyConfig): (request: FastifyRequest) => void {
+  const known = toKnownKeys(keys);
   return (request) => {
     if (request.routeOptions.url === routes.getHealth.path) return;
-    if (digests.length === 0) return checkLocal(request);
+    if (known.length === 0) return checkLocal(request);
     const shown = readKey(request.headers.authorization);
     if (shown === undefined) throw new RolloutError('unauthorized', 'a key is required: Authorization: Bearer <key>');
     const digest = toDigest(shown);
     // Compare every key, so that the duration reveals nothing.
-    const matches = digests.filter((known) => timingSafeEqual(known, digest));
+    const matches = known.filter((one) => timingSafeEqual(one.digest, digest));
     if (matches.length === 0) throw new RolloutError('unauthorized', 'the key is not valid for this service');
+    const needed = toNeededRight(request);
+    if (matches.some(({ right }) => rights.indexOf(right) >= rights.indexOf(needed))) return;
+    throw new RolloutError('forbidden', `${request.method} ${request.routeOptions.url} needs a key with the right to ${needed}`);
   };
+}
+
+function toKnownKeys({ keys, submitKeys, readKeys }: KeyConfig): { readonly digest: Buffer; readonly right: Right }[] {
+  const byRight = { read: readKeys, submit: submitKeys, admin: keys };
+  return rights.flatMap((right) => byRight[right].map((key) => ({ digest: toDigest(key), right })));
+}
+
+const workRoutes = Object.values(routes).filter(({ tag }) => tag === 'rollouts' || tag === 'batches');
+const submitPaths: ReadonlySet<string> = new Set(
+  [...workRoutes, routes.prorlProcess, routes.prorlCancel].map(({ path }) => path.replace(/\{(\w+)\}/g, ':$1')),
+);
+
+/** Everything but rollouts and batches changes the service for all callers. */
+function toNeededRight({ method, routeOptions: { url = '' } }: FastifyRequest): Right {
+  if (method === 'GET' || method === 'HEAD') return 'read';
+  return submitPaths.has(url) ? 'submit' : 'admin';
 }
 
 /**
@@ -50,9 +75,9 @@ function isLoopback(host: string): boolean {
 }
 
 /** A name for the caller's key that does not reveal it; empty when the service has no keys. */
-export function callerOf({ headers }: FastifyRequest, keys: readonly string[]): string {
+export function callerOf({ headers }: FastifyRequest, keys: KeyConfig): string {
   const shown = readKey(headers.authorization);
-  return keys.length === 0 || shown === undefined ? '' : toDigest(shown).toString('hex').slice(0, 12);
+  return toKnownKeys(keys).length === 0 || shown === undefined ? '' : toDigest(shown).toString('hex').slice(0, 12);
 }
 
 function readKey(authorization = ''): string | undefined {

@@ -2,13 +2,16 @@
 
 import { z } from 'zod';
 
+const keys = z.array(z.string().regex(/^[\x21-\x7e]{16,}$/, 'must be 16 or more visible ASCII characters without spaces')).default([]);
+
 export const httpConfig = z.strictObject({
   host: z.string().min(1).default('127.0.0.1').describe('The address to listen on. An address other than loopback requires a key.'),
   port: z.int().min(0).max(65_535).default(8007).describe('The port to listen on; 0 picks a free port.'),
-  keys: z
-    .array(z.string().regex(/^[\x21-\x7e]{16,}$/, 'must be 16 or more visible ASCII characters without spaces'))
-    .default([])
-    .describe('Keys that callers send as `Authorization: Bearer`. Without keys, every local process can call the API.'),
+  keys: keys.describe(
+    'Keys that callers send as `Authorization: Bearer`, with every right. Without keys of any kind, every local process can call the API.',
+  ),
+  submitKeys: keys.describe('Keys that can read everything and submit, append to, acknowledge and cancel rollouts and batches.'),
+  readKeys: keys.describe('Keys that can only read.'),
   maxBodyBytes: z
     .int()
     .min(1024)

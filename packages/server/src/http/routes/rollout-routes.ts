@@ -25,7 +25,7 @@ export function mountRollouts(app: FastifyInstance, context: AppContext): void {
   const { store } = context;
   mountUnchecked(app, routes.submitRollouts, async ({ body, request }) => {
     checkIntake(context);
-    return submitAll(await readSubmissions(body, context), context, callerOf(request, context.config.keys));
+    return submitAll(await readSubmissions(body, context), context, callerOf(request, context.config));
   });
   mount(app, routes.listRollouts, ({ query }) => listRollouts(query, context));
   mount(app, routes.getRollout, (input) => getRollout(input, context));

@@ -7,13 +7,14 @@ import { httpConfig } from '../../../src/http/request/http-config.ts';
 import { openFloor, task } from '../floor.ts';
 
 const keys = ['first-key-0123456789', 'second-key-012345678'];
+const none = { keys: [], submitKeys: [], readKeys: [] };
 
 test('the service does not listen on a public address without a key', () => {
   for (const host of ['0.0.0.0', '::', '10.0.0.1', 'node7', '127.0.0.1.example.org']) {
-    assert.throws(() => checkListen({ host, keys: [] }), /refusing to listen on .* without a key: add a key/);
-    checkListen({ host, keys });
+    assert.throws(() => checkListen({ host, ...none }), /refusing to listen on .* without a key: add a key/);
+    for (const some of ['keys', 'submitKeys', 'readKeys']) checkListen({ host, ...none, [some]: keys });
   }
-  for (const host of ['127.0.0.1', '127.8.8.8', 'localhost', '::1']) checkListen({ host, keys: [] });
+  for (const host of ['127.0.0.1', '127.8.8.8', 'localhost', '::1']) checkListen({ host, ...none });
 });
 
 test('the configuration refuses keys that are too short or cannot be sent in a header', () => {
@@ -36,6 +37,26 @@ test('with keys, every route except /healthz requires one', async () => {
   assert.equal(refused.statusCode, 401);
   assert.equal(refused.headers['www-authenticate'], 'Bearer');
   assert.equal(refused.json().error.code, 'unauthorized');
+});
+
+test('a key that may only read cannot submit, one that may submit cannot change the service, and each refusal says what is needed', async () => {
+  const config = { keys: ['admin-key-0123456789'], submitKeys: ['submit-key-0123456789'], readKeys: ['reader-key-0123456789'] };
+  await using floor = await openFloor({ config });
+  const call = (key: string, method: 'GET' | 'POST' | 'DELETE', url: string, payload?: object) =>
+    floor.app.inject({ method, url, headers: { authorization: `Bearer ${key}` }, ...(payload ? { payload } : {}) });
+  const statuses = async (key: string) => [
+    (await call(key, 'GET', '/v1/status')).statusCode,
+    (await call(key, 'POST', '/v1/rollouts', { rollouts: [{ scenario: 'sums', task }] })).statusCode,
+    (await call(key, 'DELETE', '/v1/rollouts/r-1')).statusCode,
+    (await call(key, 'POST', '/process', {})).statusCode === 403 ? 403 : 200,
+    (await call(key, 'POST', '/v1/policy/pause', {})).statusCode,
+    (await call(key, 'DELETE', '/v1/backends/b')).statusCode,
+  ];
+  assert.deepEqual(await statuses('reader-key-0123456789'), [200, 403, 403, 403, 403, 403]);
+  assert.deepEqual(await statuses('submit-key-0123456789'), [200, 200, 200, 200, 403, 403]);
+  assert.deepEqual(await statuses('admin-key-0123456789'), [200, 200, 200, 200, 200, 404]);
+  const refused = await call('reader-key-0123456789', 'POST', '/v1/rollouts', { rollouts: [] });
+  assert.match(refused.json().error.message, /^POST \/v1\/rollouts needs a key with the right to submit$/);
 });
 
 test('with a key, any Host is accepted', async () => {
