@@ -75,7 +75,7 @@ export const batchRequest = z.strictObject({
     .enum(['resample', 'penalise'])
     .default('resample')
     .describe(
-      'What a failure that the policy caused counts as, such as a sandbox killed for its memory: as any other failure, or as a sample with the reward `penalty`, if it has a trajectory.',
+      'What a failed rollout counts as if the policy is to blame: as any other failure, or as a sample with the reward `penalty`, if it has a trajectory. A failure after the agent has acted does not count here: such a rollout is done, with the lowest reward of its task.',
     ),
   penalty: z.number().default(0).describe('The reward of a penalised sample.'),
   max_replacements: z.int().min(0).max(10_000).default(4),
