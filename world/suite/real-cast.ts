@@ -44,7 +44,7 @@ export class RealCast implements AsyncDisposable {
     await Promise.all([call(), call(), call(), call()]); // the first ones prepare the engine
     const begin = performance.now();
     await Promise.all([call(), call(), call(), call()]);
-    return Math.min(30_000, Math.max(4000, 4 * (performance.now() - begin)));
+    return Math.round(Math.min(30_000, Math.max(4000, 4 * (performance.now() - begin))));
   }
 
   /** Until the real engine has sampled some tokens from now on, or the rollouts have ended; a dead one is not waited for. */

@@ -29,6 +29,10 @@ export interface RealFaultReport {
   readonly cutSegments: number;
 }
 
+/** vLLM sends nothing before the end of so short a turn, so each token adds to the time that a call may be silent. */
+const maxTokens = 32;
+const tokenMs = 100;
+
 export interface RealFaultOptions {
   readonly rollouts: number;
   readonly seed: number;
@@ -46,7 +50,7 @@ export async function runRealFaults({ rollouts, seed, onProgress }: RealFaultOpt
     tokenizer: modelFolder(),
     pipeline,
     sandbox,
-    inference: { stallMs, breakAfter: 3 },
+    inference: { stallMs, tokenMs, breakAfter: 3 },
   });
   const { client } = service;
   for (const [id, url] of cast.urls) await client.backends.join({ id, url, dialect: 'vllm', model: modelName, logprobs_mode: 'processed' });
@@ -82,7 +86,7 @@ async function play(acts: readonly Act[], { client, rollouts, cast, onProgress }
         a: portion + 1,
         b: i,
         limits: { max_retries: 20 },
-        sampling: { max_tokens: 32, seed: portion * 100 + i },
+        sampling: { max_tokens: maxTokens, seed: portion * 100 + i },
       }),
     );
     const run = Array.fromAsync(await client.run(submissions));
@@ -110,7 +114,7 @@ function makeActs(cast: RealCast, client: Client, stallMs: number): readonly Act
         await client.policy.resume();
       },
     ],
-    ['vLLM is stopped for longer than a call may be silent', () => cast.stopReal(stallMs + 3000)],
+    ['vLLM is stopped for longer than a call may be silent', () => cast.stopReal(stallMs + maxTokens * tokenMs + 3000)],
     [
       'vLLM is killed, a fake dies and the other works again',
       async () => {
