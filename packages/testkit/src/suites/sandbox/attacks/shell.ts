@@ -74,10 +74,11 @@ async function assertUsable(sandbox: Sandbox): Promise<void> {
   const seen: unknown[] = [];
   for (const count of [1, 2, 3]) {
     const startMs = performance.now();
-    const { end, output, exitCode } = await sandbox.runShell(`echo $((40 + ${count}))`, { timeoutMs });
+    const { end, output, exitCode, cutBytes } = await sandbox.runShell(`echo $((40 + ${count}))`, { timeoutMs });
     const ms = performance.now() - startMs;
     seen.push({ end, output, exitCode, ms: Math.round(ms) });
-    const ran = output.includes(`${40 + count}\n`);
+    // A background program may print so much meanwhile that the number is in what was cut.
+    const ran = output.includes(`${40 + count}\n`) || (cutBytes > 0 && exitCode === 0);
     assert.ok(
       ran || end === 'shell-broken' || end === 'shell-exited',
       `a command that did not run was not reported: ${JSON.stringify(seen)}`,
