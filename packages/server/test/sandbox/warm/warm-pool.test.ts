@@ -218,7 +218,10 @@ describe('a warm pool of bubblewrap sandboxes', { skip }, () => {
       return pool.open(spec, options);
     },
   });
-  defineSandboxSuite('bubblewrap, warm', alwaysWarm, { hostUid: process.getuid?.() === 0 ? agentUid : undefined });
+  defineSandboxSuite('bubblewrap, warm', alwaysWarm, {
+    hostUid: process.getuid?.() === 0 ? agentUid : undefined,
+    isPooled: true,
+  });
 
   test('a killed sandbox is not handed out, and a new one sees nothing of the one before', async () => {
     const { open } = await alwaysWarm();

@@ -11,6 +11,8 @@ export interface SuiteContext {
   readonly isRootWritable: boolean;
   /** The user of the agent's processes on this machine; the worker's own if undefined. */
   readonly hostUid: number | undefined;
+  /** The driver starts sandboxes ahead, at moments of its own choice. */
+  readonly isPooled: boolean;
   run(
     command: string,
     options?: { readonly timeoutMs?: number; readonly capBytes?: number; readonly signal?: AbortSignal },

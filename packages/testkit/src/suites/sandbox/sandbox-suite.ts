@@ -26,12 +26,13 @@ export interface SandboxSuiteOptions {
   readonly isRootWritable?: boolean;
   /** The user of the agent's processes on this machine, if not the worker's own. */
   readonly hostUid?: number | undefined;
+  readonly isPooled?: boolean;
   /** How another process opens this driver; without it, no test needs another process. */
   readonly call?: () => DriverCall;
 }
 
 export function defineSandboxSuite(name: string, openDriver: () => Promise<SandboxDriver>, options: SandboxSuiteOptions = {}): void {
-  const { uid = 1000, isRootWritable = false, hostUid, call } = options;
+  const { uid = 1000, isRootWritable = false, hostUid, isPooled = false, call } = options;
   describe(`sandbox: ${name}`, () => {
     let driver: SandboxDriver;
     let sandbox: Sandbox;
@@ -47,6 +48,7 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
       uid,
       isRootWritable,
       hostUid,
+      isPooled,
       run: (command, options = {}) => sandbox.runShell(command, { timeoutMs, ...options }),
     };
     describe('state', () => defineState(context));
