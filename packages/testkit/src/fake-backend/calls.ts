@@ -100,7 +100,7 @@ export class FakeCalls {
   }
 
   /** False if the caller disconnected before the end. */
-  async #answer(response: ServerResponse, call: Call): Promise<boolean> {
+  async #answer(response: ServerResponse, call: FakeCall): Promise<boolean> {
     const { generation, dialect, request, server } = call;
     const room = server.contextTokens - request.promptIds.length;
     const speaker = { policy: this.#options.policy, tokens: this.#tokens, defaultMaxTokens: dialect.defaultMaxTokens ?? room };
@@ -134,7 +134,7 @@ export class FakeCalls {
   }
 
   /** A good reply, whole or as a stream, or what is there of it when it ends early. */
-  async #sample(response: ServerResponse, answer: FakeAnswer, { generation, dialect, request, server }: Call): Promise<boolean> {
+  async #sample(response: ServerResponse, answer: FakeAnswer, { generation, dialect, request, server }: FakeCall): Promise<boolean> {
     const { tokenMs = 0 } = this.#options;
     const total = answer.tokenIds.length;
     const logprobs: number[] = [];
@@ -176,7 +176,7 @@ export class FakeCalls {
   }
 
   /** Ends early with the generation. */
-  async #delay({ server, answer, request, fault, generation }: Call & { answer: FakeAnswer; fault: Fault | undefined }): Promise<void> {
+  async #delay({ server, answer, request, fault, generation }: FakeCall & { answer: FakeAnswer; fault: Fault | undefined }): Promise<void> {
     const sizes = { index: server.index, promptTokens: request.promptIds.length, sampledTokens: answer.tokenIds.length };
     const ms = (typeof this.latency === 'number' ? this.latency : this.latency(sizes)) + (typeof fault === 'object' ? fault.lateMs : 0);
     if (ms > 0 && generation.end === undefined) await wait(ms, generation.signal);
@@ -184,7 +184,7 @@ export class FakeCalls {
 }
 
 /** A generation with what it was asked for. */
-interface Call {
+interface FakeCall {
   readonly generation: FakeGeneration;
   readonly dialect: FakeDialect;
   readonly request: FakeRequest;
