@@ -62,14 +62,17 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     describe('life', () => defineLife(context));
     describe('layers', () => defineLayers(context));
     describe('hostile agents', () => defineHostile(context));
-    describe('attacks', () => defineAttacks(context));
-    describe('composed attacks', () => defineComposedAttacks(context));
     describe('namespaces of agents', () => defineNamespaces(context));
     describe('memory of agents', () => defineMemory(context));
     describe('outside', () => defineOutside(context));
     describe('system calls of agents', () => defineSystemCalls(context));
-    describe('forged rewards', () => defineVerifier(context));
-    describe('dodged zeros', () => defineDodges(context));
+    if (!isPooled) {
+      // A sandbox from a reserve is started by the same driver, and has met all of these there.
+      describe('attacks', () => defineAttacks(context));
+      describe('composed attacks', () => defineComposedAttacks(context));
+      describe('forged rewards', () => defineVerifier(context));
+      describe('dodged zeros', () => defineDodges(context));
+    }
     if (call) describe('inherited descriptors', () => defineDescriptors(call));
   });
 }
