@@ -145,7 +145,11 @@ export class Supervisor implements AsyncDisposable {
       return [1, null];
     });
     const order: WorkerOrder = { config, logFormat };
-    child.send(order, (error) => error && log.error('worker-start-failed', { pid: child.pid, error: messageOf(error) }));
+    child.send(order, (error) => {
+      // A worker that left before it got its order says why itself.
+      const isGone = error !== null && 'code' in error && error.code === 'EPIPE';
+      if (error && !isGone) log.error('worker-start-failed', { pid: child.pid, error: messageOf(error) });
+    });
     const [code, signal] = await exited;
     this.#children.delete(child);
     this.#ready.delete(child);
