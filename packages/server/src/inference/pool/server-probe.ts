@@ -6,6 +6,7 @@ import { definedOf, type LogprobsMode, messageOf, RolloutError } from '@millrace
 import { Agent, type Dispatcher, request } from 'undici';
 import { z } from 'zod';
 import type { BackendProbe, BackendRecord } from '../backends/backend.ts';
+import { healthPathOf } from '../backends/calls/server-health.ts';
 import { readBounded } from '../backends/http-post.ts';
 import { tokenRoutes } from '../backends/open-backend.ts';
 import { describeRefusal, isWithoutRoute } from '../backends/vllm.ts';
@@ -31,8 +32,7 @@ export async function probeServer(server: Server, options: ServerProbeOptions): 
   try {
     return await within({ ...options, timeoutMs: joinTimeoutMs }, async (signal) => {
       const ask = openAsk(server, { signal, dispatcher: agent });
-      // SGLang's /health may sample, which is not allowed while it is paused.
-      const path = server.dialect === 'sglang' ? '/v1/models' : '/health';
+      const path = healthPathOf(server.dialect);
       const { status } = await ask('GET', path);
       if (status >= 500 || status === 401) throw fail(`GET ${server.url}${path} answered ${status}`);
       const [route, facts, logprobs, tokenizer] = await Promise.all([
