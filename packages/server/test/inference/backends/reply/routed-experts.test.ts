@@ -12,7 +12,7 @@ import {
   toTrajectoryView,
   trajectoryView,
 } from '@millrace/protocol';
-import { openFakeBackend, openFakeTokens } from '@millrace/testkit';
+import { measureLoopBlock, openFakeBackend, openFakeTokens } from '@millrace/testkit';
 import { silentLog } from '../../../../src/base/log.ts';
 import { Pace } from '../../../../src/base/pace.ts';
 import type { GenerateRequest } from '../../../../src/inference/backends/backend.ts';
@@ -24,7 +24,6 @@ import {
   type WantedExperts,
 } from '../../../../src/inference/backends/reply/routed-experts.ts';
 import { Ledger } from '../../../../src/trajectory/ledger.ts';
-import { measureLoopBlock } from '../../loop-block.ts';
 import { openServer } from '../../open-server.ts';
 import { openReplyThread } from '../../reply-thread.ts';
 
