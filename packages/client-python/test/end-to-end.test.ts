@@ -33,6 +33,7 @@ const policy = scriptedPolicy([
 const printed = z.object({
   rollouts: z.record(z.string(), z.object({ reward: z.number(), trajectory: z.string() })),
   batches: z.object({ rewards: z.array(z.array(z.number())) }),
+  evaluations: z.object({ mean: z.number(), pass_at: z.array(z.array(z.number())), rewards: z.array(z.array(z.number())) }),
   policy: z.array(z.union([z.string(), z.int()])),
   cancelled: z.string(),
   drained: z.string(),
@@ -40,7 +41,7 @@ const printed = z.object({
 });
 
 describe('the Python client and a real service', { skip: missing ?? false }, () => {
-  test('submits, waits, iterates, reads both forms, takes groups, swaps weights and cancels, from threads and from asyncio', async () => {
+  test('submits, waits, iterates, reads both forms, takes groups, evaluates, swaps weights and cancels, from threads and from asyncio', async () => {
     await using backend = await openFakeBackend({ policy, tokens: await openFakeTokens(), latencyMs: 5 });
     await using service = await TestService.open({ workers: 2, tokenizer });
     const { code, output } = await runPython(['-W', 'error', 'programs/end_to_end.py', backend.url], {
@@ -53,6 +54,19 @@ describe('the Python client and a real service', { skip: missing ?? false }, () 
       [1, 1],
       [1, 1],
     ]);
+    assert.deepEqual(seen.evaluations, {
+      mean: 0.75,
+      pass_at: [
+        [1, 0.75],
+        [2, 0.75],
+      ],
+      rewards: [
+        [1, 1],
+        [1, 1],
+        [1, 1],
+        [0, 0],
+      ],
+    });
     assert.deepEqual(seen.policy, ['paused', 0, 'running', 4]);
     assert.equal(Object.keys(seen.rollouts).length, 22);
     for (const [id, { reward, trajectory }] of Object.entries(seen.rollouts)) {

@@ -78,6 +78,7 @@ export const evaluationView = z.object({
   }),
   mean: estimate.describe('The mean reward.'),
   pass_at: z.array(passEstimate).describe('pass@k for the powers of two up to `n`: the chance that at least one of k samples is correct.'),
+  pass_all: z.array(passEstimate).describe('pass^k, for the same k: the chance that all of k samples are correct.'),
   failures: z.array(evaluationFailure).describe('By blame and code, the most frequent first.'),
   stop_reasons: z.record(z.string(), z.int()).describe('Why agents stopped.'),
   turns: z.int().describe('Of all samples that ended.'),

@@ -3,7 +3,7 @@
 import type { EvaluationTask, EvaluationView } from '@millrace/protocol';
 import type { EvaluationRecord, TaskRecord } from '../../store/evaluation-store.ts';
 import { toTime } from '../../store/rollout-view.ts';
-import { countSamples, estimateMean, estimatePasses } from './statistics.ts';
+import { countSamples, estimateDraws, estimateMean, passAll, passAt } from './statistics.ts';
 
 export function toEvaluationView(record: EvaluationRecord): EvaluationView {
   const { plan, scores } = record;
@@ -24,7 +24,8 @@ export function toEvaluationView(record: EvaluationRecord): EvaluationView {
       correct: countSamples(scores, 'correct'),
     },
     mean: estimateMean(record),
-    pass_at: estimatePasses(scores, n),
+    pass_at: estimateDraws(scores, n, passAt),
+    pass_all: estimateDraws(scores, n, passAll),
     failures: [...record.failures],
     stop_reasons: { ...record.stopReasons },
     turns: record.turns,

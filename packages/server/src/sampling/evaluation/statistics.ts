@@ -23,28 +23,41 @@ export function countSamples(scores: readonly ScoreCount[], column: 'ended' | 's
   return scores.reduce((total, one) => total + one[column] * one.tasks, 0);
 }
 
-/** pass@k for the powers of two up to `n`. */
-export function estimatePasses(scores: readonly ScoreCount[], n: number): PassEstimate[] {
+/** The chance of a draw of k of n samples, `correct` of which are correct. */
+type DrawChance = (k: number, n: number, correct: number) => number;
+
+/** For the powers of two up to `n`. */
+export function estimateDraws(scores: readonly ScoreCount[], n: number, chanceOf: DrawChance): PassEstimate[] {
   const ks = Array.from({ length: Math.floor(Math.log2(n)) + 1 }, (_, power) => 2 ** power);
-  return ks.map((k) => estimatePass(scores, k));
+  return ks.map((k) => estimateDraw(scores, k, chanceOf));
 }
 
-function estimatePass(scores: readonly ScoreCount[], k: number): PassEstimate {
+function estimateDraw(scores: readonly ScoreCount[], k: number, chanceOf: DrawChance): PassEstimate {
   const measured = meanOf(
-    scores.filter(({ scored }) => scored >= k).map(({ scored, correct, tasks }) => ({ value: passAt(k, scored, correct), tasks })),
+    scores.filter(({ scored }) => scored >= k).map(({ scored, correct, tasks }) => ({ value: chanceOf(k, scored, correct), tasks })),
   );
   const lower = meanOf(
-    scores.filter(({ ended }) => ended >= k).map(({ ended, correct, tasks }) => ({ value: passAt(k, ended, correct), tasks })),
+    scores.filter(({ ended }) => ended >= k).map(({ ended, correct, tasks }) => ({ value: chanceOf(k, ended, correct), tasks })),
   );
   return { k, value: measured.mean, standard_error: measured.error, lower: lower.mean, tasks: measured.tasks };
 }
 
-/** The share of the ways to draw k of n samples that hold a correct one, 1 - C(n - c, k) / C(n, k): without bias for any n from k on. */
+/** pass@k, that at least one is correct: 1 - C(n - c, k) / C(n, k), without bias for any n from k on. */
 export function passAt(k: number, n: number, correct: number): number {
-  if (n - correct < k) return 1;
-  let misses = 1;
-  for (let drawn = 0; drawn < k; drawn += 1) misses *= (n - correct - drawn) / (n - drawn);
-  return 1 - misses;
+  return 1 - drawOnly(k, n, n - correct);
+}
+
+/** pass^k, that all are correct: C(c, k) / C(n, k). */
+export function passAll(k: number, n: number, correct: number): number {
+  return drawOnly(k, n, correct);
+}
+
+/** The share of the ways to draw k of n that take only from `some` of them: C(some, k) / C(n, k). */
+function drawOnly(k: number, n: number, some: number): number {
+  if (some < k) return 0;
+  let share = 1;
+  for (let drawn = 0; drawn < k; drawn += 1) share *= (some - drawn) / (n - drawn);
+  return share;
 }
 
 interface WeightedValue {
