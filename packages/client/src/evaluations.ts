@@ -27,6 +27,8 @@ export interface Evaluations {
   list(options?: CallOptions & { readonly state?: EvaluationState }): AsyncIterable<EvaluationView>;
   /** Every task in order, with its samples so far. */
   tasks(id: string, options?: CallOptions): AsyncIterable<EvaluationTask>;
+  /** Takes every sample that ended without a reward again. */
+  retry(id: string, options?: CallOptions): Promise<EvaluationView>;
   /** What was measured stays readable. */
   cancel(id: string, options?: CallOptions): Promise<EvaluationView>;
 }
@@ -52,6 +54,8 @@ export function openEvaluations(transport: Transport): Evaluations {
     },
     list: (options) => listEvaluations(transport, options ?? {}),
     tasks: (id, options) => readTasks(transport, id, options ?? {}),
+    retry: (id, options = {}) =>
+      transport.json({ method: 'POST', path: toPath(routes.retryEvaluation.path, { id }), ...options }, evaluationView),
     cancel: (id, options = {}) => transport.json({ method: 'DELETE', path: one(id), ...options }, evaluationView),
   };
 }

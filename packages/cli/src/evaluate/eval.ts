@@ -1,4 +1,4 @@
-// `millrace eval`: a fixed set of tasks, n samples each, measured, listed, shown, followed and cancelled.
+// `millrace eval`: a fixed set of tasks, n samples each, measured, listed, shown, followed, retried and cancelled.
 
 import { type Client, openClient } from '@millrace/client';
 import { type EvaluationView, evaluationStates } from '@millrace/protocol';
@@ -59,6 +59,18 @@ const watch: Command = {
   async run(args, io) {
     await using client = openPatientClient(args, io);
     return await followToEnd(client, await client.evaluations.get(args.positionals[0] ?? ''), { args, io });
+  },
+};
+
+const retry: Command = {
+  name: 'eval retry',
+  summary: 'Takes every sample that ended without a reward again, and follows the evaluation to its end.',
+  positional: '<id>',
+  options: { ...outputOptions, ...patience, ...serviceOptions },
+  examples: ['millrace eval retry step-100', 'millrace eval retry step-100 --report step-100.json'],
+  async run(args, io) {
+    await using client = openPatientClient(args, io);
+    return await followToEnd(client, await client.evaluations.retry(args.positionals[0] ?? ''), { args, io });
   },
 };
 
@@ -149,7 +161,7 @@ const cancel: Command = {
 export const evalCommands: CommandGroup = {
   name: 'eval',
   summary: 'Measures the policy on a fixed set of tasks: mean reward, pass@k, and what failed.',
-  actions: { run, ls: list, show, watch, cancel },
+  actions: { run, ls: list, show, watch, retry, cancel },
   usual: 'run',
   isOpen: true,
 };

@@ -208,5 +208,8 @@ class AsyncEvaluations:
     def tasks(self, id: str) -> AsyncIterator[EvaluationTask]:
         return self._run.iterate(lambda stop: self._evaluations.tasks(id, stop=stop))
 
+    async def retry(self, id: str) -> EvaluationView:
+        return await self._run.call(lambda stop: self._evaluations.retry(id, stop=stop))
+
     async def cancel(self, id: str) -> EvaluationView:
         return await self._run.call(lambda stop: self._evaluations.cancel(id, stop=stop))

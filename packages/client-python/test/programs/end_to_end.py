@@ -98,6 +98,7 @@ def use_evaluations(client: Client) -> dict[str, Any]:
     view = client.evaluations.wait("e-1")
     assert client.evaluations.create(request) == view, "the same id changes nothing"
     assert [one.id for one in client.evaluations.list(state="done")] == ["e-1"]
+    assert client.evaluations.retry("e-1") == view, "every sample has a reward"
     assert client.evaluations.cancel("e-1").state == "done"
     rewards = [[sample.reward for sample in one.samples] for one in client.evaluations.tasks("e-1")]
     return {"mean": view.mean.value, "pass_at": [[one.k, one.value] for one in view.pass_at], "rewards": rewards}

@@ -53,6 +53,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "listEvaluations": lambda client: next(client.evaluations.list()),
     "getEvaluation": lambda client: client.evaluations.get("an-id"),
     "readEvaluationTasks": lambda client: next(client.evaluations.tasks("an-id")),
+    "retryEvaluation": lambda client: client.evaluations.retry("an-id"),
     "cancelEvaluation": lambda client: client.evaluations.cancel("an-id"),
 }
 

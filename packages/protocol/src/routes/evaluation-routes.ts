@@ -53,6 +53,15 @@ export const evaluationRoutes = {
     replies: { 200: json('One page.', evaluationTaskPage) },
     errors: ['not-found'],
   },
+  retryEvaluation: {
+    method: 'POST',
+    path: '/v1/evaluations/{id}/retry',
+    tag: 'evaluations',
+    summary: 'Take every sample that ended without a reward again. Samples with a reward stay as they are.',
+    params: evaluationParams,
+    replies: { 200: json('The evaluation; open again if a sample was taken again.', evaluationView) },
+    errors: ['not-found', 'conflict', 'not-running'],
+  },
   cancelEvaluation: {
     method: 'DELETE',
     path: '/v1/evaluations/{id}',

@@ -110,6 +110,11 @@ export interface EvaluationStore {
    * The end of a sample is counted in the transaction that writes it; the last one ends the evaluation.
    */
   beginTasks(id: EvaluationId, next: { readonly begun: number; readonly samples: readonly (readonly NewRollout[])[] }): Promise<boolean>;
+  /**
+   * Takes up to `limit` samples that ended without a reward again: each is replaced by a new rollout of the same task, and what it was
+   * counted as is subtracted. An evaluation that was done is open again. Returns how many; 0 when every ended sample has a reward.
+   */
+  retryUnscored(id: EvaluationId, options: { readonly limit: number }): Promise<number | 'unknown' | 'cancelled'>;
   /** Ends an open evaluation and stops its samples; what ended before stays counted. False when it is unknown or has ended. */
   cancelEvaluation(id: EvaluationId): Promise<boolean>;
 }

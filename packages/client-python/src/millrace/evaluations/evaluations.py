@@ -61,6 +61,10 @@ class Evaluations:
 
         return read()
 
+    def retry(self, id: str, *, stop: Optional[Stop] = None) -> EvaluationView:
+        """Takes every sample that ended without a reward again."""
+        return self._transport.json(Call("POST", f"{_path(id, 'retry')}/retry", stop=stop), EvaluationView)
+
     def cancel(self, id: str, *, stop: Optional[Stop] = None) -> EvaluationView:
         """What was measured stays readable."""
         return self._transport.json(Call("DELETE", _path(id, "cancel"), stop=stop), EvaluationView)

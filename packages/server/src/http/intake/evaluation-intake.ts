@@ -35,6 +35,19 @@ export async function createEvaluation(request: EvaluationRequest, context: AppC
   return readEvaluationView(id, context);
 }
 
+const retriedPerSlice = 500;
+
+/** In slices, so that no other write waits long. A request that is interrupted has retried some, and can be repeated. */
+export async function retryEvaluation(id: EvaluationId, context: AppContext): Promise<EvaluationView> {
+  checkIntake(context);
+  for (;;) {
+    const retried = await context.store.retryUnscored(id, { limit: retriedPerSlice });
+    if (retried === 'unknown') throw unknownEvaluation(id);
+    if (retried === 'cancelled') throw new RolloutError('conflict', `evaluation ${id} was cancelled: it cannot be retried; start it again`);
+    if (retried < retriedPerSlice) return readEvaluationView(id, context);
+  }
+}
+
 export async function readEvaluationView(id: EvaluationId, { store }: Pick<AppContext, 'store'>): Promise<EvaluationView> {
   const record = await store.evaluation(id);
   if (record === undefined) throw unknownEvaluation(id);

@@ -1,10 +1,10 @@
-// The evaluation routes: create, get, list, read the tasks with their samples, cancel.
+// The evaluation routes: create, get, list, read the tasks with their samples, retry, cancel.
 
 import { definedOf, routes } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
 import { toEvaluationTask, toEvaluationView } from '../../sampling/evaluation/evaluation-view.ts';
 import { type AppContext, closedSignal } from '../context/context.ts';
-import { createEvaluation, readEvaluationView } from '../intake/evaluation-intake.ts';
+import { createEvaluation, readEvaluationView, retryEvaluation } from '../intake/evaluation-intake.ts';
 import { mount, type RouteInput } from '../request/mount.ts';
 
 export function mountEvaluations(app: FastifyInstance, context: AppContext): void {
@@ -16,6 +16,7 @@ export function mountEvaluations(app: FastifyInstance, context: AppContext): voi
   });
   mount(app, routes.getEvaluation, (input) => getEvaluation(input, context));
   mount(app, routes.readEvaluationTasks, (input) => readTasks(input, context));
+  mount(app, routes.retryEvaluation, ({ params: { id } }) => retryEvaluation(id, context));
   mount(app, routes.cancelEvaluation, async ({ params: { id } }) => {
     await store.cancelEvaluation(id);
     return readEvaluationView(id, context);

@@ -14,6 +14,7 @@ import {
   evaluations,
   expiredEvaluations,
   retainEvaluationSlice,
+  retryUnscored,
 } from './operations/evaluations.ts';
 import { appendEvents, events, lastEventAtMs, lastEventId, oldestEventId } from './operations/events.ts';
 import { beginGroup, cursor, renewGroup, replaceSiblings, settleGroup, takeGroup } from './operations/groups.ts';
@@ -68,6 +69,7 @@ export const writes = {
   createEvaluation,
   beginTasks,
   cancelEvaluation,
+  retryUnscored,
   retainEvaluationSlice,
 };
 

@@ -161,6 +161,7 @@ class SqliteStore implements Store {
   unbegunEvaluations: Store['unbegunEvaluations'] = () => this.#read('unbegunEvaluations', undefined);
   beginTasks: Store['beginTasks'] = async (id, { begun, samples }) =>
     this.#write('beginTasks', { id, begun, samples: await Promise.all(samples.map(toStored)) });
+  retryUnscored: Store['retryUnscored'] = (id, { limit }) => this.#write('retryUnscored', { id, limit });
   cancelEvaluation: Store['cancelEvaluation'] = (id) => this.#write('cancelEvaluation', id);
 
   appendEvents: Store['appendEvents'] = (events) => this.#write('appendEvents', events);

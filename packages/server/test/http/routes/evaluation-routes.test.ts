@@ -57,6 +57,20 @@ test('repeating a request goes on from what is done, and other content under its
   assert.deepEqual([other.status, other.body.error.code], [409, 'conflict']);
 });
 
+test('what has no reward is taken again, and the rest is not', async () => {
+  await using floor = await openEvaluationFloor();
+  await finishAll(floor, (id) => (id.endsWith(':1') ? makeFailure('backend-failed', 1) : 1));
+  const retried = await floor.call('POST', '/v1/evaluations/e/retry');
+  assert.deepEqual([retried.status, retried.body.state, retried.body.samples.ended], [200, 'open', 3]);
+  await finishAll(floor, () => 0);
+  const { body } = await floor.call('GET', '/v1/evaluations/e');
+  assert.deepEqual([body.state, body.mean.value, body.samples.unscored, body.failures], ['done', 0.5, 0, []]);
+  assert.equal((await floor.call('POST', '/v1/evaluations/none/retry')).status, 404);
+  await floor.call('POST', '/v1/evaluations', { ...request, id: 'gone' });
+  await floor.call('DELETE', '/v1/evaluations/gone');
+  assert.equal((await floor.call('POST', '/v1/evaluations/gone/retry')).status, 409);
+});
+
 test('a threshold decides what is correct', async () => {
   await using floor = await openEvaluationFloor({ correct_at: 0.5, id: 'half' });
   await finishAll(floor, (id) => (id.endsWith(':0') ? 0.5 : 0.25));

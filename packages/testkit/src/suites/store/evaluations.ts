@@ -175,6 +175,55 @@ export function defineEvaluationTests(openBed: OpenBed): void {
     );
   });
 
+  test('samples without a reward are taken again, those with one stay, and the numbers are those of the samples that count', async () => {
+    await using bed = await openTimedBed(openBed);
+    const { store } = bed;
+    const worker = await registerWorker(store, 'w');
+    await store.createEvaluation(makeEvaluation({ count: 2 }));
+    await begin(store, 0, 2);
+    const [a, b, c, d] = await store.claim(worker, 4);
+    assert.ok(a && b && c && d);
+    await finish(store, a, 1);
+    for (const claim of [b, c]) await store.finish(claim, { state: 'failed', failure: makeFailure('backend-failed', 1) });
+    await store.finish(d, { state: 'failed', failure: makeFailure('evaluate-timeout', 1), result: makeResult(null) });
+    assert.equal((await read(store)).state, 'done');
+    assert.equal(await store.retryUnscored(e, { limit: 2 }), 2);
+    assert.equal(await store.retryUnscored(e, { limit: 9 }), 1);
+    assert.equal(await store.retryUnscored(e, { limit: 9 }), 0, 'what is under way is not taken again');
+    const open = await read(store);
+    assert.deepEqual([open.state, open.endedAtMs, open.failures, open.stopReasons], ['open', undefined, [], { completed: 1 }]);
+    assert.deepEqual([open.turns, open.sampledTokens], [2, 5]);
+    const again = await store.claim(worker, 9);
+    assert.deepEqual(
+      again.map(({ id, submission }) => [id, submission.id]),
+      ['e:0:2', 'e:1:2', 'e:1:3'].map((id) => [id, id]),
+    );
+    for (const claim of again) await finish(store, claim, 0);
+    const done = await read(store);
+    assert.deepEqual(
+      [done.state, done.rewards.sum, done.scores],
+      [
+        'done',
+        1,
+        [
+          { ended: 2, scored: 2, correct: 0, tasks: 1 },
+          { ended: 2, scored: 2, correct: 1, tasks: 1 },
+        ],
+      ],
+    );
+    const tasks = await store.evaluationTasks(e, { from: 0, limit: 9 });
+    assert.deepEqual(
+      tasks.map(({ samples }) => samples.map(({ id }) => id)),
+      [
+        ['e:0:0', 'e:0:2'],
+        ['e:1:2', 'e:1:3'],
+      ],
+    );
+    assert.equal(await store.retryUnscored(evaluationId.parse('none'), { limit: 9 }), 'unknown');
+    bed.clock.advance(5000);
+    assert.equal(await store.retain({ endedMs: 1000, eventsMs: 1000 }), 7, 'replaced samples are deleted with the others');
+  });
+
   test('cancelling stops every sample, keeps what was measured, and happens once', async () => {
     await using bed = await openTimedBed(openBed);
     const { store } = bed;
@@ -187,6 +236,7 @@ export function defineEvaluationTests(openBed: OpenBed): void {
     assert.equal(await store.cancelEvaluation(e), true);
     assert.equal(await store.cancelEvaluation(e), false);
     assert.equal(await begin(store, 2, 1), false);
+    assert.equal(await store.retryUnscored(e, { limit: 9 }), 'cancelled');
     assert.equal((await store.counts()).queued, 0);
     await store.finish(b, { state: 'cancelled' });
     const { state, scores, rewards } = await read(store);

@@ -40,7 +40,8 @@ CREATE TABLE evaluation_scores (
 CREATE TABLE evaluation_samples (
   seq INTEGER PRIMARY KEY,
   evaluation_seq INTEGER NOT NULL,
-  task_index INTEGER NOT NULL
+  task_index INTEGER NOT NULL,
+  is_replaced INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX evaluation_samples_task ON evaluation_samples (evaluation_seq, task_index);
 CREATE TABLE evaluation_failures (

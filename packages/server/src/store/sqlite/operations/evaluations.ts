@@ -1,11 +1,12 @@
-// Evaluations as rows: creating one, adding the samples of its next tasks, cancelling it, and deleting it after its time.
+// Evaluations as rows: creating one, adding the samples of its next tasks, sampling again what has no reward, cancelling it, and
+// deleting it after its time.
 
-import { definedOf, type EvaluationId, type EvaluationState, type RolloutId } from '@millrace/protocol';
+import { definedOf, type EvaluationId, type EvaluationState, type GroupId, type RolloutId, type RolloutState, rolloutId } from '@millrace/protocol';
 import type { EvaluationRecord, NewEvaluation } from '../../evaluation-store.ts';
 import { rankOf } from '../../work-class.ts';
 import type { Transaction } from '../engine/connection.ts';
 import { openClass } from './classes.ts';
-import { addEnd } from './evaluation/count-sample.ts';
+import { addEnd, type SampleEnd, uncountSample } from './evaluation/count-sample.ts';
 import { type EvaluationRow, readEvaluation, readEvaluationPlan, toEvaluationRecord } from './evaluation/evaluation-queries.ts';
 import { appendEvent } from './events.ts';
 import { parseCursor } from './queries.ts';
@@ -73,7 +74,63 @@ function addSample(
     return;
   }
   const seq = insertRollout(transaction, { ...rollout, state: 'queued', class: sample.class, isSibling: true });
-  transaction.run('INSERT INTO evaluation_samples VALUES (?, ?, ?)', seq, sample.evaluation, sample.task);
+  const sql = 'INSERT INTO evaluation_samples (seq, evaluation_seq, task_index) VALUES (?, ?, ?)';
+  transaction.run(sql, seq, sample.evaluation, sample.task);
+}
+
+interface UnscoredRow {
+  readonly seq: number;
+  readonly task_index: number;
+  readonly scenario: string;
+  readonly group_id: GroupId;
+  readonly state: RolloutState;
+  readonly result: string | null;
+  readonly failure: string | null;
+  readonly body: string;
+  /** How many samples its task has had. */
+  readonly taken: number;
+}
+
+/** The order of samples decides the ids of their replacements, so they are taken one task after the other. */
+const unscoredSamples = `SELECT seq, task_index, scenario, group_id, state, result, failure, body,
+  (SELECT count(*) FROM evaluation_samples AS all_samples
+    WHERE all_samples.evaluation_seq = own.evaluation_seq AND all_samples.task_index = own.task_index) AS taken
+  FROM evaluation_samples AS own JOIN rollouts USING (seq) JOIN submissions USING (seq)
+  WHERE evaluation_seq = ? AND is_replaced = 0 AND ended_at IS NOT NULL
+    AND (state <> 'done' OR json_extract(result, '$.reward') IS NULL) ORDER BY own.task_index, seq LIMIT ?`;
+
+export function retryUnscored(
+  transaction: Transaction,
+  { id, limit }: { readonly id: EvaluationId; readonly limit: number },
+): number | 'unknown' | 'cancelled' {
+  const row = readEvaluation(transaction, id);
+  if (!row || row.state === 'cancelled') return row ? 'cancelled' : 'unknown';
+  const found = transaction.all<UnscoredRow>(unscoredSamples, row.seq, limit);
+  if (found.length === 0) return 0;
+  transaction.run("UPDATE evaluations SET state = 'open', ended_at = NULL WHERE seq = ?", row.seq);
+  const { priority, weight = 1 } = readEvaluationPlan(row);
+  const own = openClass(transaction, { kind: 'evaluation', name: id, weight }, rankOf({ priority }));
+  const added = new Map<number, number>();
+  for (const sample of found) {
+    const place = { evaluation: row.seq, task: sample.task_index };
+    const earlier = added.get(sample.task_index) ?? 0;
+    added.set(sample.task_index, earlier + 1);
+    uncountSample(transaction, place, toEnd(sample));
+    transaction.run('UPDATE evaluation_samples SET is_replaced = 1 WHERE seq = ?', sample.seq);
+    addSample(transaction, { ...place, class: own }, toReplacement(sample, sample.taken + earlier));
+  }
+  appendEvent(transaction, { kind: 'evaluation-open', data: { evaluation: id, retried: found.length } });
+  return found.length;
+}
+
+function toEnd({ state, result, failure }: UnscoredRow): SampleEnd {
+  const parse = (text: string | null) => (text === null ? undefined : JSON.parse(text));
+  return { state, ...definedOf({ result: parse(result), failure: parse(failure) }) };
+}
+
+function toReplacement({ group_id: group, scenario, body }: UnscoredRow, number: number): StoredSubmission {
+  const id = rolloutId.parse(`${group}:${number}`);
+  return { id, digest: `sample of ${group}`, scenario, group, body: JSON.stringify({ ...JSON.parse(body), id }) };
 }
 
 export function cancelEvaluation(transaction: Transaction, id: EvaluationId): boolean {

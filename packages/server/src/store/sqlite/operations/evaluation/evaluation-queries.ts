@@ -53,9 +53,9 @@ export function toEvaluationRecord(transaction: Transaction, row: EvaluationRow)
   const { seq, first_version: first, last_version: last } = row;
   const scores = 'SELECT ended, scored, correct, count(*) AS tasks FROM evaluation_scores WHERE evaluation_seq = ? GROUP BY 1, 2, 3';
   const failures = `SELECT blame, code, samples, scored FROM evaluation_failures
-    WHERE evaluation_seq = ? ORDER BY samples DESC, blame, code`;
+    WHERE evaluation_seq = ? AND samples > 0 ORDER BY samples DESC, blame, code`;
   const stops = transaction.all<{ reason: StopReason; samples: number }>(
-    'SELECT reason, samples FROM evaluation_stops WHERE evaluation_seq = ? ORDER BY samples DESC, reason',
+    'SELECT reason, samples FROM evaluation_stops WHERE evaluation_seq = ? AND samples > 0 ORDER BY samples DESC, reason',
     seq,
   );
   return {
@@ -122,7 +122,7 @@ export function evaluationTasks(
   const range = [row.seq, request.from, request.from + request.limit] as const;
   const where = 'WHERE evaluation_seq = ? AND task_index >= ? AND task_index < ?';
   const tasks = `SELECT * FROM evaluation_tasks JOIN evaluation_scores USING (evaluation_seq, task_index) ${where} ORDER BY task_index`;
-  const samples = `SELECT task_index, id, state, result, failure FROM evaluation_samples JOIN rollouts USING (seq) ${where}
+  const samples = `SELECT task_index, id, state, result, failure FROM evaluation_samples JOIN rollouts USING (seq) ${where} AND is_replaced = 0
     ORDER BY task_index, rollouts.seq`;
   const byTask = Map.groupBy(transaction.all<SampleRow>(samples, ...range), ({ task_index }) => task_index);
   return transaction.all<TaskRow>(tasks, ...range).map((task) => ({
