@@ -48,7 +48,7 @@ export class BatchKeeper implements AsyncDisposable {
     ]);
     this.#idle = batches.length + evaluations.length === 0;
     this.#logPauses(batches);
-    let changed = await beginEvaluationTasks(evaluations, store);
+    let changed = await beginEvaluationTasks(evaluations, this.#deps);
     for (const batch of batches) {
       try {
         const [open, load] = await Promise.all([store.openGroups(batch.id), store.load(batch.id)]);

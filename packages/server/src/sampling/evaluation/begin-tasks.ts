@@ -2,6 +2,7 @@
 // cancelling is quick and the queue stays short. All state is in the store.
 
 import { definedOf, type EvaluationId, groupId, rolloutId } from '@millrace/protocol';
+import { type Log, stackOf } from '../../base/log.ts';
 import type { Task } from '../../store/batch-store.ts';
 import type { EvaluationPlan, UnbegunEvaluation } from '../../store/evaluation-store.ts';
 import type { NewRollout } from '../../store/rollout-record.ts';
@@ -10,11 +11,24 @@ import type { Store } from '../../store/store.ts';
 /** Queued samples of one evaluation: at least this many, or twice the slots of all workers. */
 const leastQueued = 64;
 
-/** Returns whether tasks have begun. */
-export async function beginEvaluationTasks(evaluations: readonly UnbegunEvaluation[], store: Store): Promise<boolean> {
+/** Returns whether tasks have begun. An evaluation that cannot continue is logged, and stops no other. */
+export async function beginEvaluationTasks(
+  evaluations: readonly UnbegunEvaluation[],
+  { store, log }: { readonly store: Store; readonly log: Log },
+): Promise<boolean> {
   if (evaluations.length === 0) return false;
   const { slots } = await store.load();
-  const begun = await Promise.all(evaluations.map((one) => beginSome(one, Math.max(leastQueued, 2 * slots), store)));
+  const wanted = Math.max(leastQueued, 2 * slots);
+  const begun = await Promise.all(
+    evaluations.map(async (one) => {
+      try {
+        return await beginSome(one, wanted, store);
+      } catch (error) {
+        log.error('evaluation-stuck', { evaluation: one.id, error: stackOf(error) });
+        return false;
+      }
+    }),
+  );
   return begun.includes(true);
 }
 
