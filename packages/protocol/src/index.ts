@@ -219,6 +219,7 @@ export {
   type TrajectoryView,
   toolCall,
   toolSpec,
+  toSegmentView,
   toTrajectoryView,
   trainableShare,
   trajectoryView,

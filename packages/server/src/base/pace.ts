@@ -16,6 +16,15 @@ export function* awaitStep<T>(promise: Promise<T>): Steps<T> {
   throw settled ? settled.reason : new Error('steps that wait must be run by a Pace');
 }
 
+/** Runs steps at once, where there are few. */
+export function runNow<T>(steps: Steps<T>): T {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    if (value) throw new Error('steps that wait must be run by a Pace');
+  }
+}
+
 const sliceMs = 5;
 
 export class Pace {
