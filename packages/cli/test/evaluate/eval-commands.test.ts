@@ -26,6 +26,8 @@ test('an evaluation is started once for its content and once for its name, liste
   assert.deepEqual([refused.code, /Add --yes/.test(refused.err)], [2, true]);
   const cancelled = await service.run(['eval', 'cancel', 'step-1', '--yes']);
   assert.equal(cancelled.out, 'step-1 is cancelled; 0 of 12 samples were scored\n');
+  const retried = await service.run(['eval', 'retry', 'step-1']);
+  assert.deepEqual([retried.code, /step-1 was cancelled: it cannot be retried/.test(retried.err)], [1, true]);
   const shown = await service.run(['eval', 'watch', 'step-1']);
   assert.equal(shown.code, 1, 'an evaluation without a number has failed');
   assert.match(shown.out, /state +cancelled after .*\n.*3 of math, 4 samples each\n/);

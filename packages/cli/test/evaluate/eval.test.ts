@@ -89,7 +89,7 @@ describe('millrace eval and a real service', { skip }, () => {
     assert.match(out, /mean reward +0\.5000 +±0\.0801 +0\.5000 +40\n/);
     assert.match(out, /pass@4 +0\.5000 +±0\.0801 +0\.5000 +40\n/);
     assert.match(out, /tasks +40 of math, 4 samples each\n.*temperature 0\.5, max_tokens 64, policy version 3\n/);
-    checkDone(await client.evaluations.get(begun.id));
+    checkDone(await client.evaluations.wait(begun.id));
     const samples = await readSamples(client, begun.id);
     assert.equal(samples.size, 160, 'no sample twice');
 

@@ -196,7 +196,7 @@ export function defineEvaluationTests(openBed: OpenBed): void {
     const again = await store.claim(worker, 9);
     assert.deepEqual(
       again.map(({ id, submission }) => [id, submission.id]),
-      ['e:0:2', 'e:1:2', 'e:1:3'].map((id) => [id, id]),
+      ['e:0:1.1', 'e:1:0.1', 'e:1:1.1'].map((id) => [id, id]),
     );
     for (const claim of again) await finish(store, claim, 0);
     const done = await read(store);
@@ -215,8 +215,8 @@ export function defineEvaluationTests(openBed: OpenBed): void {
     assert.deepEqual(
       tasks.map(({ samples }) => samples.map(({ id }) => id)),
       [
-        ['e:0:0', 'e:0:2'],
-        ['e:1:2', 'e:1:3'],
+        ['e:0:0', 'e:0:1.1'],
+        ['e:1:0.1', 'e:1:1.1'],
       ],
     );
     assert.equal(await store.retryUnscored(evaluationId.parse('none'), { limit: 9 }), 'unknown');

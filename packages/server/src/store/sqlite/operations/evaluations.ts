@@ -80,6 +80,7 @@ function addSample(
 
 interface UnscoredRow {
   readonly seq: number;
+  readonly id: RolloutId;
   readonly task_index: number;
   readonly scenario: string;
   readonly group_id: GroupId;
@@ -87,17 +88,12 @@ interface UnscoredRow {
   readonly result: string | null;
   readonly failure: string | null;
   readonly body: string;
-  /** How many samples its task has had. */
-  readonly taken: number;
 }
 
-/** The order of samples decides the ids of their replacements, so they are taken one task after the other. */
-const unscoredSamples = `SELECT seq, task_index, scenario, group_id, state, result, failure, body,
-  (SELECT count(*) FROM evaluation_samples AS all_samples
-    WHERE all_samples.evaluation_seq = own.evaluation_seq AND all_samples.task_index = own.task_index) AS taken
-  FROM evaluation_samples AS own JOIN rollouts USING (seq) JOIN submissions USING (seq)
+const unscoredSamples = `SELECT seq, id, task_index, scenario, group_id, state, result, failure, body
+  FROM evaluation_samples JOIN rollouts USING (seq) JOIN submissions USING (seq)
   WHERE evaluation_seq = ? AND is_replaced = 0 AND ended_at IS NOT NULL
-    AND (state <> 'done' OR json_extract(result, '$.reward') IS NULL) ORDER BY own.task_index, seq LIMIT ?`;
+    AND (state <> 'done' OR json_extract(result, '$.reward') IS NULL) ORDER BY task_index, seq LIMIT ?`;
 
 export function retryUnscored(
   transaction: Transaction,
@@ -110,14 +106,11 @@ export function retryUnscored(
   transaction.run("UPDATE evaluations SET state = 'open', ended_at = NULL WHERE seq = ?", row.seq);
   const { priority, weight = 1 } = readEvaluationPlan(row);
   const own = openClass(transaction, { kind: 'evaluation', name: id, weight }, rankOf({ priority }));
-  const added = new Map<number, number>();
   for (const sample of found) {
     const place = { evaluation: row.seq, task: sample.task_index };
-    const earlier = added.get(sample.task_index) ?? 0;
-    added.set(sample.task_index, earlier + 1);
     uncountSample(transaction, place, toEnd(sample));
     transaction.run('UPDATE evaluation_samples SET is_replaced = 1 WHERE seq = ?', sample.seq);
-    addSample(transaction, { ...place, class: own }, toReplacement(sample, sample.taken + earlier));
+    addSample(transaction, { ...place, class: own }, toReplacement(sample));
   }
   appendEvent(transaction, { kind: 'evaluation-open', data: { evaluation: id, retried: found.length } });
   return found.length;
@@ -128,8 +121,10 @@ function toEnd({ state, result, failure }: UnscoredRow): SampleEnd {
   return { state, ...definedOf({ result: parse(result), failure: parse(failure) }) };
 }
 
-function toReplacement({ group_id: group, scenario, body }: UnscoredRow, number: number): StoredSubmission {
-  const id = rolloutId.parse(`${group}:${number}`);
+/** Its id is that of the sample, with the number of the retry: `e:0:1`, `e:0:1.1`, `e:0:1.2`. */
+function toReplacement({ id: replaced, group_id: group, scenario, body }: UnscoredRow): StoredSubmission {
+  const [first = replaced, retries = '0'] = replaced.slice(group.length).split('.');
+  const id = rolloutId.parse(`${group}${first}.${Number(retries) + 1}`);
   return { id, digest: `sample of ${group}`, scenario, group, body: JSON.stringify({ ...JSON.parse(body), id }) };
 }
 
