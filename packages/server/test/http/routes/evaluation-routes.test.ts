@@ -32,7 +32,7 @@ test('an evaluation samples every task n times, with its sampling, and reports i
   await using floor = await openEvaluationFloor();
   const open = evaluationView.parse((await floor.call('GET', '/v1/evaluations/e')).body);
   assert.deepEqual([open.state, open.scenario, open.samples.begun, open.mean.value], ['open', 'sums', 6, null]);
-  const sample = await floor.store.get((await floor.store.list({ limit: 1 })).rollouts[0]?.id ?? (request.id as never));
+  const [sample] = (await floor.store.list({ limit: 1 })).rollouts;
   assert.deepEqual([sample?.submission.sampling.temperature, sample?.submission.metadata], [0.5, { evaluation: 'e' }]);
   await finishAll(floor, (id) => (id === 'e:2:1' ? makeFailure('evaluate-timeout', 1) : Number(id.endsWith(':0'))));
   const done = evaluationView.parse((await floor.call('GET', '/v1/evaluations/e?wait=9')).body);
