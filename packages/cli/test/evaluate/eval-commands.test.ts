@@ -40,7 +40,12 @@ test('what is wrong on the command line or in a task is named', async () => {
   await using service = await openRealService();
   for (const [argv, stdin, code, wanted] of [
     [['eval'], '{"a":1}', 2, /scenario: .*\(or use --scenario\)/],
-    [run, '{"scenario":"math","task":{}}\n{"scenario":"shell","task":{}}', 2, /an evaluation has one scenario, but stdin has math and shell/],
+    [
+      run,
+      '{"scenario":"math","task":{}}\n{"scenario":"shell","task":{}}',
+      2,
+      /an evaluation has one scenario, but stdin has math and shell/,
+    ],
     [run, '\n', 2, /stdin has no tasks/],
     [[...run, '--set', 'group_size=3'], tasks, 2, /group_size/],
     [['eval', 'tasks-that-are-missing.jsonl'], '', 2, /cannot read tasks-that-are-missing\.jsonl/],

@@ -1,7 +1,15 @@
 // Evaluations as rows: creating one, adding the samples of its next tasks, sampling again what has no reward, cancelling it, and
 // deleting it after its time.
 
-import { definedOf, type EvaluationId, type EvaluationState, type GroupId, type RolloutId, type RolloutState, rolloutId } from '@millrace/protocol';
+import {
+  definedOf,
+  type EvaluationId,
+  type EvaluationState,
+  type GroupId,
+  type RolloutId,
+  type RolloutState,
+  rolloutId,
+} from '@millrace/protocol';
 import type { EvaluationRecord, NewEvaluation } from '../../evaluation-store.ts';
 import { rankOf } from '../../work-class.ts';
 import type { Transaction } from '../engine/connection.ts';
