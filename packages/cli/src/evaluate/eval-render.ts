@@ -19,14 +19,14 @@ export function toEvaluationCells(evaluation: EvaluationView): string[] {
   ];
 }
 
-export interface LineOptions {
+export interface EvaluationLineOptions {
   readonly columns: number;
   readonly paint: Paint;
   /** Samples that end per second. */
   readonly perSecond: number;
 }
 
-export function renderEvaluationLine(evaluation: EvaluationView, { columns, paint, perSecond }: LineOptions): string {
+export function renderEvaluationLine(evaluation: EvaluationView, { columns, paint, perSecond }: EvaluationLineOptions): string {
   const { samples, mean, pass_at } = evaluation;
   const last = pass_at.at(-1);
   const left = perSecond > 0 ? toDuration((1000 * (samples.total - samples.ended)) / perSecond) : '-';

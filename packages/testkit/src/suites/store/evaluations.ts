@@ -3,43 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { definedOf, type EvaluationInput, evaluationId, evaluationRequest, type Failure } from '@millrace/protocol';
-import type { ClaimedRollout, NewEvaluation, Store } from '@millrace/server';
-import {
-  makeFailure,
-  makeId,
-  makeResult,
-  makeRollout,
-  makeTrajectory,
-  moveUpTo,
-  type OpenBed,
-  openTimedBed,
-  registerWorker,
-  submitAll,
-} from './bed.ts';
-
-const e = evaluationId.parse('e');
-
-function makeEvaluation(fields: Partial<EvaluationInput> & { readonly count?: number; readonly correctAt?: number } = {}): NewEvaluation {
-  const { count = 3, correctAt = 1, ...rest } = fields;
-  const given = { scenario: 'math', n: 2, tasks: Array.from({ length: count }, (_, index) => ({ question: `${index}` })), ...rest };
-  const { id: _, tasks, ...plan } = evaluationRequest.parse(given);
-  return { id: e, digest: JSON.stringify(given), plan, tasks: tasks.map((task) => ({ task, correctAt })) };
-}
-
-async function begin(store: Store, begun: number, tasks: number): Promise<boolean> {
-  const samples = Array.from({ length: tasks }, (_, index) =>
-    [0, 1].map((number) => makeRollout(`e:${begun + index}:${number}`, { group: `e:${begun + index}` })),
-  );
-  return store.beginTasks(e, { begun, samples });
-}
-
-/** False when the claim is outdated. */
-async function finish(store: Store, claim: ClaimedRollout, reward: number, failure?: Failure): Promise<boolean> {
-  await moveUpTo(store, claim, 'evaluate');
-  const trajectory = makeTrajectory(claim.id, claim.attempt);
-  return store.finish(claim, { state: 'done', result: makeResult(reward), trajectory, ...definedOf({ failure }) });
-}
+import { evaluationId } from '@millrace/protocol';
+import type { Store } from '@millrace/server';
+import { makeFailure, makeId, makeResult, type OpenBed, openTimedBed, registerWorker, submitAll } from './bed.ts';
+import { begin, e, finish, makeEvaluation } from './bed-batches.ts';
 
 async function read(store: Store) {
   const record = await store.evaluation(e);
@@ -280,14 +247,16 @@ export function defineEvaluationTests(openBed: OpenBed): void {
 
   test('evaluations are listed in pages and by state', async () => {
     await using bed = await openTimedBed(openBed);
-    const { store } = bed;
-    for (const id of ['x', 'y', 'z']) await store.createEvaluation({ ...makeEvaluation(), id: evaluationId.parse(id) });
-    await store.cancelEvaluation(evaluationId.parse('y'));
-    const page = await store.evaluations({ limit: 2 });
-    assert.deepEqual(page.evaluations.map(({ id }) => id), ['x', 'y']); // biome-ignore format: one line
-    assert.ok(page.next);
-    assert.deepEqual((await store.evaluations({ limit: 2, after: page.next })).evaluations.map(({ id }) => id), ['z']); // biome-ignore format: one line
-    assert.deepEqual((await store.evaluations({ limit: 9, state: 'cancelled' })).evaluations.map(({ id }) => id), ['y']); // biome-ignore format: one line
+    for (const id of ['x', 'y', 'z']) await bed.store.createEvaluation({ ...makeEvaluation(), id: evaluationId.parse(id) });
+    await bed.store.cancelEvaluation(evaluationId.parse('y'));
+    const list = async (filter: Parameters<Store['evaluations']>[0]) => {
+      const { evaluations, next } = await bed.store.evaluations(filter);
+      return { ids: evaluations.map(({ id }) => id).join(), next };
+    };
+    const { ids, next = '' } = await list({ limit: 2 });
+    assert.equal(ids, 'x,y');
+    assert.deepEqual(await list({ limit: 2, after: next }), { ids: 'z', next: undefined });
+    assert.deepEqual(await list({ limit: 9, state: 'cancelled' }), { ids: 'y', next: undefined });
   });
 
   test('an evaluation is deleted as a whole after its time, and an open one never', async () => {

@@ -11,7 +11,7 @@ export interface SampleEnd {
   readonly failure?: Pick<Failure, 'blame' | 'code'>;
 }
 
-interface SampleRow {
+interface PlaceRow {
   readonly evaluation_seq: number;
   readonly task_index: number;
 }
@@ -24,7 +24,7 @@ export interface FinishedEvaluation {
 
 export function countSample(transaction: Transaction, rolloutSeq: number, end: SampleEnd): FinishedEvaluation | undefined {
   const sql = 'SELECT evaluation_seq, task_index FROM evaluation_samples WHERE seq = ?';
-  const row = transaction.one<SampleRow>(sql, rolloutSeq);
+  const row = transaction.one<PlaceRow>(sql, rolloutSeq);
   return row && addEnd(transaction, { evaluation: row.evaluation_seq, task: row.task_index }, end);
 }
 
