@@ -95,7 +95,10 @@ function renderMeans({ stop_reasons, samples, turns, sampled_tokens: tokens }: E
   const stops = Object.entries(stop_reasons).map(([reason, count]) => `${reason} ${toCount(count)}`);
   if (stops.length === 0) return [];
   const each = (total: number) => (total / samples.ended).toLocaleString('en', { maximumFractionDigits: 1 });
-  return [`  stopped      ${stops.join(', ')}`, `  per sample   ${each(turns)} ${turns === samples.ended ? 'turn' : 'turns'}, ${each(tokens)} sampled tokens`];
+  return [
+    `  stopped      ${stops.join(', ')}`,
+    `  per sample   ${each(turns)} ${turns === samples.ended ? 'turn' : 'turns'}, ${each(tokens)} sampled tokens`,
+  ];
 }
 
 function toNumber(value: number | null): string {

@@ -53,7 +53,9 @@ export function toGroup(text: string): GroupId {
 /** The id of the evaluation in tests. */
 export const e = evaluationId.parse('e');
 
-export function makeEvaluation(fields: Partial<EvaluationInput> & { readonly count?: number; readonly correctAt?: number } = {}): NewEvaluation {
+export function makeEvaluation(
+  fields: Partial<EvaluationInput> & { readonly count?: number; readonly correctAt?: number } = {},
+): NewEvaluation {
   const { count = 3, correctAt = 1, ...rest } = fields;
   const given = { scenario: 'math', n: 2, tasks: Array.from({ length: count }, (_, index) => ({ question: `${index}` })), ...rest };
   const { id: _, tasks, ...plan } = evaluationRequest.parse(given);

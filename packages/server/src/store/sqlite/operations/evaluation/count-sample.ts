@@ -11,11 +11,6 @@ export interface SampleEnd {
   readonly failure?: Pick<Failure, 'blame' | 'code'>;
 }
 
-interface PlaceRow {
-  readonly evaluation_seq: number;
-  readonly task_index: number;
-}
-
 /** An evaluation that its last sample has just ended. */
 export interface FinishedEvaluation {
   readonly evaluation: EvaluationId;
@@ -23,11 +18,12 @@ export interface FinishedEvaluation {
 }
 
 export function countSample(transaction: Transaction, rolloutSeq: number, end: SampleEnd): FinishedEvaluation | undefined {
-  const sql = 'SELECT evaluation_seq, task_index FROM evaluation_samples WHERE seq = ?';
-  const row = transaction.one<PlaceRow>(sql, rolloutSeq);
-  return row && addEnd(transaction, { evaluation: row.evaluation_seq, task: row.task_index }, end);
+  const sql = 'SELECT evaluation_seq AS evaluation, task_index AS task FROM evaluation_samples WHERE seq = ?';
+  const place = transaction.one<SamplePlace>(sql, rolloutSeq);
+  return place && addEnd(transaction, place, end);
 }
 
+/** The rows that a sample belongs to. */
 export interface SamplePlace {
   readonly evaluation: number;
   readonly task: number;
