@@ -76,6 +76,7 @@ export type {
   SurplusGroup,
   Task,
 } from './store/batch-store.ts';
+export type { EvaluationRecord, EvaluationStore, NewEvaluation, TaskRecord } from './store/evaluation-store.ts';
 export { EventTail } from './store/event-tail.ts';
 export type { NewRollout, RolloutRecord } from './store/rollout-record.ts';
 export { networkFileSystemOf } from './store/sqlite/engine/network-file-system.ts';

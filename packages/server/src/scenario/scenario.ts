@@ -88,6 +88,8 @@ export interface Scenario<Task = unknown> {
    * and its `failure` says why.
    */
   lowestReward?(task: Task): number;
+  /** The reward of a perfect result; 1 without this function. An evaluation counts a sample with this reward as correct. */
+  highestReward?(task: Task): number;
   /** Measures the reward. Throws if it cannot. */
   evaluate(context: EvaluateContext<Task>): Score | Promise<Score>;
 }

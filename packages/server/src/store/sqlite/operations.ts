@@ -6,6 +6,16 @@ import { appendTasks, batch, batches, createBatch, endBatch, openBatches, resume
 import { claim, finish, move, release, retry } from './operations/claims.ts';
 import { classes, load } from './operations/classes.ts';
 import { ack, acked, deliveredGroups, dueWebhooks, noteWebhook } from './operations/delivery.ts';
+import { evaluation, evaluationTasks, unbegunEvaluations } from './operations/evaluation/evaluation-queries.ts';
+import {
+  beginTasks,
+  cancelEvaluation,
+  createEvaluation,
+  evaluations,
+  expiredEvaluations,
+  retainEvaluationSlice,
+  retryUnscored,
+} from './operations/evaluations.ts';
 import { appendEvents, events, lastEventAtMs, lastEventId, oldestEventId } from './operations/events.ts';
 import { beginGroup, cursor, renewGroup, replaceSiblings, settleGroup, takeGroup } from './operations/groups.ts';
 import { backendLoads, breakBackend, noteProbe, noteTraffic, place, recoverBackend, takeProbe } from './operations/placements.ts';
@@ -56,6 +66,11 @@ export const writes = {
   settleGroup,
   ack,
   noteWebhook,
+  createEvaluation,
+  beginTasks,
+  cancelEvaluation,
+  retryUnscored,
+  retainEvaluationSlice,
 };
 
 export const reads = {
@@ -85,6 +100,11 @@ export const reads = {
   acked,
   dueWebhooks,
   expiredBatches,
+  evaluation,
+  evaluations,
+  evaluationTasks,
+  unbegunEvaluations,
+  expiredEvaluations,
 };
 
 export type Writes = typeof writes;

@@ -146,6 +146,16 @@ class SqliteStore implements Store {
   dueWebhooks: Store['dueWebhooks'] = () => this.#read('dueWebhooks', undefined);
   noteWebhook: Store['noteWebhook'] = (sent) => this.#write('noteWebhook', sent);
 
+  createEvaluation: Store['createEvaluation'] = (evaluation) => this.#write('createEvaluation', evaluation);
+  evaluation: Store['evaluation'] = (id) => this.#read('evaluation', id);
+  evaluations: Store['evaluations'] = (filter) => this.#read('evaluations', filter);
+  evaluationTasks: Store['evaluationTasks'] = (id, page) => this.#read('evaluationTasks', { id, ...page });
+  unbegunEvaluations: Store['unbegunEvaluations'] = () => this.#read('unbegunEvaluations', undefined);
+  beginTasks: Store['beginTasks'] = async (id, { begun, samples }) =>
+    this.#write('beginTasks', { id, begun, samples: await Promise.all(samples.map(toStored)) });
+  retryUnscored: Store['retryUnscored'] = (id, { limit }) => this.#write('retryUnscored', { id, limit });
+  cancelEvaluation: Store['cancelEvaluation'] = (id) => this.#write('cancelEvaluation', id);
+
   appendEvents: Store['appendEvents'] = (events) => this.#write('appendEvents', events);
   events: Store['events'] = (after, options) => this.#read('events', { after, ...options });
   lastEventId: Store['lastEventId'] = () => this.#read('lastEventId', undefined);
@@ -166,7 +176,9 @@ class SqliteStore implements Store {
     for (;;) {
       const expired = await this.#read('expiredBatches', { endedMs, asOfMs });
       for (const seq of expired) deleted += await this.#retain(() => this.#write('retainBatchSlice', seq));
-      if (expired.length === 0) return deleted;
+      const evaluations = await this.#read('expiredEvaluations', { endedMs, asOfMs });
+      for (const seq of evaluations) deleted += await this.#retain(() => this.#write('retainEvaluationSlice', seq));
+      if (expired.length + evaluations.length === 0) return deleted;
     }
   };
 
