@@ -32,4 +32,7 @@ ALTER TABLE batch_groups ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0;
   9: `ALTER TABLE policy ADD COLUMN adapter TEXT;
 ALTER TABLE policy ADD COLUMN cache_salt TEXT;
 `,
+  // At most one row: when the date last stepped.
+  10: `CREATE TABLE clock_jumps (at INTEGER NOT NULL) STRICT;
+`,
 };
