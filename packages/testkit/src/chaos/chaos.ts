@@ -47,15 +47,15 @@ export interface ChaosReport extends ChaosBooks {
 
 const leaseMs = 2000;
 const longestPauseMs = 1000;
-/** Holds the store of the longest run. */
-const diskMib = 768;
+/** Holds the store of the whole run: ten rollouts for each fault, and the write-ahead log. */
+const toDiskMib = (faults: number) => 128 + Math.ceil(faults / 4);
 
 const causes: Readonly<Record<ChaosKind, CauseFault>> = { ...processFaults, ...storeFaults, ...edgeFaults };
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { faults, seed, onProgress = () => {} } = options;
   await using stack = new AsyncDisposableStack();
-  const scene = await openScene(stack);
+  const scene = await openScene(stack, faults);
   const skipped = findSkipped(scene.preload);
   const kinds = (Object.keys(chaosKinds) as ChaosKind[]).filter((kind) => skipped[kind] === undefined);
   const plan = planFaults({ faults, seed, kinds });
@@ -104,10 +104,10 @@ function findSkipped({ missing }: Preload): Partial<Record<ChaosKind, string>> {
   };
 }
 
-async function openScene(stack: AsyncDisposableStack): Promise<Scene> {
+async function openScene(stack: AsyncDisposableStack, faults: number): Promise<Scene> {
   const controls = stack.use(await makeTempFolder('chaos')).path;
   const preload = openPreload(controls);
-  const disk: SmallDisk | undefined = smallDiskSkip ? undefined : stack.use(await mountSmallDisk({ mib: diskMib }));
+  const disk: SmallDisk | undefined = smallDiskSkip ? undefined : stack.use(await mountSmallDisk({ mib: toDiskMib(faults) }));
   const receiver = stack.use(await openReceiver());
   const latencyMs = longTailLatency({ medianMs: 250 });
   const backends = [stack.use(await openFakeBackend({ policy, latencyMs })), stack.use(await openFakeBackend({ policy, latencyMs }))];

@@ -10,8 +10,7 @@ const longestStartMs = 60_000;
 
 export const processFaults = {
   async 'kill-worker'(scene, { choice }) {
-    process.kill(await findBusyWorker(scene, choice), 'SIGKILL');
-    return true;
+    return send(await findBusyWorker(scene, choice), 'SIGKILL');
   },
 
   async 'kill-server'(scene, { choice }) {
@@ -45,13 +44,22 @@ async function restart({ service }: Scene): Promise<void> {
 }
 
 async function stopFor(pid: number, ms: number): Promise<boolean> {
-  process.kill(pid, 'SIGSTOP');
+  const isStopped = send(pid, 'SIGSTOP');
   try {
     await pause(ms);
   } finally {
-    process.kill(pid, 'SIGCONT');
+    send(pid, 'SIGCONT');
   }
-  return true;
+  return isStopped;
+}
+
+/** False if it has ended. */
+function send(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false;
+  }
 }
 
 /** The pid of a live worker with live rollouts: a fault that hits nothing proves nothing. */
