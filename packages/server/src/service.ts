@@ -202,6 +202,6 @@ async function openStore(config: ServiceConfig, log: Log): Promise<Store> {
 
 /** Without its store, a process would look healthy and do nothing. Its supervisor starts it again, and nothing is lost. */
 function exit(error: Error, log: Log): void {
-  log.error('store-thread-died', { error: messageOf(error), action: 'this process exits; start it again' });
+  log.error('store-thread-died', { error: messageOf(error) });
   process.exit(1);
 }

@@ -83,6 +83,8 @@ export interface WorkerRecord {
   readonly pid: number;
   readonly startedAtMs: number;
   readonly leaseUntilMs: number;
+  /** It gave up its lease or lost it, whatever date `leaseUntilMs` shows. */
+  readonly hasEnded: boolean;
   /** The worker's latest report; absent until it first renews its lease. */
   readonly report?: WorkerReport;
 }

@@ -23,7 +23,7 @@ import { pausePolicy, policy, reportGate, resumePolicy, touch } from './operatio
 import { countStates, get, list, trajectory } from './operations/queries.ts';
 import { expiredBatches, retainBatchSlice, retainSlice } from './operations/retention.ts';
 import { cancel, submit } from './operations/submit.ts';
-import { dropWorker, expire, registerWorker, renew, restartLeases, workers } from './operations/workers.ts';
+import { clockJumpedAtMs, dropWorker, expire, noteClockJump, registerWorker, renew, restartLeases, workers } from './operations/workers.ts';
 
 export const writes = {
   submit,
@@ -38,6 +38,7 @@ export const writes = {
   dropWorker,
   expire,
   restartLeases,
+  noteClockJump,
   joinBackend,
   drainBackend,
   leaveBackend,
@@ -80,6 +81,7 @@ export const reads = {
   counts: countStates,
   classes,
   workers,
+  clockJumpedAtMs,
   backends,
   backendLoads,
   policy,

@@ -46,7 +46,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   try {
     await writer.call('appendEvents', [], clock.now()); // the first call opens the file
     const changedAtMs = await reader.call('lastEventAtMs', undefined, clock.now());
-    const guard = new TimeGuard({ clock, log, ...definedOf({ changedAtMs }) });
+    const jumpedAtMs = await reader.call('clockJumpedAtMs', undefined, clock.now());
+    const guard = new TimeGuard({ clock, log, ...definedOf({ changedAtMs, jumpedAtMs }) });
     return new SqliteStore({ path, clock, log, writer, reader, guard });
   } catch (error) {
     await Promise.all([reader[Symbol.asyncDispose](), writer[Symbol.asyncDispose]()]);
@@ -57,6 +58,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
 class SqliteStore implements Store {
   readonly #parts: StoreParts;
   readonly #hints: Hints;
+  #hasNotedDoubt = false;
 
   constructor(parts: StoreParts) {
     this.#parts = parts;
@@ -94,7 +96,8 @@ class SqliteStore implements Store {
     const { guard, clock } = this.#parts;
     // Taken before the call waits: a lease that was renewed while it waited is not late.
     const asOfMs = clock.now();
-    if (!guard.doubtsLeases(leaseMs)) return await this.#write('expire', { rules: { maxLosses, retryDelayMs }, asOfMs });
+    if (!guard.doubtsLeases(leaseMs)) return await this.#write('expire', { rules: { maxLosses, retryDelayMs }, leaseMs, asOfMs });
+    if (guard.hasJumped) await this.#write('noteClockJump', undefined);
     await this.#write('restartLeases', { leaseMs });
     guard.trustLeases();
     return 0;
@@ -171,7 +174,11 @@ class SqliteStore implements Store {
   retain: Store['retain'] = async ({ endedMs, eventsMs }) => {
     const { guard, clock } = this.#parts;
     const asOfMs = clock.now();
-    if (!guard.mayRetain(Math.max(endedMs, eventsMs))) return 0;
+    const keptMs = Math.max(endedMs, eventsMs);
+    if (!guard.mayRetain(keptMs)) {
+      if (guard.hasDoubts(keptMs)) await this.#noteDoubt();
+      return 0;
+    }
     let deleted = await this.#retain(() => this.#write('retainSlice', { endedMs, eventsMs, asOfMs }));
     for (;;) {
       const expired = await this.#read('expiredBatches', { endedMs, asOfMs });
@@ -181,6 +188,13 @@ class SqliteStore implements Store {
       if (expired.length + evaluations.length === 0) return deleted;
     }
   };
+
+  /** Once: retention waits from the first time on. */
+  async #noteDoubt(): Promise<void> {
+    if (this.#hasNotedDoubt) return;
+    await this.#write('noteClockJump', undefined);
+    this.#hasNotedDoubt = true;
+  }
 
   /** Repeats one kind of slice until nothing is left; other writes run in between. */
   async #retain(slice: () => Promise<RetainedSlice>): Promise<number> {

@@ -34,4 +34,7 @@ ALTER TABLE batch_groups ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE policy ADD COLUMN cache_salt TEXT;
 `,
   10: evaluationTables,
+  // At most one row: when the date last stepped.
+  11: `CREATE TABLE clock_jumps (at INTEGER NOT NULL) STRICT;
+`,
 };
