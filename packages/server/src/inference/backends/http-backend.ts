@@ -128,6 +128,7 @@ function toReplyError(path: string, { status, text, retryAfterMs }: Reply): Roll
   switch (status) {
     case 408:
     case 429:
+    case 499: // a server of the trainer that aborts its calls before it loads weights
     case 503:
       return new RolloutError('backend-failed', message, {
         details: { reason: 'busy', status, ...definedOf({ retry_after_ms: retryAfterMs }) },

@@ -6,11 +6,15 @@ import { definedOf, type LogprobsMode, messageOf, RolloutError } from '@millrace
 import { Agent, type Dispatcher, request } from 'undici';
 import { z } from 'zod';
 import type { BackendProbe, BackendRecord } from '../backends/backend.ts';
+import { onlyPaths } from '../backends/calls/server-health.ts';
 import { readBounded } from '../backends/http-post.ts';
 import { tokenRoutes } from '../backends/open-backend.ts';
 import { describeRefusal, isWithoutRoute } from '../backends/vllm.ts';
 import { type ProbeOptions, within } from './probe.ts';
 import { checkTokenizer, type TokenizerSample } from './tokenizer-check.ts';
+
+/** Where it is not /health. */
+const healthPaths: typeof onlyPaths = { ...onlyPaths, sglang: '/v1/models' };
 
 type Server = Pick<BackendRecord, 'url' | 'apiKey' | 'dialect' | 'model'>;
 
@@ -32,7 +36,7 @@ export async function probeServer(server: Server, options: ServerProbeOptions): 
     return await within({ ...options, timeoutMs: joinTimeoutMs }, async (signal) => {
       const ask = openAsk(server, { signal, dispatcher: agent });
       // SGLang's /health may sample, which is not allowed while it is paused.
-      const path = server.dialect === 'sglang' ? '/v1/models' : '/health';
+      const path = healthPaths[server.dialect] ?? '/health';
       const { status } = await ask('GET', path);
       if (status >= 500 || status === 401) throw fail(`GET ${server.url}${path} answered ${status}`);
       const [route, facts, logprobs, tokenizer] = await Promise.all([
