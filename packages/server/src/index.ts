@@ -1,6 +1,7 @@
 // What other packages may use of the server, name by name.
 
 export type { AgentEnd } from './agent/agent-end.ts';
+export { renderPromptFiles } from './agent/prompts.ts';
 export { type Clock, sleep, systemClock } from './base/clock.ts';
 export { Deadline, Expired } from './base/deadline.ts';
 export { type Log, openLog, silentLog } from './base/log.ts';
