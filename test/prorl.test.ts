@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { prorlStatus } from '@millrace/protocol';
 import { probeBubblewrap } from '@millrace/server';
 import { openFakeBackend, type Policy, processesInSandboxesOf, qwen3Folder, renderCall, TestService } from '@millrace/testkit';
 import { DapoClient } from '../packages/server/test/http/prorl/dapo-client.ts';
@@ -77,7 +78,7 @@ describe("ProRL Agent's trainer", { skip, timeout: 120_000 }, () => {
     assert.ok(client.counts.filtered > 0 && client.counts.refills > 3 && client.counts.cancelled > 0, JSON.stringify(client.counts));
     await waitUntilIdle(service, [first, second]);
     assert.equal((await post(`${url}/start`)).status, 200);
-    const status = await (await fetch(`${url}/status`)).json();
+    const status = prorlStatus.parse(await (await fetch(`${url}/status`)).json());
     assert.deepEqual([status.running, status.jobs, status.pending_jobs, status.total], [true, 0, 0, 0]);
   });
 });

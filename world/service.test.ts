@@ -158,7 +158,10 @@ describe('the service on a real vLLM', { skip: skipWithoutVllm(), timeout: 1_800
   });
 });
 
-test('a vLLM that is asked over its chat route renders the prompts of the service, and its tokens are exact', { skip: skipWithoutVllm(), timeout: 900_000 }, async () => {
+test('a vLLM that is asked over its chat route renders the prompts of the service, and its tokens are exact', {
+  skip: skipWithoutVllm(),
+  timeout: 900_000,
+}, async () => {
   await using engine = await openSharedVllm();
   await using service = await TestService.open({ workers: 1, tokenizer: modelFolder(), sandbox: { warm: { sandboxes: 0 } } });
   const { client } = service;

@@ -65,7 +65,9 @@ export const processReply = z.object({
   success: z.boolean(),
   error: z.string().nullable(),
   finish: z.boolean(),
-  messages: z.array(prorlMessage).describe('They end with an assistant message. Empty if nothing was sampled, so that the client tries again.'),
+  messages: z
+    .array(prorlMessage)
+    .describe('They end with an assistant message. Empty if nothing was sampled, so that the client tries again.'),
   tools: z.array(
     z.object({
       type: z.literal('function'),
@@ -79,7 +81,9 @@ export const processReply = z.object({
   trajectory_id: z.unknown(),
   filter: z
     .boolean()
-    .describe('Whether to exclude it from training: no verifier measured a reward, or a limit other than malformed calls stopped the agent.'),
+    .describe(
+      'Whether to exclude it from training: no verifier measured a reward, or a limit other than malformed calls stopped the agent.',
+    ),
   timing: z.object({
     init_time: z.number(),
     run_time: z.number(),

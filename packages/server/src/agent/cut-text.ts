@@ -4,7 +4,10 @@
 export const maxResult = 32 * 1024;
 
 /** Cuts between lines where a line ends near the cut. `advice` says how to see the rest. */
-export function cutText(text: string, { most = maxResult, advice = '' }: { readonly most?: number; readonly advice?: string } = {}): string {
+export function cutText(
+  text: string,
+  { most = maxResult, advice = '' }: { readonly most?: number; readonly advice?: string } = {},
+): string {
   if (text.length <= most) return text;
   const half = Math.floor(most / 2);
   const head = text.slice(0, headEnd(text, half));
@@ -18,7 +21,7 @@ const slack = 1024;
 
 function headEnd(text: string, at: number): number {
   const line = text.lastIndexOf('\n', at);
-  if (line > at - slack) return line;
+  if (line >= 0 && line > at - slack) return line;
   return isHighSurrogate(text, at - 1) ? at - 1 : at;
 }
 

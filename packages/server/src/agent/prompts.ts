@@ -5,8 +5,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeIssues, messageOf, type ToolSpec } from '@millrace/protocol';
 import { z } from 'zod';
-import { openTool } from './tools.ts';
 import { type ToolName, toolNames } from './tool-names.ts';
+import { openTool } from './tools.ts';
 
 /** The default texts by the names of their files, without `.md`. */
 export const promptTexts = {
@@ -17,7 +17,10 @@ export const promptTexts = {
 } as const;
 export type PromptName = keyof typeof promptTexts;
 
-const toolText = z.strictObject({ description: z.string().min(1).optional(), parameters: z.record(z.string(), z.string().min(1)).default({}) });
+const toolText = z.strictObject({
+  description: z.string().min(1).optional(),
+  parameters: z.record(z.string(), z.string().min(1)).default({}),
+});
 type ToolText = z.infer<typeof toolText>;
 
 export class Prompts {
@@ -67,11 +70,13 @@ function readText(folder: string, file: string): [PromptName, string] {
   const path = join(folder, file);
   const names = Object.keys(promptTexts) as PromptName[];
   const name = names.find((one) => file === `${one}.md`);
-  if (!name) throw new Error(`${path}: no prompt has this file; there are ${names.map((one) => `${one}.md`).join(', ')} and tools/NAME.json`);
+  if (!name)
+    throw new Error(`${path}: no prompt has this file; there are ${names.map((one) => `${one}.md`).join(', ')} and tools/NAME.json`);
   const text = readFileSync(path, 'utf8').trimEnd();
   const allowed = namesIn(promptTexts[name]);
   const wrong = namesIn(text).find((one) => !allowed.includes(one));
-  if (wrong !== undefined) throw new Error(`${path}: {{${wrong}}} is not known here; it may use ${allowed.map((one) => `{{${one}}}`).join(', ')}`);
+  if (wrong !== undefined)
+    throw new Error(`${path}: {{${wrong}}} is not known here; it may use ${allowed.map((one) => `{{${one}}}`).join(', ')}`);
   return [name, text];
 }
 
@@ -112,7 +117,10 @@ export function renderPromptFiles(): Readonly<Record<string, string>> {
       const description: unknown = Reflect.get(property, 'description');
       return typeof description === 'string' ? [[key, description]] : [];
     });
-    return [`tools/${name}.json`, `${JSON.stringify({ description: spec.description, parameters: Object.fromEntries(parameters) }, null, 2)}\n`];
+    return [
+      `tools/${name}.json`,
+      `${JSON.stringify({ description: spec.description, parameters: Object.fromEntries(parameters) }, null, 2)}\n`,
+    ];
   });
   return Object.fromEntries([...texts, ...tools]);
 }

@@ -29,7 +29,8 @@ const thinkArguments = z.object({ thought: z.string() });
 export const thinkTool: Tool = {
   spec: {
     name: 'think',
-    description: 'Write down a thought, a plan or what you learned. Nothing is run and nothing changes; the thought stays in the conversation.',
+    description:
+      'Write down a thought, a plan or what you learned. Nothing is run and nothing changes; the thought stays in the conversation.',
     parameters: { type: 'object', properties: { thought: { type: 'string', description: 'The thought.' } }, required: ['thought'] },
   },
   async run(args) {

@@ -60,7 +60,8 @@ async function prepare(deps: StageDeps, record: AttemptRecord, time: InitTime): 
   if (!scenario)
     throw new RolloutError('unknown-scenario', `this worker has no scenario ${name}; it has ${deps.scenarios.names().join(', ')}`);
   const task = await parseTask(scenario, data);
-  const toContext = (sandbox: Sandbox | undefined) => new InitView(name, { task, limits, signal: time.signal, ...definedOf({ prompts: deps.prompts }) }, sandbox);
+  const toContext = (sandbox: Sandbox | undefined) =>
+    new InitView(name, { task, limits, signal: time.signal, ...definedOf({ prompts: deps.prompts }) }, sandbox);
   const sandbox = await openPrepared(deps, record, { scenario, task, toContext, ...time });
   const opening = await initScenario(scenario, toContext(sandbox));
   return { scenario, task, opening, ...definedOf({ sandbox }) };

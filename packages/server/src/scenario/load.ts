@@ -29,7 +29,11 @@ export async function loadScenarios(paths: readonly string[], { rewardServers = 
       byName.set(name, { scenario, from });
     }
   };
-  const builtIn: readonly Scenario[] = [mathScenario, shellScenario, ...(rewardServers.length > 0 ? [makeRewardScenario(rewardServers)] : [])];
+  const builtIn: readonly Scenario[] = [
+    mathScenario,
+    shellScenario,
+    ...(rewardServers.length > 0 ? [makeRewardScenario(rewardServers)] : []),
+  ];
   for (const scenario of builtIn) add(scenario, 'a built-in one');
   for (const [index, scenario] of own.entries()) add(scenario, paths[index] ?? '');
   return {

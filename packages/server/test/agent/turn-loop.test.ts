@@ -38,7 +38,16 @@ interface RunOptions {
 }
 
 async function run(policy: Policy, options: RunOptions = {}) {
-  const { maxContext = 4000, faults = [], maxTurns = 10, tools = [repeatTool], compact, conversation = qwen3, maxRepeats, onTurn } = options;
+  const {
+    maxContext = 4000,
+    faults = [],
+    maxTurns = 10,
+    tools = [repeatTool],
+    compact,
+    conversation = qwen3,
+    maxRepeats,
+    onTurn,
+  } = options;
   await using fake = new FakeBackend({ policy, faults: scriptedFaults(faults) }, tokens);
   await fake.listen();
   const pace = new Pace();

@@ -24,7 +24,12 @@ async function open(data: unknown) {
 async function score(data: unknown, answer: string) {
   const rest = { limits: limits.parse({}), signal: new AbortController().signal, artifact: Buffer.alloc(0) };
   const openSandbox = () => Promise.reject(new Error('it needs none'));
-  const { reward } = await mathScenario.evaluate({ task: await read(data), end: { stopReason: 'completed', answer }, openSandbox, ...rest });
+  const { reward } = await mathScenario.evaluate({
+    task: await read(data),
+    end: { stopReason: 'completed', answer },
+    openSandbox,
+    ...rest,
+  });
   return reward;
 }
 

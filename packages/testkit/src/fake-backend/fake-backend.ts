@@ -173,7 +173,12 @@ export class FakeBackend implements AsyncDisposable {
     if (engine === 'prorl') return this.#miss(response);
     if (tokenizerPaths.includes(path)) {
       const miss = () => this.#miss(response);
-      return await serveTokenizer(request, response, { tokens: this.#tokens, dialect: this.#options.tokenizer ?? (own === 'prorl' ? 'vllm' : own), maxModelLen, miss });
+      return await serveTokenizer(request, response, {
+        tokens: this.#tokens,
+        dialect: this.#options.tokenizer ?? (own === 'prorl' ? 'vllm' : own),
+        maxModelLen,
+        miss,
+      });
     }
     const control = this.#findControl(`${request.method} ${path}`);
     if (control) return await this.#control(control, { request, response, query });

@@ -64,7 +64,9 @@ async function runNewPrompts(args: Arguments, io: Io): Promise<number> {
     await writeFile(join(folder, file), text, { flag: 'wx' });
   }
   const lines = Object.keys(files).map((file) => `  ${join(folder, file)}`);
-  io.stdout.write(`Made these files; delete those that you do not change:\n${lines.join('\n')}\n\nThen set "prompts": "${folder}" in the configuration.\n`);
+  io.stdout.write(
+    `Made these files; delete those that you do not change:\n${lines.join('\n')}\n\nThen set "prompts": "${folder}" in the configuration.\n`,
+  );
   return 0;
 }
 

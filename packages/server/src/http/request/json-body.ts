@@ -10,7 +10,10 @@ export function acceptJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', async ({ headers }: FastifyRequest) => {
     if (headers['content-length'] === '0') return undefined;
-    throw new RolloutError('unsupported-media-type', `Unsupported Media Type: a body must be application/json, not ${headers['content-type']}`);
+    throw new RolloutError(
+      'unsupported-media-type',
+      `Unsupported Media Type: a body must be application/json, not ${headers['content-type']}`,
+    );
   });
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request: FastifyRequest, body: Buffer, done) => {
     if (body.length === 0) return done(null, undefined);

@@ -14,7 +14,11 @@ export const chatRoute: TokenRoute = {
   body(request, model) {
     if (request.sampling.routed_experts || request.sampling.sampling_mask)
       throw new RolloutError('backend-refused', 'a chat-only server reports no routed experts and no sampling masks');
-    return JSON.stringify({ ...toMessages(request.chat?.() ?? trial), ...definedOf({ model: request.adapter ?? model }), ...toParams(request) });
+    return JSON.stringify({
+      ...toMessages(request.chat?.() ?? trial),
+      ...definedOf({ model: request.adapter ?? model }),
+      ...toParams(request),
+    });
   },
   parse(text, request) {
     const reply = parseReply(chatReply, text);
@@ -25,7 +29,8 @@ export const chatRoute: TokenRoute = {
     const prompt = reply.prompt_token_ids ?? message?.prompt_token_ids;
     if (!tokenIds || !prompt) throw withoutIds(reply);
     if (request.chat) checkPrompt(prompt, request);
-    const logprobs = message?.generation_log_probs ?? (choice.logprobs?.content ?? []).map((entry) => Reflect.get(Object(entry), 'logprob'));
+    const logprobs =
+      message?.generation_log_probs ?? (choice.logprobs?.content ?? []).map((entry) => Reflect.get(Object(entry), 'logprob'));
     return toGeneration(request, { tokenIds, logprobs, finishReason: toFinishReason(choice.finish_reason) });
   },
 };

@@ -14,7 +14,10 @@ export const promptIdsRoute: TokenRoute = {
   around(request) {
     const { sampling, adapter } = request;
     if (sampling.routed_experts || sampling.sampling_mask)
-      throw new RolloutError('backend-refused', 'a server with only POST /generate {prompt_ids} reports no routed experts and no sampling masks');
+      throw new RolloutError(
+        'backend-refused',
+        'a server with only POST /generate {prompt_ids} reports no routed experts and no sampling masks',
+      );
     if (adapter !== undefined)
       throw new RolloutError('backend-failed', `a server with only POST /generate {prompt_ids} cannot select the LoRA adapter ${adapter}`);
     return { head: '{"prompt_ids":[', tail: `],${JSON.stringify(samplingParams(request)).slice(1)}` };

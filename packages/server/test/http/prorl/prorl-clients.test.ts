@@ -98,7 +98,13 @@ test('2. of a rewritten history, the last branch is sent: one sequence that the 
   ];
   const { reply } = await runJob(sharedFloor(), { trajectory: { ...makeTrajectory('x'), segments: [...segments, ...branch] } });
   const row = toTrainingRow(reply);
-  assert.deepEqual([row.promptIds, row.responseIds], [[70, 71], [4, 5]]);
+  assert.deepEqual(
+    [row.promptIds, row.responseIds],
+    [
+      [70, 71],
+      [4, 5],
+    ],
+  );
 });
 
 test('3. messages end with an assistant message, or are empty so that the client tries again', async () => {

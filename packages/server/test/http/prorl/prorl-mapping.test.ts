@@ -76,8 +76,8 @@ test('ids come from the job, otherwise from instance and trajectory, in allowed 
   assert.equal(wanted('__a'), 'a');
   assert.equal(wanted('x'.repeat(500))?.length, 128);
   assert.equal(wanted(undefined, { instance_id: 'django__1', trajectory_id: 0 }), 'django__1-0');
-  assert.equal(wanted(undefined, { instance_id: 'django__1' }), { timeoutS });
-  assert.equal(wanted('☃'), { timeoutS });
+  assert.equal(wanted(undefined, { instance_id: 'django__1' }), undefined);
+  assert.equal(wanted('☃'), undefined);
 });
 
 test('addresses lose their /v1 and get a scheme', () => {

@@ -22,6 +22,9 @@ const tokens = await openFakeTokens();
 const conversation = await openConversation(qwen3Folder());
 const pace = new Pace();
 
+/** As the template writes a call; a model that was trained with it writes it in the same way. */
+const canonicalCall = '<tool_call>\n{"name": "think", "arguments": {"thought": "one and one"}}\n</tool_call>';
+
 type Kind = 'vllm' | 'nemo-gym' | 'without-ids' | 'other-template';
 
 /** Renders messages as vLLM does, and says the next of these turns. */
@@ -60,8 +63,8 @@ async function openChatServer(kind: Kind, turns: readonly string[]) {
   return { url, bodies, [Symbol.asyncDispose]: close };
 }
 
-async function run(kind: Kind) {
-  const turns = [renderCall('think', { thought: 'one and one' }), 'It is 2.'];
+async function run(kind: Kind, call = canonicalCall) {
+  const turns = [call, 'It is 2.'];
   await using server = await openChatServer(kind, turns);
   await using pool = new BackendPool({ log: silentLog, pace });
   pool.update([{ id: backendId.parse('a'), url: server.url, dialect: 'chat', policyVersion: 0, state: 'up' }]);
@@ -92,8 +95,13 @@ test('a server that renders another prompt is refused with the first token that 
   });
 });
 
+test('a turn that the template writes in another way than the model is refused: nothing is tokenised again', async () => {
+  const compact = renderCall('think', { thought: 'one and one' });
+  await assert.rejects(run('vllm', compact), /rendered another prompt than the service/);
+});
+
 test('a server that returns no ids is refused with what would return them', async () => {
-  await assert.rejects(run('without-ids'), /the chat route returned no token ids \(a choice has index, .*return_token_ids/);
+  await assert.rejects(run('without-ids'), /the chat route returned no token ids \(a choice has .*index\): .*return_token_ids/);
 });
 
 test('a server with nothing but a chat route joins and counts as healthy', async () => {
