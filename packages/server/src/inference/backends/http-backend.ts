@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Pace } from '../../base/pace.ts';
-import type { BackendProbe, BackendRecord, GenerateRequest, Generation } from './backend.ts';
+import type { Backend, BackendProbe, BackendRecord, GenerateRequest, Generation } from './backend.ts';
 import { readHealth } from './calls/server-health.ts';
 import { SilenceWatch } from './calls/silence.ts';
 import { toLengthDetails } from './context-length.ts';
@@ -37,8 +37,19 @@ export type Send = (route: TokenRoute, request: RouteRequest) => Promise<Answer>
 /** A reply, with its generation if it was streamed or cut. */
 export type Answer = Reply & { readonly generation?: Generation };
 
+/** A server with one token route that answers in one reply: llama.cpp, the servers that trainers start themselves, and chat-only servers. */
+export function openOneReplyBackend(route: TokenRoute, record: BackendRecord, options: HttpBackendOptions): Backend {
+  const send = openSend(record, options);
+  return {
+    id: record.id,
+    policyVersion: record.policyVersion,
+    logprobs: logprobsOf(record),
+    generate: async (request) => await readGeneration(route, await send(route, request), { request, pace: options.pace }),
+  };
+}
+
 /** Sends the server a command other than a generation, and returns the status of its reply. */
-export function openControl(record: BackendRecord, { dispatcher }: HttpBackendOptions) {
+export function openControl(record: BackendRecord, { dispatcher, pace }: HttpBackendOptions) {
   const base = toBase(record);
   return async (path: string, body: Record<string, unknown>, { signal }: { readonly signal: AbortSignal }): Promise<number> => {
     const { status } = await post({
@@ -48,6 +59,7 @@ export function openControl(record: BackendRecord, { dispatcher }: HttpBackendOp
       maxReplyBytes: 1 << 16,
       signal,
       dispatcher,
+      pace,
     });
     return status;
   };

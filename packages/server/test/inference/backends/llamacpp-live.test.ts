@@ -12,7 +12,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { Pace } from '../../../src/base/pace.ts';
 import type { Backend, GenerateRequest } from '../../../src/inference/backends/backend.ts';
 import { llamacppRoute } from '../../../src/inference/backends/llamacpp-wire.ts';
-import { openOneReplyBackend } from '../../../src/inference/backends/one-reply.ts';
+import { openOneReplyBackend } from '../../../src/inference/backends/http-backend.ts';
 import { Ledger } from '../../../src/trajectory/ledger.ts';
 import { openTokenizer } from '../../../src/trajectory/tokenizer/tokenizer.ts';
 import { alphabet, makeText } from '../../trajectory/random-text.ts';

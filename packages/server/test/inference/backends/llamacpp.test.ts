@@ -10,7 +10,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { Pace } from '../../../src/base/pace.ts';
 import type { GenerateRequest } from '../../../src/inference/backends/backend.ts';
 import { llamacppRoute } from '../../../src/inference/backends/llamacpp-wire.ts';
-import { openOneReplyBackend } from '../../../src/inference/backends/one-reply.ts';
+import { openOneReplyBackend } from '../../../src/inference/backends/http-backend.ts';
 
 const tokens = await openFakeTokens();
 const quiet = { log: silentLog, pace: new Pace() };

@@ -20,7 +20,12 @@ export const promptIdsPath = '/generate';
 export const chatPath = '/v1/chat/completions';
 
 /** The one route of servers that may have no other: a GET is answered with 405 by a server that is up. */
-export const onlyPaths: Partial<Readonly<Record<Dialect, string>>> = { prorl: promptIdsPath, chat: chatPath };
+const onlyPaths: Partial<Readonly<Record<Dialect, string>>> = { prorl: promptIdsPath, chat: chatPath };
+
+/** The route that samples nothing: SGLang's /health does, and its memory can be released only while it is idle. */
+export function healthPathOf(dialect: Dialect): string {
+  return onlyPaths[dialect] ?? (dialect === 'sglang' ? '/v1/models' : '/health');
+}
 
 /** GET /health, or /v1/models if the server or a router in front of it does not have that route. Throws if it is not healthy. */
 export async function readHealth({ url, apiKey, dialect }: ServerAddress, options: HealthRequest): Promise<void> {
