@@ -9,8 +9,8 @@ import { z } from 'zod';
 import { silentLog } from '../../../src/base/log.ts';
 import { Pace } from '../../../src/base/pace.ts';
 import type { GenerateRequest } from '../../../src/inference/backends/backend.ts';
-import { llamacppRoute } from '../../../src/inference/backends/llamacpp-wire.ts';
 import { openOneReplyBackend } from '../../../src/inference/backends/http-backend.ts';
+import { llamacppRoute } from '../../../src/inference/backends/llamacpp-wire.ts';
 
 const tokens = await openFakeTokens();
 const quiet = { log: silentLog, pace: new Pace() };
