@@ -68,7 +68,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./author/demo/demo.ts')).demoCommand,
   },
   new: {
-    summary: 'Makes the files of a new scenario.',
+    summary: 'Makes the files of a new scenario, or of your own prompts.',
     load: async () => (await import('./author/new/new.ts')).newCommands,
   },
   try: {

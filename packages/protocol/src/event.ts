@@ -10,6 +10,7 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
  * - rollout-cancel: a caller cancelled it while it was running
  * - rollout-place: it moved to another backend; `data` has from and to
  * - rollout-end: `data` has state, reward, stop_reason, code, blame and the timings, and `rejudged` if its results were judged twice
+ * - turn-end: `data` has turn, sampled_tokens, context_tokens, model_ms, tool_ms and calls, and `repeats` if turns in a row made the same calls
  * - policy-pause: a pause was requested, and again when it is complete; `data` has state (pausing or paused) and mode
  * - policy-resume: sampling continues; `data` has policy_version and caches_flushed
  * - batch-open, batch-tasks, group-begin, group-end, batch-end: `data` has batch, and for an end its state and counts

@@ -211,7 +211,7 @@ export const routes = {
     summary: 'Run a rollout and return its result when it ends. Closing the connection cancels it.',
     body: processRequest,
     replies: { 200: json('The result, successful or not.', processReply) },
-    errors: ['unknown-scenario', 'task-invalid', ...intakeErrors],
+    errors: ['unknown-scenario', 'task-invalid', 'wait-timeout', ...intakeErrors],
   },
   prorlCancel: {
     method: 'POST',

@@ -38,7 +38,7 @@ export function initScenario(scenario: Scenario, context: InitContext<unknown>):
     const given = await scenario.init(context);
     const parsed = opening.safeParse(given);
     if (!parsed.success) throw new Error(`it must return { messages, tools }: ${describeIssues(parsed.error.issues)}`);
-    return { messages: given.messages, tools: openTools(given.tools) };
+    return { messages: given.messages, tools: openTools(given.tools, context.prompts) };
   });
 }
 

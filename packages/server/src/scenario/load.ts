@@ -3,6 +3,7 @@
 
 import { importScenario } from './import-scenario.ts';
 import { mathScenario } from './math.ts';
+import { makeRewardScenario } from './reward-server.ts';
 import type { Scenario } from './scenario.ts';
 import { shellScenario } from './shell.ts';
 
@@ -12,8 +13,13 @@ export interface Scenarios {
   names(): readonly string[];
 }
 
+export interface BuiltInOptions {
+  /** Where there are any, the scenario `reward-server` exists. */
+  readonly rewardServers?: readonly string[];
+}
+
 /** Throws an Error that names the file and says what to do. */
-export async function loadScenarios(paths: readonly string[]): Promise<Scenarios> {
+export async function loadScenarios(paths: readonly string[], { rewardServers = [] }: BuiltInOptions = {}): Promise<Scenarios> {
   const own = await Promise.all(paths.map(importScenario));
   const byName = new Map<string, { readonly scenario: Scenario; readonly from: string }>();
   const add = (scenario: Scenario, from: string) => {
@@ -23,7 +29,12 @@ export async function loadScenarios(paths: readonly string[]): Promise<Scenarios
       byName.set(name, { scenario, from });
     }
   };
-  for (const scenario of [mathScenario, shellScenario]) add(scenario, 'a built-in one');
+  const builtIn: readonly Scenario[] = [
+    mathScenario,
+    shellScenario,
+    ...(rewardServers.length > 0 ? [makeRewardScenario(rewardServers)] : []),
+  ];
+  for (const scenario of builtIn) add(scenario, 'a built-in one');
   for (const [index, scenario] of own.entries()) add(scenario, paths[index] ?? '');
   return {
     get: (name) => byName.get(name)?.scenario,

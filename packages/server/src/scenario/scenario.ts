@@ -3,6 +3,7 @@
 
 import type { Limits, Message, Schema } from '@millrace/protocol';
 import type { AgentEnd } from '../agent/agent-end.ts';
+import type { Prompts } from '../agent/prompts.ts';
 import type { ToolName } from '../agent/tool-names.ts';
 import type { Sandbox, SandboxSpec } from '../sandbox/sandbox.ts';
 import type { CustomTool } from './custom-tool.ts';
@@ -27,6 +28,8 @@ interface TaskContext<Task> {
 export interface InitContext<Task> extends TaskContext<Task> {
   /** Throws if the scenario has no `sandbox` function. */
   readonly sandbox: Sandbox;
+  /** The prompts of the built-in scenarios, as the user replaced them. */
+  readonly prompts?: Prompts;
 }
 
 /**
@@ -70,8 +73,8 @@ export interface Scenario<Task = unknown> {
   fromInstance?(instance: Readonly<Record<string, unknown>>): unknown;
   /** A zod 4 schema. A task that does not match is refused when it is submitted, with the names of the fields. */
   readonly task: Schema<Task>;
-  /** The sandbox that the agent works in. Leave it out if the agent needs none. */
-  sandbox?(task: Task): SandboxSpec;
+  /** The sandbox that the agent works in. Leave it out if the agent needs none, or return undefined if it needs none for this task. */
+  sandbox?(task: Task): SandboxSpec | undefined;
   /** Setup that rollouts share; needs `sandbox`. */
   readonly prepare?: Preparation<Task>;
   /** Prepares the sandbox for this rollout and returns what the agent starts with. */
