@@ -2,7 +2,8 @@
 // used is refused with its name, the line where there is one, and what to do.
 
 import { importScenario } from './import-scenario.ts';
-import { mathScenario } from './math.ts';
+import { codeScenario } from './code/code.ts';
+import { mathScenario } from './math/math.ts';
 import type { Scenario } from './scenario.ts';
 import { shellScenario } from './shell.ts';
 
@@ -23,7 +24,7 @@ export async function loadScenarios(paths: readonly string[]): Promise<Scenarios
       byName.set(name, { scenario, from });
     }
   };
-  for (const scenario of [mathScenario, shellScenario]) add(scenario, 'a built-in one');
+  for (const scenario of [mathScenario, codeScenario, shellScenario]) add(scenario, 'a built-in one');
   for (const [index, scenario] of own.entries()) add(scenario, paths[index] ?? '');
   return {
     get: (name) => byName.get(name)?.scenario,

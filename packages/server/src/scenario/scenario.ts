@@ -57,8 +57,10 @@ export interface EvaluateContext<Task> extends TaskContext<Task> {
   readonly end: AgentEnd;
   /** What `collect` returned; empty without `collect`. */
   readonly artifact: Buffer;
-  /** Opens a fresh sandbox that the agent never touched. All of them are closed when `evaluate` returns. */
-  openSandbox(): Promise<Sandbox>;
+  /** How many tokens the agent sampled in all its turns. */
+  readonly sampledTokens: number;
+  /** Opens a fresh sandbox that the agent never touched; by default as `sandbox(task)`. All of them are closed when `evaluate` returns. */
+  openSandbox(spec?: SandboxSpec): Promise<Sandbox>;
 }
 
 export interface Scenario<Task = unknown> {
@@ -70,8 +72,8 @@ export interface Scenario<Task = unknown> {
   fromInstance?(instance: Readonly<Record<string, unknown>>): unknown;
   /** A zod 4 schema. A task that does not match is refused when it is submitted, with the names of the fields. */
   readonly task: Schema<Task>;
-  /** The sandbox that the agent works in. Leave it out if the agent needs none. */
-  sandbox?(task: Task): SandboxSpec;
+  /** The sandbox that the agent works in. Leave it out, or return undefined for a task, if the agent needs none. */
+  sandbox?(task: Task): SandboxSpec | undefined;
   /** Setup that rollouts share; needs `sandbox`. */
   readonly prepare?: Preparation<Task>;
   /** Prepares the sandbox for this rollout and returns what the agent starts with. */

@@ -1,12 +1,19 @@
-// The math scenario: a question with a short answer that a rule checks. It needs no sandbox.
+// The math scenario: a question with a short answer that is compared by value. It needs no sandbox.
 
 import { z } from 'zod';
-import { isSameAnswer, parseAnswer } from './math-answer.ts';
-import type { Scenario } from './scenario.ts';
+import { isSameAnswer } from '../answer/compare-answers.ts';
+import { findAnswer } from '../answer/find-answer.ts';
+import { shapeReward, shaping } from '../reward/shaping.ts';
+import type { Scenario } from '../scenario.ts';
+
+const maxGivenLength = 500;
 
 const mathTask = z.strictObject({
   question: z.string().min(1),
-  answer: z.string().min(1).describe('The expected answer; never shown to the agent.'),
+  answer: z
+    .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
+    .describe('The expected answer, in LaTeX or as text; a list if any of several is right. Never shown to the agent.'),
+  shaping,
 });
 
 type MathTask = z.infer<typeof mathTask>;
@@ -19,10 +26,13 @@ export const mathScenario: Scenario<MathTask> = {
   async init({ task }) {
     return { messages: [{ role: 'user', content: `${task.question}\n\nPut your final answer into \\boxed{}.` }], tools: [] };
   },
-  async evaluate({ task, end }) {
-    const given = parseAnswer(end.answer);
-    const same = given !== undefined && isSameAnswer(given, task.answer);
-    return { reward: same ? 1 : 0, details: { given: given ?? '' } };
+  lowestReward: ({ shaping: { range } }) => range[0],
+  async evaluate({ task, end, sampledTokens }) {
+    const given = findAnswer(end.answer);
+    const truths = [task.answer].flat().map((answer) => (answer.includes('\\boxed') ? (findAnswer(answer)?.text ?? answer) : answer));
+    const same = given !== undefined && truths.some((truth) => isSameAnswer(given.text, truth));
+    const measured = { correctness: same ? 1 : 0, hasFormat: given?.from === 'box', sampledTokens };
+    return shapeReward(task.shaping, measured, { given: given?.text.slice(0, maxGivenLength) ?? '' });
   },
 };
 
