@@ -49,6 +49,12 @@ export type {
   TransferOptions,
 } from './sandbox/sandbox.ts';
 export { idleMiB, openWarmPool, type WarmPool, type WarmPoolOptions } from './sandbox/warm/warm-pool.ts';
+export { isSameAnswer } from './scenario/answer/compare-answers.ts';
+export { findAnswer } from './scenario/answer/find-answer.ts';
+export { codeFields } from './scenario/code/code-task.ts';
+export { isSameOutput } from './scenario/code/compare-output.ts';
+export { isSameJson } from './scenario/code/exact-json.ts';
+export { gradeProgram } from './scenario/code/grade.ts';
 export { loadScenarios, type Scenarios } from './scenario/load.ts';
 export type {
   CollectContext,

@@ -59,7 +59,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   const store = stack.use(await openStore(config, log));
   const tail = stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log }));
   const loopLag = stack.use(openLoopLag());
-  const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios));
+  const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios, { judge: config.judge }));
   const taskFiles = new TaskFiles(config.sampling.taskFiles);
   const { signal } = stack.adopt(new AbortController(), (closed) => closed.abort());
   let model: OpenedModel | undefined;
@@ -137,7 +137,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   const pace = new Pace();
   const model = { tokenizer: await sampleTokenizer(conversation, pace), warnings: [...conversation.warnings] };
   const pool = stack.use(new BackendPool({ log, pace, placements: store, ...config.inference, tokenizer: model.tokenizer }));
-  const scenarios = options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios)));
+  const scenarios = options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios, { judge: config.judge })));
   const worker = stack.use(
     new Worker({
       store,

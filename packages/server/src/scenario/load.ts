@@ -6,6 +6,9 @@ import { codeScenario } from './code/code.ts';
 import { mathScenario } from './math/math.ts';
 import type { Scenario } from './scenario.ts';
 import { shellScenario } from './shell.ts';
+import { Judge } from './stem/judge.ts';
+import { type JudgeConfig, judgeConfig } from './stem/judge-config.ts';
+import { makeStemScenario } from './stem/stem.ts';
 
 export interface Scenarios {
   /** By name or alias. */
@@ -13,8 +16,13 @@ export interface Scenarios {
   names(): readonly string[];
 }
 
+export interface LoadOptions {
+  /** Without it, tasks that need a judge have no reward. */
+  readonly judge?: JudgeConfig;
+}
+
 /** Throws an Error that names the file and says what to do. */
-export async function loadScenarios(paths: readonly string[]): Promise<Scenarios> {
+export async function loadScenarios(paths: readonly string[], options: LoadOptions = {}): Promise<Scenarios> {
   const own = await Promise.all(paths.map(importScenario));
   const byName = new Map<string, { readonly scenario: Scenario; readonly from: string }>();
   const add = (scenario: Scenario, from: string) => {
@@ -24,7 +32,8 @@ export async function loadScenarios(paths: readonly string[]): Promise<Scenarios
       byName.set(name, { scenario, from });
     }
   };
-  for (const scenario of [mathScenario, codeScenario, shellScenario]) add(scenario, 'a built-in one');
+  const stemScenario = makeStemScenario(new Judge(options.judge ?? judgeConfig.parse({})));
+  for (const scenario of [mathScenario, codeScenario, stemScenario, shellScenario]) add(scenario, 'a built-in one');
   for (const [index, scenario] of own.entries()) add(scenario, paths[index] ?? '');
   return {
     get: (name) => byName.get(name)?.scenario,

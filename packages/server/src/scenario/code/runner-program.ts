@@ -104,7 +104,7 @@ def start(job, test, body, pipes):
     except OSError: pass
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_CPU, int(test['time_ms'] / 1000) + 1)
-    limit(resource.RLIMIT_STACK, test['memory_mib'] << 20)
+    limit(resource.RLIMIT_STACK, min(test['memory_mib'], 256) << 20)
     limit(resource.RLIMIT_AS, test['memory_mib'] + 96 << 20)
     if job['mode'] == 'python': run_python(job['code'], job.get('function'), body, keep)
     argv = test.get('argv') or job['argv']
@@ -131,7 +131,7 @@ def run_test(job, test, body):
     open_input, end, status, usage = bool(left), 'exit', None, None
     deadline = started + test['wall_ms'] / 1000
     def drain(fd):
-        while True:
+        for _ in range(64):
             try: data = os.read(fd, 1 << 16)
             except BlockingIOError: return True
             if not data: return False
@@ -139,6 +139,7 @@ def run_test(job, test, body):
             if sizes[fd] <= test['output_bytes']: outputs[fd].append(data)
             elif fd == err_read: continue
             else: return 'full'
+        return True
     while status is None:
         rest = deadline - time.monotonic()
         if rest <= 0: end = 'time'; break

@@ -8,6 +8,8 @@ import { type CodeTask, codeFields } from '../../../src/scenario/code/code-task.
 import { gradeProgram, type TestGrade } from '../../../src/scenario/code/grade.ts';
 import type { z } from 'zod';
 
+type Fields = Partial<z.input<typeof codeFields>>;
+
 export class GradeBed implements AsyncDisposable {
   readonly #stack: AsyncDisposableStack;
   readonly #driver: SandboxDriver;
@@ -27,15 +29,15 @@ export class GradeBed implements AsyncDisposable {
     return this.#driver.open({});
   }
 
-  async grade(program: string, fields: Partial<z.input<typeof codeFields>> = {}): Promise<readonly TestGrade[]> {
+  async grade(program: string, fields: Fields = {}, timeoutMs = 120_000): Promise<readonly TestGrade[]> {
     const task: CodeTask = codeFields.parse({ question: 'q', tests: [{ input: '', output: '' }], ...fields });
     await using opened = new AsyncDisposableStack();
     const openSandbox = async () => opened.use(await this.#driver.open({}));
-    return await gradeProgram({ task, program, openSandbox, timeoutMs: 120_000 });
+    return await gradeProgram({ task, program, openSandbox, timeoutMs });
   }
 
-  async verdicts(program: string, fields: Partial<z.input<typeof codeFields>> = {}): Promise<string[]> {
-    return (await this.grade(program, fields)).map(({ verdict }) => verdict);
+  async verdicts(program: string, fields: Fields = {}, timeoutMs = 120_000): Promise<string[]> {
+    return (await this.grade(program, fields, timeoutMs)).map(({ verdict }) => verdict);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
