@@ -27,7 +27,7 @@ const attacks: Readonly<Record<string, string>> = {
   'crashes the compiler': `${'('.repeat(5000)}1${')'.repeat(5000)}`,
 };
 
-describe('attacks on the grading of programs', { timeout: 300_000 }, () => {
+describe('attacks on the grading of programs', { timeout: 300_000, concurrency: 3 }, () => {
   let bed: GradeBed;
   before(async () => {
     bed = await GradeBed.open();
