@@ -52,7 +52,12 @@ async function measure(work: () => Promise<void>): Promise<number> {
 async function gradeTogether(driver: SandboxDriver, language: 'python' | 'cpp', credit: 'all' | 'partial'): Promise<void> {
   await using opened = new AsyncDisposableStack();
   const openSandbox = async () => opened.use(await driver.open({}));
-  const grades = await gradeProgram({ task: codeFields.parse({ question: 'q', language, tests, credit }), program: programs[language], openSandbox, timeoutMs });
+  const grades = await gradeProgram({
+    task: codeFields.parse({ question: 'q', language, tests, credit }),
+    program: programs[language],
+    openSandbox,
+    timeoutMs,
+  });
   if (grades.some(({ verdict }) => verdict !== 'passed')) throw new Error('the benchmark program failed a test');
 }
 

@@ -19,14 +19,18 @@ export interface Packages {
 
 /** Returns the path of its interpreter. Throws if PyPI cannot be reached. */
 export async function openPython({ name, packages, alone = [] }: Packages): Promise<string> {
-  const key = createHash('sha256').update(JSON.stringify([packages, alone])).digest('hex').slice(0, 12);
+  const key = createHash('sha256')
+    .update(JSON.stringify([packages, alone]))
+    .digest('hex')
+    .slice(0, 12);
   const folder = join(worldCacheFolder(), `${name}-${key}`);
   const python = join(folder, 'bin', 'python');
   if (existsSync(join(folder, '.complete'))) return python;
   await mkdir(worldCacheFolder(), { recursive: true });
   await rm(folder, { recursive: true, force: true });
   await run('python3', ['-m', 'venv', folder]);
-  const install = (...args: string[]) => run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...args], { maxBuffer: 1 << 26 });
+  const install = (...args: string[]) =>
+    run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...args], { maxBuffer: 1 << 26 });
   await install(...packages);
   if (alone.length > 0) await install('--no-deps', ...alone);
   await writeFile(join(folder, '.writing'), '');

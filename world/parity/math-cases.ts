@@ -53,7 +53,11 @@ const families: readonly (readonly string[])[] = [
   ['[2,5)', '2\\le x<5', '[2, 5)'],
   ['x=5', '5', 'x = 5'],
   ['y=2x+1', 'y = 2x + 1', 'y=1+2x'],
-  ['\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}', '\\begin{bmatrix}1&2\\\\3&4\\end{bmatrix}', '\\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix}'],
+  [
+    '\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}',
+    '\\begin{bmatrix}1&2\\\\3&4\\end{bmatrix}',
+    '\\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix}',
+  ],
   ['\\begin{pmatrix}\\frac12\\\\-1\\end{pmatrix}', '\\begin{pmatrix} 0.5 \\\\ -1 \\end{pmatrix}'],
   ['50\\%', '50%', '0.5', '50'],
   ['12.5\\%', '12.5%', '0.125'],
@@ -84,7 +88,9 @@ const wordings: readonly ((answer: string) => string)[] = [
 export function makeMathCases(): readonly MathCase[] {
   const same = families.flatMap(([truth = '', ...forms]) => [truth, ...forms].map((form, at) => toCase(form, truth, at)));
   const swapped = families.flatMap(([truth = '', ...forms]) => forms.map((form, at) => toCase(truth, form, at)));
-  const other = families.flatMap(([truth = ''], at) => [1, 7].map((step) => toCase(families[(at + step) % families.length]?.[0] ?? '', truth, at + step)));
+  const other = families.flatMap(([truth = ''], at) =>
+    [1, 7].map((step) => toCase(families[(at + step) % families.length]?.[0] ?? '', truth, at + step)),
+  );
   const near = families.flatMap(([truth = ''], at) => [`${truth}+1`, `-${truth}`].map((form) => toCase(form, truth, at)));
   return [...same, ...swapped, ...other, ...near];
 }

@@ -1,6 +1,27 @@
 // Outputs of programs against expected ones: space, lines, numbers in several forms, lists, words.
 
-const expected: readonly string[] = ['5', '5\n', '1 2 3', '1 2 3\n4 5 6\n', 'YES', 'YES\nNO\nYES', '0.5', '3.14159', '1e9', '100000000000000000000', '-7', '', 'hello world', '0', '1.0 2.0', 'a b\nc d', '1000000', '2.5\n3.5\n', 'Case #1: 3', '1\n\n2'];
+const expected: readonly string[] = [
+  '5',
+  '5\n',
+  '1 2 3',
+  '1 2 3\n4 5 6\n',
+  'YES',
+  'YES\nNO\nYES',
+  '0.5',
+  '3.14159',
+  '1e9',
+  '100000000000000000000',
+  '-7',
+  '',
+  'hello world',
+  '0',
+  '1.0 2.0',
+  'a b\nc d',
+  '1000000',
+  '2.5\n3.5\n',
+  'Case #1: 3',
+  '1\n\n2',
+];
 
 /** Ways to write something like it, of which some are the same and some are not. */
 const changes: readonly ((text: string) => string)[] = [
@@ -33,7 +54,30 @@ export function makeOutputCases(): readonly (readonly [string, string])[] {
   return cases.filter((one) => !seen.has(JSON.stringify(one)) && seen.add(JSON.stringify(one)));
 }
 
-const values: readonly string[] = ['1', '1.0', '2', 'true', '"1"', '[1, 2]', '[2, 1]', '[1.0, 2.0]', '[]', '{}', '{"a": 1}', '{"a": 1.0}', '0.1', '0.30000000000000004', '0.3', 'null', '""', '[[1], [2]]', '9007199254740993', '9007199254740992', '"a b"', '"a  b"'];
+const values: readonly string[] = [
+  '1',
+  '1.0',
+  '2',
+  'true',
+  '"1"',
+  '[1, 2]',
+  '[2, 1]',
+  '[1.0, 2.0]',
+  '[]',
+  '{}',
+  '{"a": 1}',
+  '{"a": 1.0}',
+  '0.1',
+  '0.30000000000000004',
+  '0.3',
+  'null',
+  '""',
+  '[[1], [2]]',
+  '9007199254740993',
+  '9007199254740992',
+  '"a b"',
+  '"a  b"',
+];
 
 /** Each result against each expected one. */
 export function makeCallCases(): readonly (readonly [string, string])[] {

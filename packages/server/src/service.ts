@@ -26,7 +26,7 @@ import { LayerCache } from './sandbox/layers/layer-cache.ts';
 import { holdLayers } from './sandbox/layers/layer-holding.ts';
 import type { SandboxDriver } from './sandbox/sandbox.ts';
 import { openWarmPool } from './sandbox/warm/warm-pool.ts';
-import { loadScenarios, type Scenarios } from './scenario/load.ts';
+import { loadScenarios, type Scenarios } from './scenario/load/load.ts';
 import { EventTail } from './store/event-tail.ts';
 import { openSqliteStore } from './store/sqlite/sqlite.ts';
 import type { Store } from './store/store.ts';

@@ -18,7 +18,7 @@ import { isAddress, openModel } from './open-model.ts';
 import { probeApptainer } from './sandbox/apptainer/probe.ts';
 import { probeBubblewrap } from './sandbox/bubblewrap/probe.ts';
 import { measureSocketPath } from './sandbox/run-folder/run-folder.ts';
-import { loadScenarios } from './scenario/load.ts';
+import { loadScenarios } from './scenario/load/load.ts';
 import { networkFileSystemOf } from './store/sqlite/engine/network-file-system.ts';
 
 /** `fail`: the service cannot start. `warn`: it can, but something will hurt. Every check that is not ok says how to fix it. */

@@ -13,7 +13,7 @@ import { Sampler } from '../inference/sampler.ts';
 import type { LayerCache, LayerPlan } from '../sandbox/layers/layer-cache.ts';
 import type { Sandbox, SandboxDriver, SandboxSpec } from '../sandbox/sandbox.ts';
 import { collectScenario, compactScenario, evaluateScenario, initScenario, keyOf, parseTask, prepareScenario } from '../scenario/hooks.ts';
-import type { Scenarios } from '../scenario/load.ts';
+import type { Scenarios } from '../scenario/load/load.ts';
 import type { InitContext, Scenario } from '../scenario/scenario.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import { Ledger } from '../trajectory/ledger.ts';
@@ -167,10 +167,15 @@ export async function evaluateAttempt(
     record.wasProgramRunning = programs.count > 0;
   });
   const open = (spec: SandboxSpec) => deps.driver.open(spec, { signal });
-  const openSandbox = async (spec: SandboxSpec = scenario.sandbox?.(task) ?? {}) => programs.watch(await record.sandbox.open(() => open(spec)));
-  const sampledTokens = record.sampler?.ledger.segments.reduce((sum, { kind, tokenIds }) => sum + (kind === 'sampled' ? tokenIds.length : 0), 0) ?? 0;
+  const openSandbox = async (spec: SandboxSpec = scenario.sandbox?.(task) ?? {}) =>
+    programs.watch(await record.sandbox.open(() => open(spec)));
+  const sampledTokens =
+    record.sampler?.ledger.segments.reduce((sum, { kind, tokenIds }) => sum + (kind === 'sampled' ? tokenIds.length : 0), 0) ?? 0;
   try {
-    record.score = await raceSignal(evaluateScenario(scenario, { task, limits, signal, end, artifact, sampledTokens, openSandbox }), signal);
+    record.score = await raceSignal(
+      evaluateScenario(scenario, { task, limits, signal, end, artifact, sampledTokens, openSandbox }),
+      signal,
+    );
   } finally {
     record.timings.evaluate_ms += deadline.chargedMs;
   }

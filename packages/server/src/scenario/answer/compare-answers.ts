@@ -2,7 +2,7 @@
 
 import { isMultiple, isSameExpression } from './compare-expressions.ts';
 import { call, type Expression, toExact, valueAt } from './expression.ts';
-import { type Answer, differenceOf, maxAnswerLength, parseAnswer } from './parse-answer.ts';
+import { type ShortAnswer, differenceOf, maxAnswerLength, parseAnswer } from './parse-answer.ts';
 import { hasSameDimension, parseUnit } from './units.ts';
 
 export function isSameAnswer(given: string, truth: string): boolean {
@@ -23,7 +23,7 @@ function renderText(text: string): string {
     .toLowerCase();
 }
 
-function isSame(given: Answer, truth: Answer): boolean {
+function isSame(given: ShortAnswer, truth: ShortAnswer): boolean {
   if (given.kind === 'text' || truth.kind === 'text') return false;
   if (given.kind === 'value' && truth.kind === 'value') return isSameValue(given, truth);
   if (given.kind === 'relation' || truth.kind === 'relation') return isSameRelation(given, truth);
@@ -32,7 +32,7 @@ function isSame(given: Answer, truth: Answer): boolean {
   return isSameItems(given, truth);
 }
 
-type Value = Extract<Answer, { kind: 'value' }>;
+type Value = Extract<ShortAnswer, { kind: 'value' }>;
 
 /** A unit may be left out, but not be another one. */
 function isSameValue(given: Value, truth: Value): boolean {
@@ -58,7 +58,7 @@ function times(value: Expression, factor: number): Expression {
   return call('multiply', value, { kind: 'number', value: { top: text, bottom: 10n ** 12n }, isDecimal: true });
 }
 
-function isSameMatrix(given: Answer, truth: Answer): boolean {
+function isSameMatrix(given: ShortAnswer, truth: ShortAnswer): boolean {
   const [a, b] = [rowsOf(given), rowsOf(truth)];
   if (a === undefined || b === undefined || a.length !== b.length) return false;
   return a.every((row, at) => {
@@ -68,21 +68,24 @@ function isSameMatrix(given: Answer, truth: Answer): boolean {
 }
 
 /** A tuple is also a vector. */
-function rowsOf(answer: Answer): readonly (readonly Answer[])[] | undefined {
+function rowsOf(answer: ShortAnswer): readonly (readonly ShortAnswer[])[] | undefined {
   if (answer.kind === 'matrix') return answer.rows;
   return answer.kind === 'tuple' ? answer.items.map((item) => [item]) : undefined;
 }
 
-type Tuple = Extract<Answer, { kind: 'tuple' }>;
+type Tuple = Extract<ShortAnswer, { kind: 'tuple' }>;
 
 /** With two items the brackets matter: they are an interval, unless both are a pair. */
 function isSameTuple(given: Tuple, truth: Tuple): boolean {
   const isInterval = given.items.length === 2;
   if (isInterval && (given.open !== truth.open || given.close !== truth.close)) return false;
-  return given.items.length === truth.items.length && given.items.every((item, at) => isSame(item, truth.items[at] ?? { kind: 'text', text: '' }));
+  return (
+    given.items.length === truth.items.length &&
+    given.items.every((item, at) => isSame(item, truth.items[at] ?? { kind: 'text', text: '' }))
+  );
 }
 
-const itemsOf = (answer: Answer): readonly Answer[] => {
+const itemsOf = (answer: ShortAnswer): readonly ShortAnswer[] => {
   switch (answer.kind) {
     case 'list':
     case 'set':
@@ -96,7 +99,7 @@ const itemsOf = (answer: Answer): readonly Answer[] => {
   }
 };
 
-function isSameItems(given: Answer, truth: Answer): boolean {
+function isSameItems(given: ShortAnswer, truth: ShortAnswer): boolean {
   if (given.kind === 'tuple' || truth.kind === 'tuple') {
     const [tuple, other] = given.kind === 'tuple' ? [given, truth] : [truth, given];
     if (tuple.kind === 'tuple' && other.kind === 'list') return isSameOrder(tuple.items, other.items);
@@ -112,16 +115,16 @@ function isSameItems(given: Answer, truth: Answer): boolean {
   });
 }
 
-const isSameOrder = (a: readonly Answer[], b: readonly Answer[]): boolean =>
+const isSameOrder = (a: readonly ShortAnswer[], b: readonly ShortAnswer[]): boolean =>
   a.length === b.length && a.every((item, at) => isSame(item, b[at] ?? { kind: 'text', text: '' }));
 
-function dropRepeated(items: readonly Answer[]): readonly Answer[] {
+function dropRepeated(items: readonly ShortAnswer[]): readonly ShortAnswer[] {
   return items.filter((item, at) => items.findIndex((other) => isSame(item, other)) === at || item.kind === 'text');
 }
 
-type Relation = Extract<Answer, { kind: 'relation' }>;
+type Relation = Extract<ShortAnswer, { kind: 'relation' }>;
 
-function isSameRelation(given: Answer, truth: Answer): boolean {
+function isSameRelation(given: ShortAnswer, truth: ShortAnswer): boolean {
   if (given.kind === 'relation' && truth.kind === 'relation' && areSameRelations(given, truth)) return true;
   const [a, b] = [simplify(given), simplify(truth)];
   if (a.kind === 'relation' || b.kind === 'relation') return false;
@@ -129,11 +132,12 @@ function isSameRelation(given: Answer, truth: Answer): boolean {
 }
 
 /** `x = 5` is 5, and `1 < x \le 2` is the interval (1, 2]. */
-function simplify(answer: Answer): Answer {
+function simplify(answer: ShortAnswer): ShortAnswer {
   if (answer.kind !== 'relation') return answer;
   const { sides, marks } = answer;
   const last = sides.at(-1);
-  if (marks.every((mark) => mark === '=') && last !== undefined) return isName(sides[0]) || marks.length > 1 ? { kind: 'value', value: last } : answer;
+  if (marks.every((mark) => mark === '=') && last !== undefined)
+    return isName(sides[0]) || marks.length > 1 ? { kind: 'value', value: last } : answer;
   return toInterval(answer) ?? answer;
 }
 
@@ -146,7 +150,7 @@ function isName(side: Expression | undefined): boolean {
 const infinity: Expression = { kind: 'symbol', name: 'infinity' };
 const flipped: Readonly<Record<string, string>> = { '<': '>', '>': '<', '\\le': '\\ge', '\\ge': '\\le' };
 
-function toInterval({ sides, marks }: Relation): Answer | undefined {
+function toInterval({ sides, marks }: Relation): ShortAnswer | undefined {
   const at = sides.findIndex((side) => side.kind === 'symbol');
   const [before, after] = [sides[at - 1], sides[at + 1]];
   if (at < 0 || sides.length > 3 || (sides.length === 3 && at !== 1)) return undefined;

@@ -2,7 +2,7 @@
 
 import { type Complex, minus, over, sizeOf } from './complex.ts';
 import { type Expression, hasDecimal, symbolsOf, toExact, valueAt } from './expression.ts';
-import { isEqual } from './rational.ts';
+import { add, isEqual, type Rational, toNumber } from './rational.ts';
 
 const points = 8;
 const neededPoints = 3;
@@ -16,7 +16,7 @@ export function isSameExpression(a: Expression, b: Expression): boolean {
   const [exactA, exactB] = [toExact(a), toExact(b)];
   if (exactA && exactB && isEqual(exactA, exactB)) return true;
   const isRounded = hasDecimal(a) || hasDecimal(b);
-  if (exactA && exactB && !isRounded) return false;
+  if (exactA && exactB) return isRounded && isRoundedTo(exactA, exactB);
   const symbols = [...symbolsOf(a, symbolsOf(b))].sort();
   if (symbols.length === 0) return isSameValue(valueAt(a, new Map()), valueAt(b, new Map()), isRounded) || isSameText(a, b);
   return compareAtPoints(a, b, (x, y) => isSameValue(x, y, isRounded)) ?? isSameText(a, b);
@@ -41,7 +41,7 @@ function compareAtPoints(a: Expression, b: Expression, isSame: (x: Complex, y: C
   for (let point = 0; point < points; point += 1) {
     const values = new Map(symbols.map((name, index) => [name, coordinate(point, index)]));
     const [x, y] = [valueAt(a, values), valueAt(b, values)];
-    const [hasX, hasY] = [isFinite(x), isFinite(y)];
+    const [hasX, hasY] = [hasValue(x), hasValue(y)];
     if (hasX !== hasY) return false;
     if (!hasX) continue;
     if (!isSame(x, y)) return false;
@@ -56,13 +56,18 @@ function coordinate(point: number, index: number): number {
   return (0.3 + 2.4 * share) * (point >= 5 ? -1 : 1);
 }
 
-const isFinite = ({ re, im }: Complex): boolean => Number.isFinite(re) && Number.isFinite(im);
+const hasValue = ({ re, im }: Complex): boolean => Number.isFinite(re) && Number.isFinite(im);
 
 function isSameValue(a: Complex, b: Complex, isRounded: boolean): boolean {
-  if (!isFinite(a) || !isFinite(b)) return false;
+  if (!hasValue(a) || !hasValue(b)) return false;
   const [distance, size] = [sizeOf(minus(a, b)), Math.max(sizeOf(a), sizeOf(b))];
   if (distance <= rounding * size + 1e-13) return true;
   return isRounded && distance <= Math.min(writtenRounding, 2e-6 * size);
+}
+
+function isRoundedTo(a: Rational, b: Rational): boolean {
+  const difference = add(a, { top: -b.top, bottom: b.bottom });
+  return difference !== undefined && Math.abs(toNumber(difference)) <= Math.min(writtenRounding, 2e-6 * Math.abs(toNumber(b)));
 }
 
 function isSameText(a: Expression, b: Expression): boolean {

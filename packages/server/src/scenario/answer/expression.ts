@@ -80,8 +80,7 @@ export type Point = ReadonlyMap<string, number>;
 /** The value at a point. NaN where the expression has none, or contains what it cannot compute. */
 export function valueAt(expression: Expression, point: Point): complex.Complex {
   if (expression.kind === 'number') return complex.fromReal(toNumber(expression.value));
-  if (expression.kind === 'symbol')
-    return constants.get(expression.name) ?? complex.fromReal(point.get(expression.name) ?? Number.NaN);
+  if (expression.kind === 'symbol') return constants.get(expression.name) ?? complex.fromReal(point.get(expression.name) ?? Number.NaN);
   const [a = complex.zero, b] = expression.args.map((one) => valueAt(one, point));
   if (b !== undefined) return (functionsOfTwo[expression.name] ?? nothing)(a, b);
   return (functionsOfOne[expression.name] ?? nothing)(a);
@@ -116,13 +115,16 @@ const functionsOfTwo: Readonly<Record<string, (a: complex.Complex, b: complex.Co
   divide: complex.over,
   fraction: complex.over,
   power: complex.toPower,
-  root: (a, b) => (a.im === 0 && a.re < 0 && b.re % 2 === 1 ? complex.fromReal(-((-a.re) ** (1 / b.re))) : complex.toPower(a, complex.over(complex.one, b))),
+  root: (a, b) =>
+    a.im === 0 && a.re < 0 && b.re % 2 === 1
+      ? complex.fromReal(-((-a.re) ** (1 / b.re)))
+      : complex.toPower(a, complex.over(complex.one, b)),
   log: (a, base) => complex.over(complex.log(a), complex.log(base)),
   binomial: (a, b) => ratioOfFactorials(a.re, b.re),
 };
 
 function ratioOfFactorials(n: number, k: number): complex.Complex {
-  if (!Number.isInteger(n) || !Number.isInteger(k) || k < 0 || n < k || k > 1000) return nothing();
+  if (!Number.isInteger(k) || k < 0 || k > 1000) return nothing();
   let result = 1;
   for (let index = 1; index <= k; index += 1) result = (result * (n - k + index)) / index;
   return complex.fromReal(result);

@@ -34,7 +34,11 @@ function lastBoxes(text: string): string | undefined {
     const close = open < 0 ? -1 : closeOf(text, open, Math.min(end, open + maxBoxLength));
     if (close < 0) continue;
     const between = text.slice(close + 1, Math.min(end, close + 100));
-    if (boxes.length > 0 && !/^[\s$\\()[\]]*(?:,|and|or|,\s*and|;|\\text\{\s*(?:and|or)\s*\})[\s$\\()[\]]*(?:[a-z]\w*\s*=\s*)?$/i.test(between)) break;
+    if (
+      boxes.length > 0 &&
+      !/^[\s$\\()[\]]*(?:,|and|or|,\s*and|;|\\text\{\s*(?:and|or)\s*\})[\s$\\()[\]]*(?:[a-z]\w*\s*=\s*)?$/i.test(between)
+    )
+      break;
     boxes.unshift(text.slice(open + 1, close));
     end = start;
   }
@@ -43,7 +47,11 @@ function lastBoxes(text: string): string | undefined {
 
 function lastBox(text: string, before: number): number {
   if (before <= 0) return -1;
-  return Math.max(text.lastIndexOf('\\boxed{', before - 1), text.lastIndexOf('\\boxed {', before - 1), text.lastIndexOf('\\fbox{', before - 1));
+  return Math.max(
+    text.lastIndexOf('\\boxed{', before - 1),
+    text.lastIndexOf('\\boxed {', before - 1),
+    text.lastIndexOf('\\fbox{', before - 1),
+  );
 }
 
 /** Where the brace closes; at the end of the text if it never does, as in a reply that was cut off, there is no answer. */
@@ -65,7 +73,7 @@ const announcement = /(?:answer\s*(?:is|to [^\n:.]{0,80} is)\s*:?|answer\s*:|ans
 function lastSentence(text: string): string | undefined {
   const found = lastMatch(text, announcement);
   if (found === undefined) return undefined;
-  const inMath = /^[^$\\]{0,20}(?:\$+([^$]+)\$+|\\[([]([\s\S]+?)\\[)\]])/.exec(found);
+  const inMath = /^[^$\\]{0,20}(?:\$+((?:\\.|[^$\\])+)\$+|\\[([]([\s\S]+?)\\[)\]])/.exec(found);
   const clean = (inMath?.[1] ?? inMath?.[2] ?? endSentence(found)).replace(/\*+/g, '').trim();
   return clean === '' ? undefined : clean;
 }
@@ -77,7 +85,7 @@ function endSentence(text: string): string {
 
 /** The last formula between dollar signs. */
 function lastMath(text: string): string | undefined {
-  const found = lastMatch(text.slice(-10_000), /\$\$?([^$\n]{1,500})\$\$?/g);
+  const found = lastMatch(text.slice(-10_000), /(?<!\\)\$\$?((?:\\.|[^$\\\n]){1,500})\$\$?/g);
   const parts = found?.split('=');
   return parts && parts.length > 1 && /^[\s\d.+\-*/^(){}\\a-z]*$/i.test(parts.at(-1) ?? '') ? parts.at(-1)?.trim() : found?.trim();
 }

@@ -6,14 +6,14 @@ import { ExpressionParser, Unreadable } from './parse-expression.ts';
 import { normaliseText, type Token, tokenise } from './tokens.ts';
 import { parseUnit } from './units.ts';
 
-export type Answer =
+export type ShortAnswer =
   | { readonly kind: 'value'; readonly value: Expression; readonly unit?: string }
   /** Items without brackets: the order does not matter. */
-  | { readonly kind: 'list'; readonly items: readonly Answer[] }
-  | { readonly kind: 'set'; readonly items: readonly Answer[] }
-  | { readonly kind: 'tuple'; readonly open: string; readonly close: string; readonly items: readonly Answer[] }
-  | { readonly kind: 'union'; readonly items: readonly Answer[] }
-  | { readonly kind: 'matrix'; readonly rows: readonly (readonly Answer[])[] }
+  | { readonly kind: 'list'; readonly items: readonly ShortAnswer[] }
+  | { readonly kind: 'set'; readonly items: readonly ShortAnswer[] }
+  | { readonly kind: 'tuple'; readonly open: string; readonly close: string; readonly items: readonly ShortAnswer[] }
+  | { readonly kind: 'union'; readonly items: readonly ShortAnswer[] }
+  | { readonly kind: 'matrix'; readonly rows: readonly (readonly ShortAnswer[])[] }
   | { readonly kind: 'relation'; readonly sides: readonly Expression[]; readonly marks: readonly string[] }
   | { readonly kind: 'text'; readonly text: string };
 
@@ -24,8 +24,8 @@ const maxUnitLength = 80;
 const maxSigns = 2;
 const maxNesting = 8;
 
-export function parseAnswer(text: string): Answer {
-  const asText: Answer = { kind: 'text', text };
+export function parseAnswer(text: string): ShortAnswer {
+  const asText: ShortAnswer = { kind: 'text', text };
   if (text.length > maxAnswerLength) return asText;
   try {
     return read(text);
@@ -35,11 +35,8 @@ export function parseAnswer(text: string): Answer {
   }
 }
 
-function read(text: string): Answer {
-  const clean = normaliseText(text)
-    .replaceAll('\\$', ' ')
-    .replace(/\s+/g, ' ')
-    .trim();
+function read(text: string): ShortAnswer {
+  const clean = normaliseText(text).replaceAll('\\$', ' ').replace(/\s+/g, ' ').trim();
   const { rest, unit } = splitUnit(trimEnd(clean));
   const tokens = tokenise(rest);
   if (tokens === undefined || tokens.length === 0) throw new Unreadable('too long, or empty');
@@ -75,7 +72,7 @@ function splitUnit(text: string): { readonly rest: string; readonly unit?: strin
 const commonWords =
   /^(?:square |cubic )?(?:units?|dollars?|cents?|degrees?|people|students?|apples|books|ways|points|times|percent|months?|items|marbles|coins|integers|solutions|pairs|numbers|euros?|pounds?|inches|gallons?|quarts?|cups?)\.?$/i;
 
-function readTokens(tokens: readonly Token[], nesting: number): Answer {
+function readTokens(tokens: readonly Token[], nesting: number): ShortAnswer {
   if (nesting > maxNesting) throw new Unreadable('nested too deeply');
   const items = splitAt(tokens, isSeparator);
   if (items.length > maxItems) throw new Unreadable('too many items');
@@ -85,17 +82,20 @@ function readTokens(tokens: readonly Token[], nesting: number): Answer {
 }
 
 /** An item may itself be two, as `3 \pm 1`. */
-const spread = (answer: Answer): readonly Answer[] => (answer.kind === 'list' ? answer.items : [answer]);
+const spread = (answer: ShortAnswer): readonly ShortAnswer[] => (answer.kind === 'list' ? answer.items : [answer]);
 
 function isSeparator(token: Token): boolean {
-  return (token.kind === 'mark' && (token.text === ',' || token.text === ';')) || (token.kind === 'text' && /^(?:and|or)$/i.test(token.text));
+  return (
+    (token.kind === 'mark' && (token.text === ',' || token.text === ';')) || (token.kind === 'text' && /^(?:and|or)$/i.test(token.text))
+  );
 }
 
 const isCommand = (name: string) => (token: Token) => token.kind === 'command' && token.text === name;
 
-function readOne(tokens: readonly Token[], nesting: number): Answer {
+function readOne(tokens: readonly Token[], nesting: number): ShortAnswer {
   const [first] = tokens;
-  if (first?.kind === 'command' && (first.text === 'emptyset' || first.text === 'varnothing') && tokens.length === 1) return { kind: 'set', items: [] };
+  if (first?.kind === 'command' && (first.text === 'emptyset' || first.text === 'varnothing') && tokens.length === 1)
+    return { kind: 'set', items: [] };
   const membership = splitAt(tokens, isCommand('in'));
   if (membership.length === 2) return readTokens(membership[1] ?? [], nesting + 1);
   const parts = splitAt(tokens, isCommand('cup'));
@@ -104,11 +104,12 @@ function readOne(tokens: readonly Token[], nesting: number): Answer {
   const isSign = (token: Token) => token.kind === 'command' && (token.text === 'pm' || token.text === 'mp');
   const at = tokens.findIndex(isSign);
   if (tokens.filter(isSign).length > maxSigns) throw new Unreadable('too many signs');
-  if (at >= 0) return { kind: 'list', items: ['+', '-'].map((sign) => readOne(tokens.with(at, { kind: 'mark', text: sign }), nesting + 1)) };
+  if (at >= 0)
+    return { kind: 'list', items: ['+', '-'].map((sign) => readOne(tokens.with(at, { kind: 'mark', text: sign }), nesting + 1)) };
   return readBracketed(tokens, nesting) ?? readRelation(tokens);
 }
 
-function readBracketed(tokens: readonly Token[], nesting: number): Answer | undefined {
+function readBracketed(tokens: readonly Token[], nesting: number): ShortAnswer | undefined {
   const [first, last] = [tokens[0], tokens.at(-1)];
   if (first?.kind !== 'mark' || last?.kind !== 'mark' || closeOf(tokens) !== tokens.length - 1) return undefined;
   const inner = tokens.slice(1, -1);
@@ -152,7 +153,7 @@ function splitAt(tokens: readonly Token[], isSplit: (token: Token) => boolean): 
   return parts;
 }
 
-function readMatrix(tokens: readonly Token[], nesting: number): Answer {
+function readMatrix(tokens: readonly Token[], nesting: number): ShortAnswer {
   const [first, last] = [tokens[0]?.text ?? '', tokens.at(-1)?.text ?? ''];
   const name = first.slice('begin '.length);
   if (!/^(?:[pbvBV]?matrix|smallmatrix|array)\*?$/.test(name) || last !== `end ${name}`) throw new Unreadable(`\\begin{${name}}`);
@@ -163,7 +164,7 @@ function readMatrix(tokens: readonly Token[], nesting: number): Answer {
 
 const relations: ReadonlySet<string> = new Set(['=', '<', '>', '\\le', '\\ge', '\\ne']);
 
-function readRelation(tokens: readonly Token[]): Answer {
+function readRelation(tokens: readonly Token[]): ShortAnswer {
   const isRelation = (token: Token) => token.kind === 'mark' && relations.has(token.text);
   const parts = splitAt(tokens, isRelation);
   if (parts.length === 1) return { kind: 'value', value: ExpressionParser.parse(tokens) };

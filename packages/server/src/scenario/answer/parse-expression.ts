@@ -1,6 +1,7 @@
 // Parses the tokens of one expression. What it cannot read throws an Unreadable, and the answer is then compared as text.
 
-import { call, type Expression, functionsOfOne } from './expression.ts';
+import { aliases, binomials, fractions, functions, stops } from './commands.ts';
+import { call, type Expression } from './expression.ts';
 import { parseDecimal, toRational } from './rational.ts';
 import type { Token } from './tokens.ts';
 
@@ -10,15 +11,6 @@ const maxDepth = 60;
 /** Factorials and binomials: their exact values are large. */
 const maxProducts = 8;
 
-const aliases: Readonly<Record<string, string>> = {
-  ...{ asin: 'arcsin', acos: 'arccos', atan: 'arctan', inf: 'infinity', infty: 'infinity', oo: 'infinity', cosec: 'csc' },
-  ...{ tg: 'tan', ctg: 'cot', varphi: 'phi', varepsilon: 'epsilon', vartheta: 'theta' },
-};
-const functions: ReadonlySet<string> = new Set(Object.keys(functionsOfOne).filter((name) => !['negate', 'percent', 'degrees', 'factorial'].includes(name)));
-const fractions: ReadonlySet<string> = new Set(['frac', 'dfrac', 'tfrac', 'cfrac']);
-const binomials: ReadonlySet<string> = new Set(['binom', 'dbinom', 'tbinom']);
-/** Commands that end an expression where they stand; the structure around it reads them. */
-const stops: ReadonlySet<string> = new Set(['cup', 'cap', 'in', 'pm', 'mp', 'begin', 'end', 'to', 'rightarrow', 'implies', 'approx', 'equiv', 'text']);
 const closers: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}', '\\{': '\\}' };
 
 export class ExpressionParser {
@@ -283,7 +275,8 @@ export class ExpressionParser {
   #functionArgument(): Expression {
     if (this.#isMark('(') || this.#isMark('{') || this.#isMark('[') || this.#isMark('|')) return this.#power();
     let value = this.#signed();
-    while (this.#startsAtom() && !this.#isMark('(') && !functions.has(this.#peek()?.text ?? '')) value = call('multiply', value, this.#power());
+    while (this.#startsAtom() && !this.#isMark('(') && !functions.has(this.#peek()?.text ?? ''))
+      value = call('multiply', value, this.#power());
     return value;
   }
 }

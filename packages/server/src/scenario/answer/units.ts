@@ -29,8 +29,29 @@ const metric: Readonly<Record<string, Unit>> = {
   ...{ m: metre, g: gram, s: second, A: ampere, K: kelvin, mol: mole, N: newton, J: joule, W: watt, C: coulomb, V: volt, Pa: pascal },
   ...{ L: litre, l: litre, Hz: combine(none, second, -1), eV: scaled(joule, 1.602176634e-19), cal: scaled(joule, 4.184) },
   ...{ F: combine(coulomb, volt, -1), T: combine(combine(kilogram, ampere, -1), second, -2), Wb: combine(volt, second, 1) },
-  ...{ H: combine(combine(volt, second, 1), ampere, -1), Ω: combine(volt, ampere, -1), ohm: combine(volt, ampere, -1), bar: scaled(pascal, 1e5) },
-  ...{ metre, meter: metre, gram, second, litre, liter: litre, joule, watt, volt, newton, pascal, mole, kelvin, ampere, hertz: combine(none, second, -1) },
+  ...{
+    H: combine(combine(volt, second, 1), ampere, -1),
+    Ω: combine(volt, ampere, -1),
+    ohm: combine(volt, ampere, -1),
+    bar: scaled(pascal, 1e5),
+  },
+  ...{
+    metre,
+    meter: metre,
+    gram,
+    second,
+    litre,
+    liter: litre,
+    joule,
+    watt,
+    volt,
+    newton,
+    pascal,
+    mole,
+    kelvin,
+    ampere,
+    hertz: combine(none, second, -1),
+  },
 };
 
 const prefixes: Readonly<Record<string, number>> = {
@@ -41,14 +62,47 @@ const prefixes: Readonly<Record<string, number>> = {
 /** Only as they are. */
 const plain: Readonly<Record<string, Unit>> = {
   ...{ min: scaled(second, 60), minute: scaled(second, 60), h: scaled(second, 3600), hr: scaled(second, 3600), hour: scaled(second, 3600) },
-  ...{ sec: second, day: scaled(second, 86_400), week: scaled(second, 604_800), year: scaled(second, 31_557_600), yr: scaled(second, 31_557_600) },
-  ...{ in: scaled(metre, 0.0254), inch: scaled(metre, 0.0254), ft: scaled(metre, 0.3048), foot: scaled(metre, 0.3048), feet: scaled(metre, 0.3048) },
-  ...{ yd: scaled(metre, 0.9144), yard: scaled(metre, 0.9144), mi: scaled(metre, 1609.344), mile: scaled(metre, 1609.344), Å: scaled(metre, 1e-10) },
-  ...{ lb: scaled(kilogram, 0.45359237), pound: scaled(kilogram, 0.45359237), oz: scaled(kilogram, 0.028349523125), ton: scaled(kilogram, 1000) },
+  ...{
+    sec: second,
+    day: scaled(second, 86_400),
+    week: scaled(second, 604_800),
+    year: scaled(second, 31_557_600),
+    yr: scaled(second, 31_557_600),
+  },
+  ...{
+    in: scaled(metre, 0.0254),
+    inch: scaled(metre, 0.0254),
+    ft: scaled(metre, 0.3048),
+    foot: scaled(metre, 0.3048),
+    feet: scaled(metre, 0.3048),
+  },
+  ...{
+    yd: scaled(metre, 0.9144),
+    yard: scaled(metre, 0.9144),
+    mi: scaled(metre, 1609.344),
+    mile: scaled(metre, 1609.344),
+    Å: scaled(metre, 1e-10),
+  },
+  ...{
+    lb: scaled(kilogram, 0.45359237),
+    pound: scaled(kilogram, 0.45359237),
+    oz: scaled(kilogram, 0.028349523125),
+    ton: scaled(kilogram, 1000),
+  },
   ...{ atm: scaled(pascal, 101_325), mmHg: scaled(pascal, 133.322387415), torr: scaled(pascal, 133.322368421), kWh: scaled(joule, 3.6e6) },
   ...{ mph: scaled(combine(metre, second, -1), 0.44704), kph: scaled(combine(metre, second, -1), 1 / 3.6), rad: none, radian: none },
-  ...{ '°': scaled(none, Math.PI / 180), degree: scaled(none, Math.PI / 180), deg: scaled(none, Math.PI / 180), M: scaled(combine(mole, metre, -3), 1e3) },
-  ...{ u: scaled(kilogram, 1.6605390666e-27), amu: scaled(kilogram, 1.6605390666e-27), percent: scaled(none, 0.01), '%': scaled(none, 0.01) },
+  ...{
+    '°': scaled(none, Math.PI / 180),
+    degree: scaled(none, Math.PI / 180),
+    deg: scaled(none, Math.PI / 180),
+    M: scaled(combine(mole, metre, -3), 1e3),
+  },
+  ...{
+    u: scaled(kilogram, 1.6605390666e-27),
+    amu: scaled(kilogram, 1.6605390666e-27),
+    percent: scaled(none, 0.01),
+    '%': scaled(none, 0.01),
+  },
   ...{ '°C': kelvin, hectare: scaled(combine(metre, metre, 1), 1e4), ha: scaled(combine(metre, metre, 1), 1e4) },
 };
 
@@ -72,6 +126,7 @@ export function parseUnit(text: string): Unit | undefined {
     .replace(/\b(?:square|sq\.?)\s+([a-z]+)/gi, '$1^2')
     .replace(/\bcubic\s+([a-z]+)/gi, '$1^3')
     .replace(/\bper\b/g, '/')
+    .replace(/\s*\^\s*/g, '^')
     .trim();
   return clean === '' ? undefined : readProduct(clean);
 }

@@ -37,7 +37,8 @@ export const codeScenario: Scenario<CodeTask> = {
 
   async evaluate({ task, end, artifact, sampledTokens, openSandbox, limits, signal }) {
     const program = artifact.length > 0 ? artifact.toString('utf8') : findProgram(end.answer, task.language);
-    if (program === undefined) return shapeReward(task.shaping, { correctness: 0, hasFormat: false, sampledTokens }, { verdict: 'no_program' });
+    if (program === undefined)
+      return shapeReward(task.shaping, { correctness: 0, hasFormat: false, sampledTokens }, { verdict: 'no_program' });
     const grades = await gradeProgram({
       task,
       program,
@@ -72,7 +73,13 @@ function renderQuestion(task: CodeTask): string {
   const { file, fences } = languages[task.language];
   const [fence = ''] = fences;
   const starter = task.starter_code === '' ? '' : `\n\nStart from this code:\n\`\`\`${fence}\n${task.starter_code}\n\`\`\``;
-  const how = task.function_name === undefined ? 'The program reads standard input and writes standard output.' : `It is tested by calling \`${task.function_name}\`.`;
-  const where = task.tools.length === 0 ? `Put the whole program into one \`\`\`${fence} code block.` : `Write the whole program to /workspace/${file}.`;
+  const how =
+    task.function_name === undefined
+      ? 'The program reads standard input and writes standard output.'
+      : `It is tested by calling \`${task.function_name}\`.`;
+  const where =
+    task.tools.length === 0
+      ? `Put the whole program into one \`\`\`${fence} code block.`
+      : `Write the whole program to /workspace/${file}.`;
   return `${task.question}${starter}\n\n${how} ${where}`;
 }

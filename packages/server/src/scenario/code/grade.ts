@@ -6,12 +6,12 @@ import { systemClock } from '../../base/clock.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { type CheckedOutput, Checker } from './checker.ts';
 import type { CodeTask } from './code-task.ts';
-import { isSameOutput } from './compare-output.ts';
-import { isSameJson } from './exact-json.ts';
+import { isSameOutput } from './output/compare-output.ts';
+import { isSameJson } from './output/exact-json.ts';
 import { languages } from './languages.ts';
-import { type Job, type RunList, runTests, type TestInput, type TestRun } from './run-tests.ts';
+import { type TestJob, type RunList, runTests, type TestInput, type TestRun } from './run-tests.ts';
 
-export type Verdict =
+export type TestVerdict =
   | 'passed'
   | 'wrong_output'
   | 'runtime_error'
@@ -33,7 +33,7 @@ export interface GradeOptions {
 }
 
 export interface TestGrade {
-  readonly verdict: Verdict;
+  readonly verdict: TestVerdict;
   /** Between 0 and 1; a checker may give a part. */
   readonly score: number;
   readonly cpuMs: number;
@@ -57,7 +57,7 @@ export async function gradeProgram(options: GradeOptions): Promise<readonly Test
   const checker = task.checker && (await Checker.open(await options.openSandbox(), task.checker, options.signal));
   const { compile, run } = languages[task.language];
   const stopEarly = task.credit === 'all';
-  const job: Job = {
+  const job: TestJob = {
     ...(compile ? { argv: run } : { source: program }),
     ...(task.function_name === undefined ? {} : { functionName: task.function_name }),
     stopEarly,
@@ -66,9 +66,16 @@ export async function gradeProgram(options: GradeOptions): Promise<readonly Test
   for (const chunk of toChunks(task)) {
     const limits = { timeoutMs: deadlineMs - systemClock.now(), ...(options.signal ? { signal: options.signal } : {}) };
     if (limits.timeoutMs <= 0) break;
-    const list = await runTests(sandbox, job, chunk.map((test) => toInput(task, test)), limits);
+    const list = await runTests(
+      sandbox,
+      job,
+      chunk.map((test) => toInput(task, test)),
+      limits,
+    );
     const scores = checker ? await checkOutputs(checker, { chunk, list }, limits) : undefined;
-    grades.push(...chunk.slice(0, gradedCount(list, chunk.length)).map((test, at) => gradeTest({ task, test, list, at, checked: scores?.[at] })));
+    grades.push(
+      ...chunk.slice(0, gradedCount(list, chunk.length)).map((test, at) => gradeTest({ task, test, list, at, checked: scores?.[at] })),
+    );
     if ((stopEarly && grades.some(({ score }) => score < 1)) || list.compileError !== undefined || list.brokenBy !== undefined) break;
   }
   return task.tests.map((_, at) => grades[at] ?? toGrade('not_run'));
@@ -76,7 +83,7 @@ export async function gradeProgram(options: GradeOptions): Promise<readonly Test
 
 type Test = CodeTask['tests'][number];
 
-const toGrade = (verdict: Verdict, stderr = ''): TestGrade => ({ verdict, score: 0, cpuMs: 0, stderr });
+const toGrade = (verdict: TestVerdict, stderr = ''): TestGrade => ({ verdict, score: 0, cpuMs: 0, stderr });
 
 /** The tests that ran, and the one that ended the list. */
 const gradedCount = ({ runs, brokenBy, compileError }: RunList, count: number): number =>
@@ -134,7 +141,9 @@ async function checkOutputs(
   limits: { readonly timeoutMs: number; readonly signal?: AbortSignal },
 ): Promise<(number | undefined)[]> {
   const ended = list.runs.map((run, at) => ({ run, test: chunk[at] })).filter(({ run }) => run.end === 'exit' && run.exitCode === 0);
-  const outputs = ended.flatMap(({ run, test }): CheckedOutput[] => (test ? [{ input: test.input, output: run.stdout, answer: test.output }] : []));
+  const outputs = ended.flatMap(({ run, test }): CheckedOutput[] =>
+    test ? [{ input: test.input, output: run.stdout, answer: test.output }] : [],
+  );
   const scores = outputs.length === 0 ? [] : await checker.score(outputs, limits);
   return list.runs.map((run) => scores[ended.findIndex((one) => one.run === run)]);
 }
@@ -158,7 +167,7 @@ function gradeTest({ task, test, list, at, checked }: Graded): TestGrade {
   return { verdict: score === 1 ? 'passed' : 'wrong_output', score, ...rest };
 }
 
-function failureOf({ end, exitCode, stderr, result }: TestRun, task: CodeTask): Verdict | undefined {
+function failureOf({ end, exitCode, stderr, result }: TestRun, task: CodeTask): TestVerdict | undefined {
   if (end === 'time') return 'time_limit';
   if (end === 'output') return 'output_limit';
   if (end === 'memory' || (exitCode !== 0 && /MemoryError|bad_alloc/.test(stderr))) return 'memory_limit';

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
 import { runnerProgram } from './runner-program.ts';
 
-export interface Job {
+export interface TestJob {
   /** A Python program, compiled once and forked for each test; otherwise `argv` is started for each test. */
   readonly source?: string;
   readonly argv?: readonly string[];
@@ -58,7 +58,7 @@ export interface RunLimits {
 }
 
 /** Throws `evaluate-failed` if the runner could not start: then nothing of the agent has run. */
-export async function runTests(sandbox: Sandbox, job: Job, tests: readonly TestInput[], limits: RunLimits): Promise<RunList> {
+export async function runTests(sandbox: Sandbox, job: TestJob, tests: readonly TestInput[], limits: RunLimits): Promise<RunList> {
   const capBytes = tests.reduce((sum, test) => sum + 2 * test.outputBytes + overheadBytes, overheadBytes);
   const wallMs = tests.reduce((sum, { timeMs }) => sum + wallMsOf(timeMs), startMs);
   const timeoutMs = Math.max(1, Math.min(limits.timeoutMs, wallMs));
@@ -82,7 +82,7 @@ function renderFrame(head: Readonly<Record<string, unknown>>, body: Buffer): Buf
   return Buffer.concat([length, json, body]);
 }
 
-function renderJob({ source, argv, functionName, stopEarly }: Job): Buffer {
+function renderJob({ source, argv, functionName, stopEarly }: TestJob): Buffer {
   const mode = source === undefined ? 'exec' : 'python';
   return renderFrame({ mode, argv, function: functionName, stop_early: stopEarly }, Buffer.from(source ?? ''));
 }

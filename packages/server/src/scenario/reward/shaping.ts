@@ -25,7 +25,9 @@ export const shaping = z
       .tuple([z.number(), z.number()])
       .refine(([lowest, highest]) => lowest < highest, 'the lowest reward must come first')
       .default([0, 1])
-      .describe('The lowest and the highest reward. A sum of parts of 0 is mapped to the lowest and 1 to the highest; sums outside of that to the nearest.'),
+      .describe(
+        'The lowest and the highest reward. A sum of parts of 0 is mapped to the lowest and 1 to the highest; sums outside of that to the nearest.',
+      ),
   })
   .prefault({});
 

@@ -31,7 +31,11 @@ export function toLetters(candidate: string, options: readonly string[]): string
 
 export const letterOf = (index: number): string => String.fromCharCode(65 + index);
 
-const fold = (text: string): string => text.toLowerCase().replace(/[\s.]+/g, ' ').trim();
+const fold = (text: string): string =>
+  text
+    .toLowerCase()
+    .replace(/[\s.]+/g, ' ')
+    .trim();
 
 const sortLetters = (letters: readonly string[]): string => [...new Set(letters)].sort().join('');
 

@@ -9,7 +9,7 @@ import { Deadline } from '../../base/deadline.ts';
 import { retry } from '../../base/retry.ts';
 import type { JudgeConfig } from './judge-config.ts';
 
-export interface Judgement {
+export interface JudgedAnswer {
   readonly question: string;
   readonly expected: string;
   readonly given: string;
@@ -38,8 +38,9 @@ export class Judge {
   }
 
   /** Throws `evaluate-failed` if the server gave no verdict. A verdict is remembered; a failure is not. */
-  async isSame(judgement: Judgement, signal?: AbortSignal): Promise<boolean> {
-    if (!this.isConfigured) throw new RolloutError('evaluate-failed', 'the task needs a judge, and the configuration has none: set judge.url and judge.model');
+  async isSame(judgement: JudgedAnswer, signal?: AbortSignal): Promise<boolean> {
+    if (!this.isConfigured)
+      throw new RolloutError('evaluate-failed', 'the task needs a judge, and the configuration has none: set judge.url and judge.model');
     const key = keyOf(judgement);
     const known = this.#verdicts.get(key);
     if (known !== undefined) return known;
@@ -50,7 +51,7 @@ export class Judge {
     return verdict;
   }
 
-  async #vote(judgement: Judgement, signal: AbortSignal | undefined): Promise<boolean> {
+  async #vote(judgement: JudgedAnswer, signal: AbortSignal | undefined): Promise<boolean> {
     const majority = Math.floor(this.#config.votes / 2) + 1;
     const counts = { for: 0, against: 0 };
     let isControlled = false;
@@ -66,12 +67,16 @@ export class Judge {
   }
 
   /** A judge that has no verdict on the expected answer either is at fault. */
-  async #control(judgement: Judgement, signal: AbortSignal | undefined): Promise<void> {
+  async #control(judgement: JudgedAnswer, signal: AbortSignal | undefined): Promise<void> {
     const vote = await this.#ask({ ...judgement, given: judgement.expected }, signal);
-    if (vote === 'none') throw new RolloutError('evaluate-failed', `the judge ${this.#config.model} replies without a verdict, also about the expected answer`);
+    if (vote === 'none')
+      throw new RolloutError(
+        'evaluate-failed',
+        `the judge ${this.#config.model} replies without a verdict, also about the expected answer`,
+      );
   }
 
-  async #ask(judgement: Judgement, signal: AbortSignal | undefined): Promise<Vote> {
+  async #ask(judgement: JudgedAnswer, signal: AbortSignal | undefined): Promise<Vote> {
     const work = async () => toVote(await this.#request(renderPrompt(judgement), signal));
     const options = { attempts: this.#config.attempts, delayMs: retryDelayMs, clock: systemClock, ...(signal ? { signal } : {}) };
     try {
@@ -104,7 +109,8 @@ export class Judge {
       throw new RolloutError('backend-failed', messageOf(cause), { cause });
     }
     const mayRecover = response.status === 429 || response.status >= 500;
-    if (!response.ok) throw new RolloutError(mayRecover ? 'backend-failed' : 'evaluate-failed', `status ${response.status}: ${text.slice(0, 300)}`);
+    if (!response.ok)
+      throw new RolloutError(mayRecover ? 'backend-failed' : 'evaluate-failed', `status ${response.status}: ${text.slice(0, 300)}`);
     const parsed = reply.safeParse(parseJson(text));
     if (!parsed.success) throw new RolloutError('backend-failed', `not a chat completion: ${text.slice(0, 300)}`);
     return parsed.data.choices[0]?.message.content ?? '';
@@ -119,7 +125,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-function renderPrompt({ question, expected, given }: Judgement): string {
+function renderPrompt({ question, expected, given }: JudgedAnswer): string {
   const fence = createHash('sha256').update(given).digest('hex').slice(0, 12);
   return `Question:\n${question}\n\nExpected answer:\n${expected}\n\nGiven answer, between the two lines with ${fence}:\n${fence}\n${given.slice(0, maxGivenLength)}\n${fence}`;
 }
@@ -129,5 +135,7 @@ function toVote(text: string): Vote {
   return verdict === undefined ? 'none' : verdict.toUpperCase() === 'CORRECT';
 }
 
-const keyOf = ({ question, expected, given }: Judgement): string =>
-  createHash('sha256').update(JSON.stringify([question, expected, given.slice(0, maxGivenLength)])).digest('base64');
+const keyOf = ({ question, expected, given }: JudgedAnswer): string =>
+  createHash('sha256')
+    .update(JSON.stringify([question, expected, given.slice(0, maxGivenLength)]))
+    .digest('base64');

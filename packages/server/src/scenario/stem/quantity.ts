@@ -27,9 +27,15 @@ export interface Quantity {
 
 /** A number, then anything that is a unit: also `9.8 kg m s^{-2}` and `3 \times 10^8 \, \mathrm{m/s}`. */
 export function readQuantity(text: string): Quantity | undefined {
-  const clean = text.replace(/^[^=]*=\s*(?=[-+\d\\.(])/, '').replace(/[−–]/g, '-').replace(/\.\s*$/, '').trim();
+  const clean = text
+    .replace(/^[^=]*=\s*(?=[-+\d\\.(])/, '')
+    .replace(/[−–]/g, '-')
+    .replace(/\.\s*$/, '')
+    .trim();
   const head =
-    /^(?:approximately|about|≈|~|\\approx)?\s*([-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)?(?:\.\d+)?(?:\s*(?:\\times|\\cdot|×|x|\*)\s*10\s*\^\s*(?:\{[-+]?\d+\}|[-+]?\d+)|[eE][-+]?\d+)?)/.exec(clean);
+    /^(?:approximately|about|≈|~|\\approx)?\s*([-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)?(?:\.\d+)?(?:\s*(?:\\times|\\cdot|×|x|\*)\s*10\s*\^\s*(?:\{[-+]?\d+\}|[-+]?\d+)|[eE][-+]?\d+)?)/.exec(
+      clean,
+    );
   const [whole = '', number = ''] = head ?? [];
   const rest = clean.slice(whole.length).trim();
   if (/\d/.test(number)) {

@@ -11,9 +11,15 @@ const choiceTask = z
     ...common,
     kind: z.literal('choice'),
     options: z.array(z.string()).min(2).max(26).describe('Shown after the question as A, B, C …'),
-    answer: z.string().regex(/^[A-Z]+$/).describe('The right letter, or several: AC.'),
+    answer: z
+      .string()
+      .regex(/^[A-Z]+$/)
+      .describe('The right letter, or several: AC.'),
   })
-  .refine(({ options, answer }) => [...answer].every((letter) => letter.charCodeAt(0) - 65 < options.length), 'the answer is a letter without an option');
+  .refine(
+    ({ options, answer }) => [...answer].every((letter) => letter.charCodeAt(0) - 65 < options.length),
+    'the answer is a letter without an option',
+  );
 
 const numericTask = z.strictObject({
   ...common,
@@ -21,7 +27,10 @@ const numericTask = z.strictObject({
   answer: texts.describe('A number, with its unit if it has one: 9.81 m/s^2.'),
   relative_tolerance: z.number().min(0).max(1).default(0.01),
   absolute_tolerance: z.number().min(0).default(0),
-  unit_required: z.boolean().default(false).describe('Whether an answer without a unit is wrong. Units that can be converted are converted.'),
+  unit_required: z
+    .boolean()
+    .default(false)
+    .describe('Whether an answer without a unit is wrong. Units that can be converted are converted.'),
 });
 
 const textTask = z.strictObject({

@@ -21,7 +21,8 @@ export function makeStemScenario(judge: Judge): Scenario<StemTask> {
     lowestReward: ({ shaping: { range } }) => range[0],
     async evaluate({ task, end, sampledTokens, signal }) {
       const found = findAnswer(end.answer);
-      const given = task.kind === 'choice' ? findChoice(end.answer, task.options) : task.kind === 'text' ? textOf(end.answer) : (found?.text ?? '');
+      const given =
+        task.kind === 'choice' ? findChoice(end.answer, task.options) : task.kind === 'text' ? textOf(end.answer) : (found?.text ?? '');
       const correctness = given !== '' && (await isRight(task, given, { judge, signal })) ? 1 : 0;
       const measured = { correctness, hasFormat: found?.from === 'box', sampledTokens };
       return shapeReward(task.shaping, measured, { given: given.slice(0, maxGivenLength) });
@@ -54,7 +55,10 @@ async function isRight(task: StemTask, given: string, { judge, signal }: Means):
 function textOf(answer: string): string {
   const found = findAnswer(answer);
   if (found?.from === 'box' || found?.from === 'sentence') return found.text;
-  const lines = answer.trim().split('\n').filter((line) => line.trim() !== '');
+  const lines = answer
+    .trim()
+    .split('\n')
+    .filter((line) => line.trim() !== '');
   return lines.at(-1)?.trim().slice(0, 1000) ?? '';
 }
 

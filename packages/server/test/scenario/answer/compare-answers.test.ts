@@ -106,9 +106,23 @@ test('different answers are not the same', () => {
 test('a hostile answer is read in bounded work: towers of powers, deep nesting, long lists, many signs, factorials, spaces', () => {
   const hostile = [
     ...['9**9**9', '10^10^10', '1e999999999', '((((9!)!)!)!)!', '{'.repeat(3900), '('.repeat(1999) + 1, '2^'.repeat(1900) + 2],
-    ...[`${'\\frac{'.repeat(600)}1`, `${'\\sqrt{'.repeat(500)}2${'}'.repeat(500)}`, '\\pm 1'.repeat(600), '170!'.repeat(900), '1,'.repeat(1999)],
-    ...['\\binom{1000}{500}'.repeat(200), `${' '.repeat(3990)}a`, '\\text{'.repeat(600), '\\{1,2,3,4,5,'.repeat(300), '|'.repeat(3000), '-'.repeat(3900)],
+    ...[
+      `${'\\frac{'.repeat(600)}1`,
+      `${'\\sqrt{'.repeat(500)}2${'}'.repeat(500)}`,
+      '\\pm 1'.repeat(600),
+      '170!'.repeat(900),
+      '1,'.repeat(1999),
+    ],
+    ...[
+      '\\binom{1000}{500}'.repeat(200),
+      `${' '.repeat(3990)}a`,
+      '\\text{'.repeat(600),
+      '\\{1,2,3,4,5,'.repeat(300),
+      '|'.repeat(3000),
+      '-'.repeat(3900),
+    ],
     ...['x'.repeat(3900), 'x^'.repeat(1900), '9'.repeat(3900), '\\begin{pmatrix}'.repeat(200), '='.repeat(3900), '.'.repeat(1 << 20)],
   ];
-  for (const one of hostile) for (const truth of ['1, 2, 3', '\\{1, x^2\\}', `${one}+0`]) assert.equal(isSameAnswer(one, truth) && truth === '1, 2, 3', false);
+  for (const one of hostile)
+    for (const truth of ['1, 2, 3', '\\{1, x^2\\}', `${one}+0`]) assert.equal(isSameAnswer(one, truth) && truth === '1, 2, 3', false);
 });

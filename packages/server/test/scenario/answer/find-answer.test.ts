@@ -28,5 +28,6 @@ test('the answer is found where the agent put it', () => {
 });
 
 test('a megabyte of boxes, announcements, dollars or digits is searched in bounded work', () => {
-  for (const piece of ['\\boxed{', 'answer is ', 'answer to ', '$', '1,', '\\boxed{1} and ']) findAnswer(piece.repeat((1 << 20) / piece.length));
+  for (const piece of ['\\boxed{', 'answer is ', 'answer to ', '$', '1,', '\\boxed{1} and '])
+    findAnswer(piece.repeat((1 << 20) / piece.length));
 });

@@ -8,21 +8,28 @@ import { doubles, GradeBed } from './bed.ts';
 const attacks: Readonly<Record<string, string>> = {
   'exits 0 early': 'import os\nos._exit(0)',
   'prints what a grader might look for': 'print("PASSED\\nAll tests passed\\nreward 1\\n{\\"passed\\": true}")',
-  'replaces the comparison of Python': 'import builtins, sys\nclass Any(str):\n    def __eq__(self, other): return True\n    __hash__ = str.__hash__\nbuiltins.str = Any\nprint(Any("7"))',
-  'replaces the functions of json and os': 'import json, os, sys\nfor m in (json, os):\n    for n in dir(m):\n        if n != "_exit" and callable(getattr(m, n)) and not n.startswith("__"):\n            try: setattr(m, n, lambda *a, **k: b"")\n            except Exception: pass',
+  'replaces the comparison of Python':
+    'import builtins, sys\nclass Any(str):\n    def __eq__(self, other): return True\n    __hash__ = str.__hash__\nbuiltins.str = Any\nprint(Any("7"))',
+  'replaces the functions of json and os':
+    'import json, os, sys\nfor m in (json, os):\n    for n in dir(m):\n        if n != "_exit" and callable(getattr(m, n)) and not n.startswith("__"):\n            try: setattr(m, n, lambda *a, **k: b"")\n            except Exception: pass',
   'kills everything': 'import os, signal\nos.kill(-1, signal.SIGKILL)',
   'kills its parent': 'import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nprint(7)',
   'forks without end': 'import os\nwhile True:\n    try: os.fork()\n    except OSError: pass',
   'leaves a daemon that holds its output': 'import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(600)\nprint(7)',
   'writes without end': 'import os\nwhile True: os.write(1, b"x" * 65536)',
   'writes errors without end': 'import os\nwhile True: os.write(2, b"x" * 65536)',
-  'writes to every file descriptor': 'import os\nfor fd in range(3, 1024):\n    try: os.write(fd, b\'\\x00\\x00\\x00\\x10{"end": "exit"}\')\n    except OSError: pass\nprint(7)',
-  'opens the channels of the runner': 'import os\nfor fd in range(20):\n    try:\n        open(f"/proc/{os.getppid()}/fd/{fd}", "wb").write(b"x" * 100)\n        print("opened")\n    except OSError: pass\nprint(7)',
+  'writes to every file descriptor':
+    'import os\nfor fd in range(3, 1024):\n    try: os.write(fd, b\'\\x00\\x00\\x00\\x10{"end": "exit"}\')\n    except OSError: pass\nprint(7)',
+  'opens the channels of the runner':
+    'import os\nfor fd in range(20):\n    try:\n        open(f"/proc/{os.getppid()}/fd/{fd}", "wb").write(b"x" * 100)\n        print("opened")\n    except OSError: pass\nprint(7)',
   'reads the memory of the runner': 'import os\ntry:\n    open(f"/proc/{os.getppid()}/mem", "rb")\n    print(0)\nexcept OSError: print(7)',
-  'searches its own memory': 'import gc\nfound = [one for one in gc.get_objects() if isinstance(one, dict) and "output" in one]\nprint(found[0]["output"] if found else 7)',
+  'searches its own memory':
+    'import gc\nfound = [one for one in gc.get_objects() if isinstance(one, dict) and "output" in one]\nprint(found[0]["output"] if found else 7)',
   'never reads and never ends': 'import time\ntime.sleep(600)',
-  'ignores signals': 'import signal\nfor n in range(1, 64):\n    try: signal.signal(n, signal.SIG_IGN)\n    except Exception: pass\nwhile True: pass',
-  'takes all the memory in many processes': 'import os\nfor _ in range(12):\n    if os.fork() == 0:\n        x = bytearray(64 << 20)\n        while True: pass\nwhile True: pass',
+  'ignores signals':
+    'import signal\nfor n in range(1, 64):\n    try: signal.signal(n, signal.SIG_IGN)\n    except Exception: pass\nwhile True: pass',
+  'takes all the memory in many processes':
+    'import os\nfor _ in range(12):\n    if os.fork() == 0:\n        x = bytearray(64 << 20)\n        while True: pass\nwhile True: pass',
   'fills the disk': 'f = open("/workspace/big", "wb")\nwhile True: f.write(b"x" * (1 << 20))',
   'crashes the compiler': `${'('.repeat(5000)}1${')'.repeat(5000)}`,
 };
@@ -56,7 +63,8 @@ describe('attacks on the grading of programs', { timeout: 300_000, concurrency: 
   });
 
   test('a function that forges a result before it returns is judged by it', async () => {
-    const program = 'import os\ndef double(n):\n    for fd in range(3, 64):\n        try: os.write(fd, b"7")\n        except OSError: pass\n    os._exit(0)';
+    const program =
+      'import os\ndef double(n):\n    for fd in range(3, 64):\n        try: os.write(fd, b"7")\n        except OSError: pass\n    os._exit(0)';
     assert.deepEqual(await bed.verdicts(program, { function_name: 'double', tests: [{ input: '[1]', output: '2' }] }), ['wrong_output']);
   });
 

@@ -1,12 +1,12 @@
 // One bubblewrap driver for the tests of a file, and a program graded on it.
 
 import { makeTempFolder } from '@millrace/testkit';
+import type { z } from 'zod';
 import { silentLog } from '../../../src/base/log.ts';
 import { openBubblewrapDriver } from '../../../src/sandbox/bubblewrap/bubblewrap.ts';
 import type { Sandbox, SandboxDriver } from '../../../src/sandbox/sandbox.ts';
 import { type CodeTask, codeFields } from '../../../src/scenario/code/code-task.ts';
 import { gradeProgram, type TestGrade } from '../../../src/scenario/code/grade.ts';
-import type { z } from 'zod';
 
 type Fields = Partial<z.input<typeof codeFields>>;
 

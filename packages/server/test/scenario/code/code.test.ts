@@ -12,7 +12,10 @@ const examples = new URL('../../../../../examples/graders/', import.meta.url);
 
 async function readLines(name: string): Promise<unknown[]> {
   const text = await readFile(new URL(name, examples), 'utf8');
-  return text.trim().split('\n').map((line) => JSON.parse(line));
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
 }
 
 describe('the built-in graders', { skip, timeout: 240_000 }, () => {

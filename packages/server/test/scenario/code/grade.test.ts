@@ -48,9 +48,13 @@ describe('grading a program', hasBwrap, () => {
       { input: '[[1, 2, 3], 2]', output: '[2, 4, 6]' },
       { input: '[[9007199254740993], 1]', output: '[9007199254740993]' },
     ];
-    const method = 'class Solution:\n    def scale(self, xs: List[int], k: int) -> List[int]:\n        print("noise")\n        return tuple(k * x for x in xs)';
+    const method =
+      'class Solution:\n    def scale(self, xs: List[int], k: int) -> List[int]:\n        print("noise")\n        return tuple(k * x for x in xs)';
     assert.deepEqual(await bed.verdicts(method, { function_name: 'scale', tests }), ['passed', 'passed']);
-    assert.deepEqual(await bed.verdicts('def scale(xs, k):\n    return [k * x for x in xs]', { function_name: 'scale', tests }), ['passed', 'passed']);
+    assert.deepEqual(await bed.verdicts('def scale(xs, k):\n    return [k * x for x in xs]', { function_name: 'scale', tests }), [
+      'passed',
+      'passed',
+    ]);
     const off = 'def scale(xs, k):\n    return [k * x - (x > 10**15) for x in xs]';
     assert.deepEqual(await bed.verdicts(off, { function_name: 'scale', tests }), ['passed', 'wrong_output']);
   });

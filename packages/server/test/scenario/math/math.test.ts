@@ -8,7 +8,9 @@ import type { EvaluateContext } from '../../../src/scenario/scenario.ts';
 async function rewardOf(task: Record<string, unknown>, answer: string, sampledTokens = 10): Promise<number> {
   const parsed = await mathScenario.task.safeParseAsync({ question: 'q', ...task });
   assert.ok(parsed.success);
-  const context = { task: parsed.data, end: { stopReason: 'completed', answer }, sampledTokens } as unknown as EvaluateContext<typeof parsed.data>;
+  const context = { task: parsed.data, end: { stopReason: 'completed', answer }, sampledTokens } as unknown as EvaluateContext<
+    typeof parsed.data
+  >;
   return (await mathScenario.evaluate(context)).reward;
 }
 

@@ -2,7 +2,7 @@
 
 import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
-import { renderExact } from '../exact-json.ts';
+import { renderExact } from '../output/exact-json.ts';
 import { mebibytesOf, parseField, type Row, type RowTest, secondsOf, textOf } from './row.ts';
 
 const inputOutput = z.object({ inputs: z.array(z.unknown()), outputs: z.array(z.unknown()), fn_name: z.string().nullish() });
@@ -12,7 +12,9 @@ const floatTolerance = 1e-5;
 
 export function fromApps(row: Row): Row {
   const { inputs, outputs, fn_name } = inputOutput.parse(parseField(row, 'input_output'));
-  const toTest = fn_name ? toFunctionTest : (input: unknown, output: unknown): RowTest => ({ input: textOf(input), output: textOf(output) });
+  const toTest = fn_name
+    ? toFunctionTest
+    : (input: unknown, output: unknown): RowTest => ({ input: textOf(input), output: textOf(output) });
   return definedOf({
     question: row.question,
     starter_code: typeof row.starter_code === 'string' ? row.starter_code : undefined,

@@ -4,7 +4,8 @@ import { definedOf } from '@millrace/protocol';
 import { fromColumns, mebibytesOf, pairs, type Row, secondsOf } from './row.ts';
 
 export function fromCodeforces(row: Row): Row {
-  if (typeof row.interaction_format === 'string' && row.interaction_format !== '') throw new Error('interactive problems are not supported');
+  if (typeof row.interaction_format === 'string' && row.interaction_format !== '')
+    throw new Error('interactive problems are not supported');
   if (row.input_mode === 'file') throw new Error('problems that read and write files are not supported: input_mode must be stdio');
   if (row.official_tests_complete === false && row.generated_checker === undefined && !pairs.safeParse(row.official_tests).data?.length)
     throw new Error('official_tests has no tests');

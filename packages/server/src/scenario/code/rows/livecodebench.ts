@@ -3,7 +3,7 @@
 import { inflateSync } from 'node:zlib';
 import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
-import { parseExact } from '../exact-json.ts';
+import { parseExact } from '../output/exact-json.ts';
 import { parseField, type Row, type RowTest } from './row.ts';
 
 const testCases = z.array(z.object({ input: z.string(), output: z.string(), testtype: z.string().default('stdin') }));
@@ -24,7 +24,11 @@ export function fromLiveCodeBench(row: Row): Row {
 }
 
 /** One argument per line. */
-const toArguments = (input: string): string => `[${input.split('\n').filter((line) => line.trim() !== '').join(',')}]`;
+const toArguments = (input: string): string =>
+  `[${input
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .join(',')}]`;
 
 function readCases(value: unknown, field: string): z.infer<typeof testCases> {
   if (value === undefined || value === null || value === '') return [];

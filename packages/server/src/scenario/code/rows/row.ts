@@ -1,7 +1,7 @@
 // What all kinds of rows share: JSON in strings, and tests as lists of inputs and outputs.
 
 import { z } from 'zod';
-import { parseExact, renderExact } from '../exact-json.ts';
+import { parseExact, renderExact } from '../output/exact-json.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -24,7 +24,8 @@ export function parseField(row: Row, field: string): unknown {
 }
 
 /** Lines may be a list. */
-export const textOf = (value: unknown): string => (Array.isArray(value) ? value.map(textOf).join('\n') : typeof value === 'string' ? value : renderExact(value));
+export const textOf = (value: unknown): string =>
+  Array.isArray(value) ? value.map(textOf).join('\n') : typeof value === 'string' ? value : renderExact(value);
 
 export const pairs = z.array(z.object({ input: z.string(), output: z.string() }));
 

@@ -19,7 +19,10 @@ export function fromRow(value: unknown, context: z.RefinementCtx): unknown {
     const own = Object.fromEntries(options.filter((name) => value[name] !== undefined).map((name) => [name, value[name]]));
     return { ...convert(value), ...own };
   } catch (error) {
-    context.addIssue({ code: 'custom', message: error instanceof z.ZodError ? z.prettifyError(error) : String(error instanceof Error ? error.message : error) });
+    context.addIssue({
+      code: 'custom',
+      message: error instanceof z.ZodError ? z.prettifyError(error) : String(error instanceof Error ? error.message : error),
+    });
     return z.NEVER;
   }
 }
@@ -38,10 +41,15 @@ const rewardModel = z.object({ ground_truth: z.unknown() });
 /** Rows of verl: the tests are in `reward_model.ground_truth`, in the form of APPS or of LiveCodeBench. */
 function fromVerl(row: Row): Row {
   const truth = parseField(rewardModel.parse(row.reward_model), 'ground_truth');
-  const prompt = chat.safeParse(row.prompt).data?.filter(({ role }) => role === 'user').at(-1)?.content;
+  const prompt = chat
+    .safeParse(row.prompt)
+    .data?.filter(({ role }) => role === 'user')
+    .at(-1)?.content;
   const question = prompt ?? row.question ?? row.problem ?? row.prompt;
   if (Array.isArray(truth)) {
-    const [name] = truth.flatMap((one) => z.object({ metadata: z.object({ func_name: z.string() }) }).safeParse(one).data?.metadata.func_name ?? []);
+    const [name] = truth.flatMap(
+      (one) => z.object({ metadata: z.object({ func_name: z.string() }) }).safeParse(one).data?.metadata.func_name ?? [],
+    );
     return fromLiveCodeBench({ question_content: question, public_test_cases: truth, metadata: { func_name: name } });
   }
   return fromApps({ question, input_output: truth });

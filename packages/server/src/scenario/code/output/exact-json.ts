@@ -35,7 +35,10 @@ function isSame(a: Exact, b: Exact, tolerance: number): boolean {
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((one, at) => isSame(one, b[at] ?? null, tolerance));
   if (typeof a === 'object' && typeof b === 'object' && a !== null && b !== null && !Array.isArray(a) && !Array.isArray(b)) {
     const keys = Object.keys(a);
-    return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && isSame(a[key] ?? null, b[key] ?? null, tolerance));
+    return (
+      keys.length === Object.keys(b).length &&
+      keys.every((key) => Object.hasOwn(b, key) && isSame(a[key] ?? null, b[key] ?? null, tolerance))
+    );
   }
   return a === b;
 }

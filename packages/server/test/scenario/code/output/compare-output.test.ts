@@ -2,13 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isSameOutput } from '../../../src/scenario/code/compare-output.ts';
-import { isSameJson } from '../../../src/scenario/code/exact-json.ts';
+import { isSameOutput } from '../../../../src/scenario/code/output/compare-output.ts';
+import { isSameJson } from '../../../../src/scenario/code/output/exact-json.ts';
 
 const lines = { by: 'lines', tolerance: 0 } as const;
 
 test('space at ends and between words, and kinds of line ends, do not count', () => {
-  for (const given of ['1 2\n3\n', '  1  2 \r\n3', '1 2\n3\n\n\n', '\n1\t2\n 3 ']) assert.ok(isSameOutput(given, '1 2\n3', lines), JSON.stringify(given));
+  for (const given of ['1 2\n3\n', '  1  2 \r\n3', '1 2\n3\n\n\n', '\n1\t2\n 3 '])
+    assert.ok(isSameOutput(given, '1 2\n3', lines), JSON.stringify(given));
 });
 
 test('lines count, unless only words do', () => {
@@ -18,7 +19,14 @@ test('lines count, unless only words do', () => {
 });
 
 test('numbers are equal by value, however many digits they have', () => {
-  for (const [given, expected] of [['1.0', '1'], ['0.50', '.5'], ['1e3', '1000'], ['-0', '0'], ['+7', '7'], ['100000000000000000000.0', '100000000000000000000']] as const)
+  for (const [given, expected] of [
+    ['1.0', '1'],
+    ['0.50', '.5'],
+    ['1e3', '1000'],
+    ['-0', '0'],
+    ['+7', '7'],
+    ['100000000000000000000.0', '100000000000000000000'],
+  ] as const)
     assert.ok(isSameOutput(given, expected, lines), given);
   assert.equal(isSameOutput('100000000000000000001', '100000000000000000000', lines), false);
   assert.equal(isSameOutput('0.3333', '0.33333', lines), false);
