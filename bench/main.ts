@@ -25,6 +25,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   routing: async () => (await import('./routing/routing.ts')).runRoutingBench(),
   batches: async () => (await import('./batches/batches.ts')).runBatchesBench(),
   delivery: async () => (await import('./batches/delivery.ts')).runDeliveryBench(),
+  'code-grading': async () => (await import('./graders/code-grading.ts')).runCodeGradingBench(),
   capacity: async () => (await import('./capacity.ts')).runCapacityBench('plain'),
   'capacity-sandboxes': async () => (await import('./capacity.ts')).runCapacityBench('sandboxes'),
 };

@@ -51,7 +51,13 @@ export type {
   TransferOptions,
 } from './sandbox/sandbox.ts';
 export { idleMiB, openWarmPool, type WarmPool, type WarmPoolOptions } from './sandbox/warm/warm-pool.ts';
-export { loadScenarios, type Scenarios } from './scenario/load.ts';
+export { isSameAnswer } from './scenario/answer/compare-answers.ts';
+export { findAnswer } from './scenario/answer/find-answer.ts';
+export { codeFields } from './scenario/code/code-task.ts';
+export { gradeProgram } from './scenario/code/grade.ts';
+export { isSameOutput } from './scenario/code/output/compare-output.ts';
+export { isSameJson } from './scenario/code/output/exact-json.ts';
+export { loadScenarios, type Scenarios } from './scenario/load/load.ts';
 export type {
   CollectContext,
   CompactContext,

@@ -8,7 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { LoopLag } from '../base/loop-lag.ts';
 import type { TaskFiles } from '../sampling/task-files.ts';
-import type { Scenarios } from '../scenario/load.ts';
+import type { Scenarios } from '../scenario/load/load.ts';
 import type { Store } from '../store/store.ts';
 import type { AppContext } from './context/context.ts';
 

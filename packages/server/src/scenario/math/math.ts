@@ -1,17 +1,23 @@
-// The math scenario: a question with a short answer that a rule checks. It needs no sandbox, unless the task gives the agent tools that do.
+// The math scenario: a question with a short answer that is compared by value. It needs no sandbox, unless the task gives the agent tools
+// that do.
 
 import { z } from 'zod';
-import { Prompts } from '../agent/prompts.ts';
-import { needsSandbox, type ToolName, toolChoice } from '../agent/tool-names.ts';
-import { isSameAnswer, parseAnswer } from './math-answer.ts';
-import type { Scenario } from './scenario.ts';
+import { Prompts } from '../../agent/prompts.ts';
+import { needsSandbox, type ToolName, toolChoice } from '../../agent/tool-names.ts';
+import { isSameAnswer } from '../answer/compare-answers.ts';
+import { findAnswer } from '../answer/find-answer.ts';
+import { shapeReward, shaping } from '../reward/shaping.ts';
+import type { Scenario } from '../scenario.ts';
+
+const maxGivenLength = 500;
 
 const mathTask = z.strictObject({
   question: z.string().min(1),
   answer: z
     .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
-    .describe('The expected answer, or a list of which any is right; never shown to the agent.'),
+    .describe('The expected answer, in LaTeX or as text; a list if any of several is right. Never shown to the agent.'),
   tools: toolChoice.default([]),
+  shaping,
 });
 
 type MathTask = z.infer<typeof mathTask>;
@@ -26,10 +32,13 @@ export const mathScenario: Scenario<MathTask> = {
   async init({ task, prompts = new Prompts() }) {
     return { messages: [{ role: 'user', content: renderQuestion(task, prompts) }], tools: task.tools };
   },
-  async evaluate({ task, end }) {
-    const given = parseAnswer(end.answer);
-    const same = given !== undefined && [task.answer].flat().some((answer) => isSameAnswer(given, answer));
-    return { reward: same ? 1 : 0, details: { given: given ?? '' } };
+  lowestReward: ({ shaping: { range } }) => range[0],
+  async evaluate({ task, end, sampledTokens }) {
+    const given = findAnswer(end.answer);
+    const truths = [task.answer].flat().map((answer) => (answer.includes('\\boxed') ? (findAnswer(answer)?.text ?? answer) : answer));
+    const same = given !== undefined && truths.some((truth) => isSameAnswer(given.text, truth));
+    const measured = { correctness: same ? 1 : 0, hasFormat: given?.from === 'box', sampledTokens };
+    return shapeReward(task.shaping, measured, { given: given?.text.slice(0, maxGivenLength) ?? '' });
   },
 };
 

@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { dirname } from 'node:path';
 import { messageOf } from '@millrace/protocol';
-import { findPlace } from './call-scenario.ts';
+import { findPlace } from '../call-scenario.ts';
 
 export function describeImportError(file: string, error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;

@@ -4,9 +4,9 @@ import { existsSync, statSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { findParts } from '../base/parts.ts';
+import { findParts } from '../../base/parts.ts';
+import type { Scenario } from '../scenario.ts';
 import { describeImportError } from './import-error.ts';
-import type { Scenario } from './scenario.ts';
 
 const extensions = ['.ts', '.mts', '.js', '.mjs'];
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { limits } from '@millrace/protocol';
-import { mathScenario } from '../../src/scenario/math.ts';
+import { mathScenario } from '../../../src/scenario/math/math.ts';
 
 async function read(data: unknown) {
   const parsed = await mathScenario.task.safeParseAsync(data);
@@ -22,7 +22,7 @@ async function open(data: unknown) {
 }
 
 async function score(data: unknown, answer: string) {
-  const rest = { limits: limits.parse({}), signal: new AbortController().signal, artifact: Buffer.alloc(0) };
+  const rest = { limits: limits.parse({}), signal: new AbortController().signal, artifact: Buffer.alloc(0), sampledTokens: 0 };
   const openSandbox = () => Promise.reject(new Error('it needs none'));
   const { reward } = await mathScenario.evaluate({
     task: await read(data),
