@@ -15,6 +15,7 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
  * - policy-resume: sampling continues; `data` has policy_version and caches_flushed
  * - batch-open, batch-tasks, group-begin, group-end, batch-end: `data` has batch, and for an end its state and counts
  * - batch-resume: an operator ended its pause; `data` has batch
+ * - evaluation-open, evaluation-end: `data` has evaluation, and for an end its state and the samples that ended; `retried` if it is open again
  * - task-skip: a line of a task file that its scenario refused; `data` has batch, file, line and message
  * - backend-traffic: totals of one worker's calls to it since the previous such event
  * - backend-break: it failed, and gets no rollouts until it recovers
@@ -43,6 +44,8 @@ export const eventKinds = [
   'group-end',
   'batch-end',
   'batch-resume',
+  'evaluation-open',
+  'evaluation-end',
   'task-skip',
 ] as const;
 export type EventKind = (typeof eventKinds)[number];

@@ -11,6 +11,7 @@ import { inferenceConfig } from './inference/inference-config.ts';
 import { pipelineConfig } from './pipeline/pipeline-config.ts';
 import { samplingConfig } from './sampling/sampling-config.ts';
 import { sandboxConfig } from './sandbox/config.ts';
+import { judgeConfig } from './scenario/stem/judge-config.ts';
 import { modelConfig } from './trajectory/model-config.ts';
 
 export const serviceConfig = z.strictObject({
@@ -39,6 +40,7 @@ export const serviceConfig = z.strictObject({
   pipeline: pipelineConfig.prefault({}),
   sampling: samplingConfig.prefault({}),
   sandbox: sandboxConfig.prefault({}),
+  judge: judgeConfig.prefault({}),
 });
 
 export type ServiceConfig = z.infer<typeof serviceConfig>;

@@ -19,6 +19,7 @@ export type { BackendLease } from './inference/pool/lease.ts';
 export { BackendPool } from './inference/pool/pool.ts';
 export { sampleTokenizer, type TokenizerSample } from './inference/pool/tokenizer-check.ts';
 export { Sampler } from './inference/sampler.ts';
+export { logEvents, renderLogEvents } from './log-events.ts';
 export { Stage } from './pipeline/stage.ts';
 export { BatchKeeper, type KeeperDeps } from './sampling/batch-keeper.ts';
 export { toRecipe } from './sampling/new-siblings.ts';
@@ -50,7 +51,13 @@ export type {
   TransferOptions,
 } from './sandbox/sandbox.ts';
 export { idleMiB, openWarmPool, type WarmPool, type WarmPoolOptions } from './sandbox/warm/warm-pool.ts';
-export { loadScenarios, type Scenarios } from './scenario/load.ts';
+export { isSameAnswer } from './scenario/answer/compare-answers.ts';
+export { findAnswer } from './scenario/answer/find-answer.ts';
+export { codeFields } from './scenario/code/code-task.ts';
+export { gradeProgram } from './scenario/code/grade.ts';
+export { isSameOutput } from './scenario/code/output/compare-output.ts';
+export { isSameJson } from './scenario/code/output/exact-json.ts';
+export { loadScenarios, type Scenarios } from './scenario/load/load.ts';
 export type {
   CollectContext,
   CompactContext,
@@ -77,6 +84,7 @@ export type {
   SurplusGroup,
   Task,
 } from './store/batch-store.ts';
+export type { EvaluationRecord, EvaluationStore, NewEvaluation, TaskRecord } from './store/evaluation-store.ts';
 export { EventTail } from './store/event-tail.ts';
 export type { NewRollout, RolloutRecord } from './store/rollout-record.ts';
 export { networkFileSystemOf } from './store/sqlite/engine/network-file-system.ts';

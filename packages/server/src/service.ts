@@ -27,7 +27,7 @@ import { LayerCache } from './sandbox/layers/layer-cache.ts';
 import { holdLayers } from './sandbox/layers/layer-holding.ts';
 import type { SandboxDriver } from './sandbox/sandbox.ts';
 import { openWarmPool } from './sandbox/warm/warm-pool.ts';
-import { loadScenarios, type Scenarios } from './scenario/load.ts';
+import { loadScenarios, type Scenarios } from './scenario/load/load.ts';
 import { EventTail } from './store/event-tail.ts';
 import { openSqliteStore } from './store/sqlite/sqlite.ts';
 import type { Store } from './store/store.ts';
@@ -60,7 +60,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   const store = stack.use(await openStore(config, log));
   const tail = stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log }));
   const loopLag = stack.use(openLoopLag());
-  const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios, config.http.prorl));
+  const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios, { ...config.http.prorl, judge: config.judge }));
   const taskFiles = new TaskFiles(config.sampling.taskFiles);
   const { signal } = stack.adopt(new AbortController(), (closed) => closed.abort());
   let model: OpenedModel | undefined;
@@ -141,7 +141,8 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   const pace = new Pace();
   const model = { tokenizer: await sampleTokenizer(conversation, pace), warnings: [...conversation.warnings] };
   const pool = stack.use(new BackendPool({ log, pace, placements: store, ...config.inference, tokenizer: model.tokenizer }));
-  const scenarios = options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios, config.http.prorl)));
+  const scenarios =
+    options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios, { ...config.http.prorl, judge: config.judge })));
   const { prompts } = config;
   const texts = prompts === undefined ? undefined : await orStartError(async () => readPrompts(prompts));
   const worker = stack.use(
@@ -206,6 +207,6 @@ async function openStore(config: ServiceConfig, log: Log): Promise<Store> {
 
 /** Without its store, a process would look healthy and do nothing. Its supervisor starts it again, and nothing is lost. */
 function exit(error: Error, log: Log): void {
-  log.error('store-thread-died', { error: messageOf(error), action: 'this process exits; start it again' });
+  log.error('store-thread-died', { error: messageOf(error) });
   process.exit(1);
 }

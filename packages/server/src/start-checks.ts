@@ -19,7 +19,7 @@ import { isAddress, openModel } from './open-model.ts';
 import { probeApptainer } from './sandbox/apptainer/probe.ts';
 import { probeBubblewrap } from './sandbox/bubblewrap/probe.ts';
 import { measureSocketPath } from './sandbox/run-folder/run-folder.ts';
-import { loadScenarios } from './scenario/load.ts';
+import { loadScenarios } from './scenario/load/load.ts';
 import { networkFileSystemOf } from './store/sqlite/engine/network-file-system.ts';
 
 /** `fail`: the service cannot start. `warn`: it can, but something will hurt. Every check that is not ok says how to fix it. */
@@ -196,7 +196,7 @@ async function checkFolder(name: string, folder: string, setting: string): Promi
   }
 }
 
-async function checkScenarios({ scenarios: paths, http }: Pick<ServiceConfig, 'scenarios' | 'http'>): Promise<Check> {
+async function checkScenarios({ scenarios: paths, http, judge }: Pick<ServiceConfig, 'scenarios' | 'http' | 'judge'>): Promise<Check> {
   const name = 'scenarios';
   for (const path of paths) {
     if (await isReadable(path)) continue;
@@ -204,7 +204,7 @@ async function checkScenarios({ scenarios: paths, http }: Pick<ServiceConfig, 's
     return { name, level: 'fail', seen: `${resolve(path)} cannot be read`, remedy };
   }
   try {
-    return { name, level: 'ok', seen: (await loadScenarios(paths, http.prorl)).names().join(', ') };
+    return { name, level: 'ok', seen: (await loadScenarios(paths, { ...http.prorl, judge })).names().join(', ') };
   } catch (error) {
     const remedy = `fix it; millrace try ${paths[0] ?? 'scenario.ts'} shows the place`;
     return { name, level: 'fail', seen: messageOf(error), remedy };

@@ -8,7 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { LoopLag } from '../base/loop-lag.ts';
 import type { TaskFiles } from '../sampling/task-files.ts';
-import type { Scenarios } from '../scenario/load.ts';
+import type { Scenarios } from '../scenario/load/load.ts';
 import type { Store } from '../store/store.ts';
 import type { AppContext } from './context/context.ts';
 
@@ -24,6 +24,7 @@ import type { HttpConfig } from './request/http-config.ts';
 import { acceptJson } from './request/json-body.ts';
 import { mountBackends } from './routes/backend-routes.ts';
 import { mountBatches } from './routes/batch-routes.ts';
+import { mountEvaluations } from './routes/evaluation-routes.ts';
 import { mountPolicy } from './routes/policy-routes.ts';
 import { mountRollouts } from './routes/rollout-routes.ts';
 import { mountService } from './routes/service-routes.ts';
@@ -54,6 +55,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   hook(app, context);
   mountRollouts(app, context);
   mountBatches(app, context);
+  mountEvaluations(app, context);
   mountBackends(app, context);
   mountPolicy(app, context);
   mountService(app, context);

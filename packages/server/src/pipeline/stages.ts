@@ -12,9 +12,9 @@ import type { PolicyGate } from '../inference/policy-gate.ts';
 import type { BackendPool } from '../inference/pool/pool.ts';
 import { Sampler } from '../inference/sampler.ts';
 import type { LayerCache, LayerPlan } from '../sandbox/layers/layer-cache.ts';
-import type { Sandbox, SandboxDriver } from '../sandbox/sandbox.ts';
+import type { Sandbox, SandboxDriver, SandboxSpec } from '../sandbox/sandbox.ts';
 import { collectScenario, compactScenario, evaluateScenario, initScenario, keyOf, parseTask, prepareScenario } from '../scenario/hooks.ts';
-import type { Scenarios } from '../scenario/load.ts';
+import type { Scenarios } from '../scenario/load/load.ts';
 import type { InitContext, Scenario } from '../scenario/scenario.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import { Ledger } from '../trajectory/ledger.ts';
@@ -170,10 +170,16 @@ export async function evaluateAttempt(
   signal.addEventListener('abort', () => {
     record.wasProgramRunning = programs.count > 0;
   });
-  const open = () => deps.driver.open(scenario.sandbox?.(task) ?? {}, { signal });
-  const openSandbox = async () => programs.watch(await record.sandbox.open(open));
+  const open = (spec: SandboxSpec) => deps.driver.open(spec, { signal });
+  const openSandbox = async (spec: SandboxSpec = scenario.sandbox?.(task) ?? {}) =>
+    programs.watch(await record.sandbox.open(() => open(spec)));
+  const sampledTokens =
+    record.sampler?.ledger.segments.reduce((sum, { kind, tokenIds }) => sum + (kind === 'sampled' ? tokenIds.length : 0), 0) ?? 0;
   try {
-    record.score = await raceSignal(evaluateScenario(scenario, { task, limits, signal, end, artifact, openSandbox }), signal);
+    record.score = await raceSignal(
+      evaluateScenario(scenario, { task, limits, signal, end, artifact, sampledTokens, openSandbox }),
+      signal,
+    );
   } finally {
     record.timings.evaluate_ms += deadline.chargedMs;
   }

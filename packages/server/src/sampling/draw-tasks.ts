@@ -2,7 +2,7 @@
 // skipped with one `task-skip` event; a full round of such lines ends the file.
 
 import { messageOf, RolloutError, type TaskSource } from '@millrace/protocol';
-import type { Scenarios } from '../scenario/load.ts';
+import type { Scenarios } from '../scenario/load/load.ts';
 import type { NewGroup, OpenBatch, Task } from '../store/batch-store.ts';
 import type { Store } from '../store/store.ts';
 import type { DrawnLine, TaskFiles } from './task-files.ts';

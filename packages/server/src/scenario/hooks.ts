@@ -61,6 +61,11 @@ export function lowestRewardOf(scenario: Scenario, task: unknown): Promise<numbe
   return callHook(scenario, 'lowestReward', () => z.number().parse(scenario.lowestReward?.(task) ?? 0));
 }
 
+/** 1 for a scenario without `highestReward`. */
+export function highestRewardOf(scenario: Scenario, task: unknown): Promise<number> {
+  return callHook(scenario, 'highestReward', () => z.number().parse(scenario.highestReward?.(task) ?? 1));
+}
+
 const score = z.object({ reward: z.number(), details: z.record(z.string(), z.unknown()).optional() });
 
 export function evaluateScenario(scenario: Scenario, context: EvaluateContext<unknown>): Promise<Score> {
@@ -95,6 +100,7 @@ const codes = {
   collect: 'run-failed',
   evaluate: 'evaluate-failed',
   lowestReward: 'evaluate-failed',
+  highestReward: 'evaluate-failed',
 } as const satisfies Record<string, ErrorCode>;
 
 function callHook<T>(scenario: Scenario, hook: keyof typeof codes, work: () => T | Promise<T>): Promise<T> {

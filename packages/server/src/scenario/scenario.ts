@@ -60,8 +60,10 @@ export interface EvaluateContext<Task> extends TaskContext<Task> {
   readonly end: AgentEnd;
   /** What `collect` returned; empty without `collect`. */
   readonly artifact: Buffer;
-  /** Opens a fresh sandbox that the agent never touched. All of them are closed when `evaluate` returns. */
-  openSandbox(): Promise<Sandbox>;
+  /** How many tokens the agent sampled in all its turns. */
+  readonly sampledTokens: number;
+  /** Opens a fresh sandbox that the agent never touched; by default as `sandbox(task)`. All of them are closed when `evaluate` returns. */
+  openSandbox(spec?: SandboxSpec): Promise<Sandbox>;
 }
 
 export interface Scenario<Task = unknown> {
@@ -73,7 +75,7 @@ export interface Scenario<Task = unknown> {
   fromInstance?(instance: Readonly<Record<string, unknown>>): unknown;
   /** A zod 4 schema. A task that does not match is refused when it is submitted, with the names of the fields. */
   readonly task: Schema<Task>;
-  /** The sandbox that the agent works in. Leave it out if the agent needs none, or return undefined if it needs none for this task. */
+  /** The sandbox that the agent works in. Leave it out, or return undefined for a task, if the agent needs none. */
   sandbox?(task: Task): SandboxSpec | undefined;
   /** Setup that rollouts share; needs `sandbox`. */
   readonly prepare?: Preparation<Task>;
@@ -91,6 +93,8 @@ export interface Scenario<Task = unknown> {
    * and its `failure` says why.
    */
   lowestReward?(task: Task): number;
+  /** The reward of a perfect result; 1 without this function. An evaluation counts a sample with this reward as correct. */
+  highestReward?(task: Task): number;
   /** Measures the reward. Throws if it cannot. */
   evaluate(context: EvaluateContext<Task>): Score | Promise<Score>;
 }

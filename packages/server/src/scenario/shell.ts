@@ -82,6 +82,7 @@ export const shellScenario: Scenario<ShellTask> = {
   },
 
   lowestReward: ({ reward_range: [lowest] }) => lowest,
+  highestReward: ({ reward_range: [, highest] }) => highest,
 
   async evaluate({ task, end, artifact, openSandbox, limits, signal }) {
     const sandbox = await openSandbox();

@@ -24,7 +24,7 @@ import { openBubblewrapDriver } from '../../src/sandbox/bubblewrap/bubblewrap.ts
 import { LayerCache } from '../../src/sandbox/layers/layer-cache.ts';
 import { holdLayers } from '../../src/sandbox/layers/layer-holding.ts';
 import type { SandboxDriver } from '../../src/sandbox/sandbox.ts';
-import { loadScenarios } from '../../src/scenario/load.ts';
+import { loadScenarios } from '../../src/scenario/load/load.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
 import { EventTail } from '../../src/store/event-tail.ts';
 import type { RolloutRecord } from '../../src/store/rollout-record.ts';

@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { toolNames } from '../../src/agent/tool-names.ts';
-import { loadScenarios } from '../../src/scenario/load.ts';
+import { loadScenarios } from '../../src/scenario/load/load.ts';
 
 const root = new URL('../../../../', import.meta.url);
 const example = new URL('examples/own-scenario/scenario.ts', root);

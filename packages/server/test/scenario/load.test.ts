@@ -5,7 +5,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { makeTempFolder, type TempFolder } from '@millrace/testkit';
-import { loadScenarios } from '../../src/scenario/load.ts';
+import { loadScenarios } from '../../src/scenario/load/load.ts';
 
 const own = 'export const scenario = { name: "own", task, init() {}, evaluate() {} };';
 const task = 'const task = { safeParse() {}, safeParseAsync() {} };';

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { json as readJson } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { limits } from '@millrace/protocol';
-import { loadScenarios } from '../../src/scenario/load.ts';
+import { loadScenarios } from '../../src/scenario/load/load.ts';
 import { makeRewardScenario } from '../../src/scenario/reward-server.ts';
 
 async function openScorer(answer: (body: Record<string, unknown>) => [number, string]) {
@@ -27,7 +27,7 @@ async function score(address: string, instance: Record<string, unknown>, answer:
   const scenario = makeRewardScenario([address]);
   const task = scenario.task.safeParse(scenario.fromInstance?.(instance));
   if (!task.success) throw new Error(JSON.stringify(task.error.issues));
-  const rest = { limits: limits.parse({}), signal: new AbortController().signal, artifact: Buffer.alloc(0) };
+  const rest = { limits: limits.parse({}), signal: new AbortController().signal, artifact: Buffer.alloc(0), sampledTokens: 0 };
   const openSandbox = () => Promise.reject(new Error('no sandbox'));
   return scenario.evaluate({ task: task.data, end: { stopReason: 'completed', answer }, openSandbox, ...rest });
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { BackendProbe, NewBackend } from '../../inference/backends/backend.ts';
 import type { TaskFiles } from '../../sampling/task-files.ts';
-import type { Scenarios } from '../../scenario/load.ts';
+import type { Scenarios } from '../../scenario/load/load.ts';
 import type { Store } from '../../store/store.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { HttpConfig } from '../request/http-config.ts';

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { setImmediate as yieldLoop } from 'node:timers/promises';
 import { RolloutError, rolloutId, type Submission, type SubmitReply, submission } from '@millrace/protocol';
 import { z } from 'zod';
-import type { Scenarios } from '../../scenario/load.ts';
+import type { Scenarios } from '../../scenario/load/load.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
 import type { NewRollout } from '../../store/rollout-record.ts';
 import type { AppContext } from '../context/context.ts';

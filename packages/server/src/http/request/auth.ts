@@ -50,7 +50,7 @@ function toKnownKeys({ keys, submitKeys, readKeys }: KeyConfig): { readonly dige
   return rights.flatMap((right) => byRight[right].map((key) => ({ digest: toDigest(key), right })));
 }
 
-const workRoutes = Object.values(routes).filter(({ tag }) => tag === 'rollouts' || tag === 'batches');
+const workRoutes = Object.values(routes).filter(({ tag }) => tag === 'rollouts' || tag === 'batches' || tag === 'evaluations');
 const submitPaths: ReadonlySet<string> = new Set(
   [...workRoutes, routes.prorlProcess, routes.prorlCancel].map(({ path }) => path.replace(/\{(\w+)\}/g, ':$1')),
 );
@@ -76,7 +76,7 @@ function openTrust(subnets: readonly string[]): (request: FastifyRequest) => boo
   };
 }
 
-/** Everything but rollouts and batches changes the service for all callers. */
+/** Everything but rollouts, batches and evaluations changes the service for all callers. */
 function toNeededRight({ method, routeOptions: { url = '' } }: FastifyRequest): Right {
   if (method === 'GET' || method === 'HEAD') return 'read';
   return submitPaths.has(url) ? 'submit' : 'admin';

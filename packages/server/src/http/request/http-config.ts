@@ -17,7 +17,9 @@ export const httpConfig = z.strictObject({
   keys: keys.describe(
     'Keys that callers send as `Authorization: Bearer`, with every right. Without keys of any kind, every local process can call the API.',
   ),
-  submitKeys: keys.describe('Keys that can read everything and submit, append to, acknowledge and cancel rollouts and batches.'),
+  submitKeys: keys.describe(
+    'Keys that can read everything and submit, append to, acknowledge and cancel rollouts, batches and evaluations.',
+  ),
   readKeys: keys.describe('Keys that can only read.'),
   maxBodyBytes: z
     .int()

@@ -50,7 +50,7 @@ export async function judge(
   };
   const artifact = await collect();
   await using opened = new AsyncDisposableStack();
-  return await scenario.evaluate({ ...common, artifact, openSandbox: async () => opened.use(await open()) });
+  return await scenario.evaluate({ ...common, artifact, sampledTokens: 0, openSandbox: async () => opened.use(await open()) });
 }
 
 export const script = (text: string) => `cat > solve.sh <<'end'\n#!/bin/bash\n${text}\nend\nchmod +x solve.sh`;

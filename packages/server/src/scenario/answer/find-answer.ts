@@ -1,0 +1,97 @@
+// Finds the final answer in the text of an agent: the last box, the last sentence that announces it, or the last number. Linear in the text.
+
+export interface FoundAnswer {
+  readonly text: string;
+  readonly from: 'box' | 'sentence' | 'math' | 'number';
+}
+
+const maxTextLength = 1 << 17;
+/** Boxes that are looked at, from the end. */
+const maxBoxes = 32;
+const maxBoxLength = 16_384;
+
+/** Undefined if there is none. */
+export function findAnswer(whole: string): FoundAnswer | undefined {
+  const text = whole.slice(-maxTextLength);
+  const box = lastBoxes(text);
+  if (box !== undefined) return { text: box, from: 'box' };
+  const sentence = lastSentence(text);
+  if (sentence !== undefined) return { text: sentence, from: 'sentence' };
+  const math = lastMath(text);
+  if (math !== undefined) return { text: math, from: 'math' };
+  const number = lastMatch(text.slice(-10_000), /-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s?\/\s?\d+)?\s?%?/g)?.replace(/,$/, '');
+  return number === undefined ? undefined : { text: number.trim(), from: 'number' };
+}
+
+/** The last box, with the boxes before it that only a comma, `and` or `or` separates from it. */
+function lastBoxes(text: string): string | undefined {
+  const boxes: string[] = [];
+  let end = text.length;
+  let seen = 0;
+  for (let start = lastBox(text, end); start >= 0 && seen < maxBoxes; start = lastBox(text, start)) {
+    seen += 1;
+    const open = text.indexOf('{', start);
+    const close = open < 0 ? -1 : closeOf(text, open, Math.min(end, open + maxBoxLength));
+    if (close < 0) continue;
+    const between = text.slice(close + 1, Math.min(end, close + 100));
+    if (
+      boxes.length > 0 &&
+      !/^[\s$\\()[\]]*(?:,|and|or|,\s*and|;|\\text\{\s*(?:and|or)\s*\})[\s$\\()[\]]*(?:[a-z]\w*\s*=\s*)?$/i.test(between)
+    )
+      break;
+    boxes.unshift(text.slice(open + 1, close));
+    end = start;
+  }
+  return boxes.length === 0 ? undefined : boxes.join(', ');
+}
+
+function lastBox(text: string, before: number): number {
+  if (before <= 0) return -1;
+  return Math.max(
+    text.lastIndexOf('\\boxed{', before - 1),
+    text.lastIndexOf('\\boxed {', before - 1),
+    text.lastIndexOf('\\fbox{', before - 1),
+  );
+}
+
+/** Where the brace closes; at the end of the text if it never does, as in a reply that was cut off, there is no answer. */
+function closeOf(text: string, open: number, end: number): number {
+  let depth = 0;
+  for (let at = open; at < end; at += 1) {
+    if (text[at] === '\\' && (text[at + 1] === '{' || text[at + 1] === '}')) at += 1;
+    else if (text[at] === '{') depth += 1;
+    else if (text[at] === '}') {
+      depth -= 1;
+      if (depth === 0) return at;
+    }
+  }
+  return -1;
+}
+
+const announcement = /(?:answer\s*(?:is|to [^\n:.]{0,80} is)\s*:?|answer\s*:|answer\s*=|####|solution is\s*:?)\**\s*([^\n]{1,2000})/gi;
+
+function lastSentence(text: string): string | undefined {
+  const found = lastMatch(text, announcement);
+  if (found === undefined) return undefined;
+  const inMath = /^[^$\\]{0,20}(?:\$+((?:\\.|[^$\\])+)\$+|\\[([]([\s\S]+?)\\[)\]])/.exec(found);
+  const clean = (inMath?.[1] ?? inMath?.[2] ?? endSentence(found)).replace(/\*+/g, '').trim();
+  return clean === '' ? undefined : clean;
+}
+
+/** Up to the full stop; a decimal point is none. */
+function endSentence(text: string): string {
+  return text.replace(/\.(?:\s[\s\S]*)?$/, (rest, at: number) => (/\d/.test(text[at - 1] ?? '') && /^\.\d/.test(rest) ? rest : ''));
+}
+
+/** The last formula between dollar signs. */
+function lastMath(text: string): string | undefined {
+  const found = lastMatch(text.slice(-10_000), /(?<!\\)\$\$?((?:\\.|[^$\\\n]){1,500})\$\$?/g);
+  const parts = found?.split('=');
+  return parts && parts.length > 1 && /^[\s\d.+\-*/^(){}\\a-z]*$/i.test(parts.at(-1) ?? '') ? parts.at(-1)?.trim() : found?.trim();
+}
+
+function lastMatch(text: string, pattern: RegExp): string | undefined {
+  let last: string | undefined;
+  for (const match of text.matchAll(pattern)) last = match[1] ?? match[0];
+  return last;
+}

@@ -1,0 +1,172 @@
+// Units of measurement: their dimension and factor to SI, with prefixes, products, quotients and powers.
+
+/** Exponents of metre, kilogram, second, ampere, kelvin, mole and candela, and the factor to the SI unit. */
+export interface Unit {
+  readonly factor: number;
+  readonly dimension: readonly number[];
+}
+
+const none: Unit = { factor: 1, dimension: [0, 0, 0, 0, 0, 0, 0] };
+const base = (index: number, factor = 1): Unit => ({ factor, dimension: none.dimension.map((_, at) => (at === index ? 1 : 0)) });
+const scaled = (unit: Unit, factor: number): Unit => ({ ...unit, factor: unit.factor * factor });
+
+function combine(a: Unit, b: Unit, power: number): Unit {
+  return { factor: a.factor * b.factor ** power, dimension: a.dimension.map((one, at) => one + power * (b.dimension[at] ?? 0)) };
+}
+
+const [metre, kilogram, second, ampere, kelvin, mole] = [base(0), base(1), base(2), base(3), base(4), base(5)];
+const newton = combine(combine(kilogram, metre, 1), second, -2);
+const joule = combine(newton, metre, 1);
+const watt = combine(joule, second, -1);
+const coulomb = combine(ampere, second, 1);
+const volt = combine(watt, ampere, -1);
+const litre = scaled(combine(combine(metre, metre, 1), metre, 1), 1e-3);
+const gram = scaled(kilogram, 1e-3);
+const pascal = combine(newton, metre, -2);
+
+/** These take prefixes. */
+const metric: Readonly<Record<string, Unit>> = {
+  ...{ m: metre, g: gram, s: second, A: ampere, K: kelvin, mol: mole, N: newton, J: joule, W: watt, C: coulomb, V: volt, Pa: pascal },
+  ...{ L: litre, l: litre, Hz: combine(none, second, -1), eV: scaled(joule, 1.602176634e-19), cal: scaled(joule, 4.184) },
+  ...{ F: combine(coulomb, volt, -1), T: combine(combine(kilogram, ampere, -1), second, -2), Wb: combine(volt, second, 1) },
+  ...{
+    H: combine(combine(volt, second, 1), ampere, -1),
+    Ω: combine(volt, ampere, -1),
+    ohm: combine(volt, ampere, -1),
+    bar: scaled(pascal, 1e5),
+  },
+  ...{
+    metre,
+    meter: metre,
+    gram,
+    second,
+    litre,
+    liter: litre,
+    joule,
+    watt,
+    volt,
+    newton,
+    pascal,
+    mole,
+    kelvin,
+    ampere,
+    hertz: combine(none, second, -1),
+  },
+};
+
+const prefixes: Readonly<Record<string, number>> = {
+  ...{ k: 1e3, M: 1e6, G: 1e9, T: 1e12, c: 1e-2, d: 1e-1, m: 1e-3, µ: 1e-6, μ: 1e-6, u: 1e-6, n: 1e-9, p: 1e-12, f: 1e-15 },
+  ...{ kilo: 1e3, mega: 1e6, giga: 1e9, centi: 1e-2, milli: 1e-3, micro: 1e-6, nano: 1e-9, pico: 1e-12 },
+};
+
+/** Only as they are. */
+const plain: Readonly<Record<string, Unit>> = {
+  ...{ min: scaled(second, 60), minute: scaled(second, 60), h: scaled(second, 3600), hr: scaled(second, 3600), hour: scaled(second, 3600) },
+  ...{
+    sec: second,
+    day: scaled(second, 86_400),
+    week: scaled(second, 604_800),
+    year: scaled(second, 31_557_600),
+    yr: scaled(second, 31_557_600),
+  },
+  ...{
+    in: scaled(metre, 0.0254),
+    inch: scaled(metre, 0.0254),
+    ft: scaled(metre, 0.3048),
+    foot: scaled(metre, 0.3048),
+    feet: scaled(metre, 0.3048),
+  },
+  ...{
+    yd: scaled(metre, 0.9144),
+    yard: scaled(metre, 0.9144),
+    mi: scaled(metre, 1609.344),
+    mile: scaled(metre, 1609.344),
+    Å: scaled(metre, 1e-10),
+  },
+  ...{
+    lb: scaled(kilogram, 0.45359237),
+    pound: scaled(kilogram, 0.45359237),
+    oz: scaled(kilogram, 0.028349523125),
+    ton: scaled(kilogram, 1000),
+  },
+  ...{ atm: scaled(pascal, 101_325), mmHg: scaled(pascal, 133.322387415), torr: scaled(pascal, 133.322368421), kWh: scaled(joule, 3.6e6) },
+  ...{ mph: scaled(combine(metre, second, -1), 0.44704), kph: scaled(combine(metre, second, -1), 1 / 3.6), rad: none, radian: none },
+  ...{
+    '°': scaled(none, Math.PI / 180),
+    degree: scaled(none, Math.PI / 180),
+    deg: scaled(none, Math.PI / 180),
+    M: scaled(combine(mole, metre, -3), 1e3),
+  },
+  ...{
+    u: scaled(kilogram, 1.6605390666e-27),
+    amu: scaled(kilogram, 1.6605390666e-27),
+    percent: scaled(none, 0.01),
+    '%': scaled(none, 0.01),
+  },
+  ...{ '°C': kelvin, hectare: scaled(combine(metre, metre, 1), 1e4), ha: scaled(combine(metre, metre, 1), 1e4) },
+};
+
+const maxLength = 60;
+
+/** Reads `m/s^2`, `kg m^2 s^{-1}`, `J/(mol·K)`, `\text{cm}^2`, `square feet`. Undefined if a part is not known. */
+export function parseUnit(text: string): Unit | undefined {
+  if (text.length > maxLength) return undefined;
+  const clean = text
+    .replace(/\\(?:text|mathrm|mbox|textrm|rm|operatorname)|\\[,;!]|\\ |[{}~$]/g, ' ')
+    .replace(/\\(?:cdot|times)|[·⋅*]/g, ' ')
+    .replace(/\\(?:mu|micro)\s*/g, 'µ')
+    .replace(/\\Omega|Ω/g, 'Ω')
+    .replace(/\\?\^?\s*\\circ\s*C|℃/g, '°C')
+    .replace(/\^?\s*\\circ|\\degree/g, '°')
+    .replace(/\\%/g, '%')
+    .replace(/²/g, '^2')
+    .replace(/³/g, '^3')
+    .replace(/[⁻−]/g, '-')
+    .replace(/¹/g, '1')
+    .replace(/\b(?:square|sq\.?)\s+([a-z]+)/gi, '$1^2')
+    .replace(/\bcubic\s+([a-z]+)/gi, '$1^3')
+    .replace(/\bper\b/g, '/')
+    .replace(/\s*\^\s*/g, '^')
+    .trim();
+  return clean === '' ? undefined : readProduct(clean);
+}
+
+function readProduct(text: string): Unit | undefined {
+  let unit = none;
+  let sign = 1;
+  let isGroup = false;
+  for (const part of text.match(/[/()]|[^\s/()]+/g) ?? []) {
+    if (part === '/') sign = -1;
+    else if (part === '(') isGroup = true;
+    else if (part === ')') [isGroup, sign] = [false, 1];
+    else {
+      const [, name = '', power = '1'] = /^([^\d^-]+)\^?\(?(-?\d)?\)?$/.exec(part) ?? [];
+      const found = findUnit(name);
+      if (found === undefined) return undefined;
+      unit = combine(unit, found, sign * Number(power));
+      if (!isGroup) sign = 1;
+    }
+  }
+  return unit;
+}
+
+function findUnit(name: string): Unit | undefined {
+  const exact = lookUp(name) ?? lookUp(name.replace(/\.$/, ''));
+  if (exact !== undefined || name.length < 3) return exact;
+  const lower = name.toLowerCase();
+  return lookUp(lower) ?? lookUp(lower.replace(/(?:es|s)$/, '')) ?? lookUp(lower.replace(/s$/, ''));
+}
+
+function lookUp(name: string): Unit | undefined {
+  if (Object.hasOwn(plain, name)) return plain[name];
+  if (Object.hasOwn(metric, name)) return metric[name];
+  for (const [prefix, factor] of Object.entries(prefixes)) {
+    const rest = name.slice(prefix.length);
+    if (name.startsWith(prefix) && Object.hasOwn(metric, rest)) return scaled(metric[rest] ?? none, factor);
+  }
+  return undefined;
+}
+
+export function hasSameDimension(a: Unit, b: Unit): boolean {
+  return a.dimension.every((one, at) => one === b.dimension[at]);
+}

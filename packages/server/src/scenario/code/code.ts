@@ -1,0 +1,85 @@
+// The code scenario: a programming task whose program is run on tests. With tools, the agent works in a sandbox; without, it only answers.
+
+import { definedOf, RolloutError } from '@millrace/protocol';
+import { shapeReward } from '../reward/shaping.ts';
+import type { Scenario } from '../scenario.ts';
+import { type CodeTask, codeTask } from './code-task.ts';
+import { findProgram } from './find-program.ts';
+import { gradeProgram, type TestGrade } from './grade.ts';
+import { languages } from './languages.ts';
+
+const maxProgramBytes = 1 << 20;
+/** In milliseconds of each second: the rest is for the sandboxes. */
+const gradeShare = 900;
+/** What one sandbox has by default, less what the runner needs. */
+const usualMemoryMiB = 1536;
+
+export const codeScenario: Scenario<CodeTask> = {
+  name: 'code',
+  aliases: ['deepcoder'],
+  task: codeTask,
+  fromInstance: (instance) => instance,
+  sandbox: (task) => (task.tools.length === 0 ? undefined : specOf(task)),
+
+  async init({ task }) {
+    return { messages: [{ role: 'user', content: renderQuestion(task) }], tools: task.tools };
+  },
+
+  async collect({ task, sandbox, signal }) {
+    const path = `/workspace/${languages[task.language].file}`;
+    return await sandbox.readFile(path, { maxBytes: maxProgramBytes, signal }).catch((error) => {
+      if (error instanceof RolloutError && error.code === 'not-found') return Buffer.alloc(0);
+      throw error;
+    });
+  },
+
+  lowestReward: ({ shaping: { range } }) => range[0],
+
+  async evaluate({ task, end, artifact, sampledTokens, openSandbox, limits, signal }) {
+    const program = artifact.length > 0 ? artifact.toString('utf8') : findProgram(end.answer, task.language);
+    if (program === undefined)
+      return shapeReward(task.shaping, { correctness: 0, hasFormat: false, sampledTokens }, { verdict: 'no_program' });
+    const grades = await gradeProgram({
+      task,
+      program,
+      openSandbox: () => openSandbox(specOf(task)),
+      timeoutMs: limits.evaluate_timeout_s * gradeShare,
+      signal,
+    });
+    return shapeReward(task.shaping, { correctness: correctnessOf(task, grades), hasFormat: true, sampledTokens }, describe(grades));
+  },
+};
+
+function specOf({ image, memory_limit_mib }: CodeTask) {
+  const limits = memory_limit_mib > usualMemoryMiB ? { memoryMiB: memory_limit_mib + 512 } : undefined;
+  return definedOf({ image, limits });
+}
+
+function correctnessOf({ credit }: CodeTask, grades: readonly TestGrade[]): number {
+  const share = grades.reduce((sum, { score }) => sum + score, 0) / grades.length;
+  return credit === 'partial' || share === 1 ? share : 0;
+}
+
+function describe(grades: readonly TestGrade[]): Record<string, unknown> {
+  const at = grades.findIndex(({ verdict }) => verdict !== 'passed');
+  const first = grades[at];
+  const passed = grades.filter(({ verdict }) => verdict === 'passed').length;
+  const maxCpuMs = Math.max(...grades.map(({ cpuMs }) => cpuMs));
+  const failed = first && { verdict: first.verdict, failed_test: at, stderr: first.stderr.slice(-500) };
+  return { verdict: 'passed', passed, total: grades.length, max_cpu_ms: maxCpuMs, ...failed };
+}
+
+function renderQuestion(task: CodeTask): string {
+  const { file, fences } = languages[task.language];
+  const [fence = ''] = fences;
+  const starter = task.starter_code === '' ? '' : `\n\nStart from this code:\n\`\`\`${fence}\n${task.starter_code}\n\`\`\``;
+  const how =
+    task.function_name === undefined
+      ? 'The program reads standard input and writes standard output.'
+      : `It is tested by calling \`${task.function_name}\`.`;
+  const where =
+    task.tools.length === 0
+      ? `Put the whole program into one \`\`\`${fence} code block.`
+      : `Write the whole program to /workspace/${file}.`;
+  return `${task.question}${starter}\n\n${how} ${where}`;
+}

@@ -1,0 +1,183 @@
+// Grades a program on the tests of a task. The expected outputs stay in this process: the sandbox in which the program runs gets inputs only,
+// and one at a time. The outputs are compared here, or by the task's checker in a sandbox of its own.
+
+import { RolloutError } from '@millrace/protocol';
+import { systemClock } from '../../base/clock.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { type CheckedOutput, Checker } from './checker.ts';
+import type { CodeTask } from './code-task.ts';
+import { languages } from './languages.ts';
+import { isSameOutput } from './output/compare-output.ts';
+import { isSameJson } from './output/exact-json.ts';
+import { type RunList, runTests, type TestInput, type TestJob, type TestRun } from './run-tests.ts';
+
+export type TestVerdict =
+  | 'passed'
+  | 'wrong_output'
+  | 'runtime_error'
+  | 'time_limit'
+  | 'memory_limit'
+  | 'output_limit'
+  | 'compile_error'
+  /** The program attacked the runner or used up its sandbox. */
+  | 'broke_sandbox'
+  | 'not_run';
+
+export interface GradeOptions {
+  readonly task: CodeTask;
+  readonly program: string;
+  openSandbox(): Promise<Sandbox>;
+  /** For everything together. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface TestGrade {
+  readonly verdict: TestVerdict;
+  /** Between 0 and 1; a checker may give a part. */
+  readonly score: number;
+  readonly cpuMs: number;
+  readonly stderr: string;
+}
+
+const compileMs = 30_000;
+/** Of all tests that the runner gets at once. */
+const maxInputBytes = 16 << 20;
+const maxOutputBytes = 24 << 20;
+/** An output may be longer than the expected one only by this much and the same again. */
+const spareBytes = 64 << 10;
+
+/** One grade per test. */
+export async function gradeProgram(options: GradeOptions): Promise<readonly TestGrade[]> {
+  const { task, program } = options;
+  const deadlineMs = systemClock.now() + options.timeoutMs;
+  const sandbox = await options.openSandbox();
+  const fault = await compileProgram(sandbox, options);
+  if (fault !== undefined) return task.tests.map(() => toGrade('compile_error', fault));
+  const checker = task.checker && (await Checker.open(await options.openSandbox(), task.checker, options.signal));
+  const { compile, run } = languages[task.language];
+  const stopEarly = task.credit === 'all';
+  const job: TestJob = {
+    ...(compile ? { argv: run } : { source: program }),
+    ...(task.function_name === undefined ? {} : { functionName: task.function_name }),
+    stopEarly,
+  };
+  const grades: TestGrade[] = [];
+  for (const chunk of toChunks(task)) {
+    const limits = { timeoutMs: deadlineMs - systemClock.now(), ...(options.signal ? { signal: options.signal } : {}) };
+    if (limits.timeoutMs <= 0) break;
+    const list = await runTests(
+      sandbox,
+      job,
+      chunk.map((test) => toInput(task, test)),
+      limits,
+    );
+    const scores = checker ? await checkOutputs(checker, { chunk, list }, limits) : undefined;
+    grades.push(
+      ...chunk.slice(0, gradedCount(list, chunk.length)).map((test, at) => gradeTest({ task, test, list, at, checked: scores?.[at] })),
+    );
+    if ((stopEarly && grades.some(({ score }) => score < 1)) || list.compileError !== undefined || list.brokenBy !== undefined) break;
+  }
+  return task.tests.map((_, at) => grades[at] ?? toGrade('not_run'));
+}
+
+type Test = CodeTask['tests'][number];
+
+const toGrade = (verdict: TestVerdict, stderr = ''): TestGrade => ({ verdict, score: 0, cpuMs: 0, stderr });
+
+/** The tests that ran, and the one that ended the list. */
+const gradedCount = ({ runs, brokenBy, compileError }: RunList, count: number): number =>
+  Math.min(count, runs.length + (brokenBy === undefined && compileError === undefined ? 0 : 1));
+
+/** Undefined, or what the compiler said. */
+async function compileProgram(sandbox: Sandbox, { task, program, signal }: GradeOptions): Promise<string | undefined> {
+  const { file, compile } = languages[task.language];
+  if (!compile) return undefined;
+  const optional = signal ? { signal } : {};
+  const [compiler = ''] = compile;
+  const found = await sandbox.exec(['/bin/sh', '-c', 'command -v "$0"', compiler], { timeoutMs: compileMs, ...optional });
+  if (found.exitCode !== 0) throw new RolloutError('evaluate-failed', `there is no ${compiler} in the sandbox: add it to the image`);
+  await sandbox.writeFile(`/workspace/${file}`, program, optional);
+  const { exitCode, timedOut, stderr } = await sandbox.exec(compile, { cwd: '/workspace', timeoutMs: compileMs, ...optional });
+  if (exitCode === 0) return undefined;
+  return timedOut ? 'the compiler timed out' : stderr.subarray(0, 2000).toString('utf8');
+}
+
+/** Early stopping wants few tests at a time at first; a full list wants as many as fit. */
+function* toChunks(task: CodeTask): Generator<readonly Test[]> {
+  let [size, at] = [task.credit === 'all' ? 1 : 64, 0];
+  while (at < task.tests.length) {
+    const chunk: Test[] = [];
+    let [inputBytes, outputBytes] = [0, 0];
+    for (const test of task.tests.slice(at, at + size)) {
+      inputBytes += test.input.length;
+      outputBytes += 2 * outputBytesOf(task, test);
+      if (chunk.length > 0 && (inputBytes > maxInputBytes || outputBytes > maxOutputBytes)) break;
+      chunk.push(test);
+    }
+    yield chunk;
+    at += chunk.length;
+    size = Math.min(64, size * 4);
+  }
+}
+
+function outputBytesOf(task: CodeTask, { output, alternatives = [] }: Test): number {
+  const longest = Math.max(...[output, ...alternatives].map((one) => Buffer.byteLength(one)));
+  return Math.min(maxOutputBytes / 2, 2 * longest + (task.checker ? 1 << 20 : spareBytes));
+}
+
+function toInput(task: CodeTask, test: Test): TestInput {
+  return {
+    input: Buffer.from(test.input),
+    timeMs: task.time_limit_s * 1000,
+    memoryMiB: task.memory_limit_mib,
+    outputBytes: outputBytesOf(task, test),
+  };
+}
+
+async function checkOutputs(
+  checker: Checker,
+  { chunk, list }: { readonly chunk: readonly Test[]; readonly list: RunList },
+  limits: { readonly timeoutMs: number; readonly signal?: AbortSignal },
+): Promise<(number | undefined)[]> {
+  const ended = list.runs.map((run, at) => ({ run, test: chunk[at] })).filter(({ run }) => run.end === 'exit' && run.exitCode === 0);
+  const outputs = ended.flatMap(({ run, test }): CheckedOutput[] =>
+    test ? [{ input: test.input, output: run.stdout, answer: test.output }] : [],
+  );
+  const scores = outputs.length === 0 ? [] : await checker.score(outputs, limits);
+  return list.runs.map((run) => scores[ended.findIndex((one) => one.run === run)]);
+}
+
+interface Graded {
+  readonly task: CodeTask;
+  readonly test: Test;
+  readonly list: RunList;
+  readonly at: number;
+  readonly checked: number | undefined;
+}
+
+function gradeTest({ task, test, list, at, checked }: Graded): TestGrade {
+  const run = list.runs[at];
+  if (list.compileError !== undefined) return toGrade('compile_error', list.compileError);
+  if (run === undefined) return toGrade('broke_sandbox', list.brokenBy);
+  const failure = failureOf(run, task);
+  const rest = { cpuMs: run.cpuMs, stderr: run.stderr };
+  if (failure !== undefined) return { verdict: failure, score: 0, ...rest };
+  const score = checked ?? (isRight(run, task, test) ? 1 : 0);
+  return { verdict: score === 1 ? 'passed' : 'wrong_output', score, ...rest };
+}
+
+function failureOf({ end, exitCode, stderr, result }: TestRun, task: CodeTask): TestVerdict | undefined {
+  if (end === 'time') return 'time_limit';
+  if (end === 'output') return 'output_limit';
+  if (end === 'memory' || (exitCode !== 0 && /MemoryError|bad_alloc/.test(stderr))) return 'memory_limit';
+  if (exitCode !== 0) return 'runtime_error';
+  return task.function_name !== undefined && result.length === 0 ? 'runtime_error' : undefined;
+}
+
+function isRight(run: TestRun, task: CodeTask, { output, alternatives = [] }: Test): boolean {
+  const expected = [output, ...alternatives];
+  if (task.function_name !== undefined) return expected.some((one) => isSameJson(run.result.toString('utf8'), one, task.float_tolerance));
+  const given = run.stdout.toString('utf8');
+  return expected.some((one) => isSameOutput(given, one, { by: task.compare, tolerance: task.float_tolerance }));
+}

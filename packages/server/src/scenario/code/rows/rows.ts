@@ -1,0 +1,56 @@
+// Recognises a row of a data set by its fields, and makes a task of it. Everything else is taken as a task.
+
+import { z } from 'zod';
+import { fromApps } from './apps.ts';
+import { fromCodeContests, fromCodeforces } from './codeforces.ts';
+import { fromLiveCodeBench } from './livecodebench.ts';
+import { parseField, type Row } from './row.ts';
+
+const isRow = (value: unknown): value is Row => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The options of a task that may stand next to the fields of a row. */
+const options = ['credit', 'compare', 'float_tolerance', 'tools', 'image', 'shaping', 'time_limit_s', 'memory_limit_mib'] as const;
+
+/** For zod's `preprocess`: a row that cannot be used is an issue that names the field. */
+export function fromRow(value: unknown, context: z.RefinementCtx): unknown {
+  const convert = isRow(value) && !('tests' in value) ? recognise(value) : undefined;
+  if (!isRow(value) || convert === undefined) return value;
+  try {
+    const own = Object.fromEntries(options.filter((name) => value[name] !== undefined).map((name) => [name, value[name]]));
+    return { ...convert(value), ...own };
+  } catch (error) {
+    context.addIssue({
+      code: 'custom',
+      message: error instanceof z.ZodError ? z.prettifyError(error) : String(error instanceof Error ? error.message : error),
+    });
+    return z.NEVER;
+  }
+}
+
+function recognise(row: Row): ((row: Row) => Row) | undefined {
+  if ('public_test_cases' in row || 'private_test_cases' in row) return fromLiveCodeBench;
+  if ('input_output' in row) return fromApps;
+  if ('official_tests' in row) return fromCodeforces;
+  if ('private_tests' in row || 'generated_tests' in row) return fromCodeContests;
+  return 'reward_model' in row ? fromVerl : undefined;
+}
+
+const chat = z.array(z.object({ role: z.string(), content: z.string() }));
+const rewardModel = z.object({ ground_truth: z.unknown() });
+
+/** Rows of verl: the tests are in `reward_model.ground_truth`, in the form of APPS or of LiveCodeBench. */
+function fromVerl(row: Row): Row {
+  const truth = parseField(rewardModel.parse(row.reward_model), 'ground_truth');
+  const prompt = chat
+    .safeParse(row.prompt)
+    .data?.filter(({ role }) => role === 'user')
+    .at(-1)?.content;
+  const question = prompt ?? row.question ?? row.problem ?? row.prompt;
+  if (Array.isArray(truth)) {
+    const [name] = truth.flatMap(
+      (one) => z.object({ metadata: z.object({ func_name: z.string() }) }).safeParse(one).data?.metadata.func_name ?? [],
+    );
+    return fromLiveCodeBench({ question_content: question, public_test_cases: truth, metadata: { func_name: name } });
+  }
+  return fromApps({ question, input_output: truth });
+}

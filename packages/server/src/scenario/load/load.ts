@@ -1,0 +1,52 @@
+// The scenarios of a service: the built-in ones, and the user's own, loaded from files anywhere on the machine. A file that cannot be
+// used is refused with its name, the line where there is one, and what to do.
+
+import { codeScenario } from '../code/code.ts';
+import { mathScenario } from '../math/math.ts';
+import { makeRewardScenario } from '../reward-server.ts';
+import type { Scenario } from '../scenario.ts';
+import { shellScenario } from '../shell.ts';
+import { Judge } from '../stem/judge.ts';
+import { type JudgeConfig, judgeConfig } from '../stem/judge-config.ts';
+import { makeStemScenario } from '../stem/stem.ts';
+import { importScenario } from './import-scenario.ts';
+
+export interface Scenarios {
+  /** By name or alias. */
+  get(name: string): Scenario | undefined;
+  names(): readonly string[];
+}
+
+export interface BuiltInOptions {
+  /** Where there are any, the scenario `reward-server` exists. */
+  readonly rewardServers?: readonly string[];
+  /** Without it, tasks that need a judge have no reward. */
+  readonly judge?: JudgeConfig;
+}
+
+/** Throws an Error that names the file and says what to do. */
+export async function loadScenarios(paths: readonly string[], options: BuiltInOptions = {}): Promise<Scenarios> {
+  const { rewardServers = [], judge = judgeConfig.parse({}) } = options;
+  const own = await Promise.all(paths.map(importScenario));
+  const byName = new Map<string, { readonly scenario: Scenario; readonly from: string }>();
+  const add = (scenario: Scenario, from: string) => {
+    for (const name of [scenario.name, ...(scenario.aliases ?? [])]) {
+      const other = byName.get(name);
+      if (other) throw new Error(`two scenarios are named ${name}: ${other.from} and ${from}`);
+      byName.set(name, { scenario, from });
+    }
+  };
+  const builtIn: readonly Scenario[] = [
+    mathScenario,
+    codeScenario,
+    makeStemScenario(new Judge(judge)),
+    shellScenario,
+    ...(rewardServers.length > 0 ? [makeRewardScenario(rewardServers)] : []),
+  ];
+  for (const scenario of builtIn) add(scenario, 'a built-in one');
+  for (const [index, scenario] of own.entries()) add(scenario, paths[index] ?? '');
+  return {
+    get: (name) => byName.get(name)?.scenario,
+    names: () => [...new Set([...byName.values()].map(({ scenario }) => scenario.name))],
+  };
+}

@@ -1,0 +1,45 @@
+// The task of the stem scenario: a question with a choice, a quantity or a short text as its answer.
+
+import { z } from 'zod';
+import { shaping } from '../reward/shaping.ts';
+
+const common = { question: z.string().min(1), shaping };
+const texts = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]);
+
+const choiceTask = z
+  .strictObject({
+    ...common,
+    kind: z.literal('choice'),
+    options: z.array(z.string()).min(2).max(26).describe('Shown after the question as A, B, C …'),
+    answer: z
+      .string()
+      .regex(/^[A-Z]+$/)
+      .describe('The right letter, or several: AC.'),
+  })
+  .refine(
+    ({ options, answer }) => [...answer].every((letter) => letter.charCodeAt(0) - 65 < options.length),
+    'the answer is a letter without an option',
+  );
+
+const numericTask = z.strictObject({
+  ...common,
+  kind: z.literal('numeric'),
+  answer: texts.describe('A number, with its unit if it has one: 9.81 m/s^2.'),
+  relative_tolerance: z.number().min(0).max(1).default(0.01),
+  absolute_tolerance: z.number().min(0).default(0),
+  unit_required: z
+    .boolean()
+    .default(false)
+    .describe('Whether an answer without a unit is wrong. Units that can be converted are converted.'),
+});
+
+const textTask = z.strictObject({
+  ...common,
+  kind: z.literal('text'),
+  answer: texts.describe('The expected text; a list if any of several is right. Compared without case, articles and punctuation.'),
+  judge: z.boolean().default(false).describe('Whether a text that differs goes to the LLM judge of the configuration.'),
+});
+
+export const stemTask = z.discriminatedUnion('kind', [choiceTask, numericTask, textTask]);
+
+export type StemTask = z.infer<typeof stemTask>;

@@ -1,0 +1,84 @@
+// The stem scenario: questions of science with a choice, a quantity or a short text as their answer. It needs no sandbox.
+
+import { findAnswer } from '../answer/find-answer.ts';
+import { shapeReward } from '../reward/shaping.ts';
+import type { Scenario } from '../scenario.ts';
+import { findChoice, letterOf } from './choice.ts';
+import type { Judge } from './judge.ts';
+import { isSameQuantity } from './quantity.ts';
+import { type StemTask, stemTask } from './stem-task.ts';
+
+const maxGivenLength = 500;
+const noJudge = 'this service has no judge: set judge.url and judge.model in its configuration';
+
+export function makeStemScenario(judge: Judge): Scenario<StemTask> {
+  return {
+    name: 'stem',
+    task: stemTask.refine((task) => task.kind !== 'text' || !task.judge || judge.isConfigured, { path: ['judge'], message: noJudge }),
+    async init({ task }) {
+      return { messages: [{ role: 'user', content: renderQuestion(task) }], tools: [] };
+    },
+    lowestReward: ({ shaping: { range } }) => range[0],
+    async evaluate({ task, end, sampledTokens, signal }) {
+      const found = findAnswer(end.answer);
+      const given =
+        task.kind === 'choice' ? findChoice(end.answer, task.options) : task.kind === 'text' ? textOf(end.answer) : (found?.text ?? '');
+      const correctness = given !== '' && (await isRight(task, given, { judge, signal })) ? 1 : 0;
+      const measured = { correctness, hasFormat: found?.from === 'box', sampledTokens };
+      return shapeReward(task.shaping, measured, { given: given.slice(0, maxGivenLength) });
+    },
+  };
+}
+
+interface Means {
+  readonly judge: Judge;
+  readonly signal: AbortSignal;
+}
+
+async function isRight(task: StemTask, given: string, { judge, signal }: Means): Promise<boolean> {
+  switch (task.kind) {
+    case 'choice':
+      return given === [...new Set(task.answer)].sort().join('');
+    case 'numeric': {
+      const rule = { relative: task.relative_tolerance, absolute: task.absolute_tolerance, isUnitRequired: task.unit_required };
+      return [task.answer].flat().some((answer) => isSameQuantity(given, answer, rule));
+    }
+    case 'text': {
+      const answers = [task.answer].flat();
+      if (answers.some((answer) => foldText(answer) === foldText(given))) return true;
+      return task.judge && (await judge.isSame({ question: task.question, expected: answers.join(' OR '), given }, signal));
+    }
+  }
+}
+
+/** The box or the announced answer; otherwise a reply of one line. */
+function textOf(answer: string): string {
+  const found = findAnswer(answer);
+  if (found?.from === 'box' || found?.from === 'sentence') return found.text;
+  const lines = answer
+    .trim()
+    .split('\n')
+    .filter((line) => line.trim() !== '');
+  return lines.at(-1)?.trim().slice(0, 1000) ?? '';
+}
+
+function foldText(text: string): string {
+  return text
+    .normalize('NFKC')
+    .replace(/\\(?:text|mathrm|textbf)\s*\{([^{}]*)\}/g, '$1')
+    .toLowerCase()
+    .replace(/\b(?:a|an|the)\b/g, ' ')
+    .replace(/[^\p{L}\p{N}]+/gu, ' ')
+    .trim();
+}
+
+const hints: Readonly<Record<StemTask['kind'], string>> = {
+  choice: 'Put the letter of your final answer into \\boxed{}.',
+  numeric: 'Put your final answer, with its unit, into \\boxed{}.',
+  text: 'Put your final answer into \\boxed{}.',
+};
+
+function renderQuestion(task: StemTask): string {
+  const options = task.kind === 'choice' ? `\n\n${task.options.map((option, at) => `${letterOf(at)}. ${option}`).join('\n')}` : '';
+  return `${task.question}${options}\n\n${hints[task.kind]}`;
+}

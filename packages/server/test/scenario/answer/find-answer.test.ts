@@ -1,0 +1,33 @@
+// The final answer is found in boxes, sentences, formulas and numbers, in this order.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { findAnswer } from '../../../src/scenario/answer/find-answer.ts';
+
+const cases: readonly (readonly [string, string | undefined, string?])[] = [
+  ['so \\boxed{1} and \\boxed{2}.', '1, 2', 'box'],
+  ['first \\boxed{3}, later we see that it is \\boxed{\\frac{1}{2}}', '\\frac{1}{2}', 'box'],
+  ['The answer is 4, so \\boxed{5}', '5', 'box'],
+  ['\\boxed{\\{1, 2\\}}', '\\{1, 2\\}', 'box'],
+  ['\\boxed{cut off', undefined],
+  ['The answer is 42.', '42', 'sentence'],
+  ['The final answer is $\\frac{1}{2}$. I hope it is correct.', '\\frac{1}{2}', 'sentence'],
+  ['**Answer:** 3.5 m', '3.5 m', 'sentence'],
+  ['48/2 = 24\n#### 72', '72', 'sentence'],
+  ['thus $x = 3$', '3', 'math'],
+  ['we count 12 and 1,234.', '1,234', 'number'],
+  ['no idea', undefined],
+];
+
+test('the answer is found where the agent put it', () => {
+  for (const [text, answer, from] of cases) {
+    const found = findAnswer(text);
+    assert.equal(found?.text, answer, text);
+    if (from !== undefined) assert.equal(found?.from, from, text);
+  }
+});
+
+test('a megabyte of boxes, announcements, dollars or digits is searched in bounded work', () => {
+  for (const piece of ['\\boxed{', 'answer is ', 'answer to ', '$', '1,', '\\boxed{1} and '])
+    findAnswer(piece.repeat((1 << 20) / piece.length));
+});

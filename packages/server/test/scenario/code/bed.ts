@@ -1,0 +1,49 @@
+// One bubblewrap driver for the tests of a file, and a program graded on it.
+
+import { makeTempFolder } from '@millrace/testkit';
+import type { z } from 'zod';
+import { silentLog } from '../../../src/base/log.ts';
+import { openBubblewrapDriver } from '../../../src/sandbox/bubblewrap/bubblewrap.ts';
+import type { Sandbox, SandboxDriver } from '../../../src/sandbox/sandbox.ts';
+import { type CodeTask, codeFields } from '../../../src/scenario/code/code-task.ts';
+import { gradeProgram, type TestGrade } from '../../../src/scenario/code/grade.ts';
+
+type Fields = Partial<z.input<typeof codeFields>>;
+
+export class GradeBed implements AsyncDisposable {
+  readonly #stack: AsyncDisposableStack;
+  readonly #driver: SandboxDriver;
+
+  private constructor(stack: AsyncDisposableStack, driver: SandboxDriver) {
+    this.#stack = stack;
+    this.#driver = driver;
+  }
+
+  static async open(): Promise<GradeBed> {
+    const stack = new AsyncDisposableStack();
+    const { path } = stack.use(await makeTempFolder('gr'));
+    return new GradeBed(stack, await openBubblewrapDriver({ runDir: path, log: silentLog }));
+  }
+
+  open(): Promise<Sandbox> {
+    return this.#driver.open({});
+  }
+
+  async grade(program: string, fields: Fields = {}, timeoutMs = 120_000): Promise<readonly TestGrade[]> {
+    const task: CodeTask = codeFields.parse({ question: 'q', tests: [{ input: '', output: '' }], ...fields });
+    await using opened = new AsyncDisposableStack();
+    const openSandbox = async () => opened.use(await this.#driver.open({}));
+    return await gradeProgram({ task, program, openSandbox, timeoutMs });
+  }
+
+  async verdicts(program: string, fields: Fields = {}, timeoutMs = 120_000): Promise<string[]> {
+    return (await this.grade(program, fields, timeoutMs)).map(({ verdict }) => verdict);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stack[Symbol.asyncDispose]();
+  }
+}
+
+/** Tests of a program that prints the double of its input. */
+export const doubles = (count: number) => Array.from({ length: count }, (_, at) => ({ input: `${at}\n`, output: `${2 * at}\n` }));
