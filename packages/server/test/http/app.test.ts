@@ -31,6 +31,7 @@ test('after a drain, submissions get 503 with Retry-After, reads continue, and w
 test('close does not wait for long polls', async () => {
   await using floor = await openFloor();
   await floor.call('POST', '/start');
+  await floor.call('POST', '/add_llm_server', { address: '127.0.0.1:2' });
   const id = await floor.submit();
   const address = await floor.listen();
   const [events] = await once(get(`${address}/v1/events?after=0`), 'response');

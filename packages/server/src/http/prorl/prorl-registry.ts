@@ -11,15 +11,15 @@ const code = ['deepcoder', 'codecontests', 'apps', 'codeforces', 'taco', 'liveco
 const scoredElsewhere = ['rStar', 'tool_call', 'if_eval', 'llm_judge', 'reasoning_gym'];
 const screen = ['gui', 'visual_browsing', 'browsergym', 'osworld'];
 
-type Row = readonly [string, readonly string[]];
+type DataSourceRow = readonly [string, readonly string[]];
 
 /** The scenarios of each data source, best first. */
 const table: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
   ['deepscaler', ['math', 'reward-server']],
   ['stem', ['stem', 'reward-server']],
-  ...swe.map((name): Row => [name, ['swe']]),
-  ...code.map((name): Row => [name, ['code', 'reward-server']]),
-  ...scoredElsewhere.map((name): Row => [name, ['reward-server']]),
+  ...swe.map((name): DataSourceRow => [name, ['swe']]),
+  ...code.map((name): DataSourceRow => [name, ['code', 'reward-server']]),
+  ...scoredElsewhere.map((name): DataSourceRow => [name, ['reward-server']]),
 ]);
 
 /** Throws `unknown-scenario`, naming the scenario that is missing, if there is one. */

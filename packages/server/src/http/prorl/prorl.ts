@@ -28,8 +28,8 @@ import { toProcessReply, toProrlStatus, toTask, toWantedId } from './prorl-mappi
 import { parseInstance, toSettings } from './prorl-params.ts';
 import { findScenario } from './prorl-registry.ts';
 
-/** After a clear, how long /process waits for the next backend: trainers replace servers by clearing and adding. */
-const swapMs = 10_000;
+/** How long after a clear /process accepts jobs without a backend: trainers replace servers by clearing and adding. */
+const swapMs = 60_000;
 /** What a job may take in all, waiting included, is twice its time and this. */
 const graceMs = 10_000;
 
@@ -46,7 +46,6 @@ class ProrlServer {
   #running = false;
   /** When the backends were cleared; undefined once one was added. */
   #clearedAt: number | undefined;
-  #added = Promise.withResolvers<void>();
 
   constructor(context: AppContext) {
     this.#context = context;
@@ -92,8 +91,6 @@ class ProrlServer {
   async addServer(address: string): Promise<string> {
     const status = await addServer(address, this.#context);
     this.#clearedAt = undefined;
-    this.#added.resolve();
-    this.#added = Promise.withResolvers();
     return status;
   }
 
@@ -102,18 +99,11 @@ class ProrlServer {
     this.#clearedAt = this.#context.clock.monotonic();
   }
 
+  /** Right after a clear, rollouts are accepted and wait for the server that is added next. */
   async #needBackend(): Promise<void> {
     const { store, clock } = this.#context;
-    const { promise } = this.#added;
     if ((await store.backends()).length > 0) return;
-    const left = this.#clearedAt === undefined ? 0 : this.#clearedAt + swapMs - clock.monotonic();
-    if (left > 0) {
-      const late = Promise.withResolvers<void>();
-      const stop = clock.after(left, late.resolve);
-      await Promise.race([promise, late.promise]);
-      stop();
-      if ((await store.backends()).length > 0) return;
-    }
+    if (this.#clearedAt !== undefined && clock.monotonic() - this.#clearedAt < swapMs) return;
     const message = 'No LLM server addresses configured. Please add at least one LLM server address.';
     throw new RolloutError('not-running', message);
   }
