@@ -6,7 +6,9 @@ import { runChaos } from '@millrace/testkit';
 
 const faults = 30;
 
-test(`${faults} faults of processes, store, clock and everything around lose nothing, double nothing, leak nothing and leave nothing stuck`, { timeout: 600_000 }, async (context) => {
+test(`${faults} faults of processes, store, clock and everything around lose nothing, double nothing, leak nothing and leave nothing stuck`, {
+  timeout: 600_000,
+}, async (context) => {
   const seed = Math.floor(Math.random() * 2 ** 31);
   context.diagnostic(`seed ${seed}`);
   const report = await runChaos({ faults, seed, onProgress: (line) => context.diagnostic(line) });

@@ -31,14 +31,20 @@ function readSelectors(expression: string): Selector[] {
     .filter(([, name = '']) => isName(name))
     .map(([, metric = '', matchers = '']) => ({
       metric,
-      labels: [...matchers.matchAll(/([a-zA-Z_]\w*)\s*(?:=~|!~|!=|=)/g)].map(([, label = '']) => label).concat(grouped.map((name) => name.trim())),
+      labels: [...matchers.matchAll(/([a-zA-Z_]\w*)\s*(?:=~|!~|!=|=)/g)]
+        .map(([, label = '']) => label)
+        .concat(grouped.map((name) => name.trim())),
     }));
 }
 
-const dashboard = z.object({ panels: z.array(z.object({ title: z.string(), targets: z.array(z.object({ expr: z.string() })).optional() })) });
+const dashboard = z.object({
+  panels: z.array(z.object({ title: z.string(), targets: z.array(z.object({ expr: z.string() })).optional() })),
+});
 
 function readExpressions(): { readonly where: string; readonly expression: string }[] {
-  const rules = read('deploy/prometheus/millrace.rules.yml').split(/^ {6}- alert: /m).slice(1);
+  const rules = read('deploy/prometheus/millrace.rules.yml')
+    .split(/^ {6}- alert: /m)
+    .slice(1);
   const panels = dashboard.parse(JSON.parse(read('deploy/grafana/millrace.json'))).panels;
   return [
     ...rules.map((rule) => ({ where: rule.split('\n')[0] ?? '', expression: /expr: (?:>-\n)?([\s\S]*?)\n {8}\w+:/.exec(rule)?.[1] ?? '' })),
@@ -84,7 +90,9 @@ test('every metric and label of the alert rules and the dashboard is exposed by 
       const known = exposed.get(metric);
       if (!known) return [`${where}: there is no metric ${metric}`];
       // A counter that has never counted has no labels yet.
-      return known.size === 0 ? [] : labels.filter((label) => !known.has(label)).map((label) => `${where}: ${metric} has no label ${label}`);
+      return known.size === 0
+        ? []
+        : labels.filter((label) => !known.has(label)).map((label) => `${where}: ${metric} has no label ${label}`);
     });
   });
   assert.deepEqual(wrong, []);

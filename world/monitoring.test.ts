@@ -34,9 +34,15 @@ async function findFreePort(): Promise<number> {
 }
 
 const ruleReply = z.object({
-  data: z.object({ groups: z.array(z.object({ rules: z.array(z.object({ name: z.string(), health: z.string(), lastError: z.string().optional() })) })) }),
+  data: z.object({
+    groups: z.array(z.object({ rules: z.array(z.object({ name: z.string(), health: z.string(), lastError: z.string().optional() })) })),
+  }),
 });
-const queryReply = z.object({ status: z.string(), error: z.string().optional(), data: z.object({ result: z.array(z.unknown()) }).optional() });
+const queryReply = z.object({
+  status: z.string(),
+  error: z.string().optional(),
+  data: z.object({ result: z.array(z.unknown()) }).optional(),
+});
 
 describe('monitoring with a real Prometheus', { skip, timeout: 300_000 }, () => {
   test('promtool accepts the alert rules', () => {

@@ -4,7 +4,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { zstdCompress } from 'node:zlib';
-import { toBinary, type Trajectory, workerId } from '@millrace/protocol';
+import { type Trajectory, toBinary, workerId } from '@millrace/protocol';
 import { makeBatch, makeGroup, makeRandom, makeResult, makeRollout, makeTrajectory, toBatch } from '@millrace/testkit';
 import { type Clock, systemClock } from '../../packages/server/src/base/clock.ts';
 import type { ClaimedRollout, Store } from '../../packages/server/src/store/store.ts';

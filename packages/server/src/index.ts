@@ -1,7 +1,6 @@
 // What other packages may use of the server, name by name.
 
 export type { AgentEnd } from './agent/agent-end.ts';
-export { logEvents, renderLogEvents } from './log-events.ts';
 export { type Clock, sleep, systemClock } from './base/clock.ts';
 export { Deadline, Expired } from './base/deadline.ts';
 export { type Log, openLog, silentLog } from './base/log.ts';
@@ -19,6 +18,7 @@ export type { BackendLease } from './inference/pool/lease.ts';
 export { BackendPool } from './inference/pool/pool.ts';
 export { sampleTokenizer, type TokenizerSample } from './inference/pool/tokenizer-check.ts';
 export { Sampler } from './inference/sampler.ts';
+export { logEvents, renderLogEvents } from './log-events.ts';
 export { Stage } from './pipeline/stage.ts';
 export { BatchKeeper, type KeeperDeps } from './sampling/batch-keeper.ts';
 export { toRecipe } from './sampling/new-siblings.ts';

@@ -8,7 +8,8 @@ export interface LogEvent {
   readonly hint: string;
 }
 
-const storeFails = 'Check the disk of the store: free space, errors, and other processes that lock the file. It is repeated until it succeeds.';
+const storeFails =
+  'Check the disk of the store: free space, errors, and other processes that lock the file. It is repeated until it succeeds.';
 
 export const logEvents = {
   'agents-are-root': {

@@ -82,7 +82,7 @@ describe('after a clock that was a day ahead is set back', { timeout: 60_000 }, 
   test('a backend that broke meanwhile is probed', async () => {
     await using bed = await openBed();
     const id = backendId.parse('b');
-    await bed.store.joinBackend({ id, url: 'http://127.0.0.1:9', dialect: 'vllm', policyVersion: 0 });
+    await bed.store.joinBackend({ id, url: 'http://127.0.0.1:9', dialect: 'vllm', policyVersion: 0, state: 'up' });
     bed.clock.step(dayMs);
     await bed.store.breakBackend(id, { error: 'down' });
     bed.clock.step(-dayMs);

@@ -47,8 +47,8 @@ export interface ChaosReport extends ChaosBooks {
 
 const leaseMs = 2000;
 const longestPauseMs = 1000;
-/** Holds the store of the whole run: ten rollouts for each fault, and the write-ahead log. */
-const toDiskMib = (faults: number) => 128 + Math.ceil(faults / 4);
+/** Holds the store of the whole run: ten rollouts for each fault, and the write-ahead log; a service starts with half a gigabyte free. */
+const toDiskMib = (faults: number) => 768 + Math.ceil(faults / 4);
 
 const causes: Readonly<Record<ChaosKind, CauseFault>> = { ...processFaults, ...storeFaults, ...edgeFaults };
 
