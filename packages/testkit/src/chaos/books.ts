@@ -10,7 +10,7 @@ import { type Event, isTerminal, type RolloutView } from '@millrace/protocol';
 import { findWrongToken } from '../service/find-wrong-token.ts';
 import { processesInSandboxesOf } from '../service/service.ts';
 import { hungFile } from './chaos-play.ts';
-import { batchTarget, countLive, type Load } from './load.ts';
+import { batchTarget, type ChaosLoad, countLive } from './load.ts';
 import { isWorker } from './process-faults.ts';
 import type { Scene } from './scene.ts';
 
@@ -37,7 +37,7 @@ export interface ChaosBooks {
 }
 
 /** Waits for what is under way, reads all results, stops the service, and looks for leftovers. */
-export async function checkBooks(scene: Scene, load: Load): Promise<ChaosBooks> {
+export async function checkBooks(scene: Scene, load: ChaosLoad): Promise<ChaosBooks> {
   const { client } = scene.service;
   await waitForEnds(scene, load);
   const views = await Array.fromAsync(client.list());
@@ -84,7 +84,7 @@ function readHung(controls: string): string[] {
 }
 
 /** Until nothing is live and every webhook has got its groups, or nothing changes any more. */
-async function waitForEnds({ service, receiver }: Scene, load: Load): Promise<void> {
+async function waitForEnds({ service, receiver }: Scene, load: ChaosLoad): Promise<void> {
   let seen = '';
   for (let changedAt = performance.now(); performance.now() - changedAt < patienceMs; await pause(500)) {
     const { rollouts, last_event_id: last } = await service.client.status();
@@ -125,7 +125,7 @@ interface GroupBooks {
 
 async function checkGroups(
   { service: { client }, receiver }: Scene,
-  load: Load,
+  load: ChaosLoad,
   views: ReadonlyMap<string, RolloutView>,
 ): Promise<GroupBooks> {
   const [lost, doubled, stuck]: string[][] = [[], [], []];

@@ -11,7 +11,7 @@ import { makeTempFolder } from '../temp-folder.ts';
 import { type ChaosBooks, checkBooks } from './books.ts';
 import { controlVariable, policy } from './chaos-play.ts';
 import { edgeFaults } from './edge-faults.ts';
-import { Load } from './load.ts';
+import { ChaosLoad } from './load.ts';
 import { openLogCounts } from './log-counts.ts';
 import { type ChaosKind, chaosKinds, type PlannedFault, planFaults } from './plan.ts';
 import { openPreload, type Preload } from './preload.ts';
@@ -47,8 +47,8 @@ export interface ChaosReport extends ChaosBooks {
 
 const leaseMs = 2000;
 const longestPauseMs = 1000;
-/** Holds the store of the whole run: ten rollouts for each fault, and the write-ahead log. */
-const toDiskMib = (faults: number) => 128 + Math.ceil(faults / 4);
+/** Holds the store of the whole run: ten rollouts for each fault, and the write-ahead log; a service starts with half a gigabyte free. */
+const toDiskMib = (faults: number) => 768 + Math.ceil(faults / 4);
 
 const causes: Readonly<Record<ChaosKind, CauseFault>> = { ...processFaults, ...storeFaults, ...edgeFaults };
 
@@ -59,7 +59,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const skipped = findSkipped(scene.preload);
   const kinds = (Object.keys(chaosKinds) as ChaosKind[]).filter((kind) => skipped[kind] === undefined);
   const plan = planFaults({ faults, seed, kinds });
-  const load = new Load(scene.service.client, { webhook: scene.receiver.url });
+  const load = new ChaosLoad(scene.service.client, { webhook: scene.receiver.url });
   const enough = new AbortController();
   const loaded = load.run(enough.signal);
   const counts: Partial<Record<ChaosKind, { faults: number; hit: number }>> = {};

@@ -18,7 +18,7 @@ export const batchTarget = 2;
 const batchTasks = 60;
 const limits = { max_retries: 100, evaluate_timeout_s: 1.5 };
 
-export class Load {
+export class ChaosLoad {
   /** Acknowledged by the service. */
   readonly rollouts = new Set<string>();
   readonly batches = new Set<string>();

@@ -34,7 +34,9 @@ export function defineWorkerTests(openBed: OpenBed): void {
     await bed.store.renew(worker, { leaseMs, report: makeReport(7) });
     const other = await bed.another();
     const leaseUntilMs = bed.clock.now() + leaseMs;
-    assert.deepEqual(await other.workers(), [{ id: 'w', host: 'host', pid: 1, startedAtMs, leaseUntilMs, report: makeReport(7) }]);
+    assert.deepEqual(await other.workers(), [
+      { id: 'w', host: 'host', pid: 1, startedAtMs, leaseUntilMs, hasEnded: false, report: makeReport(7) },
+    ]);
   });
 
   test('a worker id can be used only once', async () => {
