@@ -52,9 +52,9 @@ export { idleMiB, openWarmPool, type WarmPool, type WarmPoolOptions } from './sa
 export { isSameAnswer } from './scenario/answer/compare-answers.ts';
 export { findAnswer } from './scenario/answer/find-answer.ts';
 export { codeFields } from './scenario/code/code-task.ts';
+export { gradeProgram } from './scenario/code/grade.ts';
 export { isSameOutput } from './scenario/code/output/compare-output.ts';
 export { isSameJson } from './scenario/code/output/exact-json.ts';
-export { gradeProgram } from './scenario/code/grade.ts';
 export { loadScenarios, type Scenarios } from './scenario/load/load.ts';
 export type {
   CollectContext,

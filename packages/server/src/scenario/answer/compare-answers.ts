@@ -2,7 +2,7 @@
 
 import { isMultiple, isSameExpression } from './compare-expressions.ts';
 import { call, type Expression, toExact, valueAt } from './expression.ts';
-import { type ShortAnswer, differenceOf, maxAnswerLength, parseAnswer } from './parse-answer.ts';
+import { differenceOf, maxAnswerLength, parseAnswer, type ShortAnswer } from './parse-answer.ts';
 import { hasSameDimension, parseUnit } from './units.ts';
 
 export function isSameAnswer(given: string, truth: string): boolean {

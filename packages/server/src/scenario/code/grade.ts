@@ -6,10 +6,10 @@ import { systemClock } from '../../base/clock.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { type CheckedOutput, Checker } from './checker.ts';
 import type { CodeTask } from './code-task.ts';
+import { languages } from './languages.ts';
 import { isSameOutput } from './output/compare-output.ts';
 import { isSameJson } from './output/exact-json.ts';
-import { languages } from './languages.ts';
-import { type TestJob, type RunList, runTests, type TestInput, type TestRun } from './run-tests.ts';
+import { type RunList, runTests, type TestInput, type TestJob, type TestRun } from './run-tests.ts';
 
 export type TestVerdict =
   | 'passed'

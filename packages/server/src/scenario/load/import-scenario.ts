@@ -5,8 +5,8 @@ import { registerHooks } from 'node:module';
 import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { findParts } from '../../base/parts.ts';
-import { describeImportError } from './import-error.ts';
 import type { Scenario } from '../scenario.ts';
+import { describeImportError } from './import-error.ts';
 
 const extensions = ['.ts', '.mts', '.js', '.mjs'];
 

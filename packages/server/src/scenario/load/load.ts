@@ -2,13 +2,13 @@
 // used is refused with its name, the line where there is one, and what to do.
 
 import { codeScenario } from '../code/code.ts';
-import { importScenario } from './import-scenario.ts';
 import { mathScenario } from '../math/math.ts';
 import type { Scenario } from '../scenario.ts';
 import { shellScenario } from '../shell.ts';
 import { Judge } from '../stem/judge.ts';
 import { type JudgeConfig, judgeConfig } from '../stem/judge-config.ts';
 import { makeStemScenario } from '../stem/stem.ts';
+import { importScenario } from './import-scenario.ts';
 
 export interface Scenarios {
   /** By name or alias. */
