@@ -30,11 +30,19 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   'capacity-sandboxes': async () => (await import('./capacity.ts')).runCapacityBench('sandboxes'),
 };
 
-const { values, positionals } = parseArgs({ options: { write: { type: 'boolean', default: false } }, allowPositionals: true });
-const unknown = positionals.filter((name) => !Object.hasOwn(benches, name));
-if (unknown.length > 0) {
-  console.error(`no benchmark is named ${unknown.join(', ')}; there are: ${Object.keys(benches).join(', ')}`);
-  process.exit(2);
+const usage = `usage: npm run bench [-- NAME … [--write]]
+
+Runs all benchmarks, or those named, and prints each with its baseline. Exits with 1 if a target was missed.
+
+  --write   save the report to docs/benchmarks.md
+  --help    print this
+
+benchmarks: ${Object.keys(benches).join(', ')}`;
+
+const { values, positionals } = readArguments();
+if (values.help) {
+  console.log(usage);
+  process.exit(0);
 }
 
 const machine = `${availableParallelism()} cores (${cpus()[0]?.model ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;
@@ -54,3 +62,16 @@ for (const [name, run] of Object.entries(benches)) {
 if (values.write) await writeFile(new URL('../docs/benchmarks.md', import.meta.url), sections.join(''));
 // Open keep-alive sockets must not delay the exit.
 process.exit();
+
+function readArguments() {
+  const flag = { type: 'boolean', default: false } as const;
+  try {
+    const found = parseArgs({ options: { write: flag, help: { ...flag, short: 'h' } }, allowPositionals: true });
+    const unknown = found.positionals.filter((name) => !Object.hasOwn(benches, name));
+    if (unknown.length > 0) throw new Error(`no benchmark is named ${unknown.join(', ')}`);
+    return found;
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n\n${usage}`);
+    process.exit(2);
+  }
+}

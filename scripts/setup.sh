@@ -29,6 +29,12 @@ missing_system_packages() {
     has_python_module wheel || echo python3-wheel
     compgen -G '/usr/lib/python3.*/ensurepip/__main__.py' >/dev/null || echo python3-venv
   fi
+  if is_for test check chaos; then # the chaos run steps the clock, and makes fsync slow
+    compgen -G '/usr/lib*/*/faketime/libfaketimeMT.so.1' >/dev/null || echo libfaketime
+    command -v cc >/dev/null || echo gcc
+    [[ -f /usr/include/dlfcn.h ]] || echo libc6-dev
+  fi
+  if is_for test:world; then command -v promtool >/dev/null || echo prometheus; fi
   if is_for bench; then
     command -v tmux >/dev/null || echo tmux
     has_python_module ipykernel || echo python3-ipykernel

@@ -157,3 +157,24 @@ describe('the service on a real vLLM', { skip: skipWithoutVllm(), timeout: 1_800
     }
   });
 });
+
+test('a vLLM that is asked over its chat route renders the prompts of the service, and its tokens are exact', {
+  skip: skipWithoutVllm(),
+  timeout: 900_000,
+}, async () => {
+  await using engine = await openSharedVllm();
+  await using service = await TestService.open({ workers: 1, tokenizer: modelFolder(), sandbox: { warm: { sandboxes: 0 } } });
+  const { client } = service;
+  await client.backends.join({ id: 'chat', url: engine.url, dialect: 'chat', model: modelName, logprobs_mode: 'processed' });
+  const { last_event_id: after } = await client.status();
+  const ids = (await client.submit([0, 1, 2, 3].map((i) => makeMath(`chat-${i}`, { a: i + 1, b: 2 })))).map(({ id }) => id);
+  const views = await Array.fromAsync(client.results(ids, { after }));
+  assert.deepEqual(
+    views.filter((view) => !isDone(view)).map(({ id, failure }) => `${id}: ${failure?.message}`),
+    [],
+  );
+  const scored = [];
+  for (const { id } of views) scored.push(...(await scoreTrajectory(engine, await client.trajectory(id))));
+  const { tokens, largest } = largestOf(scored);
+  assert.ok(tokens > 50 && largest < noise, `${tokens} tokens, largest difference ${largest}`);
+});

@@ -7,13 +7,7 @@ import { isSameJson, isSameOutput } from '@millrace/server';
 import { z } from 'zod';
 import { askPython, openPython } from '../engines/python-packages.ts';
 import { makeCallCases, makeOutputCases } from './output-cases.ts';
-import {
-  appsDifferences,
-  callDifferences,
-  type Differing,
-  livecodebenchDifferences,
-  type OutputDifference,
-} from './output-differences.ts';
+import { appsDifferences, callDifferences, type Differing, livecodebenchDifferences, type OutputDifference } from './output-differences.ts';
 
 const packages = { name: 'output-checkers', packages: ['numpy==2.4.6', 'tqdm==4.67.1'], alone: ['verl==0.9.1', 'lighteval==0.13.0'] };
 const verdicts = z.object({ livecodebench: z.array(z.boolean()), calls: z.array(z.boolean()), apps: z.array(z.boolean()) });

@@ -39,6 +39,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'Starts, lists, follows and cancels batches of groups.',
     load: async () => (await import('./service/batch.ts')).batchCommands,
   },
+  eval: {
+    summary: 'Measures the policy on a fixed set of tasks: mean reward, pass@k, and what failed.',
+    load: async () => (await import('./evaluate/eval.ts')).evalCommands,
+  },
   watch: {
     summary: 'Shows stages, throughput, rewards, batches, backends and workers, live.',
     load: async () => (await import('./watch/watch.ts')).watchCommand,
@@ -64,7 +68,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./author/demo/demo.ts')).demoCommand,
   },
   new: {
-    summary: 'Makes the files of a new scenario.',
+    summary: 'Makes the files of a new scenario, or of your own prompts.',
     load: async () => (await import('./author/new/new.ts')).newCommands,
   },
   try: {
@@ -113,7 +117,7 @@ async function runCommand(command: Command, argv: readonly string[], io: Io): Pr
 async function runGroup(group: CommandGroup, argv: readonly string[], io: Io): Promise<number> {
   const [word] = argv;
   if (word === '--help' || word === '-h') return print(io.stdout, renderGroupHelp(group));
-  const isNamed = word !== undefined && !word.startsWith('-');
+  const isNamed = word !== undefined && !word.startsWith('-') && (group.isOpen !== true || Object.hasOwn(group.actions, word));
   return runCommand(chooseAction(group, isNamed ? word : group.usual), isNamed ? argv.slice(1) : argv, io);
 }
 

@@ -33,6 +33,7 @@ const policy = scriptedPolicy([
 const printed = z.object({
   rollouts: z.record(z.string(), z.object({ reward: z.number(), trajectory: z.string() })),
   batches: z.object({ rewards: z.array(z.array(z.number())) }),
+  evaluations: z.object({ mean: z.number(), pass_at: z.array(z.array(z.number())), rewards: z.array(z.array(z.number())) }),
   policy: z.array(z.union([z.string(), z.int()])),
   cancelled: z.string(),
   drained: z.string(),
@@ -40,7 +41,7 @@ const printed = z.object({
 });
 
 describe('the Python client and a real service', { skip: missing ?? false }, () => {
-  test('submits, waits, iterates, reads both forms, takes groups, swaps weights and cancels, from threads and from asyncio', async () => {
+  test('submits, waits, iterates, reads both forms, takes groups, evaluates, swaps weights and cancels, from threads and from asyncio', async () => {
     await using backend = await openFakeBackend({ policy, tokens: await openFakeTokens(), latencyMs: 5 });
     await using service = await TestService.open({ workers: 2, tokenizer });
     const { code, output } = await runPython(['-W', 'error', 'programs/end_to_end.py', backend.url], {
@@ -53,6 +54,19 @@ describe('the Python client and a real service', { skip: missing ?? false }, () 
       [1, 1],
       [1, 1],
     ]);
+    assert.deepEqual(seen.evaluations, {
+      mean: 0.75,
+      pass_at: [
+        [1, 0.75],
+        [2, 0.75],
+      ],
+      rewards: [
+        [1, 1],
+        [1, 1],
+        [1, 1],
+        [0, 0],
+      ],
+    });
     assert.deepEqual(seen.policy, ['paused', 0, 'running', 4]);
     assert.equal(Object.keys(seen.rollouts).length, 22);
     for (const [id, { reward, trajectory }] of Object.entries(seen.rollouts)) {
@@ -73,7 +87,7 @@ describe('the Python client and a real service', { skip: missing ?? false }, () 
       return output.trim().split('\n');
     };
     const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
-    const [loop, single, resume, ...others] = [...readme.matchAll(/```python\n([\s\S]*?)```/g)].map(([, example]) => example);
+    const [loop, single, evaluate, resume, ...others] = [...readme.matchAll(/```python\n([\s\S]*?)```/g)].map(([, example]) => example);
     assert.deepEqual(others, []);
 
     const rows = (await run(loop)).map((line) => line.split(' '));
@@ -89,6 +103,10 @@ describe('the Python client and a real service', { skip: missing ?? false }, () 
     assert.deepEqual([state, policy_version], ['running', 2]);
 
     for (const line of await run(single)) assert.match(line, /^[01]\.0 (\d+) \1$/);
+
+    const measured = [`0.5 0.0 0 {1: 0.5, 2: ${1 - 1 / 6}, 4: 1.0}`];
+    assert.deepEqual(await run(evaluate), measured);
+    assert.deepEqual(await run(evaluate), measured, 'the second run reads what the first measured');
 
     assert.match((await run(resume)).join('\n'), /^1 \(.*\)\n2 \(.*\)\ndone$/);
     assert.deepEqual(await run(resume), ['done'], 'the second run creates nothing and receives no group again');

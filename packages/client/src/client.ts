@@ -32,6 +32,7 @@ import {
   trajectoryMediaType,
 } from '@millrace/protocol';
 import { type Batches, openBatches } from './batches.ts';
+import { type Evaluations, openEvaluations } from './evaluations.ts';
 import { readEvents } from './events.ts';
 import { followResults } from './results.ts';
 import { type Run, runAll } from './run.ts';
@@ -84,6 +85,7 @@ export interface Client extends AsyncDisposable {
     resume(resume?: ResumeInput, options?: CallOptions): Promise<PolicyView>;
   };
   readonly batches: Batches;
+  readonly evaluations: Evaluations;
   readonly backends: {
     join(backend: JoinInput): Promise<BackendView>;
     list(): Promise<readonly BackendView[]>;
@@ -141,6 +143,7 @@ export function openClient(options: ClientOptions): Client {
     status,
     policy: openPolicy(transport),
     batches: openBatches(transport),
+    evaluations: openEvaluations(transport),
     backends: openBackends(transport),
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   };

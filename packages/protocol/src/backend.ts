@@ -8,8 +8,10 @@ import { backendId } from './ids.ts';
  * - vllm-completions: /v1/completions
  * - sglang: /generate
  * - llamacpp: /completion
+ * - prorl: /generate with `prompt_ids`, as ProRL Agent's trainers serve it
+ * - chat: /v1/chat/completions of a server that returns the ids of its prompt and its answer
  */
-export const dialects = ['vllm', 'vllm-completions', 'sglang', 'llamacpp'] as const;
+export const dialects = ['vllm', 'vllm-completions', 'sglang', 'llamacpp', 'prorl', 'chat'] as const;
 export type Dialect = (typeof dialects)[number];
 
 /** `processed`: logprobs of the distribution that was sampled from. `raw`: logprobs before temperature and penalties. */

@@ -10,10 +10,12 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
  * - rollout-cancel: a caller cancelled it while it was running
  * - rollout-place: it moved to another backend; `data` has from and to
  * - rollout-end: `data` has state, reward, stop_reason, code, blame and the timings, and `rejudged` if its results were judged twice
+ * - turn-end: `data` has turn, sampled_tokens, context_tokens, model_ms, tool_ms and calls, and `repeats` if turns in a row made the same calls
  * - policy-pause: a pause was requested, and again when it is complete; `data` has state (pausing or paused) and mode
  * - policy-resume: sampling continues; `data` has policy_version and caches_flushed
  * - batch-open, batch-tasks, group-begin, group-end, batch-end: `data` has batch, and for an end its state and counts
  * - batch-resume: an operator ended its pause; `data` has batch
+ * - evaluation-open, evaluation-end: `data` has evaluation, and for an end its state and the samples that ended; `retried` if it is open again
  * - task-skip: a line of a task file that its scenario refused; `data` has batch, file, line and message
  * - backend-traffic: totals of one worker's calls to it since the previous such event
  * - backend-break: it failed, and gets no rollouts until it recovers
@@ -42,6 +44,8 @@ export const eventKinds = [
   'group-end',
   'batch-end',
   'batch-resume',
+  'evaluation-open',
+  'evaluation-end',
   'task-skip',
 ] as const;
 export type EventKind = (typeof eventKinds)[number];

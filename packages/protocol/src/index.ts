@@ -59,6 +59,27 @@ export {
   toErrorBody,
   toRolloutError,
 } from './error.ts';
+export {
+  type Estimate,
+  type EvaluationFailure,
+  type EvaluationInput,
+  type EvaluationRequest,
+  type EvaluationState,
+  type EvaluationTask,
+  type EvaluationView,
+  estimate,
+  evaluationFailure,
+  evaluationList,
+  evaluationRequest,
+  evaluationSample,
+  evaluationStates,
+  evaluationTask,
+  evaluationTaskPage,
+  evaluationView,
+  mostEvaluationTasks,
+  type PassEstimate,
+  passEstimate,
+} from './evaluation.ts';
 export { type Event, type EventKind, event, eventKinds } from './event.ts';
 export {
   type ExecParams,
@@ -95,6 +116,8 @@ export {
   type BatchId,
   backendId,
   batchId,
+  type EvaluationId,
+  evaluationId,
   type GroupId,
   groupId,
   idPattern,

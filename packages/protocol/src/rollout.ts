@@ -43,6 +43,7 @@ export const stopReasons = [
   'context_overflow',
   'parse_error',
   'rollout_timeout',
+  'loop',
 ] as const;
 export type StopReason = (typeof stopReasons)[number];
 
@@ -96,6 +97,12 @@ export const limits = z
     evaluate_timeout_s: seconds(600),
     tool_timeout_s: seconds(60),
     max_retries: z.int().min(0).max(100).default(2).describe('How many times a retryable failure is retried.'),
+    max_repeated_calls: z
+      .int()
+      .min(2)
+      .max(10_000)
+      .optional()
+      .describe('Stop the agent as `loop` when this many turns in a row make the same calls with the same arguments. Default: never.'),
     max_staleness: z
       .int()
       .min(0)

@@ -8,12 +8,16 @@ import {
   batchList,
   cancelReply,
   errorBody,
+  evaluationList,
+  evaluationTaskPage,
   event,
   groupPage,
   leaveReply,
+  limits,
   policyView,
   rolloutList,
   rolloutView,
+  sampling,
   serviceStatus,
   submitReply,
   toBinary,
@@ -107,6 +111,60 @@ const batch = {
   metadata: { step: 7 },
 };
 
+const evaluation = {
+  id: 'e-1',
+  state: 'open',
+  scenario: 'math',
+  tasks: 3,
+  n: 2,
+  samples: { total: 6, begun: 6, ended: 5, scored: 4, unscored: 1, correct: 2 },
+  mean: { value: 0.5625, standard_error: 0.25, lower: 0.45, tasks: 3 },
+  pass_at: [
+    { k: 1, value: 0.5, standard_error: 0.25, lower: 0.5, tasks: 3 },
+    { k: 2, value: null, standard_error: null, lower: null, tasks: 0 },
+  ],
+  pass_all: [{ k: 1, value: 0.5, standard_error: 0.25, lower: 0.5, tasks: 3 }],
+  failures: [{ blame: 'verifier', code: 'evaluate-timeout', samples: 1, scored: 0 }],
+  stop_reasons: { completed: 4, max_turns: 1 },
+  turns: 11,
+  sampled_tokens: 1234,
+  policy_versions: { first: 3, last: 4 },
+  sampling: sampling.parse({ temperature: 0.6, top_k: 20, seed: 7, routed_experts: true, sampling_mask: true }),
+  limits: limits.parse({ max_staleness: 2 }),
+  correct_at: 0.75,
+  created_at: at,
+  ended_at: null,
+  metadata: { step: 7 },
+};
+const newEvaluation = {
+  ...evaluation,
+  id: 'e-2',
+  policy_versions: null,
+  correct_at: null,
+  metadata: null,
+  mean: { value: null, standard_error: null, lower: null, tasks: 0 },
+};
+const sample = { rollout: 'e-1:0:0', state: 'done', reward: 0.5, stop_reason: 'completed', failure: null };
+const evaluationTask = {
+  index: 0,
+  task: { question: '1 + 1 = ?' },
+  correct_at: 1,
+  scored: 1,
+  correct: 0,
+  mean: 0.5,
+  samples: [
+    sample,
+    {
+      ...sample,
+      rollout: 'e-1:0:1',
+      state: 'failed',
+      reward: null,
+      stop_reason: null,
+      failure: { blame: 'verifier', code: 'evaluate-timeout', message: 'it took too long' },
+    },
+  ],
+};
+
 function makeGroupPage(): Record<string, unknown> & { groups: Record<string, unknown>[] } {
   const group = {
     seq: 3,
@@ -153,6 +211,8 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
     },
     'group-page.json': { schema: groupPage, value: makeGroupPage() },
     'ack-reply.json': { schema: ackReply, value: { consumer: 'trainer', through: 3 } },
+    'evaluation-list.json': { schema: evaluationList, value: { evaluations: [evaluation, newEvaluation], next: '2' } },
+    'evaluation-tasks.json': { schema: evaluationTaskPage, value: { tasks: [evaluationTask], next: 1 } },
     'policy.json': {
       schema: policyView,
       value: { state: 'pausing', mode: 'wait', policy_version: 4, adapter: 'step-4', generating: 2, since: at },

@@ -15,7 +15,8 @@ test('no two routes have the same method and path, and every parameter of a path
 });
 
 test('the routes of rollouts, backends and the policy are versioned', () => {
-  for (const { path, tag } of table) if (tag === 'rollouts' || tag === 'backends' || tag === 'policy') assert.match(path, /^\/v1\//);
+  for (const { path, tag } of table)
+    if (tag === 'rollouts' || tag === 'evaluations' || tag === 'backends' || tag === 'policy') assert.match(path, /^\/v1\//);
 });
 
 test('the errors of a route are in the error table', () => {

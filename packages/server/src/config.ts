@@ -23,6 +23,11 @@ export const serviceConfig = z.strictObject({
     .describe('Folder of the running sandboxes: a short path on a disk of this machine.'),
   model: modelConfig.prefault({}),
   scenarios: z.array(z.string()).default([]).describe('Modules with your own scenarios; each exports `scenario`.'),
+  prompts: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Folder with your own prompts and tool descriptions, which replace the built-in ones; `millrace new prompts` writes one.'),
   workers: z.int().min(0).optional().describe('How many worker processes `millrace serve` starts.'),
   retention: z
     .strictObject({

@@ -1,6 +1,7 @@
 // What other packages may use of the server, name by name.
 
 export type { AgentEnd } from './agent/agent-end.ts';
+export { renderPromptFiles } from './agent/prompts.ts';
 export { type Clock, sleep, systemClock } from './base/clock.ts';
 export { Deadline, Expired } from './base/deadline.ts';
 export { type Log, openLog, silentLog } from './base/log.ts';
@@ -18,6 +19,7 @@ export type { BackendLease } from './inference/pool/lease.ts';
 export { BackendPool } from './inference/pool/pool.ts';
 export { sampleTokenizer, type TokenizerSample } from './inference/pool/tokenizer-check.ts';
 export { Sampler } from './inference/sampler.ts';
+export { logEvents, renderLogEvents } from './log-events.ts';
 export { Stage } from './pipeline/stage.ts';
 export { BatchKeeper, type KeeperDeps } from './sampling/batch-keeper.ts';
 export { toRecipe } from './sampling/new-siblings.ts';
@@ -82,6 +84,7 @@ export type {
   SurplusGroup,
   Task,
 } from './store/batch-store.ts';
+export type { EvaluationRecord, EvaluationStore, NewEvaluation, TaskRecord } from './store/evaluation-store.ts';
 export { EventTail } from './store/event-tail.ts';
 export type { NewRollout, RolloutRecord } from './store/rollout-record.ts';
 export { networkFileSystemOf } from './store/sqlite/engine/network-file-system.ts';

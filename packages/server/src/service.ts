@@ -2,7 +2,8 @@
 
 import { mkdir } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
-import { messageOf } from '@millrace/protocol';
+import { definedOf, messageOf } from '@millrace/protocol';
+import { readPrompts } from './agent/prompts.ts';
 import { sleep, systemClock } from './base/clock.ts';
 import type { Log } from './base/log.ts';
 import { openLoopLag } from './base/loop-lag.ts';
@@ -59,7 +60,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   const store = stack.use(await openStore(config, log));
   const tail = stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log }));
   const loopLag = stack.use(openLoopLag());
-  const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios, { judge: config.judge }));
+  const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios, { ...config.http.prorl, judge: config.judge }));
   const taskFiles = new TaskFiles(config.sampling.taskFiles);
   const { signal } = stack.adopt(new AbortController(), (closed) => closed.abort());
   let model: OpenedModel | undefined;
@@ -140,7 +141,10 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   const pace = new Pace();
   const model = { tokenizer: await sampleTokenizer(conversation, pace), warnings: [...conversation.warnings] };
   const pool = stack.use(new BackendPool({ log, pace, placements: store, ...config.inference, tokenizer: model.tokenizer }));
-  const scenarios = options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios, { judge: config.judge })));
+  const scenarios =
+    options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios, { ...config.http.prorl, judge: config.judge })));
+  const { prompts } = config;
+  const texts = prompts === undefined ? undefined : await orStartError(async () => readPrompts(prompts));
   const worker = stack.use(
     new Worker({
       store,
@@ -155,6 +159,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       pace,
       log,
       loopLag,
+      ...definedOf({ prompts: texts }),
     }),
   );
   await worker.start();
@@ -202,6 +207,6 @@ async function openStore(config: ServiceConfig, log: Log): Promise<Store> {
 
 /** Without its store, a process would look healthy and do nothing. Its supervisor starts it again, and nothing is lost. */
 function exit(error: Error, log: Log): void {
-  log.error('store-thread-died', { error: messageOf(error), action: 'this process exits; start it again' });
+  log.error('store-thread-died', { error: messageOf(error) });
   process.exit(1);
 }

@@ -6,6 +6,7 @@ import { access, mkdtemp, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { type BackendView, joinRequest, messageOf } from '@millrace/protocol';
+import { readPrompts } from './agent/prompts.ts';
 import { systemClock } from './base/clock.ts';
 import { Pace } from './base/pace.ts';
 import type { ServiceConfig } from './config.ts';
@@ -40,7 +41,8 @@ export async function runStartChecks(config: ServiceConfig, options: { readonly 
     () => checkPort(http.host, http.port),
     () => checkStore(config.data),
     () => checkDisk(config.data),
-    () => checkScenarios(config.scenarios),
+    () => checkScenarios(config),
+    ...(config.prompts === undefined ? [] : [() => checkPrompts(config.prompts)]),
     ...Object.entries(config.sampling.taskFiles).map(
       ([name, path]) =>
         () =>
@@ -194,7 +196,7 @@ async function checkFolder(name: string, folder: string, setting: string): Promi
   }
 }
 
-async function checkScenarios(paths: readonly string[]): Promise<Check> {
+async function checkScenarios({ scenarios: paths, http, judge }: Pick<ServiceConfig, 'scenarios' | 'http' | 'judge'>): Promise<Check> {
   const name = 'scenarios';
   for (const path of paths) {
     if (await isReadable(path)) continue;
@@ -202,10 +204,20 @@ async function checkScenarios(paths: readonly string[]): Promise<Check> {
     return { name, level: 'fail', seen: `${resolve(path)} cannot be read`, remedy };
   }
   try {
-    return { name, level: 'ok', seen: (await loadScenarios(paths)).names().join(', ') };
+    return { name, level: 'ok', seen: (await loadScenarios(paths, { ...http.prorl, judge })).names().join(', ') };
   } catch (error) {
     const remedy = `fix it; millrace try ${paths[0] ?? 'scenario.ts'} shows the place`;
     return { name, level: 'fail', seen: messageOf(error), remedy };
+  }
+}
+
+async function checkPrompts(folder = ''): Promise<Check> {
+  const name = 'prompts';
+  try {
+    readPrompts(folder);
+    return { name, level: 'ok', seen: resolve(folder) };
+  } catch (error) {
+    return { name, level: 'fail', seen: messageOf(error), remedy: 'fix the file; millrace new prompts writes the files that there are' };
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { systemClock } from './base/clock.ts';
 import { type Fields, type Log, openLog, silentLog } from './base/log.ts';
+import { withHints } from './log-events.ts';
 
 /** `none` is for programs that bring their own workers and read their events. */
 export const logFormats = ['text', 'json', 'none'] as const;
@@ -48,6 +49,7 @@ function toLine(value: unknown): string {
 /** The log of a server or worker process, on standard error. */
 export function openProcessLog(format: LogFormat, role: 'server' | 'worker'): Log {
   if (format === 'none') return silentLog;
-  if (format === 'json') return openLog({ base: { process: role, pid: process.pid } });
-  return openTextLog({ write: (line) => process.stderr.write(line), color: process.stderr.isTTY === true && !process.env.NO_COLOR });
+  if (format === 'json') return withHints(openLog({ base: { process: role, pid: process.pid } }), { when: 'always' });
+  const text = openTextLog({ write: (line) => process.stderr.write(line), color: process.stderr.isTTY === true && !process.env.NO_COLOR });
+  return withHints(text, { when: 'first-time' });
 }

@@ -1,6 +1,8 @@
 // What tests, benchmarks and examples share.
 
 export { runAsUser, skipAsUser } from './as-user.ts';
+export { type ChaosReport, runChaos } from './chaos/chaos.ts';
+export { mountSmallDisk, type SmallDisk, smallDiskSkip } from './chaos/small-disk.ts';
 export { FakeClock } from './clock/fake-clock.ts';
 export { fakeLogprob } from './fake-backend/engines/logprob.ts';
 export type { FakeEngine, FakeRequest } from './fake-backend/engines/wire.ts';
@@ -54,8 +56,8 @@ export {
   recordingFile,
   recordingsFolder,
 } from './recordings/recordings.ts';
-export { type ChaosReport, findWrongToken, runChaos } from './service/chaos.ts';
 export { type FaultReport, runFaults } from './service/fault-run.ts';
+export { findWrongToken } from './service/find-wrong-token.ts';
 export { processesInSandboxesOf, TestService } from './service/service.ts';
 export { type BackendContractOptions, type ContractBed, defineBackendContract } from './suites/backend-contract.ts';
 export { type BackendSuiteOptions, defineBackendSuite } from './suites/backend-suite.ts';

@@ -53,6 +53,8 @@ export interface CommandGroup {
   readonly actions: Readonly<Record<string, Command>>;
   /** The action that runs when none is named. */
   readonly usual: string;
+  /** A first word that is no action belongs to the usual one: `eval tasks.jsonl`. */
+  readonly isOpen?: boolean;
 }
 
 export function isGroup(command: Command | CommandGroup): command is CommandGroup {

@@ -5,9 +5,8 @@ import type { Client } from '@millrace/client';
 import { type BatchInput, type BatchView, batchRequest } from '@millrace/protocol';
 import { type Arguments, jsonOption, type Option, serviceOptions, UsageError } from '../command/command.ts';
 import { locateFaults } from '../tasks/faults.ts';
-import { readInput } from '../tasks/read-input.ts';
+import { readTasks } from '../tasks/read-tasks.ts';
 import { readPairs, samplingOptions, toSamplingFields } from '../tasks/sampling-options.ts';
-import { parseTaskLines, renderBadLines } from '../tasks/task-lines.ts';
 import type { Io } from '../terminal/io.ts';
 
 export const startOptions = {
@@ -26,18 +25,13 @@ export const startOptions = {
 /** The service takes this many tasks in one request. */
 const tasksPerRequest = 10_000;
 
-interface Tasks {
-  readonly source: string;
-  readonly lines: readonly number[];
-  readonly tasks: readonly Record<string, unknown>[];
-  readonly scenario: string | undefined;
-}
-
 export async function startBatch(client: Client, args: Arguments, io: Io): Promise<BatchView> {
   const [target, siblings] = [args.count('target', 1), args.count('siblings', 1)];
   if (target === undefined || siblings === undefined) throw new UsageError('batch start needs --target N and --siblings N');
   const more = readPairs(args, 'set');
-  const { source, lines, tasks, scenario } = await readTasks(args, io, 'source' in more);
+  const hasFile = args.positionals.length > 0 || !('source' in more);
+  const none = { source: '', lines: [], tasks: [], scenario: args.text('scenario') };
+  const { source, lines, tasks, scenario } = hasFile ? await readTasks(args, io, 'a batch') : none;
   if (scenario === undefined) throw new UsageError('batch start needs --scenario NAME');
   const first = tasks.slice(0, tasksPerRequest);
   const rest = tasks.slice(first.length);
@@ -50,19 +44,6 @@ export async function startBatch(client: Client, args: Arguments, io: Io): Promi
   } catch (error) {
     throw locateFaults(error, { source, lines, offset: 0 });
   }
-}
-
-async function readTasks(args: Arguments, io: Io, hasSource: boolean): Promise<Tasks> {
-  const [path] = args.positionals;
-  const named = args.text('scenario');
-  if (hasSource && path === undefined) return { source: '', lines: [], tasks: [], scenario: named };
-  const { source, content } = await readInput(path, io);
-  const input = parseTaskLines(content, { siblings: 1, prefix: '', ...(named === undefined ? {} : { scenario: named }) });
-  if (input.kind === 'bad') throw new UsageError(renderBadLines(input.bad, source));
-  const [scenario = named, ...others] = [...new Set(input.submissions.map((one) => one.scenario))];
-  if (others.length > 0) throw new UsageError(`a batch has one scenario, but ${source} has ${scenario} and ${others.join(', ')}`);
-  if (input.submissions.length === 0) throw new UsageError(`${source} has no tasks`);
-  return { source, lines: input.lines, tasks: input.submissions.map(({ task }) => task), scenario };
 }
 
 function toRequest(written: Record<string, unknown>): BatchInput {

@@ -24,6 +24,17 @@ test('a new scenario is four files, and nothing is ever overwritten', async () =
   assert.match(again.err, /already exists, and nothing is overwritten/);
 });
 
+test('new prompts writes the texts that a user may replace, and nothing is overwritten', async () => {
+  await using folder = await makeTempFolder('new');
+  const path = join(folder.path, 'texts');
+  const made = await run('new', 'prompts', path);
+  assert.equal(made.code, 0, made.err);
+  assert.deepEqual((await readdir(path)).sort(), ['math-tools.md', 'math.md', 'shell.md', 'tools']);
+  assert.ok((await readdir(join(path, 'tools'))).includes('think.json'));
+  assert.match(made.out, /Then set "prompts": "\S+\/texts" in the configuration/);
+  assert.equal((await run('new', 'prompts', path)).code, 2);
+});
+
 test('what new and try cannot use is a usage error that names it', async () => {
   await using folder = await makeTempFolder('try');
   const file = (name: string) => join(folder.path, name);

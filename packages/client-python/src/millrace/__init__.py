@@ -5,6 +5,18 @@ from .batches.batch import AckReply, BatchState, BatchView, GroupView, TaskCount
 from .batches.request import AnyGroup, BatchRequest, InformativeRule, MeanWithin, RewardsDiffer, TaskSource, Webhook
 from .client import Client
 from .error import MillraceError, ServiceUnreachable
+from .evaluations.evaluation import (
+    Estimate,
+    EvaluationFailure,
+    EvaluationSample,
+    EvaluationState,
+    EvaluationTask,
+    EvaluationView,
+    PassEstimate,
+    SampleCounts,
+    SampleFailure,
+)
+from .evaluations.request import EvaluationRequest
 from .rollouts.request import Limits, RolloutRequest, Sampling
 from .rollouts.rollout import (
     Accepted,
@@ -55,6 +67,13 @@ __all__ = [
     "CancelOutcome",
     "Client",
     "Dialect",
+    "Estimate",
+    "EvaluationFailure",
+    "EvaluationRequest",
+    "EvaluationSample",
+    "EvaluationState",
+    "EvaluationTask",
+    "EvaluationView",
     "Event",
     "Failure",
     "GroupView",
@@ -64,6 +83,7 @@ __all__ = [
     "MeanWithin",
     "Message",
     "MillraceError",
+    "PassEstimate",
     "PauseMode",
     "PolicySpan",
     "PolicyState",
@@ -75,6 +95,8 @@ __all__ = [
     "RolloutState",
     "RolloutView",
     "RoutedExperts",
+    "SampleCounts",
+    "SampleFailure",
     "Sampling",
     "SamplingMask",
     "Segment",

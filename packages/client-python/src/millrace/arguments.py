@@ -15,7 +15,8 @@ def check_id(id: Any, call: str, what: str) -> str:
     if not isinstance(id, str):
         inner = getattr(id, "id", None)
         hint = f"; pass its .id, {inner!r}" if isinstance(inner, str) else ""
-        raise TypeError(f"{call} expects a {what} id, a string, not {show(id)}{hint}")
+        article = "an" if what[0] in "aeiou" else "a"
+        raise TypeError(f"{call} expects {article} {what} id, a string, not {show(id)}{hint}")
     if not _ID.match(id):
         rule = "it must be 1 to 128 characters of A-Z a-z 0-9 . _ : -, and begin with a letter or a digit"
         raise caller_error(f"{id!r} is not an id: {rule}")

@@ -9,6 +9,9 @@ from .batches.batch import AckReply, BatchState, BatchView, GroupView
 from .batches.batches import Batches
 from .batches.request import BatchRequest
 from .client import Client
+from .evaluations.evaluation import EvaluationState, EvaluationTask, EvaluationView
+from .evaluations.evaluations import Evaluations
+from .evaluations.request import EvaluationRequest
 from .rollouts.rollout import Accepted, CancelOutcome, RolloutState, RolloutView
 from .rollouts.submit import RolloutRequests
 from .service.backends import Backends
@@ -27,6 +30,7 @@ class AsyncClient:
         self.backends = AsyncBackends(self._client.backends, self._run)
         self.policy = AsyncPolicy(self._client.policy, self._run)
         self.batches = AsyncBatches(self._client.batches, self._run)
+        self.evaluations = AsyncEvaluations(self._client.evaluations, self._run)
 
     async def submit(self, rollouts: RolloutRequests) -> Sequence[Accepted]:
         return await self._run.call(lambda stop: self._client.submit(rollouts, stop=stop))
@@ -182,3 +186,30 @@ class AsyncBatches:
 
     async def cancel(self, id: str) -> BatchView:
         return await self._run.call(lambda stop: self._batches.cancel(id, stop=stop))
+
+
+class AsyncEvaluations:
+    def __init__(self, evaluations: Evaluations, run: AsyncRun) -> None:
+        self._evaluations = evaluations
+        self._run = run
+
+    async def create(self, evaluation: EvaluationRequest) -> EvaluationView:
+        return await self._run.call(lambda stop: self._evaluations.create(evaluation, stop=stop))
+
+    async def get(self, id: str) -> EvaluationView:
+        return await self._run.call(lambda stop: self._evaluations.get(id, stop=stop))
+
+    async def wait(self, id: str) -> EvaluationView:
+        return await self._run.call(lambda stop: self._evaluations.wait(id, stop=stop))
+
+    def list(self, *, state: Optional[EvaluationState] = None) -> AsyncIterator[EvaluationView]:
+        return self._run.iterate(lambda stop: self._evaluations.list(state=state, stop=stop))
+
+    def tasks(self, id: str) -> AsyncIterator[EvaluationTask]:
+        return self._run.iterate(lambda stop: self._evaluations.tasks(id, stop=stop))
+
+    async def retry(self, id: str) -> EvaluationView:
+        return await self._run.call(lambda stop: self._evaluations.retry(id, stop=stop))
+
+    async def cancel(self, id: str) -> EvaluationView:
+        return await self._run.call(lambda stop: self._evaluations.cancel(id, stop=stop))

@@ -10,6 +10,7 @@ from typing import Iterable, Iterator, Literal, Optional, Sequence
 from .arguments import check_id, check_ids
 from .batches.batches import Batches
 from .error import caller_error
+from .evaluations.evaluations import Evaluations
 from .rollouts.results import follow_results
 from .rollouts.rollout import Accepted, CancelOutcome, CancelReply, RolloutList, RolloutState, RolloutView
 from .rollouts.submit import RolloutRequests, submit_all
@@ -34,6 +35,7 @@ class Client:
         self.backends = Backends(self._transport)
         self.policy = Policy(self._transport)
         self.batches = Batches(self._transport)
+        self.evaluations = Evaluations(self._transport)
 
     def submit(self, rollouts: RolloutRequests, *, stop: Optional[Stop] = None) -> Sequence[Accepted]:
         """Takes one rollout request or any number of them. Repeating it with the same ids changes nothing."""

@@ -11,7 +11,16 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from millrace import AsyncClient, BatchRequest, Client, MillraceError, RolloutRequest, Trajectory, trajectory_to_binary
+from millrace import (
+    AsyncClient,
+    BatchRequest,
+    Client,
+    EvaluationRequest,
+    MillraceError,
+    RolloutRequest,
+    Trajectory,
+    trajectory_to_binary,
+)
 from millrace.export import to_rows
 
 
@@ -82,6 +91,19 @@ def use_batches(client: Client) -> dict[str, Any]:
     return {"rewards": [list(one.rewards) for one in groups]}
 
 
+def use_evaluations(client: Client) -> dict[str, Any]:
+    tasks = [{"question": "1 + 1 = ?", "answer": answer} for answer in ("2", "2", "2", "3")]
+    request: EvaluationRequest = {"id": "e-1", "scenario": "math", "tasks": tasks, "n": 2, "sampling": {"temperature": 0.5}}
+    client.evaluations.create(request)
+    view = client.evaluations.wait("e-1")
+    assert client.evaluations.create(request) == view, "the same id changes nothing"
+    assert [one.id for one in client.evaluations.list(state="done")] == ["e-1"]
+    assert client.evaluations.retry("e-1") == view, "every sample has a reward"
+    assert client.evaluations.cancel("e-1").state == "done"
+    rewards = [[sample.reward for sample in one.samples] for one in client.evaluations.tasks("e-1")]
+    return {"mean": view.mean.value, "pass_at": [[one.k, one.value] for one in view.pass_at], "rewards": rewards}
+
+
 def swap_weights(client: Client) -> list[Any]:
     paused = client.policy.pause()
     resumed = client.policy.resume(4)
@@ -112,12 +134,13 @@ def main() -> None:
         rollouts = use_threads(client)
         rollouts.update(asyncio.run(use_asyncio(url)))
         batches = use_batches(client)
+        evaluations = use_evaluations(client)
         policy = swap_weights(client)
         cancelled = cancel_running(client)
         drained = client.backends.drain("fake").state
         client.backends.leave("fake")
-        report = {"rollouts": rollouts, "batches": batches, "policy": policy, "cancelled": cancelled, "drained": drained}
-        print(json.dumps({**report, "left": len(client.backends.list())}))
+        report = {"rollouts": rollouts, "batches": batches, "evaluations": evaluations, "policy": policy}
+        print(json.dumps({**report, "cancelled": cancelled, "drained": drained, "left": len(client.backends.list())}))
 
 
 if __name__ == "__main__":

@@ -60,6 +60,7 @@ def main() -> None:
     differences = [
         *compare(millrace.RolloutRequest, given["rollout"], "RolloutRequest"),
         *compare(millrace.BatchRequest, given["batch"], "BatchRequest"),
+        *compare(millrace.EvaluationRequest, given["evaluation"], "EvaluationRequest"),
         *compare_call(Backends.join, given["join"], "backends.join"),
         *compare_call(Policy.pause, given["pause"], "policy.pause"),
         *compare_call(Policy.resume, given["resume"], "policy.resume"),

@@ -49,6 +49,12 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "ackGroups": lambda client: client.batches.ack("an-id", "me", 1),
     "resumeBatch": lambda client: client.batches.resume("an-id"),
     "cancelBatch": lambda client: client.batches.cancel("an-id"),
+    "createEvaluation": lambda client: client.evaluations.create({"scenario": "math", "tasks": [{}]}),
+    "listEvaluations": lambda client: next(client.evaluations.list()),
+    "getEvaluation": lambda client: client.evaluations.get("an-id"),
+    "readEvaluationTasks": lambda client: next(client.evaluations.tasks("an-id")),
+    "retryEvaluation": lambda client: client.evaluations.retry("an-id"),
+    "cancelEvaluation": lambda client: client.evaluations.cancel("an-id"),
 }
 
 

@@ -25,6 +25,7 @@ from millrace import (
 from millrace.batches.batch import AckReply, BatchList, group_page_from_json, group_page_to_json
 from millrace.batches.group_binary import group_page_from_binary
 from millrace.error import error_from_body
+from millrace.evaluations.evaluation import EvaluationList, EvaluationTaskPage
 from millrace.rollouts.rollout import CancelReply, RolloutList, SubmitReply
 from millrace.service.status import BackendList, Event, LeaveReply
 from millrace.wire.codec import from_wire, to_wire
@@ -41,6 +42,8 @@ KINDS = {
     "event.json": Event,
     "batch-list.json": BatchList,
     "ack-reply.json": AckReply,
+    "evaluation-list.json": EvaluationList,
+    "evaluation-tasks.json": EvaluationTaskPage,
     "policy.json": PolicyView,
 }
 

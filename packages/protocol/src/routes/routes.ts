@@ -9,6 +9,7 @@ import { cancelReply, rolloutList, rolloutStates, rolloutView, submitReply, subm
 import { trajectoryView } from '../trajectory.ts';
 import { serviceStatus } from '../worker.ts';
 import { batchRoutes } from './batch-routes.ts';
+import { evaluationRoutes } from './evaluation-routes.ts';
 import { policyRoutes } from './policy-routes.ts';
 import { llmServerRequest, processReply, processRequest, prorlCancelRequest, prorlReply, prorlStatus } from './prorl.ts';
 import { bodyErrors, intakeErrors, json, mostListed, type Route, waitQuery } from './route.ts';
@@ -81,6 +82,7 @@ export const routes = {
     errors: [],
   },
   ...batchRoutes,
+  ...evaluationRoutes,
   joinBackend: {
     method: 'POST',
     path: '/v1/backends',
@@ -209,7 +211,7 @@ export const routes = {
     summary: 'Run a rollout and return its result when it ends. Closing the connection cancels it.',
     body: processRequest,
     replies: { 200: json('The result, successful or not.', processReply) },
-    errors: ['unknown-scenario', 'task-invalid', ...intakeErrors],
+    errors: ['unknown-scenario', 'task-invalid', 'wait-timeout', ...intakeErrors],
   },
   prorlCancel: {
     method: 'POST',

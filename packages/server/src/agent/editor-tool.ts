@@ -5,6 +5,7 @@ import { isUtf8 } from 'node:buffer';
 import { RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Sandbox } from '../sandbox/sandbox.ts';
+import { cutText, maxResult } from './cut-text.ts';
 import { countLines, type EditOutcome, insertAfter, renderEdit, renderLines, replaceOnce } from './editor-text.ts';
 import type { Tool } from './tool.ts';
 
@@ -21,8 +22,6 @@ const editorArguments = z.object({
 type EditorArguments = z.infer<typeof editorArguments>;
 
 const maxFileBytes = 2 << 20;
-/** How many characters of one result the model reads at most. */
-const maxResult = 32 * 1024;
 /** How many edits can be undone, and how many bytes are kept for that. */
 const maxUndo = 50;
 const maxUndoBytes = 16 << 20;
@@ -75,7 +74,7 @@ export function makeEditorTool(): Tool {
       const parsed = editorArguments.safeParse(args);
       if (!parsed.success) return { kind: 'text', text: `str_replace_editor: ${z.prettifyError(parsed.error)}` };
       try {
-        return { kind: 'text', text: cut(await runCommand(parsed.data, { sandbox, signal, history })) };
+        return { kind: 'text', text: cutText(await runCommand(parsed.data, { sandbox, signal, history }), { advice: 'use view_range' }) };
       } catch (error) {
         if (error instanceof Refusal) return { kind: 'text', text: `str_replace_editor: ${error.message}` };
         throw error;
@@ -203,9 +202,4 @@ async function writeText(path: string, text: string, { sandbox, signal }: Editor
 
 function explain(error: RolloutError): string {
   return error.message.replace(/^file\.(read|write): /, '');
-}
-
-function cut(text: string): string {
-  if (text.length <= maxResult) return text;
-  return `${text.slice(0, maxResult)}\n[${text.length - maxResult} characters are not shown: use view_range]`;
 }

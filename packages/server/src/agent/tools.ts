@@ -7,7 +7,8 @@ import { ipythonTool } from './ipython-tool.ts';
 import type { Tool } from './tool.ts';
 import { type ToolName, toolNames } from './tool-names.ts';
 
-const finishArguments = z.object({ answer: z.string().default('') });
+/** Models that learned on other services call it with `message`. */
+const finishArguments = z.object({ answer: z.string().optional(), message: z.string().optional() });
 
 export const finishTool: Tool = {
   spec: {
@@ -18,15 +19,43 @@ export const finishTool: Tool = {
   async run(args) {
     const parsed = finishArguments.safeParse(args);
     if (!parsed.success) return { kind: 'text', text: `finish: ${z.prettifyError(parsed.error)}` };
-    return { kind: 'finish', answer: parsed.data.answer };
+    return { kind: 'finish', answer: parsed.data.answer ?? parsed.data.message ?? '' };
   },
+};
+
+const thinkArguments = z.object({ thought: z.string() });
+
+/** Changes nothing: what it is called with stays in the context. */
+export const thinkTool: Tool = {
+  spec: {
+    name: 'think',
+    description:
+      'Write down a thought, a plan or what you learned. Nothing is run and nothing changes; the thought stays in the conversation.',
+    parameters: { type: 'object', properties: { thought: { type: 'string', description: 'The thought.' } }, required: ['thought'] },
+  },
+  async run(args) {
+    const parsed = thinkArguments.safeParse(args);
+    return { kind: 'text', text: parsed.success ? '[noted]' : `think: ${z.prettifyError(parsed.error)}` };
+  },
+};
+
+/** For tasks whose answer is what the agent leaves in its sandbox. */
+export const submitTool: Tool = {
+  spec: {
+    name: 'submit',
+    description: 'Submit your work as it is now. You cannot do anything after this call.',
+    parameters: { type: 'object', properties: {} },
+  },
+  run: async () => ({ kind: 'finish', answer: '' }),
 };
 
 const makers: Readonly<Record<ToolName, () => Tool>> = {
   bash: () => bashTool,
   ipython: () => ipythonTool,
   str_replace_editor: makeEditorTool,
+  think: () => thinkTool,
   finish: () => finishTool,
+  submit: () => submitTool,
 };
 
 /** Throws for an unknown name: that is a mistake of the scenario, not of the model. */

@@ -1,6 +1,7 @@
 // The turn loop: sample, parse, run tools, append, until the agent stops. The model's next context is always its previous context, plus
 // what it sampled, plus the new messages. The ledger joins them; nothing is rendered twice.
 
+import { isDeepStrictEqual } from 'node:util';
 import { definedOf, type Limits, type Message, RolloutError, type Sampling, type StopReason, type ToolCall } from '@millrace/protocol';
 import type { Clock } from '../base/clock.ts';
 import { Expired } from '../base/deadline.ts';
@@ -28,6 +29,8 @@ export interface TurnReport {
   readonly modelMs: number;
   readonly toolMs: number;
   readonly calls: readonly string[];
+  /** How many turns in a row have made exactly these calls, this one included. */
+  readonly repeats: number;
 }
 
 export interface AgentOptions {
@@ -56,7 +59,7 @@ export async function runTurns(options: AgentOptions): Promise<AgentEnd> {
   const { sampler, conversation, messages, tools, signal, pace } = options;
   const specs = tools.map((tool) => tool.spec);
   sampler.ledger.appendPrompt(await pace.run(conversation.openingSteps(messages, specs)));
-  const progress = { lastText: '', malformedTurns: 0, compactedAt: 0 };
+  const progress: LoopProgress = { lastText: '', malformedTurns: 0, compactedAt: 0, lastCalls: [], repeats: 0 };
   try {
     for (;;) {
       const stop = await runTurn(options, progress);
@@ -73,6 +76,9 @@ interface LoopProgress {
   malformedTurns: number;
   /** The number of turns at the last compaction: it is not tried again before the next turn. */
   compactedAt: number;
+  /** The calls of the last turn, and how many turns in a row have made them. */
+  lastCalls: readonly Pick<ToolCall, 'name' | 'arguments'>[];
+  repeats: number;
 }
 
 async function runTurn(options: AgentOptions, progress: LoopProgress): Promise<AgentEnd | undefined> {
@@ -87,13 +93,18 @@ async function runTurn(options: AgentOptions, progress: LoopProgress): Promise<A
   tally.modelMs += modelMs;
   progress.lastText = sampled.content;
 
+  countRepeats(progress, sampled.calls);
+  const isLoop = limits.max_repeated_calls !== undefined && progress.repeats >= limits.max_repeated_calls;
   const calledAt = clock.monotonic();
-  const called = await runCalls(options, sampled.calls);
+  // The calls that make it a loop are not run.
+  const called: CalledTools = isLoop ? { results: [] } : await runCalls(options, sampled.calls);
   const toolMs = clock.monotonic() - calledAt;
   tally.toolMs += toolMs;
   const calls = sampled.calls.map((call) => call.name);
-  options.onTurn?.({ turn: tally.turns, sampledTokens: sampled.tokens, contextTokens: ledger.length, modelMs, toolMs, calls });
+  const { repeats } = progress;
+  options.onTurn?.({ turn: tally.turns, sampledTokens: sampled.tokens, contextTokens: ledger.length, modelMs, toolMs, calls, repeats });
 
+  if (isLoop) return stop('loop');
   if (called.finish !== undefined) return stop('tool_stopped', called.finish);
   progress.malformedTurns = sampled.malformed.length > 0 && sampled.calls.length === 0 ? progress.malformedTurns + 1 : 0;
   if (progress.malformedTurns >= maxMalformedTurns) return stop('parse_error');
@@ -103,6 +114,14 @@ async function runTurn(options: AgentOptions, progress: LoopProgress): Promise<A
   if (sampled.cut && ledger.length >= limits.max_context_tokens && (await compact(options, progress, []))) return undefined;
   if (sampled.cut) return stop(ledger.length >= limits.max_context_tokens ? 'context_overflow' : 'max_tokens');
   return stop('completed');
+}
+
+/** A turn without calls ends a series. */
+function countRepeats(progress: LoopProgress, calls: readonly ToolCall[]): void {
+  const made = calls.map(({ name, arguments: given }) => ({ name, arguments: given }));
+  const isSame = made.length > 0 && isDeepStrictEqual(made, progress.lastCalls);
+  progress.repeats = isSame ? progress.repeats + 1 : Math.min(1, made.length);
+  progress.lastCalls = made;
 }
 
 /** Samples one turn and appends it to the ledger with its text and message. Undefined when the context is full. */
@@ -116,14 +135,15 @@ async function sampleTurn({ sampler, conversation, tools, sampling, limits, tall
     parts.push(part.tokenIds);
     ledger.appendSampled({ ...part, text: await decode(part.tokenIds), messages: [] });
   };
-  const request = { sampling, maxTokens, stopTokenIds: conversation.stopTokenIds, signal, onPart };
+  const specs = tools.map((tool) => tool.spec);
+  const chat = () => ({ messages: ledger.messages, tools: specs });
+  const request = { sampling, maxTokens, stopTokenIds: conversation.stopTokenIds, signal, onPart, chat };
   const last = await sampler.sample(request).catch(passContextLength);
   if (!last) return undefined;
   tally.turns += 1;
   // Decode all parts as one: a call or a character may start in one part and end in the next.
   const tokenIds = parts.length === 0 ? last.tokenIds : Int32Array.from([...parts, last.tokenIds].flatMap((part) => [...part]));
   const text = await decode(tokenIds);
-  const specs = tools.map((tool) => tool.spec);
   const parsed = conversation.parseTurn(text, specs);
   const { content, reasoning, calls } = parsed;
   const cut = last.finishReason === 'length';
@@ -141,8 +161,14 @@ function passContextLength(error: unknown): undefined {
   throw error;
 }
 
+interface CalledTools {
+  readonly results: Message[];
+  /** The answer of a tool that ends the agent's part. */
+  readonly finish?: string;
+}
+
 /** Runs the calls in order. `finish` ends the agent's part, and later calls of the turn are not run. */
-async function runCalls(options: AgentOptions, calls: readonly ToolCall[]): Promise<{ results: Message[]; finish?: string }> {
+async function runCalls(options: AgentOptions, calls: readonly ToolCall[]): Promise<CalledTools> {
   const { sandbox, limits, signal } = options;
   const context = { timeoutMs: limits.tool_timeout_s * 1000, signal, ...definedOf({ sandbox }) };
   const results: Message[] = [];

@@ -24,6 +24,7 @@ import type { HttpConfig } from './request/http-config.ts';
 import { acceptJson } from './request/json-body.ts';
 import { mountBackends } from './routes/backend-routes.ts';
 import { mountBatches } from './routes/batch-routes.ts';
+import { mountEvaluations } from './routes/evaluation-routes.ts';
 import { mountPolicy } from './routes/policy-routes.ts';
 import { mountRollouts } from './routes/rollout-routes.ts';
 import { mountService } from './routes/service-routes.ts';
@@ -54,6 +55,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   hook(app, context);
   mountRollouts(app, context);
   mountBatches(app, context);
+  mountEvaluations(app, context);
   mountBackends(app, context);
   mountPolicy(app, context);
   mountService(app, context);

@@ -17,7 +17,7 @@ import { type BackendId, definedOf, type EngineFacts, RolloutError, type Samplin
 import { type Clock, systemClock } from '../base/clock.ts';
 import { retry } from '../base/retry.ts';
 import type { Ledger } from '../trajectory/ledger.ts';
-import type { Backend, Generation } from './backends/backend.ts';
+import type { Backend, GenerateRequest, Generation } from './backends/backend.ts';
 import { toEngineFacts } from './engine-facts.ts';
 import type { Pass, PolicyGate } from './policy-gate.ts';
 import type { BackendCall, BackendLease } from './pool/lease.ts';
@@ -50,6 +50,8 @@ export interface TurnRequest {
   readonly sampling: Sampling;
   readonly maxTokens: number;
   readonly stopTokenIds: readonly number[];
+  /** What the ledger's ids were rendered from, for servers that take messages only. */
+  readonly chat?: GenerateRequest['chat'];
   readonly signal: AbortSignal;
   /**
    * Appends a part of a turn to the ledger: of a turn that was cut, which is continued from there, or of one whose weights changed
@@ -184,7 +186,7 @@ export class Sampler implements Disposable {
 
   /** One request. Never throws: how it went is a value, so that it is reported exactly once. */
   async #call({ lease, backend, pass }: Placement, call: BackendCall, rest: Remainder): Promise<CallResult> {
-    const { sampling, maxTokens, stopTokenIds, signal, retries } = rest;
+    const { sampling, maxTokens, stopTokenIds, signal, retries, chat } = rest;
     const { sessionId, pool } = this.#options;
     const adapter = definedOf({ adapter: pass?.adapter });
     const first = backend.policyVersion;
@@ -197,7 +199,7 @@ export class Sampler implements Disposable {
         maxTokens,
         stopTokenIds,
         sessionId,
-        ...definedOf({ rank: lease.rank, knownExperts: this.ledger.knownExperts }),
+        ...definedOf({ rank: lease.rank, knownExperts: this.ledger.knownExperts, chat }),
         requestId: `${sessionId}-${randomUUID()}`,
         signal,
         onProgress: (sampledTokens) => call.progress(sampledTokens),

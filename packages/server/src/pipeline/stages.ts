@@ -2,6 +2,7 @@
 // Clocks run only here, so waiting for a slot is never charged.
 
 import { definedOf, RolloutError } from '@millrace/protocol';
+import type { Prompts } from '../agent/prompts.ts';
 import { runTurns, type TurnReport } from '../agent/turn-loop.ts';
 import type { Clock } from '../base/clock.ts';
 import { Deadline } from '../base/deadline.ts';
@@ -32,6 +33,8 @@ export interface StageDeps {
   readonly model: string;
   readonly clock: Clock;
   readonly pace: Pace;
+  /** The user's own prompts; the default ones if absent. */
+  readonly prompts?: Prompts;
   onTurn(record: AttemptRecord, report: TurnReport): void;
 }
 
@@ -57,7 +60,8 @@ async function prepare(deps: StageDeps, record: AttemptRecord, time: InitTime): 
   if (!scenario)
     throw new RolloutError('unknown-scenario', `this worker has no scenario ${name}; it has ${deps.scenarios.names().join(', ')}`);
   const task = await parseTask(scenario, data);
-  const toContext = (sandbox: Sandbox | undefined) => new InitView(name, { task, limits, signal: time.signal }, sandbox);
+  const toContext = (sandbox: Sandbox | undefined) =>
+    new InitView(name, { task, limits, signal: time.signal, ...definedOf({ prompts: deps.prompts }) }, sandbox);
   const sandbox = await openPrepared(deps, record, { scenario, task, toContext, ...time });
   const opening = await initScenario(scenario, toContext(sandbox));
   return { scenario, task, opening, ...definedOf({ sandbox }) };
@@ -186,6 +190,7 @@ class InitView implements InitContext<unknown> {
   readonly task: unknown;
   readonly limits: InitContext<unknown>['limits'];
   readonly signal: AbortSignal;
+  readonly prompts?: Prompts;
   readonly #name: string;
   readonly #sandbox: Sandbox | undefined;
 
@@ -194,6 +199,7 @@ class InitView implements InitContext<unknown> {
     this.task = context.task;
     this.limits = context.limits;
     this.signal = context.signal;
+    if (context.prompts) this.prompts = context.prompts;
     this.#sandbox = sandbox;
   }
 

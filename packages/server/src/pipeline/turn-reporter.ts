@@ -29,8 +29,17 @@ export class TurnReporter {
   }
 
   add(claim: Claim, worker: WorkerId, report: TurnReport): void {
-    const { turn, sampledTokens, contextTokens, modelMs, toolMs, calls } = report;
-    const data = { turn, sampled_tokens: sampledTokens, context_tokens: contextTokens, model_ms: modelMs, tool_ms: toolMs, calls };
+    const { turn, sampledTokens, contextTokens, modelMs, toolMs, calls, repeats } = report;
+    const repeated = repeats > 1 ? { repeats } : {};
+    const data = {
+      turn,
+      sampled_tokens: sampledTokens,
+      context_tokens: contextTokens,
+      model_ms: modelMs,
+      tool_ms: toolMs,
+      calls,
+      ...repeated,
+    };
     this.#events.push({ kind: 'turn-end', rolloutId: claim.id, workerId: worker, data });
     if (contextTokens < growth * (this.#written.get(claim.id) ?? 0)) return;
     this.#written.set(claim.id, contextTokens);

@@ -1,4 +1,4 @@
-// Keeps the open batches filled. It wakes on events, and once a second in case one was missed. All its state is in the store, so
+// Keeps the open batches filled and begins the tasks of evaluations. It wakes on events, and once a second in case one was missed. All its state is in the store, so
 // the next process continues where this one stopped.
 
 import { type BatchId, type Event, messageOf } from '@millrace/protocol';
@@ -6,6 +6,7 @@ import { type Clock, sleep } from '../base/clock.ts';
 import { type Log, stackOf } from '../base/log.ts';
 import type { OpenBatch } from '../store/batch-store.ts';
 import { readCurrentVersion } from './current-version.ts';
+import { beginEvaluationTasks } from './evaluation/begin-tasks.ts';
 import { type FillDeps, fillBatch } from './fill-batch.ts';
 
 export type KeeperDeps = FillDeps & { readonly clock: Clock; readonly log: Log };
@@ -34,16 +35,20 @@ export class BatchKeeper implements AsyncDisposable {
   }
 
   push(events: readonly Event[]): void {
-    if (events.some((event) => event.kind === 'batch-open' || (!this.#idle && isRelevant(event)))) this.#wake();
+    if (events.some((event) => isOpening(event) || (!this.#idle && isRelevant(event)))) this.#wake();
   }
 
-  /** Advances every open batch, the oldest first. Returns whether something changed. */
+  /** Advances every evaluation and every open batch, the oldest first. Returns whether something changed. */
   async advance(): Promise<boolean> {
     const { store } = this.#deps;
-    const [batches, currentVersion] = await Promise.all([store.openBatches(), readCurrentVersion(store)]);
-    this.#idle = batches.length === 0;
+    const [batches, evaluations, currentVersion] = await Promise.all([
+      store.openBatches(),
+      store.unbegunEvaluations(),
+      readCurrentVersion(store),
+    ]);
+    this.#idle = batches.length + evaluations.length === 0;
     this.#logPauses(batches);
-    let changed = false;
+    let changed = await beginEvaluationTasks(evaluations, this.#deps);
     for (const batch of batches) {
       try {
         const [open, load] = await Promise.all([store.openGroups(batch.id), store.load(batch.id)]);
@@ -95,6 +100,10 @@ export class BatchKeeper implements AsyncDisposable {
       this.#working = undefined;
     }
   }
+}
+
+function isOpening({ kind }: Event): boolean {
+  return kind === 'batch-open' || kind === 'evaluation-open';
 }
 
 /** The end of a rollout, or of its run stage, can settle groups and frees slots; the other kinds can unblock a batch. */

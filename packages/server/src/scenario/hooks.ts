@@ -38,7 +38,7 @@ export function initScenario(scenario: Scenario, context: InitContext<unknown>):
     const given = await scenario.init(context);
     const parsed = opening.safeParse(given);
     if (!parsed.success) throw new Error(`it must return { messages, tools }: ${describeIssues(parsed.error.issues)}`);
-    return { messages: given.messages, tools: openTools(given.tools) };
+    return { messages: given.messages, tools: openTools(given.tools, context.prompts) };
   });
 }
 
@@ -59,6 +59,11 @@ export function collectScenario(scenario: Scenario, context: CollectContext<unkn
 /** 0 for a scenario without `lowestReward`. */
 export function lowestRewardOf(scenario: Scenario, task: unknown): Promise<number> {
   return callHook(scenario, 'lowestReward', () => z.number().parse(scenario.lowestReward?.(task) ?? 0));
+}
+
+/** 1 for a scenario without `highestReward`. */
+export function highestRewardOf(scenario: Scenario, task: unknown): Promise<number> {
+  return callHook(scenario, 'highestReward', () => z.number().parse(scenario.highestReward?.(task) ?? 1));
 }
 
 const score = z.object({ reward: z.number(), details: z.record(z.string(), z.unknown()).optional() });
@@ -95,6 +100,7 @@ const codes = {
   collect: 'run-failed',
   evaluate: 'evaluate-failed',
   lowestReward: 'evaluate-failed',
+  highestReward: 'evaluate-failed',
 } as const satisfies Record<string, ErrorCode>;
 
 function callHook<T>(scenario: Scenario, hook: keyof typeof codes, work: () => T | Promise<T>): Promise<T> {

@@ -2,6 +2,7 @@
 // checks arguments, limits time and attributes failures.
 
 import { describeIssues } from '@millrace/protocol';
+import { Prompts } from '../agent/prompts.ts';
 import type { Tool, ToolResult } from '../agent/tool.ts';
 import { openTool } from '../agent/tools.ts';
 import { systemClock } from '../base/clock.ts';
@@ -13,8 +14,12 @@ import { type CustomTool, type CustomToolContext, type CustomToolResult, defineT
 import type { Opening } from './scenario.ts';
 
 /** Throws an Error for an unknown name, a definition that cannot be offered to a model, or two tools with one name. */
-export function openTools(wanted: Opening['tools']): readonly Tool[] {
-  const tools = wanted.map((one) => (typeof one === 'string' ? openTool(one) : openCustomTool(defineTool(one))));
+export function openTools(wanted: Opening['tools'], prompts = new Prompts()): readonly Tool[] {
+  const open = (name: string): Tool => {
+    const tool = openTool(name);
+    return { ...tool, spec: prompts.describe(tool.spec) };
+  };
+  const tools = wanted.map((one) => (typeof one === 'string' ? open(one) : openCustomTool(defineTool(one))));
   const names = tools.map((tool) => tool.spec.name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw new Error(`two tools are named ${twice}`);

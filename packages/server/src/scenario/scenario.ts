@@ -3,6 +3,7 @@
 
 import type { Limits, Message, Schema } from '@millrace/protocol';
 import type { AgentEnd } from '../agent/agent-end.ts';
+import type { Prompts } from '../agent/prompts.ts';
 import type { ToolName } from '../agent/tool-names.ts';
 import type { Sandbox, SandboxSpec } from '../sandbox/sandbox.ts';
 import type { CustomTool } from './custom-tool.ts';
@@ -27,6 +28,8 @@ interface TaskContext<Task> {
 export interface InitContext<Task> extends TaskContext<Task> {
   /** Throws if the scenario has no `sandbox` function. */
   readonly sandbox: Sandbox;
+  /** The prompts of the built-in scenarios, as the user replaced them. */
+  readonly prompts?: Prompts;
 }
 
 /**
@@ -90,6 +93,8 @@ export interface Scenario<Task = unknown> {
    * and its `failure` says why.
    */
   lowestReward?(task: Task): number;
+  /** The reward of a perfect result; 1 without this function. An evaluation counts a sample with this reward as correct. */
+  highestReward?(task: Task): number;
   /** Measures the reward. Throws if it cannot. */
   evaluate(context: EvaluateContext<Task>): Score | Promise<Score>;
 }

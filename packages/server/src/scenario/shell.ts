@@ -3,6 +3,8 @@
 
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
+import { Prompts } from '../agent/prompts.ts';
+import { toolChoice } from '../agent/tool-names.ts';
 import type { Scenario } from './scenario.ts';
 import { unpackFolder } from './verifier/unpack-folder.ts';
 import { describeEnd, runCheck } from './verifier/verifier.ts';
@@ -35,10 +37,7 @@ const shellTask = z.strictObject({
     .default([0, 1])
     .describe('The lowest and the highest reward. A number outside of it becomes the nearest of the two.'),
   env: z.record(z.string(), z.string()).default({}),
-  tools: z
-    .array(z.enum(['bash', 'ipython', 'str_replace_editor', 'finish']))
-    .min(1)
-    .default(['bash', 'finish']),
+  tools: toolChoice.min(1).default(['bash', 'finish']),
   image: z
     .string()
     .min(1)
@@ -67,10 +66,10 @@ export const shellScenario: Scenario<ShellTask> = {
     },
   },
 
-  async init({ task }) {
+  async init({ task, prompts = new Prompts() }) {
     return {
       messages: [
-        { role: 'system', content: renderSystem(task.tools) },
+        { role: 'system', content: prompts.render('shell', toSystemValues(task.tools)) },
         { role: 'user', content: task.instruction },
       ],
       tools: task.tools,
@@ -83,6 +82,7 @@ export const shellScenario: Scenario<ShellTask> = {
   },
 
   lowestReward: ({ reward_range: [lowest] }) => lowest,
+  highestReward: ({ reward_range: [, highest] }) => highest,
 
   async evaluate({ task, end, artifact, openSandbox, limits, signal }) {
     const sandbox = await openSandbox();
@@ -98,9 +98,12 @@ export const shellScenario: Scenario<ShellTask> = {
   },
 };
 
-function renderSystem(tools: ShellTask['tools']): string {
-  const named = tools.filter((name) => name !== 'finish');
-  const use = named.length === 0 ? '' : ` Use the ${named.join(', ')} tool${named.length === 1 ? '' : 's'};`;
-  const finish = tools.includes('finish') ? ' call finish when you are done.' : ' say so when you are done.';
-  return `You work in a Linux shell, in ${workspace}.${use}${finish}`;
+function toSystemValues(tools: ShellTask['tools']): Record<string, string> {
+  const named = tools.filter((name) => name !== 'finish' && name !== 'submit');
+  const end = tools.find((name) => name === 'finish' || name === 'submit');
+  return {
+    workspace,
+    use: named.length === 0 ? '' : ` Use the ${named.join(', ')} tool${named.length === 1 ? '' : 's'};`,
+    ending: end === undefined ? ' say so when you are done.' : ` call ${end} when you are done.`,
+  };
 }

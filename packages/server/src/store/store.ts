@@ -21,6 +21,7 @@ import type { BackendRecord, NewBackend } from '../inference/backends/backend.ts
 import type { PolicyRecord } from '../inference/policy-gate.ts';
 import type { BackendLoad, Placements } from '../inference/pool/placements.ts';
 import type { BatchStore } from './batch-store.ts';
+import type { EvaluationStore } from './evaluation-store.ts';
 import type { NewRollout, RolloutRecord } from './rollout-record.ts';
 import type { ClassLoad, WorkClass } from './work-class.ts';
 
@@ -82,6 +83,8 @@ export interface WorkerRecord {
   readonly pid: number;
   readonly startedAtMs: number;
   readonly leaseUntilMs: number;
+  /** It gave up its lease or lost it, whatever date `leaseUntilMs` shows. */
+  readonly hasEnded: boolean;
   /** The worker's latest report; absent until it first renews its lease. */
   readonly report?: WorkerReport;
 }
@@ -124,7 +127,7 @@ export interface ResumePolicy {
   readonly saltCaches?: boolean;
 }
 
-export interface Store extends BatchStore, Placements, AsyncDisposable {
+export interface Store extends BatchStore, EvaluationStore, Placements, AsyncDisposable {
   // Callers.
 
   /**
@@ -248,6 +251,7 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
    * Rollouts of a group are deleted with their batch: once it ended more than `endedMs` ago, its webhook got all of its groups,
    * and every consumer that ever acknowledged a group has acknowledged all of them, or once it is ten times as old. Returns the
    * number of rollouts deleted.
+   * Those of an evaluation are deleted with it, once it ended more than `endedMs` ago.
    * After the date stepped, it deletes nothing until as much time has passed as anything is kept.
    */
   retain(options: { readonly endedMs: number; readonly eventsMs: number }): Promise<number>;

@@ -12,6 +12,8 @@ export interface TimeGuardOptions {
   readonly log: Log;
   /** When the store last changed before it was opened; absent for a new store. */
   readonly changedAtMs?: number;
+  /** When another process, or this one before a restart, saw the date step; by the date after the step. */
+  readonly jumpedAtMs?: number;
 }
 
 export class TimeGuard {
@@ -22,15 +24,18 @@ export class TimeGuard {
   readonly #closedMs: number;
   #originMs: number;
   #jumpedAt = Number.NEGATIVE_INFINITY;
+  /** Only until this process sees a step itself: from then on the date of an earlier one means nothing. */
+  #jumpedBeforeMs: number | undefined;
   #hasJumped = false;
   #stallMs = 0;
 
-  constructor({ clock, log, changedAtMs }: TimeGuardOptions) {
+  constructor({ clock, log, changedAtMs, jumpedAtMs }: TimeGuardOptions) {
     this.#clock = clock;
     this.#log = log;
     this.#openedAt = clock.monotonic();
     this.#originMs = clock.now() - this.#openedAt;
     this.#closedMs = changedAtMs === undefined ? 0 : clock.now() - changedAtMs;
+    this.#jumpedBeforeMs = jumpedAtMs;
   }
 
   /** Measures a write. */
@@ -41,6 +46,16 @@ export class TimeGuard {
     } finally {
       this.#stallMs = Math.max(this.#stallMs, this.#clock.monotonic() - startedAt);
     }
+  }
+
+  /** Whether the date stepped, or the store was closed for longer than rows are kept: the next process has to know. */
+  hasDoubts(keptMs: number): boolean {
+    this.#check();
+    return this.#hasJumped || this.#closedMs > keptMs;
+  }
+
+  get hasJumped(): boolean {
+    return this.#hasJumped;
   }
 
   /** Whether leases may have run out although their workers live. True until `trustLeases`. */
@@ -61,7 +76,8 @@ export class TimeGuard {
     this.#check();
     const now = this.#clock.monotonic();
     const since = this.#closedMs > keptMs ? Math.max(this.#jumpedAt, this.#openedAt) : this.#jumpedAt;
-    return now - since >= keptMs;
+    const sinceBeforeMs = this.#jumpedBeforeMs === undefined ? keptMs : this.#clock.now() - this.#jumpedBeforeMs;
+    return now - since >= keptMs && sinceBeforeMs >= keptMs;
   }
 
   #check(): void {
@@ -72,6 +88,7 @@ export class TimeGuard {
     if (Math.abs(jumpMs) <= toleranceMs) return;
     this.#log.warn('clock-jump', { jumpMs: Math.round(jumpMs) });
     this.#jumpedAt = monotonicMs;
+    this.#jumpedBeforeMs = undefined;
     this.#hasJumped = true;
   }
 }

@@ -98,6 +98,6 @@ describe('str_replace_editor', { skip: probe.ok ? false : probe.reason }, () => 
 
   test('a long file is cut, and the result says how to see more', async () => {
     await sandbox.writeFile('long', 'line\n'.repeat(20_000));
-    assert.match(await call('view', '/workspace/long'), /characters are not shown: use view_range\]$/);
+    assert.match(await call('view', '/workspace/long'), /\n\[\.\.\. \d+ characters left out: use view_range \.\.\.\]\n/);
   });
 });

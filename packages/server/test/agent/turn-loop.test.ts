@@ -30,13 +30,24 @@ interface RunOptions {
   readonly maxContext?: number;
   readonly faults?: Parameters<typeof scriptedFaults>[0];
   readonly maxTurns?: number;
+  readonly maxRepeats?: number;
+  readonly onTurn?: AgentOptions['onTurn'];
   readonly tools?: readonly Tool[];
   readonly compact?: AgentOptions['compact'];
   readonly conversation?: Conversation;
 }
 
 async function run(policy: Policy, options: RunOptions = {}) {
-  const { maxContext = 4000, faults = [], maxTurns = 10, tools = [repeatTool], compact, conversation = qwen3 } = options;
+  const {
+    maxContext = 4000,
+    faults = [],
+    maxTurns = 10,
+    tools = [repeatTool],
+    compact,
+    conversation = qwen3,
+    maxRepeats,
+    onTurn,
+  } = options;
   await using fake = new FakeBackend({ policy, faults: scriptedFaults(faults) }, tokens);
   await fake.listen();
   const pace = new Pace();
@@ -50,12 +61,12 @@ async function run(policy: Policy, options: RunOptions = {}) {
     sampler,
     conversation,
     sampling: sampling.parse({ max_tokens: 300 }),
-    limits: limits.parse({ max_context_tokens: maxContext, max_turns: maxTurns }),
+    limits: limits.parse({ max_context_tokens: maxContext, max_turns: maxTurns, max_repeated_calls: maxRepeats }),
     tally,
     signal: new AbortController().signal,
     pace,
     clock: systemClock,
-    ...definedOf({ compact }),
+    ...definedOf({ compact, onTurn }),
   });
   return { stop, tally, ledger: sampler.ledger, prompts: fake.requests.map(({ promptIds }) => promptIds) };
 }
@@ -263,4 +274,30 @@ test('a result that is too long for the branch without reasoning is shortened th
   assert.equal(ledger.segments.at(-1)?.branch, 1);
   assert.match(ledger.segments.at(-2)?.text ?? '', /line of[\s\S]*\n\[… about \d+ tokens are left out here[\s\S]*of output\n/);
   assert.ok(ledger.length <= 4000 && ledger.length > 3500);
+});
+
+test('the same calls with the same arguments, so many turns in a row, stop the agent as a loop', async () => {
+  const ran: unknown[] = [];
+  const tool: Tool = {
+    ...repeatTool,
+    run: async (args) => {
+      ran.push(args);
+      return { kind: 'text', text: `${ran.length}` };
+    },
+  };
+  const repeats: number[] = [];
+  const say = (turn: number) => renderCall('repeat', turn < 2 ? { b: turn, a: 1 } : turn % 2 === 0 ? { a: 1, b: 9 } : { b: 9, a: 1 });
+  const policy: Policy = ({ turn }) => ({ text: say(turn) });
+  const onTurn: AgentOptions['onTurn'] = (report) => repeats.push(report.repeats);
+  const { stop, tally } = await run(policy, { tools: [tool], maxRepeats: 3, onTurn });
+  assert.equal(stop.stopReason, 'loop');
+  assert.deepEqual([tally.turns, ran.length], [5, 4], 'the calls that make it a loop are not run');
+  assert.deepEqual(repeats, [1, 1, 1, 2, 3]);
+});
+
+test('without the limit, or with a turn between them, equal calls are not a loop', async () => {
+  const same: Policy = () => ({ text: renderCall('repeat', { text: 'x', times: 1 }) });
+  assert.equal((await run(same, { maxTurns: 6 })).stop.stopReason, 'max_turns');
+  const changing: Policy = ({ turn }) => ({ text: renderCall('repeat', { text: 'x', times: turn % 2 }) });
+  assert.equal((await run(changing, { maxTurns: 6, maxRepeats: 2 })).stop.stopReason, 'max_turns');
 });

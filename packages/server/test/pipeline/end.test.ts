@@ -4,13 +4,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { RolloutError } from '@millrace/protocol';
+import { mountSmallDisk, smallDiskSkip } from '@millrace/testkit';
 import { z } from 'zod';
 import { type Log, silentLog } from '../../src/base/log.ts';
 import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
 import type { Score } from '../../src/scenario/verifier/verifier.ts';
 import type { Store } from '../../src/store/store.ts';
-import { mountSmallDisk, smallDiskSkip } from './small-disk.ts';
 import { WorkerBed } from './worker-bed.ts';
 
 const probe = await probeBubblewrap();

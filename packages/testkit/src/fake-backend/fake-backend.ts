@@ -8,6 +8,7 @@ import { text as readText } from 'node:stream/consumers';
 import { FakeCalls } from './calls.ts';
 import { type ControlRoute, devRoutes, openRoutes, scaleOutAbortPath, sglangRoutes, stopAll } from './control.ts';
 import { llamacppCompletion, llamaNotFound, toLlamaModels } from './engines/llamacpp.ts';
+import { promptIdsGenerate } from './engines/prompt-ids.ts';
 import { sglangGenerate, sglangServerInfo, toSglangModels } from './engines/sglang.ts';
 import { scaleOutDisabled, toVllmMetrics, toVllmModels, vllmCompletions, vllmGenerate } from './engines/vllm.ts';
 import { toVllmError } from './engines/vllm-checks.ts';
@@ -63,7 +64,8 @@ export interface FakeBackendOptions {
   readonly keep?: number;
 }
 
-const dialects = [vllmGenerate, vllmCompletions, sglangGenerate, llamacppCompletion];
+/** The last is chosen by its engine only: SGLang has the same path. */
+const dialects = [vllmGenerate, vllmCompletions, sglangGenerate, llamacppCompletion, promptIdsGenerate];
 
 export class FakeBackend implements AsyncDisposable {
   /**
@@ -168,9 +170,15 @@ export class FakeBackend implements AsyncDisposable {
       return writeJson(response, 405, { detail: 'Method Not Allowed' });
     }
     if (dialect && !(isScaleOut && withoutGenerate)) return await this.#calls.serve(dialect, request, response);
+    if (engine === 'prorl') return this.#miss(response);
     if (tokenizerPaths.includes(path)) {
       const miss = () => this.#miss(response);
-      return await serveTokenizer(request, response, { tokens: this.#tokens, dialect: this.#options.tokenizer ?? own, maxModelLen, miss });
+      return await serveTokenizer(request, response, {
+        tokens: this.#tokens,
+        dialect: this.#options.tokenizer ?? (own === 'prorl' ? 'vllm' : own),
+        maxModelLen,
+        miss,
+      });
     }
     const control = this.#findControl(`${request.method} ${path}`);
     if (control) return await this.#control(control, { request, response, query });

@@ -10,6 +10,7 @@ const headersOf: Readonly<Record<FakeEngine, Readonly<Record<string, string>>>> 
   vllm: { server: 'uvicorn', vary: 'Origin' },
   sglang: { server: 'uvicorn', vary: 'Origin' },
   llamacpp: { server: 'llama.cpp', 'access-control-allow-origin': '' },
+  prorl: { server: 'uvicorn' },
 };
 
 /** Sets the headers of an engine. A stream is begun at once. */

@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { openSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,12 @@ export interface TestServiceOptions {
   readonly sampling?: Readonly<Record<string, unknown>>;
   readonly sandbox?: Readonly<Record<string, unknown>>;
   readonly inference?: Readonly<Record<string, unknown>>;
+  readonly retention?: Readonly<Record<string, unknown>>;
   readonly scenarios?: readonly string[];
+  /** The folder of the store; by default in that of the service. */
+  readonly data?: string;
+  /** Added to the environment of its processes. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 const started = z.object({ url: z.string(), workers: z.int() });
@@ -65,6 +70,14 @@ export class TestService implements AsyncDisposable {
     return `http://127.0.0.1:${this.#port}`;
   }
 
+  get storePath(): string {
+    return join(this.#data, 'millrace.db');
+  }
+
+  get logPath(): string {
+    return join(this.folder, 'service.log');
+  }
+
   get pid(): number {
     const pid = this.#child?.pid;
     if (pid === undefined) throw new Error('the service is not running');
@@ -73,9 +86,9 @@ export class TestService implements AsyncDisposable {
 
   /** Starts it; again on the same store, folder and port. */
   async start(): Promise<void> {
-    const { workers, tokenizer, toolParser, teachTools, scenarios = [], http = {}, ...floors } = this.#options;
+    const { workers, tokenizer, toolParser, teachTools, scenarios = [], http = {}, data: _, env, ...floors } = this.#options;
     const config = {
-      data: join(this.folder, 'data'),
+      data: this.#data,
       run: this.runDir,
       model: { tokenizer, ...definedOf({ toolParser, teachTools }) },
       scenarios,
@@ -86,8 +99,12 @@ export class TestService implements AsyncDisposable {
     const path = join(this.folder, 'millrace.json');
     await writeFile(path, JSON.stringify(config));
     const main = fileURLToPath(import.meta.resolve('millrace/main'));
-    const log = openSync(join(this.folder, 'service.log'), 'a');
-    const child = spawn(process.execPath, [main, 'serve', '--config', path], { stdio: ['ignore', 'pipe', log] });
+    const log = openSync(this.logPath, 'a');
+    const child = spawn(process.execPath, [main, 'serve', '--config', path], {
+      stdio: ['ignore', 'pipe', log],
+      env: { ...process.env, ...env },
+    });
+    closeSync(log);
     this.#child = child;
     if (!child.stdout) throw new Error('the service has no standard output');
     const [line]: unknown[] = await Promise.race([once(createInterface(child.stdout), 'line'), once(child, 'exit').then(() => [])]);
@@ -108,13 +125,17 @@ export class TestService implements AsyncDisposable {
   }
 
   async log(): Promise<string> {
-    return await readFile(join(this.folder, 'service.log'), 'utf8');
+    return await readFile(this.logPath, 'utf8');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
     await this.#client?.[Symbol.asyncDispose]();
     await rm(this.folder, { recursive: true, force: true });
+  }
+
+  get #data(): string {
+    return this.#options.data ?? join(this.folder, 'data');
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {

@@ -45,6 +45,8 @@ const fieldNames: Readonly<Record<Dialect, readonly string[]>> = {
     ...['repetition_penalty', 'max_new_tokens', 'sampling_seed', 'stop_token_ids', 'ignore_eos', 'min_new_tokens', 'n'],
     ...['no_stop_trim', 'skip_special_tokens', 'spaces_between_special_tokens'],
   ],
+  chat: [],
+  prorl: ['repetition_penalty', 'max_tokens', 'seed', 'stop_token_ids', 'ignore_eos', 'skip_special_tokens'],
   llamacpp: ['repeat_penalty', 'n_predict', 'seed', 'samplers', 'n_probs', 'return_tokens', 'cache_prompt', 'post_sampling_probs'],
 };
 
@@ -60,7 +62,7 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
     options: Partial<FakeBackendOptions> = {},
     settings: { readonly stallMs?: number } = {},
   ): Promise<{ fake: FakeBackend; backend: Backend } & AsyncDisposable> {
-    const fake = new FakeBackend({ policy: () => ({ text: spoken }), ...options }, await tokens);
+    const fake = new FakeBackend({ policy: () => ({ text: spoken }), ...engineOf(dialect), ...options }, await tokens);
     await fake.listen();
     const id = backendId.parse('b1');
     const record = { id, url: `${fake.url}/`, dialect, model: 'fake', apiKey: 'secret', policyVersion: 3, state: 'up' } as const;
@@ -112,7 +114,8 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
       await bed.backend.generate(makeRequest({ sampling: sampling.parse({ temperature: 0.5, seed: 7 }), maxTokens: 33 }));
       const [seen] = bed.fake.requests;
       assert.deepEqual(seen?.promptIds, Int32Array.from(promptIds));
-      const fields = ['temperature', 'top_p', 'top_k', 'min_p', ...penalties, ...fieldNames[dialect]];
+      const topK = dialect === 'prorl' ? [] : ['top_k']; // left out there where it is 0
+      const fields = ['temperature', 'top_p', ...topK, 'min_p', ...penalties, ...fieldNames[dialect]];
       for (const field of fields) assert.ok(field in (seen?.sampling ?? {}), field);
       assert.equal(seen?.sampling.temperature, 0.5);
       assert.equal(seen?.sampling.seed ?? seen?.sampling.sampling_seed, 7);
@@ -125,9 +128,12 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
     });
 
     // One missing logprob looks like those that llama.cpp leaves out, for which a retry does not help.
-    const codes = faultCodes.map(([fault, code]) =>
-      dialect === 'llamacpp' && fault === 'misaligned' ? ([fault, 'backend-refused'] as const) : ([fault, code] as const),
-    );
+    // A trainer's own server says nothing about the prompt that it got.
+    const codes = faultCodes
+      .filter(([fault]) => dialect !== 'prorl' || fault !== 'wrong-prompt')
+      .map(([fault, code]) =>
+        dialect === 'llamacpp' && fault === 'misaligned' ? ([fault, 'backend-refused'] as const) : ([fault, code] as const),
+      );
 
     for (const [fault, code] of codes) {
       test(`${String(fault)} is ${code}, and the next request is served`, async () => {
@@ -162,12 +168,13 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
       await using bed = await openBed({ faults: scriptedFaults(['stuck']) });
       const cut = new AbortController();
       const gone = once(bed.fake.events, 'abort');
-      if (dialect === 'llamacpp') bed.fake.events.once('request', () => cut.abort());
+      const isStreamed = dialect !== 'llamacpp' && dialect !== 'prorl';
+      if (!isStreamed) bed.fake.events.once('request', () => cut.abort());
       const partial = await bed.backend.generate(makeRequest({ onTokens: () => cut.abort(), cut: cut.signal }));
       await gone;
       const whole = await bed.backend.generate(makeRequest());
       assert.equal(partial.finishReason, 'abort');
-      assert.equal(partial.tokenIds.length, dialect === 'llamacpp' ? 0 : 3);
+      assert.equal(partial.tokenIds.length, isStreamed ? 3 : 0);
       assert.deepEqual(partial.tokenIds, whole.tokenIds.slice(0, partial.tokenIds.length));
       assert.deepEqual(partial.logprobs, whole.logprobs.slice(0, partial.tokenIds.length));
     });
@@ -180,6 +187,11 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
       });
     }
   });
+}
+
+/** SGLang has the same path as a trainer's own server. */
+function engineOf(dialect: Dialect): Partial<FakeBackendOptions> {
+  return dialect === 'prorl' ? { engine: 'prorl' } : {};
 }
 
 function makeRequest(changes: Partial<GenerateRequest> = {}): GenerateRequest {

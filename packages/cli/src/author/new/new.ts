@@ -1,7 +1,9 @@
-// `millrace new scenario NAME`: a folder with a scenario that runs, one task, a scripted policy and a README. Overwrites nothing.
+// `millrace new scenario NAME`: a folder with a scenario that runs, one task, a scripted policy and a README. `millrace new prompts FOLDER`:
+// the texts that the built-in scenarios and tools give to a model, to be edited. Neither overwrites anything.
 
 import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { renderPromptFiles } from '@millrace/server';
 import { type Arguments, type Command, type CommandGroup, type Io, UsageError } from '../../command/command.ts';
 import { makeScenarioFiles } from './scenario-files.ts';
 
@@ -16,10 +18,19 @@ const scenario: Command = {
   run: runNewScenario,
 };
 
+const prompts: Command = {
+  name: 'new prompts',
+  summary: 'Writes the prompts of the built-in scenarios and the descriptions of the built-in tools into a folder, for you to edit.',
+  positional: '<folder>',
+  options: {},
+  examples: ['millrace new prompts my-prompts'],
+  run: runNewPrompts,
+};
+
 export const newCommands: CommandGroup = {
   name: 'new',
-  summary: 'Makes the files of a new scenario.',
-  actions: { scenario },
+  summary: 'Makes the files of a new scenario, or of your own prompts.',
+  actions: { scenario, prompts },
   usual: 'scenario',
 };
 
@@ -40,6 +51,22 @@ async function runNewScenario(args: Arguments, io: Io): Promise<number> {
     `  millrace submit ${join(folder, 'tasks.jsonl')}`,
   ];
   io.stdout.write(`Made the scenario ${name}:\n${lines.join('\n')}\n`);
+  return 0;
+}
+
+async function runNewPrompts(args: Arguments, io: Io): Promise<number> {
+  const [folder = ''] = args.positionals;
+  if (folder === '') throw new UsageError('name the folder to make, such as my-prompts');
+  await makeFolder(folder);
+  const files = renderPromptFiles();
+  for (const [file, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, file)), { recursive: true });
+    await writeFile(join(folder, file), text, { flag: 'wx' });
+  }
+  const lines = Object.keys(files).map((file) => `  ${join(folder, file)}`);
+  io.stdout.write(
+    `Made these files; delete those that you do not change:\n${lines.join('\n')}\n\nThen set "prompts": "${folder}" in the configuration.\n`,
+  );
   return 0;
 }
 

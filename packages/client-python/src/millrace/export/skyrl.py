@@ -6,7 +6,7 @@ from typing import Any, Optional, Sequence
 
 from .rows import Row
 
-_LIMITS = ("max_turns", "max_tokens", "context_overflow", "rollout_timeout")
+_LIMITS = ("max_turns", "max_tokens", "context_overflow", "rollout_timeout", "loop")
 
 
 def to_skyrl(rows: Sequence[Row]) -> dict[str, Any]:

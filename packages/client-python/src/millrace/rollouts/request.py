@@ -48,6 +48,8 @@ class Limits(TypedDict, total=False):
     tool_timeout_s: float
     #: How many times a retryable failure is retried; default 2.
     max_retries: int
+    #: The agent stops as `loop` when this many turns in a row make the same calls; default: never.
+    max_repeated_calls: int
     #: A rollout whose first token is more policy versions old than this starts again under the new weights.
     max_staleness: int
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Mapping, Optional
 RolloutState = Literal["queued", "init", "ready", "run", "evaluate", "done", "failed", "cancelled"]
 Stage = Literal["init", "run", "evaluate"]
 StopReason = Literal[
-    "completed", "tool_stopped", "max_turns", "max_tokens", "context_overflow", "parse_error", "rollout_timeout"
+    "completed", "tool_stopped", "max_turns", "max_tokens", "context_overflow", "parse_error", "rollout_timeout", "loop"
 ]
 Blame = Literal["caller", "policy", "task", "sandbox", "backend", "verifier", "service"]
 #: `cancelled`: it is over now. `asked`: a worker is running it and will stop it. `ended`: it had finished before.

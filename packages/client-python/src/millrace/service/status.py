@@ -8,7 +8,8 @@ from typing import Any, Literal, Mapping, Optional
 from .policy import PolicyView
 
 #: vllm: /inference/v1/generate, otherwise /v1/completions. vllm-completions: /v1/completions. sglang: /generate. llamacpp: /completion.
-Dialect = Literal["vllm", "vllm-completions", "sglang", "llamacpp"]
+#: prorl: /generate with prompt_ids. chat: /v1/chat/completions.
+Dialect = Literal["vllm", "vllm-completions", "sglang", "llamacpp", "prorl", "chat"]
 #: `processed` logprobs are those of the sampling distribution; `raw` ones are from before temperature and penalties.
 LogprobsMode = Literal["raw", "processed", "unknown"]
 

@@ -1,7 +1,7 @@
-// Requests that wait for a rollout to end, a batch to change, or the policy to change. Events wake them; nothing polls, and a
+// Requests that wait for a rollout to end, a batch to change, an evaluation to end, or the policy to change. Events wake them; nothing polls, and a
 // client that disconnects is removed.
 
-import type { BatchId, Event, RolloutId } from '@millrace/protocol';
+import type { BatchId, EvaluationId, Event, RolloutId } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
 
 export interface Watch extends Disposable {
@@ -37,6 +37,10 @@ export class EndWaiters {
   /** Wakes when a group ends or the batch ends. */
   watchBatch(id: BatchId): Watch {
     return this.#watch(batchKey(id));
+  }
+
+  watchEvaluation(id: EvaluationId): Watch {
+    return this.#watch(evaluationKey(id));
   }
 
   #watch(id: string): Watch {
@@ -76,10 +80,15 @@ export class EndWaiters {
 function keyOf({ kind, rollout_id, data }: Event): string | undefined {
   if (kind === 'rollout-end') return rollout_id;
   if (kind === 'policy-pause' || kind === 'policy-resume') return policyKey;
+  if (kind === 'evaluation-end') return evaluationKey(String(data.evaluation));
   return kind === 'batch-end' || kind === 'group-end' ? batchKey(String(data.batch)) : undefined;
 }
 
 /** No rollout id contains a slash. */
 function batchKey(id: string): string {
   return `batch/${id}`;
+}
+
+function evaluationKey(id: string): string {
+  return `evaluation/${id}`;
 }

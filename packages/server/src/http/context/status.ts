@@ -46,7 +46,7 @@ export function openStatus(deps: StatusDeps): StatusReader {
 }
 
 export function isAlive(worker: WorkerRecord, clock: Clock): boolean {
-  return worker.leaseUntilMs > clock.now();
+  return !worker.hasEnded && worker.leaseUntilMs > clock.now();
 }
 
 async function readStatus({ store, clock, loopLag, recentEnds }: StatusDeps): Promise<ServiceStatus> {

@@ -101,7 +101,7 @@ function checkWebhook({ webhook }: BatchRequest, { config }: AppContext): void {
   if (fault !== undefined) throw new RolloutError('bad-request', `webhook.url: ${fault}`);
 }
 
-async function checkTasks(tasks: readonly Task[], scenario: Scenario): Promise<void> {
+export async function checkTasks(tasks: readonly Task[], scenario: Scenario): Promise<void> {
   const faults = new FaultCollector();
   for (const [index, task] of tasks.entries()) {
     const at = ['tasks', index];

@@ -1,43 +1,22 @@
-// Converts between ProRL Agent's wire format and ours; pure. Without a measured reward there is no reward.
+// The end of a rollout as ProRL Agent's result; pure. Its semantics hold here only: a limit that stopped the agent is an error that excludes
+// the rollout from training, and a timeout is never resolved. Without a measured reward there is no reward.
 
-import type {
-  CriticalError,
-  Message,
-  ProcessReply,
-  ProcessRequest,
-  ProrlMessage,
-  ProrlStatus,
-  ServiceStatus,
-  ToolCall,
-  Trajectory,
-} from '@millrace/protocol';
+import type { CriticalError, ProcessReply, ProcessRequest, ProrlStatus, ServiceStatus, StopReason, Trajectory } from '@millrace/protocol';
 import type { Scenario } from '../../scenario/scenario.ts';
 import type { RolloutRecord } from '../../store/rollout-record.ts';
+import { toMessages } from './prorl-messages.ts';
 
 type Instance = ProcessRequest['instance'];
 
 const routingFields = new Set(['data_source', 'instance_id', 'trajectory_id', 'data_kind', 'extra_info']);
-
-export function toScenarioName({ data_source: source }: Instance): string {
-  return typeof source === 'string' ? source : 'swebench';
-}
 
 export function toTask(scenario: Scenario, instance: Instance): unknown {
   if (scenario.fromInstance !== undefined) return scenario.fromInstance(instance);
   return Object.fromEntries(Object.entries(instance).filter(([name]) => !routingFields.has(name)));
 }
 
-/** Their sampling parameters under our names, unchecked; unknown parameters are ignored. */
-export function toSettings(params: ProcessRequest['sampling_params']): {
-  sampling: Record<string, unknown>;
-  limits: Record<string, unknown>;
-} {
-  const { temperature, top_p, seed, max_output_tokens: max_tokens, max_iterations: max_turns } = params;
-  return { sampling: dropAbsent({ temperature, top_p, seed, max_tokens }), limits: dropAbsent({ max_turns }) };
-}
-
 /** The id that the caller expects, in the characters that ids allow; absent when the request names none. */
-export function toWantedId({ job_id: jobId, instance }: ProcessRequest): string | undefined {
+export function toWantedId({ job_id: jobId, instance }: Pick<ProcessRequest, 'job_id' | 'instance'>): string | undefined {
   const { instance_id: instanceId, trajectory_id: trajectoryId } = instance;
   const name = jobId ?? (isName(instanceId) && isName(trajectoryId) ? `${instanceId}-${trajectoryId}` : '');
   const safe = name.replace(/[^A-Za-z0-9._:-]/g, '-').replace(/^[^A-Za-z0-9]+/, '');
@@ -50,45 +29,38 @@ export function toBackendUrl(address: string): string {
   return url.replace(/\/+$/, '').replace(/\/v1$/, '').replace(/\/+$/, '');
 }
 
-export function toProcessReply(instance: Instance, record: RolloutRecord, trajectory: Trajectory | undefined): ProcessReply {
-  const { state, result, failure } = record;
+interface EndOptions {
+  readonly trajectory?: Trajectory | undefined;
+  /** The time of a job, in which init, run and evaluate count together. */
+  readonly timeoutS: number;
+}
+
+export function toProcessReply(instance: Instance, record: RolloutRecord, { trajectory, timeoutS }: EndOptions): ProcessReply {
+  const { result, failure } = record;
   const reward = result?.reward ?? null;
   const stopReason = result?.stop_reason ?? undefined;
-  const finish = stopReason === 'completed' || stopReason === 'tool_stopped';
+  const timing = toTiming(record, timeoutS);
+  const critical = toCriticalError(record, timing.timeout_triggered);
+  const error = toError(record, critical, timeoutS);
   return {
-    git_patch: '',
-    success: state === 'done',
-    error: state === 'done' ? null : failure === undefined ? state : `${failure.code}: ${failure.message}`,
-    finish,
+    git_patch: toPatch(result?.score),
+    success: error === null,
+    error,
+    finish: stopReason === 'tool_stopped',
     messages: trajectory === undefined ? [] : toMessages(trajectory),
     tools: (trajectory?.tools ?? []).map((tool) => ({ type: 'function', function: { ...tool } })),
-    end_properly: finish || stopReason === 'max_turns',
-    resolved: reward !== null && reward > 0.99,
-    critical_error: state === 'done' ? null : toCriticalError(record),
+    end_properly: critical === null && stopReason !== 'max_tokens' && stopReason !== 'parse_error',
+    resolved: critical === null && reward !== null && reward > 0.99,
+    critical_error: critical,
     instance_id: instance.instance_id ?? null,
     trajectory_id: instance.trajectory_id ?? null,
-    filter: state !== 'done' || reward === null,
-    timing: toTiming(record),
+    // Malformed calls are the policy's own mistake, from which it learns.
+    filter: critical !== null || reward === null || (error !== null && stopReason !== 'parse_error'),
+    timing,
     reward,
     rollout_id: record.id,
     failure: failure ?? null,
   };
-}
-
-/** Each assistant message carries the sampled tokens and the full prompt they were sampled from. */
-export function toMessages({ segments }: Pick<Trajectory, 'segments'>): ProrlMessage[] {
-  const seen: number[] = [];
-  const messages: ProrlMessage[] = [];
-  for (const { kind, tokenIds, logprobs, text, messages: carried } of segments) {
-    const ids = Array.from(tokenIds);
-    if (kind === 'prompt') seen.length = 0; // a rewritten history starts over
-    if (kind === 'sampled') {
-      const said = carried.find((message) => message.role === 'assistant') ?? { role: 'assistant', content: text };
-      messages.push({ ...toMessage(said), token_ids: ids, input_ids: seen.slice(), logprobs: Array.from(logprobs) });
-    } else messages.push(...carried.map(toMessage));
-    for (const id of ids) seen.push(id);
-  }
-  return messages;
 }
 
 export function toProrlStatus({ rollouts, workers }: ServiceStatus, pending: number): ProrlStatus {
@@ -97,6 +69,7 @@ export function toProrlStatus({ rollouts, workers }: ServiceStatus, pending: num
   const waiting = Math.min(evaluate, sum(reports.map((report) => report.stages.evaluate.waiting)));
   return {
     status: 'running',
+    running: true,
     pending_jobs: pending,
     init_queue: queued,
     run_queue: ready,
@@ -105,37 +78,55 @@ export function toProrlStatus({ rollouts, workers }: ServiceStatus, pending: num
     active_run: run,
     active_eval: evaluate - waiting,
     total: sum([queued, init, ready, run, evaluate]),
+    jobs: pending,
+    init,
+    run,
+    eval: evaluate - waiting,
   };
 }
 
-function toMessage({ tool_calls: calls, ...rest }: Message): ProrlMessage {
-  return calls === undefined ? rest : { ...rest, tool_calls: calls.map(toToolCall) };
+/** The names of its exceptions: its own code and its users look for them in the text. */
+const stopErrors: Readonly<Record<StopReason, string | null>> = {
+  completed: null,
+  tool_stopped: null,
+  max_turns: 'RuntimeError: Agent reached maximum iteration in headless mode',
+  max_tokens: 'AgentFormatError: the turn was cut at its maximum length',
+  context_overflow: 'ContextWindowExceededError: the context is full',
+  parse_error: 'AgentToolCallError: several turns in a row had no call that could be read',
+  rollout_timeout: 'TimeoutError: the agent ran out of time',
+  loop: 'AgentStuckInLoopError: the agent repeated the same calls',
+};
+
+/** A rollout that the policy ended itself, with the lowest reward, is trained on: its `failure` says why. */
+function toError({ state, failure, result }: RolloutRecord, critical: CriticalError | null, timeoutS: number): string | null {
+  if (state !== 'done') return failure === undefined ? state : `${failure.code}: ${failure.message}`;
+  const stopped = result?.stop_reason ? stopErrors[result.stop_reason] : null;
+  return stopped ?? (critical === 'timeout' ? `TimeoutError: the job took more than ${timeoutS} s` : null);
 }
 
-function toToolCall({ id, name, arguments: given }: ToolCall) {
-  return { id, type: 'function' as const, function: { name, arguments: JSON.stringify(given) } };
-}
-
-function toCriticalError({ failure, result }: RolloutRecord): CriticalError {
-  if (failure?.code.endsWith('-timeout') === true || result?.stop_reason === 'rollout_timeout') return 'timeout';
+function toCriticalError({ state, failure, result }: RolloutRecord, isLate: boolean): CriticalError | null {
+  if (isLate) return 'timeout';
+  if (state === 'done') return null;
   const stage = failure?.stage ?? (result === undefined ? 'init' : 'run');
   return stage === 'evaluate' ? 'eval' : stage;
 }
 
-function toTiming(record: RolloutRecord): ProcessReply['timing'] {
-  const { init_ms = 0, run_ms = 0, evaluate_ms = 0, queued_ms = 0, ready_ms = 0, evaluate_wait_ms = 0 } = record.result?.timings ?? {};
+function toTiming({ result, failure }: RolloutRecord, timeoutS: number): ProcessReply['timing'] {
+  const { init_ms = 0, run_ms = 0, evaluate_ms = 0, queued_ms = 0, ready_ms = 0, evaluate_wait_ms = 0 } = result?.timings ?? {};
+  const counted = (init_ms + run_ms + evaluate_ms) / 1000;
   return {
     init_time: init_ms / 1000,
     run_time: run_ms / 1000,
     eval_time: evaluate_ms / 1000,
     others_time: (queued_ms + ready_ms + evaluate_wait_ms) / 1000,
-    counted_elapsed: (init_ms + run_ms + evaluate_ms) / 1000,
-    timeout_triggered: record.failure?.code.endsWith('-timeout') === true || record.result?.stop_reason === 'rollout_timeout',
+    counted_elapsed: counted,
+    timeout_triggered: counted > timeoutS || failure?.code.endsWith('-timeout') === true || result?.stop_reason === 'rollout_timeout',
   };
 }
 
-function dropAbsent(values: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined && value !== null));
+function toPatch(score: Readonly<Record<string, unknown>> | undefined): string {
+  const patch = score?.git_patch ?? score?.patch;
+  return typeof patch === 'string' ? patch : '';
 }
 
 function isName(value: unknown): value is string | number {

@@ -4,7 +4,6 @@
 import { randomUUID } from 'node:crypto';
 import {
   isTerminal,
-  joinRequest,
   limits,
   messageOf,
   type ProcessReply,
@@ -18,14 +17,21 @@ import {
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { type AppContext, closedSignal, tombstoneMs } from '../context/context.ts';
-import { checkIntake, checkTask, submitAll, toNewRollout, toRolloutId, unknownScenario } from '../intake/intake.ts';
+import { checkIntake, checkTask, submitAll, toNewRollout, toRolloutId } from '../intake/intake.ts';
 import { refuseImages } from '../intake/refuse-images.ts';
 import { check } from '../request/check.ts';
 import { sendError, toReplyError } from '../request/errors.ts';
 import { mount, type RouteInput } from '../request/mount.ts';
-import { joinBackend, toNewBackend } from '../routes/backend-routes.ts';
 import { waitForEnd } from '../routes/rollout-routes.ts';
-import { toBackendUrl, toProcessReply, toProrlStatus, toScenarioName, toSettings, toTask, toWantedId } from './prorl-mapping.ts';
+import { addServer } from './add-server.ts';
+import { toProcessReply, toProrlStatus, toTask, toWantedId } from './prorl-mapping.ts';
+import { parseInstance, toSettings } from './prorl-params.ts';
+import { findScenario } from './prorl-registry.ts';
+
+/** After a clear, how long /process waits for the next backend: trainers replace servers by clearing and adding. */
+const swapMs = 10_000;
+/** What a job may take in all, waiting included, is twice its time and this. */
+const graceMs = 10_000;
 
 /** One /process call in progress. */
 interface Job {
@@ -38,6 +44,9 @@ class ProrlServer {
   readonly #context: AppContext;
   readonly #jobs = new Set<Job>();
   #running = false;
+  /** When the backends were cleared; undefined once one was added. */
+  #clearedAt: number | undefined;
+  #added = Promise.withResolvers<void>();
 
   constructor(context: AppContext) {
     this.#context = context;
@@ -66,6 +75,7 @@ class ProrlServer {
     this.checkRunning();
     checkIntake(this.#context);
     const submission = await toSubmission(request, this.#context);
+    await this.#needBackend();
     const wanted = toWantedId(request);
     const job: Job = { name: wanted, cancelled: false };
     this.#jobs.add(job);
@@ -79,9 +89,38 @@ class ProrlServer {
     }
   }
 
+  async addServer(address: string): Promise<string> {
+    const status = await addServer(address, this.#context);
+    this.#clearedAt = undefined;
+    this.#added.resolve();
+    this.#added = Promise.withResolvers();
+    return status;
+  }
+
+  async clearServers(): Promise<void> {
+    await this.#context.store.clearBackends();
+    this.#clearedAt = this.#context.clock.monotonic();
+  }
+
+  async #needBackend(): Promise<void> {
+    const { store, clock } = this.#context;
+    const { promise } = this.#added;
+    if ((await store.backends()).length > 0) return;
+    const left = this.#clearedAt === undefined ? 0 : this.#clearedAt + swapMs - clock.monotonic();
+    if (left > 0) {
+      const late = Promise.withResolvers<void>();
+      const stop = clock.after(left, late.resolve);
+      await Promise.race([promise, late.promise]);
+      stop();
+      if ((await store.backends()).length > 0) return;
+    }
+    const message = 'No LLM server addresses configured. Please add at least one LLM server address.';
+    throw new RolloutError('not-running', message);
+  }
+
   /** Works even before the job arrives. */
   async cancel(name: string): Promise<void> {
-    const wanted = toWantedId({ job_id: name, instance: {}, sampling_params: {} });
+    const wanted = toWantedId({ job_id: name, instance: {} });
     const jobs = [...this.#jobs].filter((job) => job.name === wanted);
     if (jobs.length > 0) return this.#cancelAll(jobs);
     if (wanted !== undefined) await this.#context.store.cancel(toRolloutId(wanted), { tombstoneMs });
@@ -108,11 +147,13 @@ class ProrlServer {
   }
 
   async #finish({ instance }: ProcessRequest, id: RolloutId, signal: AbortSignal): Promise<ProcessReply> {
-    const { store } = this.#context;
-    const record = await waitForEnd(id, { signal }, this.#context);
-    if (record !== undefined && isTerminal(record.state)) return toProcessReply(instance, record, await store.trajectory(id));
-    // The caller disconnected, or the service is shutting down.
+    const { store, config, draining } = this.#context;
+    const { timeoutS } = config.prorl;
+    const record = await waitForEnd(id, { ms: 2000 * timeoutS + graceMs, signal }, this.#context);
+    if (record !== undefined && isTerminal(record.state))
+      return toProcessReply(instance, record, { trajectory: await store.trajectory(id), timeoutS });
     await store.cancel(id, { tombstoneMs });
+    if (!signal.aborted && !draining.aborted) throw new RolloutError('wait-timeout', 'Processing timed out');
     throw new RolloutError('not-running', `rollout ${id} was cancelled: its caller disconnected, or the service is shutting down`);
   }
 
@@ -157,33 +198,18 @@ function mountControl(app: FastifyInstance, server: ProrlServer, context: AppCon
     server.checkRunning();
     return toProrlStatus(await context.status.read(), server.pending);
   });
-  mount(app, routes.prorlAddServer, async ({ body: { address } }) => ({ status: await addServer(address, context) }));
+  mount(app, routes.prorlAddServer, async ({ body: { address } }) => ({ status: await server.addServer(address) }));
   mount(app, routes.prorlClearServers, async () => {
-    await context.store.clearBackends();
+    await server.clearServers();
     return { status: 'Cleared all LLM server addresses' };
   });
 }
 
-async function addServer(address: string, context: AppContext): Promise<string> {
-  const join = await check(
-    joinRequest.pick({ url: true, dialect: true, logprobs_mode: true }),
-    { url: toBackendUrl(address) },
-    { at: ['address'] },
-  );
-  const backend = toNewBackend(join);
-  const known = (await context.store.backends()).some(
-    ({ id, state, health }) => id === backend.id && state === 'up' && health?.brokenAtMs === undefined,
-  );
-  if (!known) await joinBackend(join, context);
-  return known ? `LLM server address is already known: ${address}` : `Added LLM server address: ${address}`;
-}
-
-async function toSubmission({ instance, sampling_params }: ProcessRequest, { scenarios }: AppContext): Promise<Omit<Submission, 'id'>> {
-  const name = toScenarioName(instance);
-  const scenario = scenarios.get(name);
-  if (scenario === undefined) throw unknownScenario(['instance', 'data_source'], name, scenarios);
+async function toSubmission(request: ProcessRequest, { scenarios, config }: AppContext): Promise<Omit<Submission, 'id'>> {
+  const instance = parseInstance(request.instance);
+  const scenario = findScenario(instance.data_source, scenarios);
   refuseImages(instance, ['instance']);
-  const settings = toSettings(sampling_params);
+  const settings = toSettings(request.sampling_params, config.prorl);
   const task = await check(
     z.record(z.string(), z.unknown()),
     tryTask(() => toTask(scenario, instance)),

@@ -1,12 +1,12 @@
 // Access control: with keys, callers must send one; without keys, only loopback callers are served, and no web pages of other sites.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { isIPv4 } from 'node:net';
+import { BlockList, isIP, isIPv4 } from 'node:net';
 import { RolloutError, routes } from '@millrace/protocol';
 import type { FastifyRequest } from 'fastify';
 import type { HttpConfig } from './http-config.ts';
 
-export type KeyConfig = Pick<HttpConfig, 'keys' | 'submitKeys' | 'readKeys'>;
+export type KeyConfig = Pick<HttpConfig, 'keys' | 'submitKeys' | 'readKeys'> & { readonly prorl?: Pick<HttpConfig['prorl'], 'withoutKey'> };
 
 /** What a key allows; each right includes those before it. */
 const rights = ['read', 'submit', 'admin'] as const;
@@ -28,9 +28,11 @@ export function hasKeys({ keys, submitKeys, readKeys }: KeyConfig): boolean {
 /** The returned function throws if a request is not allowed. */
 export function openGuard(keys: KeyConfig): (request: FastifyRequest) => void {
   const known = toKnownKeys(keys);
+  const isTrusted = openTrust(keys.prorl?.withoutKey ?? []);
   return (request) => {
     if (request.routeOptions.url === routes.getHealth.path) return;
     if (known.length === 0) return checkLocal(request);
+    if (isTrusted(request)) return;
     const shown = readKey(request.headers.authorization);
     if (shown === undefined) throw new RolloutError('unauthorized', 'a key is required: Authorization: Bearer <key>');
     const digest = toDigest(shown);
@@ -48,12 +50,33 @@ function toKnownKeys({ keys, submitKeys, readKeys }: KeyConfig): { readonly dige
   return rights.flatMap((right) => byRight[right].map((key) => ({ digest: toDigest(key), right })));
 }
 
-const workRoutes = Object.values(routes).filter(({ tag }) => tag === 'rollouts' || tag === 'batches');
+const workRoutes = Object.values(routes).filter(({ tag }) => tag === 'rollouts' || tag === 'batches' || tag === 'evaluations');
 const submitPaths: ReadonlySet<string> = new Set(
   [...workRoutes, routes.prorlProcess, routes.prorlCancel].map(({ path }) => path.replace(/\{(\w+)\}/g, ':$1')),
 );
 
-/** Everything but rollouts and batches changes the service for all callers. */
+const prorlPaths: ReadonlySet<string> = new Set(
+  Object.values(routes)
+    .filter(({ tag }) => tag === 'prorl')
+    .map(({ path }) => path),
+);
+
+/** ProRL Agent's clients send no key: its routes can be opened to the addresses of the trainers. */
+function openTrust(subnets: readonly string[]): (request: FastifyRequest) => boolean {
+  const list = new BlockList();
+  for (const subnet of subnets) {
+    const [address = '', bits] = subnet.split('/');
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
+    list.addSubnet(address, bits === undefined ? (family === 'ipv6' ? 128 : 32) : Number(bits), family);
+  }
+  return ({ ip, headers, routeOptions: { url = '' } }) => {
+    if (!prorlPaths.has(url) || headers.authorization !== undefined || headers.origin !== undefined) return false;
+    const address = ip.replace(/^::ffff:(?=\d+\.)/, '');
+    return list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
+  };
+}
+
+/** Everything but rollouts, batches and evaluations changes the service for all callers. */
 function toNeededRight({ method, routeOptions: { url = '' } }: FastifyRequest): Right {
   if (method === 'GET' || method === 'HEAD') return 'read';
   return submitPaths.has(url) ? 'submit' : 'admin';

@@ -4,10 +4,17 @@
 import { messageOf, RolloutError } from '@millrace/protocol';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-/** An empty body counts as no body, regardless of its content type. */
+/** An empty body counts as no body, regardless of its content type: aiohttp names one for posts without a body. */
 export function acceptJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', async ({ headers }: FastifyRequest) => {
+    if (headers['content-length'] === '0') return undefined;
+    throw new RolloutError(
+      'unsupported-media-type',
+      `Unsupported Media Type: a body must be application/json, not ${headers['content-type']}`,
+    );
+  });
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request: FastifyRequest, body: Buffer, done) => {
     if (body.length === 0) return done(null, undefined);
     const text = tryDecode(body);

@@ -6,10 +6,12 @@ import type {
   Dialect,
   FinishReason,
   LogprobsMode,
+  Message,
   RoutedExperts,
   Sampling,
   SamplingMask,
   TokenizerAgreement,
+  ToolSpec,
 } from '@millrace/protocol';
 import type { VersionSpan } from './reply/weight-versions.ts';
 
@@ -68,10 +70,18 @@ export type NewBackend = Omit<BackendRecord, 'policyVersion' | 'health'> &
     readonly error?: string;
   };
 
+/** What the ids of a prompt were rendered from. */
+export interface ChatPrompt {
+  readonly messages: readonly Message[];
+  readonly tools: readonly ToolSpec[];
+}
+
 export interface GenerateRequest {
   /** The context as it goes on the wire: decimal ids, comma-separated, without brackets. It is only ever appended to. */
   readonly promptJson: Buffer;
   readonly promptTokens: number;
+  /** For servers that take messages only. Absent in a health check. */
+  readonly chat?: () => ChatPrompt;
   readonly sampling: Sampling;
   /** The smaller of the turn's limit and the room left in the context. */
   readonly maxTokens: number;

@@ -5,7 +5,7 @@ import { RolloutError } from '@millrace/protocol';
 import type { Backend, BackendRecord, GenerateRequest } from './backend.ts';
 
 /** SGLang refuses a request that would fill its context to the last token. */
-const reservedTokens = { vllm: 0, 'vllm-completions': 0, sglang: 1, llamacpp: 0 } as const;
+const reservedTokens = { vllm: 0, 'vllm-completions': 0, sglang: 1, llamacpp: 0, prorl: 0, chat: 0 } as const;
 
 /** Asks for no more tokens than fit. If the server refuses the sum all the same, it is asked once more, for fewer. */
 export function fitContext(backend: Backend, { dialect, probe }: Pick<BackendRecord, 'dialect' | 'probe'>): Backend {

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Pace } from '../../base/pace.ts';
-import type { BackendProbe, BackendRecord, GenerateRequest, Generation } from './backend.ts';
+import type { Backend, BackendProbe, BackendRecord, GenerateRequest, Generation } from './backend.ts';
 import { readHealth } from './calls/server-health.ts';
 import { SilenceWatch } from './calls/silence.ts';
 import { toLengthDetails } from './context-length.ts';
@@ -36,6 +36,17 @@ export type Send = (route: TokenRoute, request: RouteRequest) => Promise<Answer>
 
 /** A reply, with its generation if it was streamed or cut. */
 export type Answer = Reply & { readonly generation?: Generation };
+
+/** A server with one token route that answers in one reply: llama.cpp, the servers that trainers start themselves, and chat-only servers. */
+export function openOneReplyBackend(route: TokenRoute, record: BackendRecord, options: HttpBackendOptions): Backend {
+  const send = openSend(record, options);
+  return {
+    id: record.id,
+    policyVersion: record.policyVersion,
+    logprobs: logprobsOf(record),
+    generate: async (request) => await readGeneration(route, await send(route, request), { request, pace: options.pace }),
+  };
+}
 
 /** Sends the server a command other than a generation, and returns the status of its reply. */
 export function openControl(record: BackendRecord, { dispatcher, pace }: HttpBackendOptions) {
@@ -129,6 +140,7 @@ function toReplyError(path: string, { status, text, retryAfterMs }: Reply): Roll
   switch (status) {
     case 408:
     case 429:
+    case 499: // a server of the trainer that aborts its calls before it loads weights
     case 503:
       return new RolloutError('backend-failed', message, {
         details: { reason: 'busy', status, ...definedOf({ retry_after_ms: retryAfterMs }) },

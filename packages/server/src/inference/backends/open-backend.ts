@@ -2,10 +2,11 @@
 
 import { type Dialect, RolloutError } from '@millrace/protocol';
 import type { Backend, BackendRecord } from './backend.ts';
+import { chatRoute } from './chat.ts';
 import { fitContext } from './context-length.ts';
-import type { HttpBackendOptions } from './http-backend.ts';
-import { openLlamacppBackend } from './llamacpp.ts';
+import { type HttpBackendOptions, openOneReplyBackend } from './http-backend.ts';
 import { llamacppRoute } from './llamacpp-wire.ts';
+import { promptIdsRoute } from './prompt-ids.ts';
 import { openSglangBackend } from './sglang.ts';
 import { sglangRoute } from './sglang-wire.ts';
 import { openVllmBackend } from './vllm.ts';
@@ -48,7 +49,11 @@ function openDialect(record: BackendRecord, options: HttpBackendOptions): Backen
     case 'sglang':
       return openSglangBackend(record, options);
     case 'llamacpp':
-      return openLlamacppBackend(record, options);
+      return openOneReplyBackend(llamacppRoute, record, options);
+    case 'prorl':
+      return openOneReplyBackend(promptIdsRoute, record, options);
+    case 'chat':
+      return openOneReplyBackend(chatRoute, record, options);
   }
 }
 
@@ -58,4 +63,6 @@ export const tokenRoutes: Readonly<Record<Dialect, readonly string[]>> = {
   'vllm-completions': [completionsRoute.path],
   sglang: [sglangRoute.path],
   llamacpp: [llamacppRoute.path],
+  prorl: [promptIdsRoute.path],
+  chat: [chatRoute.path],
 };

@@ -16,6 +16,8 @@ export interface TokenRoute {
   readonly expertsFormat?: ExpertsFormat;
   /** The JSON around the prompt's ids. A request with `onTokens` asks for a stream if the route has one. */
   around(request: RouteRequest, model: string | undefined): { readonly head: string; readonly tail: string };
+  /** The whole body of a route that does not take ids; then `around` is not used. */
+  body?(request: RouteRequest, model: string | undefined): string;
   parse(text: string, request: GenerateRequest): Generation;
   /** Absent if the server's stream is not exact. */
   openStream?(request: GenerateRequest): TokenStream;
@@ -31,6 +33,7 @@ export interface RouteRequest extends GenerateRequest {
 
 /** The body as a list of buffers. The context's ids are the ledger's own buffer: they are neither copied nor serialized again. */
 export function toBody(route: TokenRoute, request: RouteRequest, model: string | undefined): Buffer[] {
+  if (route.body) return [Buffer.from(route.body(request, model))];
   const { head, tail } = route.around(request, model);
   return [Buffer.from(head), request.promptJson, Buffer.from(tail)];
 }

@@ -18,8 +18,10 @@ type Server = Pick<BackendRecord, 'url' | 'apiKey' | 'dialect' | 'model'>;
 
 /** How long a join waits for its server. */
 const joinTimeoutMs = 3000;
-/** How long it waits for the logprobs mode: some versions of vLLM collect their configuration slowly at the first request. */
-const modeTimeoutMs = 2000;
+/** How long it waits for the configuration, which some versions of vLLM collect slowly at the first request. */
+const configTimeoutMs = 2000;
+/** How long it waits for one token: the first request to a server that has just started may take seconds. */
+const sampleTimeoutMs = 10_000;
 const maxReplyBytes = 1 << 20;
 /** The request that samples one token to see its logprob. */
 const logprobsProbeId = 'probe-logprobs';
@@ -43,7 +45,7 @@ export async function probeServer(server: Server, options: ServerProbeOptions): 
       const [route, facts, logprobsMode, tokenizer] = await Promise.all([
         findRoute(server, ask),
         readFacts(server, ask),
-        readLogprobsMode(server, (path) => within({ ...options, signal, timeoutMs: modeTimeoutMs }, () => ask('GET', path))),
+        readLogprobsMode(server, (path) => within({ ...options, signal, timeoutMs: configTimeoutMs }, () => ask('GET', path))),
         checkTokenizer(options.tokenizer, server, (path, body) => ask('POST', path, body)),
       ]);
       return { ...facts, ...route, ...tokenizer, ...definedOf({ logprobsMode }) };
@@ -51,7 +53,7 @@ export async function probeServer(server: Server, options: ServerProbeOptions): 
     const isOpen = server.dialect.startsWith('vllm') && found.logprobsMode === undefined && !options.isPaused;
     const sample = (signal: AbortSignal) => sampleLogprobsMode(found, openAsk(server, { signal, dispatcher: agent }));
     // A busy server may take longer: the mode stays unknown, which the view says.
-    const seen = isOpen ? await within({ ...options, timeoutMs: modeTimeoutMs }, sample).catch(() => undefined) : undefined;
+    const seen = isOpen ? await within({ ...options, timeoutMs: sampleTimeoutMs }, sample).catch(() => undefined) : undefined;
     return { ...found, ...definedOf({ logprobsMode: found.logprobsMode ?? seen }), atMs: options.clock.now() };
   } finally {
     await agent.destroy();

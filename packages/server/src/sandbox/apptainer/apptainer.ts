@@ -49,7 +49,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     log.warn('disk-unbounded', { message: 'this process cannot mount file systems: diskMiB is not enforced, and layers are disabled' });
   const skeleton = await writeSkeleton(runDir);
   const covers = process.getuid?.() === 0 ? readProcCovers() : readKeyCovers();
-  const limiter = await openLimiter();
+  const limiter = await openLimiter({ log });
   const filters = await writeSyscallFilter(runDir, { apptainerPath, log, isMemoryBounded: limiter.isMemoryBounded });
   const host = definedOf({ nodePath, executorFiles, libraries, covers, filters });
   const launcher: SandboxLauncher = {

@@ -39,7 +39,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
   const executorFiles = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir, node));
   const nodePath = await blame('sandbox-start-failed', () => writeHiddenProgram(node, runDir));
   const forbidsNamespaces = await canForbidNamespaces(bwrapPath);
-  const limiter = await openLimiter();
+  const limiter = await openLimiter({ log });
   const filters = await writePrograms(runDir, limiter);
   if (filters === undefined)
     log.warn('system-calls-unfiltered', { message: `there is no filter of system calls for ${arch()}: agents can use all of them` });

@@ -5,6 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { definedOf, type ProgramLimits, RolloutError } from '@millrace/protocol';
+import type { Log } from '../../base/log.ts';
 import { type SandboxConfig, type SandboxLimits, sandboxLimits } from '../config.ts';
 import type { SandboxSpec } from '../sandbox.ts';
 import { type CgroupBase, findCgroups, listGroups, makeGroups, removeGroups, wasOutOfMemory } from './cgroups.ts';
@@ -40,10 +41,10 @@ export interface AgentFault {
   readonly message: string;
 }
 
-export async function openLimiter(): Promise<Limiter> {
+export async function openLimiter({ log }: { readonly log: Log }): Promise<Limiter> {
   const bases = await findCgroups({ enter: true });
   const isMemoryBounded = bases.some(({ controller }) => controller === 'memory');
-  const memory = openMemoryWatch();
+  const memory = openMemoryWatch({ log });
   return {
     bases,
     isMemoryBounded,

@@ -3,7 +3,9 @@
 
 import { readdir, readFile } from 'node:fs/promises';
 import { sendSignal } from '@millrace/executor';
+import { messageOf } from '@millrace/protocol';
 import { type Clock, systemClock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
 
 export interface MemoryWatch {
   /** Watches the descendants of a sandbox's first process until the returned function is called. */
@@ -12,20 +14,35 @@ export interface MemoryWatch {
 
 const intervalMs = 1_000;
 
-/** Runs only while something is watched. */
-export function openMemoryWatch(clock: Clock = systemClock): MemoryWatch {
+export interface MemoryWatchOptions {
+  readonly log: Log;
+  readonly clock?: Clock;
+  /** Where the processes are listed. */
+  readonly proc?: string;
+}
+
+/** Runs only while something is watched. A look that fails is repeated a second later. */
+export function openMemoryWatch({ log, clock = systemClock, proc = '/proc' }: MemoryWatchOptions): MemoryWatch {
   const watched = new Map<number, number>();
   let isRunning = false;
+  let hasFailed = false;
   async function look(): Promise<void> {
-    const children = await readChildren();
-    for (const [first, limitKiB] of watched) await enforce(listDescendants(first, children), limitKiB);
-    isRunning = false;
-    schedule();
+    try {
+      const children = await readChildren(proc);
+      for (const [first, limitKiB] of watched) await enforce(listDescendants(first, children), limitKiB);
+      hasFailed = false;
+    } catch (error) {
+      if (!hasFailed) log.error('memory-watch-failed', { sandboxes: watched.size, error: messageOf(error) });
+      hasFailed = true;
+    } finally {
+      isRunning = false;
+      schedule();
+    }
   }
   function schedule(): void {
     if (isRunning || watched.size === 0) return;
     isRunning = true;
-    clock.after(intervalMs, look);
+    clock.after(intervalMs, () => void look());
   }
   return {
     add(first, limitMiB) {
@@ -43,10 +60,10 @@ interface ProcessMemory {
   readonly kib: number;
 }
 
-async function readChildren(): Promise<Map<number, ProcessMemory[]>> {
+async function readChildren(proc: string): Promise<Map<number, ProcessMemory[]>> {
   const children = new Map<number, ProcessMemory[]>();
-  for (const name of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
-    const status = await readFile(`/proc/${name}/status`, 'latin1').catch(() => ''); // it has ended
+  for (const name of (await readdir(proc)).filter((name) => /^\d+$/.test(name))) {
+    const status = await readFile(`${proc}/${name}/status`, 'latin1').catch(() => ''); // it has ended
     const read = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0);
     const found = { pid: Number(name), parent: read('PPid'), kib: read('RssAnon') + read('RssShmem') };
     children.set(found.parent, [...(children.get(found.parent) ?? []), found]);

@@ -3,6 +3,7 @@
 
 import { codeScenario } from '../code/code.ts';
 import { mathScenario } from '../math/math.ts';
+import { makeRewardScenario } from '../reward-server.ts';
 import type { Scenario } from '../scenario.ts';
 import { shellScenario } from '../shell.ts';
 import { Judge } from '../stem/judge.ts';
@@ -16,13 +17,16 @@ export interface Scenarios {
   names(): readonly string[];
 }
 
-export interface LoadOptions {
+export interface BuiltInOptions {
+  /** Where there are any, the scenario `reward-server` exists. */
+  readonly rewardServers?: readonly string[];
   /** Without it, tasks that need a judge have no reward. */
   readonly judge?: JudgeConfig;
 }
 
 /** Throws an Error that names the file and says what to do. */
-export async function loadScenarios(paths: readonly string[], options: LoadOptions = {}): Promise<Scenarios> {
+export async function loadScenarios(paths: readonly string[], options: BuiltInOptions = {}): Promise<Scenarios> {
+  const { rewardServers = [], judge = judgeConfig.parse({}) } = options;
   const own = await Promise.all(paths.map(importScenario));
   const byName = new Map<string, { readonly scenario: Scenario; readonly from: string }>();
   const add = (scenario: Scenario, from: string) => {
@@ -32,8 +36,14 @@ export async function loadScenarios(paths: readonly string[], options: LoadOptio
       byName.set(name, { scenario, from });
     }
   };
-  const stemScenario = makeStemScenario(new Judge(options.judge ?? judgeConfig.parse({})));
-  for (const scenario of [mathScenario, codeScenario, stemScenario, shellScenario]) add(scenario, 'a built-in one');
+  const builtIn: readonly Scenario[] = [
+    mathScenario,
+    codeScenario,
+    makeStemScenario(new Judge(judge)),
+    shellScenario,
+    ...(rewardServers.length > 0 ? [makeRewardScenario(rewardServers)] : []),
+  ];
+  for (const scenario of builtIn) add(scenario, 'a built-in one');
   for (const [index, scenario] of own.entries()) add(scenario, paths[index] ?? '');
   return {
     get: (name) => byName.get(name)?.scenario,

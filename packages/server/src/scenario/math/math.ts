@@ -1,6 +1,9 @@
-// The math scenario: a question with a short answer that is compared by value. It needs no sandbox.
+// The math scenario: a question with a short answer that is compared by value. It needs no sandbox, unless the task gives the agent tools
+// that do.
 
 import { z } from 'zod';
+import { Prompts } from '../../agent/prompts.ts';
+import { needsSandbox, type ToolName, toolChoice } from '../../agent/tool-names.ts';
 import { isSameAnswer } from '../answer/compare-answers.ts';
 import { findAnswer } from '../answer/find-answer.ts';
 import { shapeReward, shaping } from '../reward/shaping.ts';
@@ -13,6 +16,7 @@ const mathTask = z.strictObject({
   answer: z
     .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
     .describe('The expected answer, in LaTeX or as text; a list if any of several is right. Never shown to the agent.'),
+  tools: toolChoice.default([]),
   shaping,
 });
 
@@ -22,9 +26,11 @@ export const mathScenario: Scenario<MathTask> = {
   name: 'math',
   aliases: ['deepscaler'],
   task: mathTask,
-  fromInstance: (instance) => ({ question: questionOf(instance), answer: answerOf(instance) }),
-  async init({ task }) {
-    return { messages: [{ role: 'user', content: `${task.question}\n\nPut your final answer into \\boxed{}.` }], tools: [] };
+  // ProRL Agent gives its math tasks these tools.
+  fromInstance: (instance) => ({ question: questionOf(instance), answer: answerOf(instance), tools: ['ipython', 'think', 'finish'] }),
+  sandbox: ({ tools }) => (needsSandbox(tools) ? {} : undefined),
+  async init({ task, prompts = new Prompts() }) {
+    return { messages: [{ role: 'user', content: renderQuestion(task, prompts) }], tools: task.tools };
   },
   lowestReward: ({ shaping: { range } }) => range[0],
   async evaluate({ task, end, sampledTokens }) {
@@ -36,15 +42,28 @@ export const mathScenario: Scenario<MathTask> = {
   },
 };
 
+function renderQuestion({ question, tools }: MathTask, prompts: Prompts): string {
+  if (tools.length === 0) return prompts.render('math', { question });
+  const end: ToolName | undefined = tools.find((name) => name === 'finish');
+  const ending = end ? 'call finish with your final answer in \\boxed{}' : 'put your final answer into \\boxed{}';
+  return prompts.render('math-tools', { question, tools: tools.join(', '), ending });
+}
+
 const chatPrompt = z.array(z.object({ role: z.string(), content: z.string() }));
 
 function questionOf(instance: Readonly<Record<string, unknown>>): unknown {
   const prompt = chatPrompt.safeParse(instance.prompt);
-  if (prompt.success) return prompt.data.filter((message) => message.role === 'user').at(-1)?.content;
+  if (prompt.success) return withoutInstruction(prompt.data.filter((message) => message.role === 'user').at(-1)?.content);
   return instance.question ?? instance.problem ?? instance.problem_statement ?? instance.prompt;
 }
 
 function answerOf(instance: Readonly<Record<string, unknown>>): unknown {
-  const model = z.object({ ground_truth: z.union([z.string(), z.number()]) }).safeParse(instance.reward_model);
-  return model.success ? String(model.data.ground_truth) : instance.answer;
+  const answer = z.union([z.string(), z.number()]).transform(String);
+  const model = z.object({ ground_truth: z.union([answer, z.array(answer)]) }).safeParse(instance.reward_model);
+  return model.success ? model.data.ground_truth : instance.answer;
+}
+
+/** DeepScaleR's rows end with an instruction of their own; the scenario's prompt has it. */
+function withoutInstruction(question: string | undefined): string | undefined {
+  return question?.replace(/ *Let's think step by step and output the final answer within \\boxed\{\}\.?\s*$/, '');
 }

@@ -6,6 +6,16 @@ import { appendTasks, batch, batches, createBatch, endBatch, openBatches, resume
 import { claim, finish, move, release, retry } from './operations/claims.ts';
 import { classes, load } from './operations/classes.ts';
 import { ack, acked, deliveredGroups, dueWebhooks, noteWebhook } from './operations/delivery.ts';
+import { evaluation, evaluationTasks, unbegunEvaluations } from './operations/evaluation/evaluation-queries.ts';
+import {
+  beginTasks,
+  cancelEvaluation,
+  createEvaluation,
+  evaluations,
+  expiredEvaluations,
+  retainEvaluationSlice,
+  retryUnscored,
+} from './operations/evaluations.ts';
 import { appendEvents, events, lastEventAtMs, lastEventId, oldestEventId } from './operations/events.ts';
 import { beginGroup, cursor, renewGroup, replaceSiblings, settleGroup, takeGroup } from './operations/groups.ts';
 import { backendLoads, breakBackend, noteProbe, noteTraffic, place, recoverBackend, takeProbe } from './operations/placements.ts';
@@ -13,7 +23,7 @@ import { pausePolicy, policy, reportGate, resumePolicy, touch } from './operatio
 import { countStates, get, list, trajectory } from './operations/queries.ts';
 import { expiredBatches, retainBatchSlice, retainSlice } from './operations/retention.ts';
 import { cancel, submit } from './operations/submit.ts';
-import { dropWorker, expire, registerWorker, renew, restartLeases, workers } from './operations/workers.ts';
+import { clockJumpedAtMs, dropWorker, expire, noteClockJump, registerWorker, renew, restartLeases, workers } from './operations/workers.ts';
 
 export const writes = {
   submit,
@@ -28,6 +38,7 @@ export const writes = {
   dropWorker,
   expire,
   restartLeases,
+  noteClockJump,
   joinBackend,
   drainBackend,
   leaveBackend,
@@ -56,6 +67,11 @@ export const writes = {
   settleGroup,
   ack,
   noteWebhook,
+  createEvaluation,
+  beginTasks,
+  cancelEvaluation,
+  retryUnscored,
+  retainEvaluationSlice,
 };
 
 export const reads = {
@@ -65,6 +81,7 @@ export const reads = {
   counts: countStates,
   classes,
   workers,
+  clockJumpedAtMs,
   backends,
   backendLoads,
   policy,
@@ -85,6 +102,11 @@ export const reads = {
   acked,
   dueWebhooks,
   expiredBatches,
+  evaluation,
+  evaluations,
+  evaluationTasks,
+  unbegunEvaluations,
+  expiredEvaluations,
 };
 
 export type Writes = typeof writes;

@@ -46,7 +46,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   try {
     await writer.call('appendEvents', [], clock.now()); // the first call opens the file
     const changedAtMs = await reader.call('lastEventAtMs', undefined, clock.now());
-    const guard = new TimeGuard({ clock, log, ...definedOf({ changedAtMs }) });
+    const jumpedAtMs = await reader.call('clockJumpedAtMs', undefined, clock.now());
+    const guard = new TimeGuard({ clock, log, ...definedOf({ changedAtMs, jumpedAtMs }) });
     return new SqliteStore({ path, clock, log, writer, reader, guard });
   } catch (error) {
     await Promise.all([reader[Symbol.asyncDispose](), writer[Symbol.asyncDispose]()]);
@@ -57,6 +58,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
 class SqliteStore implements Store {
   readonly #parts: StoreParts;
   readonly #hints: Hints;
+  #hasNotedDoubt = false;
 
   constructor(parts: StoreParts) {
     this.#parts = parts;
@@ -94,7 +96,8 @@ class SqliteStore implements Store {
     const { guard, clock } = this.#parts;
     // Taken before the call waits: a lease that was renewed while it waited is not late.
     const asOfMs = clock.now();
-    if (!guard.doubtsLeases(leaseMs)) return await this.#write('expire', { rules: { maxLosses, retryDelayMs }, asOfMs });
+    if (!guard.doubtsLeases(leaseMs)) return await this.#write('expire', { rules: { maxLosses, retryDelayMs }, leaseMs, asOfMs });
+    if (guard.hasJumped) await this.#write('noteClockJump', undefined);
     await this.#write('restartLeases', { leaseMs });
     guard.trustLeases();
     return 0;
@@ -146,6 +149,16 @@ class SqliteStore implements Store {
   dueWebhooks: Store['dueWebhooks'] = () => this.#read('dueWebhooks', undefined);
   noteWebhook: Store['noteWebhook'] = (sent) => this.#write('noteWebhook', sent);
 
+  createEvaluation: Store['createEvaluation'] = (evaluation) => this.#write('createEvaluation', evaluation);
+  evaluation: Store['evaluation'] = (id) => this.#read('evaluation', id);
+  evaluations: Store['evaluations'] = (filter) => this.#read('evaluations', filter);
+  evaluationTasks: Store['evaluationTasks'] = (id, page) => this.#read('evaluationTasks', { id, ...page });
+  unbegunEvaluations: Store['unbegunEvaluations'] = () => this.#read('unbegunEvaluations', undefined);
+  beginTasks: Store['beginTasks'] = async (id, { begun, samples }) =>
+    this.#write('beginTasks', { id, begun, samples: await Promise.all(samples.map(toStored)) });
+  retryUnscored: Store['retryUnscored'] = (id, { limit }) => this.#write('retryUnscored', { id, limit });
+  cancelEvaluation: Store['cancelEvaluation'] = (id) => this.#write('cancelEvaluation', id);
+
   appendEvents: Store['appendEvents'] = (events) => this.#write('appendEvents', events);
   events: Store['events'] = (after, options) => this.#read('events', { after, ...options });
   lastEventId: Store['lastEventId'] = () => this.#read('lastEventId', undefined);
@@ -161,14 +174,27 @@ class SqliteStore implements Store {
   retain: Store['retain'] = async ({ endedMs, eventsMs }) => {
     const { guard, clock } = this.#parts;
     const asOfMs = clock.now();
-    if (!guard.mayRetain(Math.max(endedMs, eventsMs))) return 0;
+    const keptMs = Math.max(endedMs, eventsMs);
+    if (!guard.mayRetain(keptMs)) {
+      if (guard.hasDoubts(keptMs)) await this.#noteDoubt();
+      return 0;
+    }
     let deleted = await this.#retain(() => this.#write('retainSlice', { endedMs, eventsMs, asOfMs }));
     for (;;) {
       const expired = await this.#read('expiredBatches', { endedMs, asOfMs });
       for (const seq of expired) deleted += await this.#retain(() => this.#write('retainBatchSlice', seq));
-      if (expired.length === 0) return deleted;
+      const evaluations = await this.#read('expiredEvaluations', { endedMs, asOfMs });
+      for (const seq of evaluations) deleted += await this.#retain(() => this.#write('retainEvaluationSlice', seq));
+      if (expired.length + evaluations.length === 0) return deleted;
     }
   };
+
+  /** Once: retention waits from the first time on. */
+  async #noteDoubt(): Promise<void> {
+    if (this.#hasNotedDoubt) return;
+    await this.#write('noteClockJump', undefined);
+    this.#hasNotedDoubt = true;
+  }
 
   /** Repeats one kind of slice until nothing is left; other writes run in between. */
   async #retain(slice: () => Promise<RetainedSlice>): Promise<number> {

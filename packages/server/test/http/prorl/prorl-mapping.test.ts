@@ -3,11 +3,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { submission } from '@millrace/protocol';
-import { toBackendUrl, toMessages, toProcessReply, toWantedId } from '../../../src/http/prorl/prorl-mapping.ts';
+import { toBackendUrl, toProcessReply, toWantedId } from '../../../src/http/prorl/prorl-mapping.ts';
 import type { RolloutRecord } from '../../../src/store/rollout-record.ts';
-import { makeFailure, makeResult, makeTrajectory, toId } from '../floor.ts';
+import { makeFailure, makeResult, toId } from '../floor.ts';
 
 const id = toId('a');
+const timeoutS = 300;
 const record: RolloutRecord = {
   id,
   submission: submission.parse({ scenario: 'sums', task: {} }),
@@ -19,24 +20,8 @@ const record: RolloutRecord = {
   createdAtMs: 0,
 };
 
-test('each assistant message carries its sampled tokens and the full prompt before them', () => {
-  assert.deepEqual(toMessages(makeTrajectory('a')), [
-    { role: 'user', content: 'hello' },
-    {
-      role: 'assistant',
-      content: 'look',
-      tool_calls: [{ id: 'call-1', type: 'function', function: { name: 'bash', arguments: '{"command":"ls"}' } }],
-      token_ids: [4, 5],
-      input_ids: [1, 2, 3],
-      logprobs: [-0.5, -0.25],
-    },
-    { role: 'tool', content: 'file', tool_call_id: 'call-1', name: 'bash' },
-    { role: 'assistant', content: 'done', token_ids: [8, 9], input_ids: [1, 2, 3, 4, 5, 6, 7], logprobs: [-1, -2] },
-  ]);
-});
-
 test('timings are in seconds, and waiting is not counted', () => {
-  const { timing } = toProcessReply({}, { ...record, result: makeResult() }, undefined);
+  const { timing } = toProcessReply({}, { ...record, result: makeResult() }, { timeoutS });
   assert.deepEqual(timing, { init_time: 1, run_time: 2, eval_time: 3, others_time: 1, counted_elapsed: 6, timeout_triggered: false });
 });
 
@@ -47,7 +32,7 @@ test('a rollout is resolved only by a reward of nearly one', () => {
     [0.99, false],
     [0, false],
   ] as const) {
-    const reply = toProcessReply({}, { ...record, result: makeResult({ reward }) }, undefined);
+    const reply = toProcessReply({}, { ...record, result: makeResult({ reward }) }, { timeoutS });
     assert.deepEqual([reply.resolved, reply.reward, reply.filter], [resolved, reward, false]);
   }
 });
@@ -63,7 +48,7 @@ test('a failure is filtered, has no reward rather than zero, and names its stage
     [{ state: 'cancelled', result: makeResult({ reward: null }) }, 'run'],
   ];
   for (const [fields, critical] of table) {
-    const reply = toProcessReply({}, { ...record, state: 'failed', ...fields }, undefined);
+    const reply = toProcessReply({}, { ...record, state: 'failed', ...fields }, { timeoutS });
     assert.deepEqual(
       [reply.critical_error, reply.filter, reply.reward, reply.success, reply.resolved],
       [critical, true, null, false, false],
@@ -72,14 +57,21 @@ test('a failure is filtered, has no reward rather than zero, and names its stage
   }
 });
 
-test('an agent that timed out but was evaluated keeps its reward, and the timeout is reported', () => {
-  const reply = toProcessReply({}, { ...record, result: makeResult({ reward: 0, stop_reason: 'rollout_timeout' }) }, undefined);
-  assert.deepEqual([reply.filter, reply.reward, reply.critical_error, reply.timing.timeout_triggered], [false, 0, null, true]);
-  assert.deepEqual([reply.finish, reply.end_properly], [false, false]);
+test('an agent that timed out keeps the reward that was measured, but is not resolved', () => {
+  const reply = toProcessReply({}, { ...record, result: makeResult({ reward: 1, stop_reason: 'rollout_timeout' }) }, { timeoutS });
+  assert.deepEqual([reply.filter, reply.reward, reply.resolved, reply.critical_error], [true, 1, false, 'timeout']);
+  assert.deepEqual([reply.finish, reply.end_properly, reply.timing.timeout_triggered], [false, false, true]);
+});
+
+test('a rollout that the policy ended itself, with the lowest reward, is trained on', () => {
+  const failure = makeFailure({ code: 'sandbox-killed', blame: 'policy' });
+  const reply = toProcessReply({}, { ...record, failure, result: makeResult({ reward: 0, stop_reason: null }) }, { timeoutS });
+  assert.deepEqual([reply.success, reply.error, reply.filter, reply.reward, reply.critical_error], [true, null, false, 0, null]);
+  assert.equal(reply.failure?.code, 'sandbox-killed');
 });
 
 test('ids come from the job, otherwise from instance and trajectory, in allowed characters', () => {
-  const wanted = (job_id: string | undefined, instance = {}) => toWantedId({ job_id, instance, sampling_params: {} });
+  const wanted = (job_id: string | undefined, instance = {}) => toWantedId({ job_id, instance });
   assert.equal(wanted('job 1/x'), 'job-1-x');
   assert.equal(wanted('__a'), 'a');
   assert.equal(wanted('x'.repeat(500))?.length, 128);
@@ -92,14 +84,4 @@ test('addresses lose their /v1 and get a scheme', () => {
   for (const address of ['http://h:1', 'http://h:1/', 'http://h:1/v1', 'http://h:1/v1/', 'h:1', 'h:1/v1'])
     assert.equal(toBackendUrl(address), 'http://h:1');
   assert.equal(toBackendUrl('https://h/base/v1'), 'https://h/base');
-});
-
-test('after a rewritten history, a message has only the prompt of its own branch', () => {
-  const { segments } = makeTrajectory('a');
-  const [prompt, sampled] = [segments[0], segments.find(({ kind }) => kind === 'sampled')];
-  if (!prompt || !sampled) assert.fail('the trajectory has neither prompt nor turn');
-  const rewritten = [...segments, { ...prompt, branch: 1, tokenIds: Int32Array.of(8, 9) }, { ...sampled, branch: 1 }];
-  const said = toMessages({ segments: rewritten }).filter(({ role }) => role === 'assistant');
-  assert.deepEqual(said.at(-1)?.input_ids, [8, 9]);
-  assert.deepEqual(said.at(-1)?.token_ids, [...sampled.tokenIds]);
 });

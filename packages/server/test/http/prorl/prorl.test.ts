@@ -31,6 +31,7 @@ const sharedFloor = shareFloor();
 /** A floor whose ProRL server is started; tests that share it use their own instances. */
 async function started(): Promise<Floor> {
   await sharedFloor().call('POST', '/start');
+  await sharedFloor().call('POST', '/add_llm_server', { address: '10.0.0.1:8000' });
   return sharedFloor();
 }
 
@@ -67,6 +68,7 @@ test('start, stop and status behave like the original, with its messages and sta
   assert.deepEqual([twice.status, twice.body.detail], [400, 'Server is already running']);
   assert.deepEqual((await floor.call('GET', '/status')).body, {
     status: 'running',
+    running: true,
     pending_jobs: 0,
     init_queue: 0,
     run_queue: 0,
@@ -75,6 +77,10 @@ test('start, stop and status behave like the original, with its messages and sta
     active_run: 0,
     active_eval: 0,
     total: 0,
+    jobs: 0,
+    init: 0,
+    run: 0,
+    eval: 0,
   });
   assert.match((await floor.call('POST', '/stop')).body.status, /stopped/);
   assert.equal((await floor.call('POST', '/start')).status, 200);
@@ -176,7 +182,7 @@ test('a caller that disconnects cancels its rollout', async () => {
   assert.equal(events.at(-1)?.rollout_id, claimed.id);
 });
 
-test('servers are added before the start, without /v1, once; clearing and adding rejects no submission', async () => {
+test('servers are added before the start, without /v1, and once', async () => {
   await using floor = await openFloor();
   await floor.worker.register();
   for (const address of ['http://10.0.0.1:8000/v1', 'http://10.0.0.1:8000', '10.0.0.1:8000/v1/']) {
@@ -187,10 +193,44 @@ test('servers are added before the start, without /v1, once; clearing and adding
     ['http://10.0.0.1:8000'],
   );
   assert.equal((await floor.call('POST', '/add_llm_server', { address: 'ftp://x' })).status, 400);
-  await floor.call('POST', '/start');
   assert.equal((await floor.call('POST', '/clear_llm_server')).status, 200);
   assert.deepEqual(await floor.store.backends(), []);
-  const answer = floor.call('POST', '/process', { instance, sampling_params });
-  await floor.worker.finish(await claimNext(floor), { state: 'failed', failure: makeFailure() });
-  assert.equal((await answer).status, 200);
+});
+
+test('the dialect of a server is found by asking it', async () => {
+  const has = new Map([
+    ['http://10.0.0.1:1', ['vllm']],
+    ['http://10.0.0.2:1', ['sglang', 'vllm']],
+    ['http://10.0.0.3:1', ['prorl']],
+    ['http://10.0.0.4:1', []],
+  ]);
+  await using floor = await openFloor({
+    probe: async ({ url, dialect }) => {
+      if (!has.get(url)?.includes(dialect)) throw new Error(`no route of ${dialect}`);
+      return dialect === 'sglang' ? { engine: 'sglang' } : {};
+    },
+  });
+  for (const address of has.keys()) assert.equal((await floor.call('POST', '/add_llm_server', { address })).status, 200);
+  const seen = (await floor.store.backends()).map(({ url, dialect, health }) => [url, dialect, health?.brokenAtMs !== undefined]);
+  assert.deepEqual(seen.sort(), [
+    ['http://10.0.0.1:1', 'vllm', false],
+    ['http://10.0.0.2:1', 'sglang', false],
+    ['http://10.0.0.3:1', 'prorl', false],
+    ['http://10.0.0.4:1', 'vllm', true],
+  ]);
+});
+
+test('with keys, only the addresses of the configuration may call its routes without one, and no other routes', async () => {
+  const key = 'k'.repeat(20);
+  const prorl = { withoutKey: ['10.1.0.0/16', '::1'] };
+  await using floor = await openFloor({ config: { keys: [key], prorl } });
+  const ask = async (remoteAddress: string, url: string, headers = {}) =>
+    (await floor.app.inject({ method: 'POST', url, remoteAddress, headers })).statusCode;
+  assert.equal(await ask('10.1.2.3', '/clear_llm_server'), 200);
+  assert.equal(await ask('::ffff:10.1.2.3', '/clear_llm_server'), 200);
+  assert.equal(await ask('::1', '/clear_llm_server'), 200);
+  assert.equal(await ask('10.2.2.3', '/clear_llm_server'), 401);
+  assert.equal(await ask('10.1.2.3', '/v1/policy/pause'), 401);
+  assert.equal(await ask('10.1.2.3', '/clear_llm_server', { origin: 'http://evil.example' }), 401);
+  assert.equal(await ask('10.1.2.3', '/clear_llm_server', { authorization: 'Bearer wrong' }), 401);
 });

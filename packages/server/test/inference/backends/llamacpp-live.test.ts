@@ -11,7 +11,8 @@ import { z } from 'zod';
 import { silentLog } from '../../../src/base/log.ts';
 import { Pace } from '../../../src/base/pace.ts';
 import type { Backend, GenerateRequest } from '../../../src/inference/backends/backend.ts';
-import { openLlamacppBackend } from '../../../src/inference/backends/llamacpp.ts';
+import { openOneReplyBackend } from '../../../src/inference/backends/http-backend.ts';
+import { llamacppRoute } from '../../../src/inference/backends/llamacpp-wire.ts';
 import { Ledger } from '../../../src/trajectory/ledger.ts';
 import { openTokenizer } from '../../../src/trajectory/tokenizer/tokenizer.ts';
 import { alphabet, makeText } from '../../trajectory/random-text.ts';
@@ -30,7 +31,7 @@ describe('a backend: a real llama-server', { skip }, () => {
   before(async () => {
     server = await openLlamaServer({ contextTokens });
     const record = { id: backendId.parse('b1'), url: server.url, dialect: 'llamacpp', policyVersion: 3, state: 'up' } as const;
-    backend = openLlamacppBackend(record, { dispatcher, log: silentLog, pace: new Pace() });
+    backend = openOneReplyBackend(llamacppRoute, record, { dispatcher, log: silentLog, pace: new Pace() });
   });
   after(async () => {
     await dispatcher.close();

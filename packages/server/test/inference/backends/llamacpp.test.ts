@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { silentLog } from '../../../src/base/log.ts';
 import { Pace } from '../../../src/base/pace.ts';
 import type { GenerateRequest } from '../../../src/inference/backends/backend.ts';
-import { openLlamacppBackend } from '../../../src/inference/backends/llamacpp.ts';
+import { openOneReplyBackend } from '../../../src/inference/backends/http-backend.ts';
 import { llamacppRoute } from '../../../src/inference/backends/llamacpp-wire.ts';
 
 const tokens = await openFakeTokens();
@@ -53,7 +53,8 @@ test('a token without a logprob refuses the reply without a retry, which would l
 
 test('a character of several tokens has no probabilities for the first ones, and is refused', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: 'so 🦙🫠 it is' }), tokens });
-  const backend = openLlamacppBackend(
+  const backend = openOneReplyBackend(
+    llamacppRoute,
     { id: backendId.parse('b1'), url: fake.url, dialect: 'llamacpp', policyVersion: 0, state: 'up' },
     quiet,
   );
@@ -81,7 +82,8 @@ test('a full context ends as length, a shifted one is refused', () => {
 
 test('only the requested samplers are named, and temperature always is', async () => {
   await using fake = await openFakeBackend({ policy: () => ({ text: 'yes' }), tokens });
-  const backend = openLlamacppBackend(
+  const backend = openOneReplyBackend(
+    llamacppRoute,
     { id: backendId.parse('b1'), url: fake.url, dialect: 'llamacpp', policyVersion: 0, state: 'up' },
     quiet,
   );

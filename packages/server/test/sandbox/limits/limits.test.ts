@@ -15,7 +15,7 @@ import type { Confinement } from '../../../src/sandbox/limits/limits.ts';
 import { renderEntry } from '../../../src/sandbox/limits/rlimits.ts';
 
 const { limits } = sandboxConfig.parse({ limits: { cpus: 1.5, memoryMiB: 512, diskMiB: 512, processes: 100 } });
-const limiter = await openLimiter();
+const limiter = await openLimiter({ log: silentLog });
 const has = (name: string) => limiter.bases.some(({ controller }) => controller === name);
 const groupSkip = has('memory') && has('pids') ? false : 'this user cannot create control groups here';
 const probe = await probeBubblewrap();

@@ -4,8 +4,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { fakeLogprob } from './logprob.ts';
 
-/** vLLM's two, SGLang's and llama.cpp's. */
-export type FakeRoute = 'generate' | 'completions' | 'sglang' | 'llamacpp';
+/** vLLM's two, SGLang's, llama.cpp's, and that of ProRL Agent's trainers. */
+export type FakeRoute = 'generate' | 'completions' | 'sglang' | 'llamacpp' | 'prorl';
 export type Json = Record<string, unknown>;
 
 export interface FakeRequest {
@@ -85,7 +85,8 @@ export interface FakeServer {
   decode(tokenIds: readonly unknown[]): string;
 }
 
-export type FakeEngine = 'vllm' | 'sglang' | 'llamacpp';
+/** `prorl`: a trainer's own server, which has nothing but its token route. */
+export type FakeEngine = 'vllm' | 'sglang' | 'llamacpp' | 'prorl';
 
 export interface FakeDialect {
   readonly engine: FakeEngine;

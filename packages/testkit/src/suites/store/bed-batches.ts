@@ -1,8 +1,20 @@
-// Builders for batches in store tests.
+// Builders for batches and evaluations in store tests.
 
-import { type BatchId, type BatchInput, batchId, batchRequest, definedOf, type GroupId, groupId } from '@millrace/protocol';
-import { type NewBatch, type NewGroup, type Task, toRecipe } from '@millrace/server';
-import { makeRollout } from './bed.ts';
+import {
+  type BatchId,
+  type BatchInput,
+  batchId,
+  batchRequest,
+  definedOf,
+  type EvaluationInput,
+  evaluationId,
+  evaluationRequest,
+  type Failure,
+  type GroupId,
+  groupId,
+} from '@millrace/protocol';
+import { type ClaimedRollout, type NewBatch, type NewEvaluation, type NewGroup, type Store, type Task, toRecipe } from '@millrace/server';
+import { makeResult, makeRollout, makeTrajectory, moveUpTo } from './bed.ts';
 
 export function makeBatch(id: string, fields: Partial<BatchInput> & { readonly count?: number } = {}): NewBatch {
   const { count = 4, ...rest } = fields;
@@ -36,4 +48,31 @@ export function toBatch(text: string): BatchId {
 
 export function toGroup(text: string): GroupId {
   return groupId.parse(text);
+}
+
+/** The id of the evaluation in tests. */
+export const e = evaluationId.parse('e');
+
+export function makeEvaluation(
+  fields: Partial<EvaluationInput> & { readonly count?: number; readonly correctAt?: number } = {},
+): NewEvaluation {
+  const { count = 3, correctAt = 1, ...rest } = fields;
+  const given = { scenario: 'math', n: 2, tasks: Array.from({ length: count }, (_, index) => ({ question: `${index}` })), ...rest };
+  const { id: _, tasks, ...plan } = evaluationRequest.parse(given);
+  return { id: e, digest: JSON.stringify(given), plan, tasks: tasks.map((task) => ({ task, correctAt })) };
+}
+
+/** Begins the next tasks, with two samples each. */
+export async function begin(store: Store, begun: number, tasks: number): Promise<boolean> {
+  const samples = Array.from({ length: tasks }, (_, index) =>
+    [0, 1].map((number) => makeRollout(`e:${begun + index}:${number}`, { group: `e:${begun + index}` })),
+  );
+  return store.beginTasks(e, { begun, samples });
+}
+
+/** Ends a sample with a reward. False when the claim is outdated. */
+export async function finish(store: Store, claim: ClaimedRollout, reward: number, failure?: Failure): Promise<boolean> {
+  await moveUpTo(store, claim, 'evaluate');
+  const trajectory = makeTrajectory(claim.id, claim.attempt);
+  return store.finish(claim, { state: 'done', result: makeResult(reward), trajectory, ...definedOf({ failure }) });
 }

@@ -6,6 +6,7 @@ import { defineBatchTests } from './batches.ts';
 import type { OpenBed } from './bed.ts';
 import { defineCallerTests } from './callers.ts';
 import { defineClaimTests } from './claims.ts';
+import { defineEvaluationTests } from './evaluations.ts';
 import { defineFairnessTests } from './fairness.ts';
 import { defineLogTests } from './log.ts';
 import { definePlacementTests } from './placements.ts';
@@ -25,5 +26,6 @@ export function defineStoreSuite(name: string, openBed: OpenBed): void {
     definePolicyTests(openBed);
     defineBatchTests(openBed);
     defineBatchRequestTests(openBed);
+    defineEvaluationTests(openBed);
   });
 }

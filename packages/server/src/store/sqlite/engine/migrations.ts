@@ -3,6 +3,7 @@
 
 import { classTables } from './class-schema.ts';
 import { counterTables } from './counter-schema.ts';
+import { evaluationTables } from './evaluation-schema.ts';
 
 /** From each schema to the next. */
 export const migrations: Readonly<Record<number, string>> = {
@@ -31,5 +32,9 @@ ALTER TABLE batch_groups ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0;
 `,
   9: `ALTER TABLE policy ADD COLUMN adapter TEXT;
 ALTER TABLE policy ADD COLUMN cache_salt TEXT;
+`,
+  10: evaluationTables,
+  // At most one row: when the date last stepped.
+  11: `CREATE TABLE clock_jumps (at INTEGER NOT NULL) STRICT;
 `,
 };

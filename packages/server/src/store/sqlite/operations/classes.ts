@@ -2,6 +2,7 @@
 // the next rollout reads one class and one rollout, however long the queue is.
 
 import { type BatchId, definedOf, type WorkerReport } from '@millrace/protocol';
+import { longestDelayMs } from '../../store.ts';
 import { type ClassKind, type ClassLoad, rankOf, shareOf, type WorkClass } from '../../work-class.ts';
 import type { Transaction } from '../engine/connection.ts';
 import { lastEventId } from './events.ts';
@@ -25,11 +26,20 @@ export function openClass(transaction: Transaction, { kind, name, weight }: Work
   return transaction.one<{ seq: number }>(sql, kind, name, rank, weight)?.seq ?? 0;
 }
 
-/** Makes delayed rollouts claimable whose time has come. */
+/**
+ * Makes delayed rollouts claimable whose time has come. No delay is longer than `longestDelayMs`: one that ends later was set by a
+ * clock that was ahead, and is over.
+ */
 export function wakeDelayed(transaction: Transaction): void {
-  const sql = `UPDATE rollouts SET line = iif(losses >= ?, 'suspect', 'due') WHERE seq IN (SELECT seq FROM rollouts
-    WHERE state = 'queued' AND line = 'delayed' AND not_before <= ? ORDER BY not_before LIMIT ?)`;
-  transaction.run(sql, suspectLosses, transaction.nowMs, mostDue);
+  const { nowMs } = transaction;
+  for (const [isOver, atMs] of [
+    ['not_before <= ?', nowMs],
+    ['not_before > ?', nowMs + longestDelayMs],
+  ] as const) {
+    const sql = `UPDATE rollouts SET line = iif(losses >= ?, 'suspect', 'due') WHERE seq IN (SELECT seq FROM rollouts
+      WHERE state = 'queued' AND line = 'delayed' AND ${isOver} ORDER BY not_before LIMIT ?)`;
+    transaction.run(sql, suspectLosses, atMs, mostDue);
+  }
 }
 
 /**

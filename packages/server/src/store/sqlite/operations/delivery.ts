@@ -2,6 +2,7 @@
 
 import { type BatchId, definedOf, type GroupId } from '@millrace/protocol';
 import type { GroupRecord, WebhookDue } from '../../batch-store.ts';
+import { longestDelayMs } from '../../store.ts';
 import type { Transaction } from '../engine/connection.ts';
 import { readBatch, readPlan } from './batches.ts';
 import { type RecordRow, records, toRecord } from './queries.ts';
@@ -82,9 +83,12 @@ export function dueWebhooks(transaction: Transaction): { due: WebhookDue[]; next
   const sql =
     'SELECT id, url, secret, sent, attempts, not_before FROM outbox JOIN batches ON seq = batch_seq WHERE sent < delivered ORDER BY seq';
   const rows = transaction.all<OutboxRow>(sql);
-  const later = rows.filter((row) => row.not_before > transaction.nowMs).map((row) => row.not_before);
+  const { nowMs } = transaction;
+  // A pause that ends later than any pause can was set by a clock that was ahead.
+  const isLater = ({ not_before }: OutboxRow) => not_before > nowMs && not_before <= nowMs + longestDelayMs;
+  const later = rows.filter(isLater).map((row) => row.not_before);
   const due = rows
-    .filter((row) => row.not_before <= transaction.nowMs)
+    .filter((row) => !isLater(row))
     .map(({ id, url, secret, sent, attempts }) => definedOf({ batch: id, url, secret: secret ?? undefined, seq: sent + 1, attempts }));
   return definedOf({ due, nextAtMs: later.length > 0 ? Math.min(...later) : undefined });
 }

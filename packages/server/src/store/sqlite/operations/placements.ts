@@ -101,7 +101,9 @@ export function noteProbe(transaction: Transaction, { id, probe }: { readonly id
 export function takeProbe(transaction: Transaction, id: BackendId): number | undefined {
   const row = transaction.one<HealthRow>('SELECT broken_at, probes, probe_at FROM backends WHERE id = ?', id);
   if (!row || row.broken_at === null) return undefined;
-  if (row.probe_at > transaction.nowMs) return row.probe_at - transaction.nowMs;
+  const waitMs = row.probe_at - transaction.nowMs;
+  // A probe that is further away than any can be was planned by a clock that was ahead.
+  if (waitMs > 0 && waitMs <= Math.max(longestProbeMs, probeTimeoutMs + firstProbeMs)) return waitMs;
   transaction.run('UPDATE backends SET probe_at = ? WHERE id = ?', transaction.nowMs + probeTimeoutMs + firstProbeMs, id);
   return 0;
 }

@@ -6,10 +6,10 @@ import type { Transaction } from '../engine/connection.ts';
 
 /** How long one slice may hold the write lock. */
 const sliceMs = 2;
-const rowsPerStep = 200;
+export const rowsPerStep = 200;
 
 /** A slice stops when this returns true. */
-function openBudget(): () => boolean {
+export function openBudget(): () => boolean {
   const endsAt = systemClock.monotonic() + sliceMs;
   return () => systemClock.monotonic() >= endsAt;
 }
@@ -41,7 +41,7 @@ export function retainSlice(
 }
 
 /** Deletes at least one, so that every slice makes progress. Returns how many. */
-function deleteRollouts(transaction: Transaction, old: readonly { readonly seq: number }[], isSpent: () => boolean): number {
+export function deleteRollouts(transaction: Transaction, old: readonly { readonly seq: number }[], isSpent: () => boolean): number {
   let deleted = 0;
   for (const { seq } of old) {
     if (deleted > 0 && isSpent()) break;

@@ -14,6 +14,7 @@ import {
 import type { Claim, Ending } from '../../store.ts';
 import type { Transaction } from '../engine/connection.ts';
 import { addWaste } from './batch/waste.ts';
+import { countSample, type FinishedEvaluation } from './evaluation/count-sample.ts';
 import { appendEvent } from './events.ts';
 
 /** The part of a rollout that transitions read. */
@@ -107,6 +108,12 @@ export function end(transaction: Transaction, row: RolloutRow, ending: StoredEnd
   addWaste(transaction, row.seq);
   if (ending.trajectory) transaction.run('INSERT INTO trajectories (seq, body) VALUES (?, ?)', row.seq, ending.trajectory);
   appendEnded(transaction, row, ending);
+  appendFinished(transaction, countSample(transaction, row.seq, ending));
+}
+
+/** After the end of a sample: the event of an evaluation that it completed. */
+export function appendFinished(transaction: Transaction, finished: FinishedEvaluation | undefined): void {
+  if (finished) appendEvent(transaction, { kind: 'evaluation-end', data: { ...finished, state: 'done' } });
 }
 
 export function appendEnded(

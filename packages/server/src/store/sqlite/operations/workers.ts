@@ -74,7 +74,30 @@ export function restartLeases(transaction: Transaction, { leaseMs }: { readonly 
   transaction.run('UPDATE workers SET lease_until = ? WHERE ended_at IS NULL', transaction.nowMs + leaseMs);
 }
 
-export function expire(transaction: Transaction, request: { readonly rules: LossRules; readonly asOfMs: number }): number {
+/** Remembered across restarts, so that retention still waits after one. */
+export function noteClockJump(transaction: Transaction): void {
+  transaction.run('DELETE FROM clock_jumps');
+  transaction.run('INSERT INTO clock_jumps (at) VALUES (?)', transaction.nowMs);
+}
+
+/** When the date last stepped, by the date after the step. */
+export function clockJumpedAtMs(transaction: Transaction): number | undefined {
+  return transaction.one<{ at: number }>('SELECT at FROM clock_jumps')?.at;
+}
+
+/** No lease is this much longer than those of this process. */
+const longerLeaseMs = 60_000;
+
+export interface Expiry {
+  readonly rules: LossRules;
+  readonly leaseMs: number;
+  readonly asOfMs: number;
+}
+
+export function expire(transaction: Transaction, request: Expiry): number {
+  // A lease that ends later was renewed by a clock that was ahead: its worker may be dead for as long.
+  const endsAt = transaction.nowMs + request.leaseMs;
+  transaction.run('UPDATE workers SET lease_until = ? WHERE ended_at IS NULL AND lease_until > ?', endsAt, endsAt + longerLeaseMs);
   const sql = 'SELECT id FROM workers WHERE ended_at IS NULL AND lease_until <= ?';
   const late = transaction.all<{ id: WorkerId }>(sql, request.asOfMs);
   return late.reduce((touched, { id }) => touched + endWorker(transaction, id, { rules: request.rules, reason: 'lease' }), 0);
@@ -86,6 +109,7 @@ interface WorkerRow {
   readonly pid: number;
   readonly started_at: number;
   readonly lease_until: number;
+  readonly ended_at: number | null;
   readonly report: string | null;
 }
 
@@ -97,6 +121,7 @@ export function workers(transaction: Transaction): WorkerRecord[] {
     pid: row.pid,
     startedAtMs: row.started_at,
     leaseUntilMs: row.lease_until,
+    hasEnded: row.ended_at !== null,
     ...definedOf({ report: row.report === null ? undefined : JSON.parse(row.report) }),
   }));
 }

@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '../temp-folder.ts';
 
 export const smallDiskSkip = process.getuid?.() === 0 ? false : 'only root can mount a tmpfs';
 
@@ -15,14 +15,14 @@ export interface SmallDisk extends AsyncDisposable {
   free(): void;
 }
 
-export async function mountSmallDisk(): Promise<SmallDisk> {
+export async function mountSmallDisk({ mib = 8 }: { readonly mib?: number } = {}): Promise<SmallDisk> {
   const folder = await makeTempFolder('small-disk');
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', folder.path]);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mib}m`, 'tmpfs', folder.path]);
   const ballast = join(folder.path, 'ballast');
   return {
     path: folder.path,
     fill: () => fillDisk(ballast),
-    free: () => rmSync(ballast),
+    free: () => rmSync(ballast, { force: true }),
     async [Symbol.asyncDispose]() {
       execFileSync('umount', ['--lazy', folder.path]);
       await folder[Symbol.asyncDispose]();
@@ -30,13 +30,20 @@ export async function mountSmallDisk(): Promise<SmallDisk> {
   };
 }
 
+/** Large pieces first, because a disk may have hundreds of megabytes, and then single pages. */
 function fillDisk(path: string): void {
   const file = openSync(path, 'w');
   try {
-    for (;;) writeSync(file, Buffer.alloc(4096));
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error;
+    for (const piece of [Buffer.alloc(2 ** 20), Buffer.alloc(4096)]) writeUntilFull(file, piece);
   } finally {
     closeSync(file);
+  }
+}
+
+function writeUntilFull(file: number, piece: Buffer): void {
+  try {
+    for (;;) writeSync(file, piece);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error;
   }
 }

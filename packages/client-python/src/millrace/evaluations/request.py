@@ -1,0 +1,31 @@
+"""What a caller requests with an evaluation. Fields and defaults are those of the protocol."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Sequence, TypedDict
+
+from ..rollouts.request import Limits, Sampling
+
+
+class _RequiredEvaluationRequest(TypedDict):
+    scenario: str
+    tasks: Sequence[Mapping[str, Any]]
+
+
+class EvaluationRequest(_RequiredEvaluationRequest, total=False):
+    """An evaluation: every task is sampled `n` times, and nothing is filtered."""
+
+    #: Makes the request idempotent. The client generates an id if you omit it.
+    id: str
+    #: How many samples each task gets; default 1.
+    n: int
+    sampling: Sampling
+    limits: Limits
+    #: A sample is correct if its reward is at least this. Default: the highest reward of its task, 1 in most scenarios.
+    correct_at: float
+    #: Work with a higher priority is started first; default 0.
+    priority: int
+    #: Its share of the workers, relative to batches, other evaluations and plain submissions; default 1.
+    weight: float
+    #: Returned unchanged with the evaluation.
+    metadata: Mapping[str, Any]

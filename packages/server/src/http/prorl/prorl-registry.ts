@@ -1,0 +1,46 @@
+// ProRL Agent's task registry: which of our scenarios runs the instances of each `data_source`. A scenario of the user that has the data
+// source as its name or alias comes first.
+
+import type { Scenarios } from '../../scenario/load/load.ts';
+import type { Scenario } from '../../scenario/scenario.ts';
+import { toFault, toFaultError } from '../request/check.ts';
+
+const swe = ['swebench', 'swebench_multimodal', 'swegym', 'SWE-Gym', 'r2egym', 'R2E-Gym', 'swe_smith', 'SWE-smith'];
+const code = ['deepcoder', 'codecontests', 'apps', 'codeforces', 'taco', 'livecodebench'];
+/** Tasks that only its reward servers can score. */
+const scoredElsewhere = ['rStar', 'tool_call', 'if_eval', 'llm_judge', 'reasoning_gym'];
+const screen = ['gui', 'visual_browsing', 'browsergym', 'osworld'];
+
+type Row = readonly [string, readonly string[]];
+
+/** The scenarios of each data source, best first. */
+const table: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
+  ['deepscaler', ['math', 'reward-server']],
+  ['stem', ['stem', 'reward-server']],
+  ...swe.map((name): Row => [name, ['swe']]),
+  ...code.map((name): Row => [name, ['code', 'reward-server']]),
+  ...scoredElsewhere.map((name): Row => [name, ['reward-server']]),
+]);
+
+/** Throws `unknown-scenario`, naming the scenario that is missing, if there is one. */
+export function findScenario(source: unknown, scenarios: Scenarios): Scenario {
+  const name = typeof source === 'string' && source !== '' ? source : 'swebench';
+  const own = scenarios.get(name);
+  if (own) return own;
+  const wanted = table.get(name) ?? (name.startsWith('deepcoder') ? table.get('deepcoder') : undefined) ?? [];
+  for (const candidate of wanted) {
+    const scenario = scenarios.get(candidate);
+    if (scenario) return scenario;
+  }
+  const known = [...scenarios.names()];
+  const fault = toFault(['instance', 'data_source'], describe(name, wanted, known));
+  throw toFaultError([fault], { code: 'unknown-scenario', details: { known } });
+}
+
+function describe(name: string, [first, ...others]: readonly string[], known: readonly string[]): string {
+  const shown = JSON.stringify(name);
+  if (screen.includes(name)) return `${shown} is not supported: it needs a screen, and sandboxes have none`;
+  if (first === undefined) return `no scenario is named ${shown}; known: ${known.join(', ')}`;
+  const server = [first, ...others].includes('reward-server') ? '; http.prorl.rewardServers would score it too' : '';
+  return `${shown} maps to the scenario ${first}, which is not loaded: add a scenario with this name or alias to \`scenarios\`${server}`;
+}

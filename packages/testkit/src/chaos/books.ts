@@ -1,0 +1,167 @@
+// The books of a chaos run, once no fault is under way: everything that was acknowledged has ended, exactly once, with the tokens that
+// the backends sent; every group reached its reader and its webhook; nothing is held by no one.
+
+import { readFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Client } from '@millrace/client';
+import { type Event, isTerminal, type RolloutView } from '@millrace/protocol';
+import { findWrongToken } from '../service/find-wrong-token.ts';
+import { processesInSandboxesOf } from '../service/service.ts';
+import { hungFile } from './chaos-play.ts';
+import { batchTarget, countLive, type Load } from './load.ts';
+import { isWorker } from './process-faults.ts';
+import type { Scene } from './scene.ts';
+
+/** Everything has ended if nothing changes for this long: the longest pause between two tries is a minute. */
+const patienceMs = 150_000;
+
+export interface ChaosBooks {
+  /** Acknowledged, but unknown, or ended in a way that no fault explains; groups that a reader or the webhook did not get. */
+  readonly lost: readonly string[];
+  /** Ended or delivered more than once, or with two contents. */
+  readonly doubled: readonly string[];
+  /** In a stage although no live worker holds it; sandboxes and processes that outlived the service. */
+  readonly leaked: readonly string[];
+  /** Still waiting, although nothing has changed for a long time. */
+  readonly stuck: readonly string[];
+  /** Trajectories in which a token is not what the backend sent. */
+  readonly wrong: readonly string[];
+  readonly done: number;
+  /** Ended without a reward because their verifier hung. */
+  readonly verifierTimeouts: number;
+  readonly attempts: number;
+  readonly sampledTokens: number;
+  readonly groups: number;
+}
+
+/** Waits for what is under way, reads all results, stops the service, and looks for leftovers. */
+export async function checkBooks(scene: Scene, load: Load): Promise<ChaosBooks> {
+  const { client } = scene.service;
+  await waitForEnds(scene, load);
+  const views = await Array.fromAsync(client.list());
+  const own = views.filter(({ id }) => load.rollouts.has(id));
+  const ends = Map.groupBy(await readEnds(client), ({ rollout_id }) => rollout_id);
+  const hung = new Set(readHung(scene.controls));
+  const isDone = ({ state, reward }: RolloutView) => state === 'done' && reward === 1;
+  const hasHung = ({ id, failure }: RolloutView) => failure?.code === 'evaluate-timeout' && hung.has(id.replace('chaos-', ''));
+  const ended = views.filter(({ state }) => isTerminal(state));
+  const groups = await checkGroups(scene, load, new Map(views.map((view) => [view.id, view])));
+  const live = views.filter(({ state }) => !isTerminal(state));
+  const known = new Set<string>(own.map(({ id }) => id));
+  return {
+    lost: [
+      ...[...load.rollouts].filter((id) => !known.has(id)).map((id) => `${id}: unknown`),
+      ...own.filter((view) => isTerminal(view.state) && !isDone(view) && !hasHung(view)).map(describe),
+      ...groups.lost,
+    ],
+    doubled: [
+      ...ended.filter(({ id }) => ends.get(id)?.length !== 1).map(({ id }) => `${id}: ${ends.get(id)?.length ?? 0} ends`),
+      ...groups.doubled,
+    ],
+    stuck: [...live.filter(({ state }) => state === 'queued').map(describe), ...groups.stuck],
+    wrong: await findWrongTokens(client, own.filter(isDone)),
+    done: own.filter(isDone).length,
+    verifierTimeouts: own.filter(hasHung).length,
+    attempts: own.reduce((sum, { attempt }) => sum + attempt, 0),
+    sampledTokens: own.reduce((sum, { result }) => sum + (result?.tokens.sampled ?? 0), 0),
+    groups: groups.delivered,
+    leaked: [...live.filter(({ state }) => state !== 'queued').map(describe), ...(await findLeftovers(scene))],
+  };
+}
+
+function describe({ id, state, attempt, failure }: RolloutView): string {
+  return `${id}: ${state} in attempt ${attempt} ${failure ? JSON.stringify(failure) : ''}`;
+}
+
+function readHung(controls: string): string[] {
+  try {
+    return readFileSync(join(controls, hungFile), 'utf8').split('\n');
+  } catch {
+    return []; // no verifier has hung
+  }
+}
+
+/** Until nothing is live and every webhook has got its groups, or nothing changes any more. */
+async function waitForEnds({ service, receiver }: Scene, load: Load): Promise<void> {
+  let seen = '';
+  for (let changedAt = performance.now(); performance.now() - changedAt < patienceMs; await pause(500)) {
+    const { rollouts, last_event_id: last } = await service.client.status();
+    const missing = [...load.batches].length * batchTarget - receiver.seen.size;
+    if (countLive(rollouts) === 0 && missing <= 0) return;
+    const now = JSON.stringify([rollouts, last, missing]);
+    if (now !== seen) changedAt = performance.now();
+    seen = now;
+  }
+}
+
+async function readEnds(client: Client): Promise<Event[]> {
+  const { last_event_id: last } = await client.status();
+  const ends: Event[] = [];
+  for await (const event of client.events({ after: 0 })) {
+    if (event.kind === 'rollout-end') ends.push(event);
+    if (event.id >= last) break;
+  }
+  return ends;
+}
+
+async function findWrongTokens(client: Client, done: readonly RolloutView[]): Promise<string[]> {
+  const wrong: string[] = [];
+  const left = [...done];
+  const check = async () => {
+    for (let next = left.pop(); next; next = left.pop()) wrong.push(...findWrongToken(await client.trajectory(next.id)));
+  };
+  await Promise.all(Array.from({ length: 8 }, check));
+  return wrong;
+}
+
+interface GroupBooks {
+  readonly lost: readonly string[];
+  readonly doubled: readonly string[];
+  readonly stuck: readonly string[];
+  readonly delivered: number;
+}
+
+async function checkGroups(
+  { service: { client }, receiver }: Scene,
+  load: Load,
+  views: ReadonlyMap<string, RolloutView>,
+): Promise<GroupBooks> {
+  const [lost, doubled, stuck]: string[][] = [[], [], []];
+  const owners = new Map<string, string>();
+  let delivered = 0;
+  for (const id of load.batches) {
+    const { state } = await client.batches.get(id);
+    if (state === 'open') {
+      stuck?.push(`${id}: open`);
+      continue;
+    }
+    const groups = (await Array.fromAsync(client.batches.groups(id))).map(({ group }) => group);
+    delivered += groups.length;
+    const places = groups.map(({ seq }) => seq).join();
+    const expected = Array.from({ length: batchTarget }, (_, index) => index + 1).join();
+    if (state !== 'met' || places !== expected) lost?.push(`${id}: ${state} with groups ${places}`);
+    for (const { seq, rollouts } of groups) {
+      const place = `${id}/${seq}`;
+      const digests = receiver.seen.get(place)?.size ?? 0;
+      if (digests === 0) lost?.push(`${place}: never sent to its webhook`);
+      if (digests > 1) doubled?.push(`${place}: sent with ${digests} contents`);
+      for (const { id: rollout } of rollouts) {
+        if (owners.has(rollout)) doubled?.push(`${rollout}: in ${place} and in ${owners.get(rollout)}`);
+        owners.set(rollout, place);
+        if (views.get(rollout)?.state !== 'done') lost?.push(`${rollout}: ${views.get(rollout)?.state} in ${place}`);
+      }
+    }
+  }
+  return { lost: lost ?? [], doubled: doubled ?? [], stuck: stuck ?? [], delivered };
+}
+
+async function findLeftovers({ service }: Scene): Promise<string[]> {
+  const workers = (await service.client.status()).workers.map(({ pid }) => pid);
+  await service.stop();
+  const outlived = await Promise.all(workers.map(async (pid) => ((await isWorker(pid)) ? [`worker ${pid} outlived its server`] : [])));
+  const folders = (await readdir(service.runDir)).filter((name) => name.startsWith('sb-')).map((name) => `sandbox ${name}`);
+  const inside = (await processesInSandboxesOf(service.runDir)).map((pid) => `process ${pid} in a sandbox`);
+  return [...new Set(outlived.flat()), ...folders, ...inside];
+}

@@ -1,0 +1,129 @@
+// The chaos run: a whole service runs rollouts and batches in real sandboxes while its processes, its store, its clock and everything
+// around it fail. Afterwards nothing acknowledged may be lost, doubled, leaked or stuck.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { openFakeBackend } from '../fake-backend/fake-backend.ts';
+import { longTailLatency } from '../fake-backend/faults.ts';
+import { qwen3Folder } from '../models/qwen3.ts';
+import { TestService } from '../service/service.ts';
+import { makeTempFolder } from '../temp-folder.ts';
+import { type ChaosBooks, checkBooks } from './books.ts';
+import { controlVariable, policy } from './chaos-play.ts';
+import { edgeFaults } from './edge-faults.ts';
+import { Load } from './load.ts';
+import { openLogCounts } from './log-counts.ts';
+import { type ChaosKind, chaosKinds, type PlannedFault, planFaults } from './plan.ts';
+import { openPreload, type Preload } from './preload.ts';
+import { processFaults } from './process-faults.ts';
+import { openReceiver } from './receiver.ts';
+import type { CauseFault, Scene } from './scene.ts';
+import { mountSmallDisk, type SmallDisk, smallDiskSkip } from './small-disk.ts';
+import { storeFaults } from './store-faults.ts';
+
+export interface ChaosOptions {
+  readonly faults: number;
+  /** The plan of the faults is a function of it. What they hit also depends on the machine. */
+  readonly seed: number;
+  onProgress?(line: string): void;
+}
+
+export interface FaultCount {
+  readonly faults: number;
+  /** Known to have reached the service: a log event, a delayed call, a broken connection. */
+  readonly hit: number;
+}
+
+export interface ChaosReport extends ChaosBooks {
+  readonly seed: number;
+  readonly faults: Readonly<Partial<Record<ChaosKind, FaultCount>>>;
+  /** Kinds that this machine cannot cause, with the reason. */
+  readonly skipped: Readonly<Partial<Record<ChaosKind, string>>>;
+  readonly rollouts: number;
+  readonly batches: number;
+  /** What the service logged as warnings and errors, by event. */
+  readonly logged: Readonly<Record<string, number>>;
+}
+
+const leaseMs = 2000;
+const longestPauseMs = 1000;
+/** Holds the store of the whole run: ten rollouts for each fault, and the write-ahead log. */
+const toDiskMib = (faults: number) => 128 + Math.ceil(faults / 4);
+
+const causes: Readonly<Record<ChaosKind, CauseFault>> = { ...processFaults, ...storeFaults, ...edgeFaults };
+
+export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const { faults, seed, onProgress = () => {} } = options;
+  await using stack = new AsyncDisposableStack();
+  const scene = await openScene(stack, faults);
+  const skipped = findSkipped(scene.preload);
+  const kinds = (Object.keys(chaosKinds) as ChaosKind[]).filter((kind) => skipped[kind] === undefined);
+  const plan = planFaults({ faults, seed, kinds });
+  const load = new Load(scene.service.client, { webhook: scene.receiver.url });
+  const enough = new AbortController();
+  const loaded = load.run(enough.signal);
+  const counts: Partial<Record<ChaosKind, { faults: number; hit: number }>> = {};
+  let begun = 0;
+  const causeOne = async (fault: PlannedFault) => {
+    const hit = await causes[fault.kind](scene, fault);
+    const { faults: before, hit: hits } = counts[fault.kind] ?? { faults: 0, hit: 0 };
+    counts[fault.kind] = { faults: before + 1, hit: hits + Number(hit) };
+    begun += 1;
+    onProgress(`${begun} of ${faults}: ${fault.kind}${hit ? '' : ' (not seen by the service)'}, ${load.rollouts.size} rollouts accepted`);
+  };
+  try {
+    await Promise.all([...plan.values()].map((lane) => runLane(lane, causeOne)));
+    enough.abort();
+    await loaded;
+    onProgress('no fault is under way; waiting for what runs, then checking the books');
+    const books = await checkBooks(scene, load);
+    const logged = Object.fromEntries([...scene.log.read()].sort(([a], [b]) => a.localeCompare(b)));
+    return { seed, faults: counts, skipped, rollouts: load.rollouts.size, batches: load.batches.size, logged, ...books };
+  } catch (error) {
+    onProgress((await scene.service.log()).slice(-20_000));
+    throw error;
+  } finally {
+    enough.abort();
+  }
+}
+
+async function runLane(lane: readonly PlannedFault[], causeOne: (fault: PlannedFault) => Promise<void>): Promise<void> {
+  for (const fault of lane) {
+    await pause(fault.pause * longestPauseMs);
+    await causeOne(fault);
+  }
+}
+
+function findSkipped({ missing }: Preload): Partial<Record<ChaosKind, string>> {
+  const reasonOf = (control: 'clock' | 'sync') => missing.find((one) => one.control === control)?.reason;
+  const [clock, sync] = [reasonOf('clock'), reasonOf('sync')];
+  return {
+    ...(smallDiskSkip && { 'disk-full': smallDiskSkip }),
+    ...(clock !== undefined && { 'clock-step': clock }),
+    ...(sync !== undefined && { 'slow-sync': sync }),
+  };
+}
+
+async function openScene(stack: AsyncDisposableStack, faults: number): Promise<Scene> {
+  const controls = stack.use(await makeTempFolder('chaos')).path;
+  const preload = openPreload(controls);
+  const disk: SmallDisk | undefined = smallDiskSkip ? undefined : stack.use(await mountSmallDisk({ mib: toDiskMib(faults) }));
+  const receiver = stack.use(await openReceiver());
+  const latencyMs = longTailLatency({ medianMs: 250 });
+  const backends = [stack.use(await openFakeBackend({ policy, latencyMs })), stack.use(await openFakeBackend({ policy, latencyMs }))];
+  const service = stack.use(
+    await TestService.open({
+      workers: 2,
+      tokenizer: qwen3Folder(),
+      scenarios: [fileURLToPath(new URL('./chaos-play.ts', import.meta.url))],
+      pipeline: { leaseMs, maxLosses: 1_000_000, retryDelayMs: 50, initSlots: 4, readySlots: 8, runSlots: 24, handBackMs: 2000 },
+      inference: { stallMs: 1500, tokenMs: 0 },
+      retention: { endedHours: 24, eventsHours: 24 },
+      env: { ...preload.env, [controlVariable]: controls },
+      ...(disk && { data: disk.path }),
+    }),
+  );
+  for (const [index, { url }] of backends.entries()) await service.client.backends.join({ id: `backend-${index}`, url });
+  const log = stack.use(openLogCounts(service.logPath));
+  return { service, leaseMs, controls, preload, receiver, backends, log, ...(disk && { disk }) };
+}
