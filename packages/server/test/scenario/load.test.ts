@@ -24,9 +24,9 @@ describe('loading scenarios', () => {
     return path;
   };
 
-  test('math and shell are built in, also under the names that ProRL Agent uses', async () => {
+  test('math, code, stem and shell are built in, also under the names that ProRL Agent uses', async () => {
     const scenarios = await loadScenarios([]);
-    assert.deepEqual(scenarios.names(), ['math', 'shell']);
+    assert.deepEqual(scenarios.names(), ['math', 'code', 'stem', 'shell']);
     assert.equal(scenarios.get('deepscaler')?.name, 'math');
     assert.equal(scenarios.get('chess'), undefined);
   });
