@@ -31,6 +31,7 @@ export const errorTable = {
   'unsupported-media-type': { blame: 'caller', retryable: false, status: 415 },
   'too-busy': { blame: 'service', retryable: true, status: 429 },
   'not-running': { blame: 'service', retryable: true, status: 503 },
+  'store-full': { blame: 'service', retryable: true, status: 507 },
   'wait-timeout': { blame: 'service', retryable: true, status: 504 },
   internal: { blame: 'service', retryable: true, status: 500 },
   // Raised by clients only: the service did not reply.

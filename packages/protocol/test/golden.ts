@@ -170,7 +170,7 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
         hints: ['no backend takes rollouts: 10.0.0.1:8000 is broken (connection refused)'],
         tokens_per_s: 61.5,
         last_event_id: 99,
-        store: { file_bytes: 1_000_000, wal_bytes: 4096, free_bytes: 50_000_000_000 },
+        store: { file_bytes: 1_000_000, wal_bytes: 4096, reusable_bytes: 8192, free_bytes: 50_000_000_000, full: null },
         loop_lag_ms: lag,
         rss_bytes: 90_000_000,
         classes: [

@@ -11,6 +11,8 @@ import { inferenceConfig } from './inference/inference-config.ts';
 import { pipelineConfig } from './pipeline/pipeline-config.ts';
 import { samplingConfig } from './sampling/sampling-config.ts';
 import { sandboxConfig } from './sandbox/config.ts';
+import { retentionConfig } from './store/retention-ages.ts';
+import { storeConfig } from './store/store-config.ts';
 import { modelConfig } from './trajectory/model-config.ts';
 
 export const serviceConfig = z.strictObject({
@@ -23,12 +25,8 @@ export const serviceConfig = z.strictObject({
   model: modelConfig.prefault({}),
   scenarios: z.array(z.string()).default([]).describe('Modules with your own scenarios; each exports `scenario`.'),
   workers: z.int().min(0).optional().describe('How many worker processes `millrace serve` starts.'),
-  retention: z
-    .strictObject({
-      endedHours: z.number().gt(0).default(168).describe('How long finished rollouts and their trajectories are kept.'),
-      eventsHours: z.number().gt(0).default(24).describe('How long the event log is kept.'),
-    })
-    .prefault({}),
+  retention: retentionConfig.prefault({}),
+  store: storeConfig.prefault({}),
   http: httpConfig.prefault({}),
   inference: inferenceConfig.prefault({}),
   pipeline: pipelineConfig.prefault({}),

@@ -78,6 +78,9 @@ export type {
 } from './store/batch-store.ts';
 export { EventTail } from './store/event-tail.ts';
 export type { NewRollout, RolloutRecord } from './store/rollout-record.ts';
+export { type BackupReport, backupStore, restoreStore } from './store/sqlite/admin/backup.ts';
+export { type CompactReport, compactStore, compactWholeStore } from './store/sqlite/admin/compact.ts';
+export { readStoreStats, type StoreStats } from './store/sqlite/admin/stats.ts';
 export { networkFileSystemOf } from './store/sqlite/engine/network-file-system.ts';
 export { openSqliteStore } from './store/sqlite/sqlite.ts';
 export type {
@@ -90,6 +93,7 @@ export type {
   SubmitOutcome,
   WorkerRecord,
 } from './store/store.ts';
+export { storeFile } from './store/store-config.ts';
 export type { ClassLoad, WorkClass } from './store/work-class.ts';
 export { Supervisor, type SupervisorOptions } from './supervisor.ts';
 export { type LogFormat, logFormats, openProcessLog, openTextLog } from './text-log.ts';

@@ -21,6 +21,7 @@ import type { BackendRecord, NewBackend } from '../inference/backends/backend.ts
 import type { PolicyRecord } from '../inference/policy-gate.ts';
 import type { BackendLoad, Placements } from '../inference/pool/placements.ts';
 import type { BatchStore } from './batch-store.ts';
+import type { RetentionAges } from './retention-ages.ts';
 import type { NewRollout, RolloutRecord } from './rollout-record.ts';
 import type { ClassLoad, WorkClass } from './work-class.ts';
 
@@ -89,7 +90,11 @@ export interface WorkerRecord {
 export interface StoreSize {
   readonly fileBytes: number;
   readonly walBytes: number;
+  /** Inside the file: pages of deleted rows, which new rows will use. */
+  readonly reusableBytes: number;
   readonly freeBytes: number;
+  /** Why the store is full and what to do; absent while it is not. */
+  readonly full?: string;
 }
 
 export interface ListFilter {
@@ -130,8 +135,9 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   /**
    * Accepts all rollouts or none, in one transaction. For a known id with the same digest it returns the current state and
    * changes nothing; with a different digest it returns a conflict. An id that was cancelled before it arrived is created as
-   * cancelled. Returns `full` and accepts nothing when the queue would exceed `maxQueued`; known ids do not count. The rollouts
-   * belong to `workClass`, or to the plain submissions without a key.
+   * cancelled. Returns `full` and accepts nothing when the queue would exceed `maxQueued`; known ids do not count. Throws
+   * `store-full` for new ids while the store is full; so do `createBatch` and `appendTasks`. The rollouts belong to `workClass`,
+   * or to the plain submissions without a key.
    */
   submit(rollouts: readonly NewRollout[], options: { readonly maxQueued: number; readonly workClass?: WorkClass }): Promise<SubmitOutcome>;
   /**
@@ -169,7 +175,7 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   /**
    * Takes up to `limit` queued rollouts, moves them to init and increments their attempt. Higher priorities go first; within one,
    * replacements and the last groups of a batch; then the class with the fewest active rollouts for its weight, its oldest first.
-   * Empty for a worker whose lease expired.
+   * Empty for a worker whose lease expired, and while the store is full.
    */
   claim(worker: WorkerId, limit: number): Promise<readonly ClaimedRollout[]>;
   /** Moves a claimed rollout to its next state. False when fenced: the claim no longer belongs to this worker. */
@@ -238,7 +244,7 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   oldestEventId(): Promise<number>;
   /** Writes a little and reads what is free on the disk. Throws a StoreFault when the store cannot be written. */
   checkHealth(): Promise<StoreSize>;
-  /** Bytes of the file, of its write-ahead log, and free on its disk. */
+  /** Bytes of the file, of its write-ahead log, and free on its disk; and whether that makes the store full. */
   size(): Promise<StoreSize>;
   /** Calls back soon after any process changed the store. It is only a hint: it may be late, repeated or unnecessary. Returns an unsubscribe function. */
   onHint(listener: () => void): () => void;
@@ -246,9 +252,10 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   /**
    * Deletes finished rollouts with their trajectories, and events, tombstones and ended workers, older than the given ages.
    * Rollouts of a group are deleted with their batch: once it ended more than `endedMs` ago, its webhook got all of its groups,
-   * and every consumer that ever acknowledged a group has acknowledged all of them, or once it is ten times as old. Returns the
-   * number of rollouts deleted.
+   * and every consumer that ever acknowledged a group has acknowledged all of them, or once it is ten times as old. With an age for an
+   * outcome, groups of that outcome are deleted at that age after the end of their batch; the batch goes with the last of them.
+   * Reading a delivered group that was deleted before its batch throws `gone`. Returns the number of rollouts deleted.
    * After the date stepped, it deletes nothing until as much time has passed as anything is kept.
    */
-  retain(options: { readonly endedMs: number; readonly eventsMs: number }): Promise<number>;
+  retain(ages: RetentionAges): Promise<number>;
 }

@@ -59,6 +59,7 @@ const audit: Record<ErrorCode, readonly Attempted[] | typeof outOfReach> = {
   unauthorized: outOfReach,
   forbidden: outOfReach,
   gone: outOfReach,
+  'store-full': outOfReach,
   'not-found': [
     {
       turns: [finish()],

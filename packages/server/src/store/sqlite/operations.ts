@@ -10,8 +10,8 @@ import { appendEvents, events, lastEventAtMs, lastEventId, oldestEventId } from 
 import { beginGroup, cursor, renewGroup, replaceSiblings, settleGroup, takeGroup } from './operations/groups.ts';
 import { backendLoads, breakBackend, noteProbe, noteTraffic, place, recoverBackend, takeProbe } from './operations/placements.ts';
 import { pausePolicy, policy, reportGate, resumePolicy, touch } from './operations/policy.ts';
-import { countStates, get, list, trajectory } from './operations/queries.ts';
-import { expiredBatches, retainBatchSlice, retainSlice } from './operations/retention.ts';
+import { countStates, get, list, reusableBytes, trajectory } from './operations/queries.ts';
+import { expiredBatches, expiredGroups, retainBatchSlice, retainGroupSlice, retainSlice } from './operations/retention.ts';
 import { cancel, submit } from './operations/submit.ts';
 import { dropWorker, expire, registerWorker, renew, restartLeases, workers } from './operations/workers.ts';
 
@@ -45,6 +45,7 @@ export const writes = {
   appendEvents,
   retainSlice,
   retainBatchSlice,
+  retainGroupSlice,
   createBatch,
   appendTasks,
   endBatch,
@@ -63,6 +64,7 @@ export const reads = {
   list,
   trajectory,
   counts: countStates,
+  reusableBytes,
   classes,
   workers,
   backends,
@@ -85,6 +87,7 @@ export const reads = {
   acked,
   dueWebhooks,
   expiredBatches,
+  expiredGroups,
 };
 
 export type Writes = typeof writes;

@@ -7,6 +7,7 @@ import { zstdCompress, zstdDecompress } from 'node:zlib';
 import { definedOf, fromBinary, toBinary } from '@millrace/protocol';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { DiskBudget, type DiskLimits, unlimitedDisk } from '../disk-budget.ts';
 import type { NewRollout } from '../rollout-record.ts';
 import type { Ending, Store } from '../store.ts';
 import { TimeGuard } from '../time-guard.ts';
@@ -14,10 +15,13 @@ import { Hints } from './engine/hint.ts';
 import { networkFileSystemOf } from './engine/network-file-system.ts';
 import { readStoreSize } from './engine/store-size.ts';
 import { ThreadLink } from './link.ts';
-import type { RetainedSlice } from './operations/retention.ts';
 import type { StoredSubmission } from './operations/submit.ts';
 import type { StoredEnding } from './operations/transitions.ts';
 import type { Reads, Writes } from './operations.ts';
+import { longestAge, type RetentionCalls, runRetention } from './run-retention.ts';
+
+/** How old a size may be that a claim relies on. */
+const sizeFreshMs = 1000;
 
 const decompress = promisify(zstdDecompress);
 
@@ -33,19 +37,22 @@ interface StoreParts {
   readonly writer: ThreadLink<keyof Writes, Writes>;
   readonly reader: ThreadLink<keyof Reads, Reads>;
   readonly guard: TimeGuard;
+  readonly budget: DiskBudget;
 }
 
 export interface SqliteStoreOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** None unless set. */
+  readonly limits?: DiskLimits;
   /** Called when a thread of the store has died. No call can succeed any more: the process should exit. */
   readonly onDeath?: (error: Error) => void;
 }
 
 /** Opens the file, or creates it and its folders. The caller closes the store. */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
-  const { path, clock, log, onDeath = () => {} } = options;
+  const { path, clock, log, limits = unlimitedDisk, onDeath = () => {} } = options;
   const network = networkFileSystemOf(path);
   if (network) log.warn('store-on-network-file-system', { path, type: network });
   const threads = { path, hasOwnTime: clock === systemClock };
@@ -55,7 +62,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     await writer.call('appendEvents', [], clock.now()); // the first call opens the file
     const changedAtMs = await reader.call('lastEventAtMs', undefined, clock.now());
     const guard = new TimeGuard({ clock, log, ...definedOf({ changedAtMs }) });
-    return new SqliteStore({ path, clock, log, writer, reader, guard });
+    return new SqliteStore({ path, clock, log, writer, reader, guard, budget: new DiskBudget(limits) });
   } catch (error) {
     await Promise.all([reader[Symbol.asyncDispose](), writer[Symbol.asyncDispose]()]);
     throw error;
@@ -65,13 +72,18 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
 class SqliteStore implements Store {
   readonly #parts: StoreParts;
   readonly #hints: Hints;
+  #checkedAt = Number.NEGATIVE_INFINITY;
+  #wasFull = false;
 
   constructor(parts: StoreParts) {
     this.#parts = parts;
     this.#hints = new Hints({ path: parts.path, log: parts.log, lastEventId: () => this.lastEventId() });
   }
 
-  submit: Store['submit'] = async (rollouts, options) => this.#write('submit', { rollouts: await toStored(rollouts), ...options });
+  submit: Store['submit'] = async (rollouts, options) => {
+    const { full } = await this.size();
+    return await this.#write('submit', { rollouts: await toStored(rollouts), ...options, full });
+  };
   cancel: Store['cancel'] = (id, { tombstoneMs }) => this.#write('cancel', { id, tombstoneMs });
   get: Store['get'] = (id) => this.#read('get', id);
   list: Store['list'] = (filter) => this.#read('list', filter);
@@ -90,7 +102,7 @@ class SqliteStore implements Store {
 
   registerWorker: Store['registerWorker'] = (worker, { leaseMs }) => this.#write('registerWorker', { ...worker, leaseMs });
   renew: Store['renew'] = (worker, options) => this.#write('renew', { worker, ...options });
-  claim: Store['claim'] = (worker, limit) => this.#write('claim', { worker, limit });
+  claim: Store['claim'] = async (worker, limit) => ((await this.#isFull()) ? [] : this.#write('claim', { worker, limit }));
   move: Store['move'] = (claim, to) => this.#write('move', { claim, to });
   finish: Store['finish'] = async (claim, ending) => this.#write('finish', { claim, ending: await toStoredEnding(ending) });
   retry: Store['retry'] = (claim, failure, { delayMs }) => this.#write('retry', { claim, failure, delayMs });
@@ -128,8 +140,8 @@ class SqliteStore implements Store {
   resumePolicy: Store['resumePolicy'] = (request) => this.#write('resumePolicy', request);
   reportGate: Store['reportGate'] = (worker, report) => this.#write('reportGate', { worker, ...report });
 
-  createBatch: Store['createBatch'] = (batch) => this.#write('createBatch', batch);
-  appendTasks: Store['appendTasks'] = (id, more) => this.#write('appendTasks', { id, ...more });
+  createBatch: Store['createBatch'] = async (batch) => this.#write('createBatch', { ...batch, full: (await this.size()).full });
+  appendTasks: Store['appendTasks'] = async (id, more) => this.#write('appendTasks', { id, ...more, full: (await this.size()).full });
   batch: Store['batch'] = (id) => this.#read('batch', id);
   batches: Store['batches'] = (filter) => this.#read('batches', filter);
   endBatch: Store['endBatch'] = (id, state) => this.#write('endBatch', { id, state });
@@ -160,38 +172,43 @@ class SqliteStore implements Store {
   oldestEventId: Store['oldestEventId'] = () => this.#read('oldestEventId', undefined);
   onHint: Store['onHint'] = (listener) => this.#hints.subscribe(listener);
 
-  size: Store['size'] = () => readStoreSize(this.#parts.path);
+  size: Store['size'] = async () => {
+    const [onDisk, reusableBytes] = await Promise.all([readStoreSize(this.#parts.path), this.#read('reusableBytes', undefined)]);
+    const size = { ...onDisk, reusableBytes };
+    return definedOf({ ...size, full: this.#parts.budget.judge(size) });
+  };
   checkHealth: Store['checkHealth'] = async () => {
     await this.#write('touch', undefined);
     return await this.size();
   };
 
-  retain: Store['retain'] = async ({ endedMs, eventsMs }) => {
-    const { guard, clock } = this.#parts;
-    const asOfMs = clock.now();
-    if (!guard.mayRetain(Math.max(endedMs, eventsMs))) return 0;
-    let deleted = await this.#retain(() => this.#write('retainSlice', { endedMs, eventsMs, asOfMs }));
-    for (;;) {
-      const expired = await this.#read('expiredBatches', { endedMs, asOfMs });
-      for (const seq of expired) deleted += await this.#retain(() => this.#write('retainBatchSlice', seq));
-      if (expired.length === 0) return deleted;
-    }
+  retain: Store['retain'] = async (ages) => {
+    const { guard, clock, reader, writer } = this.#parts;
+    if (!guard.mayRetain(longestAge(ages))) return 0;
+    const write: RetentionCalls['write'] = async (name, request) => {
+      const { value, lockMs } = await guard.time(writer.timedCall(name, request, clock.now()));
+      ages.onStep?.(lockMs);
+      return value;
+    };
+    const read: RetentionCalls['read'] = (name, request) => reader.call(name, request, clock.now());
+    return await runRetention(ages, { asOfMs: clock.now(), read, write });
   };
-
-  /** Repeats one kind of slice until nothing is left; other writes run in between. */
-  async #retain(slice: () => Promise<RetainedSlice>): Promise<number> {
-    for (let deleted = 0; ; ) {
-      const { rollouts, more } = await slice();
-      deleted += rollouts;
-      if (!more) return deleted;
-    }
-  }
 
   /** The writer closes last: only it can checkpoint the WAL. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#hints[Symbol.dispose]();
     await this.#parts.reader[Symbol.asyncDispose]();
     await this.#parts.writer[Symbol.asyncDispose]();
+  }
+
+  /** Claims are frequent, so they rely on a size that was read within the last second. */
+  async #isFull(): Promise<boolean> {
+    const now = systemClock.monotonic();
+    if (now - this.#checkedAt >= sizeFreshMs) {
+      this.#checkedAt = now;
+      this.#wasFull = (await this.size()).full !== undefined;
+    }
+    return this.#wasFull;
   }
 
   #write<Name extends keyof Writes>(name: Name, request: Parameters<Writes[Name]>[1]): Promise<ReturnType<Writes[Name]>> {
@@ -208,8 +225,9 @@ class SqliteStore implements Store {
 async function toStored(rollouts: readonly NewRollout[]): Promise<StoredSubmission[]> {
   const stored: StoredSubmission[] = [];
   for (const { id, digest, submission } of rollouts) {
-    const { scenario, group, priority } = submission;
-    stored.push(definedOf({ id, digest, scenario, group, priority, body: JSON.stringify(submission) }));
+    const { task, ...rest } = submission;
+    const { scenario, group, priority } = rest;
+    stored.push(definedOf({ id, digest, scenario, group, priority, body: JSON.stringify(rest), task: JSON.stringify(task) }));
     if (stored.length % 500 === 0) await scheduler.yield();
   }
   return stored;

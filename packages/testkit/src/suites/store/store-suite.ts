@@ -11,6 +11,7 @@ import { defineLogTests } from './log.ts';
 import { definePlacementTests } from './placements.ts';
 import { definePoisonTests } from './poison.ts';
 import { definePolicyTests } from './policy.ts';
+import { defineRetentionTests } from './retention.ts';
 import { defineWorkerTests } from './workers.ts';
 
 export function defineStoreSuite(name: string, openBed: OpenBed): void {
@@ -25,5 +26,6 @@ export function defineStoreSuite(name: string, openBed: OpenBed): void {
     definePolicyTests(openBed);
     defineBatchTests(openBed);
     defineBatchRequestTests(openBed);
+    defineRetentionTests(openBed);
   });
 }

@@ -5,6 +5,7 @@ import { definedOf, type GroupId, RolloutError, type RolloutId, type RolloutStat
 import type { RolloutRecord } from '../../rollout-record.ts';
 import type { ListFilter } from '../../store.ts';
 import type { Transaction } from '../engine/connection.ts';
+import { groupTaskColumn, toSubmission } from './batch/group-task.ts';
 
 export interface RecordRow {
   readonly seq: number;
@@ -21,9 +22,10 @@ export interface RecordRow {
   readonly failure: string | null;
   readonly failures: string;
   readonly body: string;
+  readonly group_task: string | null;
 }
 
-export const records = 'SELECT rollouts.*, submissions.body FROM rollouts JOIN submissions USING (seq)';
+export const records = `SELECT rollouts.*, submissions.body, ${groupTaskColumn} FROM rollouts JOIN submissions USING (seq)`;
 
 export function get(transaction: Transaction, id: RolloutId): RolloutRecord | undefined {
   const row = transaction.one<RecordRow>(`${records} WHERE id = ?`, id);
@@ -73,6 +75,13 @@ export function trajectory(transaction: Transaction, id: RolloutId): Uint8Array 
   return transaction.one<{ body: Uint8Array }>(sql, id)?.body;
 }
 
+/** Bytes of the pages that hold no rows any more. */
+export function reusableBytes(transaction: Transaction): number {
+  const { freelist_count: pages = 0 } = transaction.one<{ freelist_count: number }>('PRAGMA freelist_count') ?? {};
+  const { page_size: bytes = 0 } = transaction.one<{ page_size: number }>('PRAGMA page_size') ?? {};
+  return pages * bytes;
+}
+
 /** Read from counters that triggers keep. */
 export function countStates(transaction: Transaction): Record<RolloutState, number> {
   const counts: Record<RolloutState, number> = { queued: 0, init: 0, ready: 0, run: 0, evaluate: 0, done: 0, failed: 0, cancelled: 0 };
@@ -89,7 +98,7 @@ export function parseCursor(after: string | undefined): number {
 export function toRecord(row: RecordRow): RolloutRecord {
   return {
     id: row.id,
-    submission: JSON.parse(row.body),
+    submission: toSubmission(row),
     state: row.state,
     attempt: row.attempt,
     retries: row.retries,
