@@ -34,6 +34,7 @@ export const errorTable = {
   'store-full': { blame: 'service', retryable: true, status: 507 },
   'wait-timeout': { blame: 'service', retryable: true, status: 504 },
   internal: { blame: 'service', retryable: true, status: 500 },
+  'trajectory-missing': { blame: 'service', retryable: false, status: 500 },
   // Raised by clients only: the service did not reply.
   unreachable: { blame: 'service', retryable: true, status: 503 },
   // Failures of a rollout.

@@ -17,6 +17,8 @@ export interface Housekeeping {
 
 /** Rounds of one second between two looks for old rows, and while the store is full. */
 const retainRounds = { usual: 600, full: 30 };
+/** Rounds between two sweeps for blobs without a row. */
+const sweepRounds = 86_400;
 
 /** Runs until `signal` aborts. */
 export async function runHousekeeping(store: Store, { config: { retention, pipeline }, log, signal, onLock }: Housekeeping): Promise<void> {
@@ -26,7 +28,11 @@ export async function runHousekeeping(store: Store, { config: { retention, pipel
     try {
       const isFull = fullness.note((await store.size()).full);
       await store.expire(pipeline);
-      if (round % (isFull ? retainRounds.full : retainRounds.usual) === 0) await retain(store, { ages, log, onLock });
+      if (round % (isFull ? retainRounds.full : retainRounds.usual) === 0) {
+        await retain(store, { ages, log, onLock });
+        const blobs = await store.removeBlobs({ sweep: round % sweepRounds === 0 });
+        if (blobs > 0) log.info('blobs-removed', { blobs });
+      }
     } catch (error) {
       log.error('housekeeping-failed', { error: messageOf(error) });
     }

@@ -76,6 +76,9 @@ export type {
   SurplusGroup,
   Task,
 } from './store/batch-store.ts';
+export type { BlobEntry, BlobStore } from './store/blobs/blob-store.ts';
+export { openFolderBlobs } from './store/blobs/folder-blobs.ts';
+export { openBlobs } from './store/blobs/open-blobs.ts';
 export { EventTail } from './store/event-tail.ts';
 export type { NewRollout, RolloutRecord } from './store/rollout-record.ts';
 export { type BackupReport, backupStore, restoreStore } from './store/sqlite/admin/backup.ts';

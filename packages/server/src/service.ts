@@ -2,7 +2,7 @@
 
 import { mkdir } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
-import { messageOf } from '@millrace/protocol';
+import { definedOf, messageOf } from '@millrace/protocol';
 import { systemClock } from './base/clock.ts';
 import type { Log } from './base/log.ts';
 import { openLoopLag } from './base/loop-lag.ts';
@@ -28,6 +28,7 @@ import { holdLayers } from './sandbox/layers/layer-holding.ts';
 import type { SandboxDriver } from './sandbox/sandbox.ts';
 import { openWarmPool } from './sandbox/warm/warm-pool.ts';
 import { loadScenarios, type Scenarios } from './scenario/load.ts';
+import { openBlobs } from './store/blobs/open-blobs.ts';
 import { EventTail } from './store/event-tail.ts';
 import { openSqliteStore } from './store/sqlite/sqlite.ts';
 import type { Store } from './store/store.ts';
@@ -178,7 +179,8 @@ async function openStore(config: ServiceConfig, log: Log): Promise<Store> {
   await mkdir(config.data, { recursive: true, mode: 0o700 });
   const path = join(config.data, storeFile);
   const limits = toDiskLimits(config.store);
-  return await openSqliteStore({ path, limits, clock: systemClock, log, onDeath: (error) => exit(error, log) });
+  const blobs = await openBlobs(config.store.blobs, process.env);
+  return await openSqliteStore({ path, limits, ...definedOf({ blobs }), clock: systemClock, log, onDeath: (error) => exit(error, log) });
 }
 
 /** Without its store, a process would look healthy and do nothing. Its supervisor starts it again, and nothing is lost. */

@@ -70,6 +70,7 @@ export {
   type OpenBed,
   type StoreBed,
 } from './suites/store/bed.ts';
+export { type BlobBed, defineBlobSuite } from './suites/blobs/blob-suite.ts';
 export { makeBatch, makeGroup, makeTasks, toBatch, toGroup } from './suites/store/bed-batches.ts';
 export { type Course, SimulatedPipeline, type SimulatedPipelineOptions } from './suites/store/simulated-pipeline.ts';
 export { defineStoreSuite } from './suites/store/store-suite.ts';

@@ -148,6 +148,7 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
   get(id: RolloutId): Promise<RolloutRecord | undefined>;
   /** Pass `next` as `after`, with the same filter, to read the following page. */
   list(filter: ListFilter): Promise<{ readonly rollouts: readonly RolloutRecord[]; readonly next?: string }>;
+  /** Throws `trajectory-missing` if its blob is gone, and a StoreFault if the blob store fails. */
   trajectory(id: RolloutId): Promise<Trajectory | undefined>;
   /** The trajectory in its binary format. */
   binaryTrajectory(id: RolloutId): Promise<Buffer | undefined>;
@@ -258,4 +259,9 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
    * After the date stepped, it deletes nothing until as much time has passed as anything is kept.
    */
   retain(ages: RetentionAges): Promise<number>;
+  /**
+   * Removes blobs of deleted trajectories from the blob store, if there is one; with `sweep` also those that no row ever referred to.
+   * Returns how many.
+   */
+  removeBlobs(options: { readonly sweep: boolean }): Promise<number>;
 }

@@ -60,6 +60,7 @@ const audit: Record<ErrorCode, readonly Attempted[] | typeof outOfReach> = {
   forbidden: outOfReach,
   gone: outOfReach,
   'store-full': outOfReach,
+  'trajectory-missing': outOfReach,
   'not-found': [
     {
       turns: [finish()],

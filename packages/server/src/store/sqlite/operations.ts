@@ -3,6 +3,7 @@
 import { backends, clearBackends, drainBackend, joinBackend, leaveBackend } from './operations/backends.ts';
 import { groupTask, openGroups, queuedTasks, surplusGroups } from './operations/batch/group-queries.ts';
 import { appendTasks, batch, batches, createBatch, endBatch, openBatches, resumeBatch } from './operations/batches.ts';
+import { blobGarbage, forgetGarbage, knownBlobs, storeId } from './operations/blobs.ts';
 import { claim, finish, move, release, retry } from './operations/claims.ts';
 import { classes, load } from './operations/classes.ts';
 import { ack, acked, deliveredGroups, dueWebhooks, noteWebhook } from './operations/delivery.ts';
@@ -46,6 +47,7 @@ export const writes = {
   retainSlice,
   retainBatchSlice,
   retainGroupSlice,
+  forgetGarbage,
   createBatch,
   appendTasks,
   endBatch,
@@ -65,6 +67,9 @@ export const reads = {
   trajectory,
   counts: countStates,
   reusableBytes,
+  storeId,
+  blobGarbage,
+  knownBlobs,
   classes,
   workers,
   backends,

@@ -7,9 +7,12 @@ import { zstdCompress, zstdDecompress } from 'node:zlib';
 import { definedOf, fromBinary, toBinary } from '@millrace/protocol';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { BlobStore } from '../blobs/blob-store.ts';
+import { type BlobRows, missingBlob, sweepAfterMs, TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
 import { DiskBudget, type DiskLimits, unlimitedDisk } from '../disk-budget.ts';
 import type { NewRollout } from '../rollout-record.ts';
 import type { Ending, Store } from '../store.ts';
+import { StoreFault } from '../store-fault.ts';
 import { TimeGuard } from '../time-guard.ts';
 import { Hints } from './engine/hint.ts';
 import { networkFileSystemOf } from './engine/network-file-system.ts';
@@ -38,6 +41,7 @@ interface StoreParts {
   readonly reader: ThreadLink<keyof Reads, Reads>;
   readonly guard: TimeGuard;
   readonly budget: DiskBudget;
+  readonly blobs: TrajectoryBlobs | undefined;
 }
 
 export interface SqliteStoreOptions {
@@ -46,6 +50,8 @@ export interface SqliteStoreOptions {
   readonly log: Log;
   /** None unless set. */
   readonly limits?: DiskLimits;
+  /** Where new trajectories are kept; in their rows unless set. */
+  readonly blobs?: BlobStore;
   /** Called when a thread of the store has died. No call can succeed any more: the process should exit. */
   readonly onDeath?: (error: Error) => void;
 }
@@ -62,7 +68,9 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     await writer.call('appendEvents', [], clock.now()); // the first call opens the file
     const changedAtMs = await reader.call('lastEventAtMs', undefined, clock.now());
     const guard = new TimeGuard({ clock, log, ...definedOf({ changedAtMs }) });
-    return new SqliteStore({ path, clock, log, writer, reader, guard, budget: new DiskBudget(limits) });
+    const storeId = await reader.call('storeId', undefined, clock.now());
+    const blobs = options.blobs && new TrajectoryBlobs(options.blobs, storeId);
+    return new SqliteStore({ path, clock, log, writer, reader, guard, budget: new DiskBudget(limits), blobs });
   } catch (error) {
     await Promise.all([reader[Symbol.asyncDispose](), writer[Symbol.asyncDispose]()]);
     throw error;
@@ -97,14 +105,38 @@ class SqliteStore implements Store {
 
   binaryTrajectory: Store['binaryTrajectory'] = async (id) => {
     const stored = await this.#read('trajectory', id);
-    return stored && decompress(stored);
+    if (!stored?.blob) return stored && decompress(stored.body);
+    const { blobs } = this.#parts;
+    if (!blobs) throw missingBlob(id, 'it is in a blob store, and store.blobs names none');
+    try {
+      return await decompress(await blobs.get(id, stored.blob));
+    } catch (error) {
+      // Retention may have deleted the row meanwhile.
+      if (await this.#read('trajectory', id)) throw error;
+      return undefined;
+    }
   };
 
   registerWorker: Store['registerWorker'] = (worker, { leaseMs }) => this.#write('registerWorker', { ...worker, leaseMs });
   renew: Store['renew'] = (worker, options) => this.#write('renew', { worker, ...options });
   claim: Store['claim'] = async (worker, limit) => ((await this.#isFull()) ? [] : this.#write('claim', { worker, limit }));
   move: Store['move'] = (claim, to) => this.#write('move', { claim, to });
-  finish: Store['finish'] = async (claim, ending) => this.#write('finish', { claim, ending: await toStoredEnding(ending) });
+  finish: Store['finish'] = async (claim, ending) => {
+    const { blobs } = this.#parts;
+    const stored = await toStoredEnding(ending);
+    const { trajectory, ...rest } = stored;
+    if (!blobs || !trajectory) return await this.#write('finish', { claim, ending: stored });
+    const key = await blobs.put(claim, trajectory);
+    try {
+      const isWritten = await this.#write('finish', { claim, ending: { ...rest, blob: { key, bytes: trajectory.length } } });
+      if (!isWritten) await blobs.discard(key);
+      return isWritten;
+    } catch (error) {
+      // After any other error, the row may have been written.
+      if (error instanceof StoreFault) await blobs.discard(key);
+      throw error;
+    }
+  };
   retry: Store['retry'] = (claim, failure, { delayMs }) => this.#write('retry', { claim, failure, delayMs });
   release: Store['release'] = (claim) => this.#write('release', claim);
   dropWorker: Store['dropWorker'] = (worker, { maxLosses, retryDelayMs = 0 }) =>
@@ -174,11 +206,13 @@ class SqliteStore implements Store {
 
   size: Store['size'] = async () => {
     const [onDisk, reusableBytes] = await Promise.all([readStoreSize(this.#parts.path), this.#read('reusableBytes', undefined)]);
-    const size = { ...onDisk, reusableBytes };
+    const freeBytes = Math.min(onDisk.freeBytes, (await this.#parts.blobs?.freeBytes()) ?? onDisk.freeBytes);
+    const size = { ...onDisk, freeBytes, reusableBytes };
     return definedOf({ ...size, full: this.#parts.budget.judge(size) });
   };
   checkHealth: Store['checkHealth'] = async () => {
     await this.#write('touch', undefined);
+    await this.#parts.blobs?.check();
     return await this.size();
   };
 
@@ -192,6 +226,18 @@ class SqliteStore implements Store {
     };
     const read: RetentionCalls['read'] = (name, request) => reader.call(name, request, clock.now());
     return await runRetention(ages, { asOfMs: clock.now(), read, write });
+  };
+
+  removeBlobs: Store['removeBlobs'] = async ({ sweep }) => {
+    const { blobs, guard, clock } = this.#parts;
+    if (!blobs) return 0;
+    const rows: BlobRows = {
+      readGarbage: (limit) => this.#read('blobGarbage', limit),
+      forgetGarbage: (keys) => this.#write('forgetGarbage', keys),
+      findKnown: (keys) => this.#read('knownBlobs', keys),
+    };
+    const removed = await blobs.removeGarbage(rows);
+    return sweep && guard.mayRetain(sweepAfterMs) ? removed + (await blobs.sweep(rows, clock.now())) : removed;
   };
 
   /** The writer closes last: only it can checkpoint the WAL. */

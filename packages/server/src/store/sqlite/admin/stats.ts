@@ -65,7 +65,7 @@ function readTables(db: DatabaseSync): TableStats[] {
 
 function readOutcomes(db: DatabaseSync): OutcomeStats[] {
   const sql = `SELECT CASE WHEN r.ended_at IS NULL THEN 'unfinished' WHEN is_sibling = 0 THEN 'plain' ELSE g.state END AS outcome,
-    count(*) AS rollouts, count(t.seq) AS trajectories, total(length(body)) AS bytes, min(r.ended_at) AS oldest, max(r.ended_at) AS newest
+    count(*) AS rollouts, count(t.seq) AS trajectories, total(coalesce(t.bytes, length(t.body))) AS bytes, min(r.ended_at) AS oldest, max(r.ended_at) AS newest
     FROM rollouts r LEFT JOIN siblings s USING (seq) LEFT JOIN batch_groups g ON g.seq = s.group_seq
     LEFT JOIN trajectories t ON t.seq = r.seq GROUP BY 1 ORDER BY bytes DESC`;
   return db

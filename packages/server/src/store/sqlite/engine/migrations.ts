@@ -32,4 +32,15 @@ ALTER TABLE batch_groups ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0;
   9: `ALTER TABLE policy ADD COLUMN adapter TEXT;
 ALTER TABLE policy ADD COLUMN cache_salt TEXT;
 `,
+  // A trajectory outside of its row has the key of its blob, and an empty body. The id of the store begins each key.
+  10: `ALTER TABLE trajectories ADD COLUMN blob TEXT;
+ALTER TABLE trajectories ADD COLUMN bytes INTEGER;
+CREATE INDEX trajectories_blob ON trajectories (blob) WHERE blob IS NOT NULL;
+CREATE TABLE blob_garbage (key TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TRIGGER trajectory_deleted AFTER DELETE ON trajectories WHEN OLD.blob IS NOT NULL BEGIN
+  INSERT OR IGNORE INTO blob_garbage VALUES (OLD.blob);
+END;
+CREATE TABLE store_identity (id TEXT NOT NULL) STRICT;
+INSERT INTO store_identity VALUES (lower(hex(randomblob(8))));
+`,
 };

@@ -52,7 +52,7 @@ function goneGroups(batch: BatchId, first: number): RolloutError {
 /** The first rows, and more while their trajectories fit. */
 function takeWithin(transaction: Transaction, { rows, maxBytes }: { rows: readonly PlaceRow[]; maxBytes: number }): readonly PlaceRow[] {
   if (maxBytes === Number.POSITIVE_INFINITY) return rows;
-  const sql = `SELECT sum(length(body)) AS bytes FROM siblings JOIN trajectories USING (seq) WHERE group_seq = ? AND place IS NOT NULL`;
+  const sql = `SELECT sum(coalesce(bytes, length(body))) AS bytes FROM siblings JOIN trajectories USING (seq) WHERE group_seq = ? AND place IS NOT NULL`;
   let total = 0;
   const end = rows.findIndex(({ seq }) => {
     total += transaction.one<{ bytes: number | null }>(sql, seq)?.bytes ?? 0;

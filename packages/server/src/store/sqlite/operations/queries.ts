@@ -69,10 +69,15 @@ function toPrefixEnd(prefix: string): string {
   return `${prefix}~`;
 }
 
-/** The bytes as they were given to `finish`. */
-export function trajectory(transaction: Transaction, id: RolloutId): Uint8Array | undefined {
-  const sql = 'SELECT body FROM trajectories JOIN rollouts USING (seq) WHERE id = ?';
-  return transaction.one<{ body: Uint8Array }>(sql, id)?.body;
+export interface StoredTrajectory {
+  /** The bytes as they were given to `finish`; empty if they are a blob. */
+  readonly body: Uint8Array;
+  /** The key of its blob. */
+  readonly blob: string | null;
+}
+
+export function trajectory(transaction: Transaction, id: RolloutId): StoredTrajectory | undefined {
+  return transaction.one<StoredTrajectory>('SELECT body, blob FROM trajectories JOIN rollouts USING (seq) WHERE id = ?', id);
 }
 
 /** Bytes of the pages that hold no rows any more. */
