@@ -177,6 +177,7 @@ export { describeIssues, type Schema, type SchemaIssue, type SchemaResult } from
 export {
   type EngineFacts,
   type FinishReason,
+  dropText,
   finishReasons,
   type Message,
   maskRows,

@@ -10,10 +10,13 @@ export interface RetentionAges {
   readonly endedMs: number;
   readonly eventsMs: number;
   readonly outcomes?: Readonly<Partial<Record<Outcome, number>>>;
+  /** From this age on, trajectories are kept without text and messages; as long as the trajectory unless set. */
+  readonly textMs?: number;
   /** Called after each step with how long it held the write lock. */
   readonly onStep?: (lockMs: number) => void;
 }
 
+const toMs = (ofHours: number) => ofHours * 3_600_000;
 const hours = () => z.number().gt(0);
 
 export const retentionConfig = z.strictObject({
@@ -24,15 +27,17 @@ export const retentionConfig = z.strictObject({
   uniformHours: hours().optional().describe('The same for groups that were not informative, after their batch ended.'),
   failedHours: hours().optional().describe('The same for groups that failed, after their batch ended.'),
   surplusHours: hours().optional().describe('The same for groups that no batch needed or that were too stale, after their batch ended.'),
+  textHours: hours()
+    .optional()
+    .describe('How long text and messages of trajectories are kept; token ids and logprobs stay. As long as the trajectory unless set.'),
 });
 
 export type RetentionConfig = z.infer<typeof retentionConfig>;
 
 export function toRetentionAges(config: RetentionConfig): RetentionAges {
-  const toMs = (ofHours: number) => ofHours * 3_600_000;
   const { plainHours: plain, deliveredHours: delivered, uniformHours: uniform, failedHours: failed, surplusHours: surplus } = config;
   const set = Object.entries({ plain, delivered, uniform, failed, surplus }).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, toMs(value)] as const],
   );
-  return { endedMs: toMs(config.endedHours), eventsMs: toMs(config.eventsHours), outcomes: Object.fromEntries(set) };
+  return { endedMs: toMs(config.endedHours), eventsMs: toMs(config.eventsHours), outcomes: Object.fromEntries(set), ...(config.textHours !== undefined && { textMs: toMs(config.textHours) }) };
 }

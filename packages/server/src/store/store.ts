@@ -255,7 +255,7 @@ export interface Store extends BatchStore, Placements, AsyncDisposable {
    * Rollouts of a group are deleted with their batch: once it ended more than `endedMs` ago, its webhook got all of its groups,
    * and every consumer that ever acknowledged a group has acknowledged all of them, or once it is ten times as old. With an age for an
    * outcome, groups of that outcome are deleted at that age after the end of their batch; the batch goes with the last of them.
-   * Reading a delivered group that was deleted before its batch throws `gone`. Returns the number of rollouts deleted.
+   * Reading a delivered group that was deleted before its batch throws `gone`. From `textMs` on, trajectories have no text. Returns the number of rollouts deleted.
    * After the date stepped, it deletes nothing until as much time has passed as anything is kept.
    */
   retain(ages: RetentionAges): Promise<number>;

@@ -3,7 +3,7 @@
 import { backends, clearBackends, drainBackend, joinBackend, leaveBackend } from './operations/backends.ts';
 import { groupTask, openGroups, queuedTasks, surplusGroups } from './operations/batch/group-queries.ts';
 import { appendTasks, batch, batches, createBatch, endBatch, openBatches, resumeBatch } from './operations/batches.ts';
-import { blobGarbage, forgetGarbage, knownBlobs, storeId } from './operations/blobs.ts';
+import { blobGarbage, forgetGarbage, knownBlobs, replaceText, storeId, trajectoriesWithText } from './operations/blobs.ts';
 import { claim, finish, move, release, retry } from './operations/claims.ts';
 import { classes, load } from './operations/classes.ts';
 import { ack, acked, deliveredGroups, dueWebhooks, noteWebhook } from './operations/delivery.ts';
@@ -48,6 +48,7 @@ export const writes = {
   retainBatchSlice,
   retainGroupSlice,
   forgetGarbage,
+  replaceText,
   createBatch,
   appendTasks,
   endBatch,
@@ -70,6 +71,7 @@ export const reads = {
   storeId,
   blobGarbage,
   knownBlobs,
+  trajectoriesWithText,
   classes,
   workers,
   backends,

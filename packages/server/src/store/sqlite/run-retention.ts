@@ -16,7 +16,7 @@ export interface RetentionCalls {
 }
 
 export function longestAge(ages: RetentionAges): number {
-  return Math.max(ages.endedMs, ages.eventsMs, ...Object.values(ages.outcomes ?? {}));
+  return Math.max(ages.endedMs, ages.eventsMs, ages.textMs ?? 0, ...Object.values(ages.outcomes ?? {}));
 }
 
 /** Returns the number of rollouts deleted. */

@@ -2,36 +2,28 @@
 // transaction; the reader never waits for a commit. Any number of processes can open the same file.
 
 import { scheduler } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import { zstdCompress, zstdDecompress } from 'node:zlib';
-import { definedOf, fromBinary, toBinary } from '@millrace/protocol';
+import { definedOf, dropText, fromBinary, toBinary } from '@millrace/protocol';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { BlobStore } from '../blobs/blob-store.ts';
 import { type BlobRows, missingBlob, sweepAfterMs, TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
 import { DiskBudget, type DiskLimits, unlimitedDisk } from '../disk-budget.ts';
 import type { NewRollout } from '../rollout-record.ts';
-import type { Ending, Store } from '../store.ts';
+import type { Claim, Store } from '../store.ts';
 import { StoreFault } from '../store-fault.ts';
 import { TimeGuard } from '../time-guard.ts';
+import { compress, decompress } from './compress.ts';
+import { dropTexts, type KeptTrajectory } from './drop-texts.ts';
 import { Hints } from './engine/hint.ts';
 import { networkFileSystemOf } from './engine/network-file-system.ts';
 import { readStoreSize } from './engine/store-size.ts';
 import { ThreadLink } from './link.ts';
 import type { StoredSubmission } from './operations/submit.ts';
-import type { StoredEnding } from './operations/transitions.ts';
 import type { Reads, Writes } from './operations.ts';
 import { longestAge, type RetentionCalls, runRetention } from './run-retention.ts';
 
 /** How old a size may be that a claim relies on. */
 const sizeFreshMs = 1000;
-
-const decompress = promisify(zstdDecompress);
-
-/** Knowing the size in advance lets zstd allocate smaller tables, which is most of the cost for a typical trajectory. */
-export function compress(bytes: Buffer): Promise<Buffer> {
-  return promisify(zstdCompress)(bytes, { pledgedSrcSize: bytes.length });
-}
 
 interface StoreParts {
   readonly path: string;
@@ -121,19 +113,15 @@ class SqliteStore implements Store {
   renew: Store['renew'] = (worker, options) => this.#write('renew', { worker, ...options });
   claim: Store['claim'] = async (worker, limit) => ((await this.#isFull()) ? [] : this.#write('claim', { worker, limit }));
   move: Store['move'] = (claim, to) => this.#write('move', { claim, to });
-  finish: Store['finish'] = async (claim, ending) => {
-    const { blobs } = this.#parts;
-    const stored = await toStoredEnding(ending);
-    const { trajectory, ...rest } = stored;
-    if (!blobs || !trajectory) return await this.#write('finish', { claim, ending: stored });
-    const key = await blobs.put(claim, trajectory);
+  finish: Store['finish'] = async (claim, { trajectory, ...ending }) => {
+    const kept = trajectory ? await this.#keep(claim, await compress(toBinary(trajectory))) : {};
     try {
-      const isWritten = await this.#write('finish', { claim, ending: { ...rest, blob: { key, bytes: trajectory.length } } });
-      if (!isWritten) await blobs.discard(key);
+      const isWritten = await this.#write('finish', { claim, ending: { ...ending, ...kept } });
+      if (!isWritten) await this.#discard(kept);
       return isWritten;
     } catch (error) {
       // After any other error, the row may have been written.
-      if (error instanceof StoreFault) await blobs.discard(key);
+      if (error instanceof StoreFault) await this.#discard(kept);
       throw error;
     }
   };
@@ -219,14 +207,35 @@ class SqliteStore implements Store {
   retain: Store['retain'] = async (ages) => {
     const { guard, clock, reader, writer } = this.#parts;
     if (!guard.mayRetain(longestAge(ages))) return 0;
-    const write: RetentionCalls['write'] = async (name, request) => {
+    const write = async <Name extends keyof Writes>(name: Name, request: Parameters<Writes[Name]>[1]) => {
       const { value, lockMs } = await guard.time(writer.timedCall(name, request, clock.now()));
       ages.onStep?.(lockMs);
       return value;
     };
     const read: RetentionCalls['read'] = (name, request) => reader.call(name, request, clock.now());
-    return await runRetention(ages, { asOfMs: clock.now(), read, write });
+    const asOfMs = clock.now();
+    const deleted = await runRetention(ages, { asOfMs, read, write });
+    const { textMs } = ages;
+    if (textMs === undefined) return deleted;
+    await dropTexts({
+      find: (after) => this.#read('trajectoriesWithText', { beforeMs: asOfMs - textMs, after, limit: 50 }),
+      read: this.trajectory,
+      keep: (of, bytes) => this.#keep(of, bytes),
+      replace: (seq, kept) => write('replaceText', { seq, ...kept }),
+      discard: (kept) => this.#discard(kept),
+    });
+    return deleted;
   };
+
+  /** In its row, or as a blob, which is written at once. */
+  async #keep(claim: Pick<Claim, 'id' | 'attempt'>, trajectory: Buffer): Promise<KeptTrajectory> {
+    const { blobs } = this.#parts;
+    return blobs ? { blob: { key: await blobs.put(claim, trajectory), bytes: trajectory.length } } : { trajectory };
+  }
+
+  async #discard({ blob }: KeptTrajectory): Promise<void> {
+    if (blob) await this.#parts.blobs?.discard(blob.key);
+  }
 
   removeBlobs: Store['removeBlobs'] = async ({ sweep }) => {
     const { blobs, guard, clock } = this.#parts;
@@ -277,10 +286,4 @@ async function toStored(rollouts: readonly NewRollout[]): Promise<StoredSubmissi
     if (stored.length % 500 === 0) await scheduler.yield();
   }
   return stored;
-}
-
-/** Compressed on the thread pool. */
-async function toStoredEnding(ending: Ending): Promise<StoredEnding> {
-  const { trajectory, ...rest } = ending;
-  return trajectory ? { ...rest, trajectory: await compress(toBinary(trajectory)) } : rest;
 }

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { dropText } from '@millrace/protocol';
 import type { Settlement, Store } from '@millrace/server';
 import { makeId, makeResult, makeRollout, makeTrajectory, type OpenBed, openTimedBed, registerWorker, submitAll } from './bed.ts';
 import { makeBatch, makeGroup, toBatch, toGroup } from './bed-batches.ts';
@@ -10,9 +11,11 @@ import { makeBatch, makeGroup, toBatch, toGroup } from './bed-batches.ts';
 const b = toBatch('b');
 const day = 86_400_000;
 
+let workers = 0;
+
 /** Ends everything that is queued, except those with these ids. */
 async function finishAll(store: Store, exceptIds: readonly string[] = []): Promise<void> {
-  const worker = await registerWorker(store, 'w');
+  const worker = await registerWorker(store, `retained-${workers++}`);
   for (const claim of await store.claim(worker, 1000)) {
     if (exceptIds.includes(claim.id)) continue;
     for (const to of ['ready', 'run', 'evaluate'] as const) await store.move(claim, to);
@@ -107,6 +110,25 @@ export function defineRetentionTests(openBed: OpenBed): void {
     await bed.store.retain({ endedMs: day, eventsMs: day, onStep: (lockMs) => locks.push(lockMs) });
     assert.ok(locks.length >= 2);
     for (const ms of locks) assert.ok(ms > 0);
+  });
+
+  test('from its age on, a trajectory has no text and no messages, and every number is the same', async () => {
+    await using bed = await openTimedBed(openBed);
+    const { store, clock } = bed;
+    await submitAll(store, ['old']);
+    await finishAll(store);
+    clock.advance(2 * day);
+    await submitAll(store, ['young']);
+    await finishAll(store);
+    const ages = { endedMs: 100 * day, eventsMs: 100 * day, textMs: day };
+    clock.advance(1);
+    assert.equal(await store.retain(ages), 0);
+    assert.deepEqual(await store.trajectory(makeId('old')), dropText(makeTrajectory('old', 1)));
+    assert.deepEqual(await store.trajectory(makeId('young')), makeTrajectory('young', 1));
+    const steps: number[] = [];
+    await store.retain({ ...ages, onStep: (lockMs) => steps.push(lockMs) });
+    assert.deepEqual(await store.trajectory(makeId('old')), dropText(makeTrajectory('old', 1)));
+    assert.equal(steps.length, 1, 'nothing is rewritten twice');
   });
 
   test('siblings have the task that they were given, whether or not it is the task of their group', async () => {

@@ -35,6 +35,8 @@ ALTER TABLE policy ADD COLUMN cache_salt TEXT;
   // A trajectory outside of its row has the key of its blob, and an empty body. The id of the store begins each key.
   10: `ALTER TABLE trajectories ADD COLUMN blob TEXT;
 ALTER TABLE trajectories ADD COLUMN bytes INTEGER;
+ALTER TABLE trajectories ADD COLUMN has_text INTEGER NOT NULL DEFAULT 1;
+CREATE INDEX trajectories_text ON trajectories (seq) WHERE has_text = 1;
 CREATE INDEX trajectories_blob ON trajectories (blob) WHERE blob IS NOT NULL;
 CREATE TABLE blob_garbage (key TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 CREATE TRIGGER trajectory_deleted AFTER DELETE ON trajectories WHEN OLD.blob IS NOT NULL BEGIN
