@@ -58,6 +58,7 @@ export { type FaultReport, runFaults } from './service/fault-run.ts';
 export { processesInSandboxesOf, TestService } from './service/service.ts';
 export { type BackendContractOptions, type ContractBed, defineBackendContract } from './suites/backend-contract.ts';
 export { type BackendSuiteOptions, defineBackendSuite } from './suites/backend-suite.ts';
+export { type BlobBed, defineBlobSuite } from './suites/blobs/blob-suite.ts';
 export { defineSandboxSuite } from './suites/sandbox/sandbox-suite.ts';
 export {
   claimOne,
@@ -70,7 +71,6 @@ export {
   type OpenBed,
   type StoreBed,
 } from './suites/store/bed.ts';
-export { type BlobBed, defineBlobSuite } from './suites/blobs/blob-suite.ts';
 export { makeBatch, makeGroup, makeTasks, toBatch, toGroup } from './suites/store/bed-batches.ts';
 export { type Course, SimulatedPipeline, type SimulatedPipelineOptions } from './suites/store/simulated-pipeline.ts';
 export { defineStoreSuite } from './suites/store/store-suite.ts';

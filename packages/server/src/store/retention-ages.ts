@@ -39,5 +39,10 @@ export function toRetentionAges(config: RetentionConfig): RetentionAges {
   const set = Object.entries({ plain, delivered, uniform, failed, surplus }).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, toMs(value)] as const],
   );
-  return { endedMs: toMs(config.endedHours), eventsMs: toMs(config.eventsHours), outcomes: Object.fromEntries(set), ...(config.textHours !== undefined && { textMs: toMs(config.textHours) }) };
+  return {
+    endedMs: toMs(config.endedHours),
+    eventsMs: toMs(config.eventsHours),
+    outcomes: Object.fromEntries(set),
+    ...(config.textHours !== undefined && { textMs: toMs(config.textHours) }),
+  };
 }

@@ -6,7 +6,10 @@ import type { BlobStore } from './blob-store.ts';
 import { openFolderBlobs } from './folder-blobs.ts';
 import type { S3Credentials, S3Place } from './s3-blobs.ts';
 
-export type BlobPlace = { readonly kind: 'store' } | { readonly kind: 'folder'; readonly path: string } | ({ readonly kind: 's3' } & S3Place);
+export type BlobPlace =
+  | { readonly kind: 'store' }
+  | { readonly kind: 'folder'; readonly path: string }
+  | ({ readonly kind: 's3' } & S3Place);
 
 const bucketPattern = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 

@@ -1,6 +1,6 @@
 // Blobs in a bucket of S3, or of a server with its API. The credentials come from the environment, never from the configuration.
 
-import { errors, S3Client } from '@bradenmacdonald/s3-lite-client';
+import { S3Client, S3Errors } from '@bradenmacdonald/s3-lite-client';
 import { sleep } from '../../base/clock.ts';
 import { type BlobStore, checkKey } from './blob-store.ts';
 
@@ -38,7 +38,7 @@ export function openS3Blobs({ bucket, prefix, endpoint, region }: S3Place, crede
         return await withinTime(client.getObject(toName(key)).then(async (reply) => Buffer.from(await reply.arrayBuffer())));
       } catch (error) {
         // A bucket that does not exist is a fault, not a missing blob.
-        if (error instanceof errors.ServerError && error.code === 'NoSuchKey') return undefined;
+        if (error instanceof S3Errors.ServerError && error.code === 'NoSuchKey') return undefined;
         throw error;
       }
     },

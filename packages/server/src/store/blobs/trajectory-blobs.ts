@@ -99,5 +99,8 @@ export class TrajectoryBlobs {
 
 export function missingBlob(id: RolloutId, why: string): RolloutError {
   const message = `the trajectory of rollout ${id} is missing: ${why}`;
-  return new RolloutError('trajectory-missing', `${message}. It was removed by other means, or store.blobs names another place than before`);
+  return new RolloutError(
+    'trajectory-missing',
+    `${message}. It was removed by other means, or store.blobs names another place than before`,
+  );
 }

@@ -2,7 +2,7 @@
 // transaction; the reader never waits for a commit. Any number of processes can open the same file.
 
 import { scheduler } from 'node:timers/promises';
-import { definedOf, dropText, fromBinary, toBinary } from '@millrace/protocol';
+import { definedOf, fromBinary, toBinary } from '@millrace/protocol';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { BlobStore } from '../blobs/blob-store.ts';

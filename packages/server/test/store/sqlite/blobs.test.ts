@@ -69,7 +69,7 @@ async function claimOne(store: Store, id: string): Promise<ClaimedRollout> {
 
 const endingOf = (id: string) => ({ state: 'done', result: makeResult(1), trajectory: makeTrajectory(id, 1) }) as const;
 
-test('a trajectory is written as a blob, read by another process, and counted in the pages of groups', async () => {
+test('a trajectory is written as a blob and read by another process', async () => {
   await using bed = await openBed();
   const claim = await claimOne(bed.store, 'a');
   assert.equal(await bed.store.finish(claim, endingOf('a')), true);

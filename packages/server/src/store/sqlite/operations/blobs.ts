@@ -40,7 +40,10 @@ export function trajectoriesWithText(
 }
 
 /** Stores it without text. False if it was deleted or replaced meanwhile. */
-export function replaceText(transaction: Transaction, request: { readonly seq: number } & Pick<StoredEnding, 'trajectory' | 'blob'>): boolean {
+export function replaceText(
+  transaction: Transaction,
+  request: { readonly seq: number } & Pick<StoredEnding, 'trajectory' | 'blob'>,
+): boolean {
   const { seq, trajectory = new Uint8Array(), blob } = request;
   const old = transaction.one<{ blob: string | null }>('SELECT blob FROM trajectories WHERE seq = ? AND has_text = 1', seq);
   if (!old) return false;
