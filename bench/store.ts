@@ -7,7 +7,7 @@ import { toBinary, type WorkerId, workerId } from '@millrace/protocol';
 import { makeResult, makeRollout, makeTempFolder, makeTrajectory } from '@millrace/testkit';
 import { systemClock } from '../packages/server/src/base/clock.ts';
 import { silentLog } from '../packages/server/src/base/log.ts';
-import { compress } from '../packages/server/src/store/sqlite/compress.ts';
+import { compress } from '../packages/server/src/store/sqlite/compression.ts';
 import { openConnection, type Transaction } from '../packages/server/src/store/sqlite/engine/connection.ts';
 import { makeTables } from '../packages/server/src/store/sqlite/engine/schema.ts';
 import { writes } from '../packages/server/src/store/sqlite/operations.ts';

@@ -197,6 +197,7 @@ export {
   type TrajectoryView,
   toolCall,
   toolSpec,
+  toSegmentView,
   toTrajectoryView,
   trainableShare,
   trajectoryView,

@@ -1,7 +1,7 @@
 // Replaces old trajectories by a form without text and messages, one at a time.
 
 import { dropText, type Trajectory, toBinary } from '@millrace/protocol';
-import { compress } from './compress.ts';
+import { compress } from './compression.ts';
 import type { TextTrajectory } from './operations/blobs.ts';
 import type { StoredEnding } from './operations/transitions.ts';
 

@@ -12,7 +12,7 @@ import type { NewRollout } from '../rollout-record.ts';
 import type { Claim, Store } from '../store.ts';
 import { StoreFault } from '../store-fault.ts';
 import { TimeGuard } from '../time-guard.ts';
-import { compress, decompress } from './compress.ts';
+import { compress, decompress } from './compression.ts';
 import { dropTexts, type KeptTrajectory } from './drop-texts.ts';
 import { Hints } from './engine/hint.ts';
 import { networkFileSystemOf } from './engine/network-file-system.ts';
