@@ -26,8 +26,8 @@ export async function runHousekeeping(store: Store, { config: { retention, pipel
   const fullness = new FullnessLog(log);
   for (let round = 0; !signal.aborted; round += 1) {
     try {
-      const isFull = fullness.note((await store.size()).full);
       await store.expire(pipeline);
+      const isFull = fullness.note((await store.size()).full);
       if (round % (isFull ? retainRounds.full : retainRounds.usual) === 0) {
         await retain(store, { ages, log, onLock });
         const blobs = await store.removeBlobs({ sweep: round % sweepRounds === 0 });

@@ -3,13 +3,13 @@
 import { z } from 'zod';
 
 /** `plain`: a rollout without a group. Otherwise what became of its group; `surplus` covers groups that were too stale. */
-export type Outcome = 'delivered' | 'uniform' | 'surplus' | 'failed' | 'plain';
+export type RetainedOutcome = 'delivered' | 'uniform' | 'surplus' | 'failed' | 'plain';
 
 export interface RetentionAges {
   /** For outcomes that are not named. */
   readonly endedMs: number;
   readonly eventsMs: number;
-  readonly outcomes?: Readonly<Partial<Record<Outcome, number>>>;
+  readonly outcomes?: Readonly<Partial<Record<RetainedOutcome, number>>>;
   /** From this age on, trajectories are kept without text and messages; as long as the trajectory unless set. */
   readonly textMs?: number;
   /** Called after each step with how long it held the write lock. */

@@ -2,7 +2,7 @@
 
 import { messageOf } from '@millrace/protocol';
 import { z } from 'zod';
-import { parseBlobPlace } from './blobs/open-blobs.ts';
+import { parseBlobPlace } from './blob-place.ts';
 import type { DiskLimits } from './disk-budget.ts';
 
 /** The name of the store's file in the data folder. */

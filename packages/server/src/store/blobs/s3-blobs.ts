@@ -2,15 +2,8 @@
 
 import { S3Client, S3Errors } from '@bradenmacdonald/s3-lite-client';
 import { sleep } from '../../base/clock.ts';
+import type { S3Place } from '../blob-place.ts';
 import { type BlobStore, checkKey } from './blob-store.ts';
-
-export interface S3Place {
-  readonly bucket: string;
-  /** Before every key; without slashes at its ends. */
-  readonly prefix: string;
-  readonly endpoint: string;
-  readonly region: string;
-}
 
 export interface S3Credentials {
   readonly accessKey: string;

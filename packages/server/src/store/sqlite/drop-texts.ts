@@ -1,6 +1,6 @@
 // Replaces old trajectories by a form without text and messages, one at a time.
 
-import { dropText, type Trajectory, toBinary } from '@millrace/protocol';
+import { dropText, RolloutError, type Trajectory, toBinary } from '@millrace/protocol';
 import { compress } from './compression.ts';
 import type { TextTrajectory } from './operations/blobs.ts';
 import type { StoredEnding } from './operations/transitions.ts';
@@ -20,10 +20,15 @@ export interface TextCalls {
 export async function dropTexts(calls: TextCalls): Promise<void> {
   for (let found = await calls.find(0); found.length > 0; found = await calls.find(found.at(-1)?.seq ?? 0)) {
     for (const one of found) {
-      const trajectory = await calls.read(one.id);
+      const trajectory = await calls.read(one.id).catch(skipMissing);
       if (!trajectory) continue;
       const kept = await calls.keep(one, await compress(toBinary(dropText(trajectory))));
       if (!(await calls.replace(one.seq, kept))) await calls.discard(kept);
     }
   }
+}
+
+/** One that is lost does not keep the others from being replaced. */
+function skipMissing(error: unknown): undefined {
+  if (!(error instanceof RolloutError && error.code === 'trajectory-missing')) throw error;
 }

@@ -103,9 +103,10 @@ class SqliteStore implements Store {
     try {
       return await decompress(await blobs.get(id, stored.blob));
     } catch (error) {
-      // Retention may have deleted the row meanwhile.
-      if (await this.#read('trajectory', id)) throw error;
-      return undefined;
+      // Retention may have deleted or replaced it meanwhile.
+      const now = await this.#read('trajectory', id);
+      if (now?.blob === stored.blob) throw error;
+      return now && (await this.binaryTrajectory(id));
     }
   };
 

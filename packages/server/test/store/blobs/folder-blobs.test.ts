@@ -1,3 +1,5 @@
+// Blobs in a folder fulfil the contract of blob stores.
+
 import { join } from 'node:path';
 import { defineBlobSuite, makeTempFolder } from '@millrace/testkit';
 import { openFolderBlobs } from '../../../src/store/blobs/folder-blobs.ts';

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readConfig } from '../../../src/config.ts';
-import { openBlobs, parseBlobPlace } from '../../../src/store/blobs/open-blobs.ts';
+import { parseBlobPlace } from '../../../src/store/blob-place.ts';
+import { openBlobs } from '../../../src/store/blobs/open-blobs.ts';
 
 test('a place is the store, a folder, or a bucket with its endpoint and region', () => {
   assert.deepEqual(parseBlobPlace('store'), { kind: 'store' });
