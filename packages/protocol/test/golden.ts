@@ -19,6 +19,7 @@ import {
   toBinary,
   toGroupsPart,
   toGroupsStart,
+  dropText,
   toTrajectoryView,
   trajectoryView,
 } from '@millrace/protocol';
@@ -141,6 +142,7 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
     'rollout-list.json': { schema: rolloutList, value: { rollouts: [rollout, failed, { ...fresh, metadata: null }], next: 'r-2' } },
     'trajectory.json': { schema: trajectoryView, value: toTrajectoryView(makeTrajectory()) },
     'branched-trajectory.json': { schema: trajectoryView, value: toTrajectoryView(makeBranchedTrajectory()) },
+    'textless-trajectory.json': { schema: trajectoryView, value: toTrajectoryView(dropText(makeTrajectory())) },
     'submit-reply.json': { schema: submitReply, value: { rollouts: [{ id: 'r-1', state: 'queued', created: true }] } },
     'cancel-reply.json': { schema: cancelReply, value: { id: 'r-1', cancel: 'asked' } },
     'backend-list.json': {
