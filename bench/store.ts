@@ -77,7 +77,8 @@ async function runNaive(path: string): Promise<StoreMeasurement> {
     id,
     digest,
     scenario: submission.scenario,
-    body: JSON.stringify(submission),
+    body: JSON.stringify({ ...submission, task: undefined }),
+    task: JSON.stringify(submission.task),
   }));
   transact((transaction) => writes.submit(transaction, { rollouts: stored, maxQueued: rollouts }));
   const measured = await measure({

@@ -63,6 +63,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'Builds, lists and removes the images that Apptainer sandboxes run.',
     load: async () => (await import('./operate/image.ts')).imageCommand,
   },
+  store: {
+    summary: 'Shows what the store holds, gives space back to the disk, and makes and restores backups.',
+    load: async () => (await import('./operate/store.ts')).storeCommands,
+  },
   demo: {
     summary: 'Runs a short demo on this machine: no model, no GPU, real sandboxes, every token checked.',
     load: async () => (await import('./author/demo/demo.ts')).demoCommand,

@@ -26,7 +26,7 @@ const longestPauseMs = 1000;
 /** What a proxy returns while the service behind it is down. */
 const proxyStatuses = [502, 503, 504];
 /** The service may answer later. */
-const temporaryCodes: readonly ErrorCode[] = ['unreachable', 'not-running', 'too-busy'];
+const temporaryCodes: readonly ErrorCode[] = ['unreachable', 'not-running', 'too-busy', 'store-full'];
 /** One attempt takes no longer than this, so that a patient client notices a connection that hangs. */
 const longestAttemptMs = 30_000;
 

@@ -31,8 +31,10 @@ export const errorTable = {
   'unsupported-media-type': { blame: 'caller', retryable: false, status: 415 },
   'too-busy': { blame: 'service', retryable: true, status: 429 },
   'not-running': { blame: 'service', retryable: true, status: 503 },
+  'store-full': { blame: 'service', retryable: true, status: 507 },
   'wait-timeout': { blame: 'service', retryable: true, status: 504 },
   internal: { blame: 'service', retryable: true, status: 500 },
+  'trajectory-missing': { blame: 'service', retryable: false, status: 500 },
   // Raised by clients only: the service did not reply.
   unreachable: { blame: 'service', retryable: true, status: 503 },
   // Failures of a rollout.

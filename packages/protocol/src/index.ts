@@ -198,6 +198,7 @@ export { longestWaitSeconds, mostListed, type Route, type RouteReply } from './r
 export { healthReply, leaveReply, type RouteName, routes, toPath } from './routes/routes.ts';
 export { describeIssues, type Schema, type SchemaIssue, type SchemaResult } from './schema.ts';
 export {
+  dropText,
   type EngineFacts,
   type FinishReason,
   finishReasons,

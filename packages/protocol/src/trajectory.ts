@@ -108,7 +108,14 @@ export interface Trajectory {
   readonly tools: readonly ToolSpec[];
   /** The distinct ways in which its segments were sampled; absent in trajectories of older versions. */
   readonly provenances?: readonly Provenance[];
+  /** Its text and messages were not kept: `text` is empty and `messages` has none in every segment. The ids are all there. */
+  readonly textDropped?: true;
   readonly segments: readonly Segment[];
+}
+
+/** Without text and messages. The ids, from which the text can be decoded again, and all other numbers stay as they are. */
+export function dropText(trajectory: Trajectory): Trajectory {
+  return { ...trajectory, textDropped: true, segments: trajectory.segments.map((one) => ({ ...one, text: '', messages: [] })) };
 }
 
 /**
@@ -132,6 +139,10 @@ export const trajectoryView = z.object({
     .array(provenance)
     .optional()
     .describe('The distinct ways in which the segments were sampled; each sampled segment has an index into it.'),
+  text_dropped: z
+    .literal(true)
+    .optional()
+    .describe('Text and messages were not kept (`retention.textHours`): both are empty in every segment. Decode the ids to read it.'),
   segments: z.array(
     segmentHead.extend({
       token_ids: z.array(z.int()),
@@ -156,7 +167,7 @@ export function toTrajectoryView(trajectory: Trajectory): TrajectoryView {
     attempt: trajectory.attempt,
     model: trajectory.model,
     tools: trajectory.tools.map((tool) => ({ ...tool })),
-    ...definedOf({ provenances: trajectory.provenances?.map((one) => ({ ...one })) }),
+    ...definedOf({ provenances: trajectory.provenances?.map((one) => ({ ...one })), text_dropped: trajectory.textDropped }),
     segments: trajectory.segments.map(toSegmentView),
   };
 }

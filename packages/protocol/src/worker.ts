@@ -78,7 +78,13 @@ export const serviceStatus = z.object({
   tokens_per_s: z.number().describe('Tokens sampled by all live workers, over the last ten seconds.'),
   last_event_id: z.int(),
   store: z
-    .object({ file_bytes: z.int(), wal_bytes: z.int(), free_bytes: z.int() })
+    .object({
+      file_bytes: z.int(),
+      wal_bytes: z.int(),
+      reusable_bytes: z.int().optional().describe('Inside the file: space of deleted rows, which new rows will use.'),
+      free_bytes: z.int(),
+      full: z.string().nullable().optional().describe('Why the store is full and what to do; null while it is not.'),
+    })
     .optional()
     .describe("The store's file, its write-ahead log, and what is free on its disk."),
   loop_lag_ms: z.object({ p50: z.number(), p99: z.number(), max: z.number() }),

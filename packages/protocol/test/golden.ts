@@ -7,6 +7,7 @@ import {
   backendList,
   batchList,
   cancelReply,
+  dropText,
   errorBody,
   evaluationList,
   evaluationTaskPage,
@@ -199,6 +200,7 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
     'rollout-list.json': { schema: rolloutList, value: { rollouts: [rollout, failed, { ...fresh, metadata: null }], next: 'r-2' } },
     'trajectory.json': { schema: trajectoryView, value: toTrajectoryView(makeTrajectory()) },
     'branched-trajectory.json': { schema: trajectoryView, value: toTrajectoryView(makeBranchedTrajectory()) },
+    'textless-trajectory.json': { schema: trajectoryView, value: toTrajectoryView(dropText(makeTrajectory())) },
     'submit-reply.json': { schema: submitReply, value: { rollouts: [{ id: 'r-1', state: 'queued', created: true }] } },
     'cancel-reply.json': { schema: cancelReply, value: { id: 'r-1', cancel: 'asked' } },
     'backend-list.json': {
@@ -230,7 +232,7 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
         hints: ['no backend takes rollouts: 10.0.0.1:8000 is broken (connection refused)'],
         tokens_per_s: 61.5,
         last_event_id: 99,
-        store: { file_bytes: 1_000_000, wal_bytes: 4096, free_bytes: 50_000_000_000 },
+        store: { file_bytes: 1_000_000, wal_bytes: 4096, reusable_bytes: 8192, free_bytes: 50_000_000_000, full: null },
         loop_lag_ms: lag,
         rss_bytes: 90_000_000,
         classes: [

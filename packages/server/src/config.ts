@@ -12,6 +12,8 @@ import { pipelineConfig } from './pipeline/pipeline-config.ts';
 import { samplingConfig } from './sampling/sampling-config.ts';
 import { sandboxConfig } from './sandbox/config.ts';
 import { judgeConfig } from './scenario/stem/judge-config.ts';
+import { retentionConfig } from './store/retention-ages.ts';
+import { storeConfig } from './store/store-config.ts';
 import { modelConfig } from './trajectory/model-config.ts';
 
 export const serviceConfig = z.strictObject({
@@ -29,12 +31,8 @@ export const serviceConfig = z.strictObject({
     .optional()
     .describe('Folder with your own prompts and tool descriptions, which replace the built-in ones; `millrace new prompts` writes one.'),
   workers: z.int().min(0).optional().describe('How many worker processes `millrace serve` starts.'),
-  retention: z
-    .strictObject({
-      endedHours: z.number().gt(0).default(168).describe('How long finished rollouts and their trajectories are kept.'),
-      eventsHours: z.number().gt(0).default(24).describe('How long the event log is kept.'),
-    })
-    .prefault({}),
+  retention: retentionConfig.prefault({}),
+  store: storeConfig.prefault({}),
   http: httpConfig.prefault({}),
   inference: inferenceConfig.prefault({}),
   pipeline: pipelineConfig.prefault({}),

@@ -84,9 +84,15 @@ export type {
   SurplusGroup,
   Task,
 } from './store/batch-store.ts';
+export type { BlobEntry, BlobStore } from './store/blobs/blob-store.ts';
+export { openFolderBlobs } from './store/blobs/folder-blobs.ts';
+export { openBlobs } from './store/blobs/open-blobs.ts';
 export type { EvaluationRecord, EvaluationStore, NewEvaluation, TaskRecord } from './store/evaluation-store.ts';
 export { EventTail } from './store/event-tail.ts';
 export type { NewRollout, RolloutRecord } from './store/rollout-record.ts';
+export { type BackupReport, backupStore, restoreStore } from './store/sqlite/admin/backup.ts';
+export { type CompactReport, compactStore, compactWholeStore } from './store/sqlite/admin/compact.ts';
+export { readStoreStats, type StoreStats } from './store/sqlite/admin/stats.ts';
 export { networkFileSystemOf } from './store/sqlite/engine/network-file-system.ts';
 export { openSqliteStore } from './store/sqlite/sqlite.ts';
 export type {
@@ -99,6 +105,7 @@ export type {
   SubmitOutcome,
   WorkerRecord,
 } from './store/store.ts';
+export { storeFile } from './store/store-config.ts';
 export type { ClassLoad, WorkClass } from './store/work-class.ts';
 export { Supervisor, type SupervisorOptions } from './supervisor.ts';
 export { type LogFormat, logFormats, openProcessLog, openTextLog } from './text-log.ts';

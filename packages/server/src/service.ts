@@ -4,11 +4,12 @@ import { mkdir } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { definedOf, messageOf } from '@millrace/protocol';
 import { readPrompts } from './agent/prompts.ts';
-import { sleep, systemClock } from './base/clock.ts';
+import { systemClock } from './base/clock.ts';
 import type { Log } from './base/log.ts';
 import { openLoopLag } from './base/loop-lag.ts';
 import { Pace } from './base/pace.ts';
 import type { ServiceConfig } from './config.ts';
+import { runHousekeeping } from './housekeeping.ts';
 import { type AppOptions, openApp } from './http/app.ts';
 import { checkListen } from './http/request/auth.ts';
 import { BackendPool } from './inference/pool/pool.ts';
@@ -28,9 +29,11 @@ import { holdLayers } from './sandbox/layers/layer-holding.ts';
 import type { SandboxDriver } from './sandbox/sandbox.ts';
 import { openWarmPool } from './sandbox/warm/warm-pool.ts';
 import { loadScenarios, type Scenarios } from './scenario/load/load.ts';
+import { openBlobs } from './store/blobs/open-blobs.ts';
 import { EventTail } from './store/event-tail.ts';
 import { openSqliteStore } from './store/sqlite/sqlite.ts';
 import type { Store } from './store/store.ts';
+import { storeFile, toDiskLimits } from './store/store-config.ts';
 import type { Conversation } from './trajectory/conversation.ts';
 import type { OpenedModel } from './worker-channel.ts';
 
@@ -80,7 +83,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   keeper.start();
   webhooks.start();
   const closing = new AbortController();
-  const housekeeping = runHousekeeping(store, { config, log, signal: closing.signal });
+  const housekeeping = runHousekeeping(store, { config, log, signal: closing.signal, onLock: (ms) => app.noteRetention(ms) });
   stack.defer(async () => {
     closing.abort();
     await housekeeping;
@@ -101,26 +104,6 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
     drain: () => app.drain(),
     [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose](),
   };
-}
-
-interface Housekeeping {
-  readonly config: ServiceConfig;
-  readonly log: Log;
-  readonly signal: AbortSignal;
-}
-
-/** Runs on a timer: takes rollouts back from dead workers every second, and removes old rows every ten minutes. */
-async function runHousekeeping(store: Store, { config: { retention, pipeline }, log, signal }: Housekeeping): Promise<void> {
-  const hourMs = 3_600_000;
-  for (let round = 0; !signal.aborted; round += 1) {
-    try {
-      await store.expire(pipeline);
-      if (round % 600 === 0) await store.retain({ endedMs: retention.endedHours * hourMs, eventsMs: retention.eventsHours * hourMs });
-    } catch (error) {
-      log.error('housekeeping-failed', { error: messageOf(error) });
-    }
-    await sleep(1000, { signal }).catch(() => {}); // Closing ends the pause.
-  }
 }
 
 export interface RunningWorker extends AsyncDisposable {
@@ -202,7 +185,10 @@ function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriv
 
 async function openStore(config: ServiceConfig, log: Log): Promise<Store> {
   await mkdir(config.data, { recursive: true, mode: 0o700 });
-  return await openSqliteStore({ path: join(config.data, 'millrace.db'), clock: systemClock, log, onDeath: (error) => exit(error, log) });
+  const path = join(config.data, storeFile);
+  const limits = toDiskLimits(config.store);
+  const blobs = await openBlobs(config.store.blobs, process.env);
+  return await openSqliteStore({ path, limits, ...definedOf({ blobs }), clock: systemClock, log, onDeath: (error) => exit(error, log) });
 }
 
 /** Without its store, a process would look healthy and do nothing. Its supervisor starts it again, and nothing is lost. */

@@ -61,6 +61,7 @@ export { findWrongToken } from './service/find-wrong-token.ts';
 export { processesInSandboxesOf, TestService } from './service/service.ts';
 export { type BackendContractOptions, type ContractBed, defineBackendContract } from './suites/backend-contract.ts';
 export { type BackendSuiteOptions, defineBackendSuite } from './suites/backend-suite.ts';
+export { type BlobBed, defineBlobSuite } from './suites/blobs/blob-suite.ts';
 export { defineSandboxSuite } from './suites/sandbox/sandbox-suite.ts';
 export {
   claimOne,

@@ -23,6 +23,7 @@ const binaryHead = z.object({
   model: z.string(),
   tools: z.array(toolSpec),
   provenances: z.array(provenance).optional(),
+  text_dropped: z.literal(true).optional(),
   segments: z.array(
     segmentHead.extend({
       ids: z.int().min(0),
@@ -41,7 +42,7 @@ export function toBinary(trajectory: Trajectory): Buffer {
       attempt: trajectory.attempt,
       model: trajectory.model,
       tools: trajectory.tools,
-      ...definedOf({ provenances: trajectory.provenances }),
+      ...definedOf({ provenances: trajectory.provenances, text_dropped: trajectory.textDropped }),
       segments: segments.map(({ tokenIds, logprobs, routedExperts, samplingMask, ...rest }) => ({
         ...rest,
         ids: tokenIds.length,
@@ -97,8 +98,8 @@ export function fromBinary(buffer: Buffer): Trajectory {
     logprobAt += 4 * logprobs;
     return segment;
   });
-  const { rollout_id: rolloutId, attempt, model, tools, provenances } = head;
-  return { rolloutId, attempt, model, tools, ...definedOf({ provenances }), segments };
+  const { rollout_id: rolloutId, attempt, model, tools, provenances, text_dropped: textDropped } = head;
+  return { rolloutId, attempt, model, tools, ...definedOf({ provenances, textDropped }), segments };
 }
 
 interface MaskHead {

@@ -45,6 +45,8 @@ export interface AppOptions {
 export interface App extends FastifyInstance {
   /** Rejects new work and wakes all waiting requests; reads continue until the app is closed. */
   drain(): void;
+  /** Counts a step of retention, by how long it held the store's write lock. */
+  noteRetention(lockMs: number): void;
 }
 
 export async function openApp(options: AppOptions): Promise<App> {
@@ -73,7 +75,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   app.addHook('preClose', async () => drain());
   app.addHook('onClose', async () => unsubscribe());
   await app.ready();
-  return Object.assign(app, { drain });
+  return Object.assign(app, { drain, noteRetention: (lockMs: number) => context.metrics.retention(lockMs) });
 }
 
 function makeContext({ tail: _, loopLag, ...options }: AppOptions, draining: AbortSignal): AppContext {

@@ -19,4 +19,11 @@ export class StoreError extends RolloutError {
  */
 export class StoreFault extends StoreError {
   override readonly name = 'StoreFault';
+  /** The disk had no space left. */
+  readonly isDiskFull: boolean;
+
+  constructor(message: string, publicMessage: string, options: { readonly isDiskFull?: boolean } = {}) {
+    super(message, publicMessage);
+    this.isDiskFull = options.isDiskFull ?? false;
+  }
 }

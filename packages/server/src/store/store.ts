@@ -22,6 +22,7 @@ import type { PolicyRecord } from '../inference/policy-gate.ts';
 import type { BackendLoad, Placements } from '../inference/pool/placements.ts';
 import type { BatchStore } from './batch-store.ts';
 import type { EvaluationStore } from './evaluation-store.ts';
+import type { RetentionAges } from './retention-ages.ts';
 import type { NewRollout, RolloutRecord } from './rollout-record.ts';
 import type { ClassLoad, WorkClass } from './work-class.ts';
 
@@ -92,7 +93,11 @@ export interface WorkerRecord {
 export interface StoreSize {
   readonly fileBytes: number;
   readonly walBytes: number;
+  /** Inside the file: pages of deleted rows, which new rows will use. */
+  readonly reusableBytes: number;
   readonly freeBytes: number;
+  /** Why the store is full and what to do; absent while it is not. */
+  readonly full?: string;
 }
 
 export interface ListFilter {
@@ -133,8 +138,9 @@ export interface Store extends BatchStore, EvaluationStore, Placements, AsyncDis
   /**
    * Accepts all rollouts or none, in one transaction. For a known id with the same digest it returns the current state and
    * changes nothing; with a different digest it returns a conflict. An id that was cancelled before it arrived is created as
-   * cancelled. Returns `full` and accepts nothing when the queue would exceed `maxQueued`; known ids do not count. The rollouts
-   * belong to `workClass`, or to the plain submissions without a key.
+   * cancelled. Returns `full` and accepts nothing when the queue would exceed `maxQueued`; known ids do not count. Throws
+   * `store-full` for new ids while the store is full; so do `createBatch` and `appendTasks`. The rollouts belong to `workClass`,
+   * or to the plain submissions without a key.
    */
   submit(rollouts: readonly NewRollout[], options: { readonly maxQueued: number; readonly workClass?: WorkClass }): Promise<SubmitOutcome>;
   /**
@@ -145,6 +151,7 @@ export interface Store extends BatchStore, EvaluationStore, Placements, AsyncDis
   get(id: RolloutId): Promise<RolloutRecord | undefined>;
   /** Pass `next` as `after`, with the same filter, to read the following page. */
   list(filter: ListFilter): Promise<{ readonly rollouts: readonly RolloutRecord[]; readonly next?: string }>;
+  /** Throws `trajectory-missing` if its blob is gone, and a StoreFault if the blob store fails. */
   trajectory(id: RolloutId): Promise<Trajectory | undefined>;
   /** The trajectory in its binary format. */
   binaryTrajectory(id: RolloutId): Promise<Buffer | undefined>;
@@ -172,7 +179,7 @@ export interface Store extends BatchStore, EvaluationStore, Placements, AsyncDis
   /**
    * Takes up to `limit` queued rollouts, moves them to init and increments their attempt. Higher priorities go first; within one,
    * replacements and the last groups of a batch; then the class with the fewest active rollouts for its weight, its oldest first.
-   * Empty for a worker whose lease expired.
+   * Empty for a worker whose lease expired, and while the store is full.
    */
   claim(worker: WorkerId, limit: number): Promise<readonly ClaimedRollout[]>;
   /** Moves a claimed rollout to its next state. False when fenced: the claim no longer belongs to this worker. */
@@ -241,7 +248,7 @@ export interface Store extends BatchStore, EvaluationStore, Placements, AsyncDis
   oldestEventId(): Promise<number>;
   /** Writes a little and reads what is free on the disk. Throws a StoreFault when the store cannot be written. */
   checkHealth(): Promise<StoreSize>;
-  /** Bytes of the file, of its write-ahead log, and free on its disk. */
+  /** Bytes of the file, of its write-ahead log, and free on its disk; and whether that makes the store full. */
   size(): Promise<StoreSize>;
   /** Calls back soon after any process changed the store. It is only a hint: it may be late, repeated or unnecessary. Returns an unsubscribe function. */
   onHint(listener: () => void): () => void;
@@ -249,10 +256,16 @@ export interface Store extends BatchStore, EvaluationStore, Placements, AsyncDis
   /**
    * Deletes finished rollouts with their trajectories, and events, tombstones and ended workers, older than the given ages.
    * Rollouts of a group are deleted with their batch: once it ended more than `endedMs` ago, its webhook got all of its groups,
-   * and every consumer that ever acknowledged a group has acknowledged all of them, or once it is ten times as old. Returns the
-   * number of rollouts deleted.
-   * Those of an evaluation are deleted with it, once it ended more than `endedMs` ago.
+   * and every consumer that ever acknowledged a group has acknowledged all of them, or once it is ten times as old. With an age for an
+   * outcome, groups of that outcome are deleted at that age after the end of their batch; the batch goes with the last of them.
+   * Reading a delivered group that was deleted before its batch throws `gone`. Rollouts of an evaluation are deleted with it, once it
+   * ended more than `endedMs` ago. From `textMs` on, trajectories have no text. Returns the number of rollouts deleted.
    * After the date stepped, it deletes nothing until as much time has passed as anything is kept.
    */
-  retain(options: { readonly endedMs: number; readonly eventsMs: number }): Promise<number>;
+  retain(ages: RetentionAges): Promise<number>;
+  /**
+   * Removes blobs of deleted trajectories from the blob store, if there is one; with `sweep` also those that no row ever referred to.
+   * Returns how many.
+   */
+  removeBlobs(options: { readonly sweep: boolean }): Promise<number>;
 }

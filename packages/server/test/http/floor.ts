@@ -24,6 +24,7 @@ import { type App, type AppOptions, openApp } from '../../src/http/app.ts';
 import { httpConfig } from '../../src/http/request/http-config.ts';
 import { TaskFiles } from '../../src/sampling/task-files.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
+import { type DiskLimits, unlimitedDisk } from '../../src/store/disk-budget.ts';
 import { EventTail } from '../../src/store/event-tail.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import type { ClaimedRollout, Ending, Store } from '../../src/store/store.ts';
@@ -77,6 +78,7 @@ interface FloorOptions {
   /** By default every server works and says nothing about itself. */
   readonly probe?: AppOptions['probe'];
   readonly log?: Log;
+  readonly limits?: DiskLimits;
   /** Wraps the real store before the app gets it. */
   wrap?(store: Store): Store;
 }
@@ -86,10 +88,11 @@ export async function openFloor({
   clock = systemClock,
   probe = async () => ({}),
   log = silentLog,
+  limits = unlimitedDisk,
   wrap = (store) => store,
 }: FloorOptions = {}): Promise<Floor> {
   const folder = await makeTempFolder('millrace-http');
-  const store = await openSqliteStore({ path: join(folder.path, 'store.sqlite'), clock, log: silentLog });
+  const store = await openSqliteStore({ path: join(folder.path, 'store.sqlite'), clock, limits, log: silentLog });
   const tail = new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log: silentLog });
   const byName = new Map([sums, free].flatMap((one) => [one.name, ...(one.aliases ?? [])].map((name) => [name, one] as const)));
   const app = await openApp({

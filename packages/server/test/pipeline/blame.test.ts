@@ -59,6 +59,8 @@ const audit: Record<ErrorCode, readonly Attempted[] | typeof outOfReach> = {
   unauthorized: outOfReach,
   forbidden: outOfReach,
   gone: outOfReach,
+  'store-full': outOfReach,
+  'trajectory-missing': outOfReach,
   'not-found': [
     {
       turns: [finish()],

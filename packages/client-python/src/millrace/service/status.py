@@ -154,6 +154,10 @@ class StoreSize:
     file_bytes: int
     wal_bytes: int
     free_bytes: int
+    #: Inside the file: space of deleted rows, which new rows will use.
+    reusable_bytes: Optional[int] = None
+    #: Why the store is full and what to do; None while it is not.
+    full: Optional[str] = None
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ _LONGEST_RETRY_AFTER_S = 60.0
 #: What a proxy returns while the service behind it is down.
 _PROXY_STATUSES = (502, 503, 504)
 #: The service may answer later.
-_TEMPORARY_CODES = ("unreachable", "not-running", "too-busy")
+_TEMPORARY_CODES = ("unreachable", "not-running", "too-busy", "store-full")
 _BROKEN = (OSError, http.client.HTTPException)
 
 

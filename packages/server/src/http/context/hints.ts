@@ -9,10 +9,13 @@ export interface HintSources {
   readonly backends: readonly BackendView[];
   readonly policy: PolicyView;
   readonly batches: readonly OpenBatch[];
+  /** Why the store is full; undefined while it is not. */
+  readonly storeFull: string | undefined;
 }
 
-export function findHints({ liveWorkers, backends, policy, batches }: HintSources): string[] {
+export function findHints({ liveWorkers, backends, policy, batches, storeFull }: HintSources): string[] {
   return [
+    ...(storeFull === undefined ? [] : [`the store is full: ${storeFull}`]),
     ...(liveWorkers === 0 ? ['no worker is running: start one with `millrace worker`'] : []),
     ...findBackendHints(backends),
     ...(policy.state === 'running' ? [] : [`the policy is ${policy.state}: resume it with \`millrace policy resume\``]),

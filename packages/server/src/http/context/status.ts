@@ -5,7 +5,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { LoopLag } from '../../base/loop-lag.ts';
 import type { OpenBatch } from '../../store/batch-store.ts';
 import { toTime } from '../../store/rollout-view.ts';
-import type { Store, WorkerRecord } from '../../store/store.ts';
+import type { Store, StoreSize, WorkerRecord } from '../../store/store.ts';
 import type { ClassLoad } from '../../store/work-class.ts';
 import { toBackendView } from './backend-view.ts';
 import { findHints } from './hints.ts';
@@ -73,13 +73,17 @@ async function readStatus({ store, clock, loopLag, recentEnds }: StatusDeps): Pr
     policy,
     batches: batches.map(toOpenBatchView),
     recent: recentEnds.read(),
-    hints: findHints({ liveWorkers: alive.length, backends, policy, batches }),
+    hints: findHints({ liveWorkers: alive.length, backends, policy, batches, storeFull: size.full }),
     tokens_per_s: alive.reduce((total, { report }) => total + (report?.tokens_per_s ?? 0), 0),
     last_event_id: lastEventId,
-    store: { file_bytes: size.fileBytes, wal_bytes: size.walBytes, free_bytes: size.freeBytes },
+    store: toStoreView(size),
     loop_lag_ms: loopLag.read(),
     rss_bytes: process.memoryUsage.rss(),
   };
+}
+
+function toStoreView({ fileBytes, walBytes, reusableBytes, freeBytes, full }: StoreSize): ServiceStatus['store'] {
+  return { file_bytes: fileBytes, wal_bytes: walBytes, reusable_bytes: reusableBytes, free_bytes: freeBytes, full: full ?? null };
 }
 
 function toClassView({ kind, name, weight, priority, isUrgent, queued, active }: ClassLoad): ClassView {

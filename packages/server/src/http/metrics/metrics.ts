@@ -8,6 +8,8 @@ import { openBackendMetrics } from './backend-metrics.ts';
 export interface Metrics {
   push(events: readonly Event[]): void;
   request(labels: { readonly method: string; readonly route: string; readonly status: number }, ms: number): void;
+  /** One step of retention. */
+  retention(lockMs: number): void;
   render(status: ServiceStatus): Promise<string>;
 }
 
@@ -23,11 +25,18 @@ export function openMetrics(): Metrics {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30],
     registers: [registry],
   });
+  const retention = new Histogram({
+    name: 'millrace_retention_lock_seconds',
+    help: "How long each step of retention held the store's write lock.",
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
+    registers: [registry],
+  });
   return {
     push(batch) {
       batch.forEach(events);
       batch.forEach(backends.push);
     },
+    retention: (lockMs) => retention.observe(lockMs / 1000),
     request: (labels, ms) => requests.observe(labels, ms / 1000),
     render(status) {
       gauges(status);
@@ -140,7 +149,12 @@ function openGauges(registry: Registry): (status: ServiceStatus) => void {
   const stages = gauge('stage_rollouts', 'Active and waiting rollouts in each stage, over all live workers.', 'stage', 'what');
   const lag = gauge('loop_lag_seconds', 'Event loop lag of the server.', 'quantile');
   const memory = gauge('resident_bytes', 'Resident memory of the server.');
-  const store = gauge('store_bytes', "Bytes of the store's file, of its write-ahead log, and free on its disk.", 'what');
+  const store = gauge(
+    'store_bytes',
+    "Bytes of the store's file, of its write-ahead log, reusable inside the file, and free on its disk.",
+    'what',
+  );
+  const full = gauge('store_full', '1 while the store is full: submissions are refused with 507, and queued rollouts wait.');
   return (status) => {
     const alive = status.workers.filter((worker) => worker.alive);
     for (const [state, count] of Object.entries(status.rollouts)) rollouts.set({ state }, count);
@@ -157,6 +171,8 @@ function openGauges(registry: Registry): (status: ServiceStatus) => void {
     memory.set(status.rss_bytes);
     store.set({ what: 'file' }, status.store?.file_bytes ?? 0);
     store.set({ what: 'wal' }, status.store?.wal_bytes ?? 0);
+    store.set({ what: 'reusable' }, status.store?.reusable_bytes ?? 0);
     store.set({ what: 'free' }, status.store?.free_bytes ?? 0);
+    full.set(status.store?.full == null ? 0 : 1);
   };
 }

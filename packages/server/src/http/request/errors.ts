@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { definedOf, type ErrorCode, RolloutError, type Route, routes, toErrorBody } from '@millrace/protocol';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Log, stackOf } from '../../base/log.ts';
-import { StoreError } from '../../store/store-fault.ts';
+import { StoreError, StoreFault } from '../../store/store-fault.ts';
 
 const storeRetryMs = 5000;
 
@@ -22,9 +22,10 @@ export function toReplyError(error: unknown, log: Log, request: FastifyRequest):
       request_id: request.id,
       error: error.message,
     });
-    return new RolloutError('internal', `${error.publicMessage} (request_id ${request.id})`, { details: { retry_after_ms: storeRetryMs } });
+    const code = error instanceof StoreFault && error.isDiskFull ? 'store-full' : 'internal';
+    return new RolloutError(code, `${error.publicMessage} (request_id ${request.id})`, { details: { retry_after_ms: storeRetryMs } });
   }
-  if (error instanceof RolloutError) return error;
+  if (error instanceof RolloutError) return error.code === 'store-full' ? withRetry(error) : error;
   const { code, statusCode } = error instanceof Error ? fromFramework(error) : {};
   const known = code === undefined ? undefined : frameworkCodes[code];
   const message = error instanceof Error ? error.message : '';
@@ -32,6 +33,10 @@ export function toReplyError(error: unknown, log: Log, request: FastifyRequest):
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) return new RolloutError('bad-request', message);
   log.error('request-failed', { method: request.method, route: request.routeOptions.url, request_id: request.id, error: stackOf(error) });
   return new RolloutError('internal', `the service failed on this request; see its log for request_id ${request.id}`);
+}
+
+function withRetry({ code, message }: RolloutError): RolloutError {
+  return new RolloutError(code, message, { details: { retry_after_ms: storeRetryMs } });
 }
 
 export function sendError(reply: FastifyReply, error: RolloutError, extra: Readonly<Record<string, unknown>> = {}): FastifyReply {

@@ -72,14 +72,11 @@ async function findMissing(context: AppContext): Promise<string[]> {
   ];
 }
 
-/** With less free space than this, the next trajectories may not fit. */
-const leastFreeBytes = 64 << 20;
-
-/** Why the store cannot be written, or soon cannot; undefined if it can. */
+/** Why the store cannot be written, or accepts nothing new; undefined if it does. */
 async function findStoreFault({ store, log }: AppContext): Promise<string | undefined> {
   try {
-    const { freeBytes } = await store.checkHealth();
-    return freeBytes < leastFreeBytes ? `the disk of the store is full: ${freeBytes >> 20} MiB are free` : undefined;
+    const { full } = await store.checkHealth();
+    return full === undefined ? undefined : `the store is full: ${full}`;
   } catch (error) {
     log.error('store-check-failed', { error: messageOf(error) });
     return error instanceof StoreError ? error.publicMessage : 'the store does not respond';

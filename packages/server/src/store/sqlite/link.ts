@@ -9,8 +9,14 @@ import type { OperationCall, OperationReply, ThreadOptions, WireError } from './
 
 type Operations<Names extends string> = Record<Names, (transaction: Transaction, request: never) => unknown>;
 
+/** The value of a call, and how long its transaction held the lock. */
+export interface TimedValue<Value> {
+  readonly value: Value;
+  readonly lockMs: number;
+}
+
 interface PendingCall {
-  resolve(value: unknown): void;
+  resolve(reply: TimedValue<unknown>): void;
   reject(error: RolloutError): void;
 }
 
@@ -38,12 +44,16 @@ export class ThreadLink<Names extends string, All extends Operations<Names>> imp
     });
   }
 
-  call<Name extends Names>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<ReturnType<All[Name]>> {
+  async call<Name extends Names>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<ReturnType<All[Name]>> {
+    return (await this.timedCall(name, request, nowMs)).value;
+  }
+
+  timedCall<Name extends Names>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<TimedValue<ReturnType<All[Name]>>> {
     if (this.#ended) return Promise.reject(this.#ended);
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       this.#worker.postMessage({ id, name, request, nowMs } satisfies OperationCall);
-      this.#pending.set(id, { resolve, reject });
+      this.#pending.set(id, { resolve: (reply) => resolve(reply as TimedValue<ReturnType<All[Name]>>), reject });
     });
   }
 
@@ -57,11 +67,11 @@ export class ThreadLink<Names extends string, All extends Operations<Names>> imp
   }
 
   #settle(replies: readonly OperationReply[]): void {
-    for (const { id, value, error } of replies) {
+    for (const { id, value, error, lockMs = 0 } of replies) {
       const pending = this.#pending.get(id);
       this.#pending.delete(id);
       if (error) pending?.reject(toError(error));
-      else pending?.resolve(value);
+      else pending?.resolve({ value, lockMs });
     }
   }
 
@@ -76,5 +86,6 @@ export class ThreadLink<Names extends string, All extends Operations<Names>> imp
 
 function toError({ kind, code, message, publicMessage }: WireError): RolloutError {
   if (kind === 'refusal') return new RolloutError(code, message);
-  return kind === 'fault' ? new StoreFault(message, publicMessage) : new StoreError(message, publicMessage);
+  if (kind === 'bug') return new StoreError(message, publicMessage);
+  return new StoreFault(message, publicMessage, { isDiskFull: kind === 'disk-full' });
 }

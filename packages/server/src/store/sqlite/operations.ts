@@ -3,6 +3,7 @@
 import { backends, clearBackends, drainBackend, joinBackend, leaveBackend } from './operations/backends.ts';
 import { groupTask, openGroups, queuedTasks, surplusGroups } from './operations/batch/group-queries.ts';
 import { appendTasks, batch, batches, createBatch, endBatch, openBatches, resumeBatch } from './operations/batches.ts';
+import { blobGarbage, forgetGarbage, knownBlobs, replaceText, storeId, trajectoriesWithText } from './operations/blobs.ts';
 import { claim, finish, move, release, retry } from './operations/claims.ts';
 import { classes, load } from './operations/classes.ts';
 import { ack, acked, deliveredGroups, dueWebhooks, noteWebhook } from './operations/delivery.ts';
@@ -20,8 +21,8 @@ import { appendEvents, events, lastEventAtMs, lastEventId, oldestEventId } from 
 import { beginGroup, cursor, renewGroup, replaceSiblings, settleGroup, takeGroup } from './operations/groups.ts';
 import { backendLoads, breakBackend, noteProbe, noteTraffic, place, recoverBackend, takeProbe } from './operations/placements.ts';
 import { pausePolicy, policy, reportGate, resumePolicy, touch } from './operations/policy.ts';
-import { countStates, get, list, trajectory } from './operations/queries.ts';
-import { expiredBatches, retainBatchSlice, retainSlice } from './operations/retention.ts';
+import { countStates, get, list, reusableBytes, trajectory } from './operations/queries.ts';
+import { expiredBatches, expiredGroups, retainBatchSlice, retainGroupSlice, retainSlice } from './operations/retention.ts';
 import { cancel, submit } from './operations/submit.ts';
 import { clockJumpedAtMs, dropWorker, expire, noteClockJump, registerWorker, renew, restartLeases, workers } from './operations/workers.ts';
 
@@ -56,6 +57,9 @@ export const writes = {
   appendEvents,
   retainSlice,
   retainBatchSlice,
+  retainGroupSlice,
+  forgetGarbage,
+  replaceText,
   createBatch,
   appendTasks,
   endBatch,
@@ -79,6 +83,11 @@ export const reads = {
   list,
   trajectory,
   counts: countStates,
+  reusableBytes,
+  storeId,
+  blobGarbage,
+  knownBlobs,
+  trajectoriesWithText,
   classes,
   workers,
   clockJumpedAtMs,
@@ -107,6 +116,7 @@ export const reads = {
   evaluationTasks,
   unbegunEvaluations,
   expiredEvaluations,
+  expiredGroups,
 };
 
 export type Writes = typeof writes;

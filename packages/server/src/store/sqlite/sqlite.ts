@@ -5,18 +5,25 @@ import { scheduler } from 'node:timers/promises';
 import { definedOf, fromBinary, toBinary } from '@millrace/protocol';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { BlobStore } from '../blobs/blob-store.ts';
+import { type BlobRows, missingBlob, sweepAfterMs, TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
+import { DiskBudget, type DiskLimits, unlimitedDisk } from '../disk-budget.ts';
 import type { NewRollout } from '../rollout-record.ts';
-import type { Ending, Store } from '../store.ts';
+import type { Claim, Store } from '../store.ts';
+import { StoreFault } from '../store-fault.ts';
 import { TimeGuard } from '../time-guard.ts';
 import { compress, decompress } from './compression.ts';
+import { dropTexts, type KeptTrajectory } from './drop-texts.ts';
 import { Hints } from './engine/hint.ts';
 import { networkFileSystemOf } from './engine/network-file-system.ts';
 import { readStoreSize } from './engine/store-size.ts';
 import { ThreadLink } from './link.ts';
-import type { RetainedSlice } from './operations/retention.ts';
 import type { StoredSubmission } from './operations/submit.ts';
-import type { StoredEnding } from './operations/transitions.ts';
 import type { Reads, Writes } from './operations.ts';
+import { longestAge, type RetentionCalls, runRetention } from './run-retention.ts';
+
+/** How old a size may be that a claim relies on. */
+const sizeFreshMs = 1000;
 
 interface StoreParts {
   readonly path: string;
@@ -25,19 +32,25 @@ interface StoreParts {
   readonly writer: ThreadLink<keyof Writes, Writes>;
   readonly reader: ThreadLink<keyof Reads, Reads>;
   readonly guard: TimeGuard;
+  readonly budget: DiskBudget;
+  readonly blobs: TrajectoryBlobs | undefined;
 }
 
 export interface SqliteStoreOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** None unless set. */
+  readonly limits?: DiskLimits;
+  /** Where new trajectories are kept; in their rows unless set. */
+  readonly blobs?: BlobStore;
   /** Called when a thread of the store has died. No call can succeed any more: the process should exit. */
   readonly onDeath?: (error: Error) => void;
 }
 
 /** Opens the file, or creates it and its folders. The caller closes the store. */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
-  const { path, clock, log, onDeath = () => {} } = options;
+  const { path, clock, log, limits = unlimitedDisk, onDeath = () => {} } = options;
   const network = networkFileSystemOf(path);
   if (network) log.warn('store-on-network-file-system', { path, type: network });
   const threads = { path, hasOwnTime: clock === systemClock };
@@ -48,7 +61,9 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     const changedAtMs = await reader.call('lastEventAtMs', undefined, clock.now());
     const jumpedAtMs = await reader.call('clockJumpedAtMs', undefined, clock.now());
     const guard = new TimeGuard({ clock, log, ...definedOf({ changedAtMs, jumpedAtMs }) });
-    return new SqliteStore({ path, clock, log, writer, reader, guard });
+    const storeId = await reader.call('storeId', undefined, clock.now());
+    const blobs = options.blobs && new TrajectoryBlobs(options.blobs, storeId);
+    return new SqliteStore({ path, clock, log, writer, reader, guard, budget: new DiskBudget(limits), blobs });
   } catch (error) {
     await Promise.all([reader[Symbol.asyncDispose](), writer[Symbol.asyncDispose]()]);
     throw error;
@@ -59,13 +74,18 @@ class SqliteStore implements Store {
   readonly #parts: StoreParts;
   readonly #hints: Hints;
   #hasNotedDoubt = false;
+  #checkedAt = Number.NEGATIVE_INFINITY;
+  #wasFull = false;
 
   constructor(parts: StoreParts) {
     this.#parts = parts;
     this.#hints = new Hints({ path: parts.path, log: parts.log, lastEventId: () => this.lastEventId() });
   }
 
-  submit: Store['submit'] = async (rollouts, options) => this.#write('submit', { rollouts: await toStored(rollouts), ...options });
+  submit: Store['submit'] = async (rollouts, options) => {
+    const { full } = await this.size();
+    return await this.#write('submit', { rollouts: await toStored(rollouts), ...options, full });
+  };
   cancel: Store['cancel'] = (id, { tombstoneMs }) => this.#write('cancel', { id, tombstoneMs });
   get: Store['get'] = (id) => this.#read('get', id);
   list: Store['list'] = (filter) => this.#read('list', filter);
@@ -79,14 +99,35 @@ class SqliteStore implements Store {
 
   binaryTrajectory: Store['binaryTrajectory'] = async (id) => {
     const stored = await this.#read('trajectory', id);
-    return stored && decompress(stored);
+    if (!stored?.blob) return stored && decompress(stored.body);
+    const { blobs } = this.#parts;
+    if (!blobs) throw missingBlob(id, 'it is in a blob store, and store.blobs names none');
+    try {
+      return await decompress(await blobs.get(id, stored.blob));
+    } catch (error) {
+      // Retention may have deleted or replaced it meanwhile.
+      const now = await this.#read('trajectory', id);
+      if (now?.blob === stored.blob) throw error;
+      return now && (await this.binaryTrajectory(id));
+    }
   };
 
   registerWorker: Store['registerWorker'] = (worker, { leaseMs }) => this.#write('registerWorker', { ...worker, leaseMs });
   renew: Store['renew'] = (worker, options) => this.#write('renew', { worker, ...options });
-  claim: Store['claim'] = (worker, limit) => this.#write('claim', { worker, limit });
+  claim: Store['claim'] = async (worker, limit) => ((await this.#isFull()) ? [] : this.#write('claim', { worker, limit }));
   move: Store['move'] = (claim, to) => this.#write('move', { claim, to });
-  finish: Store['finish'] = async (claim, ending) => this.#write('finish', { claim, ending: await toStoredEnding(ending) });
+  finish: Store['finish'] = async (claim, { trajectory, ...ending }) => {
+    const kept = trajectory ? await this.#keep(claim, await compress(toBinary(trajectory))) : {};
+    try {
+      const isWritten = await this.#write('finish', { claim, ending: { ...ending, ...kept } });
+      if (!isWritten) await this.#discard(kept);
+      return isWritten;
+    } catch (error) {
+      // After any other error, the row may have been written.
+      if (error instanceof StoreFault) await this.#discard(kept);
+      throw error;
+    }
+  };
   retry: Store['retry'] = (claim, failure, { delayMs }) => this.#write('retry', { claim, failure, delayMs });
   release: Store['release'] = (claim) => this.#write('release', claim);
   dropWorker: Store['dropWorker'] = (worker, { maxLosses, retryDelayMs = 0 }) =>
@@ -123,8 +164,8 @@ class SqliteStore implements Store {
   resumePolicy: Store['resumePolicy'] = (request) => this.#write('resumePolicy', request);
   reportGate: Store['reportGate'] = (worker, report) => this.#write('reportGate', { worker, ...report });
 
-  createBatch: Store['createBatch'] = (batch) => this.#write('createBatch', batch);
-  appendTasks: Store['appendTasks'] = (id, more) => this.#write('appendTasks', { id, ...more });
+  createBatch: Store['createBatch'] = async (batch) => this.#write('createBatch', { ...batch, full: (await this.size()).full });
+  appendTasks: Store['appendTasks'] = async (id, more) => this.#write('appendTasks', { id, ...more, full: (await this.size()).full });
   batch: Store['batch'] = (id) => this.#read('batch', id);
   batches: Store['batches'] = (filter) => this.#read('batches', filter);
   endBatch: Store['endBatch'] = (id, state) => this.#write('endBatch', { id, state });
@@ -149,14 +190,16 @@ class SqliteStore implements Store {
   dueWebhooks: Store['dueWebhooks'] = () => this.#read('dueWebhooks', undefined);
   noteWebhook: Store['noteWebhook'] = (sent) => this.#write('noteWebhook', sent);
 
-  createEvaluation: Store['createEvaluation'] = (evaluation) => this.#write('createEvaluation', evaluation);
+  createEvaluation: Store['createEvaluation'] = async (evaluation) =>
+    this.#write('createEvaluation', { ...evaluation, full: (await this.size()).full });
   evaluation: Store['evaluation'] = (id) => this.#read('evaluation', id);
   evaluations: Store['evaluations'] = (filter) => this.#read('evaluations', filter);
   evaluationTasks: Store['evaluationTasks'] = (id, page) => this.#read('evaluationTasks', { id, ...page });
   unbegunEvaluations: Store['unbegunEvaluations'] = () => this.#read('unbegunEvaluations', undefined);
   beginTasks: Store['beginTasks'] = async (id, { begun, samples }) =>
     this.#write('beginTasks', { id, begun, samples: await Promise.all(samples.map(toStored)) });
-  retryUnscored: Store['retryUnscored'] = (id, { limit }) => this.#write('retryUnscored', { id, limit });
+  retryUnscored: Store['retryUnscored'] = async (id, { limit }) =>
+    this.#write('retryUnscored', { id, limit, full: (await this.size()).full });
   cancelEvaluation: Store['cancelEvaluation'] = (id) => this.#write('cancelEvaluation', id);
 
   appendEvents: Store['appendEvents'] = (events) => this.#write('appendEvents', events);
@@ -165,28 +208,43 @@ class SqliteStore implements Store {
   oldestEventId: Store['oldestEventId'] = () => this.#read('oldestEventId', undefined);
   onHint: Store['onHint'] = (listener) => this.#hints.subscribe(listener);
 
-  size: Store['size'] = () => readStoreSize(this.#parts.path);
+  size: Store['size'] = async () => {
+    const [onDisk, reusableBytes] = await Promise.all([readStoreSize(this.#parts.path), this.#read('reusableBytes', undefined)]);
+    const freeBytes = Math.min(onDisk.freeBytes, (await this.#parts.blobs?.freeBytes()) ?? onDisk.freeBytes);
+    const size = { ...onDisk, freeBytes, reusableBytes };
+    return definedOf({ ...size, full: this.#parts.budget.judge(size) });
+  };
   checkHealth: Store['checkHealth'] = async () => {
     await this.#write('touch', undefined);
+    await this.#parts.blobs?.check();
     return await this.size();
   };
 
-  retain: Store['retain'] = async ({ endedMs, eventsMs }) => {
-    const { guard, clock } = this.#parts;
-    const asOfMs = clock.now();
-    const keptMs = Math.max(endedMs, eventsMs);
+  retain: Store['retain'] = async (ages) => {
+    const { guard, clock, reader, writer } = this.#parts;
+    const keptMs = longestAge(ages);
     if (!guard.mayRetain(keptMs)) {
       if (guard.hasDoubts(keptMs)) await this.#noteDoubt();
       return 0;
     }
-    let deleted = await this.#retain(() => this.#write('retainSlice', { endedMs, eventsMs, asOfMs }));
-    for (;;) {
-      const expired = await this.#read('expiredBatches', { endedMs, asOfMs });
-      for (const seq of expired) deleted += await this.#retain(() => this.#write('retainBatchSlice', seq));
-      const evaluations = await this.#read('expiredEvaluations', { endedMs, asOfMs });
-      for (const seq of evaluations) deleted += await this.#retain(() => this.#write('retainEvaluationSlice', seq));
-      if (expired.length + evaluations.length === 0) return deleted;
-    }
+    const write = async <Name extends keyof Writes>(name: Name, request: Parameters<Writes[Name]>[1]) => {
+      const { value, lockMs } = await guard.time(writer.timedCall(name, request, clock.now()));
+      ages.onStep?.(lockMs);
+      return value;
+    };
+    const read: RetentionCalls['read'] = (name, request) => reader.call(name, request, clock.now());
+    const asOfMs = clock.now();
+    const deleted = await runRetention(ages, { asOfMs, read, write });
+    const { textMs } = ages;
+    if (textMs === undefined) return deleted;
+    await dropTexts({
+      find: (after) => this.#read('trajectoriesWithText', { beforeMs: asOfMs - textMs, after, limit: 50 }),
+      read: this.trajectory,
+      keep: (of, bytes) => this.#keep(of, bytes),
+      replace: (seq, kept) => write('replaceText', { seq, ...kept }),
+      discard: (kept) => this.#discard(kept),
+    });
+    return deleted;
   };
 
   /** Once: retention waits from the first time on. */
@@ -196,20 +254,43 @@ class SqliteStore implements Store {
     this.#hasNotedDoubt = true;
   }
 
-  /** Repeats one kind of slice until nothing is left; other writes run in between. */
-  async #retain(slice: () => Promise<RetainedSlice>): Promise<number> {
-    for (let deleted = 0; ; ) {
-      const { rollouts, more } = await slice();
-      deleted += rollouts;
-      if (!more) return deleted;
-    }
+  /** In its row, or as a blob, which is written at once. */
+  async #keep(claim: Pick<Claim, 'id' | 'attempt'>, trajectory: Buffer): Promise<KeptTrajectory> {
+    const { blobs } = this.#parts;
+    return blobs ? { blob: { key: await blobs.put(claim, trajectory), bytes: trajectory.length } } : { trajectory };
   }
+
+  async #discard({ blob }: KeptTrajectory): Promise<void> {
+    if (blob) await this.#parts.blobs?.discard(blob.key);
+  }
+
+  removeBlobs: Store['removeBlobs'] = async ({ sweep }) => {
+    const { blobs, guard, clock } = this.#parts;
+    if (!blobs) return 0;
+    const rows: BlobRows = {
+      readGarbage: (limit) => this.#read('blobGarbage', limit),
+      forgetGarbage: (keys) => this.#write('forgetGarbage', keys),
+      findKnown: (keys) => this.#read('knownBlobs', keys),
+    };
+    const removed = await blobs.removeGarbage(rows);
+    return sweep && guard.mayRetain(sweepAfterMs) ? removed + (await blobs.sweep(rows, clock.now())) : removed;
+  };
 
   /** The writer closes last: only it can checkpoint the WAL. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#hints[Symbol.dispose]();
     await this.#parts.reader[Symbol.asyncDispose]();
     await this.#parts.writer[Symbol.asyncDispose]();
+  }
+
+  /** Claims are frequent, so they rely on a size that was read within the last second. */
+  async #isFull(): Promise<boolean> {
+    const now = systemClock.monotonic();
+    if (now - this.#checkedAt >= sizeFreshMs) {
+      this.#checkedAt = now;
+      this.#wasFull = (await this.size()).full !== undefined;
+    }
+    return this.#wasFull;
   }
 
   #write<Name extends keyof Writes>(name: Name, request: Parameters<Writes[Name]>[1]): Promise<ReturnType<Writes[Name]>> {
@@ -226,15 +307,10 @@ class SqliteStore implements Store {
 async function toStored(rollouts: readonly NewRollout[]): Promise<StoredSubmission[]> {
   const stored: StoredSubmission[] = [];
   for (const { id, digest, submission } of rollouts) {
-    const { scenario, group, priority } = submission;
-    stored.push(definedOf({ id, digest, scenario, group, priority, body: JSON.stringify(submission) }));
+    const { task, ...rest } = submission;
+    const { scenario, group, priority } = rest;
+    stored.push(definedOf({ id, digest, scenario, group, priority, body: JSON.stringify(rest), task: JSON.stringify(task) }));
     if (stored.length % 500 === 0) await scheduler.yield();
   }
   return stored;
-}
-
-/** Compressed on the thread pool. */
-async function toStoredEnding(ending: Ending): Promise<StoredEnding> {
-  const { trajectory, ...rest } = ending;
-  return trajectory ? { ...rest, trajectory: await compress(toBinary(trajectory)) } : rest;
 }

@@ -28,10 +28,11 @@ export interface OperationCall {
 /**
  * - refusal: the operation refused the call
  * - fault: the storage failed, and the same call may succeed later
+ * - disk-full: a fault, because the disk has no space left
  * - bug: anything else
  */
 export interface WireError {
-  readonly kind: 'refusal' | 'fault' | 'bug';
+  readonly kind: 'refusal' | 'fault' | 'disk-full' | 'bug';
   readonly code: ErrorCode;
   readonly message: string;
   /** Without the path of the file. */
@@ -42,6 +43,8 @@ export interface OperationReply {
   readonly id: number;
   readonly value?: unknown;
   readonly error?: WireError;
+  /** How long its transaction held the lock, with the commit. */
+  readonly lockMs?: number;
 }
 
 type Operation = (transaction: Transaction, request: unknown) => unknown;
@@ -87,11 +90,13 @@ class StoreThread {
       const transaction = connection.at(0);
       const before = lastEventId(transaction);
       const startedAtMs = systemClock.now();
+      const lockedAt = systemClock.monotonic();
       const timeOf = ({ nowMs }: OperationCall) => (this.#options.hasOwnTime ? startedAtMs : nowMs);
       const replies = calls.map((call) => this.#runCall(connection.at(timeOf(call)), { call, connection }));
       const hasEvents = lastEventId(transaction) !== before;
       db.exec('COMMIT');
-      return { replies, hasEvents };
+      const lockMs = systemClock.monotonic() - lockedAt;
+      return { replies: replies.map((reply) => ({ ...reply, lockMs })), hasEvents };
     } catch (error) {
       if (db.isTransaction) db.exec('ROLLBACK');
       throw error;
@@ -166,6 +171,8 @@ function touch(hint: number): void {
   } catch {} // a hint may be lost: readers poll once a second
 }
 
+const fullCode = 13;
+
 /** SQLite's codes for storage that fails. Any other code is about the data or the statement. */
 const faultNames: Record<number, string> = {
   5: 'SQLITE_BUSY',
@@ -174,7 +181,7 @@ const faultNames: Record<number, string> = {
   8: 'EROFS, SQLITE_READONLY',
   10: 'EIO, SQLITE_IOERR',
   11: 'SQLITE_CORRUPT',
-  13: 'ENOSPC, SQLITE_FULL',
+  [fullCode]: 'ENOSPC, SQLITE_FULL',
   14: 'SQLITE_CANTOPEN',
   26: 'SQLITE_NOTADB',
 };
@@ -184,9 +191,11 @@ function toWire(error: unknown, path: string): WireError {
   const code = sqliteCode(error);
   const fault = code === undefined ? undefined : faultNames[code];
   const name = code === undefined ? '' : `${fault ?? `SQLite code ${code}`}: `;
-  const kind = fault !== undefined || (error instanceof Error && 'syscall' in error) ? 'fault' : 'bug';
-  const publicMessage =
-    kind === 'fault' ? `the store failed: ${fault ?? 'its file cannot be used'}` : 'the store failed; see the log of the service';
+  const isFault = fault !== undefined || (error instanceof Error && 'syscall' in error);
+  const kind = code === fullCode ? 'disk-full' : isFault ? 'fault' : 'bug';
+  const publicMessage = isFault
+    ? `the store failed: ${fault ?? 'its file cannot be used'}`
+    : 'the store failed; see the log of the service';
   return { kind, code: 'internal', message: `store ${path}: ${name}${messageOf(error)}`, publicMessage };
 }
 

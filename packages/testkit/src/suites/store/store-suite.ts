@@ -12,6 +12,7 @@ import { defineLogTests } from './log.ts';
 import { definePlacementTests } from './placements.ts';
 import { definePoisonTests } from './poison.ts';
 import { definePolicyTests } from './policy.ts';
+import { defineRetentionTests } from './retention.ts';
 import { defineWorkerTests } from './workers.ts';
 
 export function defineStoreSuite(name: string, openBed: OpenBed): void {
@@ -27,5 +28,6 @@ export function defineStoreSuite(name: string, openBed: OpenBed): void {
     defineBatchTests(openBed);
     defineBatchRequestTests(openBed);
     defineEvaluationTests(openBed);
+    defineRetentionTests(openBed);
   });
 }

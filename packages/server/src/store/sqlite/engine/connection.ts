@@ -21,7 +21,8 @@ export interface Connection {
 export function openConnection(path: string, options: { readonly readOnly: boolean }): Connection {
   const db = new DatabaseSync(path, { readOnly: options.readOnly, timeout: 0 });
   try {
-    if (!options.readOnly) whileBusy(() => db.exec('PRAGMA journal_mode = WAL'));
+    // A new file can give freed pages back in small steps; in an existing one the setting changes nothing.
+    if (!options.readOnly) whileBusy(() => db.exec('PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL'));
     // FULL: a commit is on disk before it is acknowledged. The WAL file is truncated after a burst.
     db.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY');
   } catch (error) {

@@ -37,4 +37,17 @@ ALTER TABLE policy ADD COLUMN cache_salt TEXT;
   // At most one row: when the date last stepped.
   11: `CREATE TABLE clock_jumps (at INTEGER NOT NULL) STRICT;
 `,
+  // A trajectory outside of its row has the key of its blob, and an empty body. The id of the store begins each key.
+  12: `ALTER TABLE trajectories ADD COLUMN blob TEXT;
+ALTER TABLE trajectories ADD COLUMN bytes INTEGER;
+ALTER TABLE trajectories ADD COLUMN has_text INTEGER NOT NULL DEFAULT 1;
+CREATE INDEX trajectories_text ON trajectories (seq) WHERE has_text = 1;
+CREATE INDEX trajectories_blob ON trajectories (blob) WHERE blob IS NOT NULL;
+CREATE TABLE blob_garbage (key TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TRIGGER trajectory_deleted AFTER DELETE ON trajectories WHEN OLD.blob IS NOT NULL BEGIN
+  INSERT OR IGNORE INTO blob_garbage VALUES (OLD.blob);
+END;
+CREATE TABLE store_identity (id TEXT NOT NULL) STRICT;
+INSERT INTO store_identity VALUES (lower(hex(randomblob(8))));
+`,
 };

@@ -129,7 +129,7 @@ function migrate(transaction: Transaction, version: number): void {
   }
 }
 
-function checkVersion(found: number): void {
+export function checkVersion(found: number): void {
   if (found === 0 || found === newestVersion || migrations[found] !== undefined) return;
   const what = `the store has schema ${found}, and this version of Millrace knows schema ${newestVersion}`;
   const advice =

@@ -3,7 +3,7 @@
 import { stat, statfs } from 'node:fs/promises';
 import type { StoreSize } from '../../store.ts';
 
-export async function readStoreSize(path: string): Promise<StoreSize> {
+export async function readStoreSize(path: string): Promise<Pick<StoreSize, 'fileBytes' | 'walBytes' | 'freeBytes'>> {
   const bytesOf = (file: string) =>
     stat(file).then(
       ({ size }) => size,

@@ -16,7 +16,7 @@ import type { Transaction } from '../engine/connection.ts';
 import { moveWaste, readWaste } from './batch/waste.ts';
 import { appendEvent } from './events.ts';
 import { parseCursor } from './queries.ts';
-import { cancel } from './submit.ts';
+import { cancel, type RefusesNew, refuseIfFull } from './submit.ts';
 
 export interface BatchRow {
   readonly seq: number;
@@ -47,9 +47,10 @@ export function readBatch(transaction: Transaction, id: BatchId): BatchRow | und
   return transaction.one<BatchRow>('SELECT * FROM batches WHERE id = ?', id);
 }
 
-export function createBatch(transaction: Transaction, batch: NewBatch): 'created' | 'known' | 'conflict' {
+export function createBatch(transaction: Transaction, batch: NewBatch & RefusesNew): 'created' | 'known' | 'conflict' {
   const known = readBatch(transaction, batch.id);
   if (known) return known.digest === batch.digest ? 'known' : 'conflict';
+  refuseIfFull(batch);
   const { id, digest, recipe, plan, webhook } = batch;
   const sql = `INSERT INTO batches (id, digest, series, recipe, state, plan, target, closed, created_at)
     VALUES (?, ?, ?, ?, 'open', ?, ?, ?, ?) RETURNING *`;
@@ -66,7 +67,7 @@ export function createBatch(transaction: Transaction, batch: NewBatch): 'created
 
 export function appendTasks(
   transaction: Transaction,
-  request: MoreTasks & { readonly id: BatchId },
+  request: MoreTasks & { readonly id: BatchId } & RefusesNew,
 ): 'appended' | 'ended' | 'unknown' | { differs: string } {
   const row = readBatch(transaction, request.id);
   if (!row) return 'unknown';
@@ -78,6 +79,7 @@ export function appendTasks(
     return differs === undefined ? 'appended' : { differs };
   }
   if (row.closed || row.state !== 'open') return 'ended';
+  refuseIfFull(request);
   if (key !== undefined) {
     const insert = 'INSERT INTO batch_appends (batch_seq, key, n, tasks, closed) VALUES (?, ?, ?, ?, ?)';
     transaction.run(insert, row.seq, key, row.line, request.tasks.length, Number(request.closed));

@@ -4,6 +4,7 @@
 import type { Failure, RolloutState, Submission, WorkerId } from '@millrace/protocol';
 import type { Claim, ClaimedRollout } from '../../store.ts';
 import type { Transaction } from '../engine/connection.ts';
+import { groupTaskColumn, toSubmission } from './batch/group-task.ts';
 import { chooseClass, wakeDelayed } from './classes.ts';
 import { advance, end, type RolloutRow, readHeld, rolloutColumns, type StoredEnding, sendBack, suspectLosses } from './transitions.ts';
 
@@ -117,6 +118,7 @@ export function release(transaction: Transaction, claim: Claim): boolean {
 }
 
 function readSubmission(transaction: Transaction, seq: number): Submission {
-  const row = transaction.one<{ body: string }>('SELECT body FROM submissions WHERE seq = ?', seq);
-  return JSON.parse(row?.body ?? '');
+  const sql = `SELECT body, ${groupTaskColumn} FROM submissions JOIN rollouts USING (seq) WHERE seq = ?`;
+  const row = transaction.one<{ body: string; group_task: string | null }>(sql, seq);
+  return toSubmission(row ?? { body: '', group_task: null });
 }

@@ -1,6 +1,6 @@
 // Delivery: the stream of delivered groups, each consumer's position, and the webhook outbox.
 
-import { type BatchId, definedOf, type GroupId } from '@millrace/protocol';
+import { type BatchId, definedOf, type GroupId, RolloutError } from '@millrace/protocol';
 import type { GroupRecord, WebhookDue } from '../../batch-store.ts';
 import { longestDelayMs } from '../../store.ts';
 import type { Transaction } from '../engine/connection.ts';
@@ -27,6 +27,8 @@ export function deliveredGroups(
   const { policy_failures, penalty } = readPlan(owner);
   const sql = "SELECT * FROM batch_groups WHERE batch_seq = ? AND state = 'delivered' AND place > ? ORDER BY place LIMIT ?";
   const rows = transaction.all<PlaceRow>(sql, owner.seq, after, limit);
+  const first = rows[0]?.place ?? owner.delivered + 1;
+  if (first > after + 1 && limit > 0) throw goneGroups(batch, first);
   return takeWithin(transaction, { rows, maxBytes }).map((row) => ({
     seq: row.place,
     id: row.id,
@@ -42,10 +44,16 @@ export function deliveredGroups(
   }));
 }
 
+/** Places have no gaps, unless retention deleted the first groups. */
+function goneGroups(batch: BatchId, first: number): RolloutError {
+  const message = `the groups of batch ${batch} up to ${first - 1} are no longer kept (retention.deliveredHours)`;
+  return new RolloutError('gone', message);
+}
+
 /** The first rows, and more while their trajectories fit. */
 function takeWithin(transaction: Transaction, { rows, maxBytes }: { rows: readonly PlaceRow[]; maxBytes: number }): readonly PlaceRow[] {
   if (maxBytes === Number.POSITIVE_INFINITY) return rows;
-  const sql = `SELECT sum(length(body)) AS bytes FROM siblings JOIN trajectories USING (seq) WHERE group_seq = ? AND place IS NOT NULL`;
+  const sql = `SELECT sum(coalesce(bytes, length(body))) AS bytes FROM siblings JOIN trajectories USING (seq) WHERE group_seq = ? AND place IS NOT NULL`;
   let total = 0;
   const end = rows.findIndex(({ seq }) => {
     total += transaction.one<{ bytes: number | null }>(sql, seq)?.bytes ?? 0;

@@ -19,12 +19,16 @@ import { type EvaluationRow, readEvaluation, readEvaluationPlan, toEvaluationRec
 import { appendEvent } from './events.ts';
 import { parseCursor } from './queries.ts';
 import { deleteRollouts, openBudget, type RetainedSlice, rowsPerStep } from './retention.ts';
-import { cancel, insertRollout, type StoredSubmission } from './submit.ts';
+import { cancel, insertRollout, type RefusesNew, refuseIfFull, type StoredSubmission } from './submit.ts';
 import { appendFinished } from './transitions.ts';
 
-export function createEvaluation(transaction: Transaction, { id, digest, plan, tasks }: NewEvaluation): 'created' | 'known' | 'conflict' {
+export function createEvaluation(
+  transaction: Transaction,
+  { id, digest, plan, tasks, full }: NewEvaluation & RefusesNew,
+): 'created' | 'known' | 'conflict' {
   const known = readEvaluation(transaction, id);
   if (known) return known.digest === digest ? 'known' : 'conflict';
+  refuseIfFull({ full });
   const sql = `INSERT INTO evaluations (id, digest, state, plan, tasks, created_at) VALUES (?, ?, 'open', ?, ?, ?) RETURNING seq`;
   const row = transaction.one<{ seq: number }>(sql, id, digest, JSON.stringify(plan), tasks.length, transaction.nowMs);
   const seq = row?.seq ?? 0;
@@ -105,12 +109,13 @@ const unscoredSamples = `SELECT seq, id, task_index, scenario, group_id, state, 
 
 export function retryUnscored(
   transaction: Transaction,
-  { id, limit }: { readonly id: EvaluationId; readonly limit: number },
+  { id, limit, full }: { readonly id: EvaluationId; readonly limit: number } & RefusesNew,
 ): number | 'unknown' | 'cancelled' {
   const row = readEvaluation(transaction, id);
   if (!row || row.state === 'cancelled') return row ? 'cancelled' : 'unknown';
   const found = transaction.all<UnscoredRow>(unscoredSamples, row.seq, limit);
   if (found.length === 0) return 0;
+  refuseIfFull({ full });
   transaction.run("UPDATE evaluations SET state = 'open', ended_at = NULL WHERE seq = ?", row.seq);
   const { priority, weight = 1 } = readEvaluationPlan(row);
   const own = openClass(transaction, { kind: 'evaluation', name: id, weight }, rankOf({ priority }));
@@ -133,7 +138,9 @@ function toEnd({ state, result, failure }: UnscoredRow): SampleEnd {
 function toReplacement({ id: replaced, group_id: group, scenario, body }: UnscoredRow): StoredSubmission {
   const [first = replaced, retries = '0'] = replaced.slice(group.length).split('.');
   const id = rolloutId.parse(`${group}${first}.${Number(retries) + 1}`);
-  return { id, digest: `sample of ${group}`, scenario, group, body: JSON.stringify({ ...JSON.parse(body), id }) };
+  const { task, ...rest } = JSON.parse(body);
+  const stored = { body: JSON.stringify({ ...rest, id }), task: JSON.stringify(task) };
+  return { id, digest: `sample of ${group}`, scenario, group, ...stored };
 }
 
 export function cancelEvaluation(transaction: Transaction, id: EvaluationId): boolean {

@@ -38,7 +38,7 @@ export function beginGroup(transaction: Transaction, group: StoredGroup): boolea
   const task = JSON.stringify(group.task);
   const row = transaction.one<{ seq: number }>(sql, group.id, batch.seq, state, taskIndex, task, repeats, transaction.nowMs, endedAt);
   transaction.run('UPDATE batches SET begun = begun + 1 WHERE seq = ?', batch.seq);
-  if (state === 'open') addSiblings(transaction, { seq: row?.seq ?? 0, batch, isUrgent: isLast(batch) }, group.rollouts);
+  if (state === 'open') addSiblings(transaction, { seq: row?.seq ?? 0, batch, isUrgent: isLast(batch), task }, group.rollouts);
   const data = { batch: batch.id, task_index: taskIndex, siblings: group.rollouts.length };
   appendEvent(transaction, { kind: 'group-begin', group: group.id, data });
   if (state === 'failed')
@@ -64,13 +64,13 @@ function takeTask(transaction: Transaction, batch: BatchRow, from: NewGroup['fro
 
 function addSiblings(
   transaction: Transaction,
-  group: { readonly seq: number; readonly batch: BatchRow; readonly isUrgent: boolean },
+  group: { readonly seq: number; readonly batch: BatchRow; readonly isUrgent: boolean; readonly task: string },
   rollouts: readonly StoredSubmission[],
 ): void {
-  const { seq: groupSeq, batch, isUrgent } = group;
+  const { seq: groupSeq, batch, isUrgent, task: groupTask } = group;
   const own = openBatchClass(transaction, batch, isUrgent);
   for (const rollout of rollouts) {
-    const seq = insertRollout(transaction, { ...rollout, state: 'queued', class: own, isSibling: true });
+    const seq = insertRollout(transaction, { ...rollout, state: 'queued', class: own, isSibling: true, groupTask });
     transaction.run('INSERT INTO siblings (seq, group_seq, batch_seq) VALUES (?, ?, ?)', seq, groupSeq, batch.seq);
   }
 }
@@ -98,7 +98,7 @@ export function takeGroup(transaction: Transaction, { batch: batchId, group: gro
   const own = openBatchClass(transaction, batch, isLast(batch));
   const live = 'SELECT seq FROM siblings JOIN rollouts USING (seq) WHERE group_seq = ? AND ended_at IS NULL';
   transaction.run(`UPDATE rollouts SET class = ? WHERE seq IN (${live})`, own, group.seq);
-  addSiblings(transaction, { seq: group.seq, batch, isUrgent: isLast(batch) }, rollouts);
+  addSiblings(transaction, { seq: group.seq, batch, isUrgent: isLast(batch), task: group.task }, rollouts);
   const data = { batch: batch.id, task_index: group.task_index, siblings: rollouts.length, carried: true };
   appendEvent(transaction, { kind: 'group-begin', group: group.id, data });
   return true;
@@ -142,7 +142,7 @@ export function replaceSiblings(
     return settleGroup(transaction, { group: group.id, batch: batch.id, state: 'failed', members: [] });
   if (used.length > 0) return false;
   transaction.run('UPDATE batch_groups SET replacements = replacements + ? WHERE seq = ?', request.rollouts.length, group.seq);
-  addSiblings(transaction, { seq: group.seq, batch, isUrgent: true }, request.rollouts);
+  addSiblings(transaction, { seq: group.seq, batch, isUrgent: true, task: group.task }, request.rollouts);
   return true;
 }
 

@@ -5,6 +5,7 @@ import { definedOf, type GroupId, RolloutError, type RolloutId, type RolloutStat
 import type { RolloutRecord } from '../../rollout-record.ts';
 import type { ListFilter } from '../../store.ts';
 import type { Transaction } from '../engine/connection.ts';
+import { groupTaskColumn, toSubmission } from './batch/group-task.ts';
 
 export interface RecordRow {
   readonly seq: number;
@@ -21,9 +22,10 @@ export interface RecordRow {
   readonly failure: string | null;
   readonly failures: string;
   readonly body: string;
+  readonly group_task: string | null;
 }
 
-export const records = 'SELECT rollouts.*, submissions.body FROM rollouts JOIN submissions USING (seq)';
+export const records = `SELECT rollouts.*, submissions.body, ${groupTaskColumn} FROM rollouts JOIN submissions USING (seq)`;
 
 export function get(transaction: Transaction, id: RolloutId): RolloutRecord | undefined {
   const row = transaction.one<RecordRow>(`${records} WHERE id = ?`, id);
@@ -67,10 +69,22 @@ function toPrefixEnd(prefix: string): string {
   return `${prefix}~`;
 }
 
-/** The bytes as they were given to `finish`. */
-export function trajectory(transaction: Transaction, id: RolloutId): Uint8Array | undefined {
-  const sql = 'SELECT body FROM trajectories JOIN rollouts USING (seq) WHERE id = ?';
-  return transaction.one<{ body: Uint8Array }>(sql, id)?.body;
+export interface StoredTrajectory {
+  /** The bytes as they were given to `finish`; empty if they are a blob. */
+  readonly body: Uint8Array;
+  /** The key of its blob. */
+  readonly blob: string | null;
+}
+
+export function trajectory(transaction: Transaction, id: RolloutId): StoredTrajectory | undefined {
+  return transaction.one<StoredTrajectory>('SELECT body, blob FROM trajectories JOIN rollouts USING (seq) WHERE id = ?', id);
+}
+
+/** Bytes of the pages that hold no rows any more. */
+export function reusableBytes(transaction: Transaction): number {
+  const { freelist_count: pages = 0 } = transaction.one<{ freelist_count: number }>('PRAGMA freelist_count') ?? {};
+  const { page_size: bytes = 0 } = transaction.one<{ page_size: number }>('PRAGMA page_size') ?? {};
+  return pages * bytes;
 }
 
 /** Read from counters that triggers keep. */
@@ -89,7 +103,7 @@ export function parseCursor(after: string | undefined): number {
 export function toRecord(row: RecordRow): RolloutRecord {
   return {
     id: row.id,
-    submission: JSON.parse(row.body),
+    submission: toSubmission(row),
     state: row.state,
     attempt: row.attempt,
     retries: row.retries,

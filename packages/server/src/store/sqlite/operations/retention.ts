@@ -1,6 +1,7 @@
 // Deletes old rows in slices of a few milliseconds, so that no other write waits long. What has expired is found by the reader,
 // which holds no lock.
 
+import type { GroupState } from '@millrace/protocol';
 import { systemClock } from '../../../base/clock.ts';
 import type { Transaction } from '../engine/connection.ts';
 
@@ -23,12 +24,12 @@ export interface RetainedSlice {
 /** Deletes plain rollouts, events, tombstones and workers. */
 export function retainSlice(
   transaction: Transaction,
-  ages: { readonly endedMs: number; readonly eventsMs: number; readonly asOfMs: number },
+  ages: { readonly plainMs: number; readonly eventsMs: number; readonly asOfMs: number },
 ): RetainedSlice {
-  const { asOfMs, endedMs, eventsMs } = ages;
+  const { asOfMs, plainMs, eventsMs } = ages;
   const isSpent = openBudget();
   const sql = 'SELECT seq FROM rollouts WHERE ended_at < ? AND is_sibling = 0 ORDER BY ended_at LIMIT ?';
-  const old = transaction.all<{ seq: number }>(sql, asOfMs - endedMs, rowsPerStep);
+  const old = transaction.all<{ seq: number }>(sql, asOfMs - plainMs, rowsPerStep);
   const rollouts = deleteRollouts(transaction, old, isSpent);
   let events = rowsPerStep;
   while (events === rowsPerStep && !isSpent()) events = deleteEvents(transaction, asOfMs - eventsMs);
@@ -61,14 +62,46 @@ function deleteEvents(transaction: Transaction, beforeMs: number): number {
 /** A batch that is not fully acknowledged, or not fully sent to its webhook, is kept this many times as long. */
 const unacknowledgedFactor = 10;
 
+/** Whether a row of `batches` was received by everyone who reads it, or is older than the second value. */
+const isDone = `(ended_at < ? OR NOT EXISTS (SELECT 1 FROM consumers WHERE batch_seq = batches.seq AND through < delivered UNION ALL
+    SELECT 1 FROM outbox WHERE batch_seq = batches.seq AND sent < delivered))`;
+
 /** The batches that have expired, oldest first. */
 export function expiredBatches(transaction: Transaction, ages: { readonly asOfMs: number; readonly endedMs: number }): number[] {
   const { asOfMs, endedMs } = ages;
-  const sql = `SELECT seq FROM batches WHERE ended_at < ? AND (ended_at < ? OR NOT EXISTS
-    (SELECT 1 FROM consumers WHERE batch_seq = batches.seq AND through < delivered UNION ALL
-    SELECT 1 FROM outbox WHERE batch_seq = batches.seq AND sent < delivered)) ORDER BY seq LIMIT ?`;
+  const sql = `SELECT seq FROM batches WHERE ended_at < ? AND ${isDone} ORDER BY seq LIMIT ?`;
   const rows = transaction.all<{ seq: number }>(sql, asOfMs - endedMs, asOfMs - endedMs * unacknowledgedFactor, rowsPerStep);
   return rows.map(({ seq }) => seq);
+}
+
+/**
+ * Groups of this state in batches that ended so long ago, without those of which a rollout still runs, in the order of their batch and
+ * place.
+ */
+export function expiredGroups(
+  transaction: Transaction,
+  request: { readonly state: GroupState; readonly asOfMs: number; readonly ageMs: number },
+): number[] {
+  const { state, asOfMs, ageMs } = request;
+  const ended = state === 'delivered' ? isDone : 'ended_at < ?';
+  const sql = `SELECT g.seq FROM batches JOIN batch_groups g ON g.batch_seq = batches.seq AND g.state = ? WHERE batches.ended_at < ?
+    AND ${ended.replaceAll('ended_at', 'batches.ended_at')} AND NOT EXISTS
+    (SELECT 1 FROM siblings JOIN rollouts USING (seq) WHERE group_seq = g.seq AND rollouts.ended_at IS NULL)
+    ORDER BY batches.seq, g.place LIMIT ?`;
+  const latestMs = asOfMs - ageMs * (state === 'delivered' ? unacknowledgedFactor : 1);
+  return transaction.all<{ seq: number }>(sql, state, asOfMs - ageMs, latestMs, rowsPerStep).map(({ seq }) => seq);
+}
+
+/** Deletes the rollouts of one group, and then the group. The counts of its batch stay. */
+export function retainGroupSlice(transaction: Transaction, groupSeq: number): RetainedSlice {
+  const old = transaction.all<{ seq: number }>('SELECT seq FROM siblings WHERE group_seq = ? LIMIT ?', groupSeq, rowsPerStep);
+  const rollouts = deleteRollouts(transaction, old, openBudget());
+  if (rollouts < old.length || old.length === rowsPerStep) return { rollouts, more: true };
+  // The webhook of a batch that it never received is not called again.
+  const unsent = "SELECT batch_seq FROM batch_groups WHERE seq = ? AND state = 'delivered'";
+  transaction.run(`DELETE FROM outbox WHERE batch_seq = (${unsent})`, groupSeq);
+  transaction.run('DELETE FROM batch_groups WHERE seq = ?', groupSeq);
+  return { rollouts, more: false };
 }
 
 /** Deletes one slice of an expired batch: its rollouts, its tasks and groups, and at last the batch itself. */

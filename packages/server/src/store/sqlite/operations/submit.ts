@@ -1,9 +1,11 @@
 // What callers change: submitting and cancelling rollouts.
 
-import { definedOf, type GroupId, isTerminal, type RolloutId, type RolloutState } from '@millrace/protocol';
+import { definedOf, type GroupId, isTerminal, RolloutError, type RolloutId, type RolloutState } from '@millrace/protocol';
+import { toFullMessage } from '../../disk-budget.ts';
 import type { SubmitOutcome } from '../../store.ts';
 import { plainClass, rankOf, type WorkClass } from '../../work-class.ts';
 import type { Transaction } from '../engine/connection.ts';
+import { toStoredBody } from './batch/group-task.ts';
 import { openClass } from './classes.ts';
 import { appendEvent } from './events.ts';
 import { countStates } from './queries.ts';
@@ -15,8 +17,19 @@ export interface StoredSubmission {
   readonly scenario: string;
   readonly group?: GroupId;
   readonly priority?: number;
-  /** The submission as JSON. */
+  /** The submission as JSON, without its task. */
   readonly body: string;
+  /** The task as JSON. */
+  readonly task: string;
+}
+
+/** Set while the store is full: what is known is answered as usual, and what is new is refused. */
+export interface RefusesNew {
+  readonly full?: string | undefined;
+}
+
+export function refuseIfFull({ full }: RefusesNew): void {
+  if (full !== undefined) throw new RolloutError('store-full', toFullMessage(full));
 }
 
 interface Submitted {
@@ -26,7 +39,7 @@ interface Submitted {
 
 export function submit(
   transaction: Transaction,
-  request: { readonly rollouts: readonly StoredSubmission[]; readonly maxQueued: number; readonly workClass?: WorkClass },
+  request: { readonly rollouts: readonly StoredSubmission[]; readonly maxQueued: number; readonly workClass?: WorkClass } & RefusesNew,
 ): SubmitOutcome {
   const known = new Map<RolloutId, Submitted>();
   const fresh = new Map<RolloutId, StoredSubmission & { readonly state: RolloutState }>();
@@ -41,6 +54,7 @@ export function submit(
   const added = [...fresh.values()].filter((rollout) => rollout.state === 'queued').length;
   const { queued } = countStates(transaction);
   if (added > 0 && queued + added > request.maxQueued) return { kind: 'full', queued };
+  if (fresh.size > 0) refuseIfFull(request);
   const created = new Set(fresh.keys());
   const rollouts = request.rollouts.map(({ id }) => {
     const state = fresh.get(id)?.state ?? known.get(id)?.state ?? 'queued';
@@ -92,7 +106,13 @@ function openClasses(transaction: Transaction, workClass: WorkClass): (rollout: 
   };
 }
 
-export type InsertedRollout = StoredSubmission & { readonly state: RolloutState; readonly class: number; readonly isSibling: boolean };
+export interface InsertedRollout extends StoredSubmission {
+  readonly state: RolloutState;
+  readonly class: number;
+  readonly isSibling: boolean;
+  /** The task of its group, which is stored once for all siblings. */
+  readonly groupTask?: string;
+}
 
 /** Returns the `seq` of its row. */
 export function insertRollout(transaction: Transaction, rollout: InsertedRollout): number {
@@ -117,7 +137,7 @@ export function insertRollout(transaction: Transaction, rollout: InsertedRollout
     endedAt,
   );
   const seq = row?.seq ?? 0;
-  transaction.run('INSERT INTO submissions (seq, body) VALUES (?, ?)', seq, rollout.body);
+  transaction.run('INSERT INTO submissions (seq, body) VALUES (?, ?)', seq, toStoredBody(rollout));
   const inserted = { id, scenario, group_id: group, attempt: 0, worker: null };
   if (state === 'cancelled') appendEnded(transaction, inserted, { state });
   else appendQueued(transaction, inserted, 'submit');

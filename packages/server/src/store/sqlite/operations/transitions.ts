@@ -39,6 +39,8 @@ export interface StoredEnding {
   readonly result?: RolloutResult;
   readonly failure?: Failure;
   readonly trajectory?: Uint8Array;
+  /** Instead of `trajectory`, if it was written as a blob. */
+  readonly blob?: { readonly key: string; readonly bytes: number };
 }
 
 export const rolloutColumns = 'seq, id, scenario, group_id, state, attempt, losses, lone_losses, worker, cancel_asked, failures';
@@ -107,6 +109,10 @@ export function end(transaction: Transaction, row: RolloutRow, ending: StoredEnd
   );
   addWaste(transaction, row.seq);
   if (ending.trajectory) transaction.run('INSERT INTO trajectories (seq, body) VALUES (?, ?)', row.seq, ending.trajectory);
+  if (ending.blob) {
+    const sql = "INSERT INTO trajectories (seq, body, blob, bytes) VALUES (?, x'', ?, ?)";
+    transaction.run(sql, row.seq, ending.blob.key, ending.blob.bytes);
+  }
   appendEnded(transaction, row, ending);
   appendFinished(transaction, countSample(transaction, row.seq, ending));
 }

@@ -1,0 +1,34 @@
+// Replaces old trajectories by a form without text and messages, one at a time.
+
+import { dropText, RolloutError, type Trajectory, toBinary } from '@millrace/protocol';
+import { compress } from './compression.ts';
+import type { TextTrajectory } from './operations/blobs.ts';
+import type { StoredEnding } from './operations/transitions.ts';
+
+export type KeptTrajectory = Pick<StoredEnding, 'trajectory' | 'blob'>;
+
+export interface TextCalls {
+  /** Some with text, after this row and old enough. */
+  find(after: number): Promise<readonly TextTrajectory[]>;
+  read(id: TextTrajectory['id']): Promise<Trajectory | undefined>;
+  keep(of: TextTrajectory, bytes: Buffer): Promise<KeptTrajectory>;
+  /** False if the row was deleted or replaced meanwhile. */
+  replace(seq: number, kept: KeptTrajectory): Promise<boolean>;
+  discard(kept: KeptTrajectory): Promise<void>;
+}
+
+export async function dropTexts(calls: TextCalls): Promise<void> {
+  for (let found = await calls.find(0); found.length > 0; found = await calls.find(found.at(-1)?.seq ?? 0)) {
+    for (const one of found) {
+      const trajectory = await calls.read(one.id).catch(skipMissing);
+      if (!trajectory) continue;
+      const kept = await calls.keep(one, await compress(toBinary(dropText(trajectory))));
+      if (!(await calls.replace(one.seq, kept))) await calls.discard(kept);
+    }
+  }
+}
+
+/** One that is lost does not keep the others from being replaced. */
+function skipMissing(error: unknown): undefined {
+  if (!(error instanceof RolloutError && error.code === 'trajectory-missing')) throw error;
+}
