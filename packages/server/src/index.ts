@@ -8,6 +8,7 @@ export { openLoopLag } from './base/loop-lag.ts';
 export { Pace } from './base/pace.ts';
 export { findParts, type Parts } from './base/parts.ts';
 export { Slots } from './base/slots.ts';
+export { type ModelReport, reportModel } from './model-report.ts';
 export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
 export { renderConfigDoc } from './config-doc.ts';
 export type { Backend, BackendRecord, GenerateRequest, Generation } from './inference/backends/backend.ts';
@@ -96,5 +97,6 @@ export { type LogFormat, logFormats, openProcessLog, openTextLog } from './text-
 export { renderWithoutReasoning } from './trajectory/branch.ts';
 export { type Conversation, type LocalConversation, openConversation } from './trajectory/conversation.ts';
 export { Ledger } from './trajectory/ledger.ts';
+export { toolParserNames } from './trajectory/tool-calls/tool-parsers.ts';
 export { openRemoteConversation } from './trajectory/remote-conversation.ts';
 export { openTokenizer, runSteps, type Tokenizer } from './trajectory/tokenizer/tokenizer.ts';
