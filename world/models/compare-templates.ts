@@ -24,7 +24,11 @@ export interface Comparison {
 
 type Verdict = 'same' | 'silentlyWrong' | 'refused' | 'accepted' | 'bothRefuse';
 
-export function compareEngine(engine: TemplateEngine, templates: ReadonlyMap<string, string>, reference: ReturnType<typeof renderReference>): Comparison {
+export function compareEngine(
+  engine: TemplateEngine,
+  templates: ReadonlyMap<string, string>,
+  reference: ReturnType<typeof renderReference>,
+): Comparison {
   const counts: Record<Verdict, number> = { same: 0, silentlyWrong: 0, refused: 0, accepted: 0, bothRefuse: 0 };
   const differences: string[] = [];
   const started = performance.now();
@@ -77,7 +81,8 @@ export function toTable(comparisons: readonly Comparison[]): string {
     (one) =>
       `| ${one.engine} | ${one.exact} of ${one.templates} | ${one.same} | ${one.silentlyWrong} | ${one.refused} | ${one.accepted} | ${one.bothRefuse} | ${(one.ms / 1000).toFixed(1)} s |`,
   );
-  const head = '| engine | templates without a difference | same text | silently wrong | refused without need | accepted against the reference | both refuse | time |';
+  const head =
+    '| engine | templates without a difference | same text | silently wrong | refused without need | accepted against the reference | both refuse | time |';
   return [head, '|---|---:|---:|---:|---:|---:|---:|---:|', ...rows].join('\n');
 }
 
@@ -87,5 +92,6 @@ if (import.meta.main) {
   const comparisons = [ours, ...otherEngines()].map((engine) => compareEngine(engine, templates, reference));
   console.log(`${templates.size} templates × ${conversations.length} conversations, against transformers`);
   console.log(toTable(comparisons));
-  if (process.argv.includes('--differences')) for (const { engine, differences } of comparisons) for (const one of differences) console.log(`${engine}: ${one}`);
+  if (process.argv.includes('--differences'))
+    for (const { engine, differences } of comparisons) for (const one of differences) console.log(`${engine}: ${one}`);
 }

@@ -6,7 +6,10 @@ import { test } from 'node:test';
 import { skipWithoutModels } from './collection.ts';
 import { countVerdicts, proveAll, renderModelsDoc } from './write-models-doc.ts';
 
-test('published templates are proven or refused, and docs/models.md is up to date', { skip: skipWithoutModels(), timeout: 300_000 }, async () => {
+test('published templates are proven or refused, and docs/models.md is up to date', {
+  skip: skipWithoutModels(),
+  timeout: 300_000,
+}, async () => {
   const rows = await proveAll();
   console.log({ templates: rows.length, ...countVerdicts(rows) });
   const { differs } = countVerdicts(rows);

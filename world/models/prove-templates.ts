@@ -28,24 +28,38 @@ export async function proveTemplate(name: string, source: string): Promise<Prove
   const tokenizer = await proveTokenizer(name);
   try {
     const options = { name: 'the template', controlTokens: guessTokens(source), eosTokens };
-    const template = openChatTemplate({ chat_template: source, bos_token: '<BOS>', eos_token: name.includes('Apriel-1.5') ? '<|end|>' : '<EOS>' }, options);
+    const template = openChatTemplate(
+      { chat_template: source, bos_token: '<BOS>', eos_token: name.includes('Apriel-1.5') ? '<|end|>' : '<EOS>' },
+      options,
+    );
     const profile = proveProfile(template, 'auto', 'the template');
     return { name, toolCalls: describe(profile), reasoning: profile.reasoning, tokenizer, verdict: profile.toolCalls };
   } catch (error) {
     const why = messageOf(error);
     const isFormat = why.includes('no tool-call parser reads');
-    return { name, toolCalls: `refused: ${shorten(why)}`, reasoning: '–', tokenizer, verdict: isFormat ? 'refused: format' : 'refused: template' };
+    return {
+      name,
+      toolCalls: `refused: ${shorten(why)}`,
+      reasoning: '–',
+      tokenizer,
+      verdict: isFormat ? 'refused: format' : 'refused: template',
+    };
   }
 }
 
 function describe({ parser, toolCalls, checks }: ModelProfile): string {
-  const limits = checks.filter(({ outcome, what }) => outcome === 'refused by the template' && what === 'parallel calls').map(() => 'one call a turn');
+  const limits = checks
+    .filter(({ outcome, what }) => outcome === 'refused by the template' && what === 'parallel calls')
+    .map(() => 'one call a turn');
   return [`${toolCalls}: \`${parser.name}\``, ...limits].join(', ');
 }
 
 /** From the source and from a rendering: some templates compose their tokens. */
 function guessTokens(source: string): string[] {
-  const [user, assistant] = [{ role: 'user', content: 'q' }, { role: 'assistant', content: 'a' }];
+  const [user, assistant] = [
+    { role: 'user', content: 'q' },
+    { role: 'assistant', content: 'a' },
+  ];
   let rendered = '';
   try {
     const variables = { tools: null, documents: null, add_generation_prompt: true, bos_token: '<BOS>', eos_token: '<EOS>' };

@@ -36,6 +36,21 @@ export const ours: TemplateEngine = {
 // biome-ignore lint/suspicious/noExplicitAny: packages that are installed by scripts/install-models.sh, not by npm install
 const load = (name: string): any => createRequire(join(modelsFolder, 'engines/package.json'))(name);
 
+/** This engine has its own strftime_now, which asks for the date. */
+function atFixedTime<T>(work: () => T): T {
+  const RealDate = globalThis.Date;
+  globalThis.Date = class extends RealDate {
+    constructor() {
+      super(fixedTime.getTime());
+    }
+  } as DateConstructor;
+  try {
+    return work();
+  } finally {
+    globalThis.Date = RealDate;
+  }
+}
+
 export function otherEngines(): TemplateEngine[] {
   const { Template } = load('@huggingface/jinja');
   const { Environment } = load('minijinja-js');
@@ -45,7 +60,7 @@ export function otherEngines(): TemplateEngine[] {
       name: '@huggingface/jinja 0.5.10',
       compile(source) {
         const template = new Template(source);
-        return (json) => template.render({ ...JSON.parse(json), strftime_now: writeTime });
+        return (json) => atFixedTime(() => template.render(JSON.parse(json)));
       },
     },
     {

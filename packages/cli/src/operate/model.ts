@@ -1,7 +1,7 @@
 // `millrace model check`: the profile of a model and the proof of it, before a service uses it.
 
 import { messageOf } from '@millrace/protocol';
-import { reportModel, type ModelReport, toolParserNames } from '@millrace/server';
+import { type ModelReport, reportModel, toolParserNames } from '@millrace/server';
 import { type Command, type CommandGroup, jsonOption } from '../command/command.ts';
 import { openPaint, padEnd, wantsColor } from '../terminal/text.ts';
 
@@ -11,22 +11,36 @@ const check: Command = {
   positional: '<folder|url>',
   options: {
     'tool-parser': { type: 'string', value: 'NAME', describe: `The tool-call format: ${toolParserNames.join(', ')}; auto by default.` },
-    'chat-template': { type: 'string', value: 'FILE', describe: 'A .jinja file or a tokenizer_config.json to use instead of the template of the model.' },
+    'chat-template': {
+      type: 'string',
+      value: 'FILE',
+      describe: 'A .jinja file or a tokenizer_config.json to use instead of the template of the model.',
+    },
     ...jsonOption,
   },
-  examples: ['millrace model check models/Qwen3-8B', 'millrace model check http://gpu-0:8000', 'millrace model check models/x --tool-parser hermes --json'],
+  examples: [
+    'millrace model check models/Qwen3-8B',
+    'millrace model check http://gpu-0:8000',
+    'millrace model check models/x --tool-parser hermes --json',
+  ],
   async run(args, io) {
     const [tokenizer = ''] = args.positionals;
     const [toolParser, chatTemplate] = [args.choice('tool-parser', toolParserNames), args.text('chat-template')];
     let found: ModelReport;
     try {
-      found = await reportModel({ tokenizer, ...(toolParser ? { toolParser } : {}), ...(chatTemplate === undefined ? {} : { chatTemplate }) });
+      found = await reportModel({
+        tokenizer,
+        ...(toolParser ? { toolParser } : {}),
+        ...(chatTemplate === undefined ? {} : { chatTemplate }),
+      });
     } catch (error) {
       if (args.flag('json')) io.stdout.write(`${JSON.stringify({ model: tokenizer, refused: messageOf(error) }, undefined, 2)}\n`);
       else io.stderr.write(`${tokenizer} cannot be used: ${messageOf(error)}\n`);
       return 1;
     }
-    io.stdout.write(args.flag('json') ? `${JSON.stringify(found, undefined, 2)}\n` : renderModelReport(found, wantsColor(io.stdout, io.env)));
+    io.stdout.write(
+      args.flag('json') ? `${JSON.stringify(found, undefined, 2)}\n` : renderModelReport(found, wantsColor(io.stdout, io.env)),
+    );
     return found.tool_calls === 'differs' ? 1 : 0;
   },
 };

@@ -28,13 +28,22 @@ export interface ProfileCheck {
 }
 
 const tools: readonly ToolSpec[] = [
-  { name: 'bash', description: 'Runs a command.', parameters: { type: 'object', properties: { command: { type: 'string' } }, required: ['command'] } },
+  {
+    name: 'bash',
+    description: 'Runs a command.',
+    parameters: { type: 'object', properties: { command: { type: 'string' } }, required: ['command'] },
+  },
   {
     name: 'search',
     description: 'Searches.',
     parameters: {
       type: 'object',
-      properties: { query: { type: 'string' }, limit: { type: 'integer' }, deep: { type: 'boolean' }, tags: { type: 'array', items: { type: 'string' } } },
+      properties: {
+        query: { type: 'string' },
+        limit: { type: 'integer' },
+        deep: { type: 'boolean' },
+        tags: { type: 'array', items: { type: 'string' } },
+      },
     },
   },
 ];
@@ -54,10 +63,18 @@ const callCases: readonly Case[] = [
   { what: 'a call', turn: turn('', { tool_calls: [list] }), sign: 'ls -l' },
   { what: 'text and a call', turn: turn('Let me look.', { tool_calls: [list] }), sign: 'ls -l' },
   { what: 'parallel calls', turn: turn('', { tool_calls: [list, call(1, 'bash', { command: 'pwd' })] }), sign: 'pwd' },
-  { what: 'arguments of all types', turn: turn('', { tool_calls: [call(0, 'search', { query: 'abc', limit: 3, deep: true, tags: ['x', 'y'] })] }), sign: 'query' },
+  {
+    what: 'arguments of all types',
+    turn: turn('', { tool_calls: [call(0, 'search', { query: 'abc', limit: 3, deep: true, tags: ['x', 'y'] })] }),
+    sign: 'query',
+  },
 ];
 /** A template that does not escape these is wrong for its history only: the model writes its calls itself. */
-const quoteCase: Case = { what: 'quotes and newlines in arguments', turn: turn('', { tool_calls: [call(0, 'bash', { command: 'echo "a"\necho \'b\'' })] }), sign: 'echo' };
+const quoteCase: Case = {
+  what: 'quotes and newlines in arguments',
+  turn: turn('', { tool_calls: [call(0, 'bash', { command: 'echo "a"\necho \'b\'' })] }),
+  sign: 'echo',
+};
 const textCase: Case = { what: 'text', turn: turn('The answer is 42.'), sign: '42' };
 const reasoningCases: readonly Case[] = [
   { what: 'reasoning and text', turn: turn('The answer is 42.', { reasoning: thought }), sign: thought },
@@ -72,7 +89,8 @@ export function proveProfile(template: ChatTemplate, wanted: ToolParserName, nam
   if (proven) return toProfile(template, proven);
   const [first] = callCases;
   const example = first && writeExample(template, first.turn, name);
-  if (!first || !example?.includes(first.sign)) return toProfile(template, findToolParser(template.declaresTools ? readInstructions(template, name) : 'hermes'));
+  if (!first || !example?.includes(first.sign))
+    return toProfile(template, findToolParser(template.declaresTools ? readInstructions(template, name) : 'hermes'));
   throw new Error(describeUnknown({ template, name, example }, candidates));
 }
 
@@ -90,7 +108,9 @@ function readInstructions(template: ChatTemplate, name: string): ToolFormat {
   const text = parts.map((part) => part.text).join('');
   const [, format] = instructions.find(([sign]) => sign.test(text)) ?? [];
   if (format !== undefined) return format;
-  throw new Error(`${name} declares tools but writes no calls, and does not say how the model writes them. Set model.toolParser to the format that it was trained on`);
+  throw new Error(
+    `${name} declares tools but writes no calls, and does not say how the model writes them. Set model.toolParser to the format that it was trained on`,
+  );
 }
 
 /** A template that lists tools and then refuses calls has a format, but does not show which. */
@@ -99,7 +119,9 @@ function writeExample(template: ChatTemplate, wanted: Message, name: string): st
     return template.writeTurn(wanted, tools);
   } catch (error) {
     if (!template.declaresTools) return undefined;
-    throw new Error(`${name} declares tools but refuses a turn with a call: ${messageOf(error)}. Set model.toolParser to the format that the model was trained on`);
+    throw new Error(
+      `${name} declares tools but refuses a turn with a call: ${messageOf(error)}. Set model.toolParser to the format that the model was trained on`,
+    );
   }
 }
 
@@ -108,12 +130,16 @@ function isProven(checks: readonly ProfileCheck[]): boolean {
 }
 
 /** Names the parser that reads most of it. */
-function describeUnknown({ template, name, example }: { template: ChatTemplate; name: string; example: string }, candidates: readonly ToolCallParser[]): string {
+function describeUnknown(
+  { template, name, example }: { template: ChatTemplate; name: string; example: string },
+  candidates: readonly ToolCallParser[],
+): string {
   const rows = candidates.map((parser) => ({ parser, checks: callCases.map((one) => check(template, parser, one)) }));
   const count = ({ checks }: (typeof rows)[number]) => checks.filter(({ outcome }) => outcome === 'proven').length;
   const [closest] = rows.sort((a, b) => count(b) - count(a));
   const differs = closest?.checks.find(({ outcome }) => outcome === 'differs');
-  const nearest = closest && count(closest) > 0 ? ` The closest, ${closest.parser.name}, differs for ${differs?.what}: ${differs?.why}.` : '';
+  const nearest =
+    closest && count(closest) > 0 ? ` The closest, ${closest.parser.name}, differs for ${differs?.what}: ${differs?.why}.` : '';
   return (
     `${name} writes a call as ${JSON.stringify(excerpt(example))}, which no tool-call parser reads back, so calls would be taken for text.` +
     `${nearest} Set model.toolParser to the format that the model was trained on, or model.chatTemplate to a template with a known format (docs/models.md)`
@@ -146,13 +172,17 @@ function check(template: ChatTemplate, parser: ToolCallParser, { what, turn: wan
   }
   if (!text.includes(sign)) return { what, outcome: 'not written by the template' };
   const end = template.ends.all.find((one) => text.includes(one));
-  if (end !== undefined && parser.ends === undefined) return { what, outcome: 'not written by the template', why: `it writes two turns, with ${end} between them` };
+  if (end !== undefined && parser.ends === undefined)
+    return { what, outcome: 'not written by the template', why: `it writes two turns, with ${end} between them` };
   const why = compare(wanted, { text, parser });
   return why === undefined ? { what, outcome: 'proven' } : { what, outcome: 'differs', why };
 }
 
 /** Undefined if the parser reads the turn that was written. Text that the template drops cannot be read. */
-function compare({ content, reasoning, tool_calls = [] }: Message, { text, parser }: { text: string; parser: ToolCallParser }): string | undefined {
+function compare(
+  { content, reasoning, tool_calls = [] }: Message,
+  { text, parser }: { text: string; parser: ToolCallParser },
+): string | undefined {
   const read = parser.parse(text, tools);
   const [malformed] = read.malformed;
   if (malformed !== undefined) return malformed;
@@ -160,7 +190,9 @@ function compare({ content, reasoning, tool_calls = [] }: Message, { text, parse
   if (!isDeepStrictEqual(seen, wanted)) return `it reads ${excerpt(JSON.stringify(seen))} instead of ${excerpt(JSON.stringify(wanted))}`;
   const written = text.includes(content) ? content : '';
   const isThought = reasoning === undefined && read.content === '' && read.reasoning === written; // gpt-oss thinks before a call
-  if (read.content !== written && !isThought) return `it reads the text ${JSON.stringify(excerpt(read.content))} instead of ${JSON.stringify(written)}`;
-  if (reasoning !== undefined && read.reasoning !== reasoning) return `it reads the reasoning ${JSON.stringify(read.reasoning ?? '')} instead of ${JSON.stringify(reasoning)}`;
+  if (read.content !== written && !isThought)
+    return `it reads the text ${JSON.stringify(excerpt(read.content))} instead of ${JSON.stringify(written)}`;
+  if (reasoning !== undefined && read.reasoning !== reasoning)
+    return `it reads the reasoning ${JSON.stringify(read.reasoning ?? '')} instead of ${JSON.stringify(reasoning)}`;
   return undefined;
 }

@@ -5,10 +5,10 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Template } from '@huggingface/jinja';
 import type { Message, ToolSpec } from '@millrace/protocol';
 import { type ModelFamily, makeRandom, modelFamilies, modelFolder } from '@millrace/testkit';
 import { openConversation } from '../../src/trajectory/conversation.ts';
+import { JinjaTemplate } from '../../src/trajectory/jinja/jinja.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
 import { toCallId } from '../../src/trajectory/tool-calls/tool-calls.ts';
 import { alphabet, appendRandomTurn, makeSampled, makeText, tools } from './random-text.ts';
@@ -84,7 +84,7 @@ for (const name of modelFamilies) {
   const conversation = await openConversation(modelFolder(name), { toolParser: 'auto', chatTemplateKwargs: kwargs });
   const { tokenizer, endOfTurn } = conversation;
   const { chat_template, bos_token } = JSON.parse(await readFile(join(modelFolder(name), 'tokenizer_config.json'), 'utf8'));
-  const whole = new Template(chat_template);
+  const whole = new JinjaTemplate(chat_template);
   const renderWhole = (messages: readonly Message[], withTools: readonly ToolSpec[]) =>
     whole.render({
       ...kwargs,

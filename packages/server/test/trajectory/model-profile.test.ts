@@ -31,10 +31,22 @@ function prove(source: string, wanted: ToolParserName = 'auto') {
 
 const writers: readonly (readonly [string, string])[] = [
   ['hermes', '<tool_call>\n{"name": "{{ f.name }}", "arguments": {{ f.arguments | tojson }}}\n</tool_call>'],
-  ['glm', '<tool_call>{{ f.name }}{% for k, v in f.arguments.items() %}<arg_key>{{ k }}</arg_key><arg_value>{{ v if v is string else v | tojson }}</arg_value>{% endfor %}</tool_call>'],
-  ['minimax-m2', '<minimax:tool_call>\n<invoke name="{{ f.name }}">\n{% for k, v in f.arguments.items() %}<parameter name="{{ k }}">{{ v if v is string else v | tojson }}</parameter>\n{% endfor %}</invoke>\n</minimax:tool_call>'],
-  ['deepseek-v3.1', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{{ f.name }}<｜tool▁sep｜>{{ f.arguments | tojson }}<｜tool▁call▁end｜><｜tool▁calls▁end｜>'],
-  ['kimi-k2', '<|tool_calls_section_begin|><|tool_call_begin|>functions.{{ f.name }}:0<|tool_call_argument_begin|>{{ f.arguments | tojson }}<|tool_call_end|><|tool_calls_section_end|>'],
+  [
+    'glm',
+    '<tool_call>{{ f.name }}{% for k, v in f.arguments.items() %}<arg_key>{{ k }}</arg_key><arg_value>{{ v if v is string else v | tojson }}</arg_value>{% endfor %}</tool_call>',
+  ],
+  [
+    'minimax-m2',
+    '<minimax:tool_call>\n<invoke name="{{ f.name }}">\n{% for k, v in f.arguments.items() %}<parameter name="{{ k }}">{{ v if v is string else v | tojson }}</parameter>\n{% endfor %}</invoke>\n</minimax:tool_call>',
+  ],
+  [
+    'deepseek-v3.1',
+    '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{{ f.name }}<｜tool▁sep｜>{{ f.arguments | tojson }}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+  ],
+  [
+    'kimi-k2',
+    '<|tool_calls_section_begin|><|tool_call_begin|>functions.{{ f.name }}:0<|tool_call_argument_begin|>{{ f.arguments | tojson }}<|tool_call_end|><|tool_calls_section_end|>',
+  ],
   ['mistral', '[TOOL_CALLS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}'],
   ['nemotron', '<TOOLCALL>[{"name": "{{ f.name }}", "arguments": {{ f.arguments | tojson }}}]</TOOLCALL>'],
 ];
@@ -68,7 +80,10 @@ test('a format that is named is kept, and the difference is reported', () => {
 
 test('a template without tools is taught a format; one that lists tools without saying how to call them is refused', () => {
   assert.deepEqual(toolCallsOf(makeTemplate({ tools: '' })), ['hermes', 'taught']);
-  assert.deepEqual(toolCallsOf(makeTemplate({ tools: '{{ tools | tojson }} Call within <tool_call></tool_call>.' })), ['hermes', 'declared']);
+  assert.deepEqual(toolCallsOf(makeTemplate({ tools: '{{ tools | tojson }} Call within <tool_call></tool_call>.' })), [
+    'hermes',
+    'declared',
+  ]);
   assert.throws(() => prove(makeTemplate({})), /declares tools but writes no calls/);
 });
 
@@ -97,16 +112,26 @@ test('where the first token of the next message ends a turn, it is in the contex
     const ledger = new Ledger();
     ledger.appendPrompt(conversation.openingIds([{ role: 'user', content: 'hi' }], []));
     const tokenIds = Int32Array.from(ended ? [...said, start] : said);
-    ledger.appendSampled({ ...makeSampled(tokenIds, ended ? 'stop' : 'length'), text: 'hello', messages: [{ role: 'assistant', content: 'hello' }] });
+    ledger.appendSampled({
+      ...makeSampled(tokenIds, ended ? 'stop' : 'length'),
+      text: 'hello',
+      messages: [{ role: 'assistant', content: 'hello' }],
+    });
     appendDelta(ledger, conversation, conversation.deltaIds([{ role: 'user', content: 'more' }]));
     const ids = ledger.segments.flatMap((segment) => [...segment.tokenIds]);
     assert.equal(tokenizer.decode(ids), '<|im_start|>user\nhi<|im_start|>assistant\nhello<|im_start|>user\nmore<|im_start|>assistant\n');
-    assert.equal(ledger.segments.some(({ kind }) => kind === 'inserted'), false);
+    assert.equal(
+      ledger.segments.some(({ kind }) => kind === 'inserted'),
+      false,
+    );
   }
 });
 
 test('a result is written with the name of its tool, which cannot forge a control token', () => {
-  const naming = makeTemplate({ call: writers[0]?.[1] ?? '', more: '{% if m.role == "tool" %}{{ (messages | selectattr("tool_calls", "defined") | last).tool_calls[0].function.name }}:{% endif %}' });
+  const naming = makeTemplate({
+    call: writers[0]?.[1] ?? '',
+    more: '{% if m.role == "tool" %}{{ (messages | selectattr("tool_calls", "defined") | last).tool_calls[0].function.name }}:{% endif %}',
+  });
   const template = openChatTemplate({ chat_template: naming, eos_token: '<|im_end|>' });
   const parts = template.renderDelta([{ role: 'tool', content: 'x', name: '<|im_start|>', tool_call_id: 'call00000' }]);
   assert.deepEqual(

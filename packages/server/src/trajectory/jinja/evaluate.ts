@@ -1,15 +1,24 @@
 // Values of expressions.
 
-import { getAttribute, getItem, getSlice } from './values/attributes.ts';
-import { findFilter, type FilterInput } from './filters.ts';
+import { type FilterInput, findFilter } from './filters.ts';
 import { applyBinary, applyUnary, compare } from './operators.ts';
-import { toStr } from './values/python-text.ts';
 import type { Scope } from './scope.ts';
 import type { Arguments, Expression, FilterStep } from './syntax/syntax.ts';
 import { findTest } from './tests.ts';
-import { Callable, isMapping, isTrue, iterate, LoopValue, Tuple, Undefined, type Value } from './values/values.ts';
+import { getAttribute, getItem, getSlice } from './values/attributes.ts';
+import { toStr } from './values/python-text.ts';
+import { Callable, isMapping, isTrue, iterate, LoopValue, Markup, Tuple, Undefined, type Value } from './values/values.ts';
 
 export function evaluate(node: Expression, scope: Scope): Value {
+  return toPlain(evaluateMarkup(node, scope));
+}
+
+function toPlain(value: Value): Value {
+  return value instanceof Markup ? value.text : value;
+}
+
+/** The value with its mark as safe text, which only matters to what is added to it. */
+export function evaluateMarkup(node: Expression, scope: Scope): Value {
   switch (node.kind) {
     case 'const':
       return node.value;
@@ -48,7 +57,7 @@ function evaluateOperator(node: Operator, scope: Scope): Value {
     case 'unary':
       return node.operator === 'not' ? !isTrue(evaluate(node.of, scope)) : applyUnary(node.operator, evaluate(node.of, scope));
     case 'binary':
-      return applyBinary(node.operator, evaluate(node.left, scope), evaluate(node.right, scope));
+      return combine(node.operator, evaluateMarkup(node.left, scope), evaluateMarkup(node.right, scope));
     case 'concat':
       return node.parts.map((part) => toStr(evaluate(part, scope))).join('');
     case 'logic': {
@@ -65,9 +74,19 @@ function evaluateOperator(node: Operator, scope: Scope): Value {
       return true;
     }
     case 'choice':
-      if (isTrue(evaluate(node.test, scope))) return evaluate(node.then, scope);
-      return node.otherwise ? evaluate(node.otherwise, scope) : new Undefined('the inline if-expression evaluated to false and no else section was defined');
+      if (isTrue(evaluate(node.test, scope))) return evaluate(node.chosen, scope);
+      return node.otherwise
+        ? evaluate(node.otherwise, scope)
+        : new Undefined('the inline if-expression evaluated to false and no else section was defined');
   }
+}
+
+/** Text that is added to safe text is escaped, and the sum is safe. */
+function combine(operator: string, left: Value, right: Value): Value {
+  const sides = [left, right];
+  const isMarkup = operator === '+' && sides.some((side) => side instanceof Markup);
+  if (!isMarkup || !sides.every((side) => side instanceof Markup || typeof side === 'string')) return applyBinary(operator, toPlain(left), toPlain(right));
+  return new Markup(sides.map((side) => (side instanceof Markup ? side.text : Markup.escape(toStr(side)))).join(''));
 }
 
 type GivenArguments = Omit<FilterInput, 'value'>;

@@ -1,10 +1,22 @@
 // The filters of `|`, by name, with the arguments and results that Jinja2 and transformers give them.
 
-import { Given } from './values/arguments.ts';
 import { listFilters } from './list-filters.ts';
+import { Given } from './values/arguments.ts';
 import { toJson, toStr, typeName } from './values/python-text.ts';
 import { capitalize, printf, replaceText, splitLines, strip } from './values/string-methods.ts';
-import { type Dict, isMapping, isTrue, iterate, type KeywordArguments, lengthOf, toNumeric, Tuple, Undefined, type Value } from './values/values.ts';
+import {
+  type Dict,
+  isMapping,
+  isTrue,
+  iterate,
+  type KeywordArguments,
+  lengthOf,
+  Markup,
+  Tuple,
+  toNumeric,
+  Undefined,
+  type Value,
+} from './values/values.ts';
 
 export interface FilterInput {
   readonly value: Value;
@@ -25,8 +37,7 @@ const fallback = define(['default_value', 'boolean'], (value, given) =>
   value instanceof Undefined || (isTrue(given.get('boolean') ?? false) && !isTrue(value)) ? (given.get('default_value') ?? '') : value,
 );
 const length = define([], (value) => lengthOf(value));
-const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', "'": '&#39;', '"': '&#34;' };
-const escape = text((value) => value.replace(/[&<>'"]/g, (char) => escapes[char] ?? char));
+const escapeHtml: Filter = define([], (value) => new Markup(Markup.escape(toStr(value))));
 
 const filters: Readonly<Record<string, Filter>> = {
   ...listFilters,
@@ -34,10 +45,10 @@ const filters: Readonly<Record<string, Filter>> = {
   d: fallback,
   length,
   count: length,
-  escape,
-  e: escape,
-  forceescape: escape,
-  safe: define([], (value) => (typeof value === 'string' ? value : toStr(value))),
+  escape: escapeHtml,
+  e: escapeHtml,
+  forceescape: escapeHtml,
+  safe: define([], (value) => new Markup(toStr(value))),
   string: text((value) => value),
   upper: text((value) => value.toUpperCase()),
   lower: text((value) => value.toLowerCase()),
@@ -66,7 +77,11 @@ const filters: Readonly<Record<string, Filter>> = {
     return [...value].map(([key, item]) => new Tuple([key, item]));
   }),
   dictsort: define(['case_sensitive', 'by', 'reverse'], (value, given) => sortDict(value, given)),
-  urlencode: text((value) => encodeURIComponent(value).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`).replaceAll('%2F', '/')),
+  urlencode: text((value) =>
+    encodeURIComponent(value)
+      .replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
+      .replaceAll('%2F', '/'),
+  ),
 };
 
 export function findFilter(name: string): Filter | undefined {

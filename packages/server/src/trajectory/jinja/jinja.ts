@@ -1,12 +1,12 @@
 // Chat templates rendered as transformers renders them: Jinja2 with trim_blocks, lstrip_blocks, loop controls, its own tojson,
 // raise_exception and strftime_now. docs/decisions/0020 has the comparison with other engines.
 
-import { parseTemplate } from './syntax/parse.ts';
-import { formatTime } from './strftime.ts';
 import { renderBody } from './render.ts';
 import { Scope } from './scope.ts';
-import { Callable, isMapping, iterate, Namespace, toNumeric, toValue, type Value } from './values/values.ts';
+import { formatTime } from './strftime.ts';
+import { parseTemplate } from './syntax/parse.ts';
 import { toStr } from './values/python-text.ts';
+import { Callable, isMapping, iterate, Namespace, toNumeric, toValue, type Value } from './values/values.ts';
 
 /** A template raised an error itself, with raise_exception. */
 export class TemplateRaised extends Error {
@@ -24,7 +24,10 @@ export class JinjaTemplate {
   /** Variables are JavaScript data, or values of the engine. */
   render(variables: Readonly<Record<string, unknown>>): string {
     const given = Object.entries(variables).filter(([, value]) => value !== undefined);
-    const scope = new Scope(new Scope(undefined, globals()), given.map(([name, value]) => [name, toValue(value)] as const));
+    const scope = new Scope(
+      new Scope(undefined, globals()),
+      given.map(([name, value]) => [name, toValue(value)] as const),
+    );
     return renderBody(this.#body, scope);
   }
 }
@@ -60,4 +63,3 @@ function range(args: readonly Value[]): Value {
   if (!Number.isFinite(length) || length > maxRange) throw new Error(`range() of ${length} items is too long`);
   return Array.from({ length }, (_, index) => BigInt(from + index * step));
 }
-

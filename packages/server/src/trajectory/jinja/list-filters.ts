@@ -1,11 +1,11 @@
 // The filters that work on lists: choosing, mapping, sorting, joining.
 
-import { getItem } from './values/attributes.ts';
-import { Given } from './values/arguments.ts';
 import type { Filter, FilterInput, RunFilter } from './filters.ts';
-import { toStr } from './values/python-text.ts';
 import { findTest } from './tests.ts';
-import { isEqual, isTrue, iterate, order, toNumeric, Tuple, Undefined, type Value } from './values/values.ts';
+import { Given } from './values/arguments.ts';
+import { getItem } from './values/attributes.ts';
+import { toStr } from './values/python-text.ts';
+import { isEqual, isTrue, iterate, order, Tuple, toNumeric, Undefined, type Value } from './values/values.ts';
 
 function define(names: readonly string[], run: (value: Value, given: Given) => Value): Filter {
   return (input) => run(input.value, new Given('filter', names, input));
@@ -129,4 +129,3 @@ function groupBy(value: Value, given: Given): Value {
   }
   return groups.map(({ key, items }) => new Tuple([key, items]));
 }
-

@@ -1,15 +1,16 @@
 // Arithmetic and comparison with Python's types: int stays exact, / gives a float, // and % round down, and text is never added to
 // numbers.
 
+import { contains } from './tests.ts';
 import { toRepr, typeName } from './values/python-text.ts';
 import { printf } from './values/string-methods.ts';
-import { contains } from './tests.ts';
-import { isEqual, order, toNumeric, Tuple, Undefined, type Value } from './values/values.ts';
+import { isEqual, order, Tuple, toNumeric, Undefined, type Value } from './values/values.ts';
 
 export function applyBinary(operator: string, left: Value, right: Value): Value {
   for (const side of [left, right]) if (side instanceof Undefined) throw new Error(side.why);
   const [a, b] = [toNumeric(left), toNumeric(right)];
-  if (a !== undefined && b !== undefined) return typeof a === 'bigint' && typeof b === 'bigint' ? onInts(operator, a, b) : onFloats(operator, Number(a), Number(b));
+  if (a !== undefined && b !== undefined)
+    return typeof a === 'bigint' && typeof b === 'bigint' ? onInts(operator, a, b) : onFloats(operator, Number(a), Number(b));
   if (operator === '+') {
     if (typeof left === 'string' && typeof right === 'string') return left + right;
     if (Array.isArray(left) && Array.isArray(right)) return [...left, ...right];

@@ -1,9 +1,9 @@
 // Runs the statements of a template. What was written before `break` or `continue` stays written.
 
-import { evaluate, runFilter } from './evaluate.ts';
-import { toStr } from './values/python-text.ts';
+import { evaluate, evaluateMarkup, runFilter } from './evaluate.ts';
 import { Scope } from './scope.ts';
 import type { Body, For, Signature, Statement, Target } from './syntax/syntax.ts';
+import { toStr } from './values/python-text.ts';
 import { Callable, isTrue, iterate, type KeywordArguments, LoopValue, Namespace, type Value } from './values/values.ts';
 
 type Jump = 'break' | 'continue' | undefined;
@@ -34,7 +34,11 @@ function runStatement(statement: Statement, scope: Scope, output: Output): Jump 
       output.push(toStr(at(statement.line, () => evaluate(statement.value, scope))));
       return undefined;
     case 'set':
-      assign(statement.target, at(statement.line, () => evaluate(statement.value, scope)), scope);
+      assign(
+        statement.target,
+        at(statement.line, () => evaluateMarkup(statement.value, scope)),
+        scope,
+      );
       return undefined;
     case 'if': {
       const branch = statement.branches.find(({ test }) => isTrue(evaluate(test, scope)));
@@ -145,7 +149,11 @@ function toMacro(name: string, { signature, body }: { readonly signature: Signat
   });
 }
 
-function bind({ names, defaults }: Signature, { args, keywords }: { args: readonly Value[]; keywords: KeywordArguments }, scope: Scope): void {
+function bind(
+  { names, defaults }: Signature,
+  { args, keywords }: { args: readonly Value[]; keywords: KeywordArguments },
+  scope: Scope,
+): void {
   for (const [index, name] of names.entries()) {
     const value = args[index] ?? keywords.get(name);
     const given = args[index] === null ? null : value;
@@ -161,7 +169,8 @@ function at<T>(line: number, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (error instanceof Error && !/^line \d+: /.test(error.message) && error.name !== 'TemplateRaised') error.message = `line ${line}: ${error.message}`;
+    if (error instanceof Error && !/^line \d+: /.test(error.message) && error.name !== 'TemplateRaised')
+      error.message = `line ${line}: ${error.message}`;
     throw error;
   }
 }

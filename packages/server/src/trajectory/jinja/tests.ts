@@ -1,7 +1,19 @@
 // The tests of `is`, by name.
 
 import { fullSpace, toStr } from './values/python-text.ts';
-import { Callable, isEqual, isMapping, iterate, LoopValue, Namespace, order, toNumeric, Tuple, Undefined, type Value } from './values/values.ts';
+import {
+  Callable,
+  isEqual,
+  isMapping,
+  iterate,
+  LoopValue,
+  Namespace,
+  order,
+  Tuple,
+  toNumeric,
+  Undefined,
+  type Value,
+} from './values/values.ts';
 
 export type Test = (value: Value, args: readonly Value[]) => boolean;
 
@@ -66,7 +78,13 @@ function isCase(text: string, convert: (text: string) => string): boolean {
 
 /** Undefined has a length and can be iterated. */
 function isSequence(value: Value): boolean {
-  return !(value === null || toNumeric(value) !== undefined || value instanceof Callable || value instanceof Namespace || value instanceof LoopValue);
+  return !(
+    value === null ||
+    toNumeric(value) !== undefined ||
+    value instanceof Callable ||
+    value instanceof Namespace ||
+    value instanceof LoopValue
+  );
 }
 
 /** `value in container`. */
@@ -81,4 +99,3 @@ export function contains(container: Value, value: Value): boolean {
     return iterate(container).some((item) => isEqual(item, value));
   throw new Error('the value on the right of "in" is not a container');
 }
-

@@ -1,7 +1,7 @@
 // A model's own chat template, used so that the past is never rendered twice: the opening is rendered once, then only what follows an
 // assistant's turn. A template that cannot be continued exactly is refused with a reason, at startup or when such messages first occur.
 
-import { type Message, type ToolSpec } from '@millrace/protocol';
+import type { Message, ToolSpec } from '@millrace/protocol';
 import { z } from 'zod';
 import { JinjaTemplate } from '../jinja/jinja.ts';
 import { toJson } from '../jinja/values/python-text.ts';
@@ -93,7 +93,8 @@ export function openChatTemplate(tokenizerConfig: unknown, options: TemplateOpti
       return fillSkeleton(skeleton, [...past, ...messages]);
     },
     keepsReasoning: (last, newMessages) => resultRole === 'user' || reasoning.isKept(last, newMessages),
-    writeTurn: (turn, tools) => writeTurn((messages, addsPrompt) => renderText(messages.map(reasoning.write), tools, addsPrompt), turn, ends),
+    writeTurn: (turn, tools) =>
+      writeTurn((messages, addsPrompt) => renderText(messages.map(reasoning.write), tools, addsPrompt), turn, ends),
   };
 }
 
@@ -124,7 +125,11 @@ const callForms: readonly CallForm[] = [false, true].flatMap((hasNull) => [false
 
 /** The first form in which the template writes the call of a message, and not the Python way. */
 function chooseCallForm(renderAs: (form: CallForm) => RenderText): CallForm {
-  const call: Message = { role: 'assistant', content: '', tool_calls: [{ id: toCallId(0), name: 'bash', arguments: { command: 'ls8e005' } }] };
+  const call: Message = {
+    role: 'assistant',
+    content: '',
+    tool_calls: [{ id: toCallId(0), name: 'bash', arguments: { command: 'ls8e005' } }],
+  };
   const isRight = (form: CallForm): boolean => {
     const text = renderAs(form)([question, call], exampleTools, false);
     return text.includes('ls8e005') && !text.includes("{'command'") && !text.includes('\\"command\\"');

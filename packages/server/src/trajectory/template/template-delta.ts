@@ -59,7 +59,8 @@ function renderAfterExactly({ render, ends, name }: DeltaOptions, past: Past, ne
   const messages = [...past.messages, ...newMessages];
   const whole = attempt(name, () => render(messages, past.tools));
   const [lost] = findLost(whole, messages, past.messages.length);
-  if (lost) throw new Unsupported(`${name} cannot be continued exactly: it does not write the content of a ${lost.role} message exactly once`);
+  if (lost)
+    throw new Unsupported(`${name} cannot be continued exactly: it does not write the content of a ${lost.role} message exactly once`);
   const closing = ends.isShared ? closingOf(render, past) : undefined;
   const skeleton = cutDelta(whole, { ends, closing });
   const roles = newMessages.map(({ role }) => role).join(', ');

@@ -45,7 +45,9 @@ export const longPasts: readonly Past[] = [
 
 /** The past whose last turn made the calls that these results answer, with the names and ids of the results. */
 export function withCalls(past: Past, results: readonly Message[], count = results.length): Past {
-  const calls = results.slice(0, count).map(({ tool_call_id = toCallId(0) }, index): ToolCall => ({ ...makeCall(0, nameOfResult(index)), id: tool_call_id }));
+  const calls = results
+    .slice(0, count)
+    .map(({ tool_call_id = toCallId(0) }, index): ToolCall => ({ ...makeCall(0, nameOfResult(index)), id: tool_call_id }));
   const last: Message = { role: 'assistant', content: '', tool_calls: calls };
   return { messages: [...past.messages.slice(0, -1), last], tools: exampleTools };
 }

@@ -2,8 +2,8 @@
 // influence it, and one run of the template serves all messages of the same shape.
 
 import { definedOf, type Message } from '@millrace/protocol';
-import type { TextPart } from '../tokenizer/tokenizer.ts';
 import { toJsonText, trimEndSpace, trimStartSpace } from '../jinja/values/python-text.ts';
+import type { TextPart } from '../tokenizer/tokenizer.ts';
 
 /** A placeholder, with how the template would change the text that goes there. */
 export interface Placeholder {
@@ -31,7 +31,13 @@ export function renderSkeleton(messages: readonly Message[], render: (guarded: r
   return pieces.map((piece, index) => {
     if (index % 2 === 0) return { text: piece };
     const place = Number.parseInt(piece.replace(/^\D+/u, ''), 10);
-    return { place, trimsStart: !piece.startsWith('\u2003'), trimsEnd: !piece.endsWith('\u2003'), isJson: piece.includes('\\'), isXml: piece.includes('&quot;') };
+    return {
+      place,
+      trimsStart: !piece.startsWith('\u2003'),
+      trimsEnd: !piece.endsWith('\u2003'),
+      isJson: piece.includes('\\'),
+      isXml: piece.includes('&quot;'),
+    };
   });
 }
 
@@ -44,7 +50,10 @@ export function nameOfResult(index: number): string {
 function guardCallNames(messages: readonly Message[]): readonly Message[] {
   return messages.map((message, at) => {
     if (!message.tool_calls?.some(({ name }) => name.includes('\u{e004}'))) return message;
-    const names = messages.slice(at + 1).filter(({ role }) => role === 'tool').map(({ name = 'bash' }) => name);
+    const names = messages
+      .slice(at + 1)
+      .filter(({ role }) => role === 'tool')
+      .map(({ name = 'bash' }) => name);
     const calls = message.tool_calls.map((call) => ({ ...call, name: names[Number(call.name.split('\u{e004}')[1])] ?? 'bash' }));
     return { ...message, tool_calls: calls };
   });

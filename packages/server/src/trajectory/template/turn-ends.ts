@@ -1,9 +1,9 @@
 // How a template ends an assistant's turn: with a control token of its own, after text and after calls, or with nothing. In the second case
 // the first token of the next message ends the turn (GLM, Gemma 4).
 
+import type { Message, ToolSpec } from '@millrace/protocol';
 import { answer, type Past, shortPast, withCalls } from './template-pasts.ts';
 import type { Skeleton } from './template-skeleton.ts';
-import type { Message, ToolSpec } from '@millrace/protocol';
 
 export interface TurnEnds {
   /** What is inserted when a turn was cut off before its end: '' if turns have no end of their own. */
@@ -19,7 +19,10 @@ export type Render = (messages: readonly Message[], tools?: readonly ToolSpec[],
 const result: Message = { role: 'tool', content: 'output', name: 'bash', tool_call_id: 'call00000' };
 
 /** `eosTokens` end a text according to the model's files; `controlTokens` are all control tokens of its vocabulary. */
-export function findTurnEnds(render: Render, { eosTokens, controlTokens }: { eosTokens: readonly string[]; controlTokens: readonly string[] }): TurnEnds {
+export function findTurnEnds(
+  render: Render,
+  { eosTokens, controlTokens }: { eosTokens: readonly string[]; controlTokens: readonly string[] },
+): TurnEnds {
   const tokens = [...new Set([...eosTokens, ...controlTokens])];
   const tail = tailOf(render, shortPast, []);
   const followed = attemptTail(render, shortPast, [{ role: 'user', content: 'more' }]) ?? tail;
@@ -42,7 +45,10 @@ function findShared(render: Render, tokens: readonly string[]): TurnEnds {
 }
 
 /** The end after a call, if it differs: the last control token after it that ends a text, or that nothing follows. */
-function findAfterCalls(render: Render, { own, tokens, eosTokens }: { own: string; tokens: readonly string[]; eosTokens: readonly string[] }): string | undefined {
+function findAfterCalls(
+  render: Render,
+  { own, tokens, eosTokens }: { own: string; tokens: readonly string[]; eosTokens: readonly string[] },
+): string | undefined {
   const tail = attemptTail(render, withCalls(shortPast, [result]), []);
   if (tail === undefined || tail.includes(own)) return undefined;
   const ended = tokens.filter((token) => tail.trimEnd().endsWith(token)).sort((a, b) => b.length - a.length);
@@ -73,4 +79,3 @@ function firstToken(tail: string, tokens: readonly string[]): string | undefined
     .sort((a, b) => a.at - b.at || b.token.length - a.token.length);
   return found[0]?.token;
 }
-

@@ -8,7 +8,7 @@ import type { TurnEnds } from './turn-ends.ts';
 type RenderMessages = (messages: readonly Message[], addsPrompt: boolean) => string;
 
 /** A generation prompt may open the reasoning, or say that there is none; a turn in the history may not start so. */
-const opensReasoning = /(?:<[^<>]*think[^<>]*>|\[THINK\]|<\|START_THINKING\|>|<\|channel>thought)[^]*$/i;
+const opensReasoning = /(?:<[^<>]*think[^<>]*>|\[THINK\]|<\|START_THINKING\|>|<\|channel>thought)[\s\S]*$/i;
 
 export function writeTurn(render: RenderMessages, turn: Message, ends: TurnEnds): string {
   const prompt = afterQuestion(render([question], true));

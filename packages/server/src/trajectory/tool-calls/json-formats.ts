@@ -2,7 +2,19 @@
 
 import { definedOf } from '@millrace/protocol';
 import { takeReasoning, thinkTags } from './reasoning.ts';
-import { addJsonCall, emptyFindings, endOfJson, excerpt, type Findings, isRecord, parseJson, type ReasoningTags, type ToolCallParser, type ToolFormat, toParsedTurn } from './tool-calls.ts';
+import {
+  addJsonCall,
+  emptyFindings,
+  endOfJson,
+  excerpt,
+  type Findings,
+  isRecord,
+  parseJson,
+  type ReasoningTags,
+  type ToolCallParser,
+  type ToolFormat,
+  toParsedTurn,
+} from './tool-calls.ts';
 
 interface MarkedFormat {
   /** Finds what opens a call or a list of calls; a first group is the name, and the JSON that follows then its arguments. */
@@ -38,7 +50,8 @@ function makeMarkedParser(name: ToolFormat, format: MarkedFormat): ToolCallParse
         if (!match) break;
         at = readJson(rest, { from: open.lastIndex, name: match[1] }, { found, format });
       }
-      if (opened && found.calls.length + found.malformed.length === 0) found.malformed.push(`A ${format.section} has no readable call in it, so it was not run.`);
+      if (opened && found.calls.length + found.malformed.length === 0)
+        found.malformed.push(`A ${format.section} has no readable call in it, so it was not run.`);
       return toParsedTurn(found);
     },
   };
@@ -49,7 +62,11 @@ function literalOf({ source }: RegExp): string {
 }
 
 /** Reads one JSON value after another, up to something else. */
-function readJson(text: string, { from, name }: { from: number; name: string | undefined }, { found, format }: { found: Findings; format: MarkedFormat }): number {
+function readJson(
+  text: string,
+  { from, name }: { from: number; name: string | undefined },
+  { found, format }: { found: Findings; format: MarkedFormat },
+): number {
   const between = /[\s,;]*(?=[[{])/y;
   let at = from;
   for (let count = 0; ; count++) {
@@ -89,7 +106,8 @@ function skip(text: string, at: number, close: RegExp): number {
   return end.test(text) ? end.lastIndex : at;
 }
 
-const cohereCall = (json: unknown) => (isRecord(json) ? { name: json.tool_name ?? json.name, arguments: json.parameters ?? json.arguments ?? {} } : json);
+const cohereCall = (json: unknown) =>
+  isRecord(json) ? { name: json.tool_name ?? json.name, arguments: json.parameters ?? json.arguments ?? {} } : json;
 const namedCall = (json: unknown) => {
   const [entry] = isRecord(json) ? Object.entries(json) : [];
   return isRecord(json) && json.name === undefined && entry ? { name: entry[0], arguments: entry[1] } : json;

@@ -4,7 +4,17 @@
 import type { ToolCall, ToolSpec } from '@millrace/protocol';
 import { LiteralError, LiteralReader, type LiteralSyntax, pythonSyntax } from './literal-reader.ts';
 import { takeReasoning, thinkTags } from './reasoning.ts';
-import { emptyFindings, excerpt, type Findings, type ParsedTurn, type ReasoningTags, type ToolCallParser, type ToolFormat, toCallId, toParsedTurn } from './tool-calls.ts';
+import {
+  emptyFindings,
+  excerpt,
+  type Findings,
+  type ParsedTurn,
+  type ReasoningTags,
+  type ToolCallParser,
+  type ToolFormat,
+  toCallId,
+  toParsedTurn,
+} from './tool-calls.ts';
 import { toTyped, typesOf } from './typed-values.ts';
 
 const callName = /[A-Za-z_][\w.-]{0,199}/;
@@ -167,5 +177,10 @@ export const literalParsers = [
     quote: '<|"|>',
     reasoning: { open: '<|channel>thought', close: '<channel|>' },
   }),
-  makeBraceParser('functiongemma', { open: '<start_function_call>', close: '<end_function_call>', quote: '<escape>', reasoning: thinkTags }),
+  makeBraceParser('functiongemma', {
+    open: '<start_function_call>',
+    close: '<end_function_call>',
+    quote: '<escape>',
+    reasoning: thinkTags,
+  }),
 ] as const;

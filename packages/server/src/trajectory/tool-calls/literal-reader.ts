@@ -107,13 +107,13 @@ export class LiteralReader {
     for (;;) {
       const next = this.#text.indexOf(quote, this.at);
       if (next < 0) throw new LiteralError('a string is not closed');
-      const escape = this.#syntax.escapes ? this.#text.indexOf('\\', this.at) : -1;
-      if (escape < 0 || escape > next) {
+      const backslash = this.#syntax.escapes ? this.#text.indexOf('\\', this.at) : -1;
+      if (backslash < 0 || backslash > next) {
         read += this.#text.slice(this.at, next);
         this.at = next + quote.length;
         return read;
       }
-      read += this.#text.slice(this.at, escape) + this.#escape(escape);
+      read += this.#text.slice(this.at, backslash) + this.#escape(backslash);
     }
   }
 

@@ -3,7 +3,17 @@
 
 import type { ToolSpec } from '@millrace/protocol';
 import { takeReasoning, thinkTags } from './reasoning.ts';
-import { addJsonCall, emptyFindings, endOfJson, excerpt, type Findings, isRecord, parseJson, type ToolCallParser, toParsedTurn } from './tool-calls.ts';
+import {
+  addJsonCall,
+  emptyFindings,
+  endOfJson,
+  excerpt,
+  type Findings,
+  isRecord,
+  parseJson,
+  type ToolCallParser,
+  toParsedTurn,
+} from './tool-calls.ts';
 
 const pythonTag = '<|python_tag|>';
 /** This many brackets that open nothing readable are tried before the rest is taken as text. */
@@ -51,7 +61,12 @@ function readUntagged(text: string, tools: readonly ToolSpec[], found: Findings)
     const value = end < 0 ? undefined : parseJson(text.slice(start, end));
     const calls = value?.ok ? toCalls(value.json, tools) : undefined;
     if (calls) {
-      found.content.push(text.slice(at, start).trimEnd().replace(/```(?:json)?$|[;,]$/, ''));
+      found.content.push(
+        text
+          .slice(at, start)
+          .trimEnd()
+          .replace(/```(?:json)?$|[;,]$/, ''),
+      );
       for (const call of calls) addJsonCall(found, call);
       at = end + (/^\s*```|^[\s;,]+/.exec(text.slice(end, end + 200))?.[0].length ?? 0);
       searched = at;

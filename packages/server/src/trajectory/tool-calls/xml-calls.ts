@@ -3,7 +3,18 @@
 
 import { definedOf, type ToolSpec } from '@millrace/protocol';
 import { takeReasoning, thinkTags } from './reasoning.ts';
-import { emptyFindings, excerpt, type Findings, parseJson, type ReasoningTags, type ToolCallParser, type ToolFormat, setOwn, toCallId, toParsedTurn } from './tool-calls.ts';
+import {
+  emptyFindings,
+  excerpt,
+  type Findings,
+  parseJson,
+  type ReasoningTags,
+  setOwn,
+  type ToolCallParser,
+  type ToolFormat,
+  toCallId,
+  toParsedTurn,
+} from './tool-calls.ts';
 import { toTyped, typesOf } from './typed-values.ts';
 
 export interface XmlTags {
@@ -101,7 +112,11 @@ function readCall(text: string, { from, name }: { from: number; name: string }, 
     const key = (match?.[1] ?? '').trim();
     const close = match ? endOfValue(text, { from: argument.lastIndex, name, key }, reading) : undefined;
     if (!match || !close) return reportUnclosed(text, { at, name, isValue: match !== null }, { found, tags });
-    setOwn(args, key, toValue(text.slice(argument.lastIndex, close.at), { tags, isString: match[2], types: typesOf(tools, name.trim(), key) }));
+    setOwn(
+      args,
+      key,
+      toValue(text.slice(argument.lastIndex, close.at), { tags, isString: match[2], types: typesOf(tools, name.trim(), key) }),
+    );
     at = close.next;
   }
 }
@@ -117,7 +132,11 @@ interface ValueStart {
 }
 
 /** A value whose closing tag is missing ends where another parameter of the tool starts on a line of its own, or where the call ends. */
-function endOfValue(text: string, { from, name, key }: ValueStart, { tags, tools, places }: Reading): { readonly at: number; readonly next: number } | undefined {
+function endOfValue(
+  text: string,
+  { from, name, key }: ValueStart,
+  { tags, tools, places }: Reading,
+): { readonly at: number; readonly next: number } | undefined {
   const closeTag = closeOf(tags, key);
   const close = places.find(closeTag, from);
   if (!tags.hasLines) return close < 0 ? undefined : { at: close, next: close + closeTag.length };
@@ -131,15 +150,24 @@ function endOfValue(text: string, { from, name, key }: ValueStart, { tags, tools
   return { at: callEnd, next: close < 0 ? callEnd : close + closeTag.length };
 }
 
-function reportUnclosed(text: string, { at, name, isValue }: { at: number; name: string; isValue: boolean }, { found, tags }: Pick<Reading, 'found' | 'tags'>): number {
+function reportUnclosed(
+  text: string,
+  { at, name, isValue }: { at: number; name: string; isValue: boolean },
+  { found, tags }: Pick<Reading, 'found' | 'tags'>,
+): number {
   const seen = excerpt(text.slice(at, at + 300));
-  found.malformed.push(`The call to ${excerpt(name)} was not closed with ${tags.callClose}, or a parameter not with ${closeOf(tags, '…')}: ${seen}`);
+  found.malformed.push(
+    `The call to ${excerpt(name)} was not closed with ${tags.callClose}, or a parameter not with ${closeOf(tags, '…')}: ${seen}`,
+  );
   return isValue ? text.length : at;
 }
 
-function toValue(raw: string, { tags, isString, types }: { tags: XmlTags; isString: string | undefined; types: ReadonlySet<string> | undefined }): unknown {
+function toValue(
+  raw: string,
+  { tags, isString, types }: { tags: XmlTags; isString: string | undefined; types: ReadonlySet<string> | undefined },
+): unknown {
   const bare = tags.hasLines ? raw.replace(/^\n/, '').replace(/\n$/, '') : raw;
-  const text = tags.hasCdata ? bare.replace(/^<!\[CDATA\[([^]*)\]\]>$/, '$1') : bare;
+  const text = tags.hasCdata ? bare.replace(/^<!\[CDATA\[([\s\S]*)\]\]>$/, '$1') : bare;
   if (tags.readNested && types?.has('string') !== true) {
     const nested = tags.readNested(text);
     if (nested !== undefined) return nested;

@@ -19,7 +19,7 @@ function readMiniMaxElements(value: string): unknown {
   const root: Element = { name: '', children: [], text: '' };
   const open = [root];
   for (const piece of pieces) {
-    const [, slash, tag, text = ''] = /^<(\/?)([^\s<>/]{1,200})>([^]*)$/.exec(piece) ?? [];
+    const [, slash, tag, text = ''] = /^<(\/?)([^\s<>/]{1,200})>([\s\S]*)$/.exec(piece) ?? [];
     const top = open.at(-1);
     if (tag === undefined || !top) return undefined;
     if (slash === '') open.push({ name: tag, children: [], text });
@@ -33,7 +33,8 @@ function readMiniMaxElements(value: string): unknown {
 }
 
 function toElementValue({ children, text }: Element): unknown {
-  if (children.length > 0) return children.every(([key]) => key === 'item') ? children.map(([, item]) => item) : Object.fromEntries(children);
+  if (children.length > 0)
+    return children.every(([key]) => key === 'item') ? children.map(([, item]) => item) : Object.fromEntries(children);
   const value = parseJson(text);
   return value.ok ? value.json : text;
 }

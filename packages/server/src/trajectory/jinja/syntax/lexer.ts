@@ -25,7 +25,7 @@ const rules: readonly (readonly [TokenKind | 'space', RegExp])[] = [
   ['float', float],
   ['integer', /0[bB][01_]+|0[oO][0-7_]+|0[xX][0-9a-fA-F_]+|[0-9][0-9_]*/y],
   ['name', /[\p{ID_Start}_][\p{ID_Continue}]*/uy],
-  ['string', /'[^'\\]*(?:\\[^][^'\\]*)*'|"[^"\\]*(?:\\[^][^"\\]*)*"/y],
+  ['string', /'[^'\\]*(?:\\[\s\S][^'\\]*)*'|"[^"\\]*(?:\\[\s\S][^"\\]*)*"/y],
   ['operator', /\/\/|\*\*|==|!=|>=|<=|[-+/*%~[\](){}><=.:|,;]/y],
 ];
 const closerOf: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' };
@@ -123,7 +123,7 @@ class Lexer {
       const text = rule.exec(this.#source)?.[0];
       if (text === undefined) continue;
       if (kind === 'operator') this.#balance(text, open);
-      if (kind === 'string') this.#push(kind, unescape(text.slice(1, -1)));
+      if (kind === 'string') this.#push(kind, readEscapes(text.slice(1, -1)));
       else if (kind !== 'space') this.#push(kind, text);
       this.#at += text.length;
       return;
@@ -171,9 +171,9 @@ const simpleEscapes: Readonly<Record<string, string>> = {
 };
 
 /** Python's escapes. An unknown one stays as it is. */
-function unescape(text: string): string {
-  const escape = /\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|([^]))/g;
-  return text.replace(escape, (whole, x, u, long, octal, simple) => {
+function readEscapes(text: string): string {
+  const escaped = /\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|([\s\S]))/g;
+  return text.replace(escaped, (whole, x, u, long, octal, simple) => {
     const hex = x ?? u ?? long;
     if (hex !== undefined) return String.fromCodePoint(Number.parseInt(hex, 16));
     if (octal !== undefined) return String.fromCodePoint(Number.parseInt(octal, 8));

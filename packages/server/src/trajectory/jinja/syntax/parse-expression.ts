@@ -10,7 +10,7 @@ export function parseExpression(stream: TokenStream): Expression {
   while (stream.skip('name', 'if')) {
     const test = parseOr(stream);
     const otherwise = stream.skip('name', 'else') ? parseExpression(stream) : undefined;
-    value = { kind: 'choice', test, then: value, otherwise };
+    value = { kind: 'choice', test, chosen: value, otherwise };
   }
   return value;
 }

@@ -55,7 +55,9 @@ function parseStatement(stream: TokenStream): Statement[] {
     case 'call':
       return [parseCallBlock(stream)];
     case 'filter':
-      return [{ kind: 'filter-block', filters: [parseFilterStep(stream), ...parseMoreFilters(stream)], body: parseBlock(stream, 'endfilter') }];
+      return [
+        { kind: 'filter-block', filters: [parseFilterStep(stream), ...parseMoreFilters(stream)], body: parseBlock(stream, 'endfilter') },
+      ];
     case 'with':
       return [{ kind: 'with', bindings: parseBindings(stream), body: parseBlock(stream, 'endwith') }];
     case 'generation': // marks what the assistant wrote; its variables are its own
@@ -168,4 +170,3 @@ function parseOneTarget(stream: TokenStream): Target {
   if (!stream.skip('operator', '.')) return { kind: 'name', name };
   return { kind: 'member', name, attribute: stream.expect('name').text };
 }
-

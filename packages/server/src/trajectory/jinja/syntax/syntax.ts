@@ -25,7 +25,7 @@ export type Expression =
   | { readonly kind: 'concat'; readonly parts: readonly Expression[] }
   | { readonly kind: 'logic'; readonly operator: 'and' | 'or'; readonly left: Expression; readonly right: Expression }
   | { readonly kind: 'compare'; readonly first: Expression; readonly rest: readonly (readonly [string, Expression])[] }
-  | { readonly kind: 'choice'; readonly test: Expression; readonly then: Expression; readonly otherwise?: Expression | undefined };
+  | { readonly kind: 'choice'; readonly test: Expression; readonly chosen: Expression; readonly otherwise?: Expression | undefined };
 
 export interface Call {
   readonly kind: 'call';

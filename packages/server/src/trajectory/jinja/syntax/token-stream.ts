@@ -43,6 +43,8 @@ export class TokenStream {
 
   fail(what: string): TemplateSyntaxError {
     const { kind, text, line } = this.current;
-    return new TemplateSyntaxError(`line ${line}: ${what}, found ${kind === 'end' ? 'the end of the template' : JSON.stringify(text.slice(0, 40))}`);
+    return new TemplateSyntaxError(
+      `line ${line}: ${what}, found ${kind === 'end' ? 'the end of the template' : JSON.stringify(text.slice(0, 40))}`,
+    );
   }
 }

@@ -4,7 +4,7 @@
 import { Given } from './arguments.ts';
 import { toRepr, typeName } from './python-text.ts';
 import { stringMethod } from './string-methods.ts';
-import { Callable, type Dict, isEqual, isMapping, LoopValue, Namespace, toNumeric, Tuple, Undefined, type Value } from './values.ts';
+import { Callable, type Dict, isEqual, isMapping, LoopValue, Namespace, Tuple, toNumeric, Undefined, type Value } from './values.ts';
 
 /** `target.name`: an attribute before an item. */
 export function getAttribute(target: Value, name: string): Value {

@@ -1,6 +1,6 @@
 // Text as Python writes and cuts it: white space, str() and repr() of values, json.dumps. JavaScript differs in each of them.
 
-import { Callable, isMapping, Namespace, Tuple, Undefined, type Value } from './values.ts';
+import { Callable, isMapping, Markup, Namespace, Tuple, Undefined, type Value } from './values.ts';
 
 /** What str.isspace and \s in Python's re mean; JavaScript has U+FEFF more, and U+0085 and the separators from U+001C less. */
 export const spaceClass = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
@@ -26,6 +26,7 @@ export function trimSpace(text: string): string {
 export function toStr(value: Value): string {
   if (typeof value === 'string') return value;
   if (value instanceof Undefined) return '';
+  if (value instanceof Markup) return value.text;
   return toRepr(value);
 }
 
@@ -36,7 +37,8 @@ export function toRepr(value: Value): string {
   if (typeof value === 'bigint') return value.toString();
   if (typeof value === 'number') return toFloatText(value);
   if (value instanceof Undefined) return 'Undefined';
-  if (value instanceof Tuple) return value.items.length === 1 ? `(${toRepr(value.items[0] ?? null)},)` : `(${value.items.map(toRepr).join(', ')})`;
+  if (value instanceof Tuple)
+    return value.items.length === 1 ? `(${toRepr(value.items[0] ?? null)},)` : `(${value.items.map(toRepr).join(', ')})`;
   if (Array.isArray(value)) return `[${value.map(toRepr).join(', ')}]`;
   if (isMapping(value)) return `{${[...value].map(([key, item]) => `${toRepr(key)}: ${toRepr(item)}`).join(', ')}}`;
   if (value instanceof Namespace) return `<Namespace ${toRepr(value.values)}>`;
@@ -131,10 +133,19 @@ function toJsonNumber(value: number): string {
   return toFloatText(value);
 }
 
-const jsonEscapes: Readonly<Record<string, string>> = { '"': '\\"', '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t', '\b': '\\b', '\f': '\\f' };
+const jsonEscapes: Readonly<Record<string, string>> = {
+  '"': '\\"',
+  '\\': '\\\\',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\b': '\\b',
+  '\f': '\\f',
+};
 
 /** A string as json.dumps writes it; unlike JSON.stringify, it leaves lone surrogates. */
 export function toJsonText(text: string, ascii = false): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON escapes them
   const special = ascii ? /["\\]|[^\x20-\x7e]/g : /["\\\x00-\x1f]/g;
   const escaped = text.replace(special, (char) => jsonEscapes[char] ?? `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
   return `"${escaped}"`;

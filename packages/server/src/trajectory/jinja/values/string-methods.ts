@@ -6,6 +6,7 @@ import { Callable, isMapping, iterate, Tuple, type Value } from './values.ts';
 
 type Method = { readonly names: readonly string[]; readonly run: (text: string, given: Given) => Value };
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: Python ends lines with them
 const lines = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/g;
 const spaces = new RegExp(`[${spaceClass}]+`, 'g');
 const method = (names: readonly string[], run: Method['run']): Method => ({ names, run });
@@ -26,8 +27,14 @@ const methods: Readonly<Record<string, Method>> = {
   title: method([], (text) => text.replace(/\p{L}+/gu, (word) => capitalize(word))),
   capitalize: method([], (text) => capitalize(text)),
   swapcase: method([], (text) => [...text].map((char) => (char === char.toUpperCase() ? char.toLowerCase() : char.toUpperCase())).join('')),
-  replace: method(['old', 'new', 'count'], (text, given) => replaceText(text, { old: given.needText('old'), fresh: given.needText('new'), count: given.int('count') })),
-  join: method(['items'], (text, given) => iterate(given.get('items') ?? null).map(needText).join(text)),
+  replace: method(['old', 'new', 'count'], (text, given) =>
+    replaceText(text, { old: given.needText('old'), fresh: given.needText('new'), count: given.int('count') }),
+  ),
+  join: method(['items'], (text, given) =>
+    iterate(given.get('items') ?? null)
+      .map(needText)
+      .join(text),
+  ),
   find: method(['sub', 'start'], (text, given) => BigInt(findText(text, given.needText('sub'), given.int('start') ?? 0))),
   rfind: method(['sub'], (text, given) => toPoint(text, text.lastIndexOf(given.needText('sub')))),
   index: method(['sub', 'start'], (text, given) => {
@@ -40,7 +47,9 @@ const methods: Readonly<Record<string, Method>> = {
   removesuffix: method(['suffix'], (text, given) => removeEnd(text, given.needText('suffix'))),
   partition: method(['sep'], (text, given) => partition(text, given.needText('sep'), text.indexOf(given.needText('sep')))),
   rpartition: method(['sep'], (text, given) => partitionRight(text, given.needText('sep'))),
-  zfill: method(['width'], (text, given) => text.replace(/^([+-]?)(.*)$/s, (_, sign, rest) => sign + rest.padStart((given.int('width') ?? 0) - sign.length, '0'))),
+  zfill: method(['width'], (text, given) =>
+    text.replace(/^([+-]?)(.*)$/s, (_, sign, rest) => sign + rest.padStart((given.int('width') ?? 0) - sign.length, '0')),
+  ),
   ljust: method(['width', 'fillchar'], (text, given) => text.padEnd(given.int('width') ?? 0, given.text('fillchar') ?? ' ')),
   rjust: method(['width', 'fillchar'], (text, given) => text.padStart(given.int('width') ?? 0, given.text('fillchar') ?? ' ')),
   isdigit: isAll(/\p{Nd}|[\u00b2\u00b3\u00b9]/u),
@@ -131,7 +140,13 @@ export interface Replacement {
 export function replaceText(text: string, { old, fresh, count = -1 }: Replacement): string {
   const pieces = old === '' ? ['', ...text, ''] : text.split(old);
   if (count < 0 || count >= pieces.length) return pieces.join(fresh);
-  return pieces.slice(0, count + 1).join(fresh) + pieces.slice(count + 1).map((piece) => old + piece).join('');
+  return (
+    pieces.slice(0, count + 1).join(fresh) +
+    pieces
+      .slice(count + 1)
+      .map((piece) => old + piece)
+      .join('')
+  );
 }
 
 function findText(text: string, part: string, start: number): number {

@@ -1,19 +1,7 @@
 // The values of our Jinja, with Python's meaning: an int is a bigint, a float a number, a dict a Map that keeps its order. Equality, truth
 // and order are Python's too.
 
-export type Value =
-  | null
-  | boolean
-  | bigint
-  | number
-  | string
-  | Value[]
-  | Tuple
-  | Dict
-  | Undefined
-  | Namespace
-  | Callable
-  | LoopValue;
+export type Value = null | boolean | bigint | number | string | Value[] | Tuple | Dict | Markup | Undefined | Namespace | Callable | LoopValue;
 
 export type Dict = Map<Value, Value>;
 export type KeywordArguments = ReadonlyMap<string, Value>;
@@ -24,6 +12,20 @@ export class Tuple {
     this.items = items;
   }
 }
+
+/** Text that is safe in HTML. Text that is added to it is escaped, as in Jinja2; everything else takes it for a string. */
+export class Markup {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  static escape(text: string): string {
+    return text.replace(/[&<>'"]/g, (char) => htmlEscapes[char] ?? char);
+  }
+}
+
+const htmlEscapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', "'": '&#39;', '"': '&#34;' };
 
 /** A missing variable or attribute: it prints nothing, and using it as a value throws `why`. */
 export class Undefined {
@@ -127,7 +129,8 @@ export function toNumeric(value: Value): Numeric | undefined {
 export function isEqual(a: Value, b: Value): boolean {
   if (a === b) return true;
   const [left, right] = [toNumeric(a), toNumeric(b)];
-  if (left !== undefined && right !== undefined) return left == right; // biome-ignore lint/suspicious/noDoubleEquals: 1 == 1.0 across bigint and number
+  // biome-ignore lint/suspicious/noDoubleEquals: 1 == 1.0 across bigint and number
+  if (left !== undefined && right !== undefined) return left == right;
   if (a instanceof Undefined) return b instanceof Undefined;
   if (a instanceof Tuple) return b instanceof Tuple && isEqualList(a.items, b.items);
   if (Array.isArray(a)) return Array.isArray(b) && isEqualList(a, b);
@@ -178,7 +181,13 @@ export function iterate(value: Value): readonly Value[] {
 }
 
 export function lengthOf(value: Value): bigint {
-  if (value instanceof Namespace || value instanceof Callable || value instanceof LoopValue || toNumeric(value) !== undefined || value === null)
+  if (
+    value instanceof Namespace ||
+    value instanceof Callable ||
+    value instanceof LoopValue ||
+    toNumeric(value) !== undefined ||
+    value === null
+  )
     throw new Error('the value has no length');
   return BigInt(iterate(value).length);
 }
