@@ -7,10 +7,11 @@ import { toBinary, type WorkerId, workerId } from '@millrace/protocol';
 import { makeResult, makeRollout, makeTempFolder, makeTrajectory } from '@millrace/testkit';
 import { systemClock } from '../packages/server/src/base/clock.ts';
 import { silentLog } from '../packages/server/src/base/log.ts';
+import { compress } from '../packages/server/src/store/sqlite/compression.ts';
 import { openConnection, type Transaction } from '../packages/server/src/store/sqlite/engine/connection.ts';
 import { makeTables } from '../packages/server/src/store/sqlite/engine/schema.ts';
 import { writes } from '../packages/server/src/store/sqlite/operations.ts';
-import { compress, openSqliteStore } from '../packages/server/src/store/sqlite/sqlite.ts';
+import { openSqliteStore } from '../packages/server/src/store/sqlite/sqlite.ts';
 import type { Claim, Store } from '../packages/server/src/store/store.ts';
 import { type BenchReport, renderReport } from './report/report.ts';
 

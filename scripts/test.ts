@@ -3,7 +3,7 @@
 
 import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
-import { relative } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
@@ -19,6 +19,8 @@ const { values, positionals: given } = parseArgs({
     'file-limit-s': { type: 'string', default: '600' },
   },
 });
+// Hundreds of processes load the same modules: compiling each once saves a third of the time.
+process.env.NODE_COMPILE_CACHE ??= resolve('node_modules/.cache/compile');
 const checks = given.length > 0 ? [] : [...runTool('format and lint', ['biome', 'check', '.']), ...runTool('types', ['tsc', '--noEmit'])];
 const failures = [...checks, ...(await runTests(given.length > 0 ? given : allTests, Number(values['file-limit-s']) * 1000))];
 for (const failure of failures) console.log(`✖ ${failure}`);

@@ -1,16 +1,18 @@
-// A real vLLM joins the service: its address is checked, and what it says about itself is known afterwards.
+// Real engines join the service: their addresses are checked, what they say about themselves is known afterwards, and a tokenizer of
+// another model is noticed.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { messageOf } from '@millrace/protocol';
-import { TestService } from '@millrace/testkit';
+import { qwen3Folder, TestService } from '@millrace/testkit';
 import type { Engine } from './engines/engine-process.ts';
-import { openSharedVllm } from './engines/shared-engines.ts';
+import { skipWithoutLlama } from './engines/llama.ts';
+import { openPlainVllm, openSharedLlama, openSharedVllm } from './engines/shared-engines.ts';
 import { contextTokens, skipWithoutVllm } from './engines/vllm.ts';
 import { modelFolder, modelName, vllmVersion } from './engines/world-cache.ts';
 import { makeMath } from './suite/real-service.ts';
 
-describe('joining a real vLLM', { skip: skipWithoutVllm(), timeout: 900_000 }, () => {
+describe('joining real engines', { skip: skipWithoutVllm() || skipWithoutLlama(), timeout: 900_000 }, () => {
   let engine: Engine;
   let service: TestService;
   before(async () => {
@@ -22,13 +24,42 @@ describe('joining a real vLLM', { skip: skipWithoutVllm(), timeout: 900_000 }, (
     await engine?.[Symbol.asyncDispose]();
   });
 
-  test('its engine, version, model and context length are known', async () => {
+  test('its engine, version, model, context length, tokenizer and logprobs mode are known', async () => {
     await service.client.backends.join({ id: 'real', url: engine.url, model: modelName });
-    const { probe } = (await service.client.backends.list()).find(({ id }) => id === 'real') ?? {};
+    const { probe, logprobs_mode } = (await service.client.backends.list()).find(({ id }) => id === 'real') ?? {};
     assert.ok(probe);
-    const { engine: name, version, model, context_length: context } = probe;
-    assert.deepEqual([name, version, model, context], ['vllm', vllmVersion, modelName, contextTokens]);
+    const { engine: name, version, model, context_length: context, tokenizer } = probe;
+    assert.deepEqual([name, version, model, context, tokenizer], ['vllm', vllmVersion, modelName, contextTokens, 'same']);
+    assert.equal(logprobs_mode, 'processed', 'as it was started');
     await service.client.backends.leave('real');
+    assert.match(await service.log(), /declares no tools/);
+  });
+
+  test('a vLLM that was started without a logprobs mode is found to return raw ones', async () => {
+    await using plain = await openPlainVllm();
+    const { logprobs_mode } = await service.client.backends.join({ id: 'plain', url: plain.url, model: modelName });
+    assert.equal(logprobs_mode, 'raw');
+    await service.client.backends.leave('plain');
+  });
+
+  test('a llama-server joins, and says what it is', async () => {
+    await using llama = await openSharedLlama();
+    const { health, probe, logprobs_mode } = await service.client.backends.join({ id: 'llama', url: llama.url, dialect: 'llamacpp' });
+    assert.deepEqual([health, probe?.tokenizer, logprobs_mode], ['ok', 'same', 'raw']);
+    await service.client.backends.leave('llama');
+  });
+
+  test('a vLLM and a llama-server with another model than the tokenizer are broken, with the ids of both sides', async () => {
+    await using llama = await openSharedLlama();
+    await using other = await TestService.open({ workers: 1, tokenizer: qwen3Folder() });
+    for (const join of [
+      { id: 'vllm', url: engine.url, model: modelName },
+      { id: 'llama', url: llama.url, dialect: 'llamacpp' as const },
+    ]) {
+      const { health, probe, last_error } = await other.client.backends.join(join);
+      assert.deepEqual([health, probe?.tokenizer], ['broken', 'different'], JSON.stringify(last_error));
+      assert.match(last_error?.message ?? '', /<\|im_start\|>user.* as \[1, 4093, .* and the service as \[151644, 872, /);
+    }
   });
 
   test('an address that ends in /v1, as OpenAI clients want it, serves rollouts', async () => {

@@ -1,7 +1,7 @@
 // Reading a page of 16 groups of 16 rollouts with 32k tokens each, in each format: how long the server's event loop is blocked, and how
 // much memory the server takes beyond what it had. The baseline builds the same page as one value, as a plain JSON route would.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { batchId, groupsMediaType, type Trajectory, toTrajectoryView, workerId } from '@millrace/protocol';
@@ -9,6 +9,7 @@ import { makeResult, makeTrajectory, qwen3Folder, TestService } from '@millrace/
 import { systemClock } from '../../packages/server/src/base/clock.ts';
 import { silentLog } from '../../packages/server/src/base/log.ts';
 import { openSqliteStore } from '../../packages/server/src/store/sqlite/sqlite.ts';
+import { readMemoryMiB } from '../report/processes.ts';
 import type { BenchReport } from '../report/report.ts';
 
 const [groups, size, turns, tokensPerTurn] = [16, 16, 16, 2048];
@@ -92,20 +93,15 @@ interface PageCost {
 async function readPage(service: TestService, accept: string): Promise<PageCost> {
   await wait(windowMs);
   await service.client.status(); // ends the window
-  const before = readMemory(service.pid, 'VmRSS');
+  const before = readMemoryMiB(service.pid, 'VmRSS');
   writeFileSync(`/proc/${service.pid}/clear_refs`, '5'); // resets the peak
   const startedAt = performance.now();
   const reply = await fetch(`${service.url}/v1/batches/page/groups?trajectories=true`, { headers: { accept } });
   let bytes = 0;
   for await (const chunk of reply.body ?? []) bytes += chunk.length;
   const seconds = (performance.now() - startedAt) / 1000;
-  const memoryMiB = readMemory(service.pid, 'VmHWM') - before;
+  const memoryMiB = readMemoryMiB(service.pid, 'VmHWM') - before;
   await wait(Math.max(0, windowMs - 1000 * seconds));
   const { loop_lag_ms } = await service.client.status();
   return { blockedMs: loop_lag_ms.max, memoryMiB, sizeMiB: bytes / 2 ** 20, seconds };
-}
-
-function readMemory(pid: number, field: 'VmRSS' | 'VmHWM'): number {
-  const found = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  return Number(found?.[1]) / 1024;
 }

@@ -13,3 +13,9 @@ export function readPssMiB(pid: number): number {
   const pss = /^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'));
   return Number(pss?.[1] ?? Number.NaN) / 1024;
 }
+
+/** Resident memory now, or at its peak. */
+export function readMemoryMiB(pid: number, field: 'VmRSS' | 'VmHWM'): number {
+  const found = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  return Number(found?.[1] ?? Number.NaN) / 1024;
+}

@@ -4,7 +4,7 @@
 import { Worker } from 'node:worker_threads';
 import { backendId, type Dialect, sampling } from '@millrace/protocol';
 import { type BackendRecord, openVllmBackend, Pace, silentLog } from '@millrace/server';
-import { findRecording } from '@millrace/testkit';
+import { findRecording, measureLoopBlock } from '@millrace/testkit';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 import type { Replies } from './reply-server.ts';
 
@@ -75,26 +75,12 @@ function judge(rows: readonly BenchRow[], blocks: readonly BenchRow[]) {
   ];
 }
 
-/**
- * The CPU of this thread, and the longest turn of the event loop in a second run. A turn counts with the smaller of its CPU time and
- * its wall time: a busy machine stretches the second, and the first is counted in steps of milliseconds on some machines.
- */
+/** The CPU of this thread, and the longest turn of the event loop in a second run. */
 async function measure(work: () => Promise<void>): Promise<{ readonly cpuMs: number; readonly blockMs: number }> {
   const before = process.threadCpuUsage();
   await work();
   const cpuMs = toMs(process.threadCpuUsage(before));
-  let [isOver, blockMs] = [false, 0];
-  let last = { cpu: process.threadCpuUsage(), wall: performance.now() };
-  const tick = () => {
-    blockMs = Math.max(blockMs, Math.min(toMs(process.threadCpuUsage(last.cpu)), performance.now() - last.wall));
-    last = { cpu: process.threadCpuUsage(), wall: performance.now() };
-    if (!isOver) setImmediate(tick);
-  };
-  setImmediate(tick);
-  await work();
-  await new Promise((resolve) => setImmediate(resolve));
-  isOver = true;
-  return { cpuMs, blockMs };
+  return { cpuMs, blockMs: await measureLoopBlock(work) };
 }
 
 function toMs({ user, system }: NodeJS.CpuUsage): number {

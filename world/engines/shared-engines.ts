@@ -13,7 +13,7 @@ export const openFull = (): Promise<Engine> => openVllm({ scaleOut: true, devMod
 
 /** vLLM as most users start it, without /inference/v1/generate; its queue has room for two. */
 export const openPlainVllm = (): Promise<Engine> => shareOr(sharedVariables.plain, openPlain);
-export const openPlain = (): Promise<Engine> => openVllm({ args: ['--max-num-queued-reqs', '2'] });
+export const openPlain = (): Promise<Engine> => openVllm({ rawLogprobs: true, args: ['--max-num-queued-reqs', '2'] });
 
 export const openSharedLlama = (): Promise<Engine> => shareOr(sharedVariables.llama, () => openLlama());
 

@@ -10,6 +10,8 @@ export interface VllmOptions {
   readonly scaleOut?: boolean;
   /** `VLLM_SERVER_DEV_MODE=1`: the routes for pausing and for changing weights. */
   readonly devMode?: boolean;
+  /** vLLM's own default. */
+  readonly rawLogprobs?: boolean;
   readonly args?: readonly string[];
   /** A free one by default. */
   readonly port?: number;
@@ -20,14 +22,16 @@ export function skipWithoutVllm(): string | false {
   return !(hasVllm() && hasModel()) && 'there is no vLLM; npm run test:world or scripts/install-vllm.sh gets one';
 }
 
-export async function openVllm({ scaleOut = false, devMode = false, args = [], port: given }: VllmOptions = {}): Promise<EngineProcess> {
+export async function openVllm(options: VllmOptions = {}): Promise<EngineProcess> {
+  const { scaleOut = false, devMode = false, rawLogprobs = false, args = [], port: given } = options;
   return await EngineProcess.open({
     name: 'vLLM',
     program: vllmPython(),
     args: (port) => [
       ...['-m', 'vllm.entrypoints.openai.api_server', '--host', '127.0.0.1', '--port', `${port}`],
       ...['--model', modelFolder(), '--served-model-name', modelName, '--dtype', 'float32', '--max-model-len', `${contextTokens}`],
-      ...['--max-num-seqs', '16', '--logprobs-mode', 'processed_logprobs', '--enable-prompt-tokens-details', '--enforce-eager'],
+      ...['--max-num-seqs', '16', '--enable-prompt-tokens-details', '--enforce-eager'],
+      ...(rawLogprobs ? [] : ['--logprobs-mode', 'processed_logprobs']),
       ...(scaleOut ? ['--enable-scale-out'] : []),
       ...args,
     ],

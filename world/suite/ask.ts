@@ -55,11 +55,6 @@ export async function countSampled({ url }: Pick<Engine, 'url'>): Promise<number
   return Number(/^vllm:generation_tokens_total\{.*\} (\S+)$/m.exec(text)?.[1] ?? 0);
 }
 
-/** What a join can learn of a vLLM that was started with processed logprobs: /server_info may return 500. */
-export async function readLogprobsMode({ url }: Pick<Engine, 'url'>): Promise<'processed' | 'unknown'> {
-  return (await fetch(`${url}/server_info?config_format=json`)).ok ? 'processed' : 'unknown';
-}
-
 /** How many requests the engine is working on, as it says itself. */
 export async function countRunning({ url }: Pick<Engine, 'url'>, dialect: Dialect): Promise<number> {
   if (dialect === 'llamacpp') {

@@ -7,5 +7,7 @@ export type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]:
 
 /** A copy of `fields` without the undefined ones. */
 export function definedOf<T extends object>(fields: T): Defined<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
+  const defined: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(fields)) if (value !== undefined) defined[key] = value;
+  return defined as Defined<T>;
 }

@@ -196,6 +196,7 @@ export {
   type TrajectoryView,
   toolCall,
   toolSpec,
+  toSegmentView,
   toTrajectoryView,
   trainableShare,
   trajectoryView,

@@ -157,16 +157,21 @@ export function toTrajectoryView(trajectory: Trajectory): TrajectoryView {
     model: trajectory.model,
     tools: trajectory.tools.map((tool) => ({ ...tool })),
     ...definedOf({ provenances: trajectory.provenances?.map((one) => ({ ...one })) }),
-    segments: trajectory.segments.map(({ tokenIds, logprobs, routedExperts, samplingMask, ...head }) => ({
-      ...head,
-      token_ids: Array.from(tokenIds),
-      logprobs: Array.from(logprobs),
-      mask: head.kind === 'sampled' ? 1 : 0,
-      ...definedOf({
-        routed_experts: routedExperts && toExpertsView(routedExperts),
-        sampling_mask: samplingMask && maskRows(samplingMask),
-      }),
-    })),
+    segments: trajectory.segments.map(toSegmentView),
+  };
+}
+
+export function toSegmentView(segment: Trajectory['segments'][number]): TrajectoryView['segments'][number] {
+  const { tokenIds, logprobs, routedExperts, samplingMask, ...head } = segment;
+  return {
+    ...head,
+    token_ids: Array.from(tokenIds),
+    logprobs: Array.from(logprobs),
+    mask: head.kind === 'sampled' ? 1 : 0,
+    ...definedOf({
+      routed_experts: routedExperts && toExpertsView(routedExperts),
+      sampling_mask: samplingMask && maskRows(samplingMask),
+    }),
   };
 }
 

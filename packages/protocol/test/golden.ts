@@ -128,7 +128,7 @@ function makeGroupPage(): Record<string, unknown> & { groups: Record<string, unk
 export function makeBinaryGroups(): Buffer {
   const { groups, ...rest } = makeGroupPage();
   const page = groupPage.parse({ ...rest, groups: groups.map(({ trajectories: _, ...group }) => group) });
-  return Buffer.concat([toGroupsStart(page), toGroupsPart(toBinary(makeTrajectory()))]);
+  return Buffer.concat([toGroupsStart(page), ...toGroupsPart(toBinary(makeTrajectory()))]);
 }
 
 export function makeGolden(): Readonly<Record<string, Golden>> {

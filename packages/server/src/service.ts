@@ -63,7 +63,10 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   const taskFiles = new TaskFiles(config.sampling.taskFiles);
   const { signal } = stack.adopt(new AbortController(), (closed) => closed.abort());
   let model: OpenedModel | undefined;
-  const probe: AppOptions['probe'] = (backend) => probeServer(backend, { clock: systemClock, signal, tokenizer: model?.tokenizer });
+  const probe: AppOptions['probe'] = async (backend) => {
+    const isPaused = (await store.policy()).state !== 'running';
+    return await probeServer(backend, { clock: systemClock, signal, tokenizer: model?.tokenizer, isPaused });
+  };
   const app = await openApp({ store, tail, scenarios, taskFiles, config: config.http, log, clock: systemClock, loopLag, probe });
   stack.defer(() => app.close());
   const keeper = stack.use(new BatchKeeper({ store, scenarios, files: taskFiles, clock: systemClock, log }));

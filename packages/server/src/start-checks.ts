@@ -10,7 +10,7 @@ import { systemClock } from './base/clock.ts';
 import { Pace } from './base/pace.ts';
 import type { ServiceConfig } from './config.ts';
 import { toBackendView } from './http/context/backend-view.ts';
-import { checkListen } from './http/request/auth.ts';
+import { checkListen, hasKeys } from './http/request/auth.ts';
 import { toNewBackend } from './http/routes/backend-routes.ts';
 import { probeServer } from './inference/pool/server-probe.ts';
 import { sampleTokenizer, type TokenizerSample } from './inference/pool/tokenizer-check.ts';
@@ -123,8 +123,7 @@ function checkAccess(http: ServiceConfig['http']): Check {
     const remedy = 'MILLRACE_KEY=<16 characters or more> millrace serve, or --host 127.0.0.1';
     return { name, level: 'fail', seen: messageOf(error), remedy };
   }
-  const isOpen = [http.keys, http.submitKeys, http.readKeys].every((keys) => keys.length === 0);
-  const seen = isOpen ? 'open to this machine only, without a key' : 'callers need a key';
+  const seen = hasKeys(http) ? 'callers need a key' : 'open to this machine only, without a key';
   return { name, level: 'ok', seen };
 }
 

@@ -29,6 +29,7 @@ export type { TokenizerDialect } from './fake-backend/tokenizer.ts';
 export { type FakeTokens, openFakeTokens } from './fake-backend/tokens.ts';
 export { writeDockerArchive } from './images/docker-archive.ts';
 export { makePythonImage, makeTinyImage } from './images/tiny-image.ts';
+export { measureLoopBlock } from './loop-block.ts';
 export {
   findLlamaServer,
   type LlamaServer,

@@ -21,15 +21,14 @@ export interface BinaryGroups {
 /** The first bytes of a page. The trajectories of all of its rollouts must follow, in order, each as `toGroupsPart`. */
 export function toGroupsStart(page: GroupPage): Buffer {
   const trajectories = page.groups.map(({ rollouts }) => rollouts.length);
-  return Buffer.concat([magic, toGroupsPart(Buffer.from(JSON.stringify({ page, trajectories })))]);
+  return Buffer.concat([magic, ...toGroupsPart(Buffer.from(JSON.stringify({ page, trajectories })))]);
 }
 
-/** A length, then as many bytes, padded. The bytes of a trajectory are those of `toBinary`. */
-export function toGroupsPart(bytes: Uint8Array): Buffer {
-  const part = Buffer.alloc(4 + toPadded(bytes.length));
-  part.writeUInt32LE(bytes.length, 0);
-  part.set(bytes, 4);
-  return part;
+/** A length, then as many bytes, not copied, then their padding. The bytes of a trajectory are those of `toBinary`. */
+export function toGroupsPart(bytes: Buffer): Buffer[] {
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(bytes.length);
+  return [length, bytes, Buffer.alloc(toPadded(bytes.length) - bytes.length)].filter((piece) => piece.length > 0);
 }
 
 /** Throws an Error if the bytes are not a whole page. */

@@ -16,11 +16,21 @@ export function* awaitStep<T>(promise: Promise<T>): Steps<T> {
   throw settled ? settled.reason : new Error('steps that wait must be run by a Pace');
 }
 
+/** Runs steps at once, where there are few. */
+export function runNow<T>(steps: Steps<T>): T {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    if (value) throw new Error('steps that wait must be run by a Pace');
+  }
+}
+
 const sliceMs = 5;
 
 export class Pace {
   readonly #clock: Clock;
   readonly #line: (() => void)[] = [];
+  #isServing = false;
 
   constructor(clock: Clock = systemClock) {
     this.#clock = clock;
@@ -29,7 +39,10 @@ export class Pace {
   /** Resolves when it is the caller's turn; first come, first served. */
   turn(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#line.push(resolve) === 1) this.#serveSlice();
+      this.#line.push(resolve);
+      if (this.#isServing) return;
+      this.#isServing = true;
+      this.#serveSlice();
     });
   }
 
@@ -58,8 +71,8 @@ export class Pace {
         queueMicrotask(() => process.nextTick(next));
       };
       const next = () => {
-        if (this.#line.length === 0) return;
-        if (this.#clock.monotonic() - startedAt < sliceMs) serve();
+        if (this.#line.length === 0) this.#isServing = false;
+        else if (this.#clock.monotonic() - startedAt < sliceMs) serve();
         else this.#serveSlice();
       };
       serve();

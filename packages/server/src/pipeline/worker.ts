@@ -33,6 +33,9 @@ const sweepMs = 30_000;
 /** How often finished turns are written to the event log. */
 const flushMs = 100;
 
+/** With many rollouts, there are hundreds of events a second, and few of them are for this worker. */
+const tailGapMs = 20;
+
 export class Worker implements AsyncDisposable {
   readonly #deps: WorkerDeps;
   readonly #attempt: AttemptDeps;
@@ -102,6 +105,7 @@ export class Worker implements AsyncDisposable {
         'policy-resume',
       ],
       after,
+      gapMs: tailGapMs,
       clock,
       log: this.#deps.log,
     });

@@ -2,7 +2,7 @@
 // to fit into memory.
 
 import { scheduler } from 'node:timers/promises';
-import { RolloutError, type RolloutId, type Trajectory, toTrajectoryView } from '@millrace/protocol';
+import { RolloutError, type RolloutId, type Trajectory, toSegmentView, toTrajectoryView } from '@millrace/protocol';
 import type { GroupRecord } from '../store/batch-store.ts';
 import type { Store } from '../store/store.ts';
 import { toGroupView } from './group-view.ts';
@@ -24,8 +24,7 @@ export async function* toTrajectoryJson(trajectory: Trajectory): AsyncGenerator<
   const { segments: _, ...head } = toTrajectoryView({ ...trajectory, segments: [] });
   let piece = `${JSON.stringify(head).slice(0, -1)},"segments":[`;
   for (const [index, segment] of trajectory.segments.entries()) {
-    const [view] = toTrajectoryView({ ...trajectory, segments: [segment] }).segments;
-    piece += `${index > 0 ? ',' : ''}${JSON.stringify(view)}`;
+    piece += `${index > 0 ? ',' : ''}${JSON.stringify(toSegmentView(segment))}`;
     if (piece.length < pieceCharacters) continue;
     yield piece;
     piece = '';

@@ -12,6 +12,8 @@ export interface EventTailOptions {
   readonly kinds?: readonly EventKind[];
   /** The most events in one read. */
   readonly limit?: number;
+  /** The least time between two reads, for a process whose other work must not wait for them. None by default. */
+  readonly gapMs?: number;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -31,6 +33,7 @@ export class EventTail implements AsyncDisposable {
   #after: number;
   #reading: Promise<void> | undefined;
   #again = false;
+  #stopGap: (() => void) | undefined;
   #closed = false;
 
   constructor(options: EventTailOptions) {
@@ -52,6 +55,7 @@ export class EventTail implements AsyncDisposable {
     this.#closed = true;
     this.#stopHints();
     this.#stopPoll();
+    this.#stopGap?.();
     this.#listeners.clear();
     await this.#reading;
   }
@@ -63,7 +67,17 @@ export class EventTail implements AsyncDisposable {
 
   #wake(): void {
     this.#again = true;
-    this.#reading ??= this.#readAll();
+    if (!this.#stopGap) this.#reading ??= this.#readAll();
+  }
+
+  /** What wakes the tail meanwhile is read after the gap. */
+  #startGap(): void {
+    const { gapMs = 0 } = this.#options;
+    if (gapMs === 0 || this.#closed) return;
+    this.#stopGap = this.#clock.after(gapMs, () => {
+      this.#stopGap = undefined;
+      if (this.#again && !this.#closed) this.#wake();
+    });
   }
 
   async #readAll(): Promise<void> {
@@ -75,6 +89,10 @@ export class EventTail implements AsyncDisposable {
         if (events.length === limit) this.#again = true;
         this.#after = last;
         if (events.length > 0) this.#notify(events);
+        if (events.length < limit) {
+          this.#startGap();
+          if (this.#stopGap) return;
+        }
       }
     } catch (error) {
       this.#log.error('event-tail-read-failed', { after: this.#after, error: messageOf(error) });

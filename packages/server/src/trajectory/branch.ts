@@ -70,9 +70,10 @@ export function* renderWithoutReasoning(
   conversation: Conversation,
   { messages, tools, limits }: { readonly messages: readonly Message[]; readonly tools: readonly ToolSpec[]; readonly limits: Limits },
 ): Steps<RenderedMessages | undefined> {
+  if (!ledger.hasReasoning) return undefined;
   const current = ledger.messages;
   const last = current.findLast(({ role }) => role === 'assistant');
-  if (!last || current.every(({ reasoning }) => reasoning === undefined) || conversation.keepsReasoning(last, messages)) return undefined;
+  if (!last || conversation.keepsReasoning(last, messages)) return undefined;
   const past = current.map(({ reasoning: _, ...rest }): Message => rest);
   if (findSpelled(ledger, conversation, past)) return undefined;
   const whole = yield* conversation.openingSteps([...past, ...messages], tools);

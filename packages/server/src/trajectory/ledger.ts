@@ -40,6 +40,7 @@ export class Ledger {
   #branch = 0;
   /** Where the current branch starts in `#segments`. */
   #branchStart = 0;
+  #hasReasoning = false;
   #length = 0;
   /** How many tokens of the current branch have their experts in a segment. */
   #routed = 0;
@@ -54,6 +55,11 @@ export class Ledger {
   /** The messages of the current branch. */
   get messages(): readonly Message[] {
     return this.#segments.slice(this.#branchStart).flatMap(({ messages }) => messages);
+  }
+
+  /** Whether a message of the current branch has reasoning. */
+  get hasReasoning(): boolean {
+    return this.#hasReasoning;
   }
 
   /** The turn of the newest segment. */
@@ -114,6 +120,7 @@ export class Ledger {
     if (ids.length === 0) throw refuse('an empty prompt');
     this.#branch += 1;
     this.#branchStart = this.#segments.length;
+    this.#hasReasoning = false;
     this.#length = 0;
     this.#routed = 0;
     this.#json = Buffer.allocUnsafeSlow(4096); // a request in flight may still read the old one
@@ -166,6 +173,7 @@ export class Ledger {
 
   #push(kind: Segment['kind'], { text, messages }: Rendered, rest: Omit<Segment, 'kind' | 'turn' | 'branch' | 'text' | 'messages'>): void {
     const branch = this.#branch === 0 ? undefined : this.#branch;
+    this.#hasReasoning ||= messages.some(({ reasoning }) => reasoning !== undefined);
     this.#segments.push({ kind, turn: this.#turn, ...definedOf({ branch }), text, messages: [...messages], ...rest });
   }
 

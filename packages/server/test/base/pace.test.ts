@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { systemClock } from '../../src/base/clock.ts';
 import { awaitStep, Pace, type Steps } from '../../src/base/pace.ts';
 
 test('all callers proceed in order, and a timer that falls due does not wait for the last of them', async () => {
@@ -43,6 +44,27 @@ test('work in steps yields after each slice and returns its result', async () =>
   const timer = setInterval(() => (timers += 1), 1);
   assert.notEqual(await pace.run(steps()), 'after 0 timers');
   clearInterval(timer);
+});
+
+test('each turn of the event loop has one slice, however long the work is', async () => {
+  let nowMs = 0;
+  const pace = new Pace({ ...systemClock, monotonic: () => nowMs });
+  let [inTurn, most, isOver] = [0, 0, false];
+  function* steps(): Steps<void> {
+    for (let step = 0; step < 100; step++) {
+      nowMs += 2;
+      most = Math.max(most, ++inTurn);
+      yield;
+    }
+  }
+  const tick = () => {
+    inTurn = 0;
+    if (!isOver) setImmediate(tick);
+  };
+  tick();
+  await pace.run(steps());
+  isOver = true;
+  assert.equal(most, 3, 'the steps of 5 ms');
 });
 
 test('steps that await a promise get its value or its error', async () => {

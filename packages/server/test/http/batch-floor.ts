@@ -19,7 +19,12 @@ export async function keep(floor: Floor): Promise<void> {
 
 /** Ends every rollout until none is queued; one rollout of each group gets reward 1. */
 export async function finishQueued(floor: Floor, make: (id: string) => Trajectory = makeTrajectory): Promise<void> {
-  const claims = await floor.store.claim(floor.worker.id, 1000);
+  if ((await finishClaims(floor, 1000, make)) > 0) await finishQueued(floor, make);
+}
+
+/** Claims up to `limit` rollouts and ends them: the first of each group earns the reward. */
+export async function finishClaims(floor: Floor, limit: number, make: (id: string) => Trajectory = makeTrajectory): Promise<number> {
+  const claims = await floor.store.claim(floor.worker.id, limit);
   for (const claim of claims)
     await floor.worker.finish(claim, {
       state: 'done',
@@ -27,7 +32,7 @@ export async function finishQueued(floor: Floor, make: (id: string) => Trajector
       trajectory: make(claim.id),
     });
   await keep(floor);
-  if (claims.length > 0) await finishQueued(floor, make);
+  return claims.length;
 }
 
 export async function openBatchFloor(fields: Record<string, unknown> = {}, options: Parameters<typeof openFloor>[0] = {}): Promise<Floor> {

@@ -41,6 +41,23 @@ test('a hint during a read is not lost', async () => {
   await received.until(1);
 });
 
+test('with a gap, hints are read together after it, and none is lost', async () => {
+  const clock = new FakeClock();
+  const log = makeLog();
+  await using tail = new EventTail({ store: log.store, after: 0, gapMs: 20, clock, log: silentLog });
+  const received = listen(tail);
+  await log.read;
+  for (let round = 0; round < 3; round++) {
+    await new Promise(setImmediate);
+    log.append(1);
+    log.hint();
+    await new Promise(setImmediate);
+    assert.equal(received.ids.length, round, 'nothing is read within the gap');
+    clock.advance(20);
+    await received.until(round + 1);
+  }
+});
+
 test('a listener that throws is logged and affects neither the others nor the tail', async () => {
   const log = makeLog();
   const errors: string[] = [];

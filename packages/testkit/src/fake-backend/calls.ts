@@ -10,6 +10,7 @@ import {
   cutOutput,
   type FakeAnswer,
   type FakeDialect,
+  type FakeOutput,
   type FakePart,
   type FakeRequest,
   type FakeServer,
@@ -82,6 +83,8 @@ export class FakeCalls {
     const server = { model, index: this.count, weightVersion: this.weightVersion, contextTokens: maxModelLen, decode };
     if (this.active.size >= maxRequests && dialect.busy)
       return writeRefusal(response, dialect.busy(request, server), { isStream, dialect });
+    // A probe at a join is no generation of a rollout: it is not counted, and no fault or script is used up by it.
+    if (request.id === 'probe-logprobs') return writeJson(response, 200, dialect.reply(request, rawOutput(request), server));
     this.count += 1;
     this.requests.push(request);
     if (this.requests.length > keep) this.requests.shift();
@@ -189,4 +192,10 @@ interface FakeCall {
   readonly dialect: FakeDialect;
   readonly request: FakeRequest;
   readonly server: FakeServer;
+}
+
+/** One token with its raw logprob, as vLLM returns by default. */
+function rawOutput(request: FakeRequest): FakeOutput {
+  const answer = { tokenIds: Int32Array.of(2), finishReason: 'length' } as const;
+  return { ...toOutput(request, answer, {}), logprobs: toLogprobs(request, answer, { begin: 0, end: 1, weights: 0 }) };
 }

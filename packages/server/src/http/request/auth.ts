@@ -14,10 +14,15 @@ type Right = (typeof rights)[number];
 
 /** Throws, with instructions, if the service would be open to the network. */
 export function checkListen({ host, ...keys }: KeyConfig & Pick<HttpConfig, 'host'>): void {
-  if (toKnownKeys(keys).length > 0 || isLoopback(host)) return;
+  if (hasKeys(keys) || isLoopback(host)) return;
   throw new Error(
     `refusing to listen on ${host} without a key: add a key of at least 16 characters to http.keys, or set http.host to 127.0.0.1`,
   );
+}
+
+/** Without keys, a service is open to this machine only. */
+export function hasKeys({ keys, submitKeys, readKeys }: KeyConfig): boolean {
+  return [keys, submitKeys, readKeys].some((list) => list.length > 0);
 }
 
 /** The returned function throws if a request is not allowed. */
@@ -77,7 +82,7 @@ function isLoopback(host: string): boolean {
 /** A name for the caller's key that does not reveal it; empty when the service has no keys. */
 export function callerOf({ headers }: FastifyRequest, keys: KeyConfig): string {
   const shown = readKey(headers.authorization);
-  return toKnownKeys(keys).length === 0 || shown === undefined ? '' : toDigest(shown).toString('hex').slice(0, 12);
+  return hasKeys(keys) && shown !== undefined ? toDigest(shown).toString('hex').slice(0, 12) : '';
 }
 
 function readKey(authorization = ''): string | undefined {

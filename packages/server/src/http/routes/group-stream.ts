@@ -84,5 +84,5 @@ export async function* toJsonPage({ groups, next, state }: FoundGroups, store: P
 
 export async function* toBinaryPage({ groups, next, state }: FoundGroups, store: Pick<Store, 'binaryTrajectory'>): AsyncGenerator<Buffer> {
   yield toGroupsStart({ groups: groups.map(toGroupView), next, state });
-  for (const { id } of groups.flatMap(({ rollouts }) => rollouts)) yield toGroupsPart((await store.binaryTrajectory(id)) ?? missing(id));
+  for (const { id } of groups.flatMap(({ rollouts }) => rollouts)) yield* toGroupsPart((await store.binaryTrajectory(id)) ?? missing(id));
 }

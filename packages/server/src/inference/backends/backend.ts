@@ -45,7 +45,7 @@ export interface BackendProbe {
   /** The route that its calls use, if it is not the first choice of the dialect, and why. */
   readonly route?: string;
   readonly routeReason?: string;
-  /** As the server reports it. */
+  /** As the server reports it, or as one sampled token shows. */
   readonly logprobsMode?: LogprobsMode;
   /** Whether it encodes text as the service does; a backend that does not is broken. */
   readonly tokenizer?: TokenizerAgreement;

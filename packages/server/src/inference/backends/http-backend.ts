@@ -38,7 +38,7 @@ export type Send = (route: TokenRoute, request: RouteRequest) => Promise<Answer>
 export type Answer = Reply & { readonly generation?: Generation };
 
 /** Sends the server a command other than a generation, and returns the status of its reply. */
-export function openControl(record: BackendRecord, { dispatcher }: HttpBackendOptions) {
+export function openControl(record: BackendRecord, { dispatcher, pace }: HttpBackendOptions) {
   const base = toBase(record);
   return async (path: string, body: Record<string, unknown>, { signal }: { readonly signal: AbortSignal }): Promise<number> => {
     const { status } = await post({
@@ -48,6 +48,7 @@ export function openControl(record: BackendRecord, { dispatcher }: HttpBackendOp
       maxReplyBytes: 1 << 16,
       signal,
       dispatcher,
+      pace,
     });
     return status;
   };

@@ -4,10 +4,10 @@
 import { Readable } from 'node:stream';
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { type Dispatcher, request } from 'undici';
-import type { Pace } from '../../base/pace.ts';
+import { type Pace, runNow } from '../../base/pace.ts';
 import type { WatchedCall } from './calls/silence.ts';
 import { joinChunks } from './reply/join-chunks.ts';
-import { takeExperts } from './reply/routed-experts.ts';
+import { takeExperts } from './reply/take-experts.ts';
 
 export interface Post {
   readonly url: string;
@@ -18,8 +18,8 @@ export interface Post {
   /** Gives the call up if the server is silent for too long. */
   readonly silence?: WatchedCall | undefined;
   readonly dispatcher?: Dispatcher | undefined;
-  /** A long reply is joined at its pace. */
-  readonly pace?: Pace | undefined;
+  /** A long reply is read at its pace. */
+  readonly pace: Pace;
   /** Receives the chunks of a reply that is a stream of server-sent events. */
   readonly onChunk?: ((chunk: Buffer) => void) | undefined;
 }
@@ -28,7 +28,7 @@ export interface Reply {
   readonly status: number;
   readonly text: string;
   /** The routed experts of the reply in base64; `text` is without them. */
-  readonly experts?: Buffer;
+  readonly experts?: readonly Buffer[];
   /** How long the server asks to be left alone. */
   readonly retryAfterMs?: number;
   /** It was a stream, which `onChunk` received; `text` is empty. */
@@ -51,9 +51,10 @@ export async function post({ url, headers, body, maxReplyBytes, signal, silence,
     const isStream = status === 200 && `${reply.headers['content-type']}`.startsWith('text/event-stream');
     if (!isStream || !onChunk) {
       const chunks = await readChunks(reply.body, maxReplyBytes, silence?.noteBytes);
-      const { rest, experts } = takeExperts(pace ? await pace.run(joinChunks(chunks)) : Buffer.concat(chunks));
+      const { rest, experts } = await pace.run(takeExperts(chunks));
+      const joined = await pace.run(joinChunks(rest));
       const retryAfterMs = parseRetryAfter(reply.headers['retry-after']);
-      return { status, text: rest.toString('utf8'), ...definedOf({ experts, retryAfterMs }) };
+      return { status, text: joined.toString('utf8'), ...definedOf({ experts, retryAfterMs }) };
     }
     await passChunks(reply.body, maxReplyBytes, (chunk) => {
       silence?.noteBytes();
@@ -87,7 +88,7 @@ async function readChunks(body: AsyncIterable<Buffer>, maxBytes: number, onBytes
 }
 
 function refuseLength(maxBytes: number, chunks: readonly Buffer[]): RolloutError {
-  const hasExperts = takeExperts(Buffer.concat(chunks)).isPartial;
+  const hasExperts = runNow(takeExperts(chunks)).isPartial;
   const advice = 'it has routed experts, which were not asked for; set sampling.routed_experts or start the server without returning them';
   return new RolloutError('backend-bad-reply', `the reply is longer than ${maxBytes} bytes${hasExperts ? `: ${advice}` : ''}`);
 }

@@ -1,5 +1,5 @@
 // Whether a backend's logprobs are raw or processed, and whether a trainer can use them as the policy's own. Two dialects always do the
-// same; vLLM reports it in its development mode, and otherwise the operator declares it.
+// same; of vLLM, it is found out when a backend joins, or the operator declares it.
 
 import type { LogprobsMode, Sampling } from '@millrace/protocol';
 import type { BackendRecord } from './backend.ts';
@@ -21,11 +21,11 @@ export function explainLogprobs({ dialect, probe, logprobsMode = 'unknown' }: Co
   if (dialect === 'llamacpp') return 'llama.cpp reports them before any sampler';
   if (probe?.logprobsMode !== undefined) {
     const isOther = logprobsMode !== 'unknown' && logprobsMode !== probe.logprobsMode;
-    return `its server reports ${probe.logprobsMode}_logprobs${isOther ? `, not ${logprobsMode} as given when it joined` : ''}`;
+    return `its server returns ${probe.logprobsMode} logprobs${isOther ? `, not ${logprobsMode} as given when it joined` : ''}`;
   }
   if (logprobsMode !== 'unknown') return 'as given when it joined';
   if (dialect === 'sglang') return 'SGLang scales them by temperature, unless it was started with SGLANG_RETURN_ORIGINAL_LOGPROB';
-  return 'its server does not report it, as vLLM does with VLLM_SERVER_DEV_MODE=1; give logprobs_mode when the backend joins';
+  return 'it was not possible to find out: the policy was paused, or the server did not answer; give logprobs_mode when the backend joins';
 }
 
 /** Why this backend's logprobs are not those of the distribution that was sampled from; undefined if they are. */

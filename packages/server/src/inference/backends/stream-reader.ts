@@ -2,11 +2,10 @@
 // once a second, at the pace of all replies: parsing hundreds of streams event by event would hold up the event loop.
 
 import { type Clock, systemClock } from '../../base/clock.ts';
-import type { Pace } from '../../base/pace.ts';
+import { type Pace, runNow } from '../../base/pace.ts';
 import type { GenerateRequest, Generation } from './backend.ts';
 import { openEventReader } from './reply/event-stream.ts';
-import { joinChunks } from './reply/join-chunks.ts';
-import { takeExperts } from './reply/routed-experts.ts';
+import { type TakenExperts, takeExperts } from './reply/take-experts.ts';
 import { ignoreTokens, type TokenStream, watchStream } from './wire.ts';
 
 /** How often the tokens of a running stream are counted. */
@@ -19,7 +18,7 @@ export interface StreamReader {
   /** Throws what was wrong with the stream. */
   end(isCut: boolean): Promise<Generation>;
   /** In base64, as the stream had them. */
-  readonly experts: Buffer | undefined;
+  readonly experts: readonly Buffer[] | undefined;
 }
 
 export interface StreamReaderOptions {
@@ -43,12 +42,11 @@ export function openStreamReader(
   let chunks: Buffer[] = [];
   let readAt = clock.monotonic();
   let failure: { readonly error: unknown } | undefined;
-  let experts: Buffer | undefined;
+  let experts: readonly Buffer[] | undefined;
   let isReading = true;
-  const readBytes = (bytes: Buffer) => {
-    const taken = takeExperts(bytes);
+  const readTaken = (taken: TakenExperts) => {
     experts = taken.experts ?? experts;
-    read(taken.rest);
+    for (const bytes of taken.rest) read(bytes);
   };
   /** Whole events only: experts are taken out of an event before it is parsed. Those that are still arriving are left to the end. */
   const readWaiting = () => {
@@ -56,7 +54,7 @@ export function openStreamReader(
     const waiting = Buffer.concat(chunks);
     const at = waiting.lastIndexOf('\n\n');
     chunks = [waiting.subarray(at < 0 ? 0 : at + 2)];
-    if (at >= 0) readBytes(waiting.subarray(0, at + 2));
+    if (at >= 0) readTaken(runNow(takeExperts([waiting.subarray(0, at + 2)])));
   };
   const readSome = () => {
     try {
@@ -76,7 +74,7 @@ export function openStreamReader(
     },
     async end(isCut) {
       isReading = false;
-      if (!failure && chunks.length > 0) readBytes(await pace.run(joinChunks(chunks)));
+      if (!failure && chunks.length > 0) readTaken(await pace.run(takeExperts(chunks)));
       if (failure) throw failure.error;
       return stream.end(isCut);
     },

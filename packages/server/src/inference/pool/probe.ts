@@ -6,7 +6,7 @@ import type { Dispatcher } from 'undici';
 import type { Clock } from '../../base/clock.ts';
 import { raceSignal } from '../../base/race.ts';
 import type { Backend, BackendRecord, GenerateRequest } from '../backends/backend.ts';
-import { readHealth } from '../backends/calls/server-health.ts';
+import { healthPathOf, readHealth } from '../backends/calls/server-health.ts';
 import { probeTimeoutMs } from './placements.ts';
 
 export interface ProbeOptions {
@@ -25,10 +25,9 @@ interface TimeLimit extends Pick<ProbeOptions, 'signal' | 'clock'> {
   readonly timeoutMs?: number;
 }
 
-/** Samples nothing: SGLang's /health does, and its memory can be released only while it is idle. */
+/** Samples nothing. */
 export async function checkHealth(record: BackendRecord, { dispatcher, ...limit }: ProbeOptions): Promise<void> {
-  const path = record.dialect === 'sglang' ? '/v1/models' : '/health';
-  await within(limit, (signal) => readHealth(record, { signal, dispatcher, path }));
+  await within(limit, (signal) => readHealth(record, { signal, dispatcher, path: healthPathOf(record.dialect) }));
 }
 
 /** A vLLM that returns sampling masks refuses requests without a top_k. */

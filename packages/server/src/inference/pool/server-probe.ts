@@ -1,14 +1,16 @@
 // What a server says about itself, read when it joins and when it recovers: whether it can be reached, its engine and version, its
-// model, its context length, which token route it has, what its logprobs are of, and whether its tokenizer is the service's. Nothing
-// is sampled.
+// model, its context length, which token route it has, what its logprobs are of, and whether its tokenizer is the service's. At most
+// one token is sampled, and none while the policy is paused.
 
 import { definedOf, type LogprobsMode, messageOf, RolloutError } from '@millrace/protocol';
 import { Agent, type Dispatcher, request } from 'undici';
 import { z } from 'zod';
 import type { BackendProbe, BackendRecord } from '../backends/backend.ts';
+import { healthPathOf } from '../backends/calls/server-health.ts';
 import { readBounded } from '../backends/http-post.ts';
 import { tokenRoutes } from '../backends/open-backend.ts';
 import { describeRefusal, isWithoutRoute } from '../backends/vllm.ts';
+import { completionsRoute } from '../backends/vllm-wire.ts';
 import { type ProbeOptions, within } from './probe.ts';
 import { checkTokenizer, type TokenizerSample } from './tokenizer-check.ts';
 
@@ -18,31 +20,41 @@ type Server = Pick<BackendRecord, 'url' | 'apiKey' | 'dialect' | 'model'>;
 const joinTimeoutMs = 3000;
 /** How long it waits for the configuration, which some versions of vLLM collect slowly at the first request. */
 const configTimeoutMs = 2000;
+/** How long it waits for one token: the first request to a server that has just started may take seconds. */
+const sampleTimeoutMs = 10_000;
 const maxReplyBytes = 1 << 20;
+/** The request that samples one token to see its logprob. */
+const logprobsProbeId = 'probe-logprobs';
 
 export interface ServerProbeOptions extends Omit<ProbeOptions, 'dispatcher'> {
   /** Absent if the service's tokenizer is not known here. */
   readonly tokenizer?: TokenizerSample | undefined;
+  /** Whether the policy is paused, so that nothing may be sampled. */
+  readonly isPaused?: boolean;
 }
 
 /** Throws `backend-failed` if the server cannot be reached, does not report itself healthy, or cannot take calls of this dialect. */
 export async function probeServer(server: Server, options: ServerProbeOptions): Promise<BackendProbe> {
   const agent = new Agent();
   try {
-    return await within({ ...options, timeoutMs: joinTimeoutMs }, async (signal) => {
+    const found = await within({ ...options, timeoutMs: joinTimeoutMs }, async (signal) => {
       const ask = openAsk(server, { signal, dispatcher: agent });
-      // SGLang's /health may sample, which is not allowed while it is paused.
-      const path = server.dialect === 'sglang' ? '/v1/models' : '/health';
+      const path = healthPathOf(server.dialect);
       const { status } = await ask('GET', path);
       if (status >= 500 || status === 401) throw fail(`GET ${server.url}${path} answered ${status}`);
-      const [route, facts, logprobs, tokenizer] = await Promise.all([
+      const [route, facts, logprobsMode, tokenizer] = await Promise.all([
         findRoute(server, ask),
         readFacts(server, ask),
         readLogprobsMode(server, (path) => within({ ...options, signal, timeoutMs: configTimeoutMs }, () => ask('GET', path))),
         checkTokenizer(options.tokenizer, server, (path, body) => ask('POST', path, body)),
       ]);
-      return { ...facts, ...route, ...logprobs, ...tokenizer, atMs: options.clock.now() };
+      return { ...facts, ...route, ...tokenizer, ...definedOf({ logprobsMode }) };
     });
+    const isOpen = server.dialect.startsWith('vllm') && found.logprobsMode === undefined && !options.isPaused;
+    const sample = (signal: AbortSignal) => sampleLogprobsMode(found, openAsk(server, { signal, dispatcher: agent }));
+    // A busy server may take longer: the mode stays unknown, which the view says.
+    const seen = isOpen ? await within({ ...options, timeoutMs: sampleTimeoutMs }, sample).catch(() => undefined) : undefined;
+    return { ...found, ...definedOf({ logprobsMode: found.logprobsMode ?? seen }), atMs: options.clock.now() };
   } finally {
     await agent.destroy();
   }
@@ -126,17 +138,25 @@ const vllmConfig = z.looseObject({ vllm_config: z.looseObject({ model_config: z.
 const vllmModes: Readonly<Record<string, LogprobsMode>> = { raw_logprobs: 'raw', processed_logprobs: 'processed' };
 
 /** Only vLLM has a choice, and it reports it only in its development mode. Throws if its values are no logprobs at all. */
-async function readLogprobsMode(
-  { dialect }: Server,
-  get: (path: string) => Promise<ServerAnswer>,
-): Promise<Pick<BackendProbe, 'logprobsMode'>> {
-  if (!dialect.startsWith('vllm')) return {};
+async function readLogprobsMode({ dialect }: Server, get: (path: string) => Promise<ServerAnswer>): Promise<LogprobsMode | undefined> {
+  if (!dialect.startsWith('vllm')) return undefined;
   const answer = await get('/server_info?config_format=json').catch(() => undefined); // it stays unknown, which the view says
   const name = answer && parse(vllmConfig, answer)?.vllm_config.model_config.logprobs_mode;
-  if (name === undefined) return {};
-  const logprobsMode = vllmModes[name];
-  if (logprobsMode === undefined) throw fail(`it returns ${name} instead of logprobs; start vLLM with --logprobs-mode processed_logprobs`);
-  return { logprobsMode };
+  if (name === undefined) return undefined;
+  const mode = vllmModes[name];
+  if (mode === undefined) throw fail(`it returns ${name} instead of logprobs; start vLLM with --logprobs-mode processed_logprobs`);
+  return mode;
+}
+
+const completion = z.looseObject({
+  choices: z.tuple([z.looseObject({ logprobs: z.looseObject({ token_logprobs: z.tuple([z.number()]) }) })]),
+});
+
+/** With top_k 1, the processed logprob of the only token left is 0, and the raw one is not. */
+async function sampleLogprobsMode({ model }: Facts, ask: Ask): Promise<LogprobsMode | undefined> {
+  const body = { model, request_id: logprobsProbeId, prompt: [1], max_tokens: 1, temperature: 1, top_k: 1, logprobs: 1 };
+  const logprob = parse(completion, await ask('POST', completionsRoute.path, body))?.choices[0].logprobs.token_logprobs[0];
+  return logprob === undefined ? undefined : logprob === 0 ? 'processed' : 'raw';
 }
 
 function parse<T>(schema: z.ZodType<T>, { status, text }: ServerAnswer): T | undefined {

@@ -32,7 +32,8 @@ export function renderArguments(host: BubblewrapHost, folder: string, choice: Bu
   const { limits, network, namespaces, hasDisk, hasFilter } = choice;
   const tmpMiB = Math.floor(limits.memoryMiB / 4);
   return [
-    ...['--unshare-all', '--unshare-user', '--uid', '1000', '--gid', '1000', '--cap-drop', 'ALL', '--hostname', 'sandbox'],
+    ...newNamespaces,
+    ...['--cap-drop', 'ALL', '--hostname', 'sandbox'],
     // The filter refuses user namespaces too; this also holds on machines whose architecture has no filter.
     ...(host.forbidsNamespaces && namespaces === 'none' ? ['--disable-userns'] : []),
     ...(hasFilter ? ['--seccomp', String(filterDescriptor)] : []),
@@ -55,24 +56,14 @@ export function renderArguments(host: BubblewrapHost, folder: string, choice: Bu
   ];
 }
 
+const newNamespaces = ['--unshare-all', '--unshare-user', '--uid', '1000', '--gid', '1000'];
+
+/** A sandbox in which the whole host can be read, to see whether one can be started at all. */
+export const trialWalls = [...newNamespaces, '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev'];
+
 /** Fails unless this user can start a sandbox, read the executor's files and run its program. */
 export function renderTrial({ executorFiles, nodePath }: Pick<BubblewrapHost, 'executorFiles' | 'nodePath'>): string[] {
-  const walls = [
-    '--unshare-all',
-    '--unshare-user',
-    '--uid',
-    '1000',
-    '--gid',
-    '1000',
-    '--ro-bind',
-    '/',
-    '/',
-    '--proc',
-    '/proc',
-    '--dev',
-    '/dev',
-  ];
-  return [...walls, '--ro-bind', executorFiles, '/tmp', 'test', '-r', '/tmp/main.js', '-a', '-x', nodePath];
+  return [...trialWalls, '--ro-bind', executorFiles, '/tmp', 'test', '-r', '/tmp/main.js', '-a', '-x', nodePath];
 }
 
 function renderTmpfs(path: string, sizeMiB: number): string[] {

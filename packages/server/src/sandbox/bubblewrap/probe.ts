@@ -2,6 +2,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { type ProgramFailed, runProgram } from '../../base/run-program.ts';
+import { trialWalls } from './arguments.ts';
 
 export type BubblewrapProbe =
   | { readonly ok: true; readonly version: string }
@@ -14,22 +15,7 @@ const settings = [
   { setting: 'kernel.apparmor_restrict_unprivileged_userns', forbids: '1', allows: '0' },
 ] as const;
 
-const trial = [
-  '--unshare-all',
-  '--unshare-user',
-  '--uid',
-  '1000',
-  '--gid',
-  '1000',
-  '--ro-bind',
-  '/',
-  '/',
-  '--proc',
-  '/proc',
-  '--dev',
-  '/dev',
-  'true',
-];
+const trial = [...trialWalls, 'true'];
 
 export interface BubblewrapProbeOptions {
   readonly bwrapPath?: string;

@@ -2,14 +2,13 @@
 // transaction; the reader never waits for a commit. Any number of processes can open the same file.
 
 import { scheduler } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import { zstdCompress, zstdDecompress } from 'node:zlib';
 import { definedOf, fromBinary, toBinary } from '@millrace/protocol';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { NewRollout } from '../rollout-record.ts';
 import type { Ending, Store } from '../store.ts';
 import { TimeGuard } from '../time-guard.ts';
+import { compress, decompress } from './compression.ts';
 import { Hints } from './engine/hint.ts';
 import { networkFileSystemOf } from './engine/network-file-system.ts';
 import { readStoreSize } from './engine/store-size.ts';
@@ -18,13 +17,6 @@ import type { RetainedSlice } from './operations/retention.ts';
 import type { StoredSubmission } from './operations/submit.ts';
 import type { StoredEnding } from './operations/transitions.ts';
 import type { Reads, Writes } from './operations.ts';
-
-const decompress = promisify(zstdDecompress);
-
-/** Knowing the size in advance lets zstd allocate smaller tables, which is most of the cost for a typical trajectory. */
-export function compress(bytes: Buffer): Promise<Buffer> {
-  return promisify(zstdCompress)(bytes, { pledgedSrcSize: bytes.length });
-}
 
 interface StoreParts {
   readonly path: string;

@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { batchView, fromBinaryGroups, groupPage, groupsMediaType } from '@millrace/protocol';
-import { batch, finishQueued, keep, openBatchFloor } from '../batch-floor.ts';
-import { errorOf, makeResult, makeTrajectory, openFloor, task } from '../floor.ts';
+import { batch, finishClaims, finishQueued, keep, openBatchFloor } from '../batch-floor.ts';
+import { errorOf, makeTrajectory, openFloor, task } from '../floor.ts';
 
 test('an append key with different tasks is a conflict that says what differs', async () => {
   await using floor = await openBatchFloor({ closed: false });
@@ -141,14 +141,7 @@ test('the stream sends each group with its seq as the id, resumes after it, and 
 
 test('cancelling ends queued rollouts immediately and notifies running ones, and delivered groups stay readable', async () => {
   await using floor = await openBatchFloor({ target: 3 });
-  const first = await floor.store.claim(floor.worker.id, 2);
-  for (const claim of first)
-    await floor.worker.finish(claim, {
-      state: 'done',
-      result: makeResult({ reward: Number(claim.id.endsWith(':0')) }),
-      trajectory: makeTrajectory(claim.id),
-    });
-  await keep(floor);
+  await finishClaims(floor, 2);
   const [running] = await floor.store.claim(floor.worker.id, 1);
   const reply = await floor.call('DELETE', '/v1/batches/b');
   assert.deepEqual([reply.body.state, reply.body.groups.delivered, reply.body.groups.open], ['cancelled', 1, 0]);

@@ -19,7 +19,7 @@ test('a backend joins, is listed without its key, drains and leaves', async () =
   const known = { id: '10.0.0.1:8000', url, dialect: 'vllm', model: null, policy_version: 4, logprobs_mode: 'unknown' };
   const route = { probe: null, route: '/inference/v1/generate', route_reason: null, note: null };
   const logprobs_reason =
-    'its server does not report it, as vLLM does with VLLM_SERVER_DEV_MODE=1; give logprobs_mode when the backend joins';
+    'it was not possible to find out: the policy was paused, or the server did not answer; give logprobs_mode when the backend joins';
   const view = { ...known, logprobs_reason, ...route, state: 'up', health: 'ok', last_error: null, in_flight: 0, calls: 3, tokens: 0 };
   assert.deepEqual(joined.body, view);
   assert.deepEqual((await floor.call('GET', '/v1/backends')).body, { backends: [view] });
@@ -48,7 +48,7 @@ test('what the server says about itself when it joins is shown', async () => {
   const { body } = await floor.call('POST', '/v1/backends', { url, logprobs_mode: 'processed' });
   const probe = { ...common, context_length: 2048, tokenizer_reason: null, at: '2026-01-02T03:04:05.000Z' };
   assert.deepEqual(body.probe, probe);
-  const reason = 'its server reports raw_logprobs, not processed as given when it joined';
+  const reason = 'its server returns raw logprobs, not processed as given when it joined';
   assert.deepEqual([body.health, body.logprobs_mode, body.logprobs_reason], ['ok', 'raw', reason]);
   assert.deepEqual((await floor.call('GET', '/v1/backends')).body.backends[0].probe, probe);
 });

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { RolloutError } from '@millrace/protocol';
+import { Pace } from '../../../src/base/pace.ts';
 import { SilenceWatch } from '../../../src/inference/backends/calls/silence.ts';
 import { post } from '../../../src/inference/backends/http-post.ts';
 
@@ -16,7 +17,7 @@ test('a call to a server that accepts it and never reads it fails', async () => 
   using silence = new SilenceWatch(async () => {}).start({ firstMs: 50, nextMs: 50 });
   const call = { url: `http://127.0.0.1:${port}/`, headers: {}, maxReplyBytes: 1, signal: new AbortController().signal, silence };
   try {
-    await assert.rejects(post({ ...call, body: [Buffer.alloc(64 << 20, '1')] }), (error) => {
+    await assert.rejects(post({ ...call, pace: new Pace(), body: [Buffer.alloc(64 << 20, '1')] }), (error) => {
       return error instanceof RolloutError && error.code === 'backend-failed' && /nothing came for 0\.\d+ s/.test(error.message);
     });
   } finally {

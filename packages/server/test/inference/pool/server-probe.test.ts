@@ -15,9 +15,9 @@ const qwen3 = await sampleTokenizer(await openConversation(qwen3Folder()), new P
 const policy = () => ({ text: 'yes' });
 const options = { clock: systemClock, signal: new AbortController().signal };
 
-test('a vLLM says its version, model and context length, and samples nothing', async () => {
+test('a vLLM says its version, model and context length, and a paused one samples nothing', async () => {
   await using fake = await openFakeBackend({ policy, tokens, model: 'm', maxModelLen: 2048 });
-  const { atMs, ...found } = await probeServer({ url: fake.url, dialect: 'vllm' }, { ...options, tokenizer: qwen3 });
+  const { atMs, ...found } = await probeServer({ url: fake.url, dialect: 'vllm' }, { ...options, tokenizer: qwen3, isPaused: true });
   assert.deepEqual(found, { engine: 'vllm', version: '0.32.0', model: 'm', contextTokens: 2048, ranks: 1, tokenizer: 'same' });
   assert.ok(atMs);
   assert.equal(fake.generations, 0);
@@ -82,6 +82,21 @@ test('a vLLM in its development mode says what its logprobs are of; logits are r
   }
   await using logits = await reports('raw_logits');
   await assert.rejects(probeServer({ url: logits.url, dialect: 'vllm' }, options), /raw_logits instead of logprobs/);
+});
+
+test('of any other vLLM, one token with top_k 1 shows whether its logprobs are processed; none is sampled while the policy is paused', async () => {
+  for (const [logprob, mode] of [
+    [0, 'processed'],
+    [-2.5, 'raw'],
+  ] as const) {
+    const reply = { choices: [{ logprobs: { token_logprobs: [logprob] } }] };
+    await using server = await openReplies({ 'GET /health': {}, 'POST /inference/v1/generate': {}, 'POST /v1/completions': reply });
+    assert.equal((await probeServer({ url: server.url, dialect: 'vllm' }, options)).logprobsMode, mode);
+    const paused = await probeServer({ url: server.url, dialect: 'vllm' }, { ...options, isPaused: true });
+    assert.equal(paused.logprobsMode, undefined);
+  }
+  await using silent = await openReplies({ 'GET /health': {}, 'POST /inference/v1/generate': {}, 'POST /v1/completions': {} });
+  assert.equal((await probeServer({ url: silent.url, dialect: 'vllm' }, options)).logprobsMode, undefined);
 });
 
 test('a server that is not there, lacks the token route, wants another key or serves another model does not pass', async () => {

@@ -19,8 +19,9 @@ export interface AbortOptions {
 export async function cutByAbort<T>(call: (lost: AbortSignal) => Promise<T>, options: AbortOptions): Promise<T> {
   const { cut, signal, ask, clock = systemClock } = options;
   const lost = new AbortController();
-  const ended = new AbortController();
+  let ended: AbortController | undefined;
   const abort = () => {
+    ended = new AbortController();
     const stop = clock.after(abortMs, () => lost.abort());
     ended.signal.addEventListener('abort', stop, { once: true });
     const until = AbortSignal.any([signal, ended.signal, lost.signal]);
@@ -32,7 +33,7 @@ export async function cutByAbort<T>(call: (lost: AbortSignal) => Promise<T>, opt
     return await call(lost.signal);
   } finally {
     cut.removeEventListener('abort', abort);
-    ended.abort();
+    ended?.abort();
   }
 }
 

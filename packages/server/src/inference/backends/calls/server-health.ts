@@ -1,6 +1,6 @@
 // Asks a server whether it is healthy, without a time limit of its own.
 
-import { RolloutError } from '@millrace/protocol';
+import { type Dialect, RolloutError } from '@millrace/protocol';
 import { type Dispatcher, request } from 'undici';
 
 export interface ServerAddress {
@@ -13,6 +13,11 @@ export interface HealthRequest {
   readonly dispatcher?: Dispatcher | undefined;
   /** The route to ask first. */
   readonly path?: string;
+}
+
+/** The route that samples nothing: SGLang's /health does, and its memory can be released only while it is idle. */
+export function healthPathOf(dialect: Dialect): string {
+  return dialect === 'sglang' ? '/v1/models' : '/health';
 }
 
 /** GET /health, or /v1/models if the server or a router in front of it does not have that route. Throws if it is not healthy. */

@@ -12,19 +12,13 @@ import {
   toTrajectoryView,
   trajectoryView,
 } from '@millrace/protocol';
-import { openFakeBackend, openFakeTokens } from '@millrace/testkit';
+import { measureLoopBlock, openFakeBackend, openFakeTokens } from '@millrace/testkit';
 import { silentLog } from '../../../../src/base/log.ts';
-import { Pace } from '../../../../src/base/pace.ts';
+import { Pace, runNow } from '../../../../src/base/pace.ts';
 import type { GenerateRequest } from '../../../../src/inference/backends/backend.ts';
 import { openBackend } from '../../../../src/inference/backends/open-backend.ts';
-import {
-  decodeExperts,
-  type ExpertsFormat,
-  takeExperts,
-  type WantedExperts,
-} from '../../../../src/inference/backends/reply/routed-experts.ts';
+import { decodeExperts, type ExpertsFormat, type WantedExperts } from '../../../../src/inference/backends/reply/routed-experts.ts';
 import { Ledger } from '../../../../src/trajectory/ledger.ts';
-import { measureLoopBlock } from '../../loop-block.ts';
 import { openServer } from '../../open-server.ts';
 import { openReplyThread } from '../../reply-thread.ts';
 
@@ -107,12 +101,8 @@ test('llama.cpp has none, and the request is refused before it is sent', async (
 
 /** As a reply has them, decoded without a pause. */
 function decode(text: string | undefined, format: ExpertsFormat, wanted: number | WantedExperts) {
-  const bytes = text === undefined ? undefined : Buffer.from(text);
-  const steps = decodeExperts(bytes, format, typeof wanted === 'number' ? { tokens: wanted } : wanted);
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
-  }
+  const bytes = text === undefined ? undefined : [Buffer.from(text)];
+  return runNow(decodeExperts(bytes, format, typeof wanted === 'number' ? { tokens: wanted } : wanted));
 }
 
 const toRaw = (numbers: readonly number[]) => Buffer.from(Int32Array.from(numbers).buffer).toString('base64');
@@ -156,20 +146,6 @@ test('rows that were not asked for again may come all the same, and the shape of
   assert.equal(decode(npy(1), 'npy', { tokens: 3, known }).from, 2);
   assert.equal(decode(npy(3), 'npy', { tokens: 3, known }).from, 0);
   assert.throws(() => decode(npy(2), 'npy', { tokens: 3, known }), isBadReply);
-});
-
-test('experts are taken out of a reply as bytes, wherever they are', () => {
-  const take = (text: string) => {
-    const { rest, experts, isPartial } = takeExperts(Buffer.from(text));
-    return [rest.toString(), experts?.toString(), isPartial];
-  };
-  assert.deepEqual(take('{"a":1,"routed_experts":"QUJD","b":2}'), ['{"a":1,"routed_experts":"","b":2}', 'QUJD', undefined]);
-  assert.deepEqual(take('{"routed_experts": "QUJD"}'), ['{"routed_experts": ""}', 'QUJD', undefined]);
-  const events = 'data: {"routed_experts":null}\n\ndata: {"routed_experts":"QQ=="}\n\n';
-  assert.deepEqual(take(events), ['data: {"routed_experts":null}\n\ndata: {"routed_experts":""}\n\n', 'QQ==', undefined]);
-  for (const part of ['{"routed_experts":', '{"routed_experts": ', '{"routed_experts":"QUJ'])
-    assert.deepEqual(take(part), [part, undefined, true]);
-  assert.deepEqual(take('{"routed_experts":null}'), ['{"routed_experts":null}', undefined, undefined]);
 });
 
 test('a reply with 15 MB of experts is read in steps, which leave the event loop free', async () => {
