@@ -10,7 +10,7 @@ import { conversations } from './conversations.ts';
 export const modelsFolder = join(worldCacheFolder(), 'models');
 
 export function skipWithoutModels(): string | false {
-  return existsSync(join(modelsFolder, '.complete')) ? false : 'run scripts/install-models.sh first';
+  return existsSync(join(modelsFolder, '.complete')) ? false : 'run world/models/install.sh first';
 }
 
 /** Source by name. Templates for embeddings and scores are no chat templates. */
@@ -37,10 +37,10 @@ function readPackage(name: string): [string, string][] {
 
 const rendered = z.union([z.object({ text: z.string() }), z.object({ error: z.string(), raised: z.boolean() })]);
 const results = z.record(z.string(), z.union([z.array(rendered), z.object({ error: z.string() })]));
-export type Rendered = z.infer<typeof rendered>;
+export type ReferenceText = z.infer<typeof rendered>;
 
 /** For each template, what transformers writes for each conversation, or the error; undefined if it cannot compile the template. */
-export function renderReference(templates: ReadonlyMap<string, string>): ReadonlyMap<string, readonly Rendered[] | undefined> {
+export function renderReference(templates: ReadonlyMap<string, string>): ReadonlyMap<string, readonly ReferenceText[] | undefined> {
   const input = `{"templates": ${JSON.stringify(Object.fromEntries(templates))}, "cases": [${conversations.map(({ json }) => json).join(', ')}]}`;
   const output = execFileSync(join(modelsFolder, 'transformers/bin/python'), [join(import.meta.dirname, 'reference.py')], {
     input,

@@ -1,7 +1,7 @@
 // Compares a template engine with transformers, over all published templates and our conversations. Run it to print the counts of every
 // engine: node world/models/compare-templates.ts [--differences]
 
-import { type Rendered, readTemplates, renderReference } from './collection.ts';
+import { type ReferenceText, readTemplates, renderReference } from './collection.ts';
 import { conversations } from './conversations.ts';
 import { otherEngines, ours, type TemplateEngine } from './template-engines.ts';
 
@@ -15,21 +15,21 @@ export interface Comparison {
   readonly silentlyWrong: number;
   /** Refused, though the reference renders it. */
   readonly refused: number;
-  /** Rendered, though the reference refuses it. */
+  /** ReferenceText, though the reference refuses it. */
   readonly accepted: number;
   readonly bothRefuse: number;
   readonly ms: number;
   readonly differences: readonly string[];
 }
 
-type Verdict = 'same' | 'silentlyWrong' | 'refused' | 'accepted' | 'bothRefuse';
+type TextVerdict = 'same' | 'silentlyWrong' | 'refused' | 'accepted' | 'bothRefuse';
 
 export function compareEngine(
   engine: TemplateEngine,
   templates: ReadonlyMap<string, string>,
   reference: ReturnType<typeof renderReference>,
 ): Comparison {
-  const counts: Record<Verdict, number> = { same: 0, silentlyWrong: 0, refused: 0, accepted: 0, bothRefuse: 0 };
+  const counts: Record<TextVerdict, number> = { same: 0, silentlyWrong: 0, refused: 0, accepted: 0, bothRefuse: 0 };
   const differences: string[] = [];
   const started = performance.now();
   let exact = 0;
@@ -48,9 +48,9 @@ export function compareEngine(
   return { engine: engine.name, exact, templates: templates.size, ...counts, ms: Math.round(performance.now() - started), differences };
 }
 
-type Outcome = { readonly text: string } | { readonly error: string };
+type EngineOutcome = { readonly text: string } | { readonly error: string };
 
-function compile(engine: TemplateEngine, source: string): (json: string) => Outcome {
+function compile(engine: TemplateEngine, source: string): (json: string) => EngineOutcome {
   let render: (json: string) => string;
   try {
     render = engine.compile(source);
@@ -66,7 +66,7 @@ function compile(engine: TemplateEngine, source: string): (json: string) => Outc
   };
 }
 
-function judge(wanted: Rendered | undefined, seen: Outcome): readonly [Verdict, string] {
+function judge(wanted: ReferenceText | undefined, seen: EngineOutcome): readonly [TextVerdict, string] {
   if (!wanted || 'error' in wanted) return 'error' in seen ? ['bothRefuse', ''] : ['accepted', wanted?.error ?? ''];
   if ('error' in seen) return ['refused', seen.error];
   if (seen.text === wanted.text) return ['same', ''];

@@ -19,14 +19,14 @@ const thinking = (text: string, thought: string, more = '') =>
   assistant(text, `, "reasoning_content": ${JSON.stringify(thought)}, "thinking": ${JSON.stringify(thought)}${more}`);
 const ls = call('bash', '{"command": "ls"}');
 
-interface Shape {
+interface ConversationShape {
   readonly messages: readonly string[];
   readonly tools?: string;
   readonly addsPrompt?: boolean;
   readonly more?: string;
 }
 
-const shapes: Readonly<Record<string, Shape>> = {
+const shapes: Readonly<Record<string, ConversationShape>> = {
   'one question': { messages: [user('What is 6 × 7?')] },
   'a system message': { messages: [system('Be brief.'), user('Hi')] },
   'three turns': { messages: [user('One'), assistant('1'), user('Two'), assistant('2'), user('Three')] },

@@ -33,7 +33,7 @@ export const ours: TemplateEngine = {
   },
 };
 
-// biome-ignore lint/suspicious/noExplicitAny: packages that are installed by scripts/install-models.sh, not by npm install
+// biome-ignore lint/suspicious/noExplicitAny: packages that are installed by world/models/install.sh, not by npm install
 const load = (name: string): any => createRequire(join(modelsFolder, 'engines/package.json'))(name);
 
 /** This engine has its own strftime_now, which asks for the date. */

@@ -51,7 +51,7 @@ const call = (index: number, name: string, args: Record<string, unknown>): ToolC
 const list = call(0, 'bash', { command: 'ls -l' });
 const turn = (content: string, more: Partial<Message> = {}): Message => ({ role: 'assistant', content, ...more });
 
-interface Case {
+interface ProfileCase {
   readonly what: string;
   readonly turn: Message;
   /** A word that shows whether the template writes the turn at all. */
@@ -59,7 +59,7 @@ interface Case {
 }
 
 const thought = 'first a thought';
-const callCases: readonly Case[] = [
+const callCases: readonly ProfileCase[] = [
   { what: 'a call', turn: turn('', { tool_calls: [list] }), sign: 'ls -l' },
   { what: 'text and a call', turn: turn('Let me look.', { tool_calls: [list] }), sign: 'ls -l' },
   { what: 'parallel calls', turn: turn('', { tool_calls: [list, call(1, 'bash', { command: 'pwd' })] }), sign: 'pwd' },
@@ -70,13 +70,13 @@ const callCases: readonly Case[] = [
   },
 ];
 /** A template that does not escape these is wrong for its history only: the model writes its calls itself. */
-const quoteCase: Case = {
+const quoteCase: ProfileCase = {
   what: 'quotes and newlines in arguments',
   turn: turn('', { tool_calls: [call(0, 'bash', { command: 'echo "a"\necho \'b\'' })] }),
   sign: 'echo',
 };
-const textCase: Case = { what: 'text', turn: turn('The answer is 42.'), sign: '42' };
-const reasoningCases: readonly Case[] = [
+const textCase: ProfileCase = { what: 'text', turn: turn('The answer is 42.'), sign: '42' };
+const reasoningCases: readonly ProfileCase[] = [
   { what: 'reasoning and text', turn: turn('The answer is 42.', { reasoning: thought }), sign: thought },
   { what: 'reasoning and a call', turn: turn('', { reasoning: thought, tool_calls: [list] }), sign: thought },
 ];
@@ -163,7 +163,7 @@ function toReasoning(checks: readonly ProfileCheck[]): ModelProfile['reasoning']
   return checks.some(({ outcome }) => outcome === 'proven') ? 'proven' : 'not written';
 }
 
-function check(template: ChatTemplate, parser: ToolCallParser, { what, turn: wanted, sign }: Case): ProfileCheck {
+function check(template: ChatTemplate, parser: ToolCallParser, { what, turn: wanted, sign }: ProfileCase): ProfileCheck {
   let text: string;
   try {
     text = template.writeTurn(wanted, tools);

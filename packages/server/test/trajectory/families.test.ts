@@ -9,6 +9,7 @@ import type { Message, ToolSpec } from '@millrace/protocol';
 import { type ModelFamily, makeRandom, modelFamilies, modelFolder } from '@millrace/testkit';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { JinjaTemplate } from '../../src/trajectory/jinja/jinja.ts';
+import { toJsonText } from '../../src/trajectory/jinja/values/python-text.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
 import { toCallId } from '../../src/trajectory/tool-calls/tool-calls.ts';
 import { alphabet, appendRandomTurn, makeSampled, makeText, tools } from './random-text.ts';
@@ -34,7 +35,7 @@ const hermesTurn = (random: () => number): Turn => {
   const content = `x${makeText(random, alphabet)}`;
   if (random() < 0.5) return say(content);
   const call = makeCall(makeText(random, alphabet));
-  const text = `${content}\n<tool_call>\n{"name": "bash", "arguments": {"command": ${JSON.stringify(call.arguments.command)}}}\n</tool_call>`;
+  const text = `${content}\n<tool_call>\n{"name": "bash", "arguments": {"command": ${toJsonText(call.arguments.command)}}}\n</tool_call>`;
   return { message: { role: 'assistant', content, tool_calls: [call] }, text };
 };
 
@@ -61,7 +62,7 @@ const families: Readonly<Record<ModelFamily, Family>> = {
     makeTurn(random) {
       if (random() < 0.5) return say(`x${makeText(random, alphabet)}x`);
       const call = makeCall(makeText(random, alphabet));
-      const text = `{"name": "bash", "parameters": {"command": ${JSON.stringify(call.arguments.command)}}}`;
+      const text = `{"name": "bash", "parameters": {"command": ${toJsonText(call.arguments.command)}}}`;
       return { message: { role: 'assistant', content: '', tool_calls: [call] }, text };
     },
   },
@@ -72,7 +73,7 @@ const families: Readonly<Record<ModelFamily, Family>> = {
     resultRoles: ['tool'],
     makeTurn(random) {
       const call = makeCall(makeText(random, alphabet));
-      const text = `[TOOL_CALLS][{"name": "bash", "arguments": {"command": ${JSON.stringify(call.arguments.command)}}, "id": "${call.id}"}]`;
+      const text = `[TOOL_CALLS][{"name": "bash", "arguments": {"command": ${toJsonText(call.arguments.command)}}, "id": "${call.id}"}]`;
       return { message: { role: 'assistant', content: '', tool_calls: [call] }, text };
     },
   },

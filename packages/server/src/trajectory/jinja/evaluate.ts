@@ -3,7 +3,7 @@
 import { type FilterInput, findFilter } from './filters.ts';
 import { applyBinary, applyUnary, compare } from './operators.ts';
 import type { Scope } from './scope.ts';
-import type { Arguments, Expression, FilterStep } from './syntax/syntax.ts';
+import type { ArgumentNodes, Expression, FilterStep } from './syntax/syntax.ts';
 import { findTest } from './tests.ts';
 import { getAttribute, getItem, getSlice } from './values/attributes.ts';
 import { toStr } from './values/python-text.ts';
@@ -85,13 +85,14 @@ function evaluateOperator(node: Operator, scope: Scope): Value {
 function combine(operator: string, left: Value, right: Value): Value {
   const sides = [left, right];
   const isMarkup = operator === '+' && sides.some((side) => side instanceof Markup);
-  if (!isMarkup || !sides.every((side) => side instanceof Markup || typeof side === 'string')) return applyBinary(operator, toPlain(left), toPlain(right));
+  if (!isMarkup || !sides.every((side) => side instanceof Markup || typeof side === 'string'))
+    return applyBinary(operator, toPlain(left), toPlain(right));
   return new Markup(sides.map((side) => (side instanceof Markup ? side.text : Markup.escape(toStr(side)))).join(''));
 }
 
 type GivenArguments = Omit<FilterInput, 'value'>;
 
-function evaluateArguments({ positional, keywords, spread, keywordSpread }: Arguments, scope: Scope): GivenArguments {
+function evaluateArguments({ positional, keywords, spread, keywordSpread }: ArgumentNodes, scope: Scope): GivenArguments {
   const args = positional.map((arg) => evaluate(arg, scope));
   const named = new Map(keywords.map(([name, value]) => [name, evaluate(value, scope)]));
   if (spread) args.push(...iterate(evaluate(spread, scope)));

@@ -1,6 +1,7 @@
 // Chat templates rendered as transformers renders them: Jinja2 with trim_blocks, lstrip_blocks, loop controls, its own tojson,
 // raise_exception and strftime_now. docs/decisions/0020 has the comparison with other engines.
 
+import { systemClock } from '../../base/clock.ts';
 import { renderBody } from './render.ts';
 import { Scope } from './scope.ts';
 import { formatTime } from './strftime.ts';
@@ -40,7 +41,7 @@ function globals(): [string, Value][] {
     new Callable('raise_exception', ([message = '']) => {
       throw new TemplateRaised(toStr(message));
     }),
-    new Callable('strftime_now', ([format = '']) => formatTime(toStr(format), new Date())),
+    new Callable('strftime_now', ([format = '']) => formatTime(toStr(format), new Date(systemClock.now()))),
   ].map((callable) => [callable.name, callable]);
 }
 

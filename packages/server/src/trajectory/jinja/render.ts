@@ -2,22 +2,22 @@
 
 import { evaluate, evaluateMarkup, runFilter } from './evaluate.ts';
 import { Scope } from './scope.ts';
-import type { Body, For, Signature, Statement, Target } from './syntax/syntax.ts';
+import type { Body, For, Signature, Statement, AssignTarget } from './syntax/syntax.ts';
 import { toStr } from './values/python-text.ts';
 import { Callable, isTrue, iterate, type KeywordArguments, LoopValue, Namespace, type Value } from './values/values.ts';
 
 type Jump = 'break' | 'continue' | undefined;
 
 /** The place of an output; statements append to it. */
-type Output = string[];
+type TemplateOutput = string[];
 
 export function renderBody(body: Body, scope: Scope): string {
-  const output: Output = [];
+  const output: TemplateOutput = [];
   run(body, scope, output);
   return output.join('');
 }
 
-function run(body: Body, scope: Scope, output: Output): Jump {
+function run(body: Body, scope: Scope, output: TemplateOutput): Jump {
   for (const statement of body) {
     const jump = runStatement(statement, scope, output);
     if (jump) return jump;
@@ -25,7 +25,7 @@ function run(body: Body, scope: Scope, output: Output): Jump {
   return undefined;
 }
 
-function runStatement(statement: Statement, scope: Scope, output: Output): Jump {
+function runStatement(statement: Statement, scope: Scope, output: TemplateOutput): Jump {
   switch (statement.kind) {
     case 'text':
       output.push(statement.text);
@@ -57,7 +57,7 @@ function runStatement(statement: Statement, scope: Scope, output: Output): Jump 
 
 type Block = Extract<Statement, { kind: 'set-block' | 'macro' | 'call-block' | 'filter-block' | 'with' }>;
 
-function runBlock(statement: Block, scope: Scope, output: Output): Jump {
+function runBlock(statement: Block, scope: Scope, output: TemplateOutput): Jump {
   switch (statement.kind) {
     case 'set-block':
       assign(statement.target, filterText(statement, scope), scope);
@@ -89,7 +89,7 @@ function filterText({ filters, body }: Extract<Block, { kind: 'set-block' | 'fil
 
 interface LoopRun {
   readonly scope: Scope;
-  readonly output: Output;
+  readonly output: TemplateOutput;
   readonly items: Value;
   readonly depth: number;
 }
@@ -97,7 +97,7 @@ interface LoopRun {
 function runLoop(loop: For, { scope, output, items, depth }: LoopRun): void {
   const chosen = chooseItems(loop, items, scope);
   const again = (inner: Value, innerDepth: number) => {
-    const text: Output = [];
+    const text: TemplateOutput = [];
     runLoop(loop, { scope, output: text, items: inner, depth: innerDepth });
     return text.join('');
   };
@@ -122,7 +122,7 @@ function chooseItems(loop: For, items: Value, scope: Scope): readonly Value[] {
   });
 }
 
-function assign(target: Target, value: Value, scope: Scope): void {
+function assign(target: AssignTarget, value: Value, scope: Scope): void {
   if (target.kind === 'name') scope.set(target.name, value);
   else if (target.kind === 'member') {
     const owner = scope.get(target.name);

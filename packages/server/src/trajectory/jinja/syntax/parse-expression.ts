@@ -1,11 +1,11 @@
 // Expressions of a template, with the precedence that Jinja2 gives their operators.
 
-import type { Arguments, Expression } from './syntax.ts';
-import type { TokenStream } from './token-stream.ts';
+import type { ArgumentNodes, Expression } from './syntax.ts';
+import type { TemplateTokens } from './token-stream.ts';
 
 const constants: Readonly<Record<string, null | boolean>> = { true: true, True: true, false: false, False: false, none: null, None: null };
 
-export function parseExpression(stream: TokenStream): Expression {
+export function parseExpression(stream: TemplateTokens): Expression {
   let value = parseOr(stream);
   while (stream.skip('name', 'if')) {
     const test = parseOr(stream);
@@ -22,7 +22,7 @@ export interface TupleOptions {
 }
 
 /** One expression, or several with commas: a tuple. */
-export function parseTuple(stream: TokenStream, { hasChoice = true, isInParentheses = false }: TupleOptions = {}): Expression {
+export function parseTuple(stream: TemplateTokens, { hasChoice = true, isInParentheses = false }: TupleOptions = {}): Expression {
   const items: Expression[] = [];
   let isTuple = false;
   while (!isTupleEnd(stream)) {
@@ -36,27 +36,27 @@ export function parseTuple(stream: TokenStream, { hasChoice = true, isInParenthe
   return { kind: 'tuple', items };
 }
 
-function isTupleEnd(stream: TokenStream): boolean {
+function isTupleEnd(stream: TemplateTokens): boolean {
   return stream.is('close') || stream.is('operator', ')') || stream.is('name', 'recursive');
 }
 
-export function parseOr(stream: TokenStream): Expression {
+export function parseOr(stream: TemplateTokens): Expression {
   let left = parseAnd(stream);
   while (stream.skip('name', 'or')) left = { kind: 'logic', operator: 'or', left, right: parseAnd(stream) };
   return left;
 }
 
-function parseAnd(stream: TokenStream): Expression {
+function parseAnd(stream: TemplateTokens): Expression {
   let left = parseNot(stream);
   while (stream.skip('name', 'and')) left = { kind: 'logic', operator: 'and', left, right: parseNot(stream) };
   return left;
 }
 
-function parseNot(stream: TokenStream): Expression {
+function parseNot(stream: TemplateTokens): Expression {
   return stream.skip('name', 'not') ? { kind: 'unary', operator: 'not', of: parseNot(stream) } : parseCompare(stream);
 }
 
-function parseCompare(stream: TokenStream): Expression {
+function parseCompare(stream: TemplateTokens): Expression {
   const first = parseSum(stream);
   const rest: (readonly [string, Expression])[] = [];
   for (;;) {
@@ -73,7 +73,7 @@ function parseCompare(stream: TokenStream): Expression {
 }
 
 /** Reads operands of the next higher precedence between these operators, grouped to the left. */
-function parseBinary(stream: TokenStream, operators: readonly string[], operand: (stream: TokenStream) => Expression): Expression {
+function parseBinary(stream: TemplateTokens, operators: readonly string[], operand: (stream: TemplateTokens) => Expression): Expression {
   let left = operand(stream);
   while (stream.is('operator', ...operators)) {
     const operator = stream.next().text;
@@ -82,26 +82,26 @@ function parseBinary(stream: TokenStream, operators: readonly string[], operand:
   return left;
 }
 
-function parseSum(stream: TokenStream): Expression {
+function parseSum(stream: TemplateTokens): Expression {
   return parseBinary(stream, ['+', '-'], parseConcat);
 }
 
-function parseConcat(stream: TokenStream): Expression {
+function parseConcat(stream: TemplateTokens): Expression {
   const first = parseProduct(stream);
   const parts = [first];
   while (stream.skip('operator', '~')) parts.push(parseProduct(stream));
   return parts.length === 1 ? first : { kind: 'concat', parts };
 }
 
-function parseProduct(stream: TokenStream): Expression {
+function parseProduct(stream: TemplateTokens): Expression {
   return parseBinary(stream, ['*', '/', '//', '%'], parsePower);
 }
 
-function parsePower(stream: TokenStream): Expression {
+function parsePower(stream: TemplateTokens): Expression {
   return parseBinary(stream, ['**'], (inner) => parseUnary(inner));
 }
 
-function parseUnary(stream: TokenStream, hasFilter = true): Expression {
+function parseUnary(stream: TemplateTokens, hasFilter = true): Expression {
   const node: Expression = stream.is('operator', '-', '+')
     ? { kind: 'unary', operator: stream.next().text === '-' ? '-' : '+', of: parseUnary(stream, false) }
     : parsePrimary(stream);
@@ -109,7 +109,7 @@ function parseUnary(stream: TokenStream, hasFilter = true): Expression {
   return hasFilter ? parseFilters(stream, postfixed) : postfixed;
 }
 
-function parsePrimary(stream: TokenStream): Expression {
+function parsePrimary(stream: TemplateTokens): Expression {
   const token = stream.next();
   const { kind, text } = token;
   if (kind === 'name') {
@@ -129,13 +129,13 @@ function parsePrimary(stream: TokenStream): Expression {
   throw stream.fail(`expected a value, not ${JSON.stringify(text)}, before this`);
 }
 
-function readStrings(stream: TokenStream): string {
+function readStrings(stream: TemplateTokens): string {
   let joined = '';
   while (stream.is('string')) joined += stream.next().text;
   return joined;
 }
 
-function parseItems<T>(stream: TokenStream, close: string, parse: (stream: TokenStream) => T): T[] {
+function parseItems<T>(stream: TemplateTokens, close: string, parse: (stream: TemplateTokens) => T): T[] {
   const items: T[] = [];
   while (!stream.is('operator', close)) {
     if (items.length > 0) stream.expect('operator', ',');
@@ -146,13 +146,13 @@ function parseItems<T>(stream: TokenStream, close: string, parse: (stream: Token
   return items;
 }
 
-function parseEntry(stream: TokenStream): readonly [Expression, Expression] {
+function parseEntry(stream: TemplateTokens): readonly [Expression, Expression] {
   const key = parseExpression(stream);
   stream.expect('operator', ':');
   return [key, parseExpression(stream)];
 }
 
-function parsePostfix(stream: TokenStream, start: Expression): Expression {
+function parsePostfix(stream: TemplateTokens, start: Expression): Expression {
   let node = start;
   for (;;) {
     if (stream.skip('operator', '.')) {
@@ -166,7 +166,7 @@ function parsePostfix(stream: TokenStream, start: Expression): Expression {
   }
 }
 
-function parseSubscript(stream: TokenStream, target: Expression): Expression {
+function parseSubscript(stream: TemplateTokens, target: Expression): Expression {
   const bounds: (Expression | undefined)[] = [];
   let bound: Expression | undefined;
   while (!stream.is('operator', ']')) {
@@ -182,7 +182,7 @@ function parseSubscript(stream: TokenStream, target: Expression): Expression {
   return { kind: 'item', target, key: bound };
 }
 
-export function parseArguments(stream: TokenStream): Arguments {
+export function parseArguments(stream: TemplateTokens): ArgumentNodes {
   stream.expect('operator', '(');
   const positional: Expression[] = [];
   const keywords: (readonly [string, Expression])[] = [];
@@ -200,10 +200,10 @@ export function parseArguments(stream: TokenStream): Arguments {
   return { positional, keywords, spread, keywordSpread };
 }
 
-const noArguments: Arguments = { positional: [], keywords: [] };
+const noArguments: ArgumentNodes = { positional: [], keywords: [] };
 
 /** `| filter`, `is test` and calls of their results. */
-function parseFilters(stream: TokenStream, start: Expression): Expression {
+function parseFilters(stream: TemplateTokens, start: Expression): Expression {
   let node = start;
   for (;;) {
     if (stream.skip('operator', '|')) node = { kind: 'filter', target: node, ...parseFilterStep(stream) };
@@ -213,12 +213,12 @@ function parseFilters(stream: TokenStream, start: Expression): Expression {
   }
 }
 
-export function parseFilterStep(stream: TokenStream): { readonly name: string; readonly args: Arguments } {
+export function parseFilterStep(stream: TemplateTokens): { readonly name: string; readonly args: ArgumentNodes } {
   const name = stream.expect('name').text;
   return { name, args: stream.is('operator', '(') ? parseArguments(stream) : noArguments };
 }
 
-function parseTest(stream: TokenStream, target: Expression): Expression {
+function parseTest(stream: TemplateTokens, target: Expression): Expression {
   const isNegated = stream.skip('name', 'not');
   const name = stream.expect('name').text;
   const test: Expression = { kind: 'test', target, name, args: parseTestArguments(stream) };
@@ -226,7 +226,7 @@ function parseTest(stream: TokenStream, target: Expression): Expression {
 }
 
 /** A test takes one argument without parentheses. */
-function parseTestArguments(stream: TokenStream): Arguments {
+function parseTestArguments(stream: TemplateTokens): ArgumentNodes {
   if (stream.is('operator', '(')) return parseArguments(stream);
   const isValue = stream.is('name') || stream.is('string') || stream.is('integer') || stream.is('float') || stream.is('operator', '[', '{');
   if (!isValue || stream.is('name', 'else', 'or', 'and', 'if', 'is', 'not', 'in', 'recursive')) return noArguments;

@@ -1,18 +1,18 @@
 // Template source to a syntax tree. What a chat template cannot use, such as include, is refused with its line.
 
 import { parseExpression, parseFilterStep, parseTuple } from './parse-expression.ts';
-import type { Body, Expression, FilterStep, Signature, Statement, Target } from './syntax.ts';
-import { TokenStream } from './token-stream.ts';
+import type { Body, Expression, FilterStep, Signature, Statement, AssignTarget } from './syntax.ts';
+import { TemplateTokens } from './token-stream.ts';
 
 export function parseTemplate(source: string): Body {
-  const stream = new TokenStream(source);
+  const stream = new TemplateTokens(source);
   const body = parseBody(stream, []);
   if (!stream.is('end')) throw stream.fail('expected the end of the template');
   return body;
 }
 
 /** Reads up to a tag with one of these names and consumes its `{%`, so that the name is next. */
-function parseBody(stream: TokenStream, ends: readonly string[]): Body {
+function parseBody(stream: TemplateTokens, ends: readonly string[]): Body {
   const body: Statement[] = [];
   while (!stream.is('end')) {
     const token = stream.next();
@@ -28,20 +28,20 @@ function parseBody(stream: TokenStream, ends: readonly string[]): Body {
 }
 
 /** Reads the body of a tag whose head was read, and its end. */
-function parseBlock(stream: TokenStream, end: string): Body {
+function parseBlock(stream: TemplateTokens, end: string): Body {
   stream.expect('close', '%}');
   const body = parseBody(stream, [end]);
   closeTag(stream, end);
   return body;
 }
 
-function closeTag(stream: TokenStream, name: string): void {
+function closeTag(stream: TemplateTokens, name: string): void {
   stream.expect('name', name);
   if (name === 'endmacro' && stream.is('name')) stream.next();
   stream.expect('close', '%}');
 }
 
-function parseStatement(stream: TokenStream): Statement[] {
+function parseStatement(stream: TemplateTokens): Statement[] {
   const { text: name, line } = stream.expect('name');
   switch (name) {
     case 'if':
@@ -71,7 +71,7 @@ function parseStatement(stream: TokenStream): Statement[] {
   }
 }
 
-function parseIf(stream: TokenStream): Statement {
+function parseIf(stream: TemplateTokens): Statement {
   const branches: { test: Expression; body: Body }[] = [];
   let otherwise: Body = [];
   for (let name = 'if'; name !== 'endif'; name = stream.next().text) {
@@ -88,7 +88,7 @@ function parseIf(stream: TokenStream): Statement {
   return { kind: 'if', branches, otherwise };
 }
 
-function parseFor(stream: TokenStream, line: number): Statement {
+function parseFor(stream: TemplateTokens, line: number): Statement {
   const target = parseTarget(stream);
   stream.expect('name', 'in');
   const items = parseTuple(stream, { hasChoice: false });
@@ -103,7 +103,7 @@ function parseFor(stream: TokenStream, line: number): Statement {
   return { kind: 'for', target, items, test, isRecursive, body, otherwise, line };
 }
 
-function parseSet(stream: TokenStream, line: number): Statement {
+function parseSet(stream: TemplateTokens, line: number): Statement {
   const target = parseTarget(stream);
   if (stream.skip('operator', '=')) {
     const value = parseTuple(stream);
@@ -113,21 +113,21 @@ function parseSet(stream: TokenStream, line: number): Statement {
   return { kind: 'set-block', target, filters: parseMoreFilters(stream), body: parseBlock(stream, 'endset') };
 }
 
-function parseMoreFilters(stream: TokenStream): FilterStep[] {
+function parseMoreFilters(stream: TemplateTokens): FilterStep[] {
   const filters: FilterStep[] = [];
   while (stream.skip('operator', '|')) filters.push(parseFilterStep(stream));
   return filters;
 }
 
-function parseCallBlock(stream: TokenStream): Statement {
+function parseCallBlock(stream: TemplateTokens): Statement {
   const signature = stream.is('operator', '(') ? parseSignature(stream) : { names: [], defaults: [] };
   const call = parseExpression(stream);
   if (call.kind !== 'call') throw stream.fail('expected a call after {% call');
   return { kind: 'call-block', call, signature, body: parseBlock(stream, 'endcall') };
 }
 
-function parseBindings(stream: TokenStream): (readonly [Target, Expression])[] {
-  const bindings: (readonly [Target, Expression])[] = [];
+function parseBindings(stream: TemplateTokens): (readonly [AssignTarget, Expression])[] {
+  const bindings: (readonly [AssignTarget, Expression])[] = [];
   while (!stream.is('close')) {
     if (bindings.length > 0) stream.expect('operator', ',');
     const target = parseOneTarget(stream);
@@ -137,7 +137,7 @@ function parseBindings(stream: TokenStream): (readonly [Target, Expression])[] {
   return bindings;
 }
 
-function parseSignature(stream: TokenStream): Signature {
+function parseSignature(stream: TemplateTokens): Signature {
   const names: string[] = [];
   const defaults: Expression[] = [];
   stream.expect('operator', '(');
@@ -152,7 +152,7 @@ function parseSignature(stream: TokenStream): Signature {
   return { names, defaults };
 }
 
-function parseTarget(stream: TokenStream): Target {
+function parseTarget(stream: TemplateTokens): AssignTarget {
   const first = parseOneTarget(stream);
   if (!stream.is('operator', ',')) return first;
   const items = [first];
@@ -160,7 +160,7 @@ function parseTarget(stream: TokenStream): Target {
   return { kind: 'tuple', items };
 }
 
-function parseOneTarget(stream: TokenStream): Target {
+function parseOneTarget(stream: TemplateTokens): AssignTarget {
   if (stream.skip('operator', '(')) {
     const inner = parseTarget(stream);
     stream.expect('operator', ')');

@@ -2,7 +2,7 @@
 
 import { TemplateSyntaxError, type Token, type TokenKind, tokenize } from './lexer.ts';
 
-export class TokenStream {
+export class TemplateTokens {
   readonly #tokens: readonly Token[];
   #at = 0;
 

@@ -1,7 +1,20 @@
 // The values of our Jinja, with Python's meaning: an int is a bigint, a float a number, a dict a Map that keeps its order. Equality, truth
 // and order are Python's too.
 
-export type Value = null | boolean | bigint | number | string | Value[] | Tuple | Dict | Markup | Undefined | Namespace | Callable | LoopValue;
+export type Value =
+  | null
+  | boolean
+  | bigint
+  | number
+  | string
+  | Value[]
+  | Tuple
+  | Dict
+  | Markup
+  | Undefined
+  | Namespace
+  | Callable
+  | LoopValue;
 
 export type Dict = Map<Value, Value>;
 export type KeywordArguments = ReadonlyMap<string, Value>;

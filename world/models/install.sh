@@ -2,7 +2,7 @@
 # Gets what the world tier compares model families with, into a cache folder outside the clone: published chat templates (from the sdists of
 # llama-cpp-python and vllm, and from npm), vLLM's own parsers, transformers, and other template engines. Running it again does nothing.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 cache=${MILLRACE_WORLD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/millrace/world}
 models=$cache/models
@@ -14,7 +14,7 @@ fail() {
   say "$*"
   exit 1
 }
-key() { cat "$fetcher" scripts/install-models.sh | sha256sum; }
+key() { cat "$fetcher" world/models/install.sh | sha256sum; }
 
 if [[ -f $models/.complete && $(<"$models/.complete") == "$(key)" ]]; then exit 0; fi
 mkdir -p "$cache" 2>/dev/null && [[ -w $cache ]] || fail "cannot write to $cache; set MILLRACE_WORLD_CACHE to another folder"
