@@ -79,6 +79,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'Runs one task of a scenario with a scripted policy: no service, no backend, no model.',
     load: async () => (await import('./author/try/try.ts')).tryCommand,
   },
+  model: {
+    summary: "Checks a model's tokenizer, chat template and tool-call format.",
+    load: async () => (await import('./operate/model.ts')).modelCommands,
+  },
   doctor: {
     summary: 'Checks everything that serve needs, and shows how to get what is missing.',
     load: async () => (await import('./operate/doctor.ts')).doctorCommand,

@@ -20,6 +20,7 @@ export { BackendPool } from './inference/pool/pool.ts';
 export { sampleTokenizer, type TokenizerSample } from './inference/pool/tokenizer-check.ts';
 export { Sampler } from './inference/sampler.ts';
 export { logEvents, renderLogEvents } from './log-events.ts';
+export { type ModelReport, reportModel } from './model-report.ts';
 export { Stage } from './pipeline/stage.ts';
 export { BatchKeeper, type KeeperDeps } from './sampling/batch-keeper.ts';
 export { toRecipe } from './sampling/new-siblings.ts';
@@ -114,3 +115,4 @@ export { type Conversation, type LocalConversation, openConversation } from './t
 export { Ledger } from './trajectory/ledger.ts';
 export { openRemoteConversation } from './trajectory/remote-conversation.ts';
 export { openTokenizer, runSteps, type Tokenizer } from './trajectory/tokenizer/tokenizer.ts';
+export { toolParserNames } from './trajectory/tool-calls/tool-parsers.ts';

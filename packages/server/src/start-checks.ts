@@ -67,13 +67,14 @@ export async function checkModel(config: ServiceConfig): Promise<ModelCheck> {
   try {
     const conversation = await openModel(config.model);
     const tokenizer = await sampleTokenizer(conversation, new Pace());
-    const seen = `${config.model.tokenizer}, tool calls as ${config.model.toolParser}`;
+    const { parser, toolCalls } = conversation.profile;
+    const seen = `${config.model.tokenizer}, tool calls as ${parser.name} (${toolCalls})`;
     const [warning] = conversation.warnings;
     if (warning === undefined) return { check: { name, level: 'ok', seen }, tokenizer };
     const remedy = 'set model.chatTemplate to a template with tools, or model.toolParser to the format that the model knows best';
     return { check: { name, level: 'warn', seen: `${seen}; ${warning}`, remedy }, tokenizer };
   } catch (error) {
-    const remedy = 'see docs/tokens.md for the models and templates that work';
+    const remedy = 'run millrace model check FOLDER; docs/models.md lists the models and templates that work';
     return { check: { name, level: 'fail', seen: messageOf(error), remedy } };
   }
 }

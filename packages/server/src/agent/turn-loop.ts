@@ -8,7 +8,7 @@ import { Expired } from '../base/deadline.ts';
 import type { Pace } from '../base/pace.ts';
 import type { SampledTurn, Sampler } from '../inference/sampler.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import { appendNext, renderNext, renderWithoutReasoning } from '../trajectory/branch.ts';
+import { appendDelta, appendNext, owedTokens, renderNext, renderWithoutReasoning } from '../trajectory/branch.ts';
 import { chooseResultRoom, chooseTurnTokens, fitResults } from '../trajectory/budget.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import type { AgentEnd } from './agent-end.ts';
@@ -189,19 +189,16 @@ async function runCalls(options: AgentOptions, calls: readonly ToolCall[]): Prom
 async function appendResults(options: AgentOptions, results: readonly Message[]): Promise<boolean> {
   const { sampler, conversation, limits, pace } = options;
   const { ledger } = sampler;
-  const { endOfTurn } = conversation;
   const specs = options.tools.map((tool) => tool.spec);
   const branch = await pace.run(renderWithoutReasoning(ledger, conversation, { messages: results, tools: specs, limits }));
   if (branch) {
     ledger.beginBranch(branch);
     return true;
   }
-  const isOwed = ledger.segments.at(-1)?.tokenIds.at(-1) !== endOfTurn.id;
-  const room = chooseResultRoom(ledger.length + (isOwed ? endOfTurn.tokenIds.length : 0), limits);
+  const room = chooseResultRoom(ledger.length + owedTokens(ledger, conversation), limits);
   const delta = await pace.run(fitResults(conversation, results, room));
   if (!delta) return false;
-  if (isOwed) ledger.appendInserted(endOfTurn);
-  ledger.appendObservation(delta);
+  appendDelta(ledger, conversation, delta);
   return true;
 }
 

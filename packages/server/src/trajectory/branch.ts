@@ -35,7 +35,7 @@ export function* renderNext(
   const added = messages.slice(current.length);
   if (added.length === 0) return undefined;
   const rendered = yield* conversation.deltaSteps(added);
-  const owed = isTurnEnded(ledger, conversation) ? 0 : conversation.endOfTurn.tokenIds.length;
+  const owed = owedTokens(ledger, conversation);
   return { kind: 'delta', rendered, contextTokens: ledger.length + owed + rendered.tokenIds.length };
 }
 
@@ -45,8 +45,20 @@ export function appendNext(ledger: Ledger, { endOfTurn }: Pick<Conversation, 'en
     else ledger.beginBranch(rendered);
     return;
   }
-  if (!isTurnEnded(ledger, { endOfTurn })) ledger.appendInserted(endOfTurn);
-  ledger.appendObservation(rendered);
+  appendDelta(ledger, { endOfTurn }, rendered);
+}
+
+/** Appends what follows a turn: its end, if the policy did not sample one, and the new messages. */
+export function appendDelta(ledger: Ledger, { endOfTurn }: Pick<Conversation, 'endOfTurn'>, rendered: RenderedMessages): void {
+  const isEnded = isTurnEnded(ledger, { endOfTurn });
+  if (!isEnded && endOfTurn.tokenIds.length > 0) ledger.appendInserted(endOfTurn);
+  const isWritten = isEnded && endOfTurn.isShared && rendered.tokenIds[0] === lastToken(ledger);
+  ledger.appendObservation(isWritten ? { ...rendered, tokenIds: rendered.tokenIds.subarray(1) } : rendered);
+}
+
+/** How many tokens must be inserted to end the last turn. */
+export function owedTokens(ledger: Ledger, { endOfTurn }: Pick<Conversation, 'endOfTurn'>): number {
+  return isTurnEnded(ledger, { endOfTurn }) ? 0 : endOfTurn.tokenIds.length;
 }
 
 /**
@@ -82,5 +94,10 @@ function findSpelled(ledger: Ledger, { tokenizer }: Conversation, messages: read
 }
 
 function isTurnEnded(ledger: Ledger, { endOfTurn }: Pick<Conversation, 'endOfTurn'>): boolean {
-  return ledger.segments.at(-1)?.tokenIds.at(-1) === endOfTurn.id;
+  const last = lastToken(ledger);
+  return last !== undefined && endOfTurn.ids.includes(last);
+}
+
+function lastToken(ledger: Ledger): number | undefined {
+  return ledger.segments.at(-1)?.tokenIds.at(-1);
 }

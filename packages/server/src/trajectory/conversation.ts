@@ -7,11 +7,12 @@ import { join } from 'node:path';
 import type { Message, ToolSpec } from '@millrace/protocol';
 import type { Steps } from '../base/pace.ts';
 import type { ModelConfig } from './model-config.ts';
+import { type ModelProfile, proveProfile } from './model-profile.ts';
 import { type ChatTemplate, openChatTemplate } from './template/chat-template.ts';
+import { exampleTools } from './template/template-pasts.ts';
 import { openTokenizer, type PartTokenizer, runSteps, type TextPart, type Tokenizer } from './tokenizer/tokenizer.ts';
-import { teachTools } from './tool-calls/teach-tools.ts';
-import type { ParsedTurn, ToolCallParser } from './tool-calls/tool-calls.ts';
-import { chooseToolParser } from './tool-calls/tool-parsers.ts';
+import { taughtFormats, teachTools } from './tool-calls/teach-tools.ts';
+import type { ParsedTurn } from './tool-calls/tool-calls.ts';
 
 export interface RenderedMessages {
   readonly tokenIds: Int32Array;
@@ -21,8 +22,10 @@ export interface RenderedMessages {
 
 export interface Conversation {
   readonly tokenizer: PartTokenizer;
-  /** The end of a turn. It is inserted, masked from training, when the policy was cut off before it. */
-  readonly endOfTurn: { readonly id: number; readonly tokenIds: Int32Array; readonly text: string };
+  /** The end of a turn. */
+  readonly endOfTurn: EndOfTurn;
+  /** The model's tool-call and reasoning format, and how it was proven. */
+  readonly profile: ModelProfile;
   /** The SHA-256 of tokenizer.json, absent if the tokenizer is a backend's; and of the chat template with its variables. */
   readonly digests: ModelDigests;
   /** What operators should know about the model. */
@@ -39,6 +42,18 @@ export interface Conversation {
   parseTurn(text: string, tools?: readonly ToolSpec[]): ParsedTurn;
   /** Whether the reasoning of earlier turns stays in the context when these messages follow the turn `last`. */
   keepsReasoning(last: Message, newMessages: readonly Message[]): boolean;
+}
+
+export interface EndOfTurn {
+  /** The token that usually ends a turn; -1 if turns have none of their own. */
+  readonly id: number;
+  /** Inserted, masked from training, when the policy was cut off before the end. Empty if turns have none of their own. */
+  readonly tokenIds: Int32Array;
+  readonly text: string;
+  /** Every token after which nothing is inserted. */
+  readonly ids: readonly number[];
+  /** Whether the token that ends a turn is the first one of the next message, and is then not written again. */
+  readonly isShared: boolean;
 }
 
 export interface ModelDigests {
@@ -65,18 +80,20 @@ export async function openConversation(folder: string, options: ConversationOpti
       ? readTemplate(join(folder, 'chat_template.jinja')).catch(() => ({})) // older folders have it in tokenizer_config.json
       : readTemplate(options.chatTemplate),
   ]);
+  const name = `the chat template of ${folder}`;
   const template = openChatTemplate(
     { ...config, ...given },
     {
-      name: `the chat template of ${folder}`,
+      name,
       controlTokens: tokenizer.controlTokens,
+      eosTokens: tokenizer.eosIds.map((id) => tokenizer.decode([id])),
       kwargs: options.chatTemplateKwargs ?? {},
     },
   );
-  const parser = chooseToolParser(options.toolParser ?? 'hermes', template.source);
+  const profile = proveProfile(template, options.toolParser ?? 'auto', name);
   const tokenizerDigest = toDigest(await readFile(join(folder, 'tokenizer.json')));
   const digests = { tokenizer: tokenizerDigest, template: digestTemplate(template, options.chatTemplateKwargs) };
-  const conversation = runSteps(joinConversation(tokenizer, template, { ...options, parser, digests }));
+  const conversation = runSteps(joinConversation(tokenizer, template, { ...options, profile, digests }));
   proveParts(tokenizer, template);
   return {
     ...conversation,
@@ -103,7 +120,7 @@ export function digestTemplate({ source }: ChatTemplate, kwargs: Readonly<Record
 }
 
 interface ConversationParts {
-  readonly parser: ToolCallParser;
+  readonly profile: ModelProfile;
   readonly digests: ModelDigests;
   readonly reasoning?: ModelConfig['reasoning'] | undefined;
   readonly teachTools?: ModelConfig['teachTools'] | undefined;
@@ -112,13 +129,17 @@ interface ConversationParts {
 export function* joinConversation(
   tokenizer: PartTokenizer,
   template: ChatTemplate,
-  { parser, digests, reasoning, teachTools: isTeaching = true }: ConversationParts,
+  { profile, digests, reasoning, teachTools: isTeaching = true }: ConversationParts,
 ): Steps<Conversation> {
-  const [id, ...others] = yield* tokenizer.encodeSteps([{ text: template.endOfTurn, trusted: true }]);
-  if (id === undefined || others.length > 0) throw new Error(`${template.endOfTurn} ends a turn, but it is not a single token`);
-  const stopTokenIds = [...new Set([id, ...tokenizer.eosIds])];
+  const { parser } = profile;
+  const endOfTurn = yield* findEnd(tokenizer, template, parser.ends);
+  const stopTokenIds = [...new Set([...endOfTurn.ids, ...tokenizer.eosIds])];
   const { hasSystem } = template;
   const teaches = isTeaching && !template.declaresTools;
+  if (teaches && !taughtFormats.includes(parser.name))
+    throw new Error(
+      `the chat template declares no tools, and calls in the ${parser.name} format cannot be taught; set model.toolParser to one of ${taughtFormats.join(', ')}`,
+    );
   const openingSteps = (messages: readonly Message[], tools: readonly ToolSpec[]) =>
     encodeMessages(tokenizer, messages, () =>
       teaches && tools.length > 0
@@ -126,12 +147,13 @@ export function* joinConversation(
         : template.renderOpening(messages, tools),
     );
   const deltaSteps = (newMessages: readonly Message[]) => encodeMessages(tokenizer, newMessages, () => template.renderDelta(newMessages));
-  const thoughtOpen = findThoughtOpen(template);
+  const thoughtOpen = findThoughtOpen(template, parser.reasoning?.open);
   return {
     tokenizer,
-    endOfTurn: { id, tokenIds: Int32Array.of(id), text: template.endOfTurn },
+    endOfTurn,
+    profile,
     digests,
-    warnings: teaches ? [describeTeaching(parser.name, hasSystem)] : [],
+    warnings: [...(teaches ? [describeTeaching(parser.name, hasSystem)] : []), ...describeDifferences(profile)],
     stopTokenIds,
     openingSteps,
     deltaSteps,
@@ -142,6 +164,25 @@ export function* joinConversation(
     parseTurn: (text, tools) => parser.parse(thoughtOpen + text, tools),
     keepsReasoning: (last, newMessages) => reasoning === 'keep' || template.keepsReasoning(last, newMessages),
   };
+}
+
+/** The ids of the template's ends. A format that ends its turns otherwise than its template writes earlier ones names its own. */
+function* findEnd(tokenizer: PartTokenizer, { ends }: ChatTemplate, own: readonly string[] | undefined): Steps<EndOfTurn> {
+  const ids: number[] = [];
+  for (const text of own ?? ends.all) {
+    const [id, ...others] = yield* tokenizer.encodeSteps([{ text, trusted: true }]);
+    if (id === undefined || others.length > 0) throw new Error(`${text} ends a turn, but it is not a single token`);
+    ids.push(id);
+  }
+  const tokenIds = yield* tokenizer.encodeSteps([{ text: ends.text, trusted: true }]);
+  const id = ends.isShared ? -1 : (ids[0] ?? -1);
+  return { id, tokenIds, text: ends.text, ids, isShared: ends.isShared };
+}
+
+function describeDifferences({ parser, toolCalls, checks }: ModelProfile): string[] {
+  if (toolCalls !== 'differs') return [];
+  const { what, why } = checks.find(({ outcome }) => outcome === 'differs') ?? {};
+  return [`the ${parser.name} format (model.toolParser) is not what the chat template writes: for ${what}, ${why}`];
 }
 
 function describeTeaching(format: string, hasSystem: boolean): string {
@@ -159,9 +200,9 @@ function* encodeMessages(
 }
 
 /** The generation prompt of some templates opens the reasoning, which the model then only closes. */
-function findThoughtOpen(template: ChatTemplate): string {
+function findThoughtOpen(template: ChatTemplate, open = '<think>'): string {
   const prompt = template.renderDelta([{ role: template.resultRole, content: 'x' }]).at(-1)?.text ?? '';
-  return /(<think>|\[THINK\])\s*$/.exec(prompt)?.[1] ?? '';
+  return prompt.trimEnd().endsWith(open) ? open : '';
 }
 
 /** Tokenising in parts must give the ids of the whole text; a vocabulary that marks the start of a text fails this. */
@@ -175,7 +216,8 @@ function proveParts(tokenizer: Tokenizer, template: ChatTemplate): void {
 
 /** A typical opening, and what typically follows a turn. */
 export function exampleParts(template: ChatTemplate): readonly (readonly TextPart[])[] {
-  const opening = template.renderOpening([{ role: 'user', content: 'What is 6 × 7?' }], []);
+  const tools = template.needsTools ? exampleTools : [];
+  const opening = template.renderOpening([{ role: 'user', content: 'What is 6 × 7?' }], tools);
   return [opening, template.renderDelta([{ role: template.resultRole, content: 'total 0\n' }])];
 }
 

@@ -21,8 +21,10 @@ export const modelConfig = z.strictObject({
     .describe('A .jinja file or a tokenizer_config.json with the chat template. Default: the template of `tokenizer`.'),
   toolParser: z
     .enum(toolParserNames)
-    .default('hermes')
-    .describe(`The tool-call format of the model: ${toolParserNames.join(', ')}. \`auto\` chooses by the chat template.`),
+    .default('auto')
+    .describe(
+      `The tool-call format of the model: ${toolParserNames.join(', ')}. \`auto\` takes the one that reads what the chat template writes, and refuses a template whose calls none reads.`,
+    ),
   teachTools: z
     .boolean()
     .default(true)

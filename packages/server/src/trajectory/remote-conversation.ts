@@ -12,10 +12,10 @@ import {
   joinText,
   readTemplate,
 } from './conversation.ts';
+import { proveProfile } from './model-profile.ts';
 import { openChatTemplate } from './template/chat-template.ts';
 import { RemoteTokenizer } from './tokenizer/remote-tokenizer.ts';
 import { openTokenSource, type TokenSource } from './tokenizer/token-source.ts';
-import { chooseToolParser } from './tool-calls/tool-parsers.ts';
 
 export interface RemoteConversationOptions extends ConversationOptions {
   readonly apiKey?: string | undefined;
@@ -39,7 +39,7 @@ export async function openRemoteConversation(url: string, options: RemoteConvers
 }
 
 async function open(url: string, options: RemoteConversationOptions) {
-  const { apiKey, chatTemplate, chatTemplateKwargs = {}, toolParser = 'hermes' } = options;
+  const { apiKey, chatTemplate, chatTemplateKwargs = {}, toolParser = 'auto' } = options;
   const source = await openTokenSource(url, definedOf({ apiKey }));
   const config: Record<string, unknown> = { ...source.config, ...(chatTemplate === undefined ? {} : await readTemplate(chatTemplate)) };
   if (config.chat_template === undefined)
@@ -49,12 +49,13 @@ async function open(url: string, options: RemoteConversationOptions) {
   const texts = [JSON.stringify(config.chat_template)];
   const tokenizer = await RemoteTokenizer.open(source, { candidates, texts, eosToken: eos_token ?? undefined });
   const { controlTokens } = tokenizer;
-  const template = openChatTemplate(config, { name: `the chat template of ${url}`, controlTokens, kwargs: chatTemplateKwargs });
+  const name = `the chat template of ${url}`;
+  const template = openChatTemplate(config, { name, controlTokens, kwargs: chatTemplateKwargs });
   const pace = new Pace();
   await proveParts(source, async (parts) => await pace.run(tokenizer.encodeSteps(parts)), exampleParts(template));
-  const parser = chooseToolParser(toolParser, template.source);
+  const profile = proveProfile(template, toolParser, name);
   const digests = { template: digestTemplate(template, chatTemplateKwargs) };
-  return await pace.run(joinConversation(tokenizer, template, { ...options, parser, digests }));
+  return await pace.run(joinConversation(tokenizer, template, { ...options, profile, digests }));
 }
 
 type ExampleParts = ReturnType<typeof exampleParts>[number];

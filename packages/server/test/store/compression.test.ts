@@ -1,3 +1,5 @@
+// Stored trajectories: compressed and read back, in one piece or not at all.
+
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';

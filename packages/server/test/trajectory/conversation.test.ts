@@ -6,17 +6,17 @@ import { createHash } from 'node:crypto';
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Template } from '@huggingface/jinja';
 import type { Message, ToolSpec } from '@millrace/protocol';
 import { makeRandom, makeTempFolder, modelFolder, qwen3Folder } from '@millrace/testkit';
 import { openConversation } from '../../src/trajectory/conversation.ts';
+import { JinjaTemplate } from '../../src/trajectory/jinja/jinja.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
 import { alphabet, appendRandomTurn, makeSampled, makeText, tools } from './random-text.ts';
 
 const folder = qwen3Folder();
 const conversation = await openConversation(folder);
 const { tokenizer, endOfTurn } = conversation;
-const whole = new Template(JSON.parse(await readFile(join(folder, 'tokenizer_config.json'), 'utf8')).chat_template);
+const whole = new JinjaTemplate(JSON.parse(await readFile(join(folder, 'tokenizer_config.json'), 'utf8')).chat_template);
 
 const controls = [
   '<|im_end|>',

@@ -5,10 +5,11 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Template } from '@huggingface/jinja';
 import type { Message, ToolSpec } from '@millrace/protocol';
 import { type ModelFamily, makeRandom, modelFamilies, modelFolder } from '@millrace/testkit';
 import { openConversation } from '../../src/trajectory/conversation.ts';
+import { JinjaTemplate } from '../../src/trajectory/jinja/jinja.ts';
+import { toJsonText } from '../../src/trajectory/jinja/values/python-text.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
 import { toCallId } from '../../src/trajectory/tool-calls/tool-calls.ts';
 import { alphabet, appendRandomTurn, makeSampled, makeText, tools } from './random-text.ts';
@@ -34,7 +35,7 @@ const hermesTurn = (random: () => number): Turn => {
   const content = `x${makeText(random, alphabet)}`;
   if (random() < 0.5) return say(content);
   const call = makeCall(makeText(random, alphabet));
-  const text = `${content}\n<tool_call>\n{"name": "bash", "arguments": {"command": ${JSON.stringify(call.arguments.command)}}}\n</tool_call>`;
+  const text = `${content}\n<tool_call>\n{"name": "bash", "arguments": {"command": ${toJsonText(call.arguments.command)}}}\n</tool_call>`;
   return { message: { role: 'assistant', content, tool_calls: [call] }, text };
 };
 
@@ -61,7 +62,7 @@ const families: Readonly<Record<ModelFamily, Family>> = {
     makeTurn(random) {
       if (random() < 0.5) return say(`x${makeText(random, alphabet)}x`);
       const call = makeCall(makeText(random, alphabet));
-      const text = `{"name": "bash", "parameters": {"command": ${JSON.stringify(call.arguments.command)}}}`;
+      const text = `{"name": "bash", "parameters": {"command": ${toJsonText(call.arguments.command)}}}`;
       return { message: { role: 'assistant', content: '', tool_calls: [call] }, text };
     },
   },
@@ -72,7 +73,7 @@ const families: Readonly<Record<ModelFamily, Family>> = {
     resultRoles: ['tool'],
     makeTurn(random) {
       const call = makeCall(makeText(random, alphabet));
-      const text = `[TOOL_CALLS][{"name": "bash", "arguments": {"command": ${JSON.stringify(call.arguments.command)}}, "id": "${call.id}"}]`;
+      const text = `[TOOL_CALLS][{"name": "bash", "arguments": {"command": ${toJsonText(call.arguments.command)}}, "id": "${call.id}"}]`;
       return { message: { role: 'assistant', content: '', tool_calls: [call] }, text };
     },
   },
@@ -84,7 +85,7 @@ for (const name of modelFamilies) {
   const conversation = await openConversation(modelFolder(name), { toolParser: 'auto', chatTemplateKwargs: kwargs });
   const { tokenizer, endOfTurn } = conversation;
   const { chat_template, bos_token } = JSON.parse(await readFile(join(modelFolder(name), 'tokenizer_config.json'), 'utf8'));
-  const whole = new Template(chat_template);
+  const whole = new JinjaTemplate(chat_template);
   const renderWhole = (messages: readonly Message[], withTools: readonly ToolSpec[]) =>
     whole.render({
       ...kwargs,

@@ -9,6 +9,8 @@ export type TemplateMessage = Message & { readonly reasoning_content?: string; r
 type RenderPlain = (messages: readonly TemplateMessage[]) => string;
 
 export interface TemplateReasoning {
+  /** Whether the template reads a field, or has think tags in its source. */
+  readonly isKnown: boolean;
   /** The message with its reasoning where the template looks for it. */
   write(message: Message): TemplateMessage;
   /** Whether the reasoning of the turn `last` is still written when these messages follow it, and its calls with it. */
@@ -21,7 +23,10 @@ const called = 'called8e004';
 const question: Message = { role: 'user', content: 'question' };
 
 export function openReasoning(source: string, render: RenderPlain): TemplateReasoning {
-  const readsField = writes(render, [question, toFields({ role: 'assistant', content: 'answer', reasoning: thought })], thought) ?? false;
+  const call = { id: 'call00000', name: 'bash', arguments: { command: called } };
+  const plain: Message = { role: 'assistant', content: 'answer', reasoning: thought };
+  const turns = [plain, { ...plain, tool_calls: [call] }, { ...plain, content: '', tool_calls: [call] }];
+  const readsField = turns.some((turn) => writes(render, [question, toFields(turn)], thought));
   const [open, close] = source.includes('[THINK]') ? ['[THINK]', '[/THINK]'] : ['<think>', '</think>'];
   const write = (message: Message): TemplateMessage => {
     const { reasoning, ...rest } = message;
@@ -30,6 +35,7 @@ export function openReasoning(source: string, render: RenderPlain): TemplateReas
   };
   const shapes = new Map<string, boolean>();
   return {
+    isKnown: readsField || source.includes(close),
     write,
     isKept(last, newMessages) {
       const hasCalls = last.tool_calls !== undefined;

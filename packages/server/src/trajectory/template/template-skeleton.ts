@@ -2,6 +2,7 @@
 // influence it, and one run of the template serves all messages of the same shape.
 
 import { definedOf, type Message } from '@millrace/protocol';
+import { toJsonText, trimEndSpace, trimStartSpace } from '../jinja/values/python-text.ts';
 import type { TextPart } from '../tokenizer/tokenizer.ts';
 
 /** A placeholder, with how the template would change the text that goes there. */
@@ -10,6 +11,8 @@ export interface Placeholder {
   readonly trimsStart: boolean;
   readonly trimsEnd: boolean;
   readonly isJson: boolean;
+  /** Whether the template writes quotes and ampersands as XML attributes have them. */
+  readonly isXml: boolean;
 }
 
 export type Skeleton = readonly ({ readonly text: string } | Placeholder)[];
@@ -24,11 +27,35 @@ export function renderSkeleton(messages: readonly Message[], render: (guarded: r
     if (!isUntrusted(message)) return message;
     return { ...message, content: guard(), ...definedOf({ name: message.name === undefined ? undefined : guard() }) };
   });
-  const pieces = render(guarded).split(new RegExp(`(\u2003?${mark}[0-9]+\\\\?"\u{e001}\u2003?)`, 'u'));
+  const pieces = render(guardCallNames(guarded)).split(new RegExp(`(\u2003?${mark}[0-9]+(?:\\\\?"|&quot;)\u{e001}\u2003?)`, 'u'));
   return pieces.map((piece, index) => {
     if (index % 2 === 0) return { text: piece };
     const place = Number.parseInt(piece.replace(/^\D+/u, ''), 10);
-    return { place, trimsStart: !piece.startsWith('\u2003'), trimsEnd: !piece.endsWith('\u2003'), isJson: piece.includes('\\') };
+    return {
+      place,
+      trimsStart: !piece.startsWith('\u2003'),
+      trimsEnd: !piece.endsWith('\u2003'),
+      isJson: piece.includes('\\'),
+      isXml: piece.includes('&quot;'),
+    };
+  });
+}
+
+/** The name of a call that stands for the name of the result with this index, among the results that follow it. */
+export function nameOfResult(index: number): string {
+  return `result\u{e004}${index}`;
+}
+
+/** The policy may have invented the name, so the template sees it only as a placeholder. */
+function guardCallNames(messages: readonly Message[]): readonly Message[] {
+  return messages.map((message, at) => {
+    if (!message.tool_calls?.some(({ name }) => name.includes('\u{e004}'))) return message;
+    const names = messages
+      .slice(at + 1)
+      .filter(({ role }) => role === 'tool')
+      .map(({ name = 'bash' }) => name);
+    const calls = message.tool_calls.map((call) => ({ ...call, name: names[Number(call.name.split('\u{e004}')[1])] ?? 'bash' }));
+    return { ...message, tool_calls: calls };
   });
 }
 
@@ -40,10 +67,11 @@ export function fillSkeleton(skeleton: Skeleton, messages: readonly Message[]): 
   });
 }
 
-function fillText(text: string, { trimsStart, trimsEnd, isJson }: Placeholder): string {
-  const start = trimsStart ? text.trimStart() : text;
-  const trimmed = trimsEnd ? start.trimEnd() : start;
-  return isJson ? JSON.stringify(trimmed).slice(1, -1) : trimmed;
+function fillText(text: string, { trimsStart, trimsEnd, isJson, isXml }: Placeholder): string {
+  const start = trimsStart ? trimStartSpace(text) : text;
+  const trimmed = trimsEnd ? trimEndSpace(start) : start;
+  if (isXml) return trimmed.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
+  return isJson ? toJsonText(trimmed).slice(1, -1) : trimmed;
 }
 
 /** The messages, starting at `from`, whose content is not in the skeleton exactly once. */
@@ -67,8 +95,8 @@ export function isUntrusted({ role }: Message): boolean {
 const maxShapes = 256;
 
 /** Runs `render` once per shape of new messages. */
-export function cacheShapes(render: (newMessages: readonly Message[]) => Skeleton): (newMessages: readonly Message[]) => Skeleton {
-  const shapes = new Map<string, Skeleton>();
+export function cacheShapes<T>(render: (newMessages: readonly Message[]) => T): (newMessages: readonly Message[]) => T {
+  const shapes = new Map<string, T>();
   return (newMessages) => {
     const shape = JSON.stringify(newMessages.map((message) => (isUntrusted(message) ? toShape(message) : message)));
     const skeleton = shapes.get(shape) ?? render(newMessages);

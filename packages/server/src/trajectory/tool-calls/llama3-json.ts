@@ -1,49 +1,103 @@
-// The tool-call format of Llama 3: the turn is {"name": …, "parameters": …}, or several of them separated by semicolons, or follows
-// <|python_tag|>. Other JSON without a tag before it is an answer, not a call.
+// The tool-call format of Llama 3: {"name": …, "parameters": …}, alone, several of them, in a list or a fence, after text, or after
+// <|python_tag|>. JSON without arguments that does not name a tool is an answer, not a call.
 
+import type { ToolSpec } from '@millrace/protocol';
 import { takeReasoning, thinkTags } from './reasoning.ts';
-import { addJsonCall, emptyFindings, endOfJson, excerpt, isRecord, parseJson, type ToolCallParser, toParsedTurn } from './tool-calls.ts';
+import {
+  addJsonCall,
+  emptyFindings,
+  endOfJson,
+  excerpt,
+  type Findings,
+  isRecord,
+  parseJson,
+  type ToolCallParser,
+  toParsedTurn,
+} from './tool-calls.ts';
 
 const pythonTag = '<|python_tag|>';
+/** This many brackets that open nothing readable are tried before the rest is taken as text. */
+const maxTries = 64;
 
 export const llama3JsonParser: ToolCallParser = {
   name: 'llama3-json',
-  parse(text) {
+  parse(text, tools = []) {
     const found = emptyFindings();
     const rest = takeReasoning(text, thinkTags, { found, callOpen: pythonTag });
     const tag = rest.indexOf(pythonTag);
-    const isTagged = tag >= 0;
-    const body = isTagged ? rest.slice(tag + pythonTag.length) : rest;
-    if (!isTagged && !isCall(body)) {
-      found.content.push(rest);
-      return toParsedTurn(found);
-    }
-    if (isTagged) found.content.push(rest.slice(0, tag));
-    const between = /[\s;]*(?:<\|python_tag\|>)?[\s;]*/y;
-    for (let at = 0; ; ) {
-      between.lastIndex = at;
-      between.exec(body);
-      at = between.lastIndex;
-      if (at >= body.length) break;
-      const end = body[at] === '{' ? endOfJson(body, at) : -1;
-      const value = end < 0 ? undefined : parseJson(body.slice(at, end));
-      if (!value?.ok) {
-        found.malformed.push(`A tool call is not JSON of the form {"name": …, "parameters": …}: ${excerpt(body.slice(at, at + 1001))}`);
-        break;
-      }
-      addJsonCall(found, value.json);
-      at = end;
-    }
+    if (tag >= 0) {
+      found.content.push(rest.slice(0, tag));
+      readTagged(rest.slice(tag + pythonTag.length), found);
+    } else readUntagged(rest, tools, found);
     return toParsedTurn(found);
   },
 };
 
-/** Text without a tag is a call if its first JSON object has a name, or starts like one. */
-function isCall(text: string): boolean {
-  const start = text.search(/\S/);
-  if (text[start] !== '{') return false;
-  const end = endOfJson(text, start);
-  const value = end < 0 ? undefined : parseJson(text.slice(start, end));
-  if (value?.ok) return isRecord(value.json) && 'name' in value.json;
-  return /^\s*\{\s*"(?:name|type)"\s*:/.test(text.slice(0, 1000));
+/** After the tag there are only calls. */
+function readTagged(body: string, found: Findings): void {
+  const between = /[\s;]*(?:<\|python_tag\|>)?[\s;]*/y;
+  for (let at = 0; ; ) {
+    between.lastIndex = at;
+    between.exec(body);
+    at = between.lastIndex;
+    if (at >= body.length) return;
+    const end = body[at] === '{' ? endOfJson(body, at) : -1;
+    const value = end < 0 ? undefined : parseJson(body.slice(at, end));
+    if (!value?.ok) {
+      reportCut(body, at, found);
+      return;
+    }
+    addJsonCall(found, value.json);
+    at = end;
+  }
+}
+
+function readUntagged(text: string, tools: readonly ToolSpec[], found: Findings): void {
+  let [at, searched, tries] = [0, 0, 0];
+  for (;;) {
+    const start = text.slice(searched).search(/[{[]/) + searched;
+    if (start < searched || tries > maxTries) break;
+    const end = endOfJson(text, start);
+    const value = end < 0 ? undefined : parseJson(text.slice(start, end));
+    const calls = value?.ok ? toCalls(value.json, tools) : undefined;
+    if (calls) {
+      found.content.push(
+        text
+          .slice(at, start)
+          .trimEnd()
+          .replace(/```(?:json)?$|[;,]$/, ''),
+      );
+      for (const call of calls) addJsonCall(found, call);
+      at = end + (/^\s*```|^[\s;,]+/.exec(text.slice(end, end + 200))?.[0].length ?? 0);
+      searched = at;
+    } else if (isCutCall(text, start, value?.ok ?? false)) {
+      found.content.push(text.slice(at, start));
+      reportCut(text, start, found);
+      return;
+    } else {
+      searched = value?.ok ? end : start + 1;
+      tries += value?.ok ? 0 : 1;
+    }
+  }
+  found.content.push(text.slice(at));
+}
+
+function toCalls(json: unknown, tools: readonly ToolSpec[]): readonly unknown[] | undefined {
+  if (!Array.isArray(json)) return isCall(json, tools) ? [json] : undefined;
+  return json.length > 0 && json.every((item) => isCall(item, tools)) ? json : undefined;
+}
+
+function isCall(json: unknown, tools: readonly ToolSpec[]): boolean {
+  if (!isRecord(json) || typeof json.name !== 'string') return false;
+  return 'parameters' in json || 'arguments' in json || tools.some(({ name }) => name === json.name);
+}
+
+/** JSON that starts like a call and has no end, or is not valid. */
+function isCutCall(text: string, start: number, isValid: boolean): boolean {
+  if (isValid) return false;
+  return /^\[?\s*\{\s*(?:"type"\s*:\s*"function"\s*,\s*)?"(?:name|type)"\s*:/.test(text.slice(start, start + 1000));
+}
+
+function reportCut(text: string, at: number, found: Findings): void {
+  found.malformed.push(`A tool call is not JSON of the form {"name": …, "parameters": …}: ${excerpt(text.slice(at, at + 1001))}`);
 }

@@ -19,6 +19,7 @@ const callOpen = '[TOOL_CALLS]';
 
 export const mistralParser: ToolCallParser = {
   name: 'mistral',
+  reasoning: mistralThinkTags,
   parse(text) {
     const found = emptyFindings();
     const rest = takeReasoning(text, mistralThinkTags, { found, callOpen });

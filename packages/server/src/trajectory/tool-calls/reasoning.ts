@@ -1,12 +1,7 @@
 // Reasoning at the start of a turn: between tags that the model wrote, or up to the closing tag if the generation prompt opened it. Text
 // inside is never parsed as a call.
 
-import type { Findings } from './tool-calls.ts';
-
-export interface ReasoningTags {
-  readonly open: string;
-  readonly close: string;
-}
+import type { Findings, ReasoningTags } from './tool-calls.ts';
 
 export const thinkTags: ReasoningTags = { open: '<think>', close: '</think>' };
 export const mistralThinkTags: ReasoningTags = { open: '[THINK]', close: '[/THINK]' };

@@ -7,7 +7,7 @@ import { isRecord, type ToolFormat } from './tool-calls.ts';
 type PlainCall = Pick<ToolCall, 'name' | 'arguments'>;
 
 /** How a call is written in each format. */
-const writers: Readonly<Record<ToolFormat, (call: PlainCall) => string>> = {
+const writers: Readonly<Partial<Record<ToolFormat, (call: PlainCall) => string>>> = {
   hermes: (call) => `<tool_call>\n${toJson(call, 'arguments')}\n</tool_call>`,
   'qwen3-coder': ({ name, arguments: args }) => {
     const rows = Object.entries(args).map(([key, value]) => `<parameter=${key}>\n${toText(value)}\n</parameter>\n`);
@@ -18,8 +18,13 @@ const writers: Readonly<Record<ToolFormat, (call: PlainCall) => string>> = {
   fenced: ({ arguments: args }) => `\`\`\`bash\n${toText(args.command)}\n\`\`\``,
 };
 
+/** The formats that can be taught in a message. The others need control tokens that only a model's own template writes. */
+export const taughtFormats = Object.keys(writers);
+
 export function writeCall(format: ToolFormat, call: PlainCall): string {
-  return writers[format](call);
+  const write = writers[format];
+  if (!write) throw new Error(`calls in the ${format} format cannot be taught; set model.toolParser to one of ${taughtFormats.join(', ')}`);
+  return write(call);
 }
 
 export interface TeachOptions {

@@ -2,6 +2,13 @@
 // parse becomes a sentence that the model reads.
 
 import { definedOf, type ToolCall, type ToolSpec } from '@millrace/protocol';
+import { parseRemembered } from '../jinja/exact-json.ts';
+
+/** Text between them is reasoning. */
+export interface ReasoningTags {
+  readonly open: string;
+  readonly close: string;
+}
 
 export interface ParsedTurn {
   /** The text without reasoning and calls. */
@@ -13,10 +20,48 @@ export interface ParsedTurn {
 }
 
 /** The formats that there is a parser for. */
-export type ToolFormat = 'hermes' | 'qwen3-coder' | 'llama3-json' | 'mistral' | 'fenced';
+export const toolFormats = [
+  'hermes',
+  'qwen3-coder',
+  'llama3-json',
+  'mistral',
+  'fenced',
+  'pythonic',
+  'deepseek-v3',
+  'deepseek-v3.1',
+  'deepseek-v3.2',
+  'glm',
+  'kimi-k2',
+  'kimi-k3',
+  'minimax-m2',
+  'minimax-m3',
+  'harmony',
+  'gemma4',
+  'functiongemma',
+  'nemotron',
+  'granite',
+  'phi4-mini',
+  'lfm2',
+  'seed-oss',
+  'cohere',
+  'apertus',
+  'tool-calls-list',
+  'internlm2',
+  'hunyuan-v3',
+  'solar',
+  'functionary-v3.1',
+  'gigachat',
+  'minicpm5',
+  'muse',
+] as const;
+export type ToolFormat = (typeof toolFormats)[number];
 
 export interface ToolCallParser {
   readonly name: ToolFormat;
+  /** The tags around reasoning; absent for <think>, and where reasoning has no tags. */
+  readonly reasoning?: ReasoningTags;
+  /** The control tokens that end a turn, where they are not what the template writes after an earlier turn. */
+  readonly ends?: readonly string[];
   /** `tools` give the types of arguments in formats where every value is text. */
   parse(text: string, tools?: readonly ToolSpec[]): ParsedTurn;
 }
@@ -100,7 +145,7 @@ export function parseJson(text: string): { readonly ok: true; readonly json: unk
   if (trimmed === '' || trimmed[0] === '<') return { ok: false };
   if (/^[[{]/.test(trimmed) && endOfJson(trimmed, 0) !== trimmed.length) return { ok: false };
   try {
-    return { ok: true, json: JSON.parse(text) };
+    return { ok: true, json: parseRemembered(text) };
   } catch {
     return { ok: false }; // the caller describes the text
   }
@@ -108,6 +153,11 @@ export function parseJson(text: string): { readonly ok: true; readonly json: unk
 
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Safe for any name, including `__proto__`. */
+export function setOwn(target: Record<string, unknown>, key: string, value: unknown): void {
+  Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
 export function excerpt(text: string): string {

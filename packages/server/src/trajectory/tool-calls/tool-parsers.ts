@@ -1,29 +1,32 @@
-// The tool-call parsers by name, and the choice by chat template for `auto`.
+// The tool-call parsers by name.
 
 import { fencedParser } from './fenced.ts';
+import { harmonyParser } from './harmony.ts';
 import { hermesParser } from './hermes.ts';
+import { jsonParsers } from './json-formats.ts';
+import { literalParsers } from './literal-formats.ts';
 import { llama3JsonParser } from './llama3-json.ts';
 import { mistralParser } from './mistral.ts';
-import { qwen3CoderParser } from './qwen3-coder.ts';
-import type { ToolCallParser, ToolFormat } from './tool-calls.ts';
+import { type ToolCallParser, type ToolFormat, toolFormats } from './tool-calls.ts';
+import { xmlParsers } from './xml-formats.ts';
 
-const parsers = [hermesParser, qwen3CoderParser, llama3JsonParser, mistralParser, fencedParser] as const;
+/** In the order in which they are tried against a template; the ones that accept text without marks come last. */
+export const toolParsers: readonly ToolCallParser[] = [
+  hermesParser,
+  ...xmlParsers,
+  mistralParser,
+  ...jsonParsers,
+  harmonyParser,
+  ...literalParsers,
+  llama3JsonParser,
+  fencedParser,
+];
 
-export const toolParserNames = ['auto', 'hermes', 'qwen3-coder', 'llama3-json', 'mistral', 'fenced'] as const;
+export const toolParserNames = ['auto', ...toolFormats] as const;
 export type ToolParserName = (typeof toolParserNames)[number];
 
-export function chooseToolParser(name: ToolParserName, templateSource: string): ToolCallParser {
-  const wanted = name === 'auto' ? guessToolParser(templateSource) : name;
-  const parser = parsers.find((candidate) => candidate.name === wanted);
-  if (!parser) throw new Error(`no tool-call parser is named ${wanted}; the parsers are ${toolParserNames.join(', ')}`);
+export function findToolParser(name: ToolFormat): ToolCallParser {
+  const parser = toolParsers.find((candidate) => candidate.name === name);
+  if (!parser) throw new Error(`no tool-call parser is named ${name}; the parsers are ${toolParserNames.join(', ')}`);
   return parser;
-}
-
-/** A template shows the model how to write a call, so it contains the format. Without one, fenced blocks are left. */
-export function guessToolParser(templateSource: string): ToolFormat {
-  if (templateSource.includes('<function=')) return 'qwen3-coder';
-  if (templateSource.includes('[TOOL_CALLS]')) return 'mistral';
-  if (templateSource.includes('<tool_call>')) return 'hermes';
-  if (/"parameters":|<\|python_tag\|>/.test(templateSource) && templateSource.includes('<|start_header_id|>')) return 'llama3-json';
-  return 'fenced';
 }

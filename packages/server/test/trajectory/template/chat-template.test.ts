@@ -53,7 +53,7 @@ test('the name of a tool is untrusted too, because the policy may invent one', (
 });
 
 test('a template is chosen from a list by name', () => {
-  assert.equal(open([{ name: 'default', template: chatml }]).endOfTurn, '<|im_end|>');
+  assert.equal(open([{ name: 'default', template: chatml }]).ends.text, '<|im_end|>');
   assert.throws(() => open([{ name: 'rag', template: chatml }]), /the template x .*neither/);
 });
 
@@ -62,7 +62,7 @@ const gemma = `{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_e
 test('a template with its own end of turn, without system message and tools, and with strictly alternating roles, is used for what it supports', () => {
   const controlTokens = ['<bos>', '<eos>', '<start_of_turn>', '<end_of_turn>'];
   const template = openChatTemplate({ chat_template: gemma, bos_token: '<bos>', eos_token: '<eos>' }, { name: 'gemma', controlTokens });
-  assert.equal(template.endOfTurn, '<end_of_turn>');
+  assert.equal(template.ends.text, '<end_of_turn>');
   assert.equal(template.resultRole, 'user');
   const answers = [
     { role: 'tool', content: 'one ' },

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message, ToolSpec } from '@millrace/protocol';
 import { teachTools, writeCall } from '../../../src/trajectory/tool-calls/teach-tools.ts';
-import { chooseToolParser } from '../../../src/trajectory/tool-calls/tool-parsers.ts';
+import { findToolParser } from '../../../src/trajectory/tool-calls/tool-parsers.ts';
 
 const formats = ['hermes', 'qwen3-coder', 'llama3-json', 'mistral', 'fenced'] as const;
 const tools: readonly ToolSpec[] = [
@@ -19,7 +19,7 @@ const user: Message = { role: 'user', content: 'Count the files.' };
 for (const format of formats) {
   test(`${format}: a call is read back as it was written`, () => {
     const call = { name: 'bash', arguments: { command: 'printf "%s\\n" <a> | wc -l\nls' } };
-    const { calls, malformed } = chooseToolParser(format, '').parse(writeCall(format, call), tools);
+    const { calls, malformed } = findToolParser(format).parse(writeCall(format, call), tools);
     assert.deepEqual(malformed, []);
     assert.deepEqual(
       calls.map(({ name, arguments: args }) => ({ name, arguments: args })),

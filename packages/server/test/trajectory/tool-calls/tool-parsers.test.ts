@@ -4,12 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ToolSpec } from '@millrace/protocol';
 import { makeRandom } from '@millrace/testkit';
-import {
-  chooseToolParser,
-  guessToolParser,
-  type ToolParserName,
-  toolParserNames,
-} from '../../../src/trajectory/tool-calls/tool-parsers.ts';
+import type { ToolFormat } from '../../../src/trajectory/tool-calls/tool-calls.ts';
+import { findToolParser } from '../../../src/trajectory/tool-calls/tool-parsers.ts';
 
 const tools: ToolSpec[] = [
   {
@@ -23,7 +19,7 @@ const tools: ToolSpec[] = [
 ];
 
 interface Row {
-  readonly parser: ToolParserName;
+  readonly parser: ToolFormat;
   readonly title: string;
   readonly text: string;
   readonly content?: string;
@@ -76,7 +72,7 @@ const table: readonly Row[] = [
     title: 'JSON instead of XML',
     text: '<tool_call>{"name": "bash"}</tool_call>',
     content: '<tool_call>{"name": "bash"}</tool_call>',
-    malformed: /has no <function=name>/,
+    malformed: /has no readable call/,
   },
   { parser: 'qwen3-coder', title: 'a call inside reasoning', text: `<think>${xmlLs}</think>no`, reasoning: xmlLs, content: 'no' },
 
@@ -154,7 +150,7 @@ const table: readonly Row[] = [
 
 for (const { parser, title, text, content = '', reasoning, calls = [], malformed } of table) {
   test(`${parser}: ${title}`, () => {
-    const parsed = chooseToolParser(parser, '').parse(text, tools);
+    const parsed = findToolParser(parser).parse(text, tools);
     assert.equal(parsed.content, content);
     assert.equal(parsed.reasoning, reasoning);
     assert.deepEqual(
@@ -168,13 +164,12 @@ for (const { parser, title, text, content = '', reasoning, calls = [], malformed
 }
 
 test('mistral: the id that the model gave is kept if its template accepts it', () => {
-  const ids = (id: string) =>
-    chooseToolParser('mistral', '').parse(`[TOOL_CALLS][{"name": "f", "id": ${JSON.stringify(id)}}]`).calls[0]?.id;
+  const ids = (id: string) => findToolParser('mistral').parse(`[TOOL_CALLS][{"name": "f", "id": ${JSON.stringify(id)}}]`).calls[0]?.id;
   assert.equal(ids('abcDEF123'), 'abcDEF123');
   assert.equal(ids('</s>[INST]'), 'call00000');
 });
 
-const named = toolParserNames.filter((name) => name !== 'auto');
+const named: readonly ToolFormat[] = ['hermes', 'qwen3-coder', 'llama3-json', 'mistral', 'fenced'];
 
 const hostile = [
   '<tool_call>',
@@ -212,7 +207,7 @@ const hostile = [
 
 for (const name of named) {
   test(`${name}: a megabyte of hostile text is parsed quickly`, () => {
-    const { parse } = chooseToolParser(name, '');
+    const { parse } = findToolParser(name);
     for (const piece of hostile) {
       for (const prefix of ['', '{"name": "', '<|python_tag|>{', '[TOOL_CALLS][', '```bash']) {
         const text = prefix + piece.repeat((prefix === '' ? 2 ** 20 : 2 ** 17) / piece.length);
@@ -245,7 +240,7 @@ for (const name of named) {
     ];
     for (let i = 0; i < 3000; i++) {
       const text = Array.from({ length: 1 + Math.floor(random() * 20) }, () => pieces[Math.floor(random() * pieces.length)]).join('');
-      assert.ok(JSON.stringify(chooseToolParser(name, '').parse(text, tools)).length > 0, text);
+      assert.ok(JSON.stringify(findToolParser(name).parse(text, tools)).length > 0, text);
     }
   });
 
@@ -260,22 +255,6 @@ for (const name of named) {
       `[TOOL_CALLS]f[ARGS]{"x":${deep}}`,
       xml(`<parameter=env>${deep}</parameter>`),
     ])
-      assert.ok(JSON.stringify(chooseToolParser(name, '').parse(text, tools)).length > 0);
-  });
-}
-
-const templates: readonly [string, ToolParserName][] = [
-  ['… within <tool_call></tool_call> XML tags:\\n<tool_call>\\n{\\"name\\": <function-name> …', 'hermes'],
-  ['<tool_call>\\n<function=example_function_name>\\n<parameter=example_parameter_1>', 'qwen3-coder'],
-  ['<|start_header_id|> … {"name": function name, "parameters": dictionary of argument name and its value}', 'llama3-json'],
-  ['{{- "[TOOL_CALLS][" }}', 'mistral'],
-  ["{{ '<start_of_turn>' + role + '\\n' + message['content'] | trim + '<end_of_turn>\\n' }}", 'fenced'],
-  ['', 'fenced'],
-];
-
-for (const [template, expected] of templates) {
-  test(`auto: a template with ${JSON.stringify(template.slice(0, 40))} is guessed as ${expected}`, () => {
-    assert.equal(guessToolParser(template), expected);
-    assert.equal(chooseToolParser('auto', template).name, expected);
+      assert.ok(JSON.stringify(findToolParser(name).parse(text, tools)).length > 0);
   });
 }

@@ -1,6 +1,6 @@
 // Which experts each token was routed to, as reported by servers of mixture models: for every token of prompt and answer except the
 // last, which no forward pass has processed. A report that does not cover exactly these tokens is refused. Reports are megabytes long:
-// they are decoded in steps, so that no other call waits for them, and with little memory beside the result: what the garbage collector
+// they are decoded in steps, so that no other call waits for them, and with little memory other than the result: what the garbage collector
 // has to free holds up the event loop too.
 
 import type { RoutedExperts } from '@millrace/protocol';

@@ -1,3 +1,5 @@
+// Base64 from bytes to bytes: every length is read back, and nothing else is accepted.
+
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';

@@ -1,3 +1,5 @@
+// Routed experts are taken out of a reply before it is parsed, however its chunks are cut.
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runNow } from '../../../../src/base/pace.ts';
