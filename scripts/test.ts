@@ -9,7 +9,7 @@ import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
 import { openFileLimit } from './file-limit.ts';
 
-const allTests = ['packages/*/test/**/*.test.ts', 'test/*.test.ts', 'examples/**/*.test.ts', 'bench/**/*.test.ts'];
+const allTests = ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts', 'examples/**/*.test.ts', 'bench/**/*.test.ts'];
 
 const { values, positionals: given } = parseArgs({
   allowPositionals: true,

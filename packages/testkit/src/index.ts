@@ -73,8 +73,8 @@ export {
   moveUpTo,
   type OpenBed,
   type StoreBed,
-} from './suites/store/bed.ts';
-export { makeBatch, makeGroup, makeTasks, toBatch, toGroup } from './suites/store/bed-batches.ts';
-export { type Course, SimulatedPipeline, type SimulatedPipelineOptions } from './suites/store/simulated-pipeline.ts';
+} from './suites/store/bed/bed.ts';
+export { makeBatch, makeGroup, makeTasks, toBatch, toGroup } from './suites/store/bed/bed-batches.ts';
+export { type Course, SimulatedPipeline, type SimulatedPipelineOptions } from './suites/store/bed/simulated-pipeline.ts';
 export { defineStoreSuite } from './suites/store/store-suite.ts';
 export { makeTempFolder, type TempFolder } from './temp-folder.ts';

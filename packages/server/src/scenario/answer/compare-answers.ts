@@ -1,7 +1,7 @@
 // Whether a short answer is the expected one. Both are read the same way; an answer that cannot be read is compared as text.
 
 import { isMultiple, isSameExpression } from './compare-expressions.ts';
-import { call, type Expression, toExact, valueAt } from './expression.ts';
+import { call, type MathExpression, toExact, valueAt } from './expression.ts';
 import { differenceOf, maxAnswerLength, parseAnswer, type ShortAnswer } from './parse-answer.ts';
 import { hasSameDimension, parseUnit } from './units.ts';
 
@@ -32,10 +32,10 @@ function isSame(given: ShortAnswer, truth: ShortAnswer): boolean {
   return isSameItems(given, truth);
 }
 
-type Value = Extract<ShortAnswer, { kind: 'value' }>;
+type AnswerValue = Extract<ShortAnswer, { kind: 'value' }>;
 
 /** A unit may be left out, but not be another one. */
-function isSameValue(given: Value, truth: Value): boolean {
+function isSameValue(given: AnswerValue, truth: AnswerValue): boolean {
   if (given.unit !== undefined && truth.unit !== undefined) {
     const [a, b] = [parseUnit(given.unit), parseUnit(truth.unit)];
     const isSpelledSame = renderText(given.unit) === renderText(truth.unit);
@@ -46,13 +46,13 @@ function isSameValue(given: Value, truth: Value): boolean {
 }
 
 /** 50 % is 0.5; where one side has no percent sign, it may also be 50. */
-function isSamePercentage(given: Value, truth: Value): boolean {
+function isSamePercentage(given: AnswerValue, truth: AnswerValue): boolean {
   const [a, b] = [given.value, truth.value].map((one) => (one.kind === 'call' && one.name === 'percent' ? one.args[0] : undefined));
   if (a !== undefined && b === undefined) return isSameExpression(a, truth.value);
   return b !== undefined && a === undefined && isSameExpression(given.value, b);
 }
 
-function times(value: Expression, factor: number): Expression {
+function times(value: MathExpression, factor: number): MathExpression {
   if (factor === 1) return value;
   const text = BigInt(Math.round(factor * 1e12));
   return call('multiply', value, { kind: 'number', value: { top: text, bottom: 10n ** 12n }, isDecimal: true });
@@ -73,10 +73,10 @@ function rowsOf(answer: ShortAnswer): readonly (readonly ShortAnswer[])[] | unde
   return answer.kind === 'tuple' ? answer.items.map((item) => [item]) : undefined;
 }
 
-type Tuple = Extract<ShortAnswer, { kind: 'tuple' }>;
+type AnswerTuple = Extract<ShortAnswer, { kind: 'tuple' }>;
 
 /** With two items the brackets matter: they are an interval, unless both are a pair. */
-function isSameTuple(given: Tuple, truth: Tuple): boolean {
+function isSameTuple(given: AnswerTuple, truth: AnswerTuple): boolean {
   const isInterval = given.items.length === 2;
   if (isInterval && (given.open !== truth.open || given.close !== truth.close)) return false;
   return (
@@ -142,12 +142,12 @@ function simplify(answer: ShortAnswer): ShortAnswer {
 }
 
 /** A variable, or a function of one such as f(x), which reads as a product. */
-function isName(side: Expression | undefined): boolean {
+function isName(side: MathExpression | undefined): boolean {
   if (side?.kind === 'symbol') return true;
   return side?.kind === 'call' && side.name === 'multiply' && side.args.every((one) => one.kind === 'symbol');
 }
 
-const infinity: Expression = { kind: 'symbol', name: 'infinity' };
+const infinity: MathExpression = { kind: 'symbol', name: 'infinity' };
 const flipped: Readonly<Record<string, string>> = { '<': '>', '>': '<', '\\le': '\\ge', '\\ge': '\\le' };
 
 function toInterval({ sides, marks }: Relation): ShortAnswer | undefined {
@@ -176,7 +176,7 @@ function areSameRelations(given: Relation, truth: Relation): boolean {
 }
 
 /** As `difference < 0`. */
-function toDifference({ sides, marks }: Relation): { readonly mark: string; readonly difference: Expression } | undefined {
+function toDifference({ sides, marks }: Relation): { readonly mark: string; readonly difference: MathExpression } | undefined {
   const [left, right, third] = sides;
   const [mark = ''] = marks;
   if (!left || !right || third) return undefined;

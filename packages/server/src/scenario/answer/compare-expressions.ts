@@ -1,7 +1,7 @@
 // Whether two expressions are equal: exactly where both are fractions, otherwise by their values at a few fixed points.
 
 import { type Complex, minus, over, sizeOf } from './complex.ts';
-import { type Expression, hasDecimal, symbolsOf, toExact, valueAt } from './expression.ts';
+import { hasDecimal, type MathExpression, symbolsOf, toExact, valueAt } from './expression.ts';
 import { add, isEqual, type Rational, toNumber } from './rational.ts';
 
 const points = 8;
@@ -12,7 +12,7 @@ const rounding = 1e-9;
 /** How far a number that was written with six decimals may be from the exact one. */
 const writtenRounding = 5.01e-7;
 
-export function isSameExpression(a: Expression, b: Expression): boolean {
+export function isSameExpression(a: MathExpression, b: MathExpression): boolean {
   const [exactA, exactB] = [toExact(a), toExact(b)];
   if (exactA && exactB && isEqual(exactA, exactB)) return true;
   const isRounded = hasDecimal(a) || hasDecimal(b);
@@ -23,7 +23,7 @@ export function isSameExpression(a: Expression, b: Expression): boolean {
 }
 
 /** Whether one is the other times a number; a positive one if `sign` is set. Undefined if that cannot be found out. */
-export function isMultiple(a: Expression, b: Expression, sign?: 'positive'): boolean {
+export function isMultiple(a: MathExpression, b: MathExpression, sign?: 'positive'): boolean {
   let factor: Complex | undefined;
   const same = compareAtPoints(a, b, (x, y) => {
     if (sizeOf(x) < rounding || sizeOf(y) < rounding) return sizeOf(x) < rounding && sizeOf(y) < rounding;
@@ -34,7 +34,7 @@ export function isMultiple(a: Expression, b: Expression, sign?: 'positive'): boo
   return (same ?? false) && factor !== undefined;
 }
 
-function compareAtPoints(a: Expression, b: Expression, isSame: (x: Complex, y: Complex) => boolean): boolean | undefined {
+function compareAtPoints(a: MathExpression, b: MathExpression, isSame: (x: Complex, y: Complex) => boolean): boolean | undefined {
   const symbols = [...symbolsOf(a, symbolsOf(b))].sort();
   if (symbols.length > maxSymbols) return undefined;
   let compared = 0;
@@ -70,7 +70,7 @@ function isRoundedTo(a: Rational, b: Rational): boolean {
   return difference !== undefined && Math.abs(toNumber(difference)) <= Math.min(writtenRounding, 2e-6 * Math.abs(toNumber(b)));
 }
 
-function isSameText(a: Expression, b: Expression): boolean {
-  const render = (one: Expression) => JSON.stringify(one, (_, value) => (typeof value === 'bigint' ? `${value}n` : value));
+function isSameText(a: MathExpression, b: MathExpression): boolean {
+  const render = (one: MathExpression) => JSON.stringify(one, (_, value) => (typeof value === 'bigint' ? `${value}n` : value));
   return render(a) === render(b);
 }

@@ -3,15 +3,15 @@
 import * as complex from './complex.ts';
 import { add, divide, multiply, power, type Rational, toNumber, toRational } from './rational.ts';
 
-export type Expression =
+export type MathExpression =
   | { readonly kind: 'number'; readonly value: Rational; readonly isDecimal: boolean }
   | { readonly kind: 'symbol'; readonly name: string }
-  | { readonly kind: 'call'; readonly name: string; readonly args: readonly Expression[] };
+  | { readonly kind: 'call'; readonly name: string; readonly args: readonly MathExpression[] };
 
-export const call = (name: string, ...args: Expression[]): Expression => ({ kind: 'call', name, args });
+export const call = (name: string, ...args: MathExpression[]): MathExpression => ({ kind: 'call', name, args });
 
 /** The exact value, if it is a fraction of moderate size. */
-export function toExact(expression: Expression): Rational | undefined {
+export function toExact(expression: MathExpression): Rational | undefined {
   if (expression.kind === 'number') return expression.value;
   if (expression.kind === 'symbol') return undefined;
   const args = expression.args.map(toExact);
@@ -78,7 +78,7 @@ function binomial(n: bigint, k: bigint): Rational | undefined {
 export type Point = ReadonlyMap<string, number>;
 
 /** The value at a point. NaN where the expression has none, or contains what it cannot compute. */
-export function valueAt(expression: Expression, point: Point): complex.Complex {
+export function valueAt(expression: MathExpression, point: Point): complex.Complex {
   if (expression.kind === 'number') return complex.fromReal(toNumber(expression.value));
   if (expression.kind === 'symbol') return constants.get(expression.name) ?? complex.fromReal(point.get(expression.name) ?? Number.NaN);
   const [a = complex.zero, b] = expression.args.map((one) => valueAt(one, point));
@@ -87,14 +87,14 @@ export function valueAt(expression: Expression, point: Point): complex.Complex {
 }
 
 /** The names of its variables. */
-export function symbolsOf(expression: Expression, found: Set<string> = new Set()): Set<string> {
+export function symbolsOf(expression: MathExpression, found: Set<string> = new Set()): Set<string> {
   if (expression.kind === 'symbol' && !constants.has(expression.name)) found.add(expression.name);
   if (expression.kind === 'call') for (const one of expression.args) symbolsOf(one, found);
   return found;
 }
 
 /** Whether a part is written as a decimal number, which may have been rounded. */
-export function hasDecimal(expression: Expression): boolean {
+export function hasDecimal(expression: MathExpression): boolean {
   if (expression.kind === 'call') return expression.args.some(hasDecimal);
   return expression.kind === 'number' && expression.isDecimal;
 }

@@ -1,20 +1,20 @@
 // Reads the structure of a short answer: a value, a list, a set, a tuple or an interval, a union, a matrix, or a relation. Everything is bounded
 // by the length of the text; what cannot be read is text.
 
-import { call, type Expression } from './expression.ts';
+import { call, type MathExpression } from './expression.ts';
 import { ExpressionParser, Unreadable } from './parse-expression.ts';
-import { normaliseText, type Token, tokenise } from './tokens.ts';
+import { type MathToken, normaliseText, tokenise } from './tokens.ts';
 import { parseUnit } from './units.ts';
 
 export type ShortAnswer =
-  | { readonly kind: 'value'; readonly value: Expression; readonly unit?: string }
+  | { readonly kind: 'value'; readonly value: MathExpression; readonly unit?: string }
   /** Items without brackets: the order does not matter. */
   | { readonly kind: 'list'; readonly items: readonly ShortAnswer[] }
   | { readonly kind: 'set'; readonly items: readonly ShortAnswer[] }
   | { readonly kind: 'tuple'; readonly open: string; readonly close: string; readonly items: readonly ShortAnswer[] }
   | { readonly kind: 'union'; readonly items: readonly ShortAnswer[] }
   | { readonly kind: 'matrix'; readonly rows: readonly (readonly ShortAnswer[])[] }
-  | { readonly kind: 'relation'; readonly sides: readonly Expression[]; readonly marks: readonly string[] }
+  | { readonly kind: 'relation'; readonly sides: readonly MathExpression[]; readonly marks: readonly string[] }
   | { readonly kind: 'text'; readonly text: string };
 
 export const maxAnswerLength = 4000;
@@ -72,7 +72,7 @@ function splitUnit(text: string): { readonly rest: string; readonly unit?: strin
 const commonWords =
   /^(?:square |cubic )?(?:units?|dollars?|cents?|degrees?|people|students?|apples|books|ways|points|times|percent|months?|items|marbles|coins|integers|solutions|pairs|numbers|euros?|pounds?|inches|gallons?|quarts?|cups?)\.?$/i;
 
-function readTokens(tokens: readonly Token[], nesting: number): ShortAnswer {
+function readTokens(tokens: readonly MathToken[], nesting: number): ShortAnswer {
   if (nesting > maxNesting) throw new Unreadable('nested too deeply');
   const items = splitAt(tokens, isSeparator);
   if (items.length > maxItems) throw new Unreadable('too many items');
@@ -84,15 +84,15 @@ function readTokens(tokens: readonly Token[], nesting: number): ShortAnswer {
 /** An item may itself be two, as `3 \pm 1`. */
 const spread = (answer: ShortAnswer): readonly ShortAnswer[] => (answer.kind === 'list' ? answer.items : [answer]);
 
-function isSeparator(token: Token): boolean {
+function isSeparator(token: MathToken): boolean {
   return (
     (token.kind === 'mark' && (token.text === ',' || token.text === ';')) || (token.kind === 'text' && /^(?:and|or)$/i.test(token.text))
   );
 }
 
-const isCommand = (name: string) => (token: Token) => token.kind === 'command' && token.text === name;
+const isCommand = (name: string) => (token: MathToken) => token.kind === 'command' && token.text === name;
 
-function readOne(tokens: readonly Token[], nesting: number): ShortAnswer {
+function readOne(tokens: readonly MathToken[], nesting: number): ShortAnswer {
   const [first] = tokens;
   if (first?.kind === 'command' && (first.text === 'emptyset' || first.text === 'varnothing') && tokens.length === 1)
     return { kind: 'set', items: [] };
@@ -101,7 +101,7 @@ function readOne(tokens: readonly Token[], nesting: number): ShortAnswer {
   const parts = splitAt(tokens, isCommand('cup'));
   if (parts.length > 1) return { kind: 'union', items: parts.map((part) => readOne(part, nesting + 1)) };
   if (first?.text.startsWith('begin ')) return readMatrix(tokens, nesting);
-  const isSign = (token: Token) => token.kind === 'command' && (token.text === 'pm' || token.text === 'mp');
+  const isSign = (token: MathToken) => token.kind === 'command' && (token.text === 'pm' || token.text === 'mp');
   const at = tokens.findIndex(isSign);
   if (tokens.filter(isSign).length > maxSigns) throw new Unreadable('too many signs');
   if (at >= 0)
@@ -109,7 +109,7 @@ function readOne(tokens: readonly Token[], nesting: number): ShortAnswer {
   return readBracketed(tokens, nesting) ?? readRelation(tokens);
 }
 
-function readBracketed(tokens: readonly Token[], nesting: number): ShortAnswer | undefined {
+function readBracketed(tokens: readonly MathToken[], nesting: number): ShortAnswer | undefined {
   const [first, last] = [tokens[0], tokens.at(-1)];
   if (first?.kind !== 'mark' || last?.kind !== 'mark' || closeOf(tokens) !== tokens.length - 1) return undefined;
   const inner = tokens.slice(1, -1);
@@ -128,7 +128,7 @@ const openers = new Set(Object.keys(closers));
 const allClosers = new Set(Object.values(closers).flat());
 
 /** Where the first bracket closes. Round and square ones may close each other, as in a half-open interval. */
-function closeOf(tokens: readonly Token[]): number | undefined {
+function closeOf(tokens: readonly MathToken[]): number | undefined {
   let depth = 0;
   for (const [at, token] of tokens.entries()) {
     if (token.kind !== 'mark') continue;
@@ -139,8 +139,8 @@ function closeOf(tokens: readonly Token[]): number | undefined {
   return undefined;
 }
 
-function splitAt(tokens: readonly Token[], isSplit: (token: Token) => boolean): readonly (readonly Token[])[] {
-  const parts: Token[][] = [[]];
+function splitAt(tokens: readonly MathToken[], isSplit: (token: MathToken) => boolean): readonly (readonly MathToken[])[] {
+  const parts: MathToken[][] = [[]];
   let depth = 0;
   for (const token of tokens) {
     if (token.kind === 'mark' && openers.has(token.text)) depth += 1;
@@ -153,19 +153,19 @@ function splitAt(tokens: readonly Token[], isSplit: (token: Token) => boolean): 
   return parts;
 }
 
-function readMatrix(tokens: readonly Token[], nesting: number): ShortAnswer {
+function readMatrix(tokens: readonly MathToken[], nesting: number): ShortAnswer {
   const [first, last] = [tokens[0]?.text ?? '', tokens.at(-1)?.text ?? ''];
   const name = first.slice('begin '.length);
   if (!/^(?:[pbvBV]?matrix|smallmatrix|array)\*?$/.test(name) || last !== `end ${name}`) throw new Unreadable(`\\begin{${name}}`);
-  const isMark = (text: string) => (token: Token) => token.kind === 'mark' && token.text === text;
+  const isMark = (text: string) => (token: MathToken) => token.kind === 'mark' && token.text === text;
   const rows = splitAt(tokens.slice(1, -1), isCommand('newline')).filter((row) => row.length > 0);
   return { kind: 'matrix', rows: rows.map((row) => splitAt(row, isMark('&')).map((cell) => readTokens(cell, nesting + 1))) };
 }
 
 const relations: ReadonlySet<string> = new Set(['=', '<', '>', '\\le', '\\ge', '\\ne']);
 
-function readRelation(tokens: readonly Token[]): ShortAnswer {
-  const isRelation = (token: Token) => token.kind === 'mark' && relations.has(token.text);
+function readRelation(tokens: readonly MathToken[]): ShortAnswer {
+  const isRelation = (token: MathToken) => token.kind === 'mark' && relations.has(token.text);
   const parts = splitAt(tokens, isRelation);
   if (parts.length === 1) return { kind: 'value', value: ExpressionParser.parse(tokens) };
   const marks = tokens.filter(isRelation).map(({ text }) => text);
@@ -174,10 +174,10 @@ function readRelation(tokens: readonly Token[]): ShortAnswer {
 }
 
 /** The name before `=` may be anything, such as `\text{Area}`. */
-function readSide(tokens: readonly Token[]): Expression {
+function readSide(tokens: readonly MathToken[]): MathExpression {
   if (tokens.length === 1 && tokens[0]?.kind === 'text') return { kind: 'symbol', name: `text ${tokens[0].text}` };
   return ExpressionParser.parse(tokens);
 }
 
 /** The difference of two sides. */
-export const differenceOf = (a: Expression, b: Expression): Expression => call('subtract', a, b);
+export const differenceOf = (a: MathExpression, b: MathExpression): MathExpression => call('subtract', a, b);

@@ -1,9 +1,9 @@
 // Parses the tokens of one expression. What it cannot read throws an Unreadable, and the answer is then compared as text.
 
 import { aliases, binomials, fractions, functions, stops } from './commands.ts';
-import { call, type Expression } from './expression.ts';
+import { call, type MathExpression } from './expression.ts';
 import { parseDecimal, toRational } from './rational.ts';
-import type { Token } from './tokens.ts';
+import type { MathToken } from './tokens.ts';
 
 export class Unreadable extends Error {}
 
@@ -14,25 +14,25 @@ const maxProducts = 8;
 const closers: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}', '\\{': '\\}' };
 
 export class ExpressionParser {
-  readonly #tokens: Token[];
+  readonly #tokens: MathToken[];
   #at = 0;
   #depth = 0;
   #bars = 0;
   #products = 0;
 
-  private constructor(tokens: Token[]) {
+  private constructor(tokens: MathToken[]) {
     this.#tokens = tokens;
   }
 
   /** The whole input as one expression. */
-  static parse(tokens: readonly Token[]): Expression {
+  static parse(tokens: readonly MathToken[]): MathExpression {
     const parser = new ExpressionParser([...tokens]);
     const result = parser.#sum();
     if (parser.#peek() !== undefined) throw new Unreadable(`cannot read ${JSON.stringify(parser.#peek()?.text)} here`);
     return result;
   }
 
-  #peek(ahead = 0): Token | undefined {
+  #peek(ahead = 0): MathToken | undefined {
     return this.#tokens[this.#at + ahead];
   }
 
@@ -51,7 +51,7 @@ export class ExpressionParser {
     if (!this.#take(text)) throw new Unreadable(`${text} is missing`);
   }
 
-  #sum(): Expression {
+  #sum(): MathExpression {
     this.#depth += 1;
     if (this.#depth > maxDepth) throw new Unreadable('nested too deeply');
     let left = this.#product();
@@ -64,7 +64,7 @@ export class ExpressionParser {
     return left;
   }
 
-  #product(): Expression {
+  #product(): MathExpression {
     let left = this.#signed();
     for (;;) {
       if (this.#take('*')) left = call('multiply', left, this.#signed());
@@ -75,7 +75,7 @@ export class ExpressionParser {
   }
 
   /** `1\frac{1}{2}` is one and a half; everything else that stands together is a product. */
-  #joined(left: Expression, right: Expression): Expression {
+  #joined(left: MathExpression, right: MathExpression): MathExpression {
     const isWhole = left.kind === 'number' && !left.isDecimal && left.value.bottom === 1n;
     const isFraction = right.kind === 'call' && right.name === 'fraction';
     if (isWhole && isFraction && right.args.every((one) => one.kind === 'number')) return call('add', left, call('divide', ...right.args));
@@ -83,7 +83,7 @@ export class ExpressionParser {
     return call('multiply', left, right);
   }
 
-  #signed(): Expression {
+  #signed(): MathExpression {
     let sign = 1;
     for (;;) {
       if (this.#take('-')) sign = -sign;
@@ -93,7 +93,7 @@ export class ExpressionParser {
     return sign < 0 ? call('negate', value) : value;
   }
 
-  #power(): Expression {
+  #power(): MathExpression {
     let base = this.#postfix(this.#atom());
     if (this.#take('^')) {
       if (this.#takeCircle()) return this.#afterPower(call('degrees', base));
@@ -109,7 +109,7 @@ export class ExpressionParser {
     return length > 0;
   }
 
-  #exponent(): Expression {
+  #exponent(): MathExpression {
     this.#depth += 1;
     if (this.#depth > maxDepth) throw new Unreadable('nested too deeply');
     const sign = this.#take('-');
@@ -118,7 +118,7 @@ export class ExpressionParser {
     return sign ? call('negate', value) : value;
   }
 
-  #postfix(base: Expression): Expression {
+  #postfix(base: MathExpression): MathExpression {
     let value = base;
     for (;;) {
       if (this.#take('!')) value = this.#large('factorial', value);
@@ -128,19 +128,19 @@ export class ExpressionParser {
     }
   }
 
-  #large(name: string, ...args: Expression[]): Expression {
+  #large(name: string, ...args: MathExpression[]): MathExpression {
     this.#products += 1;
     if (this.#products > maxProducts) throw new Unreadable('too many factorials');
     return call(name, ...args);
   }
 
-  #afterPower(base: Expression): Expression {
+  #afterPower(base: MathExpression): MathExpression {
     let value = this.#postfix(base);
     while (this.#take('%')) value = call('percent', value);
     return value;
   }
 
-  #withSubscript(name: string): Expression {
+  #withSubscript(name: string): MathExpression {
     this.#expect('_');
     const inner = this.#take('{') ? this.#textUntil('}') : this.#next().text;
     return { kind: 'symbol', name: `${name}_${inner}` };
@@ -152,7 +152,7 @@ export class ExpressionParser {
     return text;
   }
 
-  #next(): Token {
+  #next(): MathToken {
     const token = this.#peek();
     if (token === undefined) throw new Unreadable('the expression ends early');
     this.#at += 1;
@@ -166,7 +166,7 @@ export class ExpressionParser {
     return token.kind !== 'command' || !stops.has(token.text.split(' ')[0] ?? '');
   }
 
-  #atom(): Expression {
+  #atom(): MathExpression {
     const token = this.#next();
     if (token.kind === 'number') return toNumber(token.text);
     if (token.kind === 'name') return { kind: 'symbol', name: token.text };
@@ -176,7 +176,7 @@ export class ExpressionParser {
     return this.#group(token.text);
   }
 
-  #group(open: string): Expression {
+  #group(open: string): MathExpression {
     const close = closers[open];
     if (close === undefined || open === '\\{') throw new Unreadable(`cannot start with ${open}`);
     const bars = this.#bars;
@@ -187,7 +187,7 @@ export class ExpressionParser {
     return value;
   }
 
-  #bar(): Expression {
+  #bar(): MathExpression {
     this.#bars += 1;
     const value = this.#sum();
     this.#bars -= 1;
@@ -195,7 +195,7 @@ export class ExpressionParser {
     return call('abs', value);
   }
 
-  #command(name: string): Expression {
+  #command(name: string): MathExpression {
     if (fractions.has(name)) return this.#fraction();
     if (binomials.has(name)) return this.#large('binomial', this.#argument(), this.#argument());
     if (name === 'sqrt') return this.#root();
@@ -207,19 +207,19 @@ export class ExpressionParser {
     return { kind: 'symbol', name };
   }
 
-  #named(name: string): Expression {
+  #named(name: string): MathExpression {
     this.#expect('{');
     return { kind: 'symbol', name: `${name} ${this.#textUntil('}')}` };
   }
 
-  #rounded(name: string): Expression {
+  #rounded(name: string): MathExpression {
     const value = this.#sum();
     const end = this.#next();
     if (end.text !== name.replace('l', 'r')) throw new Unreadable(`\\${name} is not closed`);
     return call(name === 'lfloor' ? 'floor' : 'ceil', value);
   }
 
-  #root(): Expression {
+  #root(): MathExpression {
     if (!this.#take('[')) return call('sqrt', this.#argument());
     const degree = this.#sum();
     this.#expect(']');
@@ -227,7 +227,7 @@ export class ExpressionParser {
   }
 
   /** A group, one digit of a number, or one symbol: `\frac12` is a half. */
-  #argument(): Expression {
+  #argument(): MathExpression {
     this.#depth += 1;
     if (this.#depth > maxDepth) throw new Unreadable('nested too deeply');
     const value = this.#oneArgument();
@@ -235,7 +235,7 @@ export class ExpressionParser {
     return value;
   }
 
-  #oneArgument(): Expression {
+  #oneArgument(): MathExpression {
     const token = this.#next();
     if (token.kind === 'mark' && (token.text === '{' || token.text === '(')) return this.#group(token.text);
     if (token.kind !== 'number') {
@@ -245,20 +245,20 @@ export class ExpressionParser {
     return this.#digit(token.text);
   }
 
-  #fraction(): Expression {
+  #fraction(): MathExpression {
     const top = this.#argument();
     return call('fraction', top, this.#argument());
   }
 
-  #digit(text: string): Expression {
+  #digit(text: string): MathExpression {
     if (text.length === 1) return toNumber(text);
     this.#at -= 1;
     this.#tokens[this.#at] = { kind: 'number', text: text.slice(1) };
     return toNumber(text.slice(0, 1));
   }
 
-  #function(name: string): Expression {
-    let base: Expression | undefined;
+  #function(name: string): MathExpression {
+    let base: MathExpression | undefined;
     if (name === 'log' && this.#take('_')) base = this.#argument();
     const exponent = this.#take('^') ? this.#exponent() : undefined;
     this.#depth += 1;
@@ -272,7 +272,7 @@ export class ExpressionParser {
   }
 
   /** A group, or a product without signs and brackets: `\sin 2x \cos x` is two functions. */
-  #functionArgument(): Expression {
+  #functionArgument(): MathExpression {
     if (this.#isMark('(') || this.#isMark('{') || this.#isMark('[') || this.#isMark('|')) return this.#power();
     let value = this.#signed();
     while (this.#startsAtom() && !this.#isMark('(') && !functions.has(this.#peek()?.text ?? ''))
@@ -281,7 +281,7 @@ export class ExpressionParser {
   }
 }
 
-function toNumber(text: string): Expression {
+function toNumber(text: string): MathExpression {
   const value = parseDecimal(text) ?? undefined;
   if (value === undefined) throw new Unreadable('a number with too many digits');
   return { kind: 'number', value: toRational(value.top, value.bottom) ?? value, isDecimal: text.includes('.') };

@@ -1,6 +1,6 @@
 // Splits LaTeX or plain text of a short answer into tokens. Layout (spaces, \left, \displaystyle, fonts) is dropped.
 
-export type Token =
+export type MathToken =
   | { readonly kind: 'number'; readonly text: string }
   | { readonly kind: 'name'; readonly text: string }
   | { readonly kind: 'command'; readonly text: string }
@@ -57,8 +57,8 @@ const pattern =
   /\s+|(?<number>(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+))|\\(?:text|textbf|textit|textrm|mathrm|mbox|operatorname\*?|mathbb)\s*\{(?<text>[^{}]*)\}|\\begin\{(?<begin>\w+\*?)\}(?:\{[lcr| ]*\})?|\\end\{(?<end>\w+\*?)\}|\\(?<command>[a-zA-Z]+|[{}%$|\\&#_])|(?<word>[a-zA-Z]+)|(?<mark>\*\*|<=|>=|!=|\.\.\.|.)/gsu;
 
 /** Undefined if there are too many. */
-export function tokenise(text: string): readonly Token[] | undefined {
-  const tokens: Token[] = [];
+export function tokenise(text: string): readonly MathToken[] | undefined {
+  const tokens: MathToken[] = [];
   for (const { groups = {} } of normaliseText(text).matchAll(pattern)) {
     if (tokens.length > maxTokens) return undefined;
     const { number, text: words, begin, end, command, word, mark } = groups;
@@ -82,7 +82,7 @@ const commandMarks: Readonly<Record<string, string>> = {
   ...{ lbrace: '\\{', rbrace: '\\}', '{': '\\{', '}': '\\}', lbrack: '[', rbrack: ']', '&': '&' },
 };
 
-function toCommand(name: string): Token {
+function toCommand(name: string): MathToken {
   const mark = commandMarks[name];
   return mark === undefined ? { kind: 'command', text: name } : { kind: 'mark', text: mark };
 }
@@ -94,7 +94,7 @@ export const plainWords: ReadonlySet<string> = new Set([
 ]);
 
 /** One letter is a symbol; two or three that are no known word are a product of symbols; more are a word. */
-function splitWord(word: string): Token[] {
+function splitWord(word: string): MathToken[] {
   if (plainWords.has(word.toLowerCase()) && word.length > 1) return [{ kind: 'command', text: word.toLowerCase() }];
   if (word.length > 3) return [{ kind: 'text', text: word }];
   return [...word].map((text) => ({ kind: 'name', text }));

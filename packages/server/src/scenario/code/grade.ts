@@ -81,7 +81,7 @@ export async function gradeProgram(options: GradeOptions): Promise<readonly Test
   return task.tests.map((_, at) => grades[at] ?? toGrade('not_run'));
 }
 
-type Test = CodeTask['tests'][number];
+type CodeTest = CodeTask['tests'][number];
 
 const toGrade = (verdict: TestVerdict, stderr = ''): TestGrade => ({ verdict, score: 0, cpuMs: 0, stderr });
 
@@ -104,10 +104,10 @@ async function compileProgram(sandbox: Sandbox, { task, program, signal }: Grade
 }
 
 /** Early stopping wants few tests at a time at first; a full list wants as many as fit. */
-function* toChunks(task: CodeTask): Generator<readonly Test[]> {
+function* toChunks(task: CodeTask): Generator<readonly CodeTest[]> {
   let [size, at] = [task.credit === 'all' ? 1 : 64, 0];
   while (at < task.tests.length) {
-    const chunk: Test[] = [];
+    const chunk: CodeTest[] = [];
     let [inputBytes, outputBytes] = [0, 0];
     for (const test of task.tests.slice(at, at + size)) {
       inputBytes += test.input.length;
@@ -121,12 +121,12 @@ function* toChunks(task: CodeTask): Generator<readonly Test[]> {
   }
 }
 
-function outputBytesOf(task: CodeTask, { output, alternatives = [] }: Test): number {
+function outputBytesOf(task: CodeTask, { output, alternatives = [] }: CodeTest): number {
   const longest = Math.max(...[output, ...alternatives].map((one) => Buffer.byteLength(one)));
   return Math.min(maxOutputBytes / 2, 2 * longest + (task.checker ? 1 << 20 : spareBytes));
 }
 
-function toInput(task: CodeTask, test: Test): TestInput {
+function toInput(task: CodeTask, test: CodeTest): TestInput {
   return {
     input: Buffer.from(test.input),
     timeMs: task.time_limit_s * 1000,
@@ -137,7 +137,7 @@ function toInput(task: CodeTask, test: Test): TestInput {
 
 async function checkOutputs(
   checker: Checker,
-  { chunk, list }: { readonly chunk: readonly Test[]; readonly list: RunList },
+  { chunk, list }: { readonly chunk: readonly CodeTest[]; readonly list: RunList },
   limits: { readonly timeoutMs: number; readonly signal?: AbortSignal },
 ): Promise<(number | undefined)[]> {
   const ended = list.runs.map((run, at) => ({ run, test: chunk[at] })).filter(({ run }) => run.end === 'exit' && run.exitCode === 0);
@@ -150,7 +150,7 @@ async function checkOutputs(
 
 interface Graded {
   readonly task: CodeTask;
-  readonly test: Test;
+  readonly test: CodeTest;
   readonly list: RunList;
   readonly at: number;
   readonly checked: number | undefined;
@@ -175,7 +175,7 @@ function failureOf({ end, exitCode, stderr, result }: TestRun, task: CodeTask): 
   return task.function_name !== undefined && result.length === 0 ? 'runtime_error' : undefined;
 }
 
-function isRight(run: TestRun, task: CodeTask, { output, alternatives = [] }: Test): boolean {
+function isRight(run: TestRun, task: CodeTask, { output, alternatives = [] }: CodeTest): boolean {
   const expected = [output, ...alternatives];
   if (task.function_name !== undefined) return expected.some((one) => isSameJson(run.result.toString('utf8'), one, task.float_tolerance));
   const given = run.stdout.toString('utf8');

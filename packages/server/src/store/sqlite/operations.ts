@@ -1,13 +1,5 @@
 // The operations by name: the writer thread runs those that change something, the reader thread those that only read.
 
-import { backends, clearBackends, drainBackend, joinBackend, leaveBackend } from './operations/backends.ts';
-import { groupTask, openGroups, queuedTasks, surplusGroups } from './operations/batch/group-queries.ts';
-import { appendTasks, batch, batches, createBatch, endBatch, openBatches, resumeBatch } from './operations/batches.ts';
-import { blobGarbage, forgetGarbage, knownBlobs, replaceText, storeId, trajectoriesWithText } from './operations/blobs.ts';
-import { claim, finish, move, release, retry } from './operations/claims.ts';
-import { classes, load } from './operations/classes.ts';
-import { ack, acked, deliveredGroups, dueWebhooks, noteWebhook } from './operations/delivery.ts';
-import { evaluation, evaluationTasks, unbegunEvaluations } from './operations/evaluation/evaluation-queries.ts';
 import {
   beginTasks,
   cancelEvaluation,
@@ -16,7 +8,15 @@ import {
   expiredEvaluations,
   retainEvaluationSlice,
   retryUnscored,
-} from './operations/evaluations.ts';
+} from './evaluations.ts';
+import { backends, clearBackends, drainBackend, joinBackend, leaveBackend } from './operations/backends.ts';
+import { groupTask, openGroups, queuedTasks, surplusGroups } from './operations/batch/group-queries.ts';
+import { appendTasks, batch, batches, createBatch, endBatch, openBatches, resumeBatch } from './operations/batches.ts';
+import { blobGarbage, forgetGarbage, knownBlobs, replaceText, storeId, trajectoriesWithText } from './operations/blobs.ts';
+import { claim, finish, move, release, retry } from './operations/claims.ts';
+import { classes, load } from './operations/classes.ts';
+import { ack, acked, deliveredGroups, dueWebhooks, noteWebhook } from './operations/delivery.ts';
+import { evaluation, evaluationTasks, unbegunEvaluations } from './operations/evaluation/evaluation-queries.ts';
 import { appendEvents, events, lastEventAtMs, lastEventId, oldestEventId } from './operations/events.ts';
 import { beginGroup, cursor, renewGroup, replaceSiblings, settleGroup, takeGroup } from './operations/groups.ts';
 import { backendLoads, breakBackend, noteProbe, noteTraffic, place, recoverBackend, takeProbe } from './operations/placements.ts';

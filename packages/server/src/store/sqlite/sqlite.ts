@@ -1,14 +1,12 @@
 // The SQLite store: two threads, so that no query or fsync runs on the event loop. The writer commits all pending calls in one
 // transaction; the reader never waits for a commit. Any number of processes can open the same file.
 
-import { scheduler } from 'node:timers/promises';
 import { definedOf, fromBinary, toBinary } from '@millrace/protocol';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { BlobStore } from '../blobs/blob-store.ts';
 import { type BlobRows, missingBlob, sweepAfterMs, TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
 import { DiskBudget, type DiskLimits, unlimitedDisk } from '../disk-budget.ts';
-import type { NewRollout } from '../rollout-record.ts';
 import type { Claim, Store } from '../store.ts';
 import { StoreFault } from '../store-fault.ts';
 import { TimeGuard } from '../time-guard.ts';
@@ -18,9 +16,9 @@ import { Hints } from './engine/hint.ts';
 import { networkFileSystemOf } from './engine/network-file-system.ts';
 import { readStoreSize } from './engine/store-size.ts';
 import { ThreadLink } from './link.ts';
-import type { StoredSubmission } from './operations/submit.ts';
 import type { Reads, Writes } from './operations.ts';
 import { longestAge, type RetentionCalls, runRetention } from './run-retention.ts';
+import { toStored } from './to-stored.ts';
 
 /** How old a size may be that a claim relies on. */
 const sizeFreshMs = 1000;
@@ -279,17 +277,15 @@ class SqliteStore implements Store {
   /** The writer closes last: only it can checkpoint the WAL. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#hints[Symbol.dispose]();
-    await this.#parts.reader[Symbol.asyncDispose]();
-    await this.#parts.writer[Symbol.asyncDispose]();
+    for (const thread of [this.#parts.reader, this.#parts.writer]) await thread[Symbol.asyncDispose]();
   }
 
   /** Claims are frequent, so they rely on a size that was read within the last second. */
   async #isFull(): Promise<boolean> {
     const now = systemClock.monotonic();
-    if (now - this.#checkedAt >= sizeFreshMs) {
-      this.#checkedAt = now;
-      this.#wasFull = (await this.size()).full !== undefined;
-    }
+    if (now - this.#checkedAt < sizeFreshMs) return this.#wasFull;
+    this.#checkedAt = now;
+    this.#wasFull = (await this.size()).full !== undefined;
     return this.#wasFull;
   }
 
@@ -301,16 +297,4 @@ class SqliteStore implements Store {
   #read<Name extends keyof Reads>(name: Name, request: Parameters<Reads[Name]>[1]): Promise<ReturnType<Reads[Name]>> {
     return this.#parts.reader.call(name, request, this.#parts.clock.now());
   }
-}
-
-/** Yields to the event loop between slices: serializing ten thousand tasks takes many milliseconds. */
-async function toStored(rollouts: readonly NewRollout[]): Promise<StoredSubmission[]> {
-  const stored: StoredSubmission[] = [];
-  for (const { id, digest, submission } of rollouts) {
-    const { task, ...rest } = submission;
-    const { scenario, group, priority } = rest;
-    stored.push(definedOf({ id, digest, scenario, group, priority, body: JSON.stringify(rest), task: JSON.stringify(task) }));
-    if (stored.length % 500 === 0) await scheduler.yield();
-  }
-  return stored;
 }

@@ -1,5 +1,5 @@
 // Chat templates rendered as transformers renders them: Jinja2 with trim_blocks, lstrip_blocks, loop controls, its own tojson,
-// raise_exception and strftime_now. docs/decisions/0020 has the comparison with other engines.
+// raise_exception and strftime_now. docs/decisions/0022 has the comparison with other engines.
 
 import { systemClock } from '../../base/clock.ts';
 import { renderBody } from './render.ts';

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { MoreTasks } from '@millrace/server';
-import { type OpenBed, openTimedBed } from './bed.ts';
-import { makeBatch, makeGroup, toBatch, toGroup } from './bed-batches.ts';
+import { type OpenBed, openTimedBed } from './bed/bed.ts';
+import { makeBatch, makeGroup, toBatch, toGroup } from './bed/bed-batches.ts';
 
 const b = toBatch('b');
 

@@ -15,7 +15,7 @@ import {
   registerWorker,
   roomy,
   submitAll,
-} from './bed.ts';
+} from './bed/bed.ts';
 
 const tombstoneMs = 60_000;
 

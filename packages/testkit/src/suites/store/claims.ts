@@ -16,7 +16,7 @@ import {
   openTimedBed,
   registerWorker,
   submitAll,
-} from './bed.ts';
+} from './bed/bed.ts';
 
 export function defineClaimTests(openBed: OpenBed): void {
   test('a claim takes the oldest rollouts first, moves them to init and increments their attempt', async () => {

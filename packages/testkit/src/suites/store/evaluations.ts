@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { evaluationId } from '@millrace/protocol';
 import type { Store } from '@millrace/server';
-import { makeFailure, makeId, makeResult, type OpenBed, openTimedBed, registerWorker, submitAll } from './bed.ts';
-import { begin, e, finish, makeEvaluation } from './bed-batches.ts';
+import { makeFailure, makeId, makeResult, type OpenBed, openTimedBed, registerWorker, submitAll } from './bed/bed.ts';
+import { begin, e, finish, makeEvaluation } from './bed/bed-batches.ts';
 
 async function read(store: Store) {
   const record = await store.evaluation(e);

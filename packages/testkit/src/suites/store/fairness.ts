@@ -18,8 +18,8 @@ import {
   registerWorker,
   roomy,
   submitAll,
-} from './bed.ts';
-import { makeBatch, makeGroup, toBatch, toGroup } from './bed-batches.ts';
+} from './bed/bed.ts';
+import { makeBatch, makeGroup, toBatch, toGroup } from './bed/bed-batches.ts';
 
 function makeIds(name: string, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `${name}${index}`);

@@ -19,7 +19,7 @@ import {
   registerWorker,
   roomy,
   submitAll,
-} from './bed.ts';
+} from './bed/bed.ts';
 
 export function defineLogTests(openBed: OpenBed): void {
   test('every change of a rollout is in the log, in order', async () => {

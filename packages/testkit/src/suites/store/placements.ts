@@ -15,7 +15,7 @@ import {
   openTimedBed,
   registerWorker,
   submitAll,
-} from './bed.ts';
+} from './bed/bed.ts';
 
 export function definePlacementTests(openBed: OpenBed): void {
   test('two processes that place concurrently balance like one', async () => {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { backendId } from '@millrace/protocol';
 import type { BackendRecord, Store } from '@millrace/server';
-import { leaseMs, maxLosses, type OpenBed, openTimedBed, registerWorker } from './bed.ts';
+import { leaseMs, maxLosses, type OpenBed, openTimedBed, registerWorker } from './bed/bed.ts';
 
 const resume = { cachesFlushed: true };
 

@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { dropText } from '@millrace/protocol';
 import type { Settlement, Store } from '@millrace/server';
-import { makeId, makeResult, makeRollout, makeTrajectory, type OpenBed, openTimedBed, registerWorker, submitAll } from './bed.ts';
-import { makeBatch, makeGroup, toBatch, toGroup } from './bed-batches.ts';
+import { makeId, makeResult, makeRollout, makeTrajectory, type OpenBed, openTimedBed, registerWorker, submitAll } from './bed/bed.ts';
+import { makeBatch, makeGroup, toBatch, toGroup } from './bed/bed-batches.ts';
 
 const b = toBatch('b');
 const day = 86_400_000;

@@ -3,7 +3,7 @@
 import { describe } from 'node:test';
 import { defineBatchRequestTests } from './batch-requests.ts';
 import { defineBatchTests } from './batches.ts';
-import type { OpenBed } from './bed.ts';
+import type { OpenBed } from './bed/bed.ts';
 import { defineCallerTests } from './callers.ts';
 import { defineClaimTests } from './claims.ts';
 import { defineEvaluationTests } from './evaluations.ts';

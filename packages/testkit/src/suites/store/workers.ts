@@ -15,7 +15,7 @@ import {
   openTimedBed,
   registerWorker,
   submitAll,
-} from './bed.ts';
+} from './bed/bed.ts';
 
 const tenYearsMs = 10 * 365 * 24 * 3_600_000;
 

@@ -3,7 +3,7 @@
 
 import { type ErrorCode, type RolloutResult, type WorkerId, workerId } from '@millrace/protocol';
 import type { ClaimedRollout, Ending, Store } from '@millrace/server';
-import type { FakeClock } from '../../clock/fake-clock.ts';
+import type { FakeClock } from '../../../clock/fake-clock.ts';
 import { makeFailure, makeReport, makeResult, makeTrajectory } from './bed.ts';
 
 /** The outcome of one rollout; without a reward it fails. */

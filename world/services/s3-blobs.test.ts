@@ -7,8 +7,8 @@ import { after, before, test } from 'node:test';
 import { workerId } from '@millrace/protocol';
 import { openBlobs, openSqliteStore, silentLog, systemClock } from '@millrace/server';
 import { defineBlobSuite, makeResult, makeRollout, makeTempFolder, makeTrajectory, moveUpTo } from '@millrace/testkit';
-import type { EngineProcess } from './engines/engine-process.ts';
-import { openVersitygw, s3Credentials } from './engines/versitygw.ts';
+import type { EngineProcess } from '../engines/engine-process.ts';
+import { openVersitygw, s3Credentials } from '../engines/versitygw.ts';
 
 let server: EngineProcess | undefined;
 let folder: Awaited<ReturnType<typeof makeTempFolder>> | undefined;

@@ -6,9 +6,9 @@ import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { makeTempFolder } from '@millrace/testkit';
-import { runProgram } from './package/run-program.ts';
+import { runProgram } from './run-program.ts';
 
-const launcher = join(import.meta.dirname, '../packages/cli/bin/millrace');
+const launcher = join(import.meta.dirname, '../../packages/cli/bin/millrace');
 const included = `node_modules/node-linux-${process.arch}/bin/node`;
 const skip = process.platform === 'linux' ? false : 'only Linux has an included Node.js';
 

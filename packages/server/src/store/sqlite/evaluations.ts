@@ -10,17 +10,17 @@ import {
   type RolloutState,
   rolloutId,
 } from '@millrace/protocol';
-import type { EvaluationRecord, NewEvaluation } from '../../evaluation-store.ts';
-import { rankOf } from '../../work-class.ts';
-import type { Transaction } from '../engine/connection.ts';
-import { openClass } from './classes.ts';
-import { addEnd, type SampleEnd, uncountSample } from './evaluation/count-sample.ts';
-import { type EvaluationRow, readEvaluation, readEvaluationPlan, toEvaluationRecord } from './evaluation/evaluation-queries.ts';
-import { appendEvent } from './events.ts';
-import { parseCursor } from './queries.ts';
-import { deleteRollouts, openBudget, type RetainedSlice, rowsPerStep } from './retention.ts';
-import { cancel, insertRollout, type RefusesNew, refuseIfFull, type StoredSubmission } from './submit.ts';
-import { appendFinished } from './transitions.ts';
+import type { EvaluationRecord, NewEvaluation } from '../evaluation-store.ts';
+import { rankOf } from '../work-class.ts';
+import type { Transaction } from './engine/connection.ts';
+import { openClass } from './operations/classes.ts';
+import { addEnd, type SampleEnd, uncountSample } from './operations/evaluation/count-sample.ts';
+import { type EvaluationRow, readEvaluation, readEvaluationPlan, toEvaluationRecord } from './operations/evaluation/evaluation-queries.ts';
+import { appendEvent } from './operations/events.ts';
+import { parseCursor } from './operations/queries.ts';
+import { deleteRollouts, openBudget, type RetainedSlice, rowsPerStep } from './operations/retention.ts';
+import { cancel, insertRollout, type RefusesNew, refuseIfFull, type StoredSubmission } from './operations/submit.ts';
+import { appendFinished } from './operations/transitions.ts';
 
 export function createEvaluation(
   transaction: Transaction,

@@ -6,10 +6,10 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { makeTempFolder } from '@millrace/testkit';
-import { findReleaseProblems } from '../scripts/release.ts';
-import { readChanges, readVersion, readVersions, writeVersions } from '../scripts/versions.ts';
+import { findReleaseProblems } from '../../scripts/release.ts';
+import { readChanges, readVersion, readVersions, writeVersions } from '../../scripts/versions.ts';
 
-const root = join(import.meta.dirname, '..');
+const root = join(import.meta.dirname, '../..');
 
 test('all npm packages and the Python client have one version, and the changelog describes it', () => {
   const version = readVersion(root);

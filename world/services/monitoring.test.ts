@@ -12,7 +12,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { makeTempFolder, qwen3Folder, TestService } from '@millrace/testkit';
 import { z } from 'zod';
 
-const root = join(import.meta.dirname, '..');
+const root = join(import.meta.dirname, '../..');
 const rules = join(root, 'deploy/prometheus/millrace.rules.yml');
 const hasPrometheus = spawnSync('promtool', ['--version']).status === 0;
 const skip = hasPrometheus ? false : 'there is no promtool; try: apt-get install prometheus';

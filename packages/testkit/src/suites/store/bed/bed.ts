@@ -14,7 +14,7 @@ import {
   workerId,
 } from '@millrace/protocol';
 import type { Claim, ClaimedRollout, Clock, NewRollout, Store } from '@millrace/server';
-import { FakeClock } from '../../clock/fake-clock.ts';
+import { FakeClock } from '../../../clock/fake-clock.ts';
 
 /** One fresh, empty database. Closing the bed closes every handle and removes the database. */
 export interface StoreBed extends AsyncDisposable {
