@@ -131,7 +131,7 @@ const evaluation = {
   sampled_tokens: 1234,
   policy_versions: { first: 3, last: 4 },
   sampling: sampling.parse({ temperature: 0.6, top_k: 20, seed: 7, routed_experts: true, sampling_mask: true }),
-  limits: limits.parse({ max_staleness: 2 }),
+  limits: limits.parse({ max_staleness: 2, max_repeated_calls: 5 }),
   correct_at: 0.75,
   created_at: at,
   ended_at: null,
@@ -232,7 +232,13 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
         hints: ['no backend takes rollouts: 10.0.0.1:8000 is broken (connection refused)'],
         tokens_per_s: 61.5,
         last_event_id: 99,
-        store: { file_bytes: 1_000_000, wal_bytes: 4096, reusable_bytes: 8192, free_bytes: 50_000_000_000, full: null },
+        store: {
+          file_bytes: 1_000_000,
+          wal_bytes: 4096,
+          reusable_bytes: 8192,
+          free_bytes: 50_000_000_000,
+          full: 'the disk is full; delete something',
+        },
         loop_lag_ms: lag,
         rss_bytes: 90_000_000,
         classes: [

@@ -50,9 +50,12 @@ test('durations, choices and repeated options are read', () => {
   assert.deepEqual(read([]).list('set'), []);
 });
 
+async function loadGroups(): Promise<readonly (Command | CommandGroup)[]> {
+  return await Promise.all(Object.values(commands).map(({ load }) => load()));
+}
+
 async function loadAll(): Promise<readonly Command[]> {
-  const loaded: readonly (Command | CommandGroup)[] = await Promise.all(Object.values(commands).map(({ load }) => load()));
-  return loaded.flatMap((one) => (isGroup(one) ? Object.values(one.actions) : [one]));
+  return (await loadGroups()).flatMap((one) => (isGroup(one) ? Object.values(one.actions) : [one]));
 }
 
 test('every command that takes no arguments refuses one', async () => {
@@ -75,13 +78,14 @@ function toCalls(line: string): string[][] {
 
 test('every example in the help is a command line that its command accepts', async () => {
   const all = await loadAll();
+  const usual = new Map((await loadGroups()).filter(isGroup).map((group) => [group.name, group.actions[group.usual]]));
   for (const line of [...all.flatMap(({ examples }) => examples), ...firstSteps.map(([step]) => step)]) {
     const calls = toCalls(line);
     assert.ok(calls.length > 0, line);
     for (const words of calls) {
       if (words[0] === '--version') continue;
       const named = all.filter(({ name }) => `${words.join(' ')} `.startsWith(`${name} `)).sort((a, b) => b.name.length - a.name.length)[0];
-      const command = named ?? all.find(({ name }) => name === `${words[0]} show`);
+      const command = named ?? usual.get(words[0] ?? '');
       assert.ok(command, `no command for: ${line}`);
       assert.doesNotThrow(() => parseArguments(command, words.slice(named === undefined ? 1 : command.name.split(' ').length)), line);
     }

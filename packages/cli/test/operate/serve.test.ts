@@ -141,7 +141,7 @@ test('on a terminal it says where it listens, what it runs on, and what to do ne
   const config = readConfig(undefined, { 'model.tokenizer': 'models/qwen3', data: '/data' });
   const text = renderBanner({ url: 'http://127.0.0.1:8007', config, workers: 2, backends: [], queued: 0 }, openPaint(false));
   assert.match(text, /✔ listening +http:\/\/127\.0\.0\.1:8007\n/);
-  assert.match(text, /✔ model +models\/qwen3 \(tool calls: hermes\)\n/);
+  assert.match(text, /✔ model +models\/qwen3 \(tool calls: auto\)\n/);
   assert.match(text, /✔ workers +2\n/);
   assert.match(text, /Next, in another terminal:\n {4}millrace backend add http:\/\/gpu-0:8000\n {4}millrace submit tasks\.jsonl\n/);
   const elsewhere = renderBanner({ url: 'http://127.0.0.1:9', config, workers: 2, backends: ['http://b'], queued: 3 }, openPaint(false));

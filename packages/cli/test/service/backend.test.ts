@@ -32,7 +32,7 @@ test('adding a backend prints what its server says', async () => {
     /^ {2}model +m$/m,
     /^ {2}context +2,048 tokens$/m,
     /^ {2}route +\/v1\/completions \(.*403: Scale-out/m,
-    /^ {2}logprobs +unknown \(its server does not report it/m,
+    /^ {2}logprobs +raw \(its server returns raw logprobs\)$/m,
     /^ {2}tokenizer +not checked \(no worker/m,
   ])
     assert.match(out, wanted);

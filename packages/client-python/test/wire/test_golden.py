@@ -59,7 +59,7 @@ class GoldenTest(unittest.TestCase):
 
     def test_every_golden_file_has_a_test(self) -> None:
         trajectories = {f"{name}.{form}" for name in TRAJECTORIES for form in ("json", "mrt")}
-        others = {"error.json", "group-page.json", "group-page.mrg"} | trajectories
+        others = {"error.json", "group-page.json", "group-page.mrg", "textless-trajectory.json"} | trajectories
         self.assertEqual({path.name for path in GOLDEN.iterdir()}, set(KINDS) | others)
 
     def test_an_error_has_the_fields_of_its_body(self) -> None:
@@ -115,6 +115,14 @@ class TrajectoryTest(unittest.TestCase):
                 self.assertEqual(trajectory_from_json(read_golden(f"{name}.json")), trajectory)
                 self.assertEqual(trajectory_to_json(trajectory), read_golden(f"{name}.json"))
                 self.assertEqual(trajectory_to_binary(trajectory), data)
+
+    def test_a_trajectory_without_text_keeps_its_numbers(self) -> None:
+        golden = read_golden("textless-trajectory.json")
+        textless, whole = trajectory_from_json(golden), trajectory_from_json(read_golden("trajectory.json"))
+        self.assertEqual((textless.text_dropped, whole.text_dropped), (True, None))
+        self.assertEqual([one.token_ids for one in textless.segments], [one.token_ids for one in whole.segments])
+        self.assertEqual(trajectory_to_json(textless), golden)
+        self.assertEqual(trajectory_from_binary(trajectory_to_binary(textless)), textless)
 
     def test_routed_experts_keep_their_width(self) -> None:
         segments = trajectory_from_json(read_golden("branched-trajectory.json")).segments

@@ -49,7 +49,9 @@ def trajectory_from_binary(data: bytes) -> Trajectory:
         check_segment(segment, where)
         segments.append(segment)
         id_at, logprob_at, masks_at, expert_at = id_end, logprob_end, mask_end, expert_end
-    return Trajectory(head.rollout_id, head.attempt, head.model, head.tools, tuple(segments), head.provenances)
+    return Trajectory(
+        head.rollout_id, head.attempt, head.model, head.tools, tuple(segments), head.provenances, head.text_dropped
+    )
 
 
 def trajectory_to_binary(trajectory: Trajectory) -> bytes:

@@ -106,6 +106,7 @@ class TrajectoryHead:
     model: str
     tools: tuple[ToolSpec, ...]
     provenances: tuple[Provenance, ...] = ()
+    text_dropped: Optional[bool] = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,8 @@ class Trajectory:
     segments: tuple[Segment, ...]
     #: The distinct ways in which its segments were sampled.
     provenances: tuple[Provenance, ...] = ()
+    #: True once retention has dropped its texts and messages; the tokens are all there.
+    text_dropped: Optional[bool] = None
 
     @property
     def trainable_share(self) -> float:
@@ -141,7 +144,7 @@ def trajectory_from_json(value: Any, where: str = "Trajectory") -> Trajectory:
     if not isinstance(segments, list):
         raise WireError(f"{where}.segments is missing")
     read = tuple(_read_segment(one, f"{where}.segments[{index}]") for index, one in enumerate(segments))
-    return Trajectory(head.rollout_id, head.attempt, head.model, head.tools, read, head.provenances)
+    return Trajectory(head.rollout_id, head.attempt, head.model, head.tools, read, head.provenances, head.text_dropped)
 
 
 def trajectory_to_json(trajectory: Trajectory) -> dict[str, Any]:
@@ -150,7 +153,12 @@ def trajectory_to_json(trajectory: Trajectory) -> dict[str, Any]:
 
 def head_to_json(trajectory: Trajectory) -> dict[str, Any]:
     head = TrajectoryHead(
-        trajectory.rollout_id, trajectory.attempt, trajectory.model, trajectory.tools, trajectory.provenances
+        trajectory.rollout_id,
+        trajectory.attempt,
+        trajectory.model,
+        trajectory.tools,
+        trajectory.provenances,
+        trajectory.text_dropped,
     )
     wire: dict[str, Any] = to_wire(head)
     return wire
