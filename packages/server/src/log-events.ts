@@ -49,6 +49,10 @@ export const logEvents = {
     means: 'The number of running rollouts could not be read while the service stops.',
     hint: 'None: the service stops in time anyway.',
   },
+  'evaluation-stuck': {
+    means: 'One evaluation could not be continued; the others are not affected.',
+    hint: 'Read `error`: a scenario may throw, or a rollout with the same id may exist. It is tried again with the next event.',
+  },
   'event-listener-failed': {
     means: 'A reader of the event log in this process failed.',
     hint: 'A bug: report it with `error`. The next event is read.',
@@ -121,6 +125,11 @@ export const logEvents = {
   'sandboxes-swept': {
     means: 'Sandboxes of killed workers were removed.',
     hint: 'Find out why a worker was killed: look for `worker-exit`.',
+  },
+  'store-full': {
+    means:
+      'The store has reached its budget, or its disk is nearly full. Submissions get 507, queued rollouts wait, and running ones finish.',
+    hint: 'Free space on the disk, run `millrace store compact`, shorten `retention`, or raise `store.budgetMib`. It continues by itself. See docs/store.md.',
   },
   'store-check-failed': {
     means: 'The store cannot be written, so /readyz answers 503.',
