@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { processReply, type SubmissionInput } from '@millrace/protocol';
@@ -159,7 +160,7 @@ describe('the service', { skip }, () => {
     const ids = Array.from({ length: 24 }, (_, index) => `p-${index}`);
     await client.submit(ids.map(sleepy));
     const victim = await busyWorker(service);
-    process.kill(victim, 'SIGSTOP');
+    await stopBetweenWrites(victim, service);
     const views = await Array.fromAsync(client.results(ids));
     const { last_event_id: after } = await client.status();
     process.kill(victim, 'SIGCONT');
@@ -181,6 +182,20 @@ describe('the service', { skip }, () => {
     assert.match(stderr, /0\.0\.0\.0.*key/s);
   });
 });
+
+/** A process that is stopped within a transaction would lock the store for all others. */
+async function stopBetweenWrites(pid: number, { folder }: TestService): Promise<void> {
+  using db = new DatabaseSync(join(folder, 'data', 'millrace.db'), { timeout: 500 });
+  for (;;) {
+    process.kill(pid, 'SIGSTOP');
+    try {
+      return db.exec('BEGIN IMMEDIATE; ROLLBACK');
+    } catch {
+      process.kill(pid, 'SIGCONT'); // it was writing
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}
 
 async function busyWorker({ client }: TestService): Promise<number> {
   for (;;) {

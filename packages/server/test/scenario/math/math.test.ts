@@ -29,7 +29,7 @@ test('format and length shape the reward', async () => {
   assert.equal(await rewardOf({ answer: '7', shaping }, '\\boxed{7}', 500), 0.5);
 });
 
-test('a row of verl becomes a task', () => {
+test('a row of verl becomes a task with the tools of ProRL Agent', () => {
   const instance = { prompt: [{ role: 'user', content: 'q' }], reward_model: { ground_truth: 7 } };
-  assert.deepEqual(mathScenario.fromInstance?.(instance), { question: 'q', answer: '7' });
+  assert.deepEqual(mathScenario.fromInstance?.(instance), { question: 'q', answer: '7', tools: ['ipython', 'think', 'finish'] });
 });
