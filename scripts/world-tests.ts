@@ -24,14 +24,14 @@ const { failures } = mayRepeat ? await repeat(first.files) : first;
 for (const failure of failures) console.log(`✖ ${failure}`);
 process.exit(failures.length === 0 ? 0 : 1);
 
-async function repeat(files: readonly string[]): Promise<TestRun> {
+async function repeat(files: readonly string[]): Promise<WorldRun> {
   console.log(`ℹ failed, and run once more: ${files.join(', ')}`);
   const second = await runTests([...files], limitMs);
   for (const file of files) if (!second.files.includes(file)) console.log(`ℹ passed only at the second try: ${file}`);
   return second;
 }
 
-interface TestRun {
+interface WorldRun {
   /** What went wrong. */
   readonly failures: readonly string[];
   /** The files with a failure. */
@@ -39,7 +39,7 @@ interface TestRun {
 }
 
 /** One file after the other, because they share the engines. */
-async function runTests(globPatterns: string[], limitMs: number): Promise<TestRun> {
+async function runTests(globPatterns: string[], limitMs: number): Promise<WorldRun> {
   using limit = openFileLimit(limitMs);
   const files = new Set<string>();
   const counts = { passed: 0, failed: 0, open: 0 };
