@@ -79,7 +79,7 @@ export {
   toTask as toSweTask,
 } from './scenario/swe/rows/rows.ts';
 export type { Score } from './scenario/verifier/verifier.ts';
-export { openServer, openWorker, type ProcessOptions, type RunningServer, type RunningWorker, StartError } from './service.ts';
+export { openDriver, openServer, openWorker, type ProcessOptions, type RunningServer, type RunningWorker, StartError } from './service.ts';
 export { type Check, checkModel, checkPort, checkRunFolder, lookAtBackend, type ModelCheck, runStartChecks } from './start-checks.ts';
 export type {
   BatchPlan,
