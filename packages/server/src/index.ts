@@ -70,7 +70,7 @@ export type {
   Trial,
   TrialContext,
 } from './scenario/scenario.ts';
-export { judgeTests } from './scenario/swe/grade/verdict.ts';
+export { findFault, judgeTests } from './scenario/swe/grade/verdict.ts';
 export { logParserNames, logParserOf, toLogParserName } from './scenario/swe/logs/parse-log.ts';
 export {
   kindOf as sweRowKindOf,

@@ -35,16 +35,20 @@ cd -- "$workdir"
 declare -A kept=()
 while IFS= read -r -d '' path; do kept[$path]=1; done < "$list"
 rm -f -- "$list"
-git ls-files -z | while IFS= read -r -d '' path; do
+drop_missing() { while IFS= read -r -d '' path; do
   [ -n "\${kept[$path]}" ] || { rm -f -- "$path" 2> /dev/null && rmdir -p -- "$(dirname -- "$path")" 2> /dev/null; } || true
-done
+done; }
+rules=(.gitignore '*/.gitignore')
+git ls-files -z -- . ':!:.gitignore' ':!:*/.gitignore' | drop_missing
 cat > "$archive"
 mkdir -p -- "$workdir"; cd -- "$workdir"
 tar --extract --file="$archive" --no-same-owner --exclude=.gitignore
 git add -A
+git ls-files -z -- "\${rules[@]}" | drop_missing
+mkdir -p -- "$workdir"; cd -- "$workdir"
 tar --extract --file="$archive" --no-same-owner --wildcards '*/.gitignore' 2> /dev/null || true
 rm -f -- "$archive"
-git ls-files -z --cached --others -- .gitignore '*/.gitignore' | xargs -0 -r git --literal-pathspecs add -A -f --
+git ls-files -z --cached --others -- "\${rules[@]}" | xargs -0 -r git --literal-pathspecs add -A -f --
 git diff --cached --name-status -z --no-renames HEAD > "$list"
 git diff --cached --binary --full-index --no-color --no-ext-diff --no-textconv --no-renames HEAD`;
 
