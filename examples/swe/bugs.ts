@@ -30,21 +30,23 @@ export const bugs: readonly Bug[] = [
     repo: 'r1chardj0n3s/parse',
     from: '1.20.2',
     to: '1.21.0',
-    problem: 'Numbers that `format` writes are not parsed back by the same format in every case.',
+    problem: 'The grouping options of formats are not understood: `parse("{:,}", "1,234")` and `parse("{:_}", "1_234")` find nothing.',
   },
   {
     name: 'cachetools',
     repo: 'tkem/cachetools',
     from: '7.2.8',
     to: '7.3.0',
-    problem: 'The caches with expiring items, and `cachedmethod`, do not behave as the tests of the next release expect.',
+    problem:
+      '`LFUCache` evicts an arbitrary item when several items have been used equally often. It should evict the one that was inserted first.',
   },
   {
     name: 'cachetools',
     repo: 'tkem/cachetools',
     from: '7.2.5',
     to: '7.2.6',
-    problem: 'The wrappers of `cached` and `cachedmethod` do not behave as documented for keys, locks and conditions.',
+    problem:
+      'Functions that are decorated with `cached` or `cachedmethod` and a `condition` do not treat waiting callers and errors of the function correctly, and `popitem` of some caches counts as an access.',
   },
   {
     name: 'sqlparse',
@@ -65,7 +67,8 @@ export const bugs: readonly Bug[] = [
     repo: 'martinblech/xmltodict',
     from: '1.0.3',
     to: '1.0.4',
-    problem: '`unparse` writes invalid XML for comments that are bytes, or whose text is not allowed in a comment.',
+    problem:
+      '`unparse` treats bytes, bytearray and memoryview as text of the wrong encoding or as lists: it should decode them, with `bytes_errors` for what cannot be decoded, and refuse text that is not allowed in a comment.',
   },
   {
     name: 'xmltodict',
@@ -95,13 +98,14 @@ export const bugs: readonly Bug[] = [
     from: '26.0.0',
     to: '26.1.0',
     problem:
-      'Several functions for sets, strings, lists, files and dicts give wrong results in cases that the tests of the next release show.',
+      'Several small bugs: slices and indexes of an `IndexedSet` from which items were removed, `copy.copy` of an `OrderedMultiDict`, path-like objects in `AtomicSaver` and `iter_find_files`, and `singularize` of words that end in a double s.',
   },
   {
     name: 'boltons',
     repo: 'mahmoud/boltons',
     from: '24.0.0',
     to: '24.1.0',
-    problem: 'A copy of a sentinel of `typeutils.make_sentinel` is another object; it should be the same one.',
+    problem:
+      'A copy of a sentinel of `typeutils.make_sentinel` is another object; it should be the same one. `iter_find_files` should take a `max_depth`, and `research` should accept an `enter` function.',
   },
 ];

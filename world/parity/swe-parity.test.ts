@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { askPython, openPython } from '../engines/python-packages.ts';
 import { makeGradeCases, makeLogCases, makeRunCases } from './swe-cases.ts';
 
-const packages = { name: 'swebench', packages: [], alone: ['swebench==5.0.2'] };
+const packages = { name: 'swebench', packages: ['unidiff==0.7.5'], alone: ['swebench==5.0.2'] };
 const answers = z.object({
   logs: z.array(z.record(z.string(), z.string())),
   grades: z.array(z.object({ resolved: z.boolean(), lists: z.array(z.array(z.string())) })),

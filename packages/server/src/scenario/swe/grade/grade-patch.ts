@@ -66,7 +66,10 @@ async function settle(grade: PatchGrade, options: GradeOptions, deadlineMs: numb
   if (leftMs < grade.testMs || leftMs < 1000) return blame(grade);
   const control = await tryPatch({ ...options, patch: task.patch, paths: undefined }, deadlineMs);
   if (control.reason !== undefined)
-    throw new RolloutError('evaluate-failed', `${task.instance_id}: without the agent's patch, too, ${control.why ?? control.reason}`);
+    throw new RolloutError(
+      'evaluate-failed',
+      `${task.instance_id}: without the agent's patch, too, ${control.why ?? control.reason}: ${control.log.trim().slice(-500)}`,
+    );
   proven?.add(proofOf(task, control.isAttested));
   // Without a report of the runner in either, the log is all there is.
   return control.isAttested || grade.reason !== undefined ? blame(grade) : grade;

@@ -44,9 +44,9 @@ const endMarker = '>>>>> End Test Output';
  */
 const runScript = `exec 2>&1
 cd -- "$millrace_workdir" || exit 125
+eval "$millrace_activate"
 export PYTHONPATH="$millrace_folder\${PYTHONPATH:+:$PYTHONPATH}" PYTEST_ADDOPTS="\${PYTEST_ADDOPTS:+$PYTEST_ADDOPTS }-p $millrace_plugin -p no:cacheprovider"
 export PYTHONDONTWRITEBYTECODE=1
-eval "$millrace_activate"
 millrace_marker=$millrace_number millrace_script=$millrace_command
 unset millrace_number millrace_command millrace_activate millrace_folder millrace_plugin millrace_workdir
 printf '\\n%s %s\\n' '${startMarker}' "$millrace_marker"
@@ -68,7 +68,8 @@ export async function runTests(sandbox: Sandbox, task: SweTask, { timeoutMs, sig
     millrace_folder: folder,
     millrace_plugin: name,
     millrace_activate: task.activate,
-    millrace_command: task.test_command,
+    // A command that sets the path itself keeps the reporter on it.
+    millrace_command: task.test_command.replaceAll(/\bPYTHONPATH=/g, `PYTHONPATH=${folder}:`),
     millrace_number: number,
   };
   try {
