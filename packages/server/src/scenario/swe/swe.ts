@@ -27,7 +27,6 @@ export function makeSweScenario(): Scenario<SweTask> {
   const proven = new Set<string>();
   return {
     name: 'swe',
-    aliases: ['swebench', 'swegym', 'r2egym', 'swe-smith', 'swe-rebench', 'multi-swe'],
     task: sweTask,
     fromInstance: (instance) => instance,
     sandbox: specOf,
