@@ -44,6 +44,7 @@ const pytestLines = (random: Random): string => {
     `${name} PASSED   [ 12%]`,
     `=== short test summary info ===`,
     `ERROR ${name} - ValueError`,
+    `PASSEDx ${name}`,
     '',
   ]);
 };

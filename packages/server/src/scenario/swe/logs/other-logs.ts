@@ -52,11 +52,15 @@ export const parseVitest = makeLineParser(/^(?<status>[✓×↓])\s(?<name>.+?)(
   '↓': 'SKIPPED',
 });
 export const parseTap = makeLineParser(/^(?<status>ok|not ok) \d+ (?<name>.+)$/, { ok: 'PASSED', 'not ok': 'FAILED' });
-/** Jest without `--verbose`: one line for each file. */
-export const parseJestFiles = makeLineParser(/^(?<status>PASS|FAIL)\s(?<name>.*?)(?:\s\([\d.]+\s?m?s\).*)?$/, {
-  PASS: 'PASSED',
-  FAIL: 'FAILED',
-});
+/** Jest without `--verbose`: one line for each file, which starts with the word. */
+export const parseJestFiles: LogParser = (log) => {
+  const statuses = new Map<string, TestStatus>();
+  for (const line of log.split('\n')) {
+    const [, word, name] = /^(PASS|FAIL)\s(.*?)(?:\s\([\d.]+\s?m?s\).*)?$/.exec(line) ?? [];
+    if (name !== undefined) statuses.set(name, word === 'PASS' ? 'PASSED' : 'FAILED');
+  }
+  return statuses;
+};
 
 /** A failed test is followed by the file that it is in. */
 export const parseRedis: LogParser = (log) =>
