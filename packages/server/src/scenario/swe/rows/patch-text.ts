@@ -15,7 +15,7 @@ export function reversePatch(patch: string): string {
       // A hunk lists what is removed before what is added.
       const removed = takeWhile(lines, at, '-');
       const added = takeWhile(lines, at + removed.length, '+');
-      turned.push(...added.map((one) => `-${one.slice(1)}`), ...removed.map((one) => `+${one.slice(1)}`));
+      turned.push(...added.map((one) => withSign(one, '-')), ...removed.map((one) => withSign(one, '+')));
       at += removed.length + added.length - 1;
     } else turned.push(turnLine(line));
   }
@@ -29,6 +29,9 @@ function takeWhile(lines: readonly string[], from: number, sign: string): string
     taken.push(lines[at] ?? '');
   return taken;
 }
+
+/** A note on a missing line break stays as it is. */
+const withSign = (line: string, sign: string): string => (line.startsWith('\\') ? line : `${sign}${line.slice(1)}`);
 
 function turnLine(line: string): string {
   const [, before, after, rest = ''] = /^@@ -(\S+) \+(\S+) @@(.*)$/.exec(line) ?? [];
