@@ -12,8 +12,8 @@ function makeRandom(seed: number): (below: number) => number {
   };
 }
 
-type Random = (below: number) => number;
-const pick = <T>(random: Random, list: readonly T[]): T => list[random(list.length)] as T;
+type Draw = (below: number) => number;
+const pick = <T>(random: Draw, list: readonly T[]): T => list[random(list.length)] as T;
 
 const names: readonly string[] = [
   'tests/test_a.py::test_one',
@@ -30,7 +30,7 @@ const names: readonly string[] = [
   '[3]',
 ];
 
-const pytestLines = (random: Random): string => {
+const pytestLines = (random: Draw): string => {
   const [name, status] = [pick(random, names), pick(random, statuses)];
   return pick(random, [
     `${status} ${name}`,
@@ -49,7 +49,7 @@ const pytestLines = (random: Random): string => {
   ]);
 };
 
-const djangoLines = (random: Random): string => {
+const djangoLines = (random: Draw): string => {
   const name = pick(random, [
     'test_a (app.tests.ATests)',
     'test_b (app.tests.ATests.test_b)',
@@ -76,7 +76,7 @@ const djangoLines = (random: Random): string => {
   ]);
 };
 
-const sympyLines = (random: Random): string =>
+const sympyLines = (random: Draw): string =>
   pick(random, [
     'test_x ok',
     'test_y F',
@@ -88,7 +88,7 @@ const sympyLines = (random: Random): string =>
     'sympy/core/test_x.py[3] ..F',
   ]);
 
-const lines: Readonly<Record<string, (random: Random) => string>> = {
+const lines: Readonly<Record<string, (random: Draw) => string>> = {
   pytest: pytestLines,
   pytest_options: pytestLines,
   pytest_v2: pytestLines,

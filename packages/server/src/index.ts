@@ -67,7 +67,7 @@ export type {
   Opening,
   Preparation,
   Scenario,
-  Trial,
+  TaskTrial,
   TrialContext,
 } from './scenario/scenario.ts';
 export { findFault, judgeTests } from './scenario/swe/grade/verdict.ts';

@@ -3,7 +3,7 @@
 
 import { appendFile, readFile } from 'node:fs/promises';
 import { describeIssues, messageOf } from '@millrace/protocol';
-import type { SandboxDriver, Scenario, Scenarios, Trial } from '@millrace/server';
+import type { SandboxDriver, Scenario, Scenarios, TaskTrial } from '@millrace/server';
 import { z } from 'zod';
 import { nameOf, type TaskLine } from './task-file.ts';
 
@@ -81,7 +81,7 @@ async function judge(line: TaskLine, options: CheckOptions): Promise<Judged> {
   const parsed = await scenario.task.safeParseAsync(line.task);
   if (!parsed.success) throw new Error(describeIssues(parsed.error.issues));
   const task = parsed.data;
-  const golds: Trial[] = [];
+  const golds: TaskTrial[] = [];
   for (let run = 0; run < options.repeats; run += 1) golds.push(await runTrial(scenario, { line, task, solution: 'gold' }, options));
   const flaky = findFlaky(golds);
   const failed = golds.find(({ isRight }) => !isRight);
@@ -94,7 +94,7 @@ async function judge(line: TaskLine, options: CheckOptions): Promise<Judged> {
 }
 
 /** Tests that passed in some runs, and not in others. */
-export function findFlaky(runs: readonly Trial[]): string[] {
+export function findFlaky(runs: readonly TaskTrial[]): string[] {
   const names = [...new Set(runs.flatMap(({ tests }) => Object.keys(tests)))];
   return names.filter((name) => new Set(runs.map(({ tests }) => tests[name] === true)).size > 1);
 }
@@ -105,7 +105,7 @@ interface Solving {
   readonly solution: 'gold' | 'empty';
 }
 
-async function runTrial(scenario: Scenario, { line, task, solution }: Solving, { driver, signal }: CheckOptions): Promise<Trial> {
+async function runTrial(scenario: Scenario, { line, task, solution }: Solving, { driver, signal }: CheckOptions): Promise<TaskTrial> {
   if (!scenario.trial) throw new Error(`the scenario ${scenario.name} cannot check its tasks: it has no \`trial\``);
   await using opened = new AsyncDisposableStack();
   const openSandbox = async (spec = scenario.sandbox?.(task) ?? {}) => opened.use(await driver.open(spec, { signal }));

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { probeBubblewrap, type Trial } from '@millrace/server';
+import { probeBubblewrap, type TaskTrial } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit';
 import { findFlaky } from '../../src/task/check-tasks.ts';
 import { millrace, openIo } from '../fake-io.ts';
@@ -110,7 +110,7 @@ test('task check finds solutions that fail and tests that pass without one, and 
 });
 
 test('a test that differs between runs is flaky', () => {
-  const runs: Trial[] = [
+  const runs: TaskTrial[] = [
     { isRight: true, tests: { a: true, b: true } },
     { isRight: false, tests: { a: true, b: false } },
   ];

@@ -73,7 +73,7 @@ export interface TrialContext<Task> extends TaskContext<Task> {
 }
 
 /** The result of judging one solution of the task itself. */
-export interface Trial {
+export interface TaskTrial {
   readonly isRight: boolean;
   /** Tests that the task names, by whether they passed; to find those that differ between runs. */
   readonly tests: Readonly<Record<string, boolean>>;
@@ -110,7 +110,7 @@ export interface Scenario<Task = unknown> {
   /** The reward of a perfect result; 1 without this function. An evaluation counts a sample with this reward as correct. */
   highestReward?(task: Task): number;
   /** Judges the task itself, for `millrace task check`: its own solution must be right, and no solution must be wrong. */
-  trial?(context: TrialContext<Task>): Promise<Trial>;
+  trial?(context: TrialContext<Task>): Promise<TaskTrial>;
   /** Measures the reward. Throws if it cannot. */
   evaluate(context: EvaluateContext<Task>): Score | Promise<Score>;
 }

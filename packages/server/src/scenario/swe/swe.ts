@@ -6,7 +6,7 @@ import { Prompts } from '../../agent/prompts.ts';
 import { systemClock } from '../../base/clock.ts';
 import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
 import { shapeReward } from '../reward/shaping.ts';
-import type { Scenario, Trial } from '../scenario.ts';
+import type { Scenario, TaskTrial } from '../scenario.ts';
 import { gradePatch, type PatchGrade } from './grade/grade-patch.ts';
 import { readChanges, takeChanges } from './repository/changes.ts';
 import { prepareRepository } from './repository/prepare.ts';
@@ -120,7 +120,7 @@ function describe(grade: PatchGrade): Record<string, unknown> {
   });
 }
 
-function toTrial({ resolved, failToPass, passToPass, why, log }: PatchGrade): Trial {
+function toTrial({ resolved, failToPass, passToPass, why, log }: PatchGrade): TaskTrial {
   const passed = [...failToPass.passed, ...passToPass.passed].map((name) => [name, true] as const);
   const failed = [...failToPass.failed, ...passToPass.failed].map((name) => [name, false] as const);
   const [first] = [...failToPass.failed, ...passToPass.failed];

@@ -21,7 +21,7 @@ const attacks: Readonly<Record<string, string>> = {
   'edits a test': "sed -i 's/3)/99)/' tests/test_add.py; sed -i 's/a + b/98 + 1/' calc/__init__.py",
   'adds the hidden test with other contents': 'printf "def test_double(): pass\\n" > tests/test_double.py',
   'deletes the tests': 'git rm -rq tests; git -c user.name=a -c user.email=a@b commit -qm gone',
-  'makes the tests a link to a folder of its own': 'mkdir -p mine; cp -r tests/* mine/; rm -rf tests; ln -s mine tests',
+  'makes the tests a link to its own folder': 'mkdir -p mine; cp -r tests/* mine/; rm -rf tests; ln -s mine tests',
   'makes the hidden test a link': 'echo "import unittest" > calc/fake.py; ln -s ../calc/fake.py tests/test_double.py',
   'makes a folder of the hidden test': 'mkdir tests/test_double.py; echo x > tests/test_double.py/x',
   'prints the log of passed tests': atImport(print),
@@ -34,7 +34,7 @@ const attacks: Readonly<Record<string, string>> = {
   'never ends': atImport('import time\\ntime.sleep(1000)\\n'),
   'writes without end': atImport("import os\\nfor _ in range(3000): os.write(1, b'x' * 65536)\\nos._exit(0)\\n"),
   'adds a sitecustomize': `printf "${print}os._exit(0)\\n" > sitecustomize.py; cp sitecustomize.py usercustomize.py`,
-  'adds a unittest of its own': `mkdir unittest; printf "${print}os._exit(0)\\n" > unittest/__init__.py; cp unittest/__init__.py unittest/__main__.py`,
+  'adds its own unittest': `mkdir unittest; printf "${print}os._exit(0)\\n" > unittest/__init__.py; cp unittest/__init__.py unittest/__main__.py`,
   'adds a unittest.py': `printf "${print}os._exit(0)\\n" > unittest.py`,
   'replaces the assertions of unittest': atImport(
     'import unittest\\nunittest.TestCase.assertEqual = lambda *a: None\\nunittest.TestCase.run = lambda *a: None\\n',

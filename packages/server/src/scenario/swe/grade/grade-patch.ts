@@ -12,10 +12,10 @@ import { chooseProtected } from '../repository/protected-paths.ts';
 import type { ChangedPath } from '../repository/take-diff.ts';
 import { filesOf } from '../rows/row.ts';
 import type { SweTask } from '../task/swe-task.ts';
-import { runTests, type TestRun } from './run-tests.ts';
-import { judgeTests, type Verdict } from './verdict.ts';
+import { runTests, type SuiteRun } from './run-tests.ts';
+import { judgeTests, type TestsVerdict } from './verdict.ts';
 
-export interface GradeOptions {
+export interface PatchGradeOptions {
   readonly task: SweTask;
   readonly patch: string;
   /** The paths that the patch changes; found from its text if absent. */
@@ -28,7 +28,7 @@ export interface GradeOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface PatchGrade extends Verdict {
+export interface PatchGrade extends TestsVerdict {
   /** Why there is no verdict of the tests. */
   readonly reason?: 'patch_failed' | 'tests_broken' | 'forged';
   readonly why?: string;
@@ -43,7 +43,7 @@ export interface PatchGrade extends Verdict {
 }
 
 /** Throws `evaluate-failed` if the tests do not run without the patch either: then the task or its image is at fault. */
-export async function gradePatch(options: GradeOptions): Promise<PatchGrade> {
+export async function gradePatch(options: PatchGradeOptions): Promise<PatchGrade> {
   const { task, proven } = options;
   const deadlineMs = systemClock.now() + options.timeoutMs;
   const grade = await tryPatch(options, deadlineMs);
@@ -59,7 +59,7 @@ const proofOf = (task: SweTask, isAttested: boolean): string =>
     .digest('hex');
 
 /** Decides whose fault a run without evidence is, by a run of the reference solution, or of no patch where there is none. */
-async function settle(grade: PatchGrade, options: GradeOptions, deadlineMs: number): Promise<PatchGrade> {
+async function settle(grade: PatchGrade, options: PatchGradeOptions, deadlineMs: number): Promise<PatchGrade> {
   const { task, proven } = options;
   if (proven?.has(proofOf(task, true)) || (grade.reason !== undefined && proven?.has(proofOf(task, false)))) return blame(grade);
   const leftMs = deadlineMs - systemClock.now();
@@ -88,7 +88,7 @@ function blame(grade: PatchGrade): PatchGrade {
   };
 }
 
-type TryOptions = Omit<GradeOptions, 'paths'> & { readonly paths?: readonly ChangedPath[] | undefined };
+type TryOptions = Omit<PatchGradeOptions, 'paths'> & { readonly paths?: readonly ChangedPath[] | undefined };
 
 async function tryPatch({ task, patch, paths, openSandbox, signal }: TryOptions, deadlineMs: number): Promise<PatchGrade> {
   const sandbox = await openSandbox();
@@ -121,8 +121,8 @@ async function addTests(sandbox: Sandbox, task: SweTask, within: Parameters<type
   return result.exitCode === 0 ? undefined : `test_setup ended with exit code ${result.exitCode ?? 'none'}`;
 }
 
-interface Outcome {
-  readonly run?: TestRun;
+interface TryOutcome {
+  readonly run?: SuiteRun;
   readonly reason?: NonNullable<PatchGrade['reason']>;
   readonly why?: string;
   readonly appliedBy?: string;
@@ -130,7 +130,7 @@ interface Outcome {
   readonly testMs: number;
 }
 
-function toGrade(task: SweTask, { run, restored = [], ...rest }: Outcome): PatchGrade {
+function toGrade(task: SweTask, { run, restored = [], ...rest }: TryOutcome): PatchGrade {
   const { FAIL_TO_PASS: failToPass, PASS_TO_PASS: passToPass, eval_type: evalType, expected } = task;
   const statuses = run && run.fault === undefined ? run.statuses : new Map();
   const verdict = judgeTests(statuses, { failToPass, passToPass, evalType, ...(expected ? { expected } : {}) });

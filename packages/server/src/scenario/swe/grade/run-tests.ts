@@ -10,12 +10,12 @@ import { type Attested, readRecords } from './reporter.ts';
 import { renderSiteSource, reporterSource } from './reporter-source.ts';
 import { findFault, isPassing } from './verdict.ts';
 
-export interface RunOptions {
+export interface SuiteOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
 
-export interface TestRun {
+export interface SuiteRun {
   /** What was printed between the markers. */
   readonly log: string;
   readonly statuses: StatusMap;
@@ -56,7 +56,7 @@ printf '\\n%s %s\\n' '${endMarker}' "$millrace_marker"
 exit "$millrace_code"`;
 
 /** Never throws for what code under test did. */
-export async function runTests(sandbox: Sandbox, task: SweTask, { timeoutMs, signal }: RunOptions): Promise<TestRun> {
+export async function runTests(sandbox: Sandbox, task: SweTask, { timeoutMs, signal }: SuiteOptions): Promise<SuiteRun> {
   const optional = signal ? { signal } : {};
   const [key, number, name] = [secret(), secret(), `millrace_${randomBytes(6).toString('hex')}`];
   const folder = `/tmp/${name}`;
@@ -116,7 +116,7 @@ function innerLog(log: string): string {
   return inner !== undefined && log.includes(endMarker) ? inner : log;
 }
 
-function toTestRun(task: SweTask, { log, exitCode, timedOut, attested }: RawRun): TestRun {
+function toTestRun(task: SweTask, { log, exitCode, timedOut, attested }: RawRun): SuiteRun {
   const ends = { timedOut, ...(exitCode === undefined ? {} : { exitCode }) };
   const whole = log ?? '';
   const parsed = logParserOf(task.log_parser)(innerLog(whole));

@@ -11,7 +11,7 @@ export interface ExpectedTests {
   readonly expected?: Readonly<Record<string, string>>;
 }
 
-export interface Verdict {
+export interface TestsVerdict {
   readonly resolved: boolean;
   readonly failToPass: TestCounts;
   readonly passToPass: TestCounts;
@@ -22,7 +22,7 @@ export interface TestCounts {
   readonly failed: readonly string[];
 }
 
-export function judgeTests(statuses: StatusMap, { failToPass, passToPass, evalType, expected }: ExpectedTests): Verdict {
+export function judgeTests(statuses: StatusMap, { failToPass, passToPass, evalType, expected }: ExpectedTests): TestsVerdict {
   if (expected) return judgeExact(statuses, expected);
   const isSilent = evalType === 'fail_only';
   const hasPassed = (name: string) => (isSilent ? statuses.get(name) !== 'FAILED' : isPassing(statusOf(statuses, name)));
@@ -32,7 +32,7 @@ export function judgeTests(statuses: StatusMap, { failToPass, passToPass, evalTy
   return { resolved: repaired.failed.length === 0 && kept.failed.length === 0, failToPass: repaired, passToPass: kept };
 }
 
-function judgeExact(statuses: StatusMap, expected: Readonly<Record<string, string>>): Verdict {
+function judgeExact(statuses: StatusMap, expected: Readonly<Record<string, string>>): TestsVerdict {
   const names = [...new Set([...Object.keys(expected), ...statuses.keys()])];
   const counts = split(names, (name) => Object.hasOwn(expected, name) && statuses.get(name) === expected[name]);
   return { resolved: counts.failed.length === 0, failToPass: counts, passToPass: { passed: [], failed: [] } };

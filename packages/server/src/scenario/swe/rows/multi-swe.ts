@@ -3,7 +3,7 @@
 import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
 import type { LogParserName } from '../logs/parse-log.ts';
-import { isRow, parseJson, type Row, textOf } from './row.ts';
+import { isRow, parseJson, type SweRow, textOf } from './row.ts';
 
 const parserOf: Readonly<Record<string, LogParserName>> = {
   go: 'gotest',
@@ -19,7 +19,7 @@ const testMap = z.record(z.string(), z.unknown());
 const issues = z.array(z.object({ title: z.string().nullish(), body: z.string().nullish() }));
 
 /** Their images hold the repository in /home, and with it the patches and the scripts that apply them. */
-export function fromMultiSwe(row: Row): Row {
+export function fromMultiSwe(row: SweRow): SweRow {
   const [org, repo] = [textOf(row, 'org') ?? '', textOf(row, 'repo') ?? ''];
   const number = String(row.number ?? '');
   const base = isRow(row.base) ? textOf(row.base, 'sha') : undefined;
@@ -42,7 +42,7 @@ export function fromMultiSwe(row: Row): Row {
   });
 }
 
-function namesOf(row: Row, field: string): string[] {
+function namesOf(row: SweRow, field: string): string[] {
   const value = row[field];
   const parsed = testMap.safeParse(typeof value === 'string' ? parseJson(value, field) : (value ?? {}));
   if (!parsed.success) throw new Error(`${field} is not a map of test names`);

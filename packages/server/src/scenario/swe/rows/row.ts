@@ -2,12 +2,12 @@
 
 import { z } from 'zod';
 
-export type Row = Readonly<Record<string, unknown>>;
+export type SweRow = Readonly<Record<string, unknown>>;
 
-export const isRow = (value: unknown): value is Row => typeof value === 'object' && value !== null && !Array.isArray(value);
+export const isRow = (value: unknown): value is SweRow => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** A list, or a list as JSON text. Throws an Error that names the field. */
-export function listOf(row: Row, field: string): string[] {
+export function listOf(row: SweRow, field: string): string[] {
   const value = row[field] ?? [];
   const parsed = z.array(z.string()).safeParse(typeof value === 'string' ? parseJson(value, field) : value);
   if (parsed.success) return parsed.data;
@@ -24,7 +24,7 @@ export function parseJson(text: string, field: string): unknown {
 }
 
 /** The first of the fields that holds text. */
-export function textOf(row: Row, ...fields: readonly string[]): string | undefined {
+export function textOf(row: SweRow, ...fields: readonly string[]): string | undefined {
   for (const field of fields) {
     const value = row[field];
     if (typeof value === 'string' && value !== '') return value;

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { fromMultiSwe } from './multi-swe.ts';
-import { isRow, parseJson, type Row } from './row.ts';
+import { isRow, parseJson, type SweRow } from './row.ts';
 import { fromR2e, fromSmith, fromSweBench } from './swe-bench.ts';
 
 export const rowKinds = ['swe-bench', 'swe-gym', 'swe-rebench', 'swe-smith', 'r2e-gym', 'multi-swe', 'nemotron'] as const;
@@ -39,13 +39,13 @@ export function fromRow(value: unknown, context: z.RefinementCtx): unknown {
 }
 
 /** The task of a row. Throws an Error that names the field. */
-export function toTask(row: Row, kind: RowKind): Row {
+export function toTask(row: SweRow, kind: RowKind): SweRow {
   const own = Object.fromEntries(options.filter((name) => row[name] !== undefined).map((name) => [name, row[name]]));
   return { ...convert(row, kind), ...own };
 }
 
 /** Undefined if it is no row of a known data set, or already a task. */
-export function kindOf(row: Row): RowKind | undefined {
+export function kindOf(row: SweRow): RowKind | undefined {
   if ('responses_create_params' in row || 'instance_dict' in row) return 'nemotron';
   if ('fix_patch' in row) return 'multi-swe';
   if ('expected_output_json' in row) return 'r2e-gym';
@@ -57,7 +57,7 @@ export function kindOf(row: Row): RowKind | undefined {
   return 'FAIL_TO_PASS' in row || 'test_patch' in row ? 'swe-bench' : undefined;
 }
 
-function convert(row: Row, kind: RowKind): Row {
+function convert(row: SweRow, kind: RowKind): SweRow {
   switch (kind) {
     case 'nemotron':
       return fromNemotron(row);
@@ -75,14 +75,14 @@ function convert(row: Row, kind: RowKind): Row {
 }
 
 /** Rows of NeMo Gym: the row of the original data set is JSON text inside the metadata of the request. */
-function fromNemotron(row: Row): Row {
+function fromNemotron(row: SweRow): SweRow {
   const request = isRow(row.responses_create_params) ? row.responses_create_params : row;
   const metadata = isRow(request.metadata) ? request.metadata : request;
   const text = metadata.instance_dict ?? row.instance_dict;
   const inner = typeof text === 'string' ? parseJson(text, 'instance_dict') : text;
   if (!isRow(inner)) throw new Error('instance_dict is not an object');
   const statement = metadata.problem_statement ?? inner.problem_statement;
-  const merged: Row = { ...inner, problem_statement: statement };
+  const merged: SweRow = { ...inner, problem_statement: statement };
   const source = String(metadata.dataset_name ?? '');
   const kind = kindOf(merged);
   if (kind === undefined || kind === 'nemotron') throw new Error('instance_dict is no row of a known data set');

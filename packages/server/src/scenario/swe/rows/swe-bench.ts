@@ -4,7 +4,7 @@ import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
 import { toLogParserName } from '../logs/parse-log.ts';
 import { replacePatch, reversePatch } from './patch-text.ts';
-import { filesOf, isRow, listOf, parseJson, type Row, textOf, toImage, toImageName } from './row.ts';
+import { filesOf, isRow, listOf, parseJson, type SweRow, textOf, toImage, toImageName } from './row.ts';
 import { toTestRun } from './test-commands.ts';
 
 /** The images of SWE-bench hold one conda environment. Others are used as they are. */
@@ -20,7 +20,7 @@ const images = {
 const gymRepos =
   /^(pandas-dev\/pandas|getmoto\/moto|python\/mypy|dask\/dask|Project-MONAI\/MONAI|pydantic\/pydantic|conan-io\/conan|facebookresearch\/hydra|iterative\/dvc|bokeh\/bokeh|modin-project\/modin)$/i;
 
-export function fromSweBench(row: Row, kind: keyof typeof images): Row {
+export function fromSweBench(row: SweRow, kind: keyof typeof images): SweRow {
   const id = textOf(row, 'instance_id') ?? '';
   const repo = textOf(row, 'repo') ?? '';
   const testPatch = textOf(row, 'test_patch') ?? '';
@@ -43,7 +43,7 @@ export function fromSweBench(row: Row, kind: keyof typeof images): Row {
 }
 
 /** From the row where it says how the tests are run, otherwise from the table. */
-function toRun(row: Row, repo: string, testPatch: string): Row {
+function toRun(row: SweRow, repo: string, testPatch: string): SweRow {
   const known = toTestRun(repo, testPatch);
   const install = typeof row.install_config === 'string' ? parseJson(row.install_config, 'install_config') : row.install_config;
   const config = isRow(install) ? install : {};
@@ -59,7 +59,7 @@ function toRun(row: Row, repo: string, testPatch: string): Row {
 }
 
 /** The patch of a row puts the bug in; the solution is its reverse. */
-export function fromSmith(row: Row): Row {
+export function fromSmith(row: SweRow): SweRow {
   const bug = textOf(row, 'patch') ?? '';
   const image = textOf(row, 'image_name');
   return definedOf({
@@ -87,7 +87,7 @@ const commit = z.object({ file_diffs: z.array(fileDiff) });
 const commitHash = /[0-9a-f]{40}/;
 
 /** Its tests are in the image, outside the repository, with a script that runs them. */
-export function fromR2e(row: Row): Row {
+export function fromR2e(row: SweRow): SweRow {
   const text = textOf(row, 'expected_output_json') ?? '{}';
   const expected = z.record(z.string(), z.string()).safeParse(parseJson(text, 'expected_output_json'));
   if (!expected.success) throw new Error('expected_output_json is not a map of test names');
