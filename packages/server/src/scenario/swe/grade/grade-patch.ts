@@ -121,7 +121,7 @@ async function addTests(sandbox: Sandbox, task: SweTask, within: Parameters<type
   return result.exitCode === 0 ? undefined : `test_setup ended with exit code ${result.exitCode ?? 'none'}`;
 }
 
-interface TryOutcome {
+interface PatchOutcome {
   readonly run?: SuiteRun;
   readonly reason?: NonNullable<PatchGrade['reason']>;
   readonly why?: string;
@@ -130,7 +130,7 @@ interface TryOutcome {
   readonly testMs: number;
 }
 
-function toGrade(task: SweTask, { run, restored = [], ...rest }: TryOutcome): PatchGrade {
+function toGrade(task: SweTask, { run, restored = [], ...rest }: PatchOutcome): PatchGrade {
   const { FAIL_TO_PASS: failToPass, PASS_TO_PASS: passToPass, eval_type: evalType, expected } = task;
   const statuses = run && run.fault === undefined ? run.statuses : new Map();
   const verdict = judgeTests(statuses, { failToPass, passToPass, evalType, ...(expected ? { expected } : {}) });
