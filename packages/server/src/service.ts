@@ -169,7 +169,8 @@ async function orStartError<T>(open: () => Promise<T>): Promise<T> {
   }
 }
 
-async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: Log): Promise<SandboxDriver> {
+/** The sandboxes that the configuration asks for. */
+export async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: Log): Promise<SandboxDriver> {
   if (sandbox.driver === 'bubblewrap') return openBubblewrapDriver({ runDir, config: sandbox, log });
   const images = new ImageCache({
     folder: sandbox.images,

@@ -9,6 +9,7 @@ import { shellScenario } from '../shell.ts';
 import { Judge } from '../stem/judge.ts';
 import { type JudgeConfig, judgeConfig } from '../stem/judge-config.ts';
 import { makeStemScenario } from '../stem/stem.ts';
+import { makeSweScenario } from '../swe/swe.ts';
 import { importScenario } from './import-scenario.ts';
 
 export interface Scenarios {
@@ -41,6 +42,7 @@ export async function loadScenarios(paths: readonly string[], options: BuiltInOp
     codeScenario,
     makeStemScenario(new Judge(judge)),
     shellScenario,
+    makeSweScenario(),
     ...(rewardServers.length > 0 ? [makeRewardScenario(rewardServers)] : []),
   ];
   for (const scenario of builtIn) add(scenario, 'a built-in one');
