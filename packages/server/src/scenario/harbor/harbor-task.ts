@@ -15,7 +15,7 @@ const fields = z.strictObject({
     .refine(isAbsolute, 'expected an absolute path')
     .describe('The folder with task.toml, at the same path for the server and its workers.'),
   digest: z.string().optional().describe('The digest of the folder when it was submitted. A folder that has changed since is refused.'),
-  env: z.record(z.string(), z.string()).default({}).describe('Values of the `${NAME}` variables in task.toml.'),
+  env: z.record(z.string(), z.string()).default({}).describe('Values of variables that task.toml asks for.'),
   tools: toolChoice.min(1).default(['bash', 'finish']),
   reward_range: z
     .tuple([z.number(), z.number()])
