@@ -66,6 +66,20 @@ export interface EvaluateContext<Task> extends TaskContext<Task> {
   openSandbox(spec?: SandboxSpec): Promise<Sandbox>;
 }
 
+export interface TrialContext<Task> extends TaskContext<Task> {
+  /** The task's own solution, or nothing. */
+  readonly solution: 'gold' | 'empty';
+  openSandbox(spec?: SandboxSpec): Promise<Sandbox>;
+}
+
+/** The result of judging one solution of the task itself. */
+export interface Trial {
+  readonly isRight: boolean;
+  /** Tests that the task names, by whether they passed; to find those that differ between runs. */
+  readonly tests: Readonly<Record<string, boolean>>;
+  readonly why?: string;
+}
+
 export interface Scenario<Task = unknown> {
   /** The name that submissions use. */
   readonly name: string;
@@ -97,6 +111,8 @@ export interface Scenario<Task = unknown> {
   lowestReward?(task: Task): number;
   /** The reward of a perfect result; 1 without this function. An evaluation counts a sample with this reward as correct. */
   highestReward?(task: Task): number;
+  /** Judges the task itself, for `millrace task check`: its own solution must be right, and no solution must be wrong. */
+  trial?(context: TrialContext<Task>): Promise<Trial>;
   /** Measures the reward. Throws if it cannot. */
   evaluate(context: EvaluateContext<Task>): Score | Promise<Score>;
 }

@@ -5,10 +5,10 @@ import { RolloutError } from '@millrace/protocol';
 import { Prompts } from '../../agent/prompts.ts';
 import { sleep } from '../../base/clock.ts';
 import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
-import type { Scenario } from '../scenario.ts';
+import type { Scenario, Trial } from '../scenario.ts';
 import { renderShellValues } from '../shell.ts';
 import type { Score } from '../verifier/verifier.ts';
-import { runControl } from './control.ts';
+import { runControl, runOracle } from './control.ts';
 import { collectEvidence, judgeEvidence, prepareFolders } from './evidence.ts';
 import { type HarborTask, harborTask } from './harbor-task.ts';
 import type { TestsRun } from './run-tests.ts';
@@ -50,6 +50,12 @@ export function makeHarborScenario(): Scenario<HarborTask> {
     lowestReward: ({ reward_range: [lowest] }) => lowest,
     highestReward: ({ reward_range: [, highest] }) => highest,
 
+    async trial({ task, solution, openSandbox, limits, signal }) {
+      if (solution === 'gold' && !task.folder.hasSolution) throw new Error('there is no solution/solve.sh');
+      const options = { openSandbox: (spec: SandboxSpec) => openSandbox(spec), timeoutMs: toTimeoutMs(task, limits), signal };
+      return toTrial(task, await runOracle(task, { ...options, solves: solution === 'gold' }));
+    },
+
     async evaluate({ task, artifact, openSandbox, limits, signal }) {
       const options = { openSandbox: (spec: SandboxSpec) => openSandbox(spec), timeoutMs: toTimeoutMs(task, limits), signal };
       const run = await judgeEvidence(artifact, task, options);
@@ -75,6 +81,14 @@ export function toScore({ reward_range: [lowest, highest] }: HarborTask, run: Te
   if (report.kind === 'none') return undefined;
   const reward = Math.min(highest, Math.max(lowest, report.reward));
   return { reward, details: { exit_code, output, ...(Object.keys(report.parts).length > 0 ? { parts: report.parts } : {}) } };
+}
+
+/** A check that reports nothing for an untouched environment says that it is wrong. */
+function toTrial(task: HarborTask, run: TestsRun): Trial {
+  const score = toScore(task, run);
+  const isRight = score?.reward === task.reward_range[1];
+  const [reason, output] = [run.report.kind === 'none' ? run.report.reason : (run.end ?? `the reward is ${score?.reward}`), run.output];
+  return { isRight, tests: {}, ...(isRight ? {} : { why: output === '' ? reason : `${reason}: ${output.slice(-300)}` }) };
 }
 
 /** `fault` is why the check reports no reward for the task's own solution either. */

@@ -9,11 +9,10 @@ import { silentLog } from '../../../src/base/log.ts';
 import { openApptainerDriver } from '../../../src/sandbox/apptainer/apptainer.ts';
 import { ImageCache } from '../../../src/sandbox/images/image-cache.ts';
 import type { Sandbox, SandboxDriver, SandboxSpec } from '../../../src/sandbox/sandbox.ts';
-import { type OracleOptions, runOracle } from '../../../src/scenario/harbor/control.ts';
-import { makeHarborScenario, toScore } from '../../../src/scenario/harbor/harbor.ts';
+import { makeHarborScenario } from '../../../src/scenario/harbor/harbor.ts';
 import { type HarborTask, harborTask } from '../../../src/scenario/harbor/harbor-task.ts';
 import { collectScenario, evaluateScenario, initScenario, prepareScenario } from '../../../src/scenario/hooks.ts';
-import type { Scenario } from '../../../src/scenario/scenario.ts';
+import type { Scenario, Trial } from '../../../src/scenario/scenario.ts';
 import type { Score } from '../../../src/scenario/verifier/verifier.ts';
 
 export const exampleFolder = join(import.meta.dirname, '../../../../../examples/harbor');
@@ -91,13 +90,13 @@ export class HarborBed implements AsyncDisposable {
     );
   }
 
-  async oracle(folder: string, solves: boolean): Promise<Score | undefined> {
+  /** What `millrace task check` sees. */
+  async trial(folder: string, solution: 'gold' | 'empty'): Promise<Trial | undefined> {
     const task = await this.read(folder);
     await using stack = new AsyncDisposableStack();
     const signal = AbortSignal.timeout(240_000);
-    const openSandbox = async (spec: SandboxSpec) => stack.use(await this.#driver.open(spec, { signal }));
-    const options: OracleOptions = { solves, timeoutMs: 60_000, signal, openSandbox };
-    return toScore(task, await runOracle(task, options));
+    const openSandbox = async (spec: SandboxSpec = task.spec) => stack.use(await this.#driver.open(spec, { signal }));
+    return await this.#scenario.trial?.({ task, solution, limits: limits as never, openSandbox, signal });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

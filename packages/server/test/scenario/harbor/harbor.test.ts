@@ -34,8 +34,8 @@ describe('harbor', { skip, timeout: 600_000 }, () => {
   for (const [name, cases] of Object.entries(agents)) {
     test(`examples/harbor/${name}: its solution has the whole reward, an untouched environment none, and agents what they earn`, async () => {
       const folder = join(exampleFolder, name);
-      assert.equal((await bed.oracle(folder, true))?.reward, 1);
-      assert.equal((await bed.oracle(folder, false))?.reward, 0);
+      assert.deepEqual(await bed.trial(folder, 'gold'), { isRight: true, tests: {} });
+      assert.equal((await bed.trial(folder, 'empty'))?.isRight, false);
       for (const [command, reward] of cases) assert.equal((await bed.judge(folder, [command])).reward, reward, command);
     });
   }

@@ -15,7 +15,11 @@ function pack(files: Readonly<Record<string, string | { readonly link: string }>
   const parts = Object.entries(files).flatMap(([name, content]) => {
     if (typeof content !== 'string') return [renderTarHeader({ name: `./${name}`, mode: 0o777, type: '2', size: 0, target: content.link })];
     const body = Buffer.from(content);
-    return [renderTarHeader({ name: `./${name}`, mode: 0o644, type: '0', size: body.length, target: '' }), body, renderTarPadding(body.length)];
+    return [
+      renderTarHeader({ name: `./${name}`, mode: 0o644, type: '0', size: body.length, target: '' }),
+      body,
+      renderTarPadding(body.length),
+    ];
   });
   return Buffer.concat([...parts, Buffer.alloc(1024)]);
 }
@@ -58,7 +62,7 @@ test('a folder that cannot be run is refused with the file, the field and the re
     [{ 'task.toml': '[environment]\nmemory = "lots"' }, /environment\.memory: expected a size/],
     [{ 'task.toml': '[[steps]]\nname = "one"' }, /steps: a task of several steps/],
     [{ 'task.toml': 'artifacts = ["../x"]' }, /artifacts\.0: /],
-    [{ 'task.toml': '[verifier.env]\nKEY = "${NO_SUCH}"' }, /KEY needs a value of NO_SUCH/],
+    [{ 'task.toml': `[verifier.env]\nKEY = "\${NO_SUCH}"` }, /KEY needs a value of NO_SUCH/],
     [{ 'instruction.md': ' ' }, /instruction\.md: it is empty/],
     [{ 'environment/docker-compose.yaml': 'services: {}' }, /docker-compose\.yaml: several services/],
     [{ 'environment/Dockerfile': 'FROM x\n\nONBUILD RUN true\n' }, /environment\/Dockerfile:3: ONBUILD is not supported/],
