@@ -170,7 +170,7 @@ describe('a build from a Dockerfile', { skip, timeout: 300_000 }, () => {
       'made archive\nripe plum and more\n/app/sub\nflavour ripe plum\n',
     );
     assert.equal(
-      await shell('ls /app/sub /app/sub/docs /usr/lib/renamed'),
+      await shell('ls -1 /app/sub /app/sub/docs /usr/lib/renamed'),
       '/usr/lib/renamed\n\n/app/sub:\ndeep\ndocs\nenv\nkept\n\n/app/sub/docs:\none.txt\ntwo.txt\n',
     );
     assert.equal(await shell('echo "$MORE, $QUOTE, $PATH"'), "ripe plum and more, it's, /opt/own:/usr/bin\n");

@@ -118,7 +118,8 @@ class StageBuild {
       await using base = await build.openBase(stage.base.name);
       await this.#unpackBase(base.path);
     }
-    for (const name of ['dev', 'etc', 'proc', 'root', 'run', 'sys', 'tmp', 'var/tmp']) await makeFolderInside(root, name);
+    for (const name of ['dev', 'etc', 'proc', 'root', 'run', 'sys', 'tmp', 'var/tmp', '.singularity.d/libs'])
+      await makeFolderInside(root, name);
     // Apptainer mounts files of the machine over them while programs run.
     for (const name of ['etc/hosts', 'etc/resolv.conf', 'etc/passwd', 'etc/group']) {
       const file = await resolveInside(root, name);

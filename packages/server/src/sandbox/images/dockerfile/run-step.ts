@@ -1,8 +1,10 @@
 // RUN: a program inside the root of an image, with the machine's network and without its files. For root it has the rights that Docker
 // gives to a build, and for other users those of Apptainer's fakeroot, on their own files only.
 
+import { stat } from 'node:fs/promises';
 import { RolloutError } from '@millrace/protocol';
 import { ProgramFailed, runProgram } from '../../../base/run-program.ts';
+import { resolveInside } from './inside-root.ts';
 
 export interface RunStep {
   readonly apptainerPath: string;
@@ -21,7 +23,7 @@ const isRoot = () => process.getuid?.() === 0;
 
 /** Throws `sandbox-start-failed` with the end of its output. */
 export async function runStep(step: RunStep): Promise<void> {
-  const rights = isRoot() ? ['--no-privs', '--add-caps', capabilities.map((name) => `CAP_${name}`).join(',')] : ['--fakeroot'];
+  const rights = isRoot() ? ['--no-privs', '--add-caps', capabilities.map((name) => `CAP_${name}`).join(',')] : await renderFakeroot(step.root);
   const command = [
     ...[step.apptainerPath, '--silent', '--nocolor', 'exec', ...rights],
     // /tmp is the image's own, as in Docker.
@@ -43,6 +45,12 @@ export async function runStep(step: RunStep): Promise<void> {
       .replace(step.apptainerPath, 'the command');
     throw new RolloutError('sandbox-start-failed', `${how}: ${output.trim()}`, { cause: error });
   });
+}
+
+/** Without a range of users, Apptainer runs the machine's fakeroot program inside, which needs getopt there. */
+async function renderFakeroot(root: string): Promise<string[]> {
+  const found = await stat(await resolveInside(root, '/usr/bin/getopt')).catch(() => undefined); // a small image
+  return found ? ['--fakeroot'] : ['--fakeroot', '--ignore-fakeroot-command'];
 }
 
 /** A sandbox has one user, so every file of the image must be that user's. Without this, files of others could not be written or removed. */
