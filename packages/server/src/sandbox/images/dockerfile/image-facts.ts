@@ -39,7 +39,8 @@ export function parseFacts(text: string): ImageFacts | undefined {
 }
 
 export async function writeFacts(root: string, facts: ImageFacts): Promise<void> {
-  const lines = Object.entries(facts.env).map(([name, value]) => `export ${name}='${value.replaceAll("'", `'\\''`)}'\n`);
+  // Apptainer's own shell reads it, which understands quotes and escapes only inside of double quotes.
+  const lines = Object.entries(facts.env).map(([name, value]) => `export ${name}="${value.replace(/[\\"$`]/g, '\\$&')}"\n`);
   await writeFile(await resolveNew(root, environmentPath), lines.join(''));
   await writeFile(await resolveNew(root, factsPath), JSON.stringify(facts));
 }

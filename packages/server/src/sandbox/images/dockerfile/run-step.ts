@@ -23,7 +23,9 @@ const isRoot = () => process.getuid?.() === 0;
 
 /** Throws `sandbox-start-failed` with the end of its output. */
 export async function runStep(step: RunStep): Promise<void> {
-  const rights = isRoot() ? ['--no-privs', '--add-caps', capabilities.map((name) => `CAP_${name}`).join(',')] : await renderFakeroot(step.root);
+  const rights = isRoot()
+    ? ['--no-privs', '--add-caps', capabilities.map((name) => `CAP_${name}`).join(',')]
+    : await renderFakeroot(step.root);
   const command = [
     ...[step.apptainerPath, '--silent', '--nocolor', 'exec', ...rights],
     // /tmp is the image's own, as in Docker.
