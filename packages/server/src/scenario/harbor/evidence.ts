@@ -87,7 +87,7 @@ async function packArtifacts(sandbox: Sandbox, { folder }: HarborTask, signal: A
   return Buffer.concat([Buffer.from(`${JSON.stringify(list)}\n`), ...bodies]);
 }
 
-interface Found {
+interface FoundArtifact {
   readonly kind: 'folder' | 'file';
   readonly body: Buffer;
 }
@@ -96,7 +96,7 @@ async function readAny(
   sandbox: Sandbox,
   path: string,
   { left, signal }: { left: number; signal: AbortSignal },
-): Promise<Found | undefined> {
+): Promise<FoundArtifact | undefined> {
   const orAbsent = (error: unknown) => {
     if (error instanceof RolloutError && error.code === 'not-found') return undefined;
     throw error;

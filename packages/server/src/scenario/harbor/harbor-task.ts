@@ -24,9 +24,9 @@ const fields = z.strictObject({
     .describe('The lowest and the highest reward. A number outside of it becomes the nearest of the two.'),
 });
 
-type Fields = z.infer<typeof fields>;
+type TaskFields = z.infer<typeof fields>;
 
-export interface HarborTask extends Pick<Fields, 'tools' | 'reward_range'> {
+export interface HarborTask extends Pick<TaskFields, 'tools' | 'reward_range'> {
   readonly folder: TaskFolder;
   readonly digest: string;
   readonly spec: SandboxSpec;
@@ -45,7 +45,7 @@ export const harborTask = fields.transform(async (task, context): Promise<Harbor
   }
 });
 
-async function readTask({ folder: path, digest: expected, env, tools, reward_range }: Fields): Promise<HarborTask> {
+async function readTask({ folder: path, digest: expected, env, tools, reward_range }: TaskFields): Promise<HarborTask> {
   const folder = await readTaskFolder(path);
   const digest = await digestTask(path);
   if (expected !== undefined && expected !== digest) throw new Error('the folder has changed since it was submitted');

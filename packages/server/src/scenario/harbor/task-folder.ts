@@ -36,7 +36,7 @@ export async function readTaskFolder(folder: string): Promise<TaskFolder> {
   const read = (name: string) =>
     readFile(join(path, name), 'utf8').catch((error) => Promise.reject(new Error(`${name}: ${toReason(error)}`)));
   const toml = parseTaskToml(await read('task.toml'));
-  const instruction = (await read('instruction.md')).trim();
+  const instruction = withoutCanary(await read('instruction.md')).trim();
   if (instruction === '') throw new Error('instruction.md: it is empty');
   for (const name of ['environment', 'tests', 'solution']) await refuseLinksOut(join(path, name), path);
   const mode = readMode(toml);
@@ -47,6 +47,13 @@ export async function readTaskFolder(folder: string): Promise<TaskFolder> {
   if (!verifier.hasTests && !(await isFile(join(path, 'tests/test.sh')))) throw new Error('tests/test.sh: there is none');
   const name = toml.task?.name ?? basename(path);
   return { path, name, instruction, toml, mode, environment, verifier, hasSolution: await isFile(join(path, 'solution/solve.sh')) };
+}
+
+/** Data sets mark their files against training on them, in comments at the beginning. The agent does not see the mark. */
+function withoutCanary(text: string): string {
+  const lines = text.split('\n');
+  const first = lines.findIndex((line) => !/^\s*(<!--.*canary.*-->|#.*canary.*)\s*$/i.test(line));
+  return lines.slice(first < 0 ? lines.length : first).join('\n');
 }
 
 /** A hash of everything in the folder: what was submitted is what is run. */

@@ -152,7 +152,7 @@ describe('a build from a Dockerfile', { skip, timeout: 300_000 }, () => {
       'EOF',
       'RUN echo "$MORE" > env && pwd >> env',
       'EXPOSE 80',
-      'USER nobody',
+      'USER www-data',
       'ENTRYPOINT ["bash"]',
     ];
     const path = await write('all', {

@@ -46,6 +46,11 @@ const attacks: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+/** What an agent does to its own sandbox alone does not reach a separate verifier; some of it is tried there all the same. */
+function reachesSeparate(commands: readonly string[]): boolean {
+  return commands.some((command) => /program\.sh|reward\.json|\/app/.test(command));
+}
+
 describe('attacks on the checks of Harbor tasks', { skip, timeout: 600_000, concurrency: 3 }, () => {
   let bed: HarborBed;
   const folders: Record<string, string> = {};
@@ -70,6 +75,7 @@ describe('attacks on the checks of Harbor tasks', { skip, timeout: 600_000, conc
       assert.equal((await bed.judge(folders[mode] ?? '', [program('echo 42')])).reward, 1);
     });
     for (const [name, commands] of Object.entries(attacks)) {
+      if (mode === 'separate' && !reachesSeparate(commands)) continue;
       test(`${mode}: an agent that ${name} gains nothing`, async () => {
         const found = await bed.judge(folders[mode] ?? '', commands).catch((error: unknown) => error);
         if (found instanceof Error) assert.equal(Reflect.get(found, 'blame'), 'policy', String(found));

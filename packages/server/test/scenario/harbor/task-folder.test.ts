@@ -87,13 +87,14 @@ test('a folder that cannot be run is refused with the file, the field and the re
 test('limits, network, working directory, home and variables come from task.toml and the Dockerfile', async () => {
   await using temp = await makeTempFolder('hb');
   const toml = `[environment]\ncpus = 2\nmemory = "4G"\nstorage = "10G"\nallow_internet = false\n[environment.env]\nA = "\${B:-b}"\nC = "\${D}"`;
+  const canary = '<!-- harbor-canary GUID 0 -->\n# canary 1\n\n# Title\nDo it.\n';
   const dockerfile = 'FROM x AS one\nWORKDIR /no\nFROM x\nENV ROOT=/srv\nWORKDIR $ROOT\nWORKDIR app\nUSER ada';
-  await write(temp.path, { ...good, 'task.toml': toml, 'environment/Dockerfile': dockerfile });
+  await write(temp.path, { ...good, 'task.toml': toml, 'instruction.md': canary, 'environment/Dockerfile': dockerfile });
   const { spec, folder } = await harborTask.parseAsync({ folder: temp.path, env: { D: 'd' } });
   assert.deepEqual(spec.limits, { cpus: 2, memoryMiB: 4096, diskMiB: 10_240 });
   assert.deepEqual([spec.network, folder.environment.workdir], ['none', '/srv/app']);
   assert.deepEqual(spec.env, { HOME: '/home/ada', A: 'b', C: 'd' });
-  assert.equal(folder.mode, 'shared');
+  assert.deepEqual([folder.mode, folder.instruction], ['shared', '# Title\nDo it.']);
 });
 
 test('a folder of task folders becomes one submission for each, with the time limits of task.toml', async () => {

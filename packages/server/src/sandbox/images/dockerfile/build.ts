@@ -7,12 +7,12 @@ import { definedOf, RolloutError } from '@millrace/protocol';
 import { runProgram } from '../../../base/run-program.ts';
 import { removeTree } from '../../run-folder/remove-tree.ts';
 import { copyFiles } from './copy-files.ts';
-import { type Instruction, parseDockerfile, readJsonForm, refuseLine } from './dockerfile.ts';
+import { type DockerInstruction, parseDockerfile, readJsonForm, refuseLine } from './dockerfile.ts';
 import { type ImageFacts, readFacts, writeFacts } from './image-facts.ts';
 import { makeFolderInside, resolveInside, resolveNew } from './inside-root.ts';
 import { parseIgnore } from './match-path.ts';
 import { runStep, takeOwnership } from './run-step.ts';
-import { builtInArguments, findStage, planStages, readArguments, type Stage, type StagePlan } from './stages.ts';
+import { type BuildStage, builtInArguments, findStage, planStages, readArguments, type StagePlan } from './stages.ts';
 import { expandWord, readPairs, splitWords, type Variables } from './words.ts';
 
 export interface BaseImage extends AsyncDisposable {
@@ -66,7 +66,7 @@ async function readIgnore(path: string): Promise<(path: string) => boolean> {
 interface StageOptions {
   readonly build: DockerfileBuild;
   readonly plan: StagePlan;
-  readonly stage: Stage;
+  readonly stage: BuildStage;
   readonly root: string;
   /** Of all stages so far, by index. */
   readonly roots: ReadonlyMap<number, string>;
@@ -100,7 +100,7 @@ class StageBuild {
   }
 
   /** Adds file and line to an error. */
-  async #at<T>(step: Instruction, work: () => Promise<T>): Promise<T> {
+  async #at<T>(step: DockerInstruction, work: () => Promise<T>): Promise<T> {
     const { path } = this.#options.build;
     return work().catch((error) => {
       if (!(error instanceof RolloutError) || error.message.startsWith(`${path}:`)) throw error;
@@ -141,7 +141,7 @@ class StageBuild {
     await runProgram([build.apptainerPath, '--silent', 'build', '--sandbox', root, path], { signal: build.signal });
   }
 
-  async #take(step: Instruction): Promise<void> {
+  async #take(step: DockerInstruction): Promise<void> {
     const { text } = step;
     switch (step.name) {
       case 'RUN':
@@ -181,7 +181,7 @@ class StageBuild {
   }
 
   /** `ARG NAME` without a default takes the value from before the first FROM. */
-  #givenTo(step: Instruction): Variables {
+  #givenTo(step: DockerInstruction): Variables {
     return pick({ ...builtInArguments, ...this.#options.plan.globals }, namesOf(step));
   }
 
@@ -189,13 +189,13 @@ class StageBuild {
     return expandWord(text, this.#variables());
   }
 
-  #readShell(step: Instruction): string[] {
+  #readShell(step: DockerInstruction): string[] {
     const shell = readJsonForm(step.text);
     if (!shell?.length) throw refuseLine({ path: this.#options.build.path, line: step.line }, 'SHELL needs a JSON array');
     return shell;
   }
 
-  async #run(step: Instruction): Promise<void> {
+  async #run(step: DockerInstruction): Promise<void> {
     const { build, root } = this.#options;
     const argv = readJsonForm(step.text) ?? [...this.#shell, toScript(step)];
     const { workdir, env } = this.#facts;
@@ -204,7 +204,7 @@ class StageBuild {
     await runStep({ apptainerPath, root, argv, cwd: workdir, env: { HOME: home, ...this.#variables() }, signal, onText });
   }
 
-  async #copy(step: Instruction): Promise<void> {
+  async #copy(step: DockerInstruction): Promise<void> {
     const { build, root, stage, plan, roots, ignores } = this.#options;
     const words = readJsonForm(step.text)?.map((word) => this.#expand(word)) ?? splitWords(step.text, this.#variables());
     const [target, ...sources] = words.toReversed();
@@ -258,7 +258,7 @@ async function copyRoot(from: string, to: string): Promise<void> {
   await runProgram(['cp', '--archive', '--reflink=auto', '--no-preserve=ownership', '--', `${from}/.`, to]);
 }
 
-function namesOf({ text }: Instruction): string[] {
+function namesOf({ text }: DockerInstruction): string[] {
   return splitWords(text, {}).map((word) => word.split('=')[0] ?? '');
 }
 
@@ -267,7 +267,7 @@ function pick(values: Variables, names: readonly string[]): Record<string, strin
 }
 
 /** A command with a here-document is a script that the shell reads as it is; a here-document alone is the script. */
-function toScript({ text, documents }: Instruction): string {
+function toScript({ text, documents }: DockerInstruction): string {
   const [only] = documents;
   if (only && /^<<-?["']?\w+["']?$/.test(text)) {
     if (only.content.startsWith('#!'))

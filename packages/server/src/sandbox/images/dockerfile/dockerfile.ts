@@ -9,7 +9,7 @@ export const instructionNames = [
 ] as const;
 export type InstructionName = (typeof instructionNames)[number];
 
-export interface Instruction {
+export interface DockerInstruction {
   readonly name: InstructionName;
   /** The line on which it starts. */
   readonly line: number;
@@ -28,10 +28,10 @@ export interface HereDocument {
 }
 
 /** Throws `sandbox-refused`: `tasks/x/environment/Dockerfile:7: …`. */
-export function parseDockerfile(text: string, path: string): Instruction[] {
+export function parseDockerfile(text: string, path: string): DockerInstruction[] {
   const lines = text.replace(/^\ufeff/, '').split(/\r?\n/);
   const mark = readEscape(lines);
-  const instructions: Instruction[] = [];
+  const instructions: DockerInstruction[] = [];
   for (let at = 0; at < lines.length; ) {
     if (isSkipped(lines[at] ?? '')) {
       at += 1;
@@ -49,12 +49,12 @@ export function parseDockerfile(text: string, path: string): Instruction[] {
   return instructions;
 }
 
-export interface Place {
+export interface LinePlace {
   readonly path: string;
   readonly line: number;
 }
 
-export function refuseLine({ path, line }: Place, message: string): RolloutError {
+export function refuseLine({ path, line }: LinePlace, message: string): RolloutError {
   return new RolloutError('sandbox-refused', `${path}:${line}: ${message}`);
 }
 
@@ -116,7 +116,7 @@ function readDocuments(lines: readonly string[], { text, next }: Joined): { docu
   return { documents, next: at };
 }
 
-interface Reading {
+interface InstructionReading {
   readonly line: number;
   readonly documents: readonly HereDocument[];
   fail(message: string): RolloutError;
@@ -126,7 +126,7 @@ const unsupported: Readonly<Record<string, string>> = {
   ONBUILD: 'it would run in another build: write its instruction into the Dockerfiles that start from this image',
 };
 
-function toInstruction(source: string, { line, documents, fail }: Reading): Instruction {
+function toInstruction(source: string, { line, documents, fail }: InstructionReading): DockerInstruction {
   const [, word = '', after = ''] = /^\s*(\S+)\s*(.*)$/s.exec(source) ?? [];
   const name = instructionNames.find((one) => one === word.toUpperCase());
   if (name === undefined) {

@@ -1,24 +1,24 @@
 // The stages of a Dockerfile: which there are, what each starts from, and which the last one needs. The others are not built.
 
-import { type Instruction, refuseLine } from './dockerfile.ts';
+import { type DockerInstruction, refuseLine } from './dockerfile.ts';
 import { expandWord, splitWords, type Variables } from './words.ts';
 
-export interface Stage {
+export interface BuildStage {
   readonly index: number;
   /** Lower case, as names are compared; the index if it has none. */
   readonly name: string;
-  readonly from: Instruction;
+  readonly from: DockerInstruction;
   /** `scratch`, the index of an earlier stage, or the name of an image. */
   readonly base:
     | { readonly kind: 'scratch' }
     | { readonly kind: 'stage'; readonly index: number }
     | { readonly kind: 'image'; readonly name: string };
-  readonly steps: readonly Instruction[];
+  readonly steps: readonly DockerInstruction[];
 }
 
 export interface StagePlan {
   /** In the order in which they are built; the last is the image. */
-  readonly stages: readonly Stage[];
+  readonly stages: readonly BuildStage[];
   /** ARG before the first FROM: a stage sees them if it declares them again. */
   readonly globals: Variables;
 }
@@ -34,10 +34,10 @@ function toArchitecture(): string {
   return process.arch === 'x64' ? 'amd64' : process.arch;
 }
 
-export function planStages(instructions: readonly Instruction[], path: string): StagePlan {
+export function planStages(instructions: readonly DockerInstruction[], path: string): StagePlan {
   const first = instructions.findIndex(({ name }) => name === 'FROM');
   const globals = readArguments(instructions.slice(0, first), builtInArguments);
-  const all: Stage[] = [];
+  const all: BuildStage[] = [];
   for (let at = first; at < instructions.length; ) {
     const from = instructions[at];
     if (from === undefined) break;
@@ -61,12 +61,12 @@ export function planStages(instructions: readonly Instruction[], path: string): 
   return { stages: all.filter(({ index }) => needed.has(index)), globals };
 }
 
-export function findStage(stages: readonly Stage[], name: string): Stage | undefined {
+export function findStage(stages: readonly BuildStage[], name: string): BuildStage | undefined {
   return stages.findLast((stage) => stage.name === name.toLowerCase() || String(stage.index) === name);
 }
 
 /** The values of `ARG NAME=default`; one without a default and a value is not set. */
-export function readArguments(instructions: readonly Instruction[], given: Variables): Record<string, string> {
+export function readArguments(instructions: readonly DockerInstruction[], given: Variables): Record<string, string> {
   const values: Record<string, string> = { ...given };
   for (const { text } of instructions) {
     for (const word of splitWords(text, values)) {
@@ -79,12 +79,12 @@ export function readArguments(instructions: readonly Instruction[], given: Varia
 }
 
 interface StageContext {
-  readonly before: readonly Stage[];
+  readonly before: readonly BuildStage[];
   readonly globals: Variables;
   readonly path: string;
 }
 
-function toStage(from: Instruction, steps: readonly Instruction[], { before, globals, path }: StageContext): Stage {
+function toStage(from: DockerInstruction, steps: readonly DockerInstruction[], { before, globals, path }: StageContext): BuildStage {
   const index = before.length;
   const [, source = '', alias] = /^(\S+)(?:\s+AS\s+(\S+))?$/i.exec(from.text) ?? [];
   const name = expandWord(source, globals);
