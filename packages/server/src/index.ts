@@ -58,6 +58,7 @@ export { codeFields } from './scenario/code/code-task.ts';
 export { gradeProgram } from './scenario/code/grade.ts';
 export { isSameOutput } from './scenario/code/output/compare-output.ts';
 export { isSameJson } from './scenario/code/output/exact-json.ts';
+export { type HarborFault, type HarborSubmission, readHarborSubmissions } from './scenario/harbor/submissions.ts';
 export { loadScenarios, type Scenarios } from './scenario/load/load.ts';
 export type {
   CollectContext,

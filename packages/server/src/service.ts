@@ -174,6 +174,7 @@ export async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: L
   if (sandbox.driver === 'bubblewrap') return openBubblewrapDriver({ runDir, config: sandbox, log });
   const images = new ImageCache({
     folder: sandbox.images,
+    names: sandbox.imageNames,
     maxBytes: sandbox.imagesGib * 2 ** 30,
     onProgress: (progress) => log.info('image-progress', progress),
   });

@@ -13,7 +13,16 @@ import type { BackendPool } from '../inference/pool/pool.ts';
 import { Sampler } from '../inference/sampler.ts';
 import type { LayerCache, LayerPlan } from '../sandbox/layers/layer-cache.ts';
 import type { Sandbox, SandboxDriver, SandboxSpec } from '../sandbox/sandbox.ts';
-import { collectScenario, compactScenario, evaluateScenario, initScenario, keyOf, parseTask, prepareScenario } from '../scenario/hooks.ts';
+import {
+  collectScenario,
+  compactScenario,
+  evaluateScenario,
+  initScenario,
+  keyOf,
+  parseTask,
+  prepareScenario,
+  runTimeoutOf,
+} from '../scenario/hooks.ts';
 import type { Scenarios } from '../scenario/load/load.ts';
 import type { InitContext, Scenario } from '../scenario/scenario.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
@@ -100,7 +109,8 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   const { submission, id } = record.claimed;
   const { scenario, task, opening, sandbox, signal } = prepared;
   const { limits, sampling } = submission;
-  using deadline = new Deadline('run', limits.run_timeout_s * 1000, deps.clock);
+  const timeoutS = await runTimeoutOf(scenario, task, limits.run_timeout_s);
+  using deadline = new Deadline('run', timeoutS * 1000, deps.clock);
   const { tools } = opening;
   record.tools = tools.map((tool) => tool.spec);
   record.model = deps.model;

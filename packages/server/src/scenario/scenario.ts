@@ -91,6 +91,8 @@ export interface Scenario<Task = unknown> {
   readonly task: Schema<Task>;
   /** The sandbox that the agent works in. Leave it out, or return undefined for a task, if the agent needs none. */
   sandbox?(task: Task): SandboxSpec | undefined;
+  /** The longest time of the agent in seconds, if the task has one of its own; the shorter of it and `run_timeout_s` counts. */
+  runTimeoutS?(task: Task): number | undefined;
   /** Setup that rollouts share; needs `sandbox`. */
   readonly prepare?: Preparation<Task>;
   /** Prepares the sandbox for this rollout and returns what the agent starts with. */

@@ -26,7 +26,7 @@ describe('loading scenarios', () => {
 
   test('math, code, stem and shell are built in, also under the names that ProRL Agent uses', async () => {
     const scenarios = await loadScenarios([]);
-    assert.deepEqual(scenarios.names(), ['math', 'code', 'stem', 'shell', 'swe']);
+    assert.deepEqual(scenarios.names(), ['math', 'code', 'stem', 'shell', 'swe', 'harbor']);
     assert.equal(scenarios.get('deepscaler')?.name, 'math');
     assert.equal(scenarios.get('chess'), undefined);
   });

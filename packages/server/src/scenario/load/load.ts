@@ -2,6 +2,7 @@
 // used is refused with its name, the line where there is one, and what to do.
 
 import { codeScenario } from '../code/code.ts';
+import { makeHarborScenario } from '../harbor/harbor.ts';
 import { mathScenario } from '../math/math.ts';
 import { makeRewardScenario } from '../reward-server.ts';
 import type { Scenario } from '../scenario.ts';
@@ -43,6 +44,7 @@ export async function loadScenarios(paths: readonly string[], options: BuiltInOp
     makeStemScenario(new Judge(judge)),
     shellScenario,
     makeSweScenario(),
+    makeHarborScenario(),
     ...(rewardServers.length > 0 ? [makeRewardScenario(rewardServers)] : []),
   ];
   for (const scenario of builtIn) add(scenario, 'a built-in one');
