@@ -5,7 +5,7 @@ import { RolloutError } from '@millrace/protocol';
 import { Prompts } from '../../agent/prompts.ts';
 import { sleep } from '../../base/clock.ts';
 import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
-import type { Scenario, Trial } from '../scenario.ts';
+import type { Scenario, TaskTrial } from '../scenario.ts';
 import { renderShellValues } from '../shell.ts';
 import type { Score } from '../verifier/verifier.ts';
 import { runControl, runOracle } from './control.ts';
@@ -84,7 +84,7 @@ export function toScore({ reward_range: [lowest, highest] }: HarborTask, run: Te
 }
 
 /** A check that reports nothing for an untouched environment says that it is wrong. */
-function toTrial(task: HarborTask, run: TestsRun): Trial {
+function toTrial(task: HarborTask, run: TestsRun): TaskTrial {
   const score = toScore(task, run);
   const isRight = score?.reward === task.reward_range[1];
   const [reason, output] = [run.report.kind === 'none' ? run.report.reason : (run.end ?? `the reward is ${score?.reward}`), run.output];

@@ -12,7 +12,7 @@ import type { Sandbox, SandboxDriver, SandboxSpec } from '../../../src/sandbox/s
 import { makeHarborScenario } from '../../../src/scenario/harbor/harbor.ts';
 import { type HarborTask, harborTask } from '../../../src/scenario/harbor/harbor-task.ts';
 import { collectScenario, evaluateScenario, initScenario, prepareScenario } from '../../../src/scenario/hooks.ts';
-import type { Scenario, Trial } from '../../../src/scenario/scenario.ts';
+import type { Scenario, TaskTrial } from '../../../src/scenario/scenario.ts';
 import type { Score } from '../../../src/scenario/verifier/verifier.ts';
 
 export const exampleFolder = join(import.meta.dirname, '../../../../../examples/harbor');
@@ -91,7 +91,7 @@ export class HarborBed implements AsyncDisposable {
   }
 
   /** What `millrace task check` sees. */
-  async trial(folder: string, solution: 'gold' | 'empty'): Promise<Trial | undefined> {
+  async trial(folder: string, solution: 'gold' | 'empty'): Promise<TaskTrial | undefined> {
     const task = await this.read(folder);
     await using stack = new AsyncDisposableStack();
     const signal = AbortSignal.timeout(240_000);
