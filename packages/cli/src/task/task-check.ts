@@ -23,7 +23,7 @@ import { readTaskFile, type TaskLine } from './task-file.ts';
 export const checkCommand: Command = {
   name: 'task check',
   summary: 'Checks tasks in real sandboxes: their own solution must pass, no solution must fail, and repeats must agree.',
-  positional: '<file>',
+  positional: '<file or folder>',
   options: {
     scenario: { type: 'string', value: 'NAME', describe: 'The scenario of lines that name none; swe by default.' },
     repeats: { type: 'string', value: 'N', describe: 'How often the solution is judged, to find tests that differ; 1 by default.' },
@@ -41,7 +41,11 @@ export const checkCommand: Command = {
     },
     ...jsonOption,
   },
-  examples: ['millrace task check tasks.jsonl', 'millrace task check rows.parquet --repeats 5 --out good.jsonl --json'],
+  examples: [
+    'millrace task check tasks.jsonl',
+    'millrace task check harbor-tasks/',
+    'millrace task check rows.parquet --repeats 5 --out good.jsonl --json',
+  ],
   run: runCheck,
 };
 
@@ -55,7 +59,7 @@ async function runCheck(args: Arguments, io: Io): Promise<number> {
   try {
     const config = readConfig(args.text('config'), { data: join(folder, 'data'), run: join(folder, 'run') });
     if (!(await canRun(config, io))) return 1;
-    const journal = `${path}.checked.jsonl`;
+    const journal = `${path.replace(/\/+$/, '')}.checked.jsonl`;
     if (args.flag('again')) await rm(journal, { force: true });
     const known = await readJournal(journal, repeats);
     await check(

@@ -1,8 +1,10 @@
-// The tasks of a file: submissions, bare tasks or rows of a data set, as JSON lines or Parquet.
+// The tasks of a file: submissions, bare tasks or rows of a data set, as JSON lines or Parquet. Or those of a folder: Harbor's task folders.
 
 import { createHash } from 'node:crypto';
+import { stat } from 'node:fs/promises';
 import { describeIssues, type Limits, submission } from '@millrace/protocol';
 import { UsageError } from '../command/command.ts';
+import { readHarborInput } from '../tasks/harbor-input.ts';
 import { readRows } from './read-rows.ts';
 
 export interface TaskLine {
@@ -18,7 +20,7 @@ export interface TaskLine {
 
 /** Throws a UsageError that names the line. */
 export async function readTaskFile(path: string, scenario: string): Promise<TaskLine[]> {
-  const rows = await readRows(path);
+  const rows = (await isFolder(path)) ? await readFolders(path) : await readRows(path);
   if (rows.length === 0) throw new UsageError(`${path} has no task`);
   return rows.map((row, at) => {
     const whole = 'task' in row ? { scenario, ...row } : { scenario, task: row };
@@ -31,6 +33,21 @@ export async function readTaskFile(path: string, scenario: string): Promise<Task
       .slice(0, 24);
     return { scenario: name, task, limits, id, number: at + 1, digest };
   });
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false, // reading it says why
+  );
+}
+
+async function readFolders(path: string): Promise<Record<string, unknown>[]> {
+  const { content } = await readHarborInput([path]);
+  return content
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
 }
 
 export function nameOf({ task, id, number }: TaskLine): string {
