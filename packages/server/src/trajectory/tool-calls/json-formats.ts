@@ -132,6 +132,20 @@ export const jsonParsers = [
     section: '<｜tool▁calls▁begin｜>',
     wrappers: ['<｜tool▁calls▁begin｜>', '<｜tool▁calls▁end｜>'],
   }),
+  makeMarkedParser('plamo3', {
+    open: /<\|plamo:begin_tool_name:plamo\|>([^<]{1,200})<\|plamo:end_tool_name:plamo\|>\s*<\|plamo:begin_tool_arguments:plamo\|>(?:<\|plamo:constrain\|>json<\|plamo:msg\|>)?/,
+    close: /<\|plamo:end_tool_arguments:plamo\|>/,
+    section: '<|plamo:begin_tool_requests:plamo|>',
+    wrappers: ['begin_tool_requests', 'end_tool_requests', 'begin_tool_request', 'end_tool_request'].map((tag) => `<|plamo:${tag}:plamo|>`),
+    reasoning: { open: '<|plamo:begin_think:plamo|>', close: '<|plamo:end_think:plamo|>' },
+  }),
+  makeMarkedParser('inkling', {
+    open: /<\|content_invoke_tool_json\|>/,
+    close: /<\|end_message\|>/,
+    wrappers: ['<|message_model|>', '<|content_text|>', '<|end_message|>', '<|content_model_end_sampling|>'],
+    toCall: (json) => (isRecord(json) ? { name: json.name, arguments: json.args ?? json.arguments ?? {} } : json),
+    reasoning: { open: '<|content_thinking|>', close: '<|end_message|>' },
+  }),
   makeMarkedParser('solar', {
     open: /<\|tool_call:begin\|>[^<]{0,200}<\|tool_call:name\|>([^<]{1,200})<\|tool_call:args\|>/,
     close: /<\|tool_call:end\|>/,

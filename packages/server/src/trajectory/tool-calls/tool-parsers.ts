@@ -2,7 +2,7 @@
 
 import { fencedParser } from './fenced.ts';
 import { harmonyParser } from './harmony.ts';
-import { hermesParser } from './hermes.ts';
+import { hermesLikeParsers, hermesParser } from './hermes.ts';
 import { jsonParsers } from './json-formats.ts';
 import { literalParsers } from './literal-formats.ts';
 import { llama3JsonParser } from './llama3-json.ts';
@@ -17,6 +17,7 @@ export const toolParsers: readonly ToolCallParser[] = [
   mistralParser,
   ...jsonParsers,
   harmonyParser,
+  ...hermesLikeParsers,
   ...literalParsers,
   llama3JsonParser,
   fencedParser,

@@ -100,7 +100,7 @@ function readCall(text: string, { from, name }: { from: number; name: string }, 
   const { found, tools, tags } = reading;
   const args: Record<string, unknown> = {};
   const argument = new RegExp(`\\s*(?:${tags.argument.source})`, 'y');
-  const end = new RegExp(`\\s*${RegExp.escape(tags.callClose)}`, 'y');
+  const end = endOfCall(tags);
   for (let at = from; ; ) {
     end.lastIndex = at;
     if (end.test(text)) {
@@ -119,6 +119,12 @@ function readCall(text: string, { from, name }: { from: number; name: string }, 
     );
     at = close.next;
   }
+}
+
+/** The closing tag; where it is missing, the closing tag of what is around the calls. */
+function endOfCall({ callClose, wrappers }: XmlTags): RegExp {
+  const outer = wrappers.filter((tag) => tag.startsWith('</')).map((tag) => `(?=${RegExp.escape(tag)})`);
+  return new RegExp(`\\s*(?:${[RegExp.escape(callClose), ...outer].join('|')})`, 'y');
 }
 
 function closeOf({ argumentClose }: XmlTags, key: string): string {

@@ -1,0 +1,66 @@
+// Reads every case with both parsers.
+
+import { join } from 'node:path';
+import { z } from 'zod';
+import { findToolParser } from '../../../packages/server/src/trajectory/tool-calls/tool-parsers.ts';
+import { modelFolder, vllmPython } from '../../engines/world-cache.ts';
+import { askPython } from '../../engines/python-packages.ts';
+import { families, makeParserCases, type ParserCase, tools } from './cases.ts';
+import type { PlainCall } from './family.ts';
+
+export interface Reading {
+  readonly reasoning: string;
+  readonly content: string;
+  readonly calls: readonly PlainCall[];
+}
+
+export interface ReadCase extends ParserCase {
+  /** vLLM's name of the parser, and what tells two of the same name apart. */
+  readonly name: string;
+  readonly ours: Reading & { readonly malformed: readonly string[] };
+  readonly theirs: Reading | { readonly error: string };
+}
+
+const theirReading = z.union([
+  z.object({ error: z.string() }),
+  z.object({
+    reasoning: z.string(),
+    content: z.string(),
+    calls: z.array(z.object({ name: z.string(), arguments: z.string().transform(parseArguments) })),
+  }),
+]);
+
+/** vLLM hands arguments over as text, which need not be JSON. */
+function parseArguments(text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { 'not JSON': text };
+  }
+}
+
+export async function readAll(): Promise<ReadCase[]> {
+  const cases = makeParserCases();
+  const reply = await askPython(vllmPython(), join(import.meta.dirname, 'vllm_parsers.py'), {
+    tokenizer: join(modelFolder(), 'tokenizer.json'),
+    tools,
+    families: families.map(({ tool, reasoning, tokens, tokenizerConfig }) => ({ tool, reasoning, tokens, config: tokenizerConfig })),
+    cases: cases.map(({ family, text, thinks }) => ({ family, text, thinks })),
+  });
+  const theirs = z.array(theirReading).length(cases.length).parse(reply);
+  return cases.flatMap((one, at) => {
+    const reading = theirs[at];
+    return reading ? [{ ...one, name: nameOf(one.family), ours: readOurs(one), theirs: reading }] : [];
+  });
+}
+
+export function nameOf(at: number): string {
+  const { tool = '', reasoning } = families[at] ?? {};
+  return reasoning === undefined || reasoning === tool ? tool : `${tool} + ${reasoning}`;
+}
+
+function readOurs({ family, text }: ParserCase): ReadCase['ours'] {
+  const parser = findToolParser(families[family]?.ours ?? 'hermes');
+  const { content, reasoning = '', calls, malformed } = parser.parse(text, tools);
+  return { content, reasoning, calls: calls.map(({ name, arguments: args }) => ({ name, arguments: args })), malformed };
+}
