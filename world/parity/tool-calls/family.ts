@@ -17,6 +17,8 @@ export interface Family {
   readonly tokens: readonly string[];
   /** What vLLM reads from the tokenizer's configuration. */
   readonly tokenizerConfig?: Readonly<Record<string, unknown>>;
+  /** What the chat template was called with. */
+  readonly kwargs?: Readonly<Record<string, unknown>>;
   /** The text of a turn that consists of these calls. */
   readonly write: (calls: readonly PlainCall[]) => string;
   /** The reasoning of a turn, written before its text. */

@@ -150,6 +150,7 @@ export const jsonFamilies: readonly Family[] = [
   {
     ours: 'k2-horizon',
     tool: 'k2_horizon',
+    kwargs: { tool_call_format: 'json' },
     tokens: ['<ifm|tool_calls>', '</ifm|tool_calls>', '<ifm|tool_call>', '</ifm|tool_call>'],
     write: (calls) => `<ifm|tool_calls>${calls.map((call) => `<ifm|tool_call>${toJsonCall(call)}</ifm|tool_call>`).join('')}</ifm|tool_calls>`,
   },

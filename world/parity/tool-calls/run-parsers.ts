@@ -6,6 +6,7 @@ import { findToolParser } from '../../../packages/server/src/trajectory/tool-cal
 import { modelFolder, vllmPython } from '../../engines/world-cache.ts';
 import { askPython } from '../../engines/python-packages.ts';
 import { families, makeParserCases, type ParserCase, tools } from './cases.ts';
+import { openExtras } from './extras.ts';
 import type { PlainCall } from './family.ts';
 
 export interface Reading {
@@ -41,10 +42,13 @@ function parseArguments(text: string): Record<string, unknown> {
 
 export async function readAll(): Promise<ReadCase[]> {
   const cases = makeParserCases();
+  const { sitePackages, vocabulary } = await openExtras();
   const reply = await askPython(vllmPython(), join(import.meta.dirname, 'vllm_parsers.py'), {
     tokenizer: join(modelFolder(), 'tokenizer.json'),
+    packages: sitePackages,
+    vocabulary,
     tools,
-    families: families.map(({ tool, reasoning, tokens, tokenizerConfig }) => ({ tool, reasoning, tokens, config: tokenizerConfig })),
+    families: families.map(({ tool, reasoning, tokens, tokenizerConfig, kwargs }) => ({ tool, reasoning, tokens, config: tokenizerConfig, kwargs })),
     cases: cases.map(({ family, text, thinks }) => ({ family, text, thinks })),
   });
   const theirs = z.array(theirReading).length(cases.length).parse(reply);
@@ -56,7 +60,8 @@ export async function readAll(): Promise<ReadCase[]> {
 
 export function nameOf(at: number): string {
   const { tool = '', reasoning } = families[at] ?? {};
-  return reasoning === undefined || reasoning === tool ? tool : `${tool} + ${reasoning}`;
+  const name = reasoning === undefined || reasoning === tool ? tool : `${tool} + ${reasoning}`;
+  return families.findIndex((family) => family.tool === tool && family.reasoning === reasoning) < at || families.slice(0, at).some((family) => family.tool === tool && reasoning === undefined) ? `${name}, second` : name;
 }
 
 function readOurs({ family, text }: ParserCase): ReadCase['ours'] {

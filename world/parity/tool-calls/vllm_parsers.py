@@ -9,12 +9,13 @@ import importlib.machinery
 import importlib.util
 import json
 import logging
+import os
 import sys
 import types
 import uuid
 
-REAL = ("vllm.tool_parsers", "vllm.reasoning", "vllm.parser")
-REPLACED = ("vllm.", "xgrammar", "openai", "transformers", "prometheus_client", "mistral_common", "openai_harmony")
+REAL = ("vllm.tool_parsers", "vllm.reasoning", "vllm.parser", "vllm.entrypoints.openai.parser.harmony_utils")
+REPLACED = ("vllm.", "xgrammar", "openai", "transformers", "prometheus_client", "mistral_common")
 
 
 class Flexible(type):
@@ -99,13 +100,14 @@ KNOWN = {
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path=None, target=None):
-        if name.startswith(REAL) or not name.startswith(REPLACED):
+        if name.startswith((*REAL, "openai_harmony")) or not name.startswith(REPLACED):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec):
         module = types.ModuleType(spec.name)
-        module.__path__ = []
+        inside = [part for part in spec.name.split(".")[1:]] if spec.name.startswith("vllm.") else None
+        module.__path__ = [os.path.join(sys.modules["vllm"].__path__[0], *inside)] if inside else []
         module.__getattr__ = functools.partial(self.make, module)
         vars(module).update(KNOWN.get(spec.name, {}))
         return module
@@ -159,16 +161,35 @@ class OneTokenizer:
         return self.inner.token_to_id(tokens) if isinstance(tokens, str) else [self.inner.token_to_id(token) for token in tokens]
 
 
+class HarmonyTokenizer:
+    """The tokenizer of gpt-oss, whose parser reads token ids."""
+
+    def __init__(self):
+        from vllm.entrypoints.openai.parser.harmony_utils import get_encoding
+
+        self.inner = get_encoding()
+
+    def get_vocab(self):
+        return {token: self.encode(token)[0] for token in ("<|channel|>", "<|message|>", "<|start|>", "<|end|>", "<|call|>", "<|return|>")}
+
+    def encode(self, text, **_):
+        return self.inner.encode(text, allowed_special="all")
+
+    def decode(self, ids, **_):
+        return self.inner.decode([ids] if isinstance(ids, int) else list(ids))
+
+
 @functools.cache
 def open_tokenizer(path, family):
-    return OneTokenizer(path, json.loads(family))
+    family = json.loads(family)
+    return HarmonyTokenizer() if family["tool"] == "openai" else OneTokenizer(path, family)
 
 
-def read_case(parser_class, tokenizer, tools, text):
+def read_case(parser_class, tokenizer, tools, text, kwargs):
     from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
 
-    parser = parser_class(tokenizer, tools)
-    request = ChatCompletionRequest(tools=tools)
+    parser = parser_class(tokenizer, tools, chat_template_kwargs=kwargs)
+    request = ChatCompletionRequest(tools=tools, chat_template_kwargs=kwargs)
     reasoning, content, calls = parser.parse(text, request, enable_auto_tools=True, model_output_token_ids=tokenizer.encode(text))
     return {
         "reasoning": reasoning or "",
@@ -179,6 +200,8 @@ def read_case(parser_class, tokenizer, tools, text):
 
 def main():
     given = json.load(sys.stdin)
+    sys.path.append(given["packages"])
+    os.environ["TIKTOKEN_ENCODINGS_BASE"] = given["vocabulary"]
     logging.disable(logging.CRITICAL)
     open_vllm()
     from vllm.entrypoints.generate.base.protocol import FunctionDefinition
@@ -194,7 +217,7 @@ def main():
             reasoning = family.get("reasoning") if case["thinks"] else None
             with contextlib.redirect_stdout(sys.stderr):
                 parser = ParserManager.get_parser(family["tool"], reasoning, enable_auto_tools=True, is_harmony=family["tool"] == "openai")
-                results.append(read_case(parser, tokenizer, tools, case["text"]))
+                results.append(read_case(parser, tokenizer, tools, case["text"], family.get("kwargs")))
         except Exception as error:
             results.append({"error": f"{type(error).__name__}: {error}"[:300]})
     print(json.dumps(results))

@@ -59,7 +59,7 @@ export const xmlFamilies: readonly Family[] = [
   { ours: 'glm', tool: 'glm45', reasoning: 'glm45', tokens: glmTokens, write: writeKeys(plain, { line: '\n' }) },
   { ours: 'glm', tool: 'glm47', reasoning: 'glm47', tokens: glmTokens, write: writeKeys(plain) },
   { ours: 'glm', tool: 'ling3', reasoning: 'ling3', tokens: glmTokens, write: writeKeys(plain) },
-  { ours: 'glm', tool: 'poolside_v1', reasoning: 'poolside_v1', tokens: glmTokens, write: writeKeys(plain, { line: '\n' }) },
+  { ours: 'glm', tool: 'poolside_v1', reasoning: 'poolside_v1', tokens: [...glmTokens, '<assistant>'], write: writeKeys(plain, { line: '\n' }) },
 ].map(({ tokens = [...thinkTokens, ...toolTokens], ...family }): Family => ({ ...family, ours: family.ours as Family['ours'], tokens, think: thinkTags }));
 
 export const otherXmlFamilies: readonly Family[] = [
@@ -78,6 +78,7 @@ export const otherXmlFamilies: readonly Family[] = [
     think: ['<think:opensource>', '</think:opensource>'],
     tokens: [...hunyuanTokens(':opensource'), '<tool_sep:opensource>'],
     tokenizerConfig: { token_suffix: ':opensource' },
+    kwargs: { reasoning_effort: 'high' },
     write: inSection(':opensource', writeKeys(suffixed(':opensource'), { line: '\n', sep: '<tool_sep:opensource>' })),
   },
   {
@@ -101,7 +102,7 @@ export const otherXmlFamilies: readonly Family[] = [
     tool: 'minimax_m3',
     reasoning: 'minimax_m3',
     think: ['<mm:think>', '</mm:think>'],
-    tokens: ['<mm:think>', '</mm:think>', mark, '<tool_call>', '</tool_call>'],
+    tokens: ['<mm:think>', '</mm:think>'],
     write: (calls) =>
       `${mark}<tool_call>\n${each(calls, (call) => `${mark}<invoke name="${call.name}">${writeArguments(call, (key, value) => `${mark}<${key}>${toElements(value)}${mark}</${key}>`)}${mark}</invoke>\n`, '')}${mark}</tool_call>`,
   },
@@ -155,7 +156,7 @@ export const otherXmlFamilies: readonly Family[] = [
     ours: 'step3',
     tool: 'step3',
     reasoning: 'step3',
-    think: thinkTags,
+    think: ['', '</think>'],
     tokens: thinkTokens,
     write: (calls) =>
       `<｜tool_calls_begin｜>${each(calls, (call) => `<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="${call.name}">${writeArguments(call, (key, value) => `<steptml:parameter name="${key}">${toText(value)}</steptml:parameter>`)}</steptml:invoke><｜tool_call_end｜>`, '')}<｜tool_calls_end｜>`,

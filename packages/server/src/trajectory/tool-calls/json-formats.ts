@@ -139,13 +139,6 @@ export const jsonParsers = [
     wrappers: ['begin_tool_requests', 'end_tool_requests', 'begin_tool_request', 'end_tool_request'].map((tag) => `<|plamo:${tag}:plamo|>`),
     reasoning: { open: '<|plamo:begin_think:plamo|>', close: '<|plamo:end_think:plamo|>' },
   }),
-  makeMarkedParser('inkling', {
-    open: /<\|content_invoke_tool_json\|>/,
-    close: /<\|end_message\|>/,
-    wrappers: ['<|message_model|>', '<|content_text|>', '<|end_message|>', '<|content_model_end_sampling|>'],
-    toCall: (json) => (isRecord(json) ? { name: json.name, arguments: json.args ?? json.arguments ?? {} } : json),
-    reasoning: { open: '<|content_thinking|>', close: '<|end_message|>' },
-  }),
   makeMarkedParser('solar', {
     open: /<\|tool_call:begin\|>[^<]{0,200}<\|tool_call:name\|>([^<]{1,200})<\|tool_call:args\|>/,
     close: /<\|tool_call:end\|>/,
@@ -172,7 +165,7 @@ export const jsonParsers = [
     toCall: namedCall,
     reasoning: { open: '<|inner_prefix|>', close: '<|inner_suffix|>' },
   }),
-  makeMarkedParser('tool-calls-list', { open: /<tool_calls>/, close: /<\/tool_calls>/, wrappers: [] }),
+  makeMarkedParser('tool-calls-list', { open: /<tool_calls>/, close: /<\/tool_calls>/, wrappers: ['<answer>', '</answer>'] }),
   makeMarkedParser('nemotron', { open: /<TOOLCALL>/, close: /<\/TOOLCALL>/, wrappers: [] }),
   makeMarkedParser('internlm2', { open: /<\|action_start\|>\s*<\|plugin\|>/, close: /<\|action_end\|>/, wrappers: [] }),
   makeMarkedParser('granite', { open: /<\|tool_call\|>|<function_call>/, close: /<\/function_call>/, wrappers: [] }),

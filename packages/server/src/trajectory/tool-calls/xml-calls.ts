@@ -24,8 +24,10 @@ export interface XmlTags {
   /** The start of an argument, after white space: its first group is the key, and a second one says whether the value is text (`true`, `string`) or JSON. */
   readonly argument: RegExp;
   readonly argumentClose: string | ((key: string) => string);
-  /** Tags around calls, which are no content. After the first one there must be a call. */
+  /** Tags around calls, which are no content. After an opening one there must be a call. */
   readonly wrappers: readonly string[];
+  /** What else shows that a call was meant. */
+  readonly opener?: string;
   /** Other text of the format that is no content. */
   readonly frame?: RegExp;
   readonly reasoning?: ReasoningTags;
@@ -39,28 +41,29 @@ export interface XmlTags {
 
 export function makeXmlParser(name: ToolFormat, tags: XmlTags): ToolCallParser {
   const frames = [...tags.wrappers.map((tag) => RegExp.escape(tag)), ...(tags.frame ? [tags.frame.source] : [])];
+  const openers = [...tags.wrappers.filter((tag) => !tag.startsWith('</')), ...(tags.opener === undefined ? [] : [tags.opener])];
   const wrapper = new RegExp(`\\s{0,16}(?:${frames.join('|') || '(?!)'})\\s{0,16}`, 'g');
   return {
     name,
     ...definedOf({ reasoning: tags.reasoning }),
     parse(text, tools = []) {
       const found = emptyFindings();
-      const [callOpen = ''] = tags.wrappers;
+      const [callOpen = tags.opener ?? ''] = tags.wrappers;
       const rest = takeReasoning(text, tags.reasoning ?? thinkTags, { found, callOpen: callOpen || tags.callClose });
       const call = new RegExp(tags.call, 'g');
       const places = new Places(rest);
       let at = 0;
-      let hasWrapper = false;
+      let hasOpener = false;
       while (at < rest.length) {
         call.lastIndex = at;
         const match = call.exec(rest);
         const before = rest.slice(at, match?.index);
-        hasWrapper ||= callOpen !== '' && before.includes(callOpen);
+        hasOpener ||= openers.some((tag) => before.includes(tag));
         found.content.push(before.replace(wrapper, '\n'));
         if (!match) break;
         at = readCall(rest, { from: call.lastIndex, name: match[1] ?? '' }, { found, tools, tags, places });
       }
-      if (found.calls.length + found.malformed.length > 0 || !hasWrapper) return toParsedTurn(found);
+      if (found.calls.length + found.malformed.length > 0 || !hasOpener) return toParsedTurn(found);
       found.content.splice(0, Infinity, rest);
       found.malformed.push(`A ${callOpen} has no readable call in it, so it was not run.`);
       return toParsedTurn(found);
@@ -172,7 +175,7 @@ function toValue(
   raw: string,
   { tags, isString, types }: { tags: XmlTags; isString: string | undefined; types: ReadonlySet<string> | undefined },
 ): unknown {
-  const bare = tags.hasLines ? raw.replace(/^\n/, '').replace(/\n$/, '') : raw;
+  const bare = tags.hasLines && raw.startsWith('\n') ? raw.slice(1).replace(/\n$/, '') : raw;
   const text = tags.hasCdata ? bare.replace(/^<!\[CDATA\[([\s\S]*)\]\]>$/, '$1') : bare;
   if (tags.readNested && types?.has('string') !== true) {
     const nested = tags.readNested(text);

@@ -1,7 +1,16 @@
 // The families whose calls are elements with one element for each argument.
 
 import { type HermesTags, makeHermesParser } from './hermes.ts';
-import { parseJson, type ToolCallParser, type ToolFormat } from './tool-calls.ts';
+import {
+  emptyFindings,
+  type Findings,
+  type ParsedTurn,
+  parseJson,
+  type ToolCallParser,
+  type ToolFormat,
+  toCallId,
+  toParsedTurn,
+} from './tool-calls.ts';
 import { makeXmlParser, type XmlTags } from './xml-calls.ts';
 
 const name = `([^\\s<>"'=]{1,200})`;
@@ -74,6 +83,38 @@ function makeDsmlParser(name: ToolFormat, { mark, wrappers }: { mark: string; wr
   });
 }
 
+const museCalls = makeXmlParser('muse', {
+  call: /<atem:invoke name="([^"]{1,200})">/,
+  callClose: '</atem:invoke>',
+  argument: /<atem:parameter name="([^"]{1,200})">/,
+  argumentClose: '</atem:parameter>',
+  wrappers: ['<atem:function_calls>', '</atem:function_calls>', '<|eom|>', '<|eot|>'],
+});
+
+/** A turn of Muse is several messages; one to itself is reasoning. */
+const museParser: ToolCallParser = {
+  name: 'muse',
+  parse(text, tools) {
+    const found = emptyFindings();
+    const head = /(?:<\|start\|>\s{0,4}assistant)?[ \t]{0,4}(?:to=([\w.-]{1,200}))?<\|message\|>/g;
+    const starts = [...text.matchAll(head)];
+    const parts = [{ to: undefined, body: text.slice(0, starts[0]?.index) }, ...starts.map((start, at) => ({ to: start[1], body: text.slice(start.index + start[0].length, starts[at + 1]?.index) }))];
+    for (const { to, body } of parts) {
+      const rest = body.replace(/<\|start\|>(?:assistant)?\s*$/, '');
+      if (to === 'self') found.thoughts.push(rest.replace(/<\|e(?:om|ot)\|>\s*$/, ''));
+      else addTurn(found, museCalls.parse(rest, tools));
+    }
+    return toParsedTurn(found);
+  },
+};
+
+function addTurn(found: Findings, { content, reasoning, calls, malformed }: ParsedTurn): void {
+  found.content.push(content, '\n');
+  if (reasoning !== undefined) found.thoughts.push(reasoning);
+  for (const call of calls) found.calls.push({ ...call, id: toCallId(found.calls.length) });
+  found.malformed.push(...malformed);
+}
+
 interface EitherFormat {
   /** Whether the calls of a text are JSON. */
   readonly isJson: RegExp;
@@ -115,6 +156,7 @@ export const xmlParsers = [
     argument: /<arg_key>([^<]{1,200})<\/arg_key>\s*<arg_value>/,
     argumentClose: '</arg_value>',
     wrappers: [],
+    opener: '<tool_call>',
   }),
   makeHunyuanParser('hunyuan-v3', '<tool_sep>'),
   makeHunyuanParser('hunyuan-v4', ''),
@@ -142,22 +184,17 @@ export const xmlParsers = [
     argument: /<\|open\|>argument key="([^"]{1,200})"(?: type="(\w+)")?<\|sep\|>/,
     argumentClose: '<|close|>argument<|sep|>',
     wrappers: ['tools', 'response', 'message'].flatMap((part) => [`<|open|>${part}<|sep|>`, `<|close|>${part}<|sep|>`]),
+    frame: /<\|(?:open|close)\|>[a-z]{0,20}$/,
     reasoning: { open: '<|open|>think<|sep|>', close: '<|close|>think<|sep|>' },
   }),
-  makeXmlParser('muse', {
-    call: /<atem:invoke name="([^"]{1,200})">/,
-    callClose: '</atem:invoke>',
-    argument: /<atem:parameter name="([^"]{1,200})">/,
-    argumentClose: '</atem:parameter>',
-    wrappers: ['<atem:function_calls>', '</atem:function_calls>', '<|message|>', '<|eom|>'],
-    frame: /(?:<\|start\|>assistant)?\s{0,4}to=[^\s<]{1,200}<\|message\|>/,
-  }),
+  museParser,
   makeXmlParser('minicpm5', {
     call: /<function name="([^"]{1,200})">/,
     callClose: '</function>',
     argument: /<param name="([^"]{1,200})">/,
     argumentClose: '</param>',
     wrappers: [],
+    opener: '<function name=',
     hasCdata: true,
   }),
   makeXmlParser('step3', {
