@@ -23,7 +23,9 @@ export interface Family {
   readonly write: (calls: readonly PlainCall[]) => string;
   /** The reasoning of a turn, written before its text. */
   readonly think?: readonly [open: string, close: string];
-  /** Whether a turn may have several calls. */
+  /** What the generation prompt ends with, if it opens the reasoning of every turn. */
+  readonly prompt?: string;
+  /** Whether a turn has at most one call. */
   readonly isSingle?: boolean;
   /** What must stand before the text of a turn, if it is not empty. */
   readonly say?: (text: string) => string;

@@ -58,14 +58,18 @@ export async function readAll(): Promise<ReadCase[]> {
   });
 }
 
+/** vLLM's name; families that share a parser are told apart by their reasoning parser, or by a number. */
 export function nameOf(at: number): string {
   const { tool = '', reasoning } = families[at] ?? {};
-  const name = reasoning === undefined || reasoning === tool ? tool : `${tool} + ${reasoning}`;
-  return families.findIndex((family) => family.tool === tool && family.reasoning === reasoning) < at || families.slice(0, at).some((family) => family.tool === tool && reasoning === undefined) ? `${name}, second` : name;
+  const isShared = families.some((other, place) => other.tool === tool && place !== at && other.reasoning !== undefined);
+  if (isShared && reasoning !== undefined && reasoning !== tool) return `${tool} (${reasoning})`;
+  const count = families.slice(0, at).filter((other) => other.tool === tool && other.reasoning === undefined).length;
+  return isShared && reasoning === undefined ? `${tool} ${count + 2}` : tool;
 }
 
-function readOurs({ family, text }: ParserCase): ReadCase['ours'] {
-  const parser = findToolParser(families[family]?.ours ?? 'hermes');
-  const { content, reasoning = '', calls, malformed } = parser.parse(text, tools);
+/** As the service reads it, with what the generation prompt opened. */
+function readOurs({ family, text, thinks }: ParserCase): ReadCase['ours'] {
+  const { ours = 'hermes', prompt = '' } = families[family] ?? {};
+  const { content, reasoning = '', calls, malformed } = findToolParser(ours).parse(thinks ? prompt + text : text, tools);
   return { content, reasoning, calls: calls.map(({ name, arguments: args }) => ({ name, arguments: args })), malformed };
 }

@@ -59,7 +59,7 @@ export const xmlFamilies: readonly Family[] = [
   { ours: 'glm', tool: 'glm45', reasoning: 'glm45', tokens: glmTokens, write: writeKeys(plain, { line: '\n' }) },
   { ours: 'glm', tool: 'glm47', reasoning: 'glm47', tokens: glmTokens, write: writeKeys(plain) },
   { ours: 'glm', tool: 'ling3', reasoning: 'ling3', tokens: glmTokens, write: writeKeys(plain) },
-  { ours: 'glm', tool: 'poolside_v1', reasoning: 'poolside_v1', tokens: [...glmTokens, '<assistant>'], write: writeKeys(plain, { line: '\n' }) },
+  { ours: 'glm', tool: 'poolside_v1', reasoning: 'poolside_v1', tokens: [...glmTokens, '<assistant>'], kwargs: { enable_thinking: true }, write: writeKeys(plain, { line: '\n' }) },
 ].map(({ tokens = [...thinkTokens, ...toolTokens], ...family }): Family => ({ ...family, ours: family.ours as Family['ours'], tokens, think: thinkTags }));
 
 export const otherXmlFamilies: readonly Family[] = [
@@ -156,6 +156,7 @@ export const otherXmlFamilies: readonly Family[] = [
     ours: 'step3',
     tool: 'step3',
     reasoning: 'step3',
+    prompt: '<think>',
     think: ['', '</think>'],
     tokens: thinkTokens,
     write: (calls) =>

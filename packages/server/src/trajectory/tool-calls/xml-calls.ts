@@ -24,10 +24,10 @@ export interface XmlTags {
   /** The start of an argument, after white space: its first group is the key, and a second one says whether the value is text (`true`, `string`) or JSON. */
   readonly argument: RegExp;
   readonly argumentClose: string | ((key: string) => string);
-  /** Tags around calls, which are no content. After an opening one there must be a call. */
+  /** Tags around calls and text, which are no content. */
   readonly wrappers: readonly string[];
-  /** What else shows that a call was meant. */
-  readonly opener?: string;
+  /** What shows that a call was meant; the first wrapper by default. */
+  readonly openers?: readonly string[];
   /** Other text of the format that is no content. */
   readonly frame?: RegExp;
   readonly reasoning?: ReasoningTags;
@@ -41,14 +41,14 @@ export interface XmlTags {
 
 export function makeXmlParser(name: ToolFormat, tags: XmlTags): ToolCallParser {
   const frames = [...tags.wrappers.map((tag) => RegExp.escape(tag)), ...(tags.frame ? [tags.frame.source] : [])];
-  const openers = [...tags.wrappers.filter((tag) => !tag.startsWith('</')), ...(tags.opener === undefined ? [] : [tags.opener])];
+  const openers = tags.openers ?? tags.wrappers.slice(0, 1);
   const wrapper = new RegExp(`\\s{0,16}(?:${frames.join('|') || '(?!)'})\\s{0,16}`, 'g');
   return {
     name,
     ...definedOf({ reasoning: tags.reasoning }),
     parse(text, tools = []) {
       const found = emptyFindings();
-      const [callOpen = tags.opener ?? ''] = tags.wrappers;
+      const [callOpen = ''] = openers;
       const rest = takeReasoning(text, tags.reasoning ?? thinkTags, { found, callOpen: callOpen || tags.callClose });
       const call = new RegExp(tags.call, 'g');
       const places = new Places(rest);

@@ -80,6 +80,7 @@ function makeDsmlParser(name: ToolFormat, { mark, wrappers }: { mark: string; wr
     argument: new RegExp(`<${mark}parameter name="([^"]{1,200})"(?: string="(true|false)")?>`),
     argumentClose: `</${mark}parameter>`,
     wrappers: wrappers.flatMap((tag) => [`<${mark}${tag}>`, `</${mark}${tag}>`]),
+    openers: wrappers.map((tag) => `<${mark}${tag}>`),
   });
 }
 
@@ -88,21 +89,19 @@ const museCalls = makeXmlParser('muse', {
   callClose: '</atem:invoke>',
   argument: /<atem:parameter name="([^"]{1,200})">/,
   argumentClose: '</atem:parameter>',
-  wrappers: ['<atem:function_calls>', '</atem:function_calls>', '<|eom|>', '<|eot|>'],
+  wrappers: ['<atem:function_calls>', '</atem:function_calls>'],
 });
 
-/** A turn of Muse is several messages; one to itself is reasoning. */
+/** A turn of Muse is several messages, each with a recipient before it; one to itself is reasoning. */
 const museParser: ToolCallParser = {
   name: 'muse',
   parse(text, tools) {
     const found = emptyFindings();
-    const head = /(?:<\|start\|>\s{0,4}assistant)?[ \t]{0,4}(?:to=([\w.-]{1,200}))?<\|message\|>/g;
-    const starts = [...text.matchAll(head)];
-    const parts = [{ to: undefined, body: text.slice(0, starts[0]?.index) }, ...starts.map((start, at) => ({ to: start[1], body: text.slice(start.index + start[0].length, starts[at + 1]?.index) }))];
-    for (const { to, body } of parts) {
-      const rest = body.replace(/<\|start\|>(?:assistant)?\s*$/, '');
-      if (to === 'self') found.thoughts.push(rest.replace(/<\|e(?:om|ot)\|>\s*$/, ''));
-      else addTurn(found, museCalls.parse(rest, tools));
+    for (const message of text.split(/<\|eo[mt]\|>/)) {
+      const head = /^\s*(?:<\|start\|>\s{0,4}assistant)?\s{0,4}(?:to=([\w.-]{1,200}))?(?:<\|message\|>|$)/.exec(message);
+      const body = message.slice(head?.[0].length ?? 0);
+      if (head?.[1] === 'self') found.thoughts.push(body);
+      else addTurn(found, museCalls.parse(body, tools));
     }
     return toParsedTurn(found);
   },
@@ -156,7 +155,7 @@ export const xmlParsers = [
     argument: /<arg_key>([^<]{1,200})<\/arg_key>\s*<arg_value>/,
     argumentClose: '</arg_value>',
     wrappers: [],
-    opener: '<tool_call>',
+    openers: ['<tool_call>'],
   }),
   makeHunyuanParser('hunyuan-v3', '<tool_sep>'),
   makeHunyuanParser('hunyuan-v4', ''),
@@ -194,7 +193,7 @@ export const xmlParsers = [
     argument: /<param name="([^"]{1,200})">/,
     argumentClose: '</param>',
     wrappers: [],
-    opener: '<function name=',
+    openers: ['<function name='],
     hasCdata: true,
   }),
   makeXmlParser('step3', {
