@@ -133,6 +133,13 @@ export const parserDifferences: readonly ParserDifference[] = [
   },
   {
     better: 'ours',
+    why: 'vLLM repeats the start of a thought that contains the marks of a message.',
+    kinds: inThoughts,
+    families: ['muse_glimmer'],
+    applies: ({ sameCalls }) => sameCalls,
+  },
+  {
+    better: 'ours',
     why: 'A call of a tool that does not exist is answered with an error that the model reads; vLLM drops the call, or takes it for text.',
     kinds: ['a tool that does not exist'],
     applies: ({ ours, theirs }) => ours === 1 && theirs === 0,

@@ -145,13 +145,15 @@ export const jsonFamilies: readonly Family[] = [
     think: ['<|content_thinking|>', '<|end_message|><|message_model|>'],
     tokens: ['message_model', 'content_thinking', 'content_text', 'content_invoke_tool_json', 'end_message'].map((part) => `<|${part}|>`),
     say: (text) => `<|content_text|>${text}<|end_message|><|message_model|>`,
-    write: (calls) => calls.map((call) => `<|content_invoke_tool_json|>${toJsonCall(call, 'args')}<|end_message|>`).join('<|message_model|>'),
+    write: (calls) =>
+      calls.map((call) => `<|content_invoke_tool_json|>${toJsonCall(call, 'args')}<|end_message|>`).join('<|message_model|>'),
   },
   {
     ours: 'k2-horizon',
     tool: 'k2_horizon',
     kwargs: { tool_call_format: 'json' },
     tokens: ['<ifm|tool_calls>', '</ifm|tool_calls>', '<ifm|tool_call>', '</ifm|tool_call>'],
-    write: (calls) => `<ifm|tool_calls>${calls.map((call) => `<ifm|tool_call>${toJsonCall(call)}</ifm|tool_call>`).join('')}</ifm|tool_calls>`,
+    write: (calls) =>
+      `<ifm|tool_calls>${calls.map((call) => `<ifm|tool_call>${toJsonCall(call)}</ifm|tool_call>`).join('')}</ifm|tool_calls>`,
   },
 ];

@@ -31,7 +31,8 @@ const writeBraces = (open: string, close: string, quote: string) => (calls: read
   calls
     .map((call) => `${open}call:${call.name}{${writeArguments(call, (key, value) => `${key}:${toBraces(value, quote)}`, ',')}}${close}`)
     .join('');
-const writeList = (open: string, close: string) => (calls: readonly PlainCall[]) => `${open}[${calls.map(toPythonCall).join(', ')}]${close}`;
+const writeList = (open: string, close: string) => (calls: readonly PlainCall[]) =>
+  `${open}[${calls.map(toPythonCall).join(', ')}]${close}`;
 
 export const literalFamilies: readonly Family[] = [
   { ours: 'pythonic', tool: 'pythonic', tokens: [], write: writeList('', '') },
@@ -78,7 +79,9 @@ export const literalFamilies: readonly Family[] = [
     say: (text) => `<|channel|>commentary<|message|>${text}<|end|><|start|>assistant`,
     write: (calls) =>
       calls
-        .map(({ name, arguments: args }) => `<|channel|>commentary to=functions.${name} <|constrain|>json<|message|>${toJson(args)}<|call|>`)
+        .map(
+          ({ name, arguments: args }) => `<|channel|>commentary to=functions.${name} <|constrain|>json<|message|>${toJson(args)}<|call|>`,
+        )
         .join('<|start|>assistant'),
   },
 ];

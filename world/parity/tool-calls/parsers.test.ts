@@ -17,8 +17,15 @@ test("vLLM's parsers agree on all turns but the explained ones", { skip: skipWit
     `${rows.length - differing.length} of ${rows.length} agree; ours is better on ${count('ours')}, theirs on ${count('theirs')}, ${count('tie')} are ties`,
   );
   assert.ok(rows.length >= 500);
-  assert.deepEqual(explained.filter(({ difference }) => difference === undefined).map(({ one }) => one), []);
-  for (const rule of parserDifferences) assert.ok(explained.some(({ difference }) => difference === rule), `no case shows any more: ${rule.why}`);
+  assert.deepEqual(
+    explained.filter(({ difference }) => difference === undefined).map(({ one }) => one),
+    [],
+  );
+  for (const rule of parserDifferences)
+    assert.ok(
+      explained.some(({ difference }) => difference === rule),
+      `no case shows any more: ${rule.why}`,
+    );
   assert.deepEqual(
     differing.filter(({ kind }) => kind === 'one call' || kind === 'parallel calls').map(({ name }) => name),
     [],

@@ -3,8 +3,8 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { findToolParser } from '../../../packages/server/src/trajectory/tool-calls/tool-parsers.ts';
-import { modelFolder, vllmPython } from '../../engines/world-cache.ts';
 import { askPython } from '../../engines/python-packages.ts';
+import { modelFolder, vllmPython } from '../../engines/world-cache.ts';
 import { families, makeParserCases, type ParserCase, tools } from './cases.ts';
 import { openExtras } from './extras.ts';
 import type { PlainCall } from './family.ts';
@@ -48,7 +48,13 @@ export async function readAll(): Promise<ReadCase[]> {
     packages: sitePackages,
     vocabulary,
     tools,
-    families: families.map(({ tool, reasoning, tokens, tokenizerConfig, kwargs }) => ({ tool, reasoning, tokens, config: tokenizerConfig, kwargs })),
+    families: families.map(({ tool, reasoning, tokens, tokenizerConfig, kwargs }) => ({
+      tool,
+      reasoning,
+      tokens,
+      config: tokenizerConfig,
+      kwargs,
+    })),
     cases: cases.map(({ family, text, thinks }) => ({ family, text, thinks })),
   });
   const theirs = z.array(theirReading).length(cases.length).parse(reply);

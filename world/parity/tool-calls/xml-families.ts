@@ -59,8 +59,22 @@ export const xmlFamilies: readonly Family[] = [
   { ours: 'glm', tool: 'glm45', reasoning: 'glm45', tokens: glmTokens, write: writeKeys(plain, { line: '\n' }) },
   { ours: 'glm', tool: 'glm47', reasoning: 'glm47', tokens: glmTokens, write: writeKeys(plain) },
   { ours: 'glm', tool: 'ling3', reasoning: 'ling3', tokens: glmTokens, write: writeKeys(plain) },
-  { ours: 'glm', tool: 'poolside_v1', reasoning: 'poolside_v1', tokens: [...glmTokens, '<assistant>'], kwargs: { enable_thinking: true }, write: writeKeys(plain, { line: '\n' }) },
-].map(({ tokens = [...thinkTokens, ...toolTokens], ...family }): Family => ({ ...family, ours: family.ours as Family['ours'], tokens, think: thinkTags }));
+  {
+    ours: 'glm',
+    tool: 'poolside_v1',
+    reasoning: 'poolside_v1',
+    tokens: [...glmTokens, '<assistant>'],
+    kwargs: { enable_thinking: true },
+    write: writeKeys(plain, { line: '\n' }),
+  },
+].map(
+  ({ tokens = [...thinkTokens, ...toolTokens], ...family }): Family => ({
+    ...family,
+    ours: family.ours as Family['ours'],
+    tokens,
+    think: thinkTags,
+  }),
+);
 
 export const otherXmlFamilies: readonly Family[] = [
   {
@@ -112,7 +126,14 @@ export const otherXmlFamilies: readonly Family[] = [
     tokens: ['<｜DSML｜function_calls>', '</｜DSML｜function_calls>'],
     write: writeInvokes('｜DSML｜', ['<｜DSML｜function_calls>', '</｜DSML｜function_calls>'], true),
   },
-  { ours: 'deepseek-v3.2', tool: 'deepseek_v4', reasoning: 'deepseek_v4', think: thinkTags, tokens: thinkTokens, write: writeInvokes('｜DSML｜', dsml, true) },
+  {
+    ours: 'deepseek-v3.2',
+    tool: 'deepseek_v4',
+    reasoning: 'deepseek_v4',
+    think: thinkTags,
+    tokens: thinkTokens,
+    write: writeInvokes('｜DSML｜', dsml, true),
+  },
   {
     ours: 'deepseek-v4.1',
     tool: 'deepseek_v41',
@@ -138,7 +159,8 @@ export const otherXmlFamilies: readonly Family[] = [
     think: [' to=self<|message|>', '<|eom|><|start|>assistant'],
     tokens: ['<|message|>', '<|eom|>', '<|start|>', '<|eot|>'],
     say: (text) => ` to=user<|message|>${text}<|eom|><|start|>assistant`,
-    write: (calls) => ` to=${calls[0]?.name}<|message|>${writeInvokes('atem:', ['<atem:function_calls>', '</atem:function_calls>'])(calls)}`,
+    write: (calls) =>
+      ` to=${calls[0]?.name}<|message|>${writeInvokes('atem:', ['<atem:function_calls>', '</atem:function_calls>'])(calls)}`,
   },
   {
     ours: 'minicpm5',
@@ -147,7 +169,8 @@ export const otherXmlFamilies: readonly Family[] = [
     write: (calls) =>
       each(
         calls,
-        (call) => `<function name="${call.name}">${writeArguments(call, (key, value) => `<param name="${key}">${toText(value)}</param>`)}</function>`,
+        (call) =>
+          `<function name="${call.name}">${writeArguments(call, (key, value) => `<param name="${key}">${toText(value)}</param>`)}</function>`,
         '',
       ),
   },

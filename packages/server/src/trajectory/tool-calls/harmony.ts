@@ -28,6 +28,8 @@ export const harmonyParser: ToolCallParser = {
 function readMessage(part: string, found: Findings): void {
   const start = part.indexOf('<|message|>');
   if (start < 0) {
+    const to = part.includes('<|channel|>') ? part.indexOf('to=functions') : -1;
+    if (to >= 0) found.malformed.push(`A call has no arguments, so it was not run: ${excerpt(part.slice(to, to + 300))}`);
     if (!part.includes('<|channel|>') && !/^assistant\b/.test(part)) found.content.push(part.replace(messageEnd, ''));
     return;
   }
@@ -36,18 +38,21 @@ function readMessage(part: string, found: Findings): void {
   const end = rest.search(messageEnd);
   const body = end < 0 ? rest : rest.slice(0, end);
   const recipient = /to=(?:functions\.)?([^\s<]{1,200})/.exec(head)?.[1];
-  if (recipient !== undefined && recipient !== 'user') readCall(recipient, body, found);
+  if (recipient !== undefined && recipient !== 'user') readCall(recipient, { body, rest }, found);
   else if (/<\|channel\|>\s*analysis/.test(head)) found.thoughts.push(body);
   else found.content.push(body);
 }
 
-function readCall(name: string, body: string, found: Findings): void {
-  const value = parseJson(body);
+/** Reads the JSON up to its own end, so that marks in its strings are no marks. */
+function readCall(name: string, { body, rest }: { body: string; rest: string }, found: Findings): void {
+  const end = rest.trimStart()[0] === '{' ? endOfJson(rest, 0) : -1;
+  const value = parseJson(end > body.length ? rest.slice(0, end) : body);
   if (value.ok) addJsonCall(found, { name, arguments: value.json });
   else found.malformed.push(`The arguments of the call to ${excerpt(name)} are not valid JSON: ${excerpt(body)}`);
 }
 
-const inklingMark = /<\|(message_model|content_(?:text|thinking|invoke_tool_json|invoke_tool_text|tool_error|model_end_sampling)|end_message)\|>/;
+const inklingMark =
+  /<\|(message_model|content_(?:text|thinking|invoke_tool_json|invoke_tool_text|tool_error|model_end_sampling)|end_message)\|>/;
 const inklingEnd = /<\|(end_message|content_model_end_sampling)\|>/;
 const inklingCall = 'content_invoke_tool_json';
 
@@ -71,12 +76,13 @@ export const inklingParser: ToolCallParser = {
   },
 };
 
-/** Returns where the JSON ends, so that marks in its strings are no marks. */
+/** Returns where the JSON ends, so that marks in its strings are no marks; the rest of the text belongs to JSON without an end. */
 function readInklingCall(text: string, from: number, found: Findings): number {
   const start = from + text.slice(from, from + 64).search(/\S|$/);
   const end = text[start] === '{' ? endOfJson(text, start) : -1;
   const value = end < 0 ? undefined : parseJson(text.slice(start, end));
-  if (value?.ok && isRecord(value.json)) addJsonCall(found, { name: value.json.name, arguments: value.json.args ?? value.json.arguments ?? {} });
+  if (value?.ok && isRecord(value.json))
+    addJsonCall(found, { name: value.json.name, arguments: value.json.args ?? value.json.arguments ?? {} });
   else found.malformed.push(`A tool call is not valid JSON: ${excerpt(text.slice(from, from + 300))}`);
-  return end < 0 ? from : end;
+  return end < 0 ? text.length : end;
 }
