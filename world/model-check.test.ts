@@ -30,7 +30,10 @@ describe('model check of a llama-server', { skip: skipWithoutLlama(), timeout: 3
     assert.equal(code, 0, err);
     const { tool_parser, tool_calls, checks } = JSON.parse(out);
     assert.deepEqual([tool_parser, tool_calls], ['hermes', 'proven']);
-    assert.ok(checks.every(({ outcome }: { outcome: string }) => outcome === 'proven'), out);
+    assert.ok(
+      checks.every(({ outcome }: { outcome: string }) => outcome === 'proven'),
+      out,
+    );
   });
 
   test('a key that is missing, and an address where nothing answers, are named', async () => {
