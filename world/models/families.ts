@@ -50,11 +50,14 @@ export function renderFamilies(rows: readonly ProvenTemplate[]): string {
     const own = pattern ? rows.filter((row) => pattern.test(row.name)) : [];
     const proven = own.filter(({ verdict }) => verdict === 'proven');
     const [first] = own;
-    if (name === 'SmolLM2') return `| ${name} | its own, from a backend | taught: \`hermes\` (\`world/model-check.test.ts\`) | not written |`;
+    if (name === 'SmolLM2')
+      return `| ${name} | its own, from a backend | taught: \`hermes\` (\`world/model-check.test.ts\`) | not written |`;
     if (!first) return `| ${name} | – | not to be had here | – |`;
     const formats = [...new Set(proven.map(({ toolCalls }) => toolCalls.replace(/^proven: /, '')))];
     const calls = proven.length === 0 ? first.toolCalls : `proven: ${formats.join('; ')}`;
-    const reasoning = (proven.length > 0 ? proven : own).some((row) => row.reasoning === 'proven') ? 'proven' : (proven[0] ?? first).reasoning;
+    const reasoning = (proven.length > 0 ? proven : own).some((row) => row.reasoning === 'proven')
+      ? 'proven'
+      : (proven[0] ?? first).reasoning;
     return `| ${name} | ${proven.length} of ${own.length} | ${calls} | ${reasoning} |`;
   });
   return `| family | templates proven | tool calls | reasoning |\n|---|---|---|---|\n${lines.join('\n')}`;

@@ -11,11 +11,11 @@ export interface ParserDifference {
   readonly kinds?: readonly CaseKind[];
   /** Names of vLLM's parsers. */
   readonly families?: readonly string[];
-  readonly applies?: (shape: Shape) => boolean;
+  readonly applies?: (shape: DifferenceShape) => boolean;
 }
 
 /** What a rule may look at. */
-interface Shape {
+interface DifferenceShape {
   /** How many calls each side reads. */
   readonly ours: number;
   readonly theirs: number;
@@ -39,7 +39,7 @@ export function isSameReading({ ours, theirs }: ReadCase): boolean {
 export function findDifference(one: ReadCase): ParserDifference | undefined {
   const { ours, theirs } = one;
   const hasError = 'error' in theirs;
-  const shape: Shape = {
+  const shape: DifferenceShape = {
     ours: ours.calls.length,
     theirs: hasError ? 0 : theirs.calls.length,
     sameCalls: !hasError && isDeepStrictEqual(ours.calls, theirs.calls),

@@ -2,12 +2,12 @@
 
 import type { ToolFormat } from '../../../packages/server/src/trajectory/tool-calls/tool-calls.ts';
 
-export interface PlainCall {
+export interface WrittenCall {
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
-export interface Family {
+export interface ParserFamily {
   readonly ours: ToolFormat;
   /** vLLM's --tool-call-parser. */
   readonly tool: string;
@@ -20,7 +20,7 @@ export interface Family {
   /** What the chat template was called with. */
   readonly kwargs?: Readonly<Record<string, unknown>>;
   /** The text of a turn that consists of these calls. */
-  readonly write: (calls: readonly PlainCall[]) => string;
+  readonly write: (calls: readonly WrittenCall[]) => string;
   /** The reasoning of a turn, written before its text. */
   readonly think?: readonly [open: string, close: string];
   /** What the generation prompt ends with, if it opens the reasoning of every turn. */
@@ -48,12 +48,12 @@ export function toText(value: unknown): string {
   return typeof value === 'string' ? value : toJson(value);
 }
 
-export function toJsonCall({ name, arguments: args }: PlainCall, key = 'arguments'): string {
+export function toJsonCall({ name, arguments: args }: WrittenCall, key = 'arguments'): string {
   return `{"name": ${JSON.stringify(name)}, "${key}": ${toJson(args)}}`;
 }
 
 /** Writes a call with one piece of text for each argument. */
-export function writeArguments({ arguments: args }: PlainCall, write: (key: string, value: unknown) => string, joint = ''): string {
+export function writeArguments({ arguments: args }: WrittenCall, write: (key: string, value: unknown) => string, joint = ''): string {
   return Object.entries(args)
     .map(([key, value]) => write(key, value))
     .join(joint);

@@ -1,12 +1,12 @@
 // The families whose calls are JSON between marks.
 
-import { type Family, type PlainCall, thinkTags, toJson, toJsonCall } from './family.ts';
+import { type ParserFamily, thinkTags, toJson, toJsonCall, type WrittenCall } from './family.ts';
 
 const between = (open: string, close: string, joint = '\n') => ({
-  write: (calls: readonly PlainCall[]) => calls.map((call) => `${open}${toJsonCall(call)}${close}`).join(joint),
+  write: (calls: readonly WrittenCall[]) => calls.map((call) => `${open}${toJsonCall(call)}${close}`).join(joint),
 });
 const list = (open: string, close: string) => ({
-  write: (calls: readonly PlainCall[]) => `${open}[${calls.map((call) => toJsonCall(call)).join(', ')}]${close}`,
+  write: (calls: readonly WrittenCall[]) => `${open}[${calls.map((call) => toJsonCall(call)).join(', ')}]${close}`,
 });
 const hermesTokens = ['<think>', '</think>', '<tool_call>', '</tool_call>'];
 const deepSeekTokens = ['calls▁begin', 'calls▁end', 'call▁begin', 'call▁end', 'sep'].map((part) => `<｜tool▁${part}｜>`);
@@ -15,12 +15,12 @@ const kimiTokens = ['calls_section_begin', 'calls_section_end', 'call_begin', 'c
 );
 const plamo = (part: string) => `<|plamo:${part}:plamo|>`;
 
-function writeDeepSeek(toCall: (call: PlainCall) => string) {
-  return (calls: readonly PlainCall[]) =>
+function writeDeepSeek(toCall: (call: WrittenCall) => string) {
+  return (calls: readonly WrittenCall[]) =>
     `<｜tool▁calls▁begin｜>${calls.map((call) => `<｜tool▁call▁begin｜>${toCall(call)}<｜tool▁call▁end｜>`).join('\n')}<｜tool▁calls▁end｜>`;
 }
 
-export const jsonFamilies: readonly Family[] = [
+export const jsonFamilies: readonly ParserFamily[] = [
   {
     ours: 'hermes',
     tool: 'hermes',

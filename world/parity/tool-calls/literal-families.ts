@@ -1,6 +1,6 @@
 // The families whose arguments are literals, and gpt-oss, whose calls are messages.
 
-import { type Family, type PlainCall, toJson, writeArguments } from './family.ts';
+import { type ParserFamily, toJson, type WrittenCall, writeArguments } from './family.ts';
 
 /** A Python literal. */
 function toPython(value: unknown): string {
@@ -14,7 +14,7 @@ function toPython(value: unknown): string {
   return JSON.stringify(value);
 }
 
-const toPythonCall = (call: PlainCall) => `${call.name}(${writeArguments(call, (key, value) => `${key}=${toPython(value)}`, ', ')})`;
+const toPythonCall = (call: WrittenCall) => `${call.name}(${writeArguments(call, (key, value) => `${key}=${toPython(value)}`, ', ')})`;
 
 /** Gemma's literal, with its own quotes. */
 function toBraces(value: unknown, quote: string): string {
@@ -27,14 +27,14 @@ function toBraces(value: unknown, quote: string): string {
   return JSON.stringify(value);
 }
 
-const writeBraces = (open: string, close: string, quote: string) => (calls: readonly PlainCall[]) =>
+const writeBraces = (open: string, close: string, quote: string) => (calls: readonly WrittenCall[]) =>
   calls
     .map((call) => `${open}call:${call.name}{${writeArguments(call, (key, value) => `${key}:${toBraces(value, quote)}`, ',')}}${close}`)
     .join('');
-const writeList = (open: string, close: string) => (calls: readonly PlainCall[]) =>
+const writeList = (open: string, close: string) => (calls: readonly WrittenCall[]) =>
   `${open}[${calls.map(toPythonCall).join(', ')}]${close}`;
 
-export const literalFamilies: readonly Family[] = [
+export const literalFamilies: readonly ParserFamily[] = [
   { ours: 'pythonic', tool: 'pythonic', tokens: [], write: writeList('', '') },
   {
     ours: 'pythonic',

@@ -7,19 +7,19 @@ import { askPython } from '../../engines/python-packages.ts';
 import { modelFolder, vllmPython } from '../../engines/world-cache.ts';
 import { families, makeParserCases, type ParserCase, tools } from './cases.ts';
 import { openExtras } from './extras.ts';
-import type { PlainCall } from './family.ts';
+import type { WrittenCall } from './family.ts';
 
-export interface Reading {
+export interface TurnReading {
   readonly reasoning: string;
   readonly content: string;
-  readonly calls: readonly PlainCall[];
+  readonly calls: readonly WrittenCall[];
 }
 
 export interface ReadCase extends ParserCase {
   /** vLLM's name of the parser, and what tells two of the same name apart. */
   readonly name: string;
-  readonly ours: Reading & { readonly malformed: readonly string[] };
-  readonly theirs: Reading | { readonly error: string };
+  readonly ours: TurnReading & { readonly malformed: readonly string[] };
+  readonly theirs: TurnReading | { readonly error: string };
 }
 
 const theirReading = z.union([
@@ -64,7 +64,7 @@ export async function readAll(): Promise<ReadCase[]> {
   });
 }
 
-/** vLLM's name; families that share a parser are told apart by their reasoning parser, or by a number. */
+/** vLLM's name; families that share a parser have their reasoning parser or a number added. */
 export function nameOf(at: number): string {
   const { tool = '', reasoning } = families[at] ?? {};
   const isShared = families.some((other, place) => other.tool === tool && place !== at && other.reasoning !== undefined);

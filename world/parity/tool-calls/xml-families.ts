@@ -1,15 +1,15 @@
 // The families whose calls are elements with one element for each argument.
 
-import { type Family, type PlainCall, thinkTags, toText, writeArguments } from './family.ts';
+import { type ParserFamily, thinkTags, toText, type WrittenCall, writeArguments } from './family.ts';
 
 const thinkTokens = ['<think>', '</think>'];
 const toolTokens = ['<tool_call>', '</tool_call>'];
-const each = (calls: readonly PlainCall[], write: (call: PlainCall) => string, joint = '\n') => calls.map(write).join(joint);
+const each = (calls: readonly WrittenCall[], write: (call: WrittenCall) => string, joint = '\n') => calls.map(write).join(joint);
 
 /** Qwen3-Coder's, with its newlines or without. */
 function writeFunctions(wrapper: string, hasLines: boolean) {
   const line = hasLines ? '\n' : '';
-  return (calls: readonly PlainCall[]) =>
+  return (calls: readonly WrittenCall[]) =>
     each(
       calls,
       (call) =>
@@ -18,7 +18,7 @@ function writeFunctions(wrapper: string, hasLines: boolean) {
 }
 
 function writeInvokes(mark: string, [open, close]: readonly [string, string], hasTypes = false) {
-  return (calls: readonly PlainCall[]) => {
+  return (calls: readonly WrittenCall[]) => {
     const invokes = each(calls, (call) => {
       const args = writeArguments(call, (key, value) => {
         const type = hasTypes ? ` string="${typeof value === 'string'}"` : '';
@@ -32,7 +32,7 @@ function writeInvokes(mark: string, [open, close]: readonly [string, string], ha
 
 /** GLM's, with a suffix in every tag. */
 function writeKeys(tag: (name: string) => string, { line = '', sep = '' } = {}) {
-  return (calls: readonly PlainCall[]) =>
+  return (calls: readonly WrittenCall[]) =>
     each(
       calls,
       (call) =>
@@ -45,13 +45,13 @@ const plain = (name: string) => name;
 const suffixed = (suffix: string) => (name: string) => `${name}${suffix}`;
 const hunyuanTokens = (suffix: string) =>
   ['think', 'tool_calls', 'tool_call', 'arg_key', 'arg_value'].flatMap((name) => [`<${name}${suffix}>`, `</${name}${suffix}>`]);
-const inSection = (suffix: string, write: (calls: readonly PlainCall[]) => string) => (calls: readonly PlainCall[]) =>
+const inSection = (suffix: string, write: (calls: readonly WrittenCall[]) => string) => (calls: readonly WrittenCall[]) =>
   `<tool_calls${suffix}>\n${write(calls)}\n</tool_calls${suffix}>`;
 const glmTokens = [...thinkTokens, ...toolTokens, '<arg_key>', '</arg_key>', '<arg_value>', '</arg_value>'];
 const mark = ']<]minimax[>[';
 const dsml = ['<｜DSML｜tool_calls>', '</｜DSML｜tool_calls>'] as const;
 
-export const xmlFamilies: readonly Family[] = [
+export const xmlFamilies: readonly ParserFamily[] = [
   { ours: 'qwen3-coder', tool: 'qwen3_coder', reasoning: 'qwen3', write: writeFunctions('tool_call', true) },
   { ours: 'qwen3-coder', tool: 'qwen3_coder', reasoning: 'nemotron_v3', write: writeFunctions('tool_call', true) },
   { ours: 'qwen3-coder', tool: 'mimo', reasoning: 'mimo', write: writeFunctions('tool_call', false) },
@@ -68,15 +68,15 @@ export const xmlFamilies: readonly Family[] = [
     write: writeKeys(plain, { line: '\n' }),
   },
 ].map(
-  ({ tokens = [...thinkTokens, ...toolTokens], ...family }): Family => ({
+  ({ tokens = [...thinkTokens, ...toolTokens], ...family }): ParserFamily => ({
     ...family,
-    ours: family.ours as Family['ours'],
+    ours: family.ours as ParserFamily['ours'],
     tokens,
     think: thinkTags,
   }),
 );
 
-export const otherXmlFamilies: readonly Family[] = [
+export const otherXmlFamilies: readonly ParserFamily[] = [
   {
     ours: 'seed-oss',
     tool: 'seed_oss',
