@@ -16,7 +16,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", required=True)
     parser.add_argument("--port", type=int, default=8100)
-    parser.add_argument("--api-servers", type=int, default=4)
+    parser.add_argument("--api-servers", type=int, default=1)
     parser.add_argument("--cpu", action="store_true")
     options = parser.parse_args()
     command, env = vllm_command(options.model, port=options.port, cpu=options.cpu, api_servers=options.api_servers)

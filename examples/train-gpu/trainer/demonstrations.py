@@ -34,7 +34,7 @@ def _to_row(tokenizer: Any, prompt: list[int], task: Task) -> TrainRow:
     if task["tools"]:
         code = task["question"].removeprefix("What is ").split("?")[0]
         call = f'<tool_call>\n{{"name": "ipython", "arguments": {{"code": "{code}"}}}}\n</tool_call><|im_end|>'
-        result = f"\n<|im_start|>user\n{task['answer']}<|im_end|>\n<|im_start|>assistant\n"
+        result = f"\n<|im_start|>tool\n{task['answer']}<|im_end|>\n<|im_start|>assistant\n"
         parts = [(call, 1), (result, 0), *parts]
     ids: list[int] = []
     mask: list[int] = []

@@ -35,7 +35,7 @@ def read_options(description: Optional[str]) -> argparse.Namespace:
     add("--cpu", action="store_true", help="everything on the CPU: two small steps")
     add("--engine", help="address of a vLLM that runs already, with VLLM_SERVER_DEV_MODE=1; by default one is started")
     add("--engine-port", type=int, default=8100)
-    add("--api-servers", type=int, default=4, help="API processes of vLLM")
+    add("--api-servers", type=int, default=1, help="API processes of vLLM")
     add("--millrace", default=find_millrace(), help="the millrace command")
     add("--port", type=int, default=8107, help="of the service")
     add("--workers", type=int, default=8)

@@ -85,8 +85,10 @@ def start_vllm(model: str, *, port: int, log: str, cpu: bool, api_servers: int) 
 
 def vllm_command(model: str, *, port: int, cpu: bool, api_servers: int) -> tuple[list[str], dict[str, str]]:
     """With its routes for new weights, and with logprobs of the distribution that is sampled from."""
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--host", "127.0.0.1", "--port", str(port)]
-    command += ["--model", model, "--served-model-name", "smollm2", "--max-model-len", "2048"]
+    # Only `vllm serve` can start several API processes.
+    program = ["vllm.entrypoints.openai.api_server", "--model"] if api_servers == 1 else ["vllm.entrypoints.cli.main", "serve"]
+    command = [sys.executable, "-m", *program, model, "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--served-model-name", "smollm2", "--max-model-len", "2048"]
     command += ["--logprobs-mode", "processed_logprobs", "--disable-uvicorn-access-log"]
     env = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_SERVER_DEV_MODE": "1"}
     if cpu:
@@ -95,7 +97,8 @@ def vllm_command(model: str, *, port: int, cpu: bool, api_servers: int) -> tuple
     else:
         # Few events: the API processes, not the GPU, limit a model of this size.
         command += ["--dtype", "bfloat16", "--max-num-seqs", "512", "--stream-interval", "64", "--gpu-memory-utilization", "0.3"]
-        command += ["--compilation-config", '{"mode":0,"cudagraph_mode":"FULL_DECODE_ONLY"}', "--api-server-count", str(api_servers)]
+        command += ["--compilation-config", '{"mode":0,"cudagraph_mode":"FULL_DECODE_ONLY"}']
+        command += ["--api-server-count", str(api_servers)] if api_servers > 1 else []
         env |= {"VLLM_USE_FLASHINFER_SAMPLER": "0"}
     return command, env
 
