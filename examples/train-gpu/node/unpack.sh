@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# On the GPU node: unpacks the files of bundle.sh. Each call needs only the files of its own name.
+# On the GPU node: unpacks the files of bundle.sh. Each call reads only the files with its name.
 #   unpack.sh site PARTS TARGET       vLLM, for PYTHONPATH
 #   unpack.sh model PARTS TARGET      the model, converted with the packages of `site`
 #   unpack.sh service PARTS TARGET    Millrace; as root also bubblewrap and IPython, which sandboxes need in /usr/local
