@@ -51,7 +51,7 @@ export function renderFamilies(rows: readonly ProvenTemplate[]): string {
     const proven = own.filter(({ verdict }) => verdict === 'proven');
     const [first] = own;
     if (name === 'SmolLM2')
-      return `| ${name} | its own, from a backend | taught: \`hermes\` (\`world/model-check.test.ts\`) | not written |`;
+      return `| ${name} | its own, from a backend | taught: \`hermes\` (\`world/models/model-check.test.ts\`) | not written |`;
     if (!first) return `| ${name} | – | not to be had here | – |`;
     const formats = [...new Set(proven.map(({ toolCalls }) => toolCalls.replace(/^proven: /, '')))];
     const calls = proven.length === 0 ? first.toolCalls : `proven: ${formats.join('; ')}`;

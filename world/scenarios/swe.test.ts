@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { openFakeBackend, openFakeTokens, qwen3Folder, renderCall, scriptedPolicy, TestService } from '@millrace/testkit';
 import { z } from 'zod';
-import { makeSweExample } from '../examples/swe/make.ts';
-import { millrace, openIo } from '../packages/cli/test/fake-io.ts';
-import { worldCacheFolder } from './engines/world-cache.ts';
+import { makeSweExample } from '../../examples/swe/make.ts';
+import { millrace, openIo } from '../../packages/cli/test/fake-io.ts';
+import { worldCacheFolder } from '../engines/world-cache.ts';
 
 const line = z.object({ task: z.looseObject({ instance_id: z.string(), patch: z.string() }) });
 const report = z.object({
@@ -22,7 +22,7 @@ const folder = join(worldCacheFolder(), 'swe-example');
 test('at least ten bugs of real projects: gold passes, empty fails, and task check says so', { timeout: 1_200_000 }, async (context) => {
   const tasks = await makeSweExample(folder);
   await rm(`${tasks}.checked.jsonl`, { force: true });
-  const config = join(import.meta.dirname, '../examples/swe/apptainer.json');
+  const config = join(import.meta.dirname, '../../examples/swe/apptainer.json');
   const { code, out } = await millrace(['task', 'check', tasks, '--json', '--config', config], openIo());
   const { total, counts, tasks: checked } = report.parse(JSON.parse(out));
   context.diagnostic(`${counts.right ?? 0} of ${total} tasks are right`);

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { millrace, openIo } from '../packages/cli/test/fake-io.ts';
-import { openLlama, skipWithoutLlama } from './engines/llama.ts';
-import { openPlainVllm } from './engines/shared-engines.ts';
-import { openVllm, skipWithoutVllm } from './engines/vllm.ts';
-import { modelsFolder } from './models/collection.ts';
+import { millrace, openIo } from '../../packages/cli/test/fake-io.ts';
+import { openLlama, skipWithoutLlama } from '../engines/llama.ts';
+import { openPlainVllm } from '../engines/shared-engines.ts';
+import { openVllm, skipWithoutVllm } from '../engines/vllm.ts';
+import { modelsFolder } from './collection.ts';
 
 const check = (...words: string[]) => millrace(['model', 'check', ...words], openIo());
 const qwen = join(modelsFolder, 'llama-cpp-python/vendor/llama.cpp/models/templates/Qwen-Qwen2.5-7B-Instruct.jinja');
