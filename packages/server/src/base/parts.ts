@@ -16,6 +16,8 @@ export interface Parts {
   readonly executor: URL;
   /** The program that runs an agent's Python cells; it lies next to the executor. */
   readonly pythonHost: URL;
+  /** The program that runs a scenario in Python; it lies in its package. */
+  readonly pythonScenario: URL;
 }
 
 export function findParts(): Parts {
@@ -26,6 +28,7 @@ export function findParts(): Parts {
       scenario: new URL('./scenario.js', import.meta.url),
       executor: new URL('./executor/executor.cjs', import.meta.url),
       pythonHost: new URL('./executor/ipython_host.py', import.meta.url),
+      pythonScenario: new URL('./python/millrace/scenario/__main__.py', import.meta.url),
     };
   }
   return {
@@ -34,6 +37,7 @@ export function findParts(): Parts {
     scenario: new URL('../scenario/public.ts', import.meta.url),
     executor: new URL(import.meta.resolve('@millrace/executor/dist/executor.cjs')),
     pythonHost: new URL(import.meta.resolve('@millrace/executor/dist/ipython_host.py')),
+    pythonScenario: new URL('../../../client-python/src/millrace/scenario/__main__.py', import.meta.url),
   };
 }
 

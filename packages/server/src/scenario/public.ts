@@ -19,6 +19,7 @@ export type {
 } from '../sandbox/sandbox.ts';
 export { type CustomTool, type CustomToolContext, type CustomToolResult, defineTool } from './custom-tool.ts';
 export {
+  type AgentTurn,
   type CollectContext,
   type CompactContext,
   defineScenario,
@@ -26,6 +27,7 @@ export {
   type InitContext,
   type Opening,
   type Preparation,
+  type Response,
   type Scenario,
 } from './scenario.ts';
 export { type ScenarioBlame, ScenarioError } from './scenario-error.ts';

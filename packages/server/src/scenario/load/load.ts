@@ -3,6 +3,7 @@
 
 import { codeScenario } from '../code/code.ts';
 import { mathScenario } from '../math/math.ts';
+import type { PythonOptions } from '../python/sidecar.ts';
 import { makeRewardScenario } from '../reward-server.ts';
 import type { Scenario } from '../scenario.ts';
 import { shellScenario } from '../shell.ts';
@@ -22,12 +23,14 @@ export interface BuiltInOptions {
   readonly rewardServers?: readonly string[];
   /** Without it, tasks that need a judge have no reward. */
   readonly judge?: JudgeConfig;
+  /** For scenarios in Python. */
+  readonly python?: PythonOptions;
 }
 
 /** Throws an Error that names the file and says what to do. */
 export async function loadScenarios(paths: readonly string[], options: BuiltInOptions = {}): Promise<Scenarios> {
   const { rewardServers = [], judge = judgeConfig.parse({}) } = options;
-  const own = await Promise.all(paths.map(importScenario));
+  const own = await Promise.all(paths.map((path) => importScenario(path, options.python)));
   const byName = new Map<string, { readonly scenario: Scenario; readonly from: string }>();
   const add = (scenario: Scenario, from: string) => {
     for (const name of [scenario.name, ...(scenario.aliases ?? [])]) {
