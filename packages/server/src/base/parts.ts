@@ -18,6 +18,8 @@ export interface Parts {
   readonly pythonHost: URL;
   /** The program that runs a scenario in Python; it lies in its package. */
   readonly pythonScenario: URL;
+  /** The program that runs a Python environment in a sandbox. */
+  readonly gymHost: URL;
 }
 
 export function findParts(): Parts {
@@ -29,6 +31,7 @@ export function findParts(): Parts {
       executor: new URL('./executor/executor.cjs', import.meta.url),
       pythonHost: new URL('./executor/ipython_host.py', import.meta.url),
       pythonScenario: new URL('./python/millrace/scenario/__main__.py', import.meta.url),
+      gymHost: new URL('./gym_host.py', import.meta.url),
     };
   }
   return {
@@ -38,6 +41,7 @@ export function findParts(): Parts {
     executor: new URL(import.meta.resolve('@millrace/executor/dist/executor.cjs')),
     pythonHost: new URL(import.meta.resolve('@millrace/executor/dist/ipython_host.py')),
     pythonScenario: new URL('../../../client-python/src/millrace/scenario/__main__.py', import.meta.url),
+    gymHost: new URL('../../python/gym_host.py', import.meta.url),
   };
 }
 

@@ -2,6 +2,8 @@
 // used is refused with its name, the line where there is one, and what to do.
 
 import { codeScenario } from '../code/code.ts';
+import { makeGymScenario } from '../gym/gym.ts';
+import type { GymConfig } from '../gym/gym-config.ts';
 import { mathScenario } from '../math/math.ts';
 import type { PythonOptions } from '../python/sidecar.ts';
 import { makeRewardScenario } from '../reward-server.ts';
@@ -23,13 +25,14 @@ export interface BuiltInOptions {
   readonly rewardServers?: readonly string[];
   /** Without it, tasks that need a judge have no reward. */
   readonly judge?: JudgeConfig;
+  readonly gym?: GymConfig;
   /** For scenarios in Python. */
   readonly python?: PythonOptions;
 }
 
 /** Throws an Error that names the file and says what to do. */
 export async function loadScenarios(paths: readonly string[], options: BuiltInOptions = {}): Promise<Scenarios> {
-  const { rewardServers = [], judge = judgeConfig.parse({}) } = options;
+  const { rewardServers = [], judge = judgeConfig.parse({}), gym = {} } = options;
   const own = await Promise.all(paths.map((path) => importScenario(path, options.python)));
   const byName = new Map<string, { readonly scenario: Scenario; readonly from: string }>();
   const add = (scenario: Scenario, from: string) => {
@@ -44,6 +47,7 @@ export async function loadScenarios(paths: readonly string[], options: BuiltInOp
     codeScenario,
     makeStemScenario(new Judge(judge)),
     shellScenario,
+    makeGymScenario(gym),
     ...(rewardServers.length > 0 ? [makeRewardScenario(rewardServers)] : []),
   ];
   for (const scenario of builtIn) add(scenario, 'a built-in one');
