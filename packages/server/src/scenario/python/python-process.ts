@@ -27,6 +27,16 @@ export interface PythonTimes {
   readonly hungMs: number;
 }
 
+/** Counts time in which this process runs: after a suspended machine wakes up, the scenario gets its time before it is called hung. */
+function afterRunning(ms: number, callback: () => void, parts = 10): () => void {
+  let stop = () => {};
+  const wait = (left: number) => {
+    stop = systemClock.after(ms / parts, () => (left === 1 ? callback() : wait(left - 1)));
+  };
+  wait(parts);
+  return () => stop();
+}
+
 const keptOutput = 2000;
 const drainMs = 200;
 
@@ -52,7 +62,7 @@ export class PythonProcess {
     this.#socket = this.#child.stdio[3] as Socket;
     this.#ready.promise.catch(() => {}); // handled by the code that waits for it, if any
     this.#listen();
-    this.#stopTimer = systemClock.after(times.startMs, () => this.kill(`it was not loaded within ${times.startMs / 1000} s`));
+    this.#stopTimer = afterRunning(times.startMs, () => this.kill(`it was not loaded within ${times.startMs / 1000} s`));
   }
 
   /** Rejects with a PythonError if the file cannot be used, and with an Error if the process ended. */
@@ -137,7 +147,7 @@ export class PythonProcess {
     const { hungMs } = this.#times;
     this.#stopTimer = systemClock.after(hungMs / 3, () => {
       this.send({ type: 'ping' });
-      this.#stopTimer = systemClock.after(hungMs, () => this.kill(`it did not answer for ${hungMs / 1000} s and was killed`));
+      this.#stopTimer = afterRunning(hungMs, () => this.kill(`it did not answer for ${hungMs / 1000} s and was killed`));
     });
   }
 
