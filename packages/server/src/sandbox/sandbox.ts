@@ -93,7 +93,7 @@ export interface ExecOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface ProgramOptions {
+export interface OpenProgramOptions {
   /** The home folder by default. */
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -161,7 +161,7 @@ export interface Sandbox extends AsyncDisposable {
   /** Runs a separate program outside the shell, with its own standard input. */
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult>;
   /** Starts a program that keeps running, to write to and to read from. Throws `not-found` if there is no such program. */
-  openProgram(argv: readonly string[], options?: ProgramOptions): Promise<SandboxProgram>;
+  openProgram(argv: readonly string[], options?: OpenProgramOptions): Promise<SandboxProgram>;
   /** Throws `not-found` or `artifact-too-large`. */
   readFile(path: string, options: { readonly maxBytes: number; readonly signal?: AbortSignal }): Promise<Buffer>;
   /** Creates missing parent folders. The mode is 0644 by default. Throws `sandbox-refused`, or `sandbox-limit` if the disk is full. */

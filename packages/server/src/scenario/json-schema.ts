@@ -17,6 +17,6 @@ function toZod(given: Readonly<Record<string, unknown>>): z.ZodType {
   try {
     return z.fromJSONSchema(given as Parameters<typeof z.fromJSONSchema>[0]);
   } catch {
-    return z.record(z.string(), z.unknown()); // checked by whoever gets the arguments
+    return z.record(z.string(), z.unknown()); // the tool itself checks its arguments
   }
 }

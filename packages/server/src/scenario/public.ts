@@ -9,7 +9,7 @@ export type {
   ExecResult,
   FolderArchive,
   FolderOptions,
-  ProgramOptions,
+  OpenProgramOptions,
   ProgramOutput,
   PythonImage,
   PythonOptions,

@@ -26,7 +26,7 @@ import { holdLayers } from '../../src/sandbox/layers/layer-holding.ts';
 import type { SandboxDriver } from '../../src/sandbox/sandbox.ts';
 import type { GymConfig } from '../../src/scenario/gym/gym-config.ts';
 import { loadScenarios } from '../../src/scenario/load/load.ts';
-import type { PythonOptions } from '../../src/scenario/python/sidecar.ts';
+import type { SidecarOptions } from '../../src/scenario/python/sidecar.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
 import { EventTail } from '../../src/store/event-tail.ts';
 import type { RolloutRecord } from '../../src/store/rollout-record.ts';
@@ -62,7 +62,7 @@ export interface BedOptions {
   readonly scenarioFiles?: readonly string[];
   readonly gym?: GymConfig;
   /** For scenario files in Python. */
-  readonly python?: PythonOptions;
+  readonly python?: SidecarOptions;
   readonly log?: Log;
   readonly latencyMs?: number;
   /** Replaces the driver of the sandboxes. */

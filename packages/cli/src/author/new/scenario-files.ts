@@ -1,9 +1,9 @@
 // The files of a new scenario, as text. They run as they are: the scripted policy solves the task.
 
 export const scenarioFile = { typescript: 'scenario.ts', python: 'scenario.py' } as const;
-export type Language = keyof typeof scenarioFile;
+export type ScenarioLanguage = keyof typeof scenarioFile;
 
-export function makeScenarioFiles(name: string, language: Language): Readonly<Record<string, string>> {
+export function makeScenarioFiles(name: string, language: ScenarioLanguage): Readonly<Record<string, string>> {
   const file = scenarioFile[language];
   return {
     [file]: scenarios[language].replaceAll('NAME', name),
@@ -59,8 +59,7 @@ name = "NAME"
 sandbox: dict = {}
 
 
-@dataclass
-class Task:
+@dataclass\nclass Task:
     """What a task looks like. A submission that does not match is refused, and the message names the field."""
 
     text: Annotated[str, "The content of text.txt."]
@@ -79,9 +78,9 @@ def evaluate(rollout: Rollout) -> Score:
     return Score(1.0 if given == wanted else 0.0, {"given": given, "wanted": wanted})
 `;
 
-const scenarios: Readonly<Record<Language, string>> = { typescript, python };
+const scenarios: Readonly<Record<ScenarioLanguage, string>> = { typescript, python };
 
-const editors: Readonly<Record<Language, string>> = {
+const editors: Readonly<Record<ScenarioLanguage, string>> = {
   typescript: 'npm install --save-dev millrace',
   python: 'pip install millrace',
 };

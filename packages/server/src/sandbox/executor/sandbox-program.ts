@@ -1,7 +1,7 @@
 // A program that keeps running in a sandbox, on top of the executor wire.
 
 import { definedOf, programCloseReply, programOpenReply, programReadReply, programWriteReply, RolloutError } from '@millrace/protocol';
-import type { ProgramOptions, ProgramOutput, SandboxProgram } from '../sandbox.ts';
+import type { OpenProgramOptions, ProgramOutput, SandboxProgram } from '../sandbox.ts';
 import type { ExecutorClient } from './executor-client.ts';
 
 const readBytes = 1 << 20;
@@ -10,7 +10,11 @@ const errorBytes = 64 * 1024;
 const marginMs = 15_000;
 const writeDeadlineMs = 60_000;
 
-export async function openProgram(client: ExecutorClient, argv: readonly string[], options: ProgramOptions = {}): Promise<SandboxProgram> {
+export async function openProgram(
+  client: ExecutorClient,
+  argv: readonly string[],
+  options: OpenProgramOptions = {},
+): Promise<SandboxProgram> {
   const { cwd, env, signal } = options;
   const params = definedOf({ argv, cwd, env });
   const open = { method: 'program.open', params, reply: programOpenReply, maxBytes: 0, deadlineMs: marginMs, signal } as const;

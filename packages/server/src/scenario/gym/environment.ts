@@ -3,6 +3,7 @@
 import { describeIssues, message } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Sandbox, SandboxProgram } from '../../sandbox/sandbox.ts';
+import type { CallTime } from '../tool-time.ts';
 
 const failure = z.object({ error: z.object({ type: z.string(), message: z.string(), stack: z.string() }) });
 const messages = z.array(message);
@@ -26,10 +27,7 @@ const maxLineBytes = 8 << 20;
 /** The environment raised, ended, or said what no environment says. */
 export class EnvironmentError extends Error {}
 
-export interface CallTime {
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal;
-}
+type TimeLimit = Pick<CallTime, 'timeoutMs' | 'signal'>;
 
 export class Environment implements AsyncDisposable {
   readonly #program: SandboxProgram;
@@ -44,7 +42,7 @@ export class Environment implements AsyncDisposable {
   }
 
   /** Throws an EnvironmentError, or the signal's reason. */
-  async call<T>(request: Readonly<Record<string, unknown>>, reply: z.ZodType<T>, { timeoutMs, signal }: CallTime): Promise<T> {
+  async call<T>(request: Readonly<Record<string, unknown>>, reply: z.ZodType<T>, { timeoutMs, signal }: TimeLimit): Promise<T> {
     await this.#program.write(`${JSON.stringify(request)}\n`, { signal });
     const line = await this.#readLine({ timeoutMs, signal });
     const given = parseLine(line);
@@ -62,7 +60,7 @@ export class Environment implements AsyncDisposable {
     return Promise.resolve(this.#program[Symbol.asyncDispose]());
   }
 
-  async #readLine(time: CallTime): Promise<string> {
+  async #readLine(time: TimeLimit): Promise<string> {
     for (;;) {
       const at = this.#rest.indexOf(10);
       if (at >= 0) {

@@ -6,14 +6,14 @@ import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { findParts } from '../../base/parts.ts';
 import { importPythonScenario } from '../python/python-scenario.ts';
-import type { PythonOptions } from '../python/sidecar.ts';
+import type { SidecarOptions } from '../python/sidecar.ts';
 import type { Scenario } from '../scenario.ts';
 import { describeImportError } from './import-error.ts';
 
 const extensions = ['.ts', '.mts', '.js', '.mjs', '.py'];
 
 /** Throws an Error that names the file and says what to do. */
-export async function importScenario(path: string, options: PythonOptions = {}): Promise<Scenario> {
+export async function importScenario(path: string, options: SidecarOptions = {}): Promise<Scenario> {
   const file = resolve(path);
   checkFile(file);
   if (extname(file) === '.py') return await importPythonScenario(file, options);

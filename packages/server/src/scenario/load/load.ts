@@ -5,7 +5,7 @@ import { codeScenario } from '../code/code.ts';
 import { makeGymScenario } from '../gym/gym.ts';
 import type { GymConfig } from '../gym/gym-config.ts';
 import { mathScenario } from '../math/math.ts';
-import type { PythonOptions } from '../python/sidecar.ts';
+import type { SidecarOptions } from '../python/sidecar.ts';
 import { makeRewardScenario } from '../reward-server.ts';
 import type { Scenario } from '../scenario.ts';
 import { shellScenario } from '../shell.ts';
@@ -27,7 +27,7 @@ export interface BuiltInOptions {
   readonly judge?: JudgeConfig;
   readonly gym?: GymConfig;
   /** For scenarios in Python. */
-  readonly python?: PythonOptions;
+  readonly python?: SidecarOptions;
 }
 
 /** Throws an Error that names the file and says what to do. */

@@ -9,29 +9,27 @@ import { fromJsonSchema } from '../json-schema.ts';
 import type { EvaluateContext, InitContext, Opening, Scenario } from '../scenario.ts';
 import type { Score } from '../verifier/verifier.ts';
 import { type AskContext, openAsks } from './sandbox-asks.ts';
-import { type PythonOptions, type RolloutHandle, Sidecar } from './sidecar.ts';
+import { type RolloutHandle, Sidecar, type SidecarOptions } from './sidecar.ts';
 import type { PythonDescription, PythonFunction } from './wire.ts';
 
 /** Loads the file once to learn what it is; its process starts with the first call. Throws an Error that names the file and the line. */
-export async function importPythonScenario(file: string, options: PythonOptions = {}): Promise<Scenario> {
+export async function importPythonScenario(file: string, options: SidecarOptions = {}): Promise<Scenario> {
   const sidecar = new Sidecar(file, options);
   return toScenario(sidecar, await sidecar.describe());
 }
 
-type Task = unknown;
-
 function toScenario(sidecar: Sidecar, { name, aliases, task, has, reward_range: [lowest, highest] }: PythonDescription): Scenario {
-  const ofTask = (called: PythonFunction, given: Task) => sidecar.call(called, { context: { task: given } });
+  const ofTask = (called: PythonFunction, given: unknown) => sidecar.call(called, { context: { task: given } });
   return {
     name,
     aliases,
     task: fromJsonSchema(task),
-    ...(has.includes('sandbox') && { sandbox: async (given: Task) => sandboxSpec.parse(await ofTask('sandbox', given)) ?? undefined }),
+    ...(has.includes('sandbox') && { sandbox: async (given: unknown) => sandboxSpec.parse(await ofTask('sandbox', given)) ?? undefined }),
     ...(has.includes('prepare') && {
       prepare: {
-        key: async (given: Task) =>
+        key: async (given: unknown) =>
           (has.includes('prepare_key') ? keyReply.parse(await ofTask('prepare_key', given)) : undefined) ?? undefined,
-        run: (context: InitContext<Task>) => prepare(sidecar, context),
+        run: (context: InitContext<unknown>) => prepare(sidecar, context),
       },
     }),
     init: (context) => init(sidecar, context, has.includes('run')),
@@ -46,29 +44,29 @@ function toScenario(sidecar: Sidecar, { name, aliases, task, has, reward_range: 
     lowestReward: () => lowest,
     highestReward: () => highest,
     evaluate: (context) => evaluate(sidecar, context),
-  } satisfies Scenario<Task>;
+  } satisfies Scenario<unknown>;
 }
 
 const sandboxSpec = z.custom<SandboxSpec>((value) => value === null || typeof value === 'object').nullable();
 const keyReply = z.string().nullable();
 const compactReply = z.array(message).nullable();
 
-interface CallContext extends AskContext {
-  readonly task: Task;
+interface PythonCallContext extends AskContext {
+  readonly task: unknown;
   readonly limits: unknown;
   /** The rollout, as `init` returned it. */
   readonly state?: unknown;
   readonly more?: Readonly<Record<string, unknown>>;
 }
 
-function callIn(sidecar: Sidecar, name: PythonFunction, given: CallContext): Promise<unknown> {
+function callIn(sidecar: Sidecar, name: PythonFunction, given: PythonCallContext): Promise<unknown> {
   const { task, limits, signal, sandbox, openSandbox, state, more } = given;
   const context = { task, limits, has_sandbox: sandbox !== undefined, ...more };
   const onAsk = openAsks({ signal, sandbox, ...definedOf({ openSandbox }) });
   return sidecar.call(name, { context, signal, onAsk, rollout: state as RolloutHandle });
 }
 
-async function prepare(sidecar: Sidecar, { task, limits, signal, sandbox }: InitContext<Task>): Promise<void> {
+async function prepare(sidecar: Sidecar, { task, limits, signal, sandbox }: InitContext<unknown>): Promise<void> {
   await callIn(sidecar, 'prepare', { task, limits, signal, sandbox, state: sidecar.openRollout() });
 }
 
@@ -78,7 +76,7 @@ const toolReply = z.union([
 ]);
 const openingReply = z.object({ messages: z.array(message), tools: z.array(toolReply) });
 
-async function init(sidecar: Sidecar, context: InitContext<Task>, hasRun: boolean): Promise<Opening> {
+async function init(sidecar: Sidecar, context: InitContext<unknown>, hasRun: boolean): Promise<Opening> {
   const { task, limits, signal } = context;
   const sandbox = sandboxIn(context);
   const state = sidecar.openRollout();
@@ -118,7 +116,7 @@ interface PythonTool {
 function toTool(
   sidecar: Sidecar,
   { name, description, parameters }: PythonTool,
-  call: { readonly task: Task; readonly limits: unknown; readonly state: RolloutHandle },
+  call: { readonly task: unknown; readonly limits: unknown; readonly state: RolloutHandle },
 ): CustomTool {
   return {
     name,
@@ -131,7 +129,7 @@ function toTool(
   };
 }
 
-async function evaluate(sidecar: Sidecar, context: EvaluateContext<Task>): Promise<Score> {
+async function evaluate(sidecar: Sidecar, context: EvaluateContext<unknown>): Promise<Score> {
   const { task, limits, signal, end, artifact, sampledTokens, openSandbox, state } = context;
   const more = { end: toEnd(end), artifact: artifact.toString('base64'), sampled_tokens: sampledTokens };
   return score.parse(await callIn(sidecar, 'evaluate', { task, limits, signal, openSandbox, state, more }));
@@ -139,7 +137,7 @@ async function evaluate(sidecar: Sidecar, context: EvaluateContext<Task>): Promi
 
 const score = z.custom<Score>((value) => typeof value === 'object' && value !== null);
 
-function toEnd({ stopReason, answer }: EvaluateContext<Task>['end']): Record<string, string> {
+function toEnd({ stopReason, answer }: EvaluateContext<unknown>['end']): Record<string, string> {
   return { stop_reason: stopReason, answer };
 }
 

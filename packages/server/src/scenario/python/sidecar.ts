@@ -3,12 +3,13 @@
 
 import { definedOf, messageOf, RolloutError } from '@millrace/protocol';
 import { systemClock } from '../../base/clock.ts';
-import type { Log } from '../../base/log.ts';
+import { type Log, silentLog } from '../../base/log.ts';
 import { ScenarioError } from '../scenario-error.ts';
 import { PythonProcess, type PythonTimes } from './python-process.ts';
 import { type FromPython, type PythonDescription, PythonError, type PythonFailure, type PythonFunction } from './wire.ts';
 
-export interface PythonOptions extends Partial<PythonTimes> {
+export interface SidecarOptions extends Partial<PythonTimes> {
+  /** Silent if absent. */
   readonly log?: Log;
   /** After this many calls that cannot be stopped, the process is replaced. */
   readonly maxStuck?: number;
@@ -30,7 +31,7 @@ export interface RolloutHandle {
   process?: PythonProcess;
 }
 
-interface OpenCall extends PythonCall {
+interface RunningCall extends PythonCall {
   readonly name: PythonFunction;
   readonly process: PythonProcess;
   /** Errors of requests, by their number, so that one that Python does not handle keeps its code. */
@@ -46,18 +47,20 @@ const cancelMs = 10_000;
 
 export class Sidecar {
   readonly #file: string;
-  readonly #options: typeof defaults & { readonly log?: Log };
-  readonly #calls = new Map<number, OpenCall>();
+  readonly #options: typeof defaults;
+  readonly #log: Log;
+  readonly #calls = new Map<number, RunningCall>();
   readonly #stuck = new Set<number>();
   #process: PythonProcess | undefined;
   #next = 1;
 
-  constructor(file: string, options: PythonOptions = {}) {
+  constructor(file: string, options: SidecarOptions = {}) {
     this.#file = file;
-    this.#options = { ...defaults, ...options };
+    this.#options = { ...defaults, ...definedOf({ ...options, log: undefined }) };
+    this.#log = options.log ?? silentLog;
   }
 
-  /** Loads the file in a process of its own, which then ends. Throws an Error that names the file, the line and what to do. */
+  /** Loads the file in its own process, which then ends. Throws an Error that names the file, the line and what to do. */
   async describe(): Promise<PythonDescription> {
     const process = new PythonProcess(this.#file, this.#options, { onMessage() {}, onEnd() {}, onOutput() {} });
     try {
@@ -116,12 +119,12 @@ export class Sidecar {
   }
 
   #start(): PythonProcess {
-    const { log } = this.#options;
+    const log = this.#log;
     const process: PythonProcess = new PythonProcess(this.#file, this.#options, {
       onMessage: (message) => this.#take(message),
-      onOutput: (line) => log?.info('scenario-output', { file: this.#file, line }),
+      onOutput: (line) => log.info('scenario-output', { file: this.#file, line }),
       onEnd: (why) => {
-        log?.warn('scenario-process-died', { file: this.#file, why });
+        log.warn('scenario-process-died', { file: this.#file, why });
         this.#failAll(process, why);
       },
     });
@@ -154,12 +157,12 @@ export class Sidecar {
     if (!call) return;
     call.stopTimer = systemClock.after(cancelMs, () => {
       this.#stuck.add(id);
-      this.#options.log?.warn('scenario-call-stuck', { file: this.#file, stuck: this.#stuck.size });
+      this.#log.warn('scenario-call-stuck', { file: this.#file, stuck: this.#stuck.size });
       if (this.#stuck.size >= this.#options.maxStuck) process.kill(`${this.#stuck.size} of its calls did not end when their time was up`);
     });
   }
 
-  #remove(id: number): OpenCall | undefined {
+  #remove(id: number): RunningCall | undefined {
     const call = this.#calls.get(id);
     this.#calls.delete(id);
     this.#stuck.delete(id);
@@ -177,7 +180,7 @@ export class Sidecar {
   }
 }
 
-function toError(failure: PythonFailure, { askErrors }: OpenCall): unknown {
+function toError(failure: PythonFailure, { askErrors }: RunningCall): unknown {
   if (failure.ask !== undefined && askErrors.has(failure.ask)) return askErrors.get(failure.ask);
   const error = new PythonError(failure);
   return failure.blame === undefined ? error : Object.assign(new ScenarioError(failure.blame, failure.message, { cause: error }), error);

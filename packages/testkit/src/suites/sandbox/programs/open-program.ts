@@ -2,10 +2,16 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SandboxProgram } from '@millrace/server';
-import { type SuiteContext, timeoutMs } from '../context.ts';
+import type { Sandbox, SandboxProgram } from '@millrace/server';
 
-export function defineOpenPrograms({ sandbox, run }: SuiteContext): void {
+const timeoutMs = 10_000;
+
+interface ProgramBed {
+  sandbox(): Sandbox;
+  run(command: string, options: { readonly timeoutMs: number }): Promise<unknown>;
+}
+
+export function defineOpenPrograms({ sandbox, run }: ProgramBed): void {
   test('a program that keeps running answers what is written to it, also much at once', async () => {
     await using program = await sandbox().openProgram(['bash', '-c', 'while read -r line; do echo "got $line $ONE"; done'], {
       env: { ONE: '1' },
