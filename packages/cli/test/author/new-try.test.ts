@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { appendFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { probeBubblewrap } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit';
 import { millrace, openIo } from '../fake-io.ts';
@@ -86,6 +87,14 @@ describe('trying a scenario', { skip }, () => {
     const broken = await run('try', file);
     assert.equal(broken.code, 1);
     assert.match(broken.err, /scenario\.py:\d+: syntax error/);
+  });
+
+  test('the examples in Python, which docs/scenarios.md shows, run as they are', async () => {
+    const example = (name: string) => fileURLToPath(new URL(`../../../../examples/${name}/scenario.py`, import.meta.url));
+    const guess = await run('try', example('guess'));
+    assert.match(guess.out, /assistant, turn 3\n {2}75\nuser\n {2}Lower\.\n[\s\S]*✔ reward 0\.25 {2}stop reason completed, 4 turns/, guess.err);
+    const own = await run('try', example('own-scenario'));
+    assert.match(own.out, /tool preview\n {2}1,2\n {2}3,4\n[\s\S]*✔ reward 1 /, own.err);
   });
 
   /** In a folder without packages, so zod is named by its address. */

@@ -30,7 +30,7 @@ export {
   type InitContext,
   type Opening,
   type Preparation,
-  type Response,
+  type TurnReply,
   type Scenario,
 } from './scenario.ts';
 export { type ScenarioBlame, ScenarioError } from './scenario-error.ts';

@@ -19,7 +19,7 @@ export interface Opening {
    * Called after each turn that calls no tool; its time limit is `tool_timeout_s`. Returns what the agent reads next, as a user message
    * or as messages, or `{ finish: answer }` to end the agent's part. Without it, a turn that calls no tool ends the agent's part.
    */
-  respond?(turn: AgentTurn, context: CustomToolContext): Response | Promise<Response>;
+  respond?(turn: AgentTurn, context: CustomToolContext): TurnReply | Promise<TurnReply>;
   /** Whatever this rollout keeps; `compact`, `collect` and `evaluate` get it as `state`. */
   readonly state?: unknown;
   /** Called once when the attempt has ended, however it ended. What it throws is logged. */
@@ -34,7 +34,7 @@ export interface AgentTurn {
   readonly number: number;
 }
 
-export type Response = string | readonly Message[] | { readonly finish: string };
+export type TurnReply = string | readonly Message[] | { readonly finish: string };
 
 interface TaskContext<Task> {
   /** The task, as the schema parsed it. */

@@ -27,7 +27,7 @@ const maxLineBytes = 8 << 20;
 /** The environment raised, ended, or said what no environment says. */
 export class EnvironmentError extends Error {}
 
-type TimeLimit = Pick<CallTime, 'timeoutMs' | 'signal'>;
+type StepLimit = Pick<CallTime, 'timeoutMs' | 'signal'>;
 
 export class Environment implements AsyncDisposable {
   readonly #program: SandboxProgram;
@@ -42,7 +42,7 @@ export class Environment implements AsyncDisposable {
   }
 
   /** Throws an EnvironmentError, or the signal's reason. */
-  async call<T>(request: Readonly<Record<string, unknown>>, reply: z.ZodType<T>, { timeoutMs, signal }: TimeLimit): Promise<T> {
+  async call<T>(request: Readonly<Record<string, unknown>>, reply: z.ZodType<T>, { timeoutMs, signal }: StepLimit): Promise<T> {
     await this.#program.write(`${JSON.stringify(request)}\n`, { signal });
     const line = await this.#readLine({ timeoutMs, signal });
     const given = parseLine(line);
@@ -60,7 +60,7 @@ export class Environment implements AsyncDisposable {
     return Promise.resolve(this.#program[Symbol.asyncDispose]());
   }
 
-  async #readLine(time: TimeLimit): Promise<string> {
+  async #readLine(time: StepLimit): Promise<string> {
     for (;;) {
       const at = this.#rest.indexOf(10);
       if (at >= 0) {

@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { definedOf, type Message, messageOf } from '@millrace/protocol';
 import { findParts } from '../../base/parts.ts';
-import type { InitContext, Opening, Response, Scenario } from '../scenario.ts';
+import type { InitContext, Opening, Scenario, TurnReply } from '../scenario.ts';
 import { ScenarioError } from '../scenario-error.ts';
 import { closeReply, Environment, EnvironmentError, resetReply, type StepReply, stepReply } from './environment.ts';
 import type { GymConfig } from './gym-config.ts';
@@ -110,7 +110,7 @@ async function step(episode: Episode, action: string, { task, timeoutMs, signal 
   }
 }
 
-function toResponse({ done, messages }: StepReply, text: string, { observation_role: role }: GymTask): Response {
+function toResponse({ done, messages }: StepReply, text: string, { observation_role: role }: GymTask): TurnReply {
   if (done) return { finish: text };
   if (messages.length === 0) return [{ role, content: '' }];
   return messages.map((message) => (message.role === 'user' ? { ...message, role } : message));
