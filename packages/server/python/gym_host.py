@@ -74,14 +74,17 @@ class Gymnasium:
 
     def reset(self, task):
         given = self.env.reset(**({"seed": task["seed"]} if task.get("seed") is not None else {}))
-        observation = given[0] if isinstance(given, tuple) else given
-        return {"messages": say(to_text(observation))}
+        observation, info = given if isinstance(given, tuple) else (given, {})
+        return {"messages": say(self.read(observation, info))}
 
     def step(self, action):
         observation, reward, terminated, *rest = self.env.step(action)
         done = bool(terminated) or (len(rest) > 1 and bool(rest[0]))
         info = rest[-1] if rest else {}
-        return {"messages": say(to_text(observation)), "reward": float(reward), "done": done, "info": to_plain(info)}
+        return {"messages": say(self.read(observation, info)), "reward": float(reward), "done": done, "info": to_plain(info)}
+
+    def read(self, observation, _info):
+        return to_text(observation)
 
     def close(self):
         if hasattr(self.env, "close"):
@@ -93,6 +96,11 @@ class Gem(Gymnasium):
     def make(self, name, args):
         importlib.import_module("gem.envs")
         return importlib.import_module("gem").make(name, **args)
+
+    def read(self, observation, info):
+        """What the player must see of the current state is in `info`."""
+        suffix = info.get("suffix") if isinstance(info, dict) else None
+        return f"{to_text(observation)}\n{suffix}" if suffix else to_text(observation)
 
 
 class SkyRL:

@@ -92,7 +92,11 @@ describe('trying a scenario', { skip }, () => {
   test('the examples in Python, which docs/scenarios.md shows, run as they are', async () => {
     const example = (name: string) => fileURLToPath(new URL(`../../../../examples/${name}/scenario.py`, import.meta.url));
     const guess = await run('try', example('guess'));
-    assert.match(guess.out, /assistant, turn 3\n {2}75\nuser\n {2}Lower\.\n[\s\S]*✔ reward 0\.25 {2}stop reason completed, 4 turns/, guess.err);
+    assert.match(
+      guess.out,
+      /assistant, turn 3\n {2}75\nuser\n {2}Lower\.\n[\s\S]*✔ reward 0\.25 {2}stop reason completed, 4 turns/,
+      guess.err,
+    );
     const own = await run('try', example('own-scenario'));
     assert.match(own.out, /tool preview\n {2}1,2\n {2}3,4\n[\s\S]*✔ reward 1 /, own.err);
   });

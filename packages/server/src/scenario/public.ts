@@ -30,8 +30,8 @@ export {
   type InitContext,
   type Opening,
   type Preparation,
-  type TurnReply,
   type Scenario,
+  type TurnReply,
 } from './scenario.ts';
 export { type ScenarioBlame, ScenarioError } from './scenario-error.ts';
 export { unpackFolder } from './verifier/unpack-folder.ts';
