@@ -31,7 +31,7 @@ export async function openPython({ name, packages, alone = [] }: Packages): Prom
   await run('python3', ['-m', 'venv', folder]);
   const install = (...args: string[]) =>
     run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...args], { maxBuffer: 1 << 26 });
-  await install(...packages);
+  if (packages.length > 0) await install(...packages);
   if (alone.length > 0) await install('--no-deps', ...alone);
   await writeFile(join(folder, '.writing'), '');
   await rename(join(folder, '.writing'), join(folder, '.complete'));

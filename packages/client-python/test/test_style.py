@@ -14,7 +14,8 @@ FILES = SOURCES + [PACKAGE / "build_wheel.py"] + sorted((PACKAGE / "test").rglob
 MODULES = {
     "__future__", "array", "asyncio", "base64", "concurrent", "contextlib", "ctypes", "dataclasses", "functools", "http", "importlib",
     "inspect", "itertools",
-    "json", "math", "millrace", "os", "pathlib", "queue", "re", "socket", "struct", "sys", "threading", "time", "traceback", "types", "typing",
+    "json", "math", "millrace", "os", "pathlib", "queue", "re", "socket", "struct", "sys", "threading", "time", "traceback", "types",
+    "typing",
     "urllib", "uuid",
 }  # fmt: skip
 

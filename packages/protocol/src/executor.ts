@@ -163,9 +163,21 @@ export interface FolderReadParams {
   readonly since_ms?: number;
   /** Kills every other process of the sandbox first. */
   readonly stop_programs: boolean;
+  /** Entries with one of these names are left out with everything below them, at any depth. */
+  readonly exclude?: readonly string[];
+  /** Appends to the body the paths of files and links that were not changed since `since_ms`, each followed by a null character. */
+  readonly list_unchanged?: boolean;
 }
-/** `skipped` names the first entries that were left out, each with its reason; `left_out` counts all of them. */
-export const folderReadReply = z.object({ entries: z.int().min(0), skipped: z.array(z.string()).max(100), left_out: z.int().min(0) });
+/**
+ * `skipped` names the first entries that were left out, each with its reason; `left_out` counts all of them. The last `list_bytes` bytes
+ * of the body are the list of what was not changed.
+ */
+export const folderReadReply = z.object({
+  entries: z.int().min(0),
+  skipped: z.array(z.string()).max(100),
+  left_out: z.int().min(0),
+  list_bytes: z.int().min(0).default(0),
+});
 export type FolderReadReply = z.infer<typeof folderReadReply>;
 
 /** A cancel has no reply: the call that it stops replies. */

@@ -174,10 +174,12 @@ async function orStartError<T>(open: () => Promise<T>): Promise<T> {
   }
 }
 
-async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: Log): Promise<SandboxDriver> {
+/** The sandboxes that the configuration asks for. */
+export async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: Log): Promise<SandboxDriver> {
   if (sandbox.driver === 'bubblewrap') return openBubblewrapDriver({ runDir, config: sandbox, log });
   const images = new ImageCache({
     folder: sandbox.images,
+    names: sandbox.imageNames,
     maxBytes: sandbox.imagesGib * 2 ** 30,
     onProgress: (progress) => log.info('image-progress', progress),
   });

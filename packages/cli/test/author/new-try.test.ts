@@ -30,7 +30,7 @@ test('new prompts writes the texts that a user may replace, and nothing is overw
   const path = join(folder.path, 'texts');
   const made = await run('new', 'prompts', path);
   assert.equal(made.code, 0, made.err);
-  assert.deepEqual((await readdir(path)).sort(), ['math-tools.md', 'math.md', 'shell.md', 'tools']);
+  assert.deepEqual((await readdir(path)).sort(), ['math-tools.md', 'math.md', 'shell.md', 'swe.md', 'tools']);
   assert.ok((await readdir(join(path, 'tools'))).includes('think.json'));
   assert.match(made.out, /Then set "prompts": "\S+\/texts" in the configuration/);
   assert.equal((await run('new', 'prompts', path)).code, 2);

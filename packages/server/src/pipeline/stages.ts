@@ -21,6 +21,7 @@ import {
   keyOf,
   parseTask,
   prepareScenario,
+  runTimeoutOf,
   sandboxOf,
 } from '../scenario/hooks.ts';
 import type { Scenarios } from '../scenario/load/load.ts';
@@ -110,7 +111,8 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   const { submission, id } = record.claimed;
   const { scenario, task, opening, sandbox, signal } = prepared;
   const { limits, sampling } = submission;
-  using deadline = new Deadline('run', limits.run_timeout_s * 1000, deps.clock);
+  const timeoutS = await runTimeoutOf(scenario, task, limits.run_timeout_s);
+  using deadline = new Deadline('run', timeoutS * 1000, deps.clock);
   const { tools } = opening;
   record.tools = tools.map((tool) => tool.spec);
   record.model = deps.model;

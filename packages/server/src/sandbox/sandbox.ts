@@ -133,6 +133,10 @@ export interface FolderOptions {
   readonly sinceMs?: number;
   /** Kills every program of the sandbox first, also its shell, so that none changes the files meanwhile. */
   readonly stopPrograms?: boolean;
+  /** Files and folders with one of these names are left out, at any depth. */
+  readonly exclude?: readonly string[];
+  /** Lists what was not changed since `sinceMs`, so that the caller knows what was deleted. */
+  readonly listUnchanged?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -143,6 +147,8 @@ export interface FolderArchive {
   /** What was left out, each with its reason: pipes, sockets, paths over 3,900 bytes. At most 20 are named. */
   readonly skipped: readonly string[];
   readonly leftOut: number;
+  /** With `listUnchanged`: paths of files and links relative to the folder, each followed by a null character; otherwise empty. */
+  readonly unchanged: Buffer;
 }
 
 /**

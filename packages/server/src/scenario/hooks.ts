@@ -85,6 +85,19 @@ export function highestRewardOf(scenario: Scenario, task: unknown): Promise<numb
   return callHook(scenario, 'highestReward', () => z.number().parse(scenario.highestReward?.(task) ?? 1));
 }
 
+/** The shorter of the task's own time and the one of the limits. */
+export async function runTimeoutOf(scenario: Scenario, task: unknown, limit: number): Promise<number> {
+  return Math.min(
+    limit,
+    await callHook(scenario, 'runTimeoutS', () =>
+      z
+        .number()
+        .gt(0)
+        .parse(scenario.runTimeoutS?.(task) ?? limit),
+    ),
+  );
+}
+
 const score = z.object({ reward: z.number(), details: z.record(z.string(), z.unknown()).optional() });
 
 export function evaluateScenario(scenario: Scenario, context: EvaluateContext<unknown>): Promise<Score> {
@@ -116,6 +129,7 @@ const codes = {
   'prepare.key': 'init-failed',
   'prepare.run': 'init-failed',
   init: 'init-failed',
+  runTimeoutS: 'run-failed',
   compact: 'run-failed',
   collect: 'run-failed',
   evaluate: 'evaluate-failed',

@@ -90,6 +90,20 @@ export interface EvaluateContext<Task> extends TaskContext<Task>, Stateful {
   openSandbox(spec?: SandboxSpec): Promise<Sandbox>;
 }
 
+export interface TrialContext<Task> extends TaskContext<Task> {
+  /** The task's own solution, or nothing. */
+  readonly solution: 'gold' | 'empty';
+  openSandbox(spec?: SandboxSpec): Promise<Sandbox>;
+}
+
+/** The result of judging one solution of the task itself. */
+export interface TaskTrial {
+  readonly isRight: boolean;
+  /** Tests that the task names, by whether they passed; to find those that differ between runs. */
+  readonly tests: Readonly<Record<string, boolean>>;
+  readonly why?: string;
+}
+
 export interface Scenario<Task = unknown> {
   /** The name that submissions use. */
   readonly name: string;
@@ -101,6 +115,8 @@ export interface Scenario<Task = unknown> {
   readonly task: Schema<Task>;
   /** The sandbox that the agent works in. Leave it out, or return undefined for a task, if the agent needs none. */
   sandbox?(task: Task): SandboxSpec | undefined | Promise<SandboxSpec | undefined>;
+  /** The longest time of the agent in seconds, if the task has one of its own; the shorter of it and `run_timeout_s` counts. */
+  runTimeoutS?(task: Task): number | undefined;
   /** Setup that rollouts share; needs `sandbox`. */
   readonly prepare?: Preparation<Task>;
   /** Prepares the sandbox for this rollout and returns what the agent starts with. */
@@ -119,6 +135,8 @@ export interface Scenario<Task = unknown> {
   lowestReward?(task: Task): number;
   /** The reward of a perfect result; 1 without this function. An evaluation counts a sample with this reward as correct. */
   highestReward?(task: Task): number;
+  /** Judges the task itself, for `millrace task check`: its own solution must be right, and no solution must be wrong. */
+  trial?(context: TrialContext<Task>): Promise<TaskTrial>;
   /** Measures the reward. Throws if it cannot. */
   evaluate(context: EvaluateContext<Task>): Score | Promise<Score>;
 }

@@ -24,9 +24,9 @@ describe('loading scenarios', () => {
     return path;
   };
 
-  test('math, code, stem, shell and gym are built in, also under the names that ProRL Agent uses', async () => {
+  test('math, code, stem, shell, gym, swe and harbor are built in, also under the names that ProRL Agent uses', async () => {
     const scenarios = await loadScenarios([]);
-    assert.deepEqual(scenarios.names(), ['math', 'code', 'stem', 'shell', 'gym']);
+    assert.deepEqual(scenarios.names(), ['math', 'code', 'stem', 'shell', 'gym', 'swe', 'harbor']);
     assert.equal(scenarios.get('deepscaler')?.name, 'math');
     assert.equal(scenarios.get('chess'), undefined);
   });

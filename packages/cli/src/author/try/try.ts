@@ -80,7 +80,7 @@ async function canRun({ sandbox }: ServiceConfig, io: Io): Promise<boolean> {
   return probe.ok;
 }
 
-interface Trial {
+interface TryRun {
   readonly local: LocalService;
   readonly scenarios: Scenarios;
   readonly policy: TryPolicy;
@@ -94,7 +94,7 @@ interface Ended {
   readonly trajectory: Trajectory | undefined;
 }
 
-async function runOne({ local, scenarios, policy, submission, signal }: Trial): Promise<Ended> {
+async function runOne({ local, scenarios, policy, submission, signal }: TryRun): Promise<Ended> {
   const script = ({ turn }: { readonly turn: number }) => policy.turns[turn] ?? '';
   await using backend = await openScriptedBackend({ script, model: local.model });
   await findCgroups({ enter: true });

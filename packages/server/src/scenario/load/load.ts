@@ -4,6 +4,7 @@
 import { codeScenario } from '../code/code.ts';
 import { makeGymScenario } from '../gym/gym.ts';
 import type { GymConfig } from '../gym/gym-config.ts';
+import { makeHarborScenario } from '../harbor/harbor.ts';
 import { mathScenario } from '../math/math.ts';
 import type { SidecarOptions } from '../python/sidecar.ts';
 import { makeRewardScenario } from '../reward-server.ts';
@@ -12,6 +13,7 @@ import { shellScenario } from '../shell.ts';
 import { Judge } from '../stem/judge.ts';
 import { type JudgeConfig, judgeConfig } from '../stem/judge-config.ts';
 import { makeStemScenario } from '../stem/stem.ts';
+import { makeSweScenario } from '../swe/swe.ts';
 import { importScenario } from './import-scenario.ts';
 
 export interface Scenarios {
@@ -48,6 +50,8 @@ export async function loadScenarios(paths: readonly string[], options: BuiltInOp
     makeStemScenario(new Judge(judge)),
     shellScenario,
     makeGymScenario(gym),
+    makeSweScenario(),
+    makeHarborScenario(),
     ...(rewardServers.length > 0 ? [makeRewardScenario(rewardServers)] : []),
   ];
   for (const scenario of builtIn) add(scenario, 'a built-in one');

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { openClient } from '@millrace/client';
 import { openServer, openWorker, readConfig, silentLog } from '@millrace/server';
 import { makeTempFolder, openFakeBackend, openFakeTokens, qwen3Folder, scriptedPolicy } from '@millrace/testkit';
-import { openPython } from './engines/python-packages.ts';
+import { openPython } from '../engines/python-packages.ts';
 
 const packages = { name: 'gym', packages: ['gem-llm==0.1.0', 'skyrl-gym==0.4.0'] };
 
