@@ -104,6 +104,42 @@ export const execReply = z.object({
 });
 export type ExecReply = z.infer<typeof execReply>;
 
+/** A program that keeps running. The reply has its number, which the other calls name. */
+export interface ProgramOpenParams {
+  readonly argv: readonly string[];
+  readonly cwd?: string;
+  readonly env?: Record<string, string>;
+}
+export const programOpenReply = z.object({ program: z.int().min(1) });
+
+/** The request body goes to its standard input. */
+export interface ProgramWriteParams {
+  readonly program: number;
+}
+export const programWriteReply = z.object({});
+
+/** Waits for output, the program's end, or the time. */
+export interface ProgramReadParams {
+  readonly program: number;
+  readonly timeout_ms: number;
+  readonly cap_bytes: number;
+}
+/** The body is what it printed since the last read and, at its end, the last part of its standard error. */
+export const programReadReply = z.object({
+  ended: z.boolean(),
+  exit_code: z.int().nullable(),
+  signal: z.string().nullable(),
+  stdout_bytes: z.int().min(0),
+  stderr_bytes: z.int().min(0),
+});
+export type ProgramReadReply = z.infer<typeof programReadReply>;
+
+/** Kills the program and those that it started. */
+export interface ProgramCloseParams {
+  readonly program: number;
+}
+export const programCloseReply = z.object({});
+
 export interface FileReadParams {
   readonly path: string;
   readonly max_bytes: number;
@@ -149,6 +185,10 @@ export type ExecutorCall =
   | { readonly id: number; readonly method: 'shell.run'; readonly params: ShellRunParams }
   | { readonly id: number; readonly method: 'python.run'; readonly params: PythonRunParams }
   | { readonly id: number; readonly method: 'exec'; readonly params: ExecParams }
+  | { readonly id: number; readonly method: 'program.open'; readonly params: ProgramOpenParams }
+  | { readonly id: number; readonly method: 'program.write'; readonly params: ProgramWriteParams }
+  | { readonly id: number; readonly method: 'program.read'; readonly params: ProgramReadParams }
+  | { readonly id: number; readonly method: 'program.close'; readonly params: ProgramCloseParams }
   | { readonly id: number; readonly method: 'file.read'; readonly params: FileReadParams }
   | { readonly id: number; readonly method: 'file.write'; readonly params: FileWriteParams }
   | { readonly id: number; readonly method: 'folder.read'; readonly params: FolderReadParams }

@@ -47,6 +47,7 @@ export type {
   PythonResult,
   Sandbox,
   SandboxDriver,
+  SandboxProgram,
   SandboxSpec,
   ShellResult,
   TransferOptions,

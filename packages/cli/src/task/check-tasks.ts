@@ -3,7 +3,7 @@
 
 import { appendFile, readFile } from 'node:fs/promises';
 import { describeIssues, messageOf } from '@millrace/protocol';
-import type { SandboxDriver, Scenario, Scenarios, TaskTrial } from '@millrace/server';
+import type { SandboxDriver, SandboxSpec, Scenario, Scenarios, TaskTrial } from '@millrace/server';
 import { z } from 'zod';
 import { nameOf, type TaskLine } from './task-file.ts';
 
@@ -108,6 +108,7 @@ interface Solving {
 async function runTrial(scenario: Scenario, { line, task, solution }: Solving, { driver, signal }: CheckOptions): Promise<TaskTrial> {
   if (!scenario.trial) throw new Error(`the scenario ${scenario.name} cannot check its tasks: it has no \`trial\``);
   await using opened = new AsyncDisposableStack();
-  const openSandbox = async (spec = scenario.sandbox?.(task) ?? {}) => opened.use(await driver.open(spec, { signal }));
+  const openSandbox = async (spec?: SandboxSpec) =>
+    opened.use(await driver.open(spec ?? (await scenario.sandbox?.(task)) ?? {}, { signal }));
   return await scenario.trial({ task, solution, openSandbox, limits: line.limits, signal });
 }

@@ -6,7 +6,7 @@ import type { AgentEnd } from '../agent/agent-end.ts';
 import type { Prompts } from '../agent/prompts.ts';
 import type { ToolName } from '../agent/tool-names.ts';
 import type { Sandbox, SandboxSpec } from '../sandbox/sandbox.ts';
-import type { CustomTool } from './custom-tool.ts';
+import type { CustomTool, CustomToolContext } from './custom-tool.ts';
 import type { Score } from './verifier/verifier.ts';
 
 /** What the agent starts with. */
@@ -15,7 +15,26 @@ export interface Opening {
   readonly messages: readonly Message[];
   /** Built-in tools by name, and the scenario's own tools. */
   readonly tools: readonly (ToolName | CustomTool)[];
+  /**
+   * Called after each turn that calls no tool; its time limit is `tool_timeout_s`. Returns what the agent reads next, as a user message
+   * or as messages, or `{ finish: answer }` to end the agent's part. Without it, a turn that calls no tool ends the agent's part.
+   */
+  respond?(turn: AgentTurn, context: CustomToolContext): TurnReply | Promise<TurnReply>;
+  /** Whatever this rollout keeps; `compact`, `collect` and `evaluate` get it as `state`. */
+  readonly state?: unknown;
+  /** Called once when the attempt has ended, however it ended. What it throws is logged. */
+  close?(): void | Promise<void>;
 }
+
+/** A turn of the agent that called no tool. */
+export interface AgentTurn {
+  /** What the agent wrote, without its reasoning. */
+  readonly text: string;
+  /** From 1. */
+  readonly number: number;
+}
+
+export type TurnReply = string | readonly Message[] | { readonly finish: string };
 
 interface TaskContext<Task> {
   /** The task, as the schema parsed it. */
@@ -39,24 +58,29 @@ export interface InitContext<Task> extends TaskContext<Task> {
  */
 export interface Preparation<Task> {
   /** Names everything that `run` depends on apart from the sandbox. Undefined: `run` is not shared for this task. */
-  key(task: Task): string | undefined;
+  key(task: Task): string | undefined | Promise<string | undefined>;
   /** Runs before `init`, with any of the tasks that have this key. */
   run(context: InitContext<Task>): void | Promise<void>;
 }
 
-export interface CompactContext<Task> extends TaskContext<Task> {
+/** What `init` returned as `state`. */
+interface Stateful {
+  readonly state?: unknown;
+}
+
+export interface CompactContext<Task> extends TaskContext<Task>, Stateful {
   /** Everything in the context, followed by the messages that did not fit. */
   readonly messages: readonly Message[];
   readonly sandbox?: Sandbox;
 }
 
-export interface CollectContext<Task> extends TaskContext<Task> {
+export interface CollectContext<Task> extends TaskContext<Task>, Stateful {
   /** The agent's sandbox; it is closed as soon as `collect` returns. */
   readonly sandbox: Sandbox;
   readonly end: AgentEnd;
 }
 
-export interface EvaluateContext<Task> extends TaskContext<Task> {
+export interface EvaluateContext<Task> extends TaskContext<Task>, Stateful {
   readonly end: AgentEnd;
   /** What `collect` returned; empty without `collect`. */
   readonly artifact: Buffer;
@@ -90,7 +114,7 @@ export interface Scenario<Task = unknown> {
   /** A zod 4 schema. A task that does not match is refused when it is submitted, with the names of the fields. */
   readonly task: Schema<Task>;
   /** The sandbox that the agent works in. Leave it out, or return undefined for a task, if the agent needs none. */
-  sandbox?(task: Task): SandboxSpec | undefined;
+  sandbox?(task: Task): SandboxSpec | undefined | Promise<SandboxSpec | undefined>;
   /** The longest time of the agent in seconds, if the task has one of its own; the shorter of it and `run_timeout_s` counts. */
   runTimeoutS?(task: Task): number | undefined;
   /** Setup that rollouts share; needs `sandbox`. */

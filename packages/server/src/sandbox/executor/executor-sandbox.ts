@@ -27,6 +27,7 @@ import type {
   ShellResult,
 } from '../sandbox.ts';
 import type { ExecutorClient } from './executor-client.ts';
+import { openProgram } from './sandbox-program.ts';
 import { download, upload } from './transfer.ts';
 
 export interface ExecutorSandboxParts {
@@ -66,6 +67,7 @@ export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
       return run;
     },
     exec: run,
+    openProgram: (argv, options) => openProgram(client, argv, options),
     upload: (from, to, options = {}) => upload(run, { from, to }, options),
     download: async (from, to, options = {}) => ({ skipped: await download(run, { from, to }, options) }),
     async readFile(path, { maxBytes, signal }) {

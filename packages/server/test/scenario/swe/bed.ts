@@ -100,7 +100,7 @@ export class SweBed implements AsyncDisposable {
   /** The agent's sandbox, prepared. */
   async openAgent(task: SweTask): Promise<Sandbox> {
     const { scenario } = this;
-    const sandbox = await this.#driver.open(scenario.sandbox?.(task) ?? {});
+    const sandbox = await this.#driver.open((await scenario.sandbox?.(task)) ?? {});
     const context = { task, sandbox, limits: limits as never, signal: AbortSignal.timeout(120_000) };
     try {
       await scenario.prepare?.run(context);
