@@ -10,7 +10,8 @@ import type { ModelConfig } from './model-config.ts';
 import { type ModelProfile, proveProfile } from './model-profile.ts';
 import { type ChatTemplate, openChatTemplate } from './template/chat-template.ts';
 import { exampleTools } from './template/template-pasts.ts';
-import { openTokenizer, type PartTokenizer, runSteps, type TextPart, type Tokenizer } from './tokenizer/tokenizer.ts';
+import type { TextPart } from './tokenizer/added-tokens.ts';
+import { type EncodeOptions, openTokenizer, type PartTokenizer, runSteps, type Tokenizer } from './tokenizer/tokenizer.ts';
 import { taughtFormats, teachTools } from './tool-calls/teach-tools.ts';
 import type { ParsedTurn } from './tool-calls/tool-calls.ts';
 
@@ -146,7 +147,8 @@ export function* joinConversation(
         ? template.renderOpening(teachTools(messages, tools, { format: parser.name, hasSystem }), [])
         : template.renderOpening(messages, tools),
     );
-  const deltaSteps = (newMessages: readonly Message[]) => encodeMessages(tokenizer, newMessages, () => template.renderDelta(newMessages));
+  const deltaSteps = (newMessages: readonly Message[]) =>
+    encodeMessages(tokenizer, newMessages, () => template.renderDelta(newMessages), { isContinued: true });
   const thoughtOpen = findThoughtOpen(template, parser.reasoning?.open);
   return {
     tokenizer,
@@ -194,9 +196,10 @@ function* encodeMessages(
   tokenizer: PartTokenizer,
   messages: readonly Message[],
   render: () => readonly TextPart[],
+  options: EncodeOptions = {},
 ): Steps<RenderedMessages> {
   const parts = render();
-  return { tokenIds: yield* tokenizer.encodeSteps(parts), text: joinText(parts), messages };
+  return { tokenIds: yield* tokenizer.encodeSteps(parts, options), text: joinText(parts), messages };
 }
 
 /** The generation prompt of some templates opens the reasoning, which the model then only closes. */
@@ -205,12 +208,15 @@ function findThoughtOpen(template: ChatTemplate, open = '<think>'): string {
   return prompt.trimEnd().endsWith(open) ? open : '';
 }
 
-/** Tokenising in parts must give the ids of the whole text; a vocabulary that marks the start of a text fails this. */
+/** Tokenising in parts must give the ids of the whole text; a vocabulary that joins the end of a turn with what follows fails this. */
 function proveParts(tokenizer: Tokenizer, template: ChatTemplate): void {
-  for (const parts of exampleParts(template)) {
-    const [inParts, whole] = [tokenizer.encodeParts(parts), tokenizer.encode(joinText(parts))];
-    if (inParts.join() !== whole.join())
-      throw new Error(`this tokenizer splits ${JSON.stringify(joinText(parts))} depending on the text before it`);
+  const [end = ''] = template.ends.all;
+  for (const [index, parts] of exampleParts(template).entries()) {
+    const isContinued = index > 0 && !template.ends.isShared;
+    const text = joinText(parts);
+    const inParts = [...(isContinued ? tokenizer.encode(end) : []), ...tokenizer.encodeParts(parts, { isContinued })];
+    const whole = tokenizer.encode(isContinued ? end + text : text);
+    if (inParts.join() !== whole.join()) throw new Error(`this tokenizer splits ${JSON.stringify(text)} depending on the text before it`);
   }
 }
 
