@@ -31,8 +31,20 @@ const preTokenizers: Readonly<Record<string, object>> = {
   starcoder: sequence(digits, byteLevel),
   refact: sequence(digits, byteLevel),
   'command-r': sequence(digits, byteLevel),
-  falcon: sequence({ type: 'Punctuation', behavior: 'Contiguous' }, byteLevel, { type: 'Digits', individual_digits: false }, splitAt('[0-9][0-9][0-9]')),
-  'deepseek-coder': sequence(splitAt(String.raw`[\r\n]`), splitAt(String.raw`\s?\p{L}+`), splitAt(String.raw`\s?\p{P}+`), cjk, digits, bytesOnly),
+  falcon: sequence(
+    { type: 'Punctuation', behavior: 'Contiguous' },
+    byteLevel,
+    { type: 'Digits', individual_digits: false },
+    splitAt('[0-9][0-9][0-9]'),
+  ),
+  'deepseek-coder': sequence(
+    splitAt(String.raw`[\r\n]`),
+    splitAt(String.raw`\s?\p{L}+`),
+    splitAt(String.raw`\s?\p{P}+`),
+    cjk,
+    digits,
+    bytesOnly,
+  ),
   'deepseek-llm': sequence(
     splitAt(String.raw`[\r\n]`),
     splitAt(String.raw`\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽＡ-Ｚａ-ｚ]+`),

@@ -14,15 +14,124 @@ export function makeRandom(seed: number): () => number {
   };
 }
 
-const spaces = [' ', '  ', '   ', '\t', '\n', '\n\n', '\r\n', '\r', ' \n', '\n ', '\u00a0', '\u0085', '\u2003', '\u3000', '\u200b', '\ufeff', '\u2028', '\v\f'];
-const words = ['the', 'The', 'HTTPServer', 'don’t', "don't", "I'LL", "we'Ve", "'ſ", "it's", 'naïve', 'Straße', 'x', 'a1b2', 'foo_bar', 'ǅ', 'ﬁ', 'ſ', 'İi'];
-const signs = ['.', ',', '!?', '...', '#', '//', '/*', '*/', '{}', '();', '=>', '<=', '$x', '€', '§', '„“', '—', '¿', '~', '`', '|', '^', '+', '\\', '"', '°', '×'];
+const spaces = [
+  ' ',
+  '  ',
+  '   ',
+  '\t',
+  '\n',
+  '\n\n',
+  '\r\n',
+  '\r',
+  ' \n',
+  '\n ',
+  '\u00a0',
+  '\u0085',
+  '\u2003',
+  '\u3000',
+  '\u200b',
+  '\ufeff',
+  '\u2028',
+  '\v\f',
+];
+const words = [
+  'the',
+  'The',
+  'HTTPServer',
+  'don’t',
+  "don't",
+  "I'LL",
+  "we'Ve",
+  "'ſ",
+  "it's",
+  'naïve',
+  'Straße',
+  'x',
+  'a1b2',
+  'foo_bar',
+  'ǅ',
+  'ﬁ',
+  'ſ',
+  'İi',
+];
+const signs = [
+  '.',
+  ',',
+  '!?',
+  '...',
+  '#',
+  '//',
+  '/*',
+  '*/',
+  '{}',
+  '();',
+  '=>',
+  '<=',
+  '$x',
+  '€',
+  '§',
+  '„“',
+  '—',
+  '¿',
+  '~',
+  '`',
+  '|',
+  '^',
+  '+',
+  '\\',
+  '"',
+  '°',
+  '×',
+];
 const numbers = ['0', '7', '42', '123', '2024', '3.14', '1,000,000', '0x1F', '1e-7', '١٢٣', '१२३', '²³', '½', 'Ⅻ', '①', '〇', '１２'];
-const scripts = ['日本語', '東京', 'ひらがな', 'カタカナ', 'ｶﾞ', '한국어', '한', 'Ελλάδα', 'Привет', 'Ёлка', 'שלום', 'مرحبا', 'สวัสดี', 'नमस्ते', 'ქართული', '𐐷', '𠮷', 'ꙮ'];
-const marks = ['e\u0301', 'a\u0308\u0323', 'a\u0323\u0308', '\u0301', 'q\u0307\u0323', '\u1100\u1161\u11a8', '가\u11a8', '\u0344', 'Å', '\u212b', 'ﷺ', '℀'];
+const scripts = [
+  '日本語',
+  '東京',
+  'ひらがな',
+  'カタカナ',
+  'ｶﾞ',
+  '한국어',
+  '한',
+  'Ελλάδα',
+  'Привет',
+  'Ёлка',
+  'שלום',
+  'مرحبا',
+  'สวัสดี',
+  'नमस्ते',
+  'ქართული',
+  '𐐷',
+  '𠮷',
+  'ꙮ',
+];
+const marks = [
+  'e\u0301',
+  'a\u0308\u0323',
+  'a\u0323\u0308',
+  '\u0301',
+  'q\u0307\u0323',
+  '\u1100\u1161\u11a8',
+  '가\u11a8',
+  '\u0344',
+  'Å',
+  '\u212b',
+  'ﷺ',
+  '℀',
+];
 const emoji = ['🙂', '👩‍👩‍👧', '🇩🇪', '👍🏽', '☺️', '🏳️‍🌈', '\u{1f9ff}'];
 const html = ['<b>', '</b>', '<table>', '<h1>', '<br>', '<bx>', '<', '>', '&amp;', '▁', '▁▁', '<0x41>', 'Ġ', 'Ċ', '<s>', '</s>', '<unk>'];
-const runs = ['a'.repeat(70), ' '.repeat(40), '\n'.repeat(20), '-'.repeat(80), '='.repeat(33), '9'.repeat(25), '日'.repeat(50), '\t'.repeat(9), 'ab'.repeat(60), '🙂'.repeat(20)];
+const runs = [
+  'a'.repeat(70),
+  ' '.repeat(40),
+  '\n'.repeat(20),
+  '-'.repeat(80),
+  '='.repeat(33),
+  '9'.repeat(25),
+  '日'.repeat(50),
+  '\t'.repeat(9),
+  'ab'.repeat(60),
+  '🙂'.repeat(20),
+];
 const groups = [spaces, spaces, words, words, words, signs, numbers, scripts, marks, emoji, html, runs];
 
 /** `spellings` are texts of the tokenizer's own added tokens. */
@@ -42,8 +151,17 @@ export function makeTexts(count: number, spellings: readonly string[]): string[]
 }
 
 function readFiles(): string[] {
-  const folders = ['docs', 'packages/server/src', 'packages/server/src/http', 'packages/client-python/src/millrace', 'world/models', 'scripts'];
-  const paths = folders.flatMap((folder) => readdirSync(join(root, folder), { withFileTypes: true }).flatMap((file) => (file.isFile() ? [join(root, folder, file.name)] : [])));
+  const folders = [
+    'docs',
+    'packages/server/src',
+    'packages/server/src/http',
+    'packages/client-python/src/millrace',
+    'world/models',
+    'scripts',
+  ];
+  const paths = folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { withFileTypes: true }).flatMap((file) => (file.isFile() ? [join(root, folder, file.name)] : [])),
+  );
   return paths.filter((path) => /\.(ts|md|py|sh|json)$/.test(path)).map((path) => readFileSync(path, 'utf8'));
 }
 

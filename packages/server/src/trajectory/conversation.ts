@@ -12,6 +12,7 @@ import { type ChatTemplate, openChatTemplate } from './template/chat-template.ts
 import { exampleTools } from './template/template-pasts.ts';
 import type { TextPart } from './tokenizer/added-tokens.ts';
 import { type EncodeOptions, openTokenizer, type PartTokenizer, runSteps, type Tokenizer } from './tokenizer/tokenizer.ts';
+import { readTokenizerSource } from './tokenizer/tokenizer-files.ts';
 import { taughtFormats, teachTools } from './tool-calls/teach-tools.ts';
 import type { ParsedTurn } from './tool-calls/tool-calls.ts';
 
@@ -27,7 +28,7 @@ export interface Conversation {
   readonly endOfTurn: EndOfTurn;
   /** The model's tool-call and reasoning format, and how it was proven. */
   readonly profile: ModelProfile;
-  /** The SHA-256 of tokenizer.json, absent if the tokenizer is a backend's; and of the chat template with its variables. */
+  /** The SHA-256 of tokenizer.json or tekken.json, absent if the tokenizer is a backend's; and of the chat template with its variables. */
   readonly digests: ModelDigests;
   /** What operators should know about the model. */
   readonly warnings: readonly string[];
@@ -72,11 +73,11 @@ export interface LocalConversation extends Conversation {
 
 export type ConversationOptions = Partial<Omit<ModelConfig, 'tokenizer' | 'tokenizerApiKey'>>;
 
-/** Reads tokenizer.json, tokenizer_config.json and, if present, chat_template.jinja. Throws an Error that says what cannot be used. */
+/** Reads tokenizer.json and tokenizer_config.json (or tekken.json) and, if present, chat_template.jinja. Throws an Error that says what cannot be used. */
 export async function openConversation(folder: string, options: ConversationOptions = {}): Promise<LocalConversation> {
-  const [tokenizer, config, given] = await Promise.all([
-    openTokenizer(folder),
-    readFile(join(folder, 'tokenizer_config.json'), 'utf8').then((text): Record<string, unknown> => JSON.parse(text)),
+  const tokenizer = await openTokenizer(folder);
+  const [{ config, vocabulary }, given] = await Promise.all([
+    readTokenizerSource(folder),
     options.chatTemplate === undefined
       ? readTemplate(join(folder, 'chat_template.jinja')).catch(() => ({})) // older folders have it in tokenizer_config.json
       : readTemplate(options.chatTemplate),
@@ -92,8 +93,7 @@ export async function openConversation(folder: string, options: ConversationOpti
     },
   );
   const profile = proveProfile(template, options.toolParser ?? 'auto', name);
-  const tokenizerDigest = toDigest(await readFile(join(folder, 'tokenizer.json')));
-  const digests = { tokenizer: tokenizerDigest, template: digestTemplate(template, options.chatTemplateKwargs) };
+  const digests = { tokenizer: toDigest(vocabulary), template: digestTemplate(template, options.chatTemplateKwargs) };
   const conversation = runSteps(joinConversation(tokenizer, template, { ...options, profile, digests }));
   proveParts(tokenizer, template);
   return {

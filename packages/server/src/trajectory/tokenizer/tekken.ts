@@ -15,7 +15,25 @@ const tekkenFile = z.looseObject({
 });
 
 /** The special tokens of files that do not list them. */
-const firstSpecials = ['<unk>', '<s>', '</s>', '[INST]', '[/INST]', '[AVAILABLE_TOOLS]', '[/AVAILABLE_TOOLS]', '[TOOL_RESULTS]', '[/TOOL_RESULTS]', '[TOOL_CALLS]', '[IMG]', '<pad>', '[IMG_BREAK]', '[IMG_END]', '[PREFIX]', '[MIDDLE]', '[SUFFIX]'] as const;
+const firstSpecials = [
+  '<unk>',
+  '<s>',
+  '</s>',
+  '[INST]',
+  '[/INST]',
+  '[AVAILABLE_TOOLS]',
+  '[/AVAILABLE_TOOLS]',
+  '[TOOL_RESULTS]',
+  '[/TOOL_RESULTS]',
+  '[TOOL_CALLS]',
+  '[IMG]',
+  '<pad>',
+  '[IMG_BREAK]',
+  '[IMG_END]',
+  '[PREFIX]',
+  '[MIDDLE]',
+  '[SUFFIX]',
+] as const;
 
 export interface TekkenFiles {
   readonly added: readonly AddedToken[];

@@ -20,7 +20,9 @@ export interface TokenizerFiles {
 
 const tokenText = z.union([z.string(), z.object({ content: z.string() }).transform(({ content }) => content)]);
 const vocabulary = z.union([
-  z.looseObject({ vocab: z.custom<readonly [string, number][]>(Array.isArray) }).transform(({ vocab }) => vocab.map(([token], id): [string, number] => [token, id])),
+  z
+    .looseObject({ vocab: z.custom<readonly [string, number][]>(Array.isArray) })
+    .transform(({ vocab }) => vocab.map(([token], id): [string, number] => [token, id])),
   z
     .looseObject({ vocab: z.custom<Readonly<Record<string, number>>>((value) => typeof value === 'object' && value !== null) })
     .transform(({ vocab }) => Object.entries(vocab)),
@@ -35,6 +37,26 @@ const tokenizerFile = z.looseObject({
 const configFile = z.looseObject({ eos_token: tokenText.nullish() });
 const generationFile = z.looseObject({ eos_token_id: z.union([z.int(), z.array(z.int())]).nullish() });
 
+/** The file with the vocabulary, and the content of tokenizer_config.json, which a folder with tekken.json may lack. */
+export interface TokenizerSource {
+  readonly vocabulary: Buffer;
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** The files as they are; for a folder that `readTokenizerFiles` accepts. */
+export async function readTokenizerSource(folder: string): Promise<TokenizerSource> {
+  const names = await listFolder(folder);
+  const hasJson = names.includes('tokenizer.json');
+  const config = names.includes('tokenizer_config.json')
+    ? JSON.parse(await readFile(join(folder, 'tokenizer_config.json'), 'utf8'))
+    : { bos_token: '<s>', eos_token: '</s>' };
+  return { vocabulary: await readFile(join(folder, hasJson ? 'tokenizer.json' : (findTekken(names) ?? ''))), config };
+}
+
+function findTekken(names: readonly string[]): string | undefined {
+  return names.find((name) => /^tekken.*\.json$/.test(name));
+}
+
 /** Throws an Error that names the folder, what is missing or broken, and what to do. */
 export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles> {
   const names = await listFolder(folder);
@@ -44,7 +66,7 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
   ]);
   const toEosIds = (eos: number | undefined) => [...new Set([eos ?? [], generation?.eos_token_id ?? []].flat())];
   if (!names.includes('tokenizer.json')) {
-    const tekken = names.find((name) => /^tekken.*\.json$/.test(name));
+    const tekken = findTekken(names);
     if (tekken === undefined) throw new Error(describeMissing(folder, names));
     const { eosId, ...files } = await readTekken(join(folder, tekken));
     return { ...files, eosIds: toEosIds(eosId) };

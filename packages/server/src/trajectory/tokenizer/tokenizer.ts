@@ -5,9 +5,9 @@ import type { Steps } from '../../base/pace.ts';
 import { type AddedToken, type ControlToken, isControl, OrdinaryTokens, splitParts, type TextPart, toPattern } from './added-tokens.ts';
 import { type Decoder, openDecoder } from './decoders.ts';
 import { IdList } from './model/id-list.ts';
+import { openTokenModel, type TokenModel } from './model/token-model.ts';
 import { type Normalizer, openNormalizer } from './split/normalizers.ts';
 import { openPreTokens, type PreTokens } from './split/pre-tokens.ts';
-import { openTokenModel, type TokenModel } from './model/token-model.ts';
 import { readTokenizerFiles, type TokenizerFiles } from './tokenizer-files.ts';
 
 export interface EncodeOptions {
@@ -199,7 +199,10 @@ class FileTokenizer implements Tokenizer {
   }
 }
 
-function splitOrdinary(tokens: OrdinaryTokens, text: string): ReturnType<OrdinaryTokens['split']> | { readonly text: string; readonly id?: number }[] {
+function splitOrdinary(
+  tokens: OrdinaryTokens,
+  text: string,
+): ReturnType<OrdinaryTokens['split']> | { readonly text: string; readonly id?: number }[] {
   return tokens.isEmpty ? [{ text }] : tokens.split(text);
 }
 

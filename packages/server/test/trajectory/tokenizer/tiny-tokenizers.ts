@@ -4,7 +4,12 @@
 import { byteLetters, toLetters } from '../../../src/trajectory/tokenizer/model/byte-letters.ts';
 
 const byteLevel = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true };
-const splitAt = (pattern: string, behavior = 'Isolated', invert = false) => ({ type: 'Split', pattern: { Regex: pattern }, behavior, invert });
+const splitAt = (pattern: string, behavior = 'Isolated', invert = false) => ({
+  type: 'Split',
+  pattern: { Regex: pattern },
+  behavior,
+  invert,
+});
 const sequence = (...pretokenizers: object[]) => ({ type: 'Sequence', pretokenizers });
 const added = (id: number, content: string, more: object = {}) => ({
   ...{ id, content, single_word: false, lstrip: false, rstrip: false, normalized: false, special: true },
@@ -46,7 +51,13 @@ function makeSentencePieceModel(): object {
 const unigramModel = {
   type: 'Unigram',
   unk_id: 0,
-  vocab: [['<unk>', 0], ['<s>', 0], ['</s>', 0], ...characters.map((one, index) => [one, -4 - index / 10]), ...marked.map((one, index) => [one, -2 - index / 7])],
+  vocab: [
+    ['<unk>', 0],
+    ['<s>', 0],
+    ['</s>', 0],
+    ...characters.map((one, index) => [one, -4 - index / 10]),
+    ...marked.map((one, index) => [one, -2 - index / 7]),
+  ],
 };
 
 const byteDecoder = { type: 'ByteLevel', add_prefix_space: true, trim_offsets: true, use_regex: true };
@@ -71,7 +82,12 @@ export const tinyTokenizers: Readonly<Record<string, object>> = {
   'GPT-2': byteTokenizer(byteLevel),
   'digits before GPT-2': byteTokenizer(sequence({ type: 'Digits', individual_digits: true }, byteLevel)),
   'punctuation, bytes, then digits': byteTokenizer(
-    sequence({ type: 'Punctuation', behavior: 'Contiguous' }, byteLevel, { type: 'Digits', individual_digits: false }, splitAt('[0-9][0-9][0-9]')),
+    sequence(
+      { type: 'Punctuation', behavior: 'Contiguous' },
+      byteLevel,
+      { type: 'Digits', individual_digits: false },
+      splitAt('[0-9][0-9][0-9]'),
+    ),
   ),
   'possessive quantifiers, removed and inverted, after NFC': byteTokenizer(
     sequence(splitAt(cl100k, 'Removed', true), { ...byteLevel, use_regex: false }),
@@ -92,7 +108,12 @@ export const tinyTokenizers: Readonly<Record<string, object>> = {
     pre_tokenizer: { type: 'Split', pattern: { String: ' ' }, behavior: 'MergedWithPrevious', invert: false },
     decoder: markDecoder(),
     model: makeSentencePieceModel(),
-    added_tokens: [...specials, added(400, '</b>', { special: false }), added(401, '\n\n', { special: false }), added(402, '<mask>', { special: false })],
+    added_tokens: [
+      ...specials,
+      added(400, '</b>', { special: false }),
+      added(401, '\n\n', { special: false }),
+      added(402, '<mask>', { special: false }),
+    ],
   }),
   Metaspace: toFile({
     normalizer: null,

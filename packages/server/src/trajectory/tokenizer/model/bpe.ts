@@ -29,7 +29,11 @@ export function openBpe(model: unknown, { unit, reserved }: TokenModelOptions): 
     if (flags[name]) throw new Error(`its model has ${name} = ${flags[name]}, which is not supported`);
   const ids = new Map(Object.entries(vocab));
   const unknown = flags.unk_token == null ? undefined : ids.get(flags.unk_token);
-  const reservedTokens = ids.entries().filter(([, id]) => reserved.has(id)).map(([token]) => token).toArray();
+  const reservedTokens = ids
+    .entries()
+    .filter(([, id]) => reserved.has(id))
+    .map(([token]) => token)
+    .toArray();
   const { table, joined } = readMerges(merges, ids, reserved);
   for (const token of reservedTokens) ids.delete(token);
   const symbols = chooseSymbols(ids, { ...flags, unknown }, unit);

@@ -165,16 +165,16 @@ class Translation {
     return literal?.codePointAt(1);
   }
 
-  #property(escape: string): string {
-    const isNegated = escape.startsWith('\\P') !== escape.includes('{^');
-    const name = escape.replace(/^\\[pP]\{\^?|\}$/g, '');
+  #property(spelled: string): string {
+    const isNegated = spelled.startsWith('\\P') !== spelled.includes('{^');
+    const name = spelled.replace(/^\\[pP]\{\^?|\}$/g, '');
     const letter = isNegated ? 'P' : 'p';
     for (const spelled of [name, `Script=${name}`])
       try {
         return new RegExp(`\\${letter}{${spelled}}`, 'v').source;
       } catch {} // tried as a category first, then as a script
     const known = posix[name.toLowerCase()];
-    if (known === undefined) throw this.#unsupported(escape);
+    if (known === undefined) throw this.#unsupported(spelled);
     return isNegated ? `[^${known}]` : known;
   }
 

@@ -2,9 +2,9 @@
 
 import { z } from 'zod';
 import { toLetters } from '../model/byte-letters.ts';
+import type { SymbolUnit } from '../model/token-model.ts';
 import { ClassPattern } from './class-pattern.ts';
 import { type Pieces, type SplitBehavior, splitBehavior, splitText } from './splits.ts';
-import type { SymbolUnit } from '../model/token-model.ts';
 
 export interface PreTokens {
   /** `isStart` says that nothing comes before the text, not even a control token. */
