@@ -33,9 +33,10 @@ for (const name of Object.keys(tinyTokenizers))
 
 test('an ordinary added token is recognised in any text, and a control token only in trusted text', async () => {
   const tokenizer = await openTiny('ordinary added tokens');
-  assert.deepEqual([...tokenizer.encodePlain('</b>')], [400]);
-  assert.ok(!tokenizer.encodePlain('<mask><s></s>').some((id) => [1, 2, 402].includes(id)));
-  assert.deepEqual([...tokenizer.encode('<mask>')], [402]);
+  const [tag, mask] = [tokenizer.idOf('</b>'), tokenizer.idOf('<mask>')];
+  assert.deepEqual([...tokenizer.encodePlain('</b>')], [tag]);
+  assert.ok(!tokenizer.encodePlain('<mask><s></s>').some((id) => id === 1 || id === 2 || id === mask));
+  assert.deepEqual([...tokenizer.encode('<mask>')], [mask]);
 });
 
 test('a mark at the start of a text is left out where the text continues another', async () => {

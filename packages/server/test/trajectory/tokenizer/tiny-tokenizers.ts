@@ -19,7 +19,7 @@ const added = (id: number, content: string, more: object = {}) => ({
 const words = ['the', ' the', 'ing', ' world', 'Hello', '  ', '\n\n', '123', '日本', ' é', "'s", '...', 'ab', 'abab'];
 
 /** Bytes, and every word with all that it starts with. */
-function makeByteModel(): object {
+function makeByteModel(): TinyParts['model'] {
   const tokens = [...byteLetters];
   const merges: [string, string][] = [];
   for (const word of words.map((one) => toLetters(Buffer.from(one))))
@@ -35,7 +35,7 @@ const marked = ['▁the', '▁world', 'Hello', '▁▁', '▁▁▁▁', 'ing', 
 const characters = [...'▁abcdefghijklmnopqrstuvwxyzHW0123456789.,<>/'];
 const byteTokens = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`);
 
-function makeSentencePieceModel(): object {
+function makeSentencePieceModel(): TinyParts['model'] {
   const tokens = ['<unk>', '<s>', '</s>', ...byteTokens, ...characters, 'é', '日'];
   const merges: [string, string][] = [];
   for (const word of marked)
@@ -67,15 +67,23 @@ const markDecoder = (more: object[] = []) => ({
 });
 const replaceSpaces = { type: 'Replace', pattern: { String: ' ' }, content: '▁' };
 const specials = [added(1, '<s>'), added(2, '</s>')];
-const byteSpecials = [added(400, '<|end|>'), added(401, '<tool_call>', { special: false }), added(402, '<b>', { special: false })];
+const byteSpecials = [added(-1, '<|end|>'), added(-2, '<tool_call>', { special: false }), added(-3, '<b>', { special: false })];
 const cl100k = String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
 
 function byteTokenizer(pre_tokenizer: object, normalizer: object | null = null): object {
   return toFile({ normalizer, pre_tokenizer, decoder: byteDecoder, model: makeByteModel(), added_tokens: byteSpecials });
 }
 
-function toFile(parts: object): object {
-  return { version: '1.0', truncation: null, padding: null, post_processor: null, ...parts };
+interface TinyParts {
+  readonly model: { readonly vocab: object };
+  readonly added_tokens: readonly { readonly id: number }[];
+}
+
+/** Added tokens that are not in the vocabulary follow it, as Rust's tokenizers number them. */
+function toFile<T extends TinyParts>(parts: T): object {
+  const size = Object.keys(parts.model.vocab).length;
+  const added_tokens = parts.added_tokens.map((token) => ({ ...token, id: token.id < 0 ? size - 1 - token.id : token.id }));
+  return { version: '1.0', truncation: null, padding: null, post_processor: null, ...parts, added_tokens };
 }
 
 export const tinyTokenizers: Readonly<Record<string, object>> = {
@@ -110,9 +118,9 @@ export const tinyTokenizers: Readonly<Record<string, object>> = {
     model: makeSentencePieceModel(),
     added_tokens: [
       ...specials,
-      added(400, '</b>', { special: false }),
-      added(401, '\n\n', { special: false }),
-      added(402, '<mask>', { special: false }),
+      added(-1, '</b>', { special: false }),
+      added(-2, '\n\n', { special: false }),
+      added(-3, '<mask>', { special: false }),
     ],
   }),
   Metaspace: toFile({

@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import type { Steps } from '../../../base/pace.ts';
 import { byteLetters, toLetters } from './byte-letters.ts';
+import { IdList } from './id-list.ts';
 import { MergeQueue, MergeTable } from './merge-queue.ts';
 import type { SymbolUnit, TokenModel, TokenModelOptions } from './token-model.ts';
 import { isMarked, makeWordCuts } from './word-cuts.ts';
@@ -106,21 +107,20 @@ function openCharacters(ids: ReadonlyMap<string, number>, flags: UnknownFlags): 
     return all.length === found.length ? all : [];
   };
   return function* (piece) {
-    const symbols = new Int32Array(4 * piece.length);
-    let length = 0;
+    const symbols = new IdList();
     let isUnknown = false;
     let at = 0;
     for (const character of piece) {
       if (++at % symbolsPerStep === 0) yield;
       const id = ids.get(character);
       const found = id === undefined ? spellBytes(character) : undefined;
-      if (id !== undefined) symbols[length++] = id;
-      for (const byte of found ?? []) symbols[length++] = byte;
+      if (id !== undefined) symbols.push(id);
+      for (const byte of found ?? []) symbols.push(byte);
       const isMissing = found?.length === 0;
-      if (isMissing && unknown !== undefined && !(isUnknown && flags.fuse_unk)) symbols[length++] = unknown;
+      if (isMissing && unknown !== undefined && !(isUnknown && flags.fuse_unk)) symbols.push(unknown);
       isUnknown = isMissing;
     }
-    return symbols.subarray(0, length);
+    return symbols.toIds();
   };
 }
 
@@ -142,6 +142,8 @@ class MergingBpe implements TokenModel {
   readonly #options: MergingOptions;
   readonly #longestWhole: number;
   readonly #cache = new Map<string, Int32Array>();
+  /** For pieces so short that they take one step. */
+  readonly #scratch = makeWorkspace(scratchLength);
 
   constructor(options: MergingOptions) {
     this.#options = options;
@@ -173,12 +175,9 @@ class MergingBpe implements TokenModel {
   *#merge(symbols: Int32Array): Steps<Int32Array> {
     const { table } = this.#options;
     const { length } = symbols;
-    const [next, previous, slots] = [new Int32Array(length), new Int32Array(length), new Int32Array(length).fill(-1)];
-    for (let at = 0; at < length; at++) {
-      next[at] = at + 1;
-      previous[at] = at - 1;
-    }
-    const queue = new MergeQueue(3 * length);
+    const { next, previous, slots, queue } = length <= scratchLength ? this.#scratch : makeWorkspace(length);
+    link({ next, previous, slots }, length);
+    queue.clear();
     const offer = (at: number) => {
       const right = next[at] ?? length;
       const slot = right < length ? table.find(symbols[at] ?? -1, symbols[right] ?? -1) : -1;
@@ -208,6 +207,29 @@ class MergingBpe implements TokenModel {
 
 /** A long piece yields after this many merges. */
 const mergesPerStep = 2048;
+const scratchLength = mergesPerStep;
+
+interface Workspace {
+  /** The neighbours of each symbol. */
+  readonly next: Int32Array;
+  readonly previous: Int32Array;
+  /** Where the merge of each symbol with the next one is in the table, or -1. */
+  readonly slots: Int32Array;
+  readonly queue: MergeQueue;
+}
+
+function makeWorkspace(length: number): Workspace {
+  const [next, previous, slots] = [new Int32Array(length), new Int32Array(length), new Int32Array(length)];
+  return { next, previous, slots, queue: new MergeQueue(length) };
+}
+
+function link({ next, previous, slots }: Omit<Workspace, 'queue'>, length: number): void {
+  for (let at = 0; at < length; at++) {
+    next[at] = at + 1;
+    previous[at] = at - 1;
+  }
+  slots.fill(-1, 0, length);
+}
 
 /** The symbols that are left, moved to the front. */
 function collect(symbols: Int32Array, next: Int32Array): Int32Array {

@@ -43,14 +43,19 @@ const positions = 2 ** 32;
 
 /** A heap of ranks and positions, each pair in one number. Entries whose pair has changed since are skipped. */
 export class MergeQueue {
-  readonly #heap: Float64Array;
+  #heap: Float64Array;
   #size = 0;
 
   constructor(capacity: number) {
     this.#heap = new Float64Array(capacity);
   }
 
+  clear(): void {
+    this.#size = 0;
+  }
+
   push(rank: number, at: number): void {
+    if (this.#size === this.#heap.length) this.#grow();
     const heap = this.#heap;
     const key = rank * positions + at;
     let node = this.#size++;
@@ -75,6 +80,12 @@ export class MergeQueue {
       if (slot >= 0 && table.rankAt(slot) === rank) return at;
     }
     return -1;
+  }
+
+  #grow(): void {
+    const grown = new Float64Array(2 * this.#size + 16);
+    grown.set(this.#heap);
+    this.#heap = grown;
   }
 
   #removeFirst(): void {

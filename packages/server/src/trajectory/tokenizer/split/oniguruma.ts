@@ -169,9 +169,9 @@ class Translation {
     const isNegated = spelled.startsWith('\\P') !== spelled.includes('{^');
     const name = spelled.replace(/^\\[pP]\{\^?|\}$/g, '');
     const letter = isNegated ? 'P' : 'p';
-    for (const spelled of [name, `Script=${name}`])
+    for (const property of [name, `Script=${name}`])
       try {
-        return new RegExp(`\\${letter}{${spelled}}`, 'v').source;
+        return new RegExp(`\\${letter}{${property}}`, 'v').source;
       } catch {} // tried as a category first, then as a script
     const known = posix[name.toLowerCase()];
     if (known === undefined) throw this.#unsupported(spelled);
