@@ -10,7 +10,7 @@ import { silentLog } from '../packages/server/src/base/log.ts';
 import { openSqliteStore } from '../packages/server/src/store/sqlite/sqlite.ts';
 import type { Store } from '../packages/server/src/store/store.ts';
 import { bytesPerSampledToken, PassingClock, runHistory } from './history/run-history.ts';
-import { type BenchReport, percentile, renderReport } from './report/report.ts';
+import { type BenchReport, percentile } from './report/report.ts';
 
 const history = 300_000;
 /** Rollouts of one day. */
@@ -155,5 +155,3 @@ async function measure(call: StoreCall, stores: readonly Store[]): Promise<numbe
   }
   return samples;
 }
-
-if (import.meta.main) process.stdout.write(renderReport(await runHistoryBench()));

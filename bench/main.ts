@@ -1,9 +1,10 @@
-// `npm run bench [-- name …] [--write]`: runs the benchmarks and prints each with its baseline; --write saves the report to
+// `npm run bench [-- name …] [--write]`: runs the benchmarks and prints each with its baseline; --write saves what ran to
 // docs/benchmarks.md. Exits with 1 if a target was missed.
 
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
+import { replaceSections } from './report/page.ts';
 import { type BenchReport, renderReport } from './report/report.ts';
 
 const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
@@ -34,7 +35,7 @@ const usage = `usage: npm run bench [-- NAME … [--write]]
 
 Runs all benchmarks, or those named, and prints each with its baseline. Exits with 1 if a target was missed.
 
-  --write   save the report to docs/benchmarks.md
+  --write   save the reports of those that ran to docs/benchmarks.md
   --help    print this
 
 benchmarks: ${Object.keys(benches).join(', ')}`;
@@ -46,20 +47,21 @@ if (values.help) {
 }
 
 const machine = `${availableParallelism()} cores (${cpus()[0]?.model ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;
-const sections = [
-  `# Benchmarks\n\nWritten by \`npm run bench -- --write\` on ${machine}. Each row is shown with its baseline from the same run.\n`,
-];
-console.log(sections[0]);
+const written = `On ${machine}, ${new Date().toISOString().slice(0, 10)}`;
+const sections = new Map<string, string>();
 for (const [name, run] of Object.entries(benches)) {
   if (positionals.length > 0 && !positionals.includes(name)) continue;
   console.error(`running ${name} …`);
   const report = await run();
-  const section = renderReport(report);
+  const section = renderReport(report, `${written}: \`npm run bench -- ${name}\``);
   console.log(section);
-  sections.push(section);
+  sections.set(name, section);
   if (report.targets?.some(({ kept }) => !kept)) process.exitCode = 1;
 }
-if (values.write) await writeFile(new URL('../docs/benchmarks.md', import.meta.url), sections.join(''));
+if (values.write) {
+  const page = new URL('../docs/benchmarks.md', import.meta.url);
+  await writeFile(page, replaceSections(await readFile(page, 'utf8'), sections, Object.keys(benches)));
+}
 // Open keep-alive sockets must not delay the exit.
 process.exit();
 

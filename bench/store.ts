@@ -13,7 +13,7 @@ import { makeTables } from '../packages/server/src/store/sqlite/engine/schema.ts
 import { writes } from '../packages/server/src/store/sqlite/operations.ts';
 import { openSqliteStore } from '../packages/server/src/store/sqlite/sqlite.ts';
 import type { Claim, Store } from '../packages/server/src/store/store.ts';
-import { type BenchReport, renderReport } from './report/report.ts';
+import type { BenchReport } from './report/report.ts';
 
 const rollouts = 3_000;
 const callers = 64;
@@ -123,5 +123,3 @@ async function measure(transitions: Transitions): Promise<StoreMeasurement> {
   delay.disable();
   return { perSecond: (rollouts * (stages.length + 2)) / seconds, latencyMs, stallMs: delay.percentile(99) / 1e6 };
 }
-
-if (import.meta.main) process.stdout.write(renderReport(await runStoreBench()));

@@ -24,10 +24,13 @@ export function percentile(samples: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-export function renderReport(report: BenchReport): string {
+/** `origin` says where the figures come from. */
+export function renderReport(report: BenchReport, origin: string): string {
   const lines = [
     '',
     `## ${report.title}`,
+    '',
+    origin,
     '',
     '| what | count | p50 | p95 | p99 | unit | ratio at p50 |',
     '|---|---:|---:|---:|---:|---|---:|',

@@ -10,7 +10,7 @@ import { BackendPool } from '../../packages/server/src/inference/pool/pool.ts';
 import { chooseBackend } from '../../packages/server/src/inference/pool/routing.ts';
 import { openSqliteStore } from '../../packages/server/src/store/sqlite/sqlite.ts';
 import type { Claim } from '../../packages/server/src/store/store.ts';
-import { type BenchReport, type BenchRow, renderReport } from '../report/report.ts';
+import type { BenchReport, BenchRow } from '../report/report.ts';
 import { groupSize, groups, type Router, type SimBackend, type SimReport, type SimRollout, simulate } from './routing-simulation.ts';
 
 const seeds = [1, 2, 3, 4, 5];
@@ -137,5 +137,3 @@ async function spread(workers: number, isShared: boolean): Promise<number[]> {
   }
   return uneven;
 }
-
-if (import.meta.main) process.stdout.write(renderReport(await runRoutingBench()));

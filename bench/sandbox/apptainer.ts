@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { openApptainerDriver, probeApptainer, type SandboxDriver, silentLog, sleep } from '@millrace/server';
 import { makeTinyImage } from '@millrace/testkit';
-import { type BenchReport, type BenchRow, percentile, renderReport } from '../report/report.ts';
+import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 import { measureTmux, sample } from './shell.ts';
 
 const run = promisify(execFile);
@@ -144,5 +144,3 @@ function toReport({ calls, instance, tmux, starts, node, many, left }: Apptainer
     ],
   };
 }
-
-if (import.meta.main) console.log(renderReport(await runApptainerBench()));

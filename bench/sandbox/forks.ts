@@ -17,7 +17,7 @@ import {
   type SandboxSpec,
   silentLog,
 } from '@millrace/server';
-import { type BenchReport, type BenchRow, percentile, renderReport } from '../report/report.ts';
+import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 import { makeGitImage, makeSource } from './forks-source.ts';
 import { measureWarm } from './sandbox-density.ts';
 
@@ -171,5 +171,3 @@ async function measureTree(path: string): Promise<number> {
   const { stdout } = await promisify(execFile)('du', ['--summarize', '--block-size=1', '--', path]);
   return Number(stdout.split('\t')[0]);
 }
-
-if (import.meta.main) console.log(renderReport(await runForksBench()));

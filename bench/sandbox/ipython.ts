@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { openBubblewrapDriver, type SandboxDriver, silentLog } from '@millrace/server';
 import { z } from 'zod';
-import { type BenchReport, percentile, renderReport } from '../report/report.ts';
+import { type BenchReport, percentile } from '../report/report.ts';
 import { sampleExecutorCalls } from './executor-link.ts';
 
 const timeoutMs = 60_000;
@@ -92,5 +92,3 @@ async function measureMemory(driver: SandboxDriver): Promise<{ session: number[]
   const [session = 0, parent = 0] = output.split(' ').map(Number);
   return { session: [session], parent: [parent] };
 }
-
-if (import.meta.main) console.log(renderReport(await runIpythonBench()));

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openBubblewrapDriver, type Sandbox, type SandboxDriver, silentLog } from '@millrace/server';
-import { type BenchReport, percentile, renderReport } from '../report/report.ts';
+import { type BenchReport, percentile } from '../report/report.ts';
 import { sample } from './shell.ts';
 
 const timeoutMs = 60_000;
@@ -60,5 +60,3 @@ async function sampleNext(driver: SandboxDriver, neighbour: Sandbox, command: st
 function sampleCalls(sandbox: Sandbox, count: number): Promise<number[]> {
   return sample(count, () => sandbox.runShell(':', { timeoutMs }));
 }
-
-if (import.meta.main) console.log(renderReport(await runNeighboursBench()));

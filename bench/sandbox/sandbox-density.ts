@@ -16,7 +16,7 @@ import {
   silentLog,
 } from '@millrace/server';
 import { makeTinyImage, processesInSandboxesOf } from '@millrace/testkit';
-import { type BenchReport, type BenchRow, percentile, renderReport } from '../report/report.ts';
+import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 import { measureSandboxMemory, type SandboxMemory } from './sandbox-memory.ts';
 import { sample } from './shell.ts';
 
@@ -182,5 +182,3 @@ function toTargets({ name, warm, crowds }: DensityFigures): { claim: string; kep
     })),
   ];
 }
-
-if (import.meta.main) console.log(renderReport(await runSandboxDensityBench()));

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { openBubblewrapDriver, type Sandbox, type SandboxDriver, silentLog, sleep } from '@millrace/server';
-import { type BenchReport, percentile, renderReport } from '../report/report.ts';
+import { type BenchReport, percentile } from '../report/report.ts';
 import { sampleIdleEcho } from './idle-echo.ts';
 
 const run = promisify(execFile);
@@ -175,5 +175,3 @@ export async function measureTmux(options: TmuxOptions): Promise<Latencies> {
     await tmux('kill-server');
   }
 }
-
-if (import.meta.main) console.log(renderReport(await runShellBench()));

@@ -7,7 +7,7 @@ import { makeRandom } from '@millrace/testkit';
 import type { GenerateRequest } from '../../packages/server/src/inference/backends/backend.ts';
 import { generateRoute } from '../../packages/server/src/inference/backends/vllm-wire.ts';
 import { toBody } from '../../packages/server/src/inference/backends/wire.ts';
-import { type BenchReport, type BenchRow, percentile, renderReport } from '../report/report.ts';
+import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 
 const sizes = [1_000, 16_000, 64_000];
 const newTokens = 264;
@@ -84,5 +84,3 @@ function makeRequest(promptJson: Buffer, promptTokens: number): GenerateRequest 
 function describe(): string {
   return `${rollouts} rollouts of ${turnsEach} turns; each turn adds ${newTokens} ids to the context and builds the body of vLLM's /inference/v1/generate.`;
 }
-
-if (import.meta.main) process.stdout.write(renderReport(await runRequestBuildBench()));

@@ -22,7 +22,7 @@ import {
   silentLog,
 } from '@millrace/server';
 import { makeRandom, qwen3Folder } from '@millrace/testkit';
-import { type BenchReport, type BenchRow, percentile, renderReport } from '../report/report.ts';
+import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 
 const sizes = [1_000, 16_000, 64_000];
 const turnsEach = 100;
@@ -226,5 +226,3 @@ function judge(rows: readonly BenchRow[]): { claim: string; kept: boolean }[] {
 function describeTurn(): string {
   return `A turn samples ${tokensPerTurn} tokens, streamed so that it can be cut, and observes about ${observationTokens}. The fake backend is another process with no latency; wall time includes its reading of the whole prompt.`;
 }
-
-if (import.meta.main) process.stdout.write(renderReport(await runTurnCostBench()));

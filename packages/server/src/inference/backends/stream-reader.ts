@@ -2,7 +2,7 @@
 // once a second, at the pace of all replies: parsing hundreds of streams event by event would hold up the event loop.
 
 import { type Clock, systemClock } from '../../base/clock.ts';
-import { type Pace, runNow } from '../../base/pace.ts';
+import { type Pace, runNow, type Steps } from '../../base/pace.ts';
 import type { GenerateRequest, Generation } from './backend.ts';
 import { openEventReader } from './reply/event-stream.ts';
 import { type TakenExperts, takeExperts } from './reply/take-experts.ts';
@@ -12,6 +12,8 @@ import { ignoreTokens, type TokenStream, watchStream } from './wire.ts';
 const progressMs = 1000;
 /** More than the events of a second: these are experts. */
 const longBytes = 1 << 20;
+/** Events of about a millisecond. */
+const stepBytes = 1 << 15;
 
 export interface StreamReader {
   onChunk(chunk: Buffer): void;
@@ -41,40 +43,49 @@ export function openStreamReader(
   });
   let chunks: Buffer[] = [];
   let readAt = clock.monotonic();
+  let reading: Promise<void> | undefined;
   let failure: { readonly error: unknown } | undefined;
   let experts: readonly Buffer[] | undefined;
-  let isReading = true;
-  const readTaken = (taken: TakenExperts) => {
+  const readTaken = function* (taken: TakenExperts): Steps<void> {
     experts = taken.experts ?? experts;
-    for (const bytes of taken.rest) read(bytes);
+    for (const bytes of taken.rest) {
+      for (let at = 0; at < bytes.length; at += stepBytes) {
+        read(bytes.subarray(at, at + stepBytes));
+        yield;
+      }
+    }
   };
   /** Whole events only: experts are taken out of an event before it is parsed. Those that are still arriving are left to the end. */
-  const readWaiting = () => {
-    if (failure || !isReading || chunks.reduce((sum, { length }) => sum + length, 0) > longBytes) return;
+  const readWaiting = function* (): Steps<void> {
+    if (failure || chunks.reduce((sum, { length }) => sum + length, 0) > longBytes) return;
     const waiting = Buffer.concat(chunks);
     const at = waiting.lastIndexOf('\n\n');
     chunks = [waiting.subarray(at < 0 ? 0 : at + 2)];
-    if (at >= 0) readTaken(runNow(takeExperts([waiting.subarray(0, at + 2)])));
+    if (at >= 0) yield* readTaken(yield* takeExperts([waiting.subarray(0, at + 2)]));
   };
-  const readSome = () => {
+  const readRest = function* (): Steps<void> {
+    yield* readTaken(yield* takeExperts(chunks));
+  };
+  const readSome = async () => {
     try {
-      readWaiting();
+      await pace.run(readWaiting());
       request.onProgress?.(stream.tokenIds.length);
     } catch (error) {
       failure = { error }; // thrown at the end of the call
     }
+    reading = undefined;
   };
   return {
     onChunk(chunk) {
       chunks.push(chunk);
-      if (isWatched) return readWaiting();
-      if (clock.monotonic() - readAt < progressMs) return;
+      if (isWatched) return runNow(readWaiting());
+      if (reading || clock.monotonic() - readAt < progressMs) return;
       readAt = clock.monotonic();
-      void pace.turn().then(readSome);
+      reading = readSome();
     },
     async end(isCut) {
-      isReading = false;
-      if (!failure && chunks.length > 0) readTaken(await pace.run(takeExperts(chunks)));
+      await reading;
+      if (!failure && chunks.length > 0) await pace.run(readRest());
       if (failure) throw failure.error;
       return stream.end(isCut);
     },

@@ -10,6 +10,8 @@ import { ignoreTokens, type TokenRoute } from './wire.ts';
 
 /** Tokens in each event of a stream whose request can be aborted by its id. */
 const streamInterval = 64;
+/** Tokens in each event where only closing the connection aborts: a cut loses at most this many, less one. */
+const cutInterval = 8;
 const abortPath = '/inference/v1/abort_requests';
 
 export function openVllmBackend(record: BackendRecord, options: HttpBackendOptions): Backend {
@@ -49,7 +51,7 @@ function openCall(record: BackendRecord, options: HttpBackendOptions) {
     // A stream of /v1/completions has no experts.
     const isPlain = route === completionsRoute && asked.sampling.routed_experts === true;
     const request = isPlain ? asked : { ...asked, onTokens: ignoreTokens };
-    if (!hasAbort || route === completionsRoute) return await send(route, { ...request, cut });
+    if (!hasAbort || route === completionsRoute) return await send(route, { ...request, streamInterval: cutInterval, cut });
     let hasTokens = false;
     const onChunk = () => {
       hasTokens = true;

@@ -1,6 +1,7 @@
 // Control groups of sandboxes, for cgroup versions 1 and 2. They are created below the worker's own group and nowhere else, so anything
 // that limits the worker (a Slurm job, a service manager) limits its sandboxes too.
 
+import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -148,7 +149,8 @@ async function openParent(base: CgroupBase): Promise<CgroupBase> {
 }
 
 async function checkWritable(base: CgroupBase): Promise<CgroupBase | undefined> {
-  const trial = join(base.folder, `trial-${process.pid}-${base.controller}`);
+  // Another process may have the same pid, in its own namespace, and the same group.
+  const trial = join(base.folder, `trial-${base.controller}-${randomUUID()}`);
   try {
     await mkdir(trial);
     await rmdir(trial);

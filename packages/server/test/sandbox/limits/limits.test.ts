@@ -10,7 +10,7 @@ import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { openBubblewrapDriver, openLimiter, probeBubblewrap, sandboxConfig, silentLog } from '@millrace/server';
 import { makeTempFolder, type TempFolder } from '@millrace/testkit';
-import { parseOwnGroups, renderSettings } from '../../../src/sandbox/limits/cgroups.ts';
+import { findCgroups, parseOwnGroups, renderSettings } from '../../../src/sandbox/limits/cgroups.ts';
 import type { Confinement } from '../../../src/sandbox/limits/limits.ts';
 import { renderEntry } from '../../../src/sandbox/limits/rlimits.ts';
 
@@ -73,11 +73,18 @@ describe('a confinement', { skip: groupSkip }, () => {
     return { folder, confinement };
   }
 
-  test('is in the group of all sandboxes, which has the weight of one process on each core', { skip: !has('cpu') }, async () => {
+  test('is in the group of all sandboxes, which has the weight of one process on each core', {
+    skip: !has('cpu'),
+  }, async () => {
     const { version, folder } = limiter.bases.find(({ controller }) => controller === 'cpu') ?? assert.fail();
     assert.equal(basename(folder), 'millrace-sandboxes');
     const weight = Number(await readFile(join(folder, version === 1 ? 'cpu.shares' : 'cpu.weight'), 'utf8'));
     assert.equal(weight, (version === 1 ? 1024 : 100) * availableParallelism());
+  });
+
+  test('is found by many openings at the same time', async () => {
+    const found = await Promise.all(Array.from({ length: 16 }, () => findCgroups({ enter: false })));
+    assert.deepEqual(new Set(found.map((bases) => bases.length)), new Set([limiter.bases.length]));
   });
 
   test('holds from the first instruction; running out of memory is blamed on the agent, and no group is left behind', async () => {
