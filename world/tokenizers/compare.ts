@@ -8,7 +8,7 @@ import { openTokenizer, type Tokenizer } from '@millrace/server';
 import { z } from 'zod';
 import { openCollection, type PublishedTokenizer, referencePython } from './collection.ts';
 import { makeMegabytes, makeTexts } from './texts.ts';
-import { readNewCharacters } from './unicode-tables.ts';
+import { openNewCharacters } from './unicode-tables.ts';
 
 export interface TokenizerComparison {
   readonly name: string;
@@ -26,6 +26,12 @@ export interface TokenizerComparison {
   readonly longestText: string;
 }
 
+export interface CompareOptions {
+  readonly count: number;
+  /** From `openNewCharacters`. */
+  readonly isNew: (text: string) => boolean;
+}
+
 const reply = z.object({
   ids: z.array(z.array(z.int())),
   plain: z.array(z.array(z.int())),
@@ -33,7 +39,7 @@ const reply = z.object({
   seconds: z.number(),
 });
 
-export async function compareTokenizer(published: PublishedTokenizer, count: number): Promise<TokenizerComparison> {
+export async function compareTokenizer(published: PublishedTokenizer, { count, isNew }: CompareOptions): Promise<TokenizerComparison> {
   const { name, folder, file } = published;
   const isTekken = file.endsWith('tekken.json');
   const tokenizer = await openTokenizer(folder);
@@ -50,7 +56,6 @@ export async function compareTokenizer(published: PublishedTokenizer, count: num
   const output = execFileSync(referencePython, [join(import.meta.dirname, 'reference.py'), file], { input, maxBuffer: 1 << 30 });
   const wanted = reply.parse(JSON.parse(output.toString()));
   const controlIds = new Set(control.map((text) => tokenizer.idOf(text)));
-  const isNew = readNewCharacters();
   const differences: string[] = [];
   let [newCharacters, forged] = [0, 0];
   for (const [index, text] of texts.entries()) {
@@ -114,9 +119,10 @@ if (import.meta.main) {
     allowPositionals: true,
   });
   const rows: TokenizerComparison[] = [];
+  const options = { count: Number(values.texts), isNew: openNewCharacters() };
   for (const published of openCollection()) {
     if (positionals.length > 0 && !positionals.some((part) => published.name.includes(part))) continue;
-    const row = await compareTokenizer(published, Number(values.texts));
+    const row = await compareTokenizer(published, options);
     rows.push(row);
     console.log(toTable([row]).split('\n').at(-1));
     if (values.differences) for (const one of row.differences.slice(0, 5)) console.log(`  ${one.slice(0, 600)}`);

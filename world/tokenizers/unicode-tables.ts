@@ -8,15 +8,8 @@ import { referencePython, tokenizersFolder } from './collection.ts';
 
 const tables = z.object({ classes: z.record(z.string(), z.array(z.int())), forms: z.record(z.string(), z.record(z.string(), z.string())) });
 
-let known: ((text: string) => boolean) | undefined;
-
-/** Whether a text has such a character. The tables of the reference are read once and cached, because that takes a minute. */
-export function readNewCharacters(): (text: string) => boolean {
-  known ??= compareTables();
-  return known;
-}
-
-function compareTables(): (text: string) => boolean {
+/** Whether a text has such a character. The tables of the reference are cached in a file, because reading them takes a minute. */
+export function openNewCharacters(): (text: string) => boolean {
   const cached = join(tokenizersFolder, 'tables.json');
   if (!existsSync(cached))
     writeFileSync(cached, execFileSync(referencePython, [join(import.meta.dirname, 'reference.py'), '--tables'], { maxBuffer: 1 << 30 }));

@@ -1,4 +1,4 @@
-// Writes what Rust's tokenizers make of the small tokenizers of the unit tests: node world/tokenizers/write-golden.ts
+// Writes what Rust's tokenizers make of the small tokenizers of the unit tests. Run it with: node world/tokenizers/write-golden.ts
 
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

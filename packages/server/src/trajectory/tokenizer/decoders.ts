@@ -8,7 +8,7 @@ import { toRegExp, translatePattern } from './split/oniguruma.ts';
 export type Decoder = (tokens: readonly string[]) => string;
 
 /** One change of a list of tokens; the last list is joined. */
-type DecoderStep = (tokens: readonly string[]) => readonly string[];
+type DecoderChange = (tokens: readonly string[]) => readonly string[];
 
 const pattern = z.union([z.object({ Regex: z.string() }), z.object({ String: z.string() })]);
 const step = z.discriminatedUnion('type', [
@@ -25,7 +25,7 @@ const step = z.discriminatedUnion('type', [
     add_prefix_space: z.boolean().default(true),
   }),
 ]);
-type SingleStep = Exclude<z.infer<typeof step>, { type: 'Sequence' }>;
+type DecoderConfig = Exclude<z.infer<typeof step>, { type: 'Sequence' }>;
 
 /** Throws an Error that names the decoder that is not supported. Without a decoder, tokens are joined by spaces. */
 export function openDecoder(config: unknown): Decoder {
@@ -34,7 +34,7 @@ export function openDecoder(config: unknown): Decoder {
   return (tokens) => steps.reduce((decoded, change) => change(decoded), tokens).join('');
 }
 
-function readSteps(config: unknown): SingleStep[] {
+function readSteps(config: unknown): DecoderConfig[] {
   const parsed = step.safeParse(config);
   if (!parsed.success) {
     const type = z.looseObject({ type: z.string() }).safeParse(config).data?.type ?? JSON.stringify(config);
@@ -43,7 +43,7 @@ function readSteps(config: unknown): SingleStep[] {
   return parsed.data.type === 'Sequence' ? parsed.data.decoders.flatMap(readSteps) : [parsed.data];
 }
 
-function openStep(config: SingleStep): DecoderStep {
+function openStep(config: DecoderConfig): DecoderChange {
   switch (config.type) {
     case 'ByteLevel':
       return (tokens) => [Buffer.concat(tokens.map(fromLetters)).toString()];
@@ -60,7 +60,7 @@ function openStep(config: SingleStep): DecoderStep {
   }
 }
 
-function openReplace({ pattern: replaced, content }: Extract<SingleStep, { type: 'Replace' }>): DecoderStep {
+function openReplace({ pattern: replaced, content }: Extract<DecoderConfig, { type: 'Replace' }>): DecoderChange {
   if ('String' in replaced) return (tokens) => tokens.map((token) => token.replaceAll(replaced.String, () => content));
   const expression = toRegExp(translatePattern(replaced.Regex));
   return (tokens) => tokens.map((token) => token.replace(expression, () => content));
@@ -93,7 +93,7 @@ function isUtf8(bytes: readonly number[]): boolean {
   return Buffer.from(buffer.toString()).equals(buffer);
 }
 
-function strip(token: string, { content, start, stop }: Extract<SingleStep, { type: 'Strip' }>): string {
+function strip(token: string, { content, start, stop }: Extract<DecoderConfig, { type: 'Strip' }>): string {
   const characters = [...token];
   let begin = 0;
   while (begin < start && characters[begin] === content) begin += 1;
@@ -102,7 +102,7 @@ function strip(token: string, { content, start, stop }: Extract<SingleStep, { ty
   return characters.slice(begin, end).join('');
 }
 
-function openMetaspace({ replacement, prepend_scheme, add_prefix_space }: Extract<SingleStep, { type: 'Metaspace' }>): DecoderStep {
+function openMetaspace({ replacement, prepend_scheme, add_prefix_space }: Extract<DecoderConfig, { type: 'Metaspace' }>): DecoderChange {
   const isPrepended = (prepend_scheme ?? (add_prefix_space ? 'always' : 'never')) !== 'never';
   return (tokens) =>
     tokens.map((token, index) => {

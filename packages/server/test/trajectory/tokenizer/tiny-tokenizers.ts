@@ -75,7 +75,7 @@ function byteTokenizer(pre_tokenizer: object, normalizer: object | null = null):
 }
 
 interface TinyParts {
-  readonly model: { readonly vocab: object };
+  readonly model: { readonly vocab: object; readonly [name: string]: unknown };
   readonly added_tokens: readonly { readonly id: number }[];
 }
 

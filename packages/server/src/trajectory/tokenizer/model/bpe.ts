@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Steps } from '../../../base/pace.ts';
 import { byteLetters, toLetters } from './byte-letters.ts';
 import { IdList } from './id-list.ts';
-import { MergeQueue, MergeTable } from './merge-queue.ts';
+import { isEmpty, isStale, MergeQueue, MergeTable } from './merge-queue.ts';
 import type { SymbolUnit, TokenModel, TokenModelOptions } from './token-model.ts';
 import { isMarked, makeWordCuts } from './word-cuts.ts';
 
@@ -188,9 +188,10 @@ class MergingBpe implements TokenModel {
       offer(at);
       if (at % symbolsPerStep === symbolsPerStep - 1) yield;
     }
-    let merges = 0;
-    for (let left = queue.pop(table, slots); left >= 0; left = queue.pop(table, slots)) {
-      if (++merges % mergesPerStep === 0) yield;
+    let popped = 0;
+    for (let left = queue.pop(table, slots); left !== isEmpty; left = queue.pop(table, slots)) {
+      if (++popped % popsPerStep === 0) yield; // stale ones as well: at the end there are many
+      if (left === isStale) continue;
       const right = next[left] ?? length;
       const after = next[right] ?? length;
       symbols[left] = table.mergedAt(slots[left] ?? -1);
@@ -205,9 +206,9 @@ class MergingBpe implements TokenModel {
   }
 }
 
-/** A long piece yields after this many merges. */
-const mergesPerStep = 2048;
-const scratchLength = mergesPerStep;
+const popsPerStep = 4096;
+/** Each symbol is pushed once at first, and at most two for each merge. */
+const scratchLength = popsPerStep / 4;
 
 interface Workspace {
   /** The neighbours of each symbol. */

@@ -40,8 +40,10 @@ export class MergeTable {
 }
 
 const positions = 2 ** 32;
+export const isEmpty = -1;
+export const isStale = -2;
 
-/** A heap of ranks and positions, each pair in one number. Entries whose pair has changed since are skipped. */
+/** A heap of ranks and positions, each pair in one number. An entry stays when its pair changes, and is then stale. */
 export class MergeQueue {
   #heap: Float64Array;
   #size = 0;
@@ -69,17 +71,15 @@ export class MergeQueue {
     heap[node] = key;
   }
 
-  /** The position of the next pair to merge, or -1. */
+  /** The position of the next pair to merge; `isStale` if that pair has changed since, `isEmpty` at the end. */
   pop(table: MergeTable, slots: Int32Array): number {
-    while (this.#size > 0) {
-      const key = this.#heap[0] ?? 0;
-      this.#removeFirst();
-      const rank = Math.floor(key / positions);
-      const at = key - rank * positions;
-      const slot = slots[at] ?? -1;
-      if (slot >= 0 && table.rankAt(slot) === rank) return at;
-    }
-    return -1;
+    if (this.#size === 0) return isEmpty;
+    const key = this.#heap[0] ?? 0;
+    this.#removeFirst();
+    const rank = Math.floor(key / positions);
+    const at = key - rank * positions;
+    const slot = slots[at] ?? -1;
+    return slot >= 0 && table.rankAt(slot) === rank ? at : isStale;
   }
 
   #grow(): void {

@@ -23,7 +23,7 @@ const step = z.discriminatedUnion('type', [
     content: z.string(),
   }),
 ]);
-type SingleStep = Exclude<z.infer<typeof step>, { type: 'Sequence' }>;
+type NormalizerStep = Exclude<z.infer<typeof step>, { type: 'Sequence' }>;
 
 /** One change of a text. */
 interface Change {
@@ -44,7 +44,7 @@ export function openNormalizer(config: unknown): Normalizer {
   };
 }
 
-function readSteps(config: unknown): SingleStep[] {
+function readSteps(config: unknown): NormalizerStep[] {
   const parsed = step.safeParse(config);
   if (!parsed.success) {
     const type = z.looseObject({ type: z.string() }).safeParse(config).data?.type ?? JSON.stringify(config);
@@ -53,7 +53,7 @@ function readSteps(config: unknown): SingleStep[] {
   return parsed.data.type === 'Sequence' ? parsed.data.normalizers.flatMap(readSteps) : [parsed.data];
 }
 
-function openChange(config: SingleStep): Change {
+function openChange(config: NormalizerStep): Change {
   if (config.type === 'Prepend') return atOnce((text) => (text === '' ? text : config.prepend + text));
   if (config.type !== 'Replace') return openForm(config.type);
   const { pattern, content } = config;

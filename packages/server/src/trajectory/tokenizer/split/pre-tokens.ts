@@ -32,8 +32,8 @@ const step = z.discriminatedUnion('type', [
     split: z.boolean().default(true),
   }),
 ]);
-type Step = z.infer<typeof step>;
-type SingleStep = Exclude<Step, { type: 'Sequence' }>;
+type PreTokenizerConfig = z.infer<typeof step>;
+type PreTokenizerStep = Exclude<PreTokenizerConfig, { type: 'Sequence' }>;
 
 const gpt2Pattern = String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;
 
@@ -61,7 +61,7 @@ export function openPreTokens(config: unknown): PreTokens {
   return { split, unit: isBytes ? 'bytes' : 'characters' };
 }
 
-function readSteps(config: unknown): SingleStep[] {
+function readSteps(config: unknown): PreTokenizerStep[] {
   const parsed = step.safeParse(config);
   if (!parsed.success) {
     const type = z.looseObject({ type: z.string() }).safeParse(config).data?.type ?? JSON.stringify(config);
@@ -71,7 +71,7 @@ function readSteps(config: unknown): SingleStep[] {
 }
 
 /** The last ByteLevel leaves the bytes to the model. */
-function openSplitter(config: SingleStep, isLast: boolean): Splitter {
+function openSplitter(config: PreTokenizerStep, isLast: boolean): Splitter {
   switch (config.type) {
     case 'Split':
       return splitAt(toSource(config.pattern), config.behavior, config.invert);
@@ -103,7 +103,7 @@ function escapeText(text: string): string {
   return Array.from(text, (character) => `\\x{${character.codePointAt(0)?.toString(16)}}`).join('');
 }
 
-function openByteLevel({ add_prefix_space, use_regex }: Extract<Step, { type: 'ByteLevel' }>, isLast: boolean): Splitter {
+function openByteLevel({ add_prefix_space, use_regex }: Extract<PreTokenizerConfig, { type: 'ByteLevel' }>, isLast: boolean): Splitter {
   const pattern = new ClassPattern(gpt2Pattern);
   return function* (text) {
     const spaced = add_prefix_space && !text.startsWith(' ') ? ` ${text}` : text;
@@ -113,7 +113,12 @@ function openByteLevel({ add_prefix_space, use_regex }: Extract<Step, { type: 'B
   };
 }
 
-function openMetaspace({ replacement, prepend_scheme, add_prefix_space, split }: Extract<Step, { type: 'Metaspace' }>): Splitter {
+function openMetaspace({
+  replacement,
+  prepend_scheme,
+  add_prefix_space,
+  split,
+}: Extract<PreTokenizerConfig, { type: 'Metaspace' }>): Splitter {
   const scheme = prepend_scheme ?? (add_prefix_space ? 'always' : 'never');
   const pattern = new ClassPattern(escapeText(replacement));
   return (text, isStart) => {

@@ -9,7 +9,7 @@ export type SplitBehavior = z.infer<typeof splitBehavior>;
 /** Pieces of a text, and undefined when a step is over. */
 export type Pieces = Iterable<string | undefined>;
 
-interface Span {
+interface TextSpan {
   readonly text: string;
   readonly isMatch: boolean;
 }
@@ -38,8 +38,8 @@ export function* splitText(text: string, pattern: ClassPattern, { behavior, isIn
 }
 
 /** Joins a span to the one before it where `isJoined` says so. */
-function* joinSpans(spans: Iterable<Span | undefined>, isJoined: (before: Span, span: Span) => boolean): Pieces {
-  let before: Span | undefined;
+function* joinSpans(spans: Iterable<TextSpan | undefined>, isJoined: (before: TextSpan, span: TextSpan) => boolean): Pieces {
+  let before: TextSpan | undefined;
   let pending = '';
   for (const span of spans) {
     if (span === undefined) {
@@ -58,7 +58,7 @@ function* joinSpans(spans: Iterable<Span | undefined>, isJoined: (before: Span, 
 }
 
 /** Without empty spans. */
-function* findSpans(text: string, pattern: ClassPattern, isInverted: boolean): Iterable<Span | undefined> {
+function* findSpans(text: string, pattern: ClassPattern, isInverted: boolean): Iterable<TextSpan | undefined> {
   let done = 0;
   for (const match of pattern.find(text)) {
     if (match === undefined) {
