@@ -171,6 +171,10 @@ class FileTokenizer implements Tokenizer {
         continue;
       }
       for (const word of cut && piece.length > 1 ? cut(piece) : [piece]) {
+        if (word === undefined) {
+          yield;
+          continue;
+        }
         out.append(this.#model.known(word) ?? (yield* this.#model.encode(word)));
         work += 16 + word.length;
         if (work < workPerStep) continue;

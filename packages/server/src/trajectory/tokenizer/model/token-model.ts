@@ -13,8 +13,8 @@ export interface TokenModel {
   known(piece: string): Int32Array | undefined;
   /** The ids of one piece. A long piece takes several steps. */
   encode(piece: string): Steps<Int32Array>;
-  /** Splits a piece where no token can cross, if there are such places. */
-  readonly cut?: ((piece: string) => Iterable<string>) | undefined;
+  /** Splits a piece where no token can cross, if there are such places. Yields undefined when a step is over. */
+  readonly cut?: ((piece: string) => Iterable<string | undefined>) | undefined;
 }
 
 export interface TokenModelOptions {

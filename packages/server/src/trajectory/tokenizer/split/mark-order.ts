@@ -3,18 +3,26 @@
 
 import type { Steps } from '../../../base/pace.ts';
 
-const longRun = /\p{M}{256,}/gu;
 /** A mark of the lowest class, and one of a high class. */
 const [lowest, high] = ['\u0334', '\u0301'];
 const marksPerStep = 8192;
 
 /** Marks of the same class keep their order, and nothing moves across a character without a class. */
 export function* sortMarks(text: string): Steps<string> {
+  if (!/[^\0-\u02ff]/.test(text)) return text;
+  const [longRun, more] = [/\p{M}{256}/gu, /\p{M}{1,8192}/uy];
   let sorted = '';
   let done = 0;
-  for (const match of text.matchAll(longRun)) {
-    sorted += text.slice(done, match.index) + (yield* sortRun(match[0]));
-    done = match.index + match[0].length;
+  for (let match = longRun.exec(text); match; match = longRun.exec(text)) {
+    more.lastIndex = longRun.lastIndex;
+    let end = longRun.lastIndex;
+    while (more.test(text)) {
+      end = more.lastIndex;
+      yield;
+    }
+    sorted += text.slice(done, match.index) + (yield* sortRun(text.slice(match.index, end)));
+    done = end;
+    longRun.lastIndex = end;
   }
   return done === 0 ? text : sorted + text.slice(done);
 }
