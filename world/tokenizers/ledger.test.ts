@@ -37,7 +37,11 @@ const families: readonly (readonly [tokenizer: string, template?: string])[] = [
 
 interface LedgerRow {
   readonly name: string;
-  readonly verdict: 'append-only' | 'branches' | `refused: ${string}`;
+  readonly verdict:
+    | 'append-only'
+    | 'branches'
+    | 'kept as sampled: the generation prompt writes reasoning that a history has not'
+    | `refused: ${string}`;
   readonly sampled: number;
   /** Of all sampled tokens, those that the last branch alone still has as sampled. */
   readonly keptByLast: number;
@@ -78,11 +82,13 @@ async function runFamily(tokenizer: string, template?: string): Promise<LedgerRo
 function runConversations(conversation: LocalConversation, name: string): Omit<LedgerRow, 'name'> {
   const random = makeRandom(17);
   const limits = { max_context_tokens: 1_000_000 } as never; // only compared with the length of the prompt
-  let [sampled, keptByLast, hasBranch] = [0, 0, false];
+  let [sampled, keptByLast, hasBranch, opensReasoning] = [0, 0, false, false];
   for (let round = 0; round < 10; round++) {
     const ledger = new Ledger();
     const question: Message = { role: 'user', content: `q${makeText(random, alphabet)}` };
-    ledger.appendPrompt(conversation.openingIds([question], []));
+    const opening = conversation.openingIds([question], []);
+    opensReasoning = /think>\s*$/.test(opening.text);
+    ledger.appendPrompt(opening);
     let own = 0;
     for (let turn = 0; turn < 4; turn++) {
       const before = ledger.promptJson;
@@ -107,12 +113,13 @@ function runConversations(conversation: LocalConversation, name: string): Omit<L
     keptByLast += own;
     const trainable = ledger.segments.reduce((sum, { kind, tokenIds }) => sum + (kind === 'sampled' ? tokenIds.length : 0), 0);
     assert.equal(trainable, ledger.counts.sampled, name);
-    if (hasBranch) continue;
+    if (hasBranch || opensReasoning) continue;
     const whole = conversation.openingIds(
       ledger.messages.map(({ reasoning: _, ...message }) => message),
       [],
     );
     assert.equal(ledger.promptJson.toString(), whole.tokenIds.join(), `${name}: the ids of the whole conversation`);
   }
-  return { verdict: hasBranch ? 'branches' : 'append-only', sampled, keptByLast };
+  const plain = opensReasoning ? 'kept as sampled: the generation prompt writes reasoning that a history has not' : 'append-only';
+  return { verdict: hasBranch ? 'branches' : plain, sampled, keptByLast };
 }

@@ -31,25 +31,50 @@ function* sortRun(run: string): Steps<string> {
   const order = new MarkOrder();
   let sorted = '';
   let count = 0;
-  let byClass = new Map<string, string>();
+  let byClass = new Map<string, MarkText>();
   const flush = () => {
-    for (const mark of order.classes) sorted += byClass.get(mark) ?? '';
+    for (const mark of order.classes) sorted += byClass.get(mark)?.toText() ?? '';
     byClass = new Map();
   };
   for (const character of run) {
     if (++count % marksPerStep === 0) yield;
     for (const mark of order.decompose(character)) {
       const found = order.classOf(mark);
-      if (found !== undefined) {
-        byClass.set(found, (byClass.get(found) ?? '') + mark);
+      if (found === undefined) {
+        flush();
+        sorted += mark;
         continue;
       }
-      flush();
-      sorted += mark;
+      const text = byClass.get(found) ?? new MarkText();
+      if (text.isEmpty) byClass.set(found, text);
+      text.add(mark);
     }
   }
   flush();
   return sorted;
+}
+
+const maxPending = 4096;
+
+/** A text that grows mark by mark, without a rope of hundreds of thousands of strings. */
+class MarkText {
+  #text = '';
+  #pending: number[] = [];
+
+  get isEmpty(): boolean {
+    return this.#text === '' && this.#pending.length === 0;
+  }
+
+  add(mark: string): void {
+    for (let at = 0; at < mark.length; at++) this.#pending.push(mark.charCodeAt(at));
+    if (this.#pending.length < maxPending) return;
+    this.#text = this.toText();
+    this.#pending = [];
+  }
+
+  toText(): string {
+    return this.#text + String.fromCharCode(...this.#pending);
+  }
 }
 
 /** The classes of the marks of one run, each named by its first mark. How V8 orders two marks shows which class is lower. */

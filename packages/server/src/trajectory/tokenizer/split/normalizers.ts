@@ -77,7 +77,9 @@ function* stepOnce(run: (text: string) => string, text: string): Steps<string> {
 
 function openForm(type: z.infer<typeof form>): Change {
   const normalize = function* (text: string): Steps<string> {
-    return (yield* sortMarks(text)).normalize(type);
+    const sorted = yield* sortMarks(text);
+    if (sorted !== text) yield;
+    return sorted.normalize(type);
   };
   return { run: (text) => text.normalize(type), steps: (text) => applySlices(text, normalize) };
 }
