@@ -67,6 +67,10 @@ export async function buildPackages(out = join(root, 'dist')): Promise<string[]>
   const bundles = await Promise.all(plans.map((plan) => bundle(plan, out)));
   await buildTypes(root, out);
   await Promise.all(plans.map((plan, index) => complete(plan, out, bundles[index] as Metafile)));
+  // Scenarios in Python import `millrace` from here, so that they need no installation and always fit the service.
+  const isSource = (path: string) => !path.includes('__pycache__') && !path.endsWith('.egg-info');
+  await copyFile(join(root, 'packages/server/python/gym_host.py'), join(out, 'millrace/dist/gym_host.py'));
+  await cp(join(root, 'packages/client-python/src'), join(out, 'millrace/dist/python'), { recursive: true, filter: isSource });
   await cp(join(root, 'packages/cli/bin'), join(out, 'millrace/bin'), { recursive: true });
   await writeLicenses(join(out, 'millrace/dist/third-party-licenses.txt'), [executor, ...bundles]);
   return plans.map(({ name }) => join(out, name));

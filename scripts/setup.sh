@@ -34,7 +34,10 @@ missing_system_packages() {
     command -v cc >/dev/null || echo gcc
     [[ -f /usr/include/dlfcn.h ]] || echo libc6-dev
   fi
-  if is_for test:world; then command -v promtool >/dev/null || echo prometheus; fi
+  if is_for test:world; then
+    command -v promtool >/dev/null || echo prometheus
+    command -v docker-registry >/dev/null || echo docker-registry # images are pulled from it
+  fi
   if is_for bench; then
     command -v tmux >/dev/null || echo tmux
     has_python_module ipykernel || echo python3-ipykernel

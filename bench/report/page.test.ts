@@ -1,3 +1,5 @@
+// The page of all benchmarks keeps the sections of those that did not run.
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { replaceSections } from './page.ts';

@@ -15,10 +15,12 @@ export interface Packages {
   readonly packages: readonly string[];
   /** Installed without what they depend on. */
   readonly alone?: readonly string[];
+  /** The interpreter that it is made with; python3 by default. */
+  readonly base?: string;
 }
 
 /** Returns the path of its interpreter. Throws if PyPI cannot be reached. */
-export async function openPython({ name, packages, alone = [] }: Packages): Promise<string> {
+export async function openPython({ name, packages, alone = [], base = 'python3' }: Packages): Promise<string> {
   const key = createHash('sha256')
     .update(JSON.stringify([packages, alone]))
     .digest('hex')
@@ -28,10 +30,10 @@ export async function openPython({ name, packages, alone = [] }: Packages): Prom
   if (existsSync(join(folder, '.complete'))) return python;
   await mkdir(worldCacheFolder(), { recursive: true });
   await rm(folder, { recursive: true, force: true });
-  await run('python3', ['-m', 'venv', folder]);
+  await run(base, ['-m', 'venv', folder]);
   const install = (...args: string[]) =>
     run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...args], { maxBuffer: 1 << 26 });
-  await install(...packages);
+  if (packages.length > 0) await install(...packages);
   if (alone.length > 0) await install('--no-deps', ...alone);
   await writeFile(join(folder, '.writing'), '');
   await rename(join(folder, '.writing'), join(folder, '.complete'));

@@ -2,6 +2,7 @@
 
 import { writeFileSync } from 'node:fs';
 import { readTemplates } from './collection.ts';
+import { renderFamilies, renderVllmParsers } from './families.ts';
 import { type ProvenTemplate, proveTemplate } from './prove-templates.ts';
 
 export async function proveAll(): Promise<ProvenTemplate[]> {
@@ -32,7 +33,8 @@ arguments of all types and reasoning are written by the chat template, read back
 no parser reads is refused, and the message shows what its template writes. \`millrace model check FOLDER\` prints the proof of your model:
 
 \`\`\`sh
-npx millrace model check models/Qwen3-8B          # or the address of a backend
+npx millrace model check models/Qwen3-8B
+npx millrace model check http://gpu-0:8000         # a llama-server, or a vLLM with --enable-tokenizer-info-endpoint
 \`\`\`
 
 | tool calls | means |
@@ -48,6 +50,20 @@ differ. [Tokens](tokens.md#tool-calls) lists the formats.
 The own template of DeepSeek V3 and R1, and of the distilled models, writes a second round of calls differently from the first, so it is
 refused. Use vLLM's \`tool_chat_template_deepseekv3.jinja\` or \`tool_chat_template_deepseekr1.jinja\` as \`model.chatTemplate\`. Command's
 templates number calls over the whole conversation and are refused for that.
+
+## Families
+
+A family is \`proven\` if one of its published templates is. "Not to be had here" means that no package has its template: the proof runs when
+you start the service with the model's own. [Below](#parsers-of-vllm) is which parser is meant for it.
+
+${renderFamilies(rows)}
+
+## Parsers of vLLM
+
+\`world/parity/tool-calls\` gives turns of every family, good, cut and malformed, to vLLM 0.32's parsers and to ours. Every difference is
+listed there with the better reading and the reason.
+
+${renderVllmParsers()}
 
 ## Published templates
 

@@ -59,6 +59,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'Cancels rollouts, a batch, or everything that is queued.',
     load: async () => (await import('./rollouts/cancel.ts')).cancelCommand,
   },
+  task: {
+    summary: 'Checks tasks, imports them from data sets, and shows them.',
+    load: async () => (await import('./task/task.ts')).taskCommands,
+  },
   image: {
     summary: 'Builds, lists and removes the images that Apptainer sandboxes run.',
     load: async () => (await import('./operate/image.ts')).imageCommand,

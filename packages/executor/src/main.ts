@@ -11,6 +11,7 @@ import { loadCFunctions } from './process/c-functions.ts';
 import { runProgram } from './process/exec.ts';
 import { readSandboxFile, writeSandboxFile } from './process/files.ts';
 import { isUsedUp } from './process/launch.ts';
+import type { OpenPrograms } from './process/open-program.ts';
 import { packFolder } from './process/pack.ts';
 import { type OwnChildren, startReaper } from './process/reap.ts';
 import { handleSignals, ignoreRealTimeSignals } from './process/signals.ts';
@@ -46,8 +47,9 @@ export function main([linkFolder = '', ownFolder = '', home = '', port]: readonl
     const shell = new ShellSession({ home, env, limits, children, commandFile: join(ownFolder, 'command') });
     // IPython's files are not part of the agent's work, so they stay out of its home folder.
     const python = openPythonOnce({ home, limits, children, env: { ...env, IPYTHONDIR: join(ownFolder, 'ipython') } });
+    const programs = openProgramsOnce();
     socket.on('data', (chunk) => {
-      for (const { head, body } of readFrames(chunk)) handle(parseCall(head), body, { shell, python });
+      for (const { head, body } of readFrames(chunk)) handle(parseCall(head), body, { shell, python, programs });
     });
   });
   socket.on('error', (error) => console.error(error.message)); // 'close' follows
@@ -81,6 +83,7 @@ function protect(children: OwnChildren): void {
 interface Sessions {
   readonly shell: ShellSession;
   readonly python: () => Promise<PythonSession>;
+  readonly programs: () => Promise<OpenPrograms>;
 }
 
 /** Loads the Python session with the first cell: most sandboxes never run one. */
@@ -90,6 +93,15 @@ function openPythonOnce(options: Omit<ConstructorParameters<typeof PythonSession
     const { PythonSession } = await import('./python/python-session.ts');
     session ??= new PythonSession({ ...options, script: join(dirname(process.argv[1] ?? ''), 'ipython_host.py') });
     return session;
+  };
+}
+
+function openProgramsOnce(): Sessions['programs'] {
+  let programs: OpenPrograms | undefined;
+  return async () => {
+    const { OpenPrograms } = await import('./process/open-program.ts');
+    programs ??= new OpenPrograms();
+    return programs;
   };
 }
 
@@ -118,6 +130,18 @@ async function runCall(call: Exclude<ExecutorCall, { method: 'cancel' }>, body: 
       const { reply, body: output } = await runProgram(call.params, body, context);
       return { result: reply, body: output };
     }
+    case 'program.open':
+      return { result: await (await context.programs()).open(call.params, context) };
+    case 'program.write':
+      await (await context.programs()).write(call.params.program, body, context.signal);
+      return { result: {} };
+    case 'program.read': {
+      const { reply, body: output } = await (await context.programs()).read(call.params, context.signal);
+      return { result: reply, body: output };
+    }
+    case 'program.close':
+      (await context.programs()).close(call.params.program);
+      return { result: {} };
     case 'file.read': {
       const content = await readSandboxFile(call.params, context.home);
       return { result: { size: content.length }, body: content };

@@ -51,6 +51,8 @@ export const errorTable = {
   'init-failed': { blame: 'task', retryable: false, status: 500 },
   'init-timeout': { blame: 'task', retryable: false, status: 500 },
   'run-failed': { blame: 'task', retryable: false, status: 500 },
+  // The process of a scenario in Python died or did not answer.
+  'scenario-died': { blame: 'task', retryable: true, status: 500 },
   'tool-failed': { blame: 'task', retryable: false, status: 500 },
   'backend-failed': { blame: 'backend', retryable: true, status: 502 },
   'backend-refused': { blame: 'backend', retryable: false, status: 502 },

@@ -104,6 +104,42 @@ export const execReply = z.object({
 });
 export type ExecReply = z.infer<typeof execReply>;
 
+/** A program that keeps running. The reply has its number, which the other calls name. */
+export interface ProgramOpenParams {
+  readonly argv: readonly string[];
+  readonly cwd?: string;
+  readonly env?: Record<string, string>;
+}
+export const programOpenReply = z.object({ program: z.int().min(1) });
+
+/** The request body goes to its standard input. */
+export interface ProgramWriteParams {
+  readonly program: number;
+}
+export const programWriteReply = z.object({});
+
+/** Waits for output, the program's end, or the time. */
+export interface ProgramReadParams {
+  readonly program: number;
+  readonly timeout_ms: number;
+  readonly cap_bytes: number;
+}
+/** The body is what it printed since the last read and, at its end, the last part of its standard error. */
+export const programReadReply = z.object({
+  ended: z.boolean(),
+  exit_code: z.int().nullable(),
+  signal: z.string().nullable(),
+  stdout_bytes: z.int().min(0),
+  stderr_bytes: z.int().min(0),
+});
+export type ProgramReadReply = z.infer<typeof programReadReply>;
+
+/** Kills the program and those that it started. */
+export interface ProgramCloseParams {
+  readonly program: number;
+}
+export const programCloseReply = z.object({});
+
 export interface FileReadParams {
   readonly path: string;
   readonly max_bytes: number;
@@ -127,9 +163,21 @@ export interface FolderReadParams {
   readonly since_ms?: number;
   /** Kills every other process of the sandbox first. */
   readonly stop_programs: boolean;
+  /** Entries with one of these names are left out with everything below them, at any depth. */
+  readonly exclude?: readonly string[];
+  /** Appends to the body the paths of files and links that were not changed since `since_ms`, each followed by a null character. */
+  readonly list_unchanged?: boolean;
 }
-/** `skipped` names the first entries that were left out, each with its reason; `left_out` counts all of them. */
-export const folderReadReply = z.object({ entries: z.int().min(0), skipped: z.array(z.string()).max(100), left_out: z.int().min(0) });
+/**
+ * `skipped` names the first entries that were left out, each with its reason; `left_out` counts all of them. The last `list_bytes` bytes
+ * of the body are the list of what was not changed.
+ */
+export const folderReadReply = z.object({
+  entries: z.int().min(0),
+  skipped: z.array(z.string()).max(100),
+  left_out: z.int().min(0),
+  list_bytes: z.int().min(0).default(0),
+});
 export type FolderReadReply = z.infer<typeof folderReadReply>;
 
 /** A cancel has no reply: the call that it stops replies. */
@@ -137,6 +185,10 @@ export type ExecutorCall =
   | { readonly id: number; readonly method: 'shell.run'; readonly params: ShellRunParams }
   | { readonly id: number; readonly method: 'python.run'; readonly params: PythonRunParams }
   | { readonly id: number; readonly method: 'exec'; readonly params: ExecParams }
+  | { readonly id: number; readonly method: 'program.open'; readonly params: ProgramOpenParams }
+  | { readonly id: number; readonly method: 'program.write'; readonly params: ProgramWriteParams }
+  | { readonly id: number; readonly method: 'program.read'; readonly params: ProgramReadParams }
+  | { readonly id: number; readonly method: 'program.close'; readonly params: ProgramCloseParams }
   | { readonly id: number; readonly method: 'file.read'; readonly params: FileReadParams }
   | { readonly id: number; readonly method: 'file.write'; readonly params: FileWriteParams }
   | { readonly id: number; readonly method: 'folder.read'; readonly params: FolderReadParams }

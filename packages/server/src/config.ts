@@ -11,6 +11,7 @@ import { inferenceConfig } from './inference/inference-config.ts';
 import { pipelineConfig } from './pipeline/pipeline-config.ts';
 import { samplingConfig } from './sampling/sampling-config.ts';
 import { sandboxConfig } from './sandbox/config.ts';
+import { gymConfig } from './scenario/gym/gym-config.ts';
 import { judgeConfig } from './scenario/stem/judge-config.ts';
 import { retentionConfig } from './store/retention-ages.ts';
 import { storeConfig } from './store/store-config.ts';
@@ -39,6 +40,7 @@ export const serviceConfig = z.strictObject({
   sampling: samplingConfig.prefault({}),
   sandbox: sandboxConfig.prefault({}),
   judge: judgeConfig.prefault({}),
+  gym: gymConfig.prefault({}),
 });
 
 export type ServiceConfig = z.infer<typeof serviceConfig>;

@@ -47,6 +47,7 @@ export type {
   PythonResult,
   Sandbox,
   SandboxDriver,
+  SandboxProgram,
   SandboxSpec,
   ShellResult,
   TransferOptions,
@@ -58,6 +59,7 @@ export { codeFields } from './scenario/code/code-task.ts';
 export { gradeProgram } from './scenario/code/grade.ts';
 export { isSameOutput } from './scenario/code/output/compare-output.ts';
 export { isSameJson } from './scenario/code/output/exact-json.ts';
+export { type HarborFault, type HarborSubmission, readHarborSubmissions } from './scenario/harbor/submissions.ts';
 export { loadScenarios, type Scenarios } from './scenario/load/load.ts';
 export type {
   CollectContext,
@@ -67,9 +69,19 @@ export type {
   Opening,
   Preparation,
   Scenario,
+  TaskTrial,
+  TrialContext,
 } from './scenario/scenario.ts';
+export { findFault, judgeTests } from './scenario/swe/grade/verdict.ts';
+export { logParserNames, logParserOf, toLogParserName } from './scenario/swe/logs/parse-log.ts';
+export {
+  kindOf as sweRowKindOf,
+  type RowKind as SweRowKind,
+  rowKinds as sweRowKinds,
+  toTask as toSweTask,
+} from './scenario/swe/rows/rows.ts';
 export type { Score } from './scenario/verifier/verifier.ts';
-export { openServer, openWorker, type ProcessOptions, type RunningServer, type RunningWorker, StartError } from './service.ts';
+export { openDriver, openServer, openWorker, type ProcessOptions, type RunningServer, type RunningWorker, StartError } from './service.ts';
 export { type Check, checkModel, checkPort, checkRunFolder, lookAtBackend, type ModelCheck, runStartChecks } from './start-checks.ts';
 export type {
   BatchPlan,

@@ -148,6 +148,19 @@ export const logEvents = {
     means: 'A thread of the store died, and this process exits. Nothing acknowledged is lost.',
     hint: 'Start the service again, if nothing does it for you; workers are started again by their server.',
   },
+  'scenario-call-stuck': {
+    means:
+      'A function of a scenario in Python did not end when its time was up. Its thread goes on; after some of them the process is replaced.',
+    hint: 'Give what the function waits for a timeout of its own. See docs/scenarios.md.',
+  },
+  'scenario-close-failed': {
+    means: 'A scenario could not close a rollout. The result of the rollout is not affected.',
+    hint: 'Fix the scenario: `error` has the stack.',
+  },
+  'scenario-process-died': {
+    means: 'The process of a scenario in Python ended or did not answer. It is started again; rollouts that it held are retried.',
+    hint: 'Read `why`: the scenario may have crashed, or the kernel may have ended it for memory (`dmesg`).',
+  },
   'store-watch-failed': {
     means: 'Changes of the store cannot be watched. They are read once a second instead.',
     hint: 'Raise `fs.inotify.max_user_instances` and `fs.inotify.max_user_watches`.',

@@ -63,7 +63,9 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   const store = stack.use(await openStore(config, log));
   const tail = stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log }));
   const loopLag = stack.use(openLoopLag());
-  const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios, { ...config.http.prorl, judge: config.judge }));
+  const scenarios =
+    options.scenarios ??
+    (await loadScenarios(config.scenarios, { ...config.http.prorl, judge: config.judge, gym: config.gym, python: { log } }));
   const taskFiles = new TaskFiles(config.sampling.taskFiles);
   const { signal } = stack.adopt(new AbortController(), (closed) => closed.abort());
   let model: OpenedModel | undefined;
@@ -125,7 +127,10 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   const model = { tokenizer: await sampleTokenizer(conversation, pace), warnings: [...conversation.warnings] };
   const pool = stack.use(new BackendPool({ log, pace, placements: store, ...config.inference, tokenizer: model.tokenizer }));
   const scenarios =
-    options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios, { ...config.http.prorl, judge: config.judge })));
+    options.scenarios ??
+    (await orStartError(() =>
+      loadScenarios(config.scenarios, { ...config.http.prorl, judge: config.judge, gym: config.gym, python: { log } }),
+    ));
   const { prompts } = config;
   const texts = prompts === undefined ? undefined : await orStartError(async () => readPrompts(prompts));
   const worker = stack.use(
@@ -169,10 +174,12 @@ async function orStartError<T>(open: () => Promise<T>): Promise<T> {
   }
 }
 
-async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: Log): Promise<SandboxDriver> {
+/** The sandboxes that the configuration asks for. */
+export async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: Log): Promise<SandboxDriver> {
   if (sandbox.driver === 'bubblewrap') return openBubblewrapDriver({ runDir, config: sandbox, log });
   const images = new ImageCache({
     folder: sandbox.images,
+    names: sandbox.imageNames,
     maxBytes: sandbox.imagesGib * 2 ** 30,
     onProgress: (progress) => log.info('image-progress', progress),
   });

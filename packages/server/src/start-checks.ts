@@ -197,7 +197,12 @@ async function checkFolder(name: string, folder: string, setting: string): Promi
   }
 }
 
-async function checkScenarios({ scenarios: paths, http, judge }: Pick<ServiceConfig, 'scenarios' | 'http' | 'judge'>): Promise<Check> {
+async function checkScenarios({
+  scenarios: paths,
+  http,
+  judge,
+  gym,
+}: Pick<ServiceConfig, 'scenarios' | 'http' | 'judge' | 'gym'>): Promise<Check> {
   const name = 'scenarios';
   for (const path of paths) {
     if (await isReadable(path)) continue;
@@ -205,7 +210,7 @@ async function checkScenarios({ scenarios: paths, http, judge }: Pick<ServiceCon
     return { name, level: 'fail', seen: `${resolve(path)} cannot be read`, remedy };
   }
   try {
-    return { name, level: 'ok', seen: (await loadScenarios(paths, { ...http.prorl, judge })).names().join(', ') };
+    return { name, level: 'ok', seen: (await loadScenarios(paths, { ...http.prorl, judge, gym })).names().join(', ') };
   } catch (error) {
     const remedy = `fix it; millrace try ${paths[0] ?? 'scenario.ts'} shows the place`;
     return { name, level: 'fail', seen: messageOf(error), remedy };

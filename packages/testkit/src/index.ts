@@ -30,6 +30,7 @@ export { type FakeBackendProcess, openFakeBackendProcess } from './fake-backend/
 export type { TokenizerDialect } from './fake-backend/tokenizer.ts';
 export { type FakeTokens, openFakeTokens } from './fake-backend/tokens.ts';
 export { writeDockerArchive } from './images/docker-archive.ts';
+export { findRegistry, openRegistry, type Registry } from './images/registry.ts';
 export { makePythonImage, makeTinyImage } from './images/tiny-image.ts';
 export { measureLoopBlock } from './loop-block.ts';
 export {

@@ -17,6 +17,7 @@ export const imageCommand: Command = {
   examples: [
     'millrace image pull docker://python:3.12-slim',
     'millrace image build docker-archive:swe.tar environment.def',
+    'millrace image build task/environment/Dockerfile',
     'millrace image ls',
     'millrace image rm docker://python:3.12-slim',
   ],
@@ -28,6 +29,7 @@ async function runImage(args: Arguments, io: Io): Promise<number> {
   const { sandbox } = toConfig(args, io);
   const cache = new ImageCache({
     folder: sandbox.images,
+    names: sandbox.imageNames,
     maxBytes: sandbox.imagesGib * 2 ** 30,
     onProgress: ({ line }) => io.stderr.write(`${line}\n`),
   });

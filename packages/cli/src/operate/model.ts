@@ -16,6 +16,7 @@ const check: Command = {
       value: 'FILE',
       describe: 'A .jinja file or a tokenizer_config.json to use instead of the template of the model.',
     },
+    'api-key': { type: 'string', value: 'KEY', describe: 'The key of the backend, if it wants one.' },
     ...jsonOption,
   },
   examples: [
@@ -26,12 +27,14 @@ const check: Command = {
   async run(args, io) {
     const [tokenizer = ''] = args.positionals;
     const [toolParser, chatTemplate] = [args.choice('tool-parser', toolParserNames), args.text('chat-template')];
+    const tokenizerApiKey = args.text('api-key');
     let found: ModelReport;
     try {
       found = await reportModel({
         tokenizer,
         ...(toolParser ? { toolParser } : {}),
         ...(chatTemplate === undefined ? {} : { chatTemplate }),
+        ...(tokenizerApiKey === undefined ? {} : { tokenizerApiKey }),
       });
     } catch (error) {
       if (args.flag('json')) io.stdout.write(`${JSON.stringify({ model: tokenizer, refused: messageOf(error) }, undefined, 2)}\n`);

@@ -3,10 +3,11 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type Client, openClient, type Run } from '@millrace/client';
-import { messageOf, RolloutError, type RolloutView, type SubmissionInput, toTrajectoryView } from '@millrace/protocol';
+import { definedOf, messageOf, RolloutError, type RolloutView, type SubmissionInput, toTrajectoryView } from '@millrace/protocol';
 import { type Arguments, type Command, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
 import { locateFaults } from '../tasks/faults.ts';
-import { readInput } from '../tasks/read-input.ts';
+import { readHarborInput } from '../tasks/harbor-input.ts';
+import { type InputText, readInput } from '../tasks/read-input.ts';
 import { samplingOptions, toSamplingFields } from '../tasks/sampling-options.ts';
 import { parseTaskLines, renderBadLines } from '../tasks/task-lines.ts';
 import type { Io } from '../terminal/io.ts';
@@ -27,6 +28,12 @@ export const submitCommand: Command = {
       value: 'NAME',
       describe: 'The scenario of lines that name none; a line without a `task` field is then a bare task.',
     },
+    harbor: {
+      type: 'string',
+      value: 'FOLDER',
+      multiple: true,
+      describe: 'Submits Harbor task folders in place of a file: one with a task.toml, or one that contains such folders.',
+    },
     siblings: { type: 'string', short: 'n', value: 'N', describe: 'Makes each line a group of N rollouts.' },
     ...samplingOptions,
     trajectories: { type: 'boolean', describe: 'Adds the trajectory to each rollout.' },
@@ -40,6 +47,7 @@ export const submitCommand: Command = {
   examples: [
     'millrace submit tasks.jsonl > results.jsonl',
     'millrace submit --scenario math --siblings 8 --max-tokens 1024 --trajectories questions.jsonl > results.jsonl',
+    'millrace submit --harbor tasks/ --siblings 8 > results.jsonl',
     'millrace submit tasks.jsonl --sampling top_p=0.95 --limits max_turns=20 > results.jsonl',
     'echo \'{"scenario":"math","task":{"question":"6 * 7?","answer":"42"}}\' | millrace submit | jq .reward',
   ],
@@ -58,6 +66,8 @@ interface SubmitPlan {
   readonly address: { readonly url: string; readonly key?: string };
   /** The options that resuming needs as well. */
   readonly again: readonly string[];
+  /** What each line stands for, if it is not a line of a file. */
+  readonly names?: readonly string[];
 }
 
 async function runSubmit(args: Arguments, io: Io): Promise<number> {
@@ -65,7 +75,7 @@ async function runSubmit(args: Arguments, io: Io): Promise<number> {
   const scenario = args.text('scenario');
   const options = { siblings: args.count('siblings', 1) ?? 1, prefix: `g-${randomUUID().slice(0, 8)}`, fields: toSamplingFields(args) };
   const patienceMs = args.duration('patience') ?? 600_000;
-  const { source, content } = await readInput(args.positionals[0], io);
+  const { source, content, names } = await readSubmitInput(args, io);
   const input = parseTaskLines(content, { ...options, ...(scenario === undefined ? {} : { scenario }) });
   if (input.kind === 'bad') throw new UsageError(renderBadLines(input.bad, source));
   if (input.submissions.length === 0) {
@@ -78,7 +88,18 @@ async function runSubmit(args: Arguments, io: Io): Promise<number> {
   const url = args.text('url');
   const again = [...(trajectories ? ['--trajectories'] : []), ...(url === undefined ? [] : ['--url', url])];
   await using client = openClient({ ...address, timeoutMs: patienceMs });
-  return await runPlan(client, { submissions, source, lines: input.lines, trajectories, patienceMs, address, again }, io);
+  return await runPlan(
+    client,
+    { submissions, source, lines: input.lines, trajectories, patienceMs, address, again, ...definedOf({ names }) },
+    io,
+  );
+}
+
+function readSubmitInput(args: Arguments, io: Io): Promise<InputText> {
+  const folders = args.list('harbor');
+  if (folders.length === 0) return readInput(args.positionals[0], io);
+  if (args.positionals.length > 0) throw new UsageError('submit takes a file or --harbor, not both');
+  return readHarborInput(folders);
 }
 
 async function runPlan(client: Client, plan: SubmitPlan, io: Io): Promise<number> {
@@ -129,7 +150,7 @@ async function reportRefusal(error: unknown, { run, plan, tally, io }: RefusedRu
   const offset = run.accepted;
   const count = tally.left() > 0 ? await run.cancel() : 0;
   if (count > 0) io.stderr.write(`${toCount(count)} rollouts that were accepted before are cancelled\n`);
-  throw locateFaults(error, { source: plan.source, lines: plan.lines, offset });
+  throw locateFaults(error, { source: plan.source, lines: plan.lines, offset, ...definedOf({ names: plan.names }) });
 }
 
 async function reportUnfinished(plan: SubmitPlan, written: ReadonlySet<string>, io: Io): Promise<void> {

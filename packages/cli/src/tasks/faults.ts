@@ -9,6 +9,8 @@ export interface FaultPlace {
   readonly lines: readonly number[];
   /** How many submissions of the file came before the refused request. */
   readonly offset: number;
+  /** What each line stands for, if it is not a line of a file. */
+  readonly names?: readonly string[];
 }
 
 const fault = z.object({ index: z.int().optional(), path: z.string().default(''), message: z.string() });
@@ -41,7 +43,7 @@ function relocate(message: string, place: FaultPlace): string {
   });
 }
 
-function toPlace(index: number | undefined, { source, lines, offset }: FaultPlace): string | undefined {
+function toPlace(index: number | undefined, { source, lines, offset, names }: FaultPlace): string | undefined {
   const line = index === undefined ? undefined : lines[offset + index];
-  return line === undefined ? undefined : `${source}:${line}`;
+  return line === undefined ? undefined : (names?.[line - 1] ?? `${source}:${line}`);
 }

@@ -10,6 +10,8 @@ export interface InputText {
   /** The file's name as the user wrote it, or `stdin`; errors begin with it. */
   readonly source: string;
   readonly content: string;
+  /** What each line stands for, if it is not a line of a file. */
+  readonly names?: readonly string[];
 }
 
 /** `path` absent or `-` is standard input; a terminal there is a UsageError, because nothing would ever come. */

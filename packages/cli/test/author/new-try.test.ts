@@ -1,9 +1,10 @@
 // The loop of a scenario's author: `millrace new`, then `millrace try` until it works.
 
 import assert from 'node:assert/strict';
-import { readdir, writeFile } from 'node:fs/promises';
+import { appendFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { probeBubblewrap } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit';
 import { millrace, openIo } from '../fake-io.ts';
@@ -29,7 +30,7 @@ test('new prompts writes the texts that a user may replace, and nothing is overw
   const path = join(folder.path, 'texts');
   const made = await run('new', 'prompts', path);
   assert.equal(made.code, 0, made.err);
-  assert.deepEqual((await readdir(path)).sort(), ['math-tools.md', 'math.md', 'shell.md', 'tools']);
+  assert.deepEqual((await readdir(path)).sort(), ['math-tools.md', 'math.md', 'shell.md', 'swe.md', 'tools']);
   assert.ok((await readdir(join(path, 'tools'))).includes('think.json'));
   assert.match(made.out, /Then set "prompts": "\S+\/texts" in the configuration/);
   assert.equal((await run('new', 'prompts', path)).code, 2);
@@ -46,7 +47,7 @@ test('what new and try cannot use is a usage error that names it', async () => {
     [['new'], /new scenario needs <name>/],
     [['new', 'tool', 'x'], /new has no action tool/],
     [['new', 'scenario', 'Word_Count'], /lower-case words joined by hyphens/],
-    [['try'], /try needs <scenario\.ts>/],
+    [['try'], /try needs <scenario>/],
     [['try', file('scenario.ts')], /no --task was given, and \S+tasks\.jsonl cannot be read/],
     [['try', file('scenario.ts'), '--task', file('empty.jsonl')], /empty\.jsonl has no task/],
     [['try', file('scenario.ts'), '--task', '{'], /--task is not JSON/],
@@ -69,6 +70,35 @@ describe('trying a scenario', { skip }, () => {
     assert.equal(code, 0, out + err);
     assert.match(out, /assistant, turn 1\n {2}I count the words\.\n {2}→ bash \{"command":"wc -w < text\.txt"\}\ntool bash\n {2}5\n/);
     assert.match(out, /✔ reward 1 {2}stop reason tool_stopped, 2 turns/);
+  });
+
+  test('a scenario in Python runs as it is made; what it prints is shown, and a wrong file is refused with its line', async () => {
+    await using folder = await makeTempFolder('try');
+    const path = join(folder.path, 'mine');
+    const made = await run('new', 'scenario', 'word-count', '--python', '--folder', path);
+    assert.match(made.out, /Next:\n {2}millrace try \S+\/mine\/scenario\.py\n/);
+    const file = join(path, 'scenario.py');
+    await appendFile(file, '\n\nprint("hello from Python")\n');
+    const { code, out, err } = await run('try', file);
+    assert.equal(code, 0, out + err);
+    assert.match(out, /✔ reward 1 {2}stop reason tool_stopped, 2 turns/);
+    assert.match(err, /hello from Python/);
+    await appendFile(file, 'def\n');
+    const broken = await run('try', file);
+    assert.equal(broken.code, 1);
+    assert.match(broken.err, /scenario\.py:\d+: syntax error/);
+  });
+
+  test('the examples in Python, which docs/scenarios.md shows, run as they are', async () => {
+    const example = (name: string) => fileURLToPath(new URL(`../../../../examples/${name}/scenario.py`, import.meta.url));
+    const guess = await run('try', example('guess'));
+    assert.match(
+      guess.out,
+      /assistant, turn 3\n {2}75\nuser\n {2}Lower\.\n[\s\S]*✔ reward 0\.25 {2}stop reason completed, 4 turns/,
+      guess.err,
+    );
+    const own = await run('try', example('own-scenario'));
+    assert.match(own.out, /tool preview\n {2}1,2\n {2}3,4\n[\s\S]*✔ reward 1 /, own.err);
   });
 
   /** In a folder without packages, so zod is named by its address. */

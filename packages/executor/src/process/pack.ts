@@ -18,6 +18,7 @@ const maxPackMs = 30_000;
 interface Packing extends FolderReadParams {
   readonly chunks: Buffer[];
   readonly skipped: string[];
+  readonly unchanged: Buffer[];
   readonly endMs: number;
   bytes: number;
   entries: number;
@@ -27,7 +28,15 @@ interface Packing extends FolderReadParams {
 export async function packFolder(params: FolderReadParams, home: string): Promise<{ result: FolderReadReply; body: Buffer }> {
   const folder = resolve(home, params.path);
   if (params.stop_programs) killEverything();
-  const packing: Packing = { ...params, chunks: [], skipped: [], endMs: performance.now() + maxPackMs, bytes: 0, entries: 0 };
+  const packing: Packing = {
+    ...params,
+    chunks: [],
+    skipped: [],
+    unchanged: [],
+    endMs: performance.now() + maxPackMs,
+    bytes: 0,
+    entries: 0,
+  };
   const stat = await lstat(folder).catch((error) => {
     throw new CallError('not-found', messageOf(error));
   });
@@ -35,7 +44,9 @@ export async function packFolder(params: FolderReadParams, home: string): Promis
   await packChildren(packing, folder, '.');
   add(packing, Buffer.alloc(2 * tarBlockBytes));
   const skipped = packing.skipped.slice(0, maxNotes);
-  return { result: { entries: packing.entries, skipped, left_out: packing.skipped.length }, body: Buffer.concat(packing.chunks) };
+  const list = Buffer.concat(packing.unchanged);
+  const result = { entries: packing.entries, skipped, left_out: packing.skipped.length, list_bytes: list.length };
+  return { result, body: Buffer.concat([...packing.chunks, list]) };
 }
 
 async function packChildren(packing: Packing, folder: string, name: string): Promise<void> {
@@ -49,7 +60,8 @@ async function packChildren(packing: Packing, folder: string, name: string): Pro
   } catch (error) {
     return skip(packing, name, error);
   }
-  for (const child of children.sort()) await packEntry(packing, `${folder}/${child}`, `${name}/${child}`);
+  const excluded = packing.exclude ?? [];
+  for (const child of children.sort()) if (!excluded.includes(child)) await packEntry(packing, `${folder}/${child}`, `${name}/${child}`);
 }
 
 async function packEntry(packing: Packing, path: string, name: string): Promise<void> {
@@ -63,13 +75,21 @@ async function packEntry(packing: Packing, path: string, name: string): Promise<
       if (changed) addEntry(packing, { name: `${name}/`, mode: stat.mode | 0o700, type: '5', size: 0, target: '' });
       return await packChildren(packing, path, name);
     }
-    if (!changed) return;
+    if (!changed) return listUnchanged(packing, name);
     if (stat.isSymbolicLink()) addEntry(packing, { name, mode: 0o777, type: '2', size: 0, target: await readlink(path) });
     else if (stat.isFile()) await packFile(packing, path, name);
     else throw new Error('neither a file, a folder nor a link');
   } catch (error) {
     skip(packing, name, error);
   }
+}
+
+function listUnchanged(packing: Packing, name: string): void {
+  if (!packing.list_unchanged) return;
+  const path = Buffer.from(`${name.slice(2)}\0`);
+  packing.bytes += path.length;
+  if (packing.bytes > packing.max_bytes) throw tooLarge(packing);
+  packing.unchanged.push(path);
 }
 
 async function packFile(packing: Packing, path: string, name: string): Promise<void> {

@@ -12,7 +12,7 @@ import { appendDelta, appendNext, owedTokens, renderNext, renderWithoutReasoning
 import { chooseResultRoom, chooseTurnTokens, fitResults } from '../trajectory/budget.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import type { AgentEnd } from './agent-end.ts';
-import type { Tool } from './tool.ts';
+import type { Tool, ToolContext } from './tool.ts';
 
 /** What the agent has done so far. The caller owns it, so that it survives any end of the loop. */
 export interface AgentTally {
@@ -47,6 +47,14 @@ export interface AgentOptions {
   /** Runs the tokenizer in short steps, so that a long text does not block other rollouts. */
   readonly pace: Pace;
   onTurn?(report: TurnReport): void;
+  /**
+   * Called after a turn that calls no tool, which ends the agent's part without it. Returns the messages that follow, or the answer that
+   * ends the agent's part.
+   */
+  respond?(
+    turn: { readonly text: string; readonly number: number },
+    context: ToolContext,
+  ): Promise<Message[] | { readonly finish: string }>;
   /** Called when the context is full. Returns the messages to continue with, as a new branch; undefined, or more than fits, ends it as `context_overflow`. */
   compact?(messages: readonly Message[]): Promise<readonly Message[] | undefined>;
 }
@@ -97,7 +105,7 @@ async function runTurn(options: AgentOptions, progress: LoopProgress): Promise<A
   const isLoop = limits.max_repeated_calls !== undefined && progress.repeats >= limits.max_repeated_calls;
   const calledAt = clock.monotonic();
   // The calls that make it a loop are not run.
-  const called: CalledTools = isLoop ? { results: [] } : await runCalls(options, sampled.calls);
+  const called: CalledTools = isLoop ? { results: [] } : await react(options, sampled);
   const toolMs = clock.monotonic() - calledAt;
   tally.toolMs += toolMs;
   const calls = sampled.calls.map((call) => call.name);
@@ -105,7 +113,7 @@ async function runTurn(options: AgentOptions, progress: LoopProgress): Promise<A
   options.onTurn?.({ turn: tally.turns, sampledTokens: sampled.tokens, contextTokens: ledger.length, modelMs, toolMs, calls, repeats });
 
   if (isLoop) return stop('loop');
-  if (called.finish !== undefined) return stop('tool_stopped', called.finish);
+  if (called.finish !== undefined) return stop(sampled.calls.length > 0 ? 'tool_stopped' : 'completed', called.finish);
   progress.malformedTurns = sampled.malformed.length > 0 && sampled.calls.length === 0 ? progress.malformedTurns + 1 : 0;
   if (progress.malformedTurns >= maxMalformedTurns) return stop('parse_error');
   const results = [...called.results, ...describeMalformed(sampled.malformed)];
@@ -165,6 +173,23 @@ interface CalledTools {
   readonly results: Message[];
   /** The answer of a tool that ends the agent's part. */
   readonly finish?: string;
+}
+
+/** Runs the calls of a turn. A turn without any is answered by the scenario, unless it was cut off or is about to be called malformed. */
+async function react(options: AgentOptions, sampled: SampledCalls): Promise<CalledTools> {
+  const { respond, sandbox, limits, signal, tally } = options;
+  if (!respond || sampled.calls.length > 0 || sampled.malformed.length > 0 || sampled.cut) return runCalls(options, sampled.calls);
+  const context = { timeoutMs: limits.tool_timeout_s * 1000, signal, ...definedOf({ sandbox }) };
+  const reply = await respond({ text: sampled.content, number: tally.turns }, context);
+  return 'finish' in reply ? { results: [], finish: reply.finish } : { results: reply };
+}
+
+interface SampledCalls {
+  readonly content: string;
+  readonly calls: readonly ToolCall[];
+  readonly malformed: readonly string[];
+  /** Whether the turn reached its token limit. */
+  readonly cut: boolean;
 }
 
 /** Runs the calls in order. `finish` ends the agent's part, and later calls of the turn are not run. */

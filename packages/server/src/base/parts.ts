@@ -16,6 +16,10 @@ export interface Parts {
   readonly executor: URL;
   /** The program that runs an agent's Python cells; it lies next to the executor. */
   readonly pythonHost: URL;
+  /** The program that runs a scenario in Python; it lies in its package. */
+  readonly pythonScenario: URL;
+  /** The program that runs a Python environment in a sandbox. */
+  readonly gymHost: URL;
 }
 
 export function findParts(): Parts {
@@ -26,6 +30,8 @@ export function findParts(): Parts {
       scenario: new URL('./scenario.js', import.meta.url),
       executor: new URL('./executor/executor.cjs', import.meta.url),
       pythonHost: new URL('./executor/ipython_host.py', import.meta.url),
+      pythonScenario: new URL('./python/millrace/scenario/__main__.py', import.meta.url),
+      gymHost: new URL('./gym_host.py', import.meta.url),
     };
   }
   return {
@@ -34,6 +40,8 @@ export function findParts(): Parts {
     scenario: new URL('../scenario/public.ts', import.meta.url),
     executor: new URL(import.meta.resolve('@millrace/executor/dist/executor.cjs')),
     pythonHost: new URL(import.meta.resolve('@millrace/executor/dist/ipython_host.py')),
+    pythonScenario: new URL('../../../client-python/src/millrace/scenario/__main__.py', import.meta.url),
+    gymHost: new URL('../../python/gym_host.py', import.meta.url),
   };
 }
 

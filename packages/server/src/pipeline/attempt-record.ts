@@ -56,6 +56,8 @@ export class AttemptRecord {
   tools: Trajectory['tools'] = [];
   stop: AgentEnd | undefined;
   score: Score | undefined;
+  /** What the scenario has to do when the attempt has ended. */
+  readonly closers: (() => Promise<void>)[] = [];
   /** Whether a program was running in a sandbox of the verifier when its time was up. */
   wasProgramRunning = false;
 

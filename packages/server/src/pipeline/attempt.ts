@@ -2,7 +2,10 @@
 // and assigns the blame for a failure.
 
 import { definedOf, type Failure, messageOf, RolloutError, type StageName } from '@millrace/protocol';
+import { systemClock } from '../base/clock.ts';
+import { Deadline } from '../base/deadline.ts';
 import { type Log, stackOf } from '../base/log.ts';
+import { raceSignal } from '../base/race.ts';
 import type { Slot } from '../base/slots.ts';
 import { lowestRewardOf, parseTask } from '../scenario/hooks.ts';
 import { type ClaimedRollout, type Ending, longestDelayMs, type Store } from '../store/store.ts';
@@ -27,6 +30,9 @@ export class HandBack extends Error {}
 /** Aborting with this means that the rollout belongs to another worker: nothing may be written. */
 export class Fenced extends Error {}
 
+/** How long a scenario may take to close a rollout. */
+const closeMs = 30_000;
+
 export interface AttemptOptions {
   readonly signal: AbortSignal;
   /** Aborts when the worker drops the attempt: an end that the store refuses is then left to the lease. */
@@ -49,6 +55,18 @@ export async function runClaimed(deps: AttemptDeps, claimed: ClaimedRollout, opt
     deps.log.error('rollout-end-save-failed', { rolloutId: claimed.id, attempt: claimed.attempt, error: messageOf(error) });
   } finally {
     options.readySlot[Symbol.dispose]();
+  }
+}
+
+/** Bounded in time: a scenario that does not return keeps no slot and no rollout. */
+async function closeScenario({ log }: AttemptDeps, { claimed, closers }: AttemptRecord): Promise<void> {
+  using deadline = new Deadline('closing the rollout', closeMs, systemClock);
+  for (const close of closers.splice(0)) {
+    try {
+      await raceSignal(close(), deadline.signal);
+    } catch (error) {
+      log.warn('scenario-close-failed', { rolloutId: claimed.id, scenario: claimed.submission.scenario, error: stackOf(error) });
+    }
   }
 }
 
@@ -96,7 +114,11 @@ type AttemptEnd =
 
 async function findEnd(deps: AttemptDeps, record: AttemptRecord, options: AttemptOptions): Promise<AttemptEnd> {
   try {
-    await runStages(deps, record, options);
+    try {
+      await runStages(deps, record, options);
+    } finally {
+      void closeScenario(deps, record); // it never rejects, and the end of the rollout does not wait for it
+    }
     return { kind: 'finish', ending: { state: 'done', result: record.result(), trajectory: record.trajectory() } };
   } catch (error) {
     return await toEnd(deps, record, options.signal.aborted ? options.signal.reason : error);

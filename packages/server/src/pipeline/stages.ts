@@ -13,7 +13,17 @@ import type { BackendPool } from '../inference/pool/pool.ts';
 import { Sampler } from '../inference/sampler.ts';
 import type { LayerCache, LayerPlan } from '../sandbox/layers/layer-cache.ts';
 import type { Sandbox, SandboxDriver, SandboxSpec } from '../sandbox/sandbox.ts';
-import { collectScenario, compactScenario, evaluateScenario, initScenario, keyOf, parseTask, prepareScenario } from '../scenario/hooks.ts';
+import {
+  collectScenario,
+  compactScenario,
+  evaluateScenario,
+  initScenario,
+  keyOf,
+  parseTask,
+  prepareScenario,
+  runTimeoutOf,
+  sandboxOf,
+} from '../scenario/hooks.ts';
 import type { Scenarios } from '../scenario/load/load.ts';
 import type { InitContext, Scenario } from '../scenario/scenario.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
@@ -64,6 +74,7 @@ async function prepare(deps: StageDeps, record: AttemptRecord, time: InitTime): 
     new InitView(name, { task, limits, signal: time.signal, ...definedOf({ prompts: deps.prompts }) }, sandbox);
   const sandbox = await openPrepared(deps, record, { scenario, task, toContext, ...time });
   const opening = await initScenario(scenario, toContext(sandbox));
+  if (opening.close) record.closers.push(opening.close);
   return { scenario, task, opening, ...definedOf({ sandbox }) };
 }
 
@@ -76,7 +87,7 @@ interface Preparing extends InitTime {
 /** Based on the layer that the group's siblings share, if the scenario has one; otherwise prepared alone. */
 async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: Preparing): Promise<Sandbox | undefined> {
   const { scenario, task, toContext, signal, deadline } = preparing;
-  const spec = scenario.sandbox?.(task);
+  const spec = await sandboxOf(scenario, task);
   if (!spec) return undefined;
   const prepareIn = (sandbox: Sandbox) => prepareScenario(scenario, toContext(sandbox));
   // A rollout without siblings would pay for a layer that no other sandbox uses.
@@ -100,7 +111,8 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   const { submission, id } = record.claimed;
   const { scenario, task, opening, sandbox, signal } = prepared;
   const { limits, sampling } = submission;
-  using deadline = new Deadline('run', limits.run_timeout_s * 1000, deps.clock);
+  const timeoutS = await runTimeoutOf(scenario, task, limits.run_timeout_s);
+  using deadline = new Deadline('run', timeoutS * 1000, deps.clock);
   const { tools } = opening;
   record.tools = tools.map((tool) => tool.spec);
   record.model = deps.model;
@@ -119,6 +131,7 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   record.sampler = sampler;
   const within = AbortSignal.any([signal, deadline.signal, ...(sandbox ? [sandbox.died] : [])]);
   const optional = definedOf({ sandbox });
+  const state = definedOf({ state: opening.state });
   try {
     record.stop = await runTurns({
       messages: opening.messages,
@@ -133,7 +146,9 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
       pace: deps.pace,
       ...optional,
       onTurn: (report) => deps.onTurn(record, report),
-      compact: (messages) => raceSignal(compactScenario(scenario, { task, limits, signal: within, messages, ...optional }), within),
+      compact: (messages) =>
+        raceSignal(compactScenario(scenario, { task, limits, signal: within, messages, ...optional, ...state }), within),
+      ...definedOf({ respond: opening.respond }),
     });
   } finally {
     record.timings.run_ms += deadline.chargedMs;
@@ -146,13 +161,16 @@ export async function collectAttempt(
   record: AttemptRecord,
   prepared: Prepared & { signal: AbortSignal },
 ): Promise<Buffer> {
-  const { scenario, task, sandbox, signal } = prepared;
+  const { scenario, task, sandbox, signal, opening } = prepared;
   const { limits } = record.claimed.submission;
   const { stop: end } = record;
   if (!sandbox || !end || !scenario.collect) return Buffer.alloc(0);
   using deadline = new Deadline('collecting the results', limits.evaluate_timeout_s * 1000, deps.clock);
   const within = AbortSignal.any([signal, deadline.signal, sandbox.died]);
-  return await raceSignal(collectScenario(scenario, { task, limits, signal: within, sandbox, end }), within);
+  return await raceSignal(
+    collectScenario(scenario, { task, limits, signal: within, sandbox, end, ...definedOf({ state: opening.state }) }),
+    within,
+  );
 }
 
 export async function evaluateAttempt(
@@ -160,8 +178,9 @@ export async function evaluateAttempt(
   record: AttemptRecord,
   prepared: Prepared & { signal: AbortSignal; artifact: Buffer },
 ): Promise<void> {
-  const { scenario, task, artifact } = prepared;
+  const { scenario, task, artifact, opening } = prepared;
   const { limits } = record.claimed.submission;
+  const state = definedOf({ state: opening.state });
   const { stop: end } = record;
   if (!end) throw new RolloutError('internal', 'evaluate started before run had ended');
   using deadline = new Deadline('evaluate', limits.evaluate_timeout_s * 1000, deps.clock);
@@ -171,13 +190,15 @@ export async function evaluateAttempt(
     record.wasProgramRunning = programs.count > 0;
   });
   const open = (spec: SandboxSpec) => deps.driver.open(spec, { signal });
-  const openSandbox = async (spec: SandboxSpec = scenario.sandbox?.(task) ?? {}) =>
-    programs.watch(await record.sandbox.open(() => open(spec)));
+  const openSandbox = async (wanted?: SandboxSpec) => {
+    const spec = wanted ?? (await sandboxOf(scenario, task)) ?? {};
+    return programs.watch(await record.sandbox.open(() => open(spec)));
+  };
   const sampledTokens =
     record.sampler?.ledger.segments.reduce((sum, { kind, tokenIds }) => sum + (kind === 'sampled' ? tokenIds.length : 0), 0) ?? 0;
   try {
     record.score = await raceSignal(
-      evaluateScenario(scenario, { task, limits, signal, end, artifact, sampledTokens, openSandbox }),
+      evaluateScenario(scenario, { task, limits, signal, end, artifact, sampledTokens, openSandbox, ...state }),
       signal,
     );
   } finally {

@@ -38,6 +38,12 @@ export const sandboxConfig = z.strictObject({
     .default(() => join(tmpdir(), `millrace-images-${process.getuid?.() ?? 0}`))
     .describe('Folder of the image cache, on a local disk.'),
   imagesGib: z.number().gt(0).default(100).describe('Maximum size of the image cache. Images in use are never removed.'),
+  imageNames: z
+    .record(z.string().min(1), z.string().min(1))
+    .default({})
+    .describe(
+      'Images that are used in the place of Docker images with these names, for machines without access to their registries. A star at the end of both stands for the rest of the name.',
+    ),
   layersGib: z
     .number()
     .gt(0)

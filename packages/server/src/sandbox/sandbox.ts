@@ -93,6 +93,27 @@ export interface ExecOptions {
   readonly signal?: AbortSignal;
 }
 
+export interface OpenProgramOptions {
+  /** The home folder by default. */
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
+/** What a program printed since the last read. */
+export interface ProgramOutput {
+  readonly data: Buffer;
+  /** Set when the program has ended and everything was read. */
+  readonly end?: { readonly exitCode?: number; readonly signal?: string; readonly stderr: string };
+}
+
+/** A program that keeps running in the sandbox. Closing kills it and the programs that it started; it ends with its sandbox. */
+export interface SandboxProgram extends AsyncDisposable {
+  write(data: Buffer | string, options?: { readonly signal?: AbortSignal }): Promise<void>;
+  /** Waits for output, the end, or the time; empty when the time is up. Read again after each. */
+  read(options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<ProgramOutput>;
+}
+
 export interface TransferOptions {
   /** Limit for all files together; 1 GiB by default. */
   readonly maxBytes?: number;
@@ -112,6 +133,10 @@ export interface FolderOptions {
   readonly sinceMs?: number;
   /** Kills every program of the sandbox first, also its shell, so that none changes the files meanwhile. */
   readonly stopPrograms?: boolean;
+  /** Files and folders with one of these names are left out, at any depth. */
+  readonly exclude?: readonly string[];
+  /** Lists what was not changed since `sinceMs`, so that the caller knows what was deleted. */
+  readonly listUnchanged?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -122,6 +147,8 @@ export interface FolderArchive {
   /** What was left out, each with its reason: pipes, sockets, paths over 3,900 bytes. At most 20 are named. */
   readonly skipped: readonly string[];
   readonly leftOut: number;
+  /** With `listUnchanged`: paths of files and links relative to the folder, each followed by a null character; otherwise empty. */
+  readonly unchanged: Buffer;
 }
 
 /**
@@ -139,6 +166,8 @@ export interface Sandbox extends AsyncDisposable {
   runPython(code: string, options: PythonOptions): Promise<PythonResult>;
   /** Runs a separate program outside the shell, with its own standard input. */
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult>;
+  /** Starts a program that keeps running, to write to and to read from. Throws `not-found` if there is no such program. */
+  openProgram(argv: readonly string[], options?: OpenProgramOptions): Promise<SandboxProgram>;
   /** Throws `not-found` or `artifact-too-large`. */
   readFile(path: string, options: { readonly maxBytes: number; readonly signal?: AbortSignal }): Promise<Buffer>;
   /** Creates missing parent folders. The mode is 0644 by default. Throws `sandbox-refused`, or `sandbox-limit` if the disk is full. */

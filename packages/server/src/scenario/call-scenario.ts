@@ -44,6 +44,7 @@ function describe(error: unknown): string {
 
 /** The innermost line of the scenario's own code: not Node's, not a package's, not ours. */
 export function findPlace(error: unknown): string | undefined {
+  if (error instanceof Error && 'place' in error && typeof error.place === 'string') return error.place; // of a scenario in Python
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   // Node puts the place of a syntax error before the message.
   const [, file] = /^(?:file:\/\/)?(\/[^\n]+:\d+)\n/.exec(stack) ?? [];

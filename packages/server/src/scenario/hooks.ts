@@ -4,7 +4,10 @@
 import { definedOf, describeIssues, type ErrorCode, message } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Tool } from '../agent/tool.ts';
+import type { AgentOptions } from '../agent/turn-loop.ts';
+import type { SandboxSpec } from '../sandbox/sandbox.ts';
 import { callScenario } from './call-scenario.ts';
+import { openRespond } from './open-respond.ts';
 import { openTools } from './open-tools.ts';
 import type { CollectContext, CompactContext, EvaluateContext, InitContext, Opening, Preparation, Scenario } from './scenario.ts';
 import type { Score } from './verifier/verifier.ts';
@@ -21,16 +24,25 @@ export async function prepareScenario(scenario: Scenario, context: InitContext<u
   if (prepare) await callHook(scenario, 'prepare.run', () => prepare.run(context));
 }
 
-export function keyOf(scenario: Scenario, task: unknown): Promise<ReturnType<Preparation<unknown>['key']>> {
+export function keyOf(scenario: Scenario, task: unknown): Promise<Awaited<ReturnType<Preparation<unknown>['key']>>> {
   return callHook(scenario, 'prepare.key', () => scenario.prepare?.key(task));
 }
 
-const opening = z.object({ messages: z.array(message).min(1), tools: z.array(z.unknown()) });
+/** Undefined also for a scenario without `sandbox`. */
+export function sandboxOf(scenario: Scenario, task: unknown): Promise<SandboxSpec | undefined> {
+  return callHook(scenario, 'sandbox', () => scenario.sandbox?.(task));
+}
+
+const isFunction = z.custom((value) => typeof value === 'function', 'must be a function').optional();
+const opening = z.object({ messages: z.array(message).min(1), tools: z.array(z.unknown()), respond: isFunction, close: isFunction });
 
 /** What the agent starts with, with its tools opened. */
 export interface Opened {
   readonly messages: Opening['messages'];
   readonly tools: readonly Tool[];
+  readonly respond?: AgentOptions['respond'];
+  readonly state?: unknown;
+  close?(): Promise<void>;
 }
 
 export function initScenario(scenario: Scenario, context: InitContext<unknown>): Promise<Opened> {
@@ -38,7 +50,14 @@ export function initScenario(scenario: Scenario, context: InitContext<unknown>):
     const given = await scenario.init(context);
     const parsed = opening.safeParse(given);
     if (!parsed.success) throw new Error(`it must return { messages, tools }: ${describeIssues(parsed.error.issues)}`);
-    return { messages: given.messages, tools: openTools(given.tools, context.prompts) };
+    const { respond, state } = given;
+    return {
+      messages: given.messages,
+      tools: openTools(given.tools, context.prompts),
+      ...(respond && { respond: openRespond(scenario.name, (turn, within) => respond.call(given, turn, within)) }),
+      ...(given.close && { close: async () => given.close?.() }),
+      ...definedOf({ state }),
+    };
   });
 }
 
@@ -64,6 +83,19 @@ export function lowestRewardOf(scenario: Scenario, task: unknown): Promise<numbe
 /** 1 for a scenario without `highestReward`. */
 export function highestRewardOf(scenario: Scenario, task: unknown): Promise<number> {
   return callHook(scenario, 'highestReward', () => z.number().parse(scenario.highestReward?.(task) ?? 1));
+}
+
+/** The shorter of the task's own time and the one of the limits. */
+export async function runTimeoutOf(scenario: Scenario, task: unknown, limit: number): Promise<number> {
+  return Math.min(
+    limit,
+    await callHook(scenario, 'runTimeoutS', () =>
+      z
+        .number()
+        .gt(0)
+        .parse(scenario.runTimeoutS?.(task) ?? limit),
+    ),
+  );
 }
 
 const score = z.object({ reward: z.number(), details: z.record(z.string(), z.unknown()).optional() });
@@ -93,9 +125,11 @@ function toJson(details: Readonly<Record<string, unknown>>): Record<string, unkn
 
 const codes = {
   task: 'init-failed',
+  sandbox: 'init-failed',
   'prepare.key': 'init-failed',
   'prepare.run': 'init-failed',
   init: 'init-failed',
+  runTimeoutS: 'run-failed',
   compact: 'run-failed',
   collect: 'run-failed',
   evaluate: 'evaluate-failed',

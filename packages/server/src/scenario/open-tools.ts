@@ -8,10 +8,10 @@ import { openTool } from '../agent/tools.ts';
 import { systemClock } from '../base/clock.ts';
 import { Deadline } from '../base/deadline.ts';
 import { raceSignal } from '../base/race.ts';
-import type { Sandbox } from '../sandbox/sandbox.ts';
 import { callScenario } from './call-scenario.ts';
-import { type CustomTool, type CustomToolContext, type CustomToolResult, defineTool, toJsonSchema } from './custom-tool.ts';
+import { type CustomTool, type CustomToolResult, defineTool, toJsonSchema } from './custom-tool.ts';
 import type { Opening } from './scenario.ts';
+import { toContext } from './tool-time.ts';
 
 /** Throws an Error for an unknown name, a definition that cannot be offered to a model, or two tools with one name. */
 export function openTools(wanted: Opening['tools'], prompts = new Prompts()): readonly Tool[] {
@@ -37,7 +37,7 @@ function openCustomTool(custom: CustomTool): Tool {
       const within = AbortSignal.any([signal, deadline.signal]);
       const call = { what: `the tool ${name}`, code: 'tool-failed', hasAgentActed: true } as const;
       try {
-        const context = toContext(name, { timeoutMs, signal: within }, sandbox);
+        const context = toContext(`the tool ${name}`, { timeoutMs, signal: within }, sandbox);
         const work = callScenario(call, async () => toResult(name, await custom.run(parsed.data, context)));
         return await raceSignal(work, within);
       } catch (error) {
@@ -45,16 +45,6 @@ function openCustomTool(custom: CustomTool): Tool {
         if (!deadline.signal.aborted) throw error;
         return { kind: 'text', text: `[${name} did not finish within ${timeoutMs / 1000} s and was stopped]` };
       }
-    },
-  };
-}
-
-function toContext(name: string, rest: Omit<CustomToolContext, 'sandbox'>, sandbox: Sandbox | undefined): CustomToolContext {
-  return {
-    ...rest,
-    get sandbox() {
-      if (!sandbox) throw new Error(`the tool ${name} uses a sandbox, but the scenario has no \`sandbox\` function`);
-      return sandbox;
     },
   };
 }

@@ -9,16 +9,20 @@ export type {
   ExecResult,
   FolderArchive,
   FolderOptions,
+  OpenProgramOptions,
+  ProgramOutput,
   PythonImage,
   PythonOptions,
   PythonResult,
   Sandbox,
+  SandboxProgram,
   SandboxSpec,
   ShellResult,
   TransferOptions,
 } from '../sandbox/sandbox.ts';
 export { type CustomTool, type CustomToolContext, type CustomToolResult, defineTool } from './custom-tool.ts';
 export {
+  type AgentTurn,
   type CollectContext,
   type CompactContext,
   defineScenario,
@@ -27,6 +31,7 @@ export {
   type Opening,
   type Preparation,
   type Scenario,
+  type TurnReply,
 } from './scenario.ts';
 export { type ScenarioBlame, ScenarioError } from './scenario-error.ts';
 export { unpackFolder } from './verifier/unpack-folder.ts';

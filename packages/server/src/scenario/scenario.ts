@@ -6,7 +6,7 @@ import type { AgentEnd } from '../agent/agent-end.ts';
 import type { Prompts } from '../agent/prompts.ts';
 import type { ToolName } from '../agent/tool-names.ts';
 import type { Sandbox, SandboxSpec } from '../sandbox/sandbox.ts';
-import type { CustomTool } from './custom-tool.ts';
+import type { CustomTool, CustomToolContext } from './custom-tool.ts';
 import type { Score } from './verifier/verifier.ts';
 
 /** What the agent starts with. */
@@ -15,7 +15,26 @@ export interface Opening {
   readonly messages: readonly Message[];
   /** Built-in tools by name, and the scenario's own tools. */
   readonly tools: readonly (ToolName | CustomTool)[];
+  /**
+   * Called after each turn that calls no tool; its time limit is `tool_timeout_s`. Returns what the agent reads next, as a user message
+   * or as messages, or `{ finish: answer }` to end the agent's part. Without it, a turn that calls no tool ends the agent's part.
+   */
+  respond?(turn: AgentTurn, context: CustomToolContext): TurnReply | Promise<TurnReply>;
+  /** Whatever this rollout keeps; `compact`, `collect` and `evaluate` get it as `state`. */
+  readonly state?: unknown;
+  /** Called once when the attempt has ended, however it ended. What it throws is logged. */
+  close?(): void | Promise<void>;
 }
+
+/** A turn of the agent that called no tool. */
+export interface AgentTurn {
+  /** What the agent wrote, without its reasoning. */
+  readonly text: string;
+  /** From 1. */
+  readonly number: number;
+}
+
+export type TurnReply = string | readonly Message[] | { readonly finish: string };
 
 interface TaskContext<Task> {
   /** The task, as the schema parsed it. */
@@ -39,24 +58,29 @@ export interface InitContext<Task> extends TaskContext<Task> {
  */
 export interface Preparation<Task> {
   /** Names everything that `run` depends on apart from the sandbox. Undefined: `run` is not shared for this task. */
-  key(task: Task): string | undefined;
+  key(task: Task): string | undefined | Promise<string | undefined>;
   /** Runs before `init`, with any of the tasks that have this key. */
   run(context: InitContext<Task>): void | Promise<void>;
 }
 
-export interface CompactContext<Task> extends TaskContext<Task> {
+/** What `init` returned as `state`. */
+interface Stateful {
+  readonly state?: unknown;
+}
+
+export interface CompactContext<Task> extends TaskContext<Task>, Stateful {
   /** Everything in the context, followed by the messages that did not fit. */
   readonly messages: readonly Message[];
   readonly sandbox?: Sandbox;
 }
 
-export interface CollectContext<Task> extends TaskContext<Task> {
+export interface CollectContext<Task> extends TaskContext<Task>, Stateful {
   /** The agent's sandbox; it is closed as soon as `collect` returns. */
   readonly sandbox: Sandbox;
   readonly end: AgentEnd;
 }
 
-export interface EvaluateContext<Task> extends TaskContext<Task> {
+export interface EvaluateContext<Task> extends TaskContext<Task>, Stateful {
   readonly end: AgentEnd;
   /** What `collect` returned; empty without `collect`. */
   readonly artifact: Buffer;
@@ -64,6 +88,20 @@ export interface EvaluateContext<Task> extends TaskContext<Task> {
   readonly sampledTokens: number;
   /** Opens a fresh sandbox that the agent never touched; by default as `sandbox(task)`. All of them are closed when `evaluate` returns. */
   openSandbox(spec?: SandboxSpec): Promise<Sandbox>;
+}
+
+export interface TrialContext<Task> extends TaskContext<Task> {
+  /** The task's own solution, or nothing. */
+  readonly solution: 'gold' | 'empty';
+  openSandbox(spec?: SandboxSpec): Promise<Sandbox>;
+}
+
+/** The result of judging one solution of the task itself. */
+export interface TaskTrial {
+  readonly isRight: boolean;
+  /** Tests that the task names, by whether they passed; to find those that differ between runs. */
+  readonly tests: Readonly<Record<string, boolean>>;
+  readonly why?: string;
 }
 
 export interface Scenario<Task = unknown> {
@@ -76,7 +114,9 @@ export interface Scenario<Task = unknown> {
   /** A zod 4 schema. A task that does not match is refused when it is submitted, with the names of the fields. */
   readonly task: Schema<Task>;
   /** The sandbox that the agent works in. Leave it out, or return undefined for a task, if the agent needs none. */
-  sandbox?(task: Task): SandboxSpec | undefined;
+  sandbox?(task: Task): SandboxSpec | undefined | Promise<SandboxSpec | undefined>;
+  /** The longest time of the agent in seconds, if the task has one of its own; the shorter of it and `run_timeout_s` counts. */
+  runTimeoutS?(task: Task): number | undefined;
   /** Setup that rollouts share; needs `sandbox`. */
   readonly prepare?: Preparation<Task>;
   /** Prepares the sandbox for this rollout and returns what the agent starts with. */
@@ -95,6 +135,8 @@ export interface Scenario<Task = unknown> {
   lowestReward?(task: Task): number;
   /** The reward of a perfect result; 1 without this function. An evaluation counts a sample with this reward as correct. */
   highestReward?(task: Task): number;
+  /** Judges the task itself, for `millrace task check`: its own solution must be right, and no solution must be wrong. */
+  trial?(context: TrialContext<Task>): Promise<TaskTrial>;
   /** Measures the reward. Throws if it cannot. */
   evaluate(context: EvaluateContext<Task>): Score | Promise<Score>;
 }

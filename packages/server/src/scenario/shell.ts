@@ -69,7 +69,7 @@ export const shellScenario: Scenario<ShellTask> = {
   async init({ task, prompts = new Prompts() }) {
     return {
       messages: [
-        { role: 'system', content: prompts.render('shell', toSystemValues(task.tools)) },
+        { role: 'system', content: prompts.render('shell', renderShellValues(task.tools, workspace)) },
         { role: 'user', content: task.instruction },
       ],
       tools: task.tools,
@@ -98,7 +98,8 @@ export const shellScenario: Scenario<ShellTask> = {
   },
 };
 
-function toSystemValues(tools: ShellTask['tools']): Record<string, string> {
+/** What the prompt `shell` names: the folder in which the agent starts, its tools, and how it ends. */
+export function renderShellValues(tools: ShellTask['tools'], workspace: string): Record<string, string> {
   const named = tools.filter((name) => name !== 'finish' && name !== 'submit');
   const end = tools.find((name) => name === 'finish' || name === 'submit');
   return {

@@ -61,6 +61,7 @@ const audit: Record<ErrorCode, readonly Attempted[] | typeof outOfReach> = {
   gone: outOfReach,
   'store-full': outOfReach,
   'trajectory-missing': outOfReach,
+  'scenario-died': outOfReach, // the process of a scenario in Python is outside the sandbox
   'not-found': [
     {
       turns: [finish()],

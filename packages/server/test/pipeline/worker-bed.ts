@@ -24,7 +24,9 @@ import { openBubblewrapDriver } from '../../src/sandbox/bubblewrap/bubblewrap.ts
 import { LayerCache } from '../../src/sandbox/layers/layer-cache.ts';
 import { holdLayers } from '../../src/sandbox/layers/layer-holding.ts';
 import type { SandboxDriver } from '../../src/sandbox/sandbox.ts';
+import type { GymConfig } from '../../src/scenario/gym/gym-config.ts';
 import { loadScenarios } from '../../src/scenario/load/load.ts';
+import type { SidecarOptions } from '../../src/scenario/python/sidecar.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
 import { EventTail } from '../../src/store/event-tail.ts';
 import type { RolloutRecord } from '../../src/store/rollout-record.ts';
@@ -58,6 +60,9 @@ export interface BedOptions {
   readonly scenarios?: readonly Scenario[];
   /** Paths of scenario modules. */
   readonly scenarioFiles?: readonly string[];
+  readonly gym?: GymConfig;
+  /** For scenario files in Python. */
+  readonly python?: SidecarOptions;
   readonly log?: Log;
   readonly latencyMs?: number;
   /** Replaces the driver of the sandboxes. */
@@ -117,7 +122,10 @@ export class WorkerBed implements AsyncDisposable {
       log: options.log ?? silentLog,
     };
     const config = pipelineConfig.parse({ handBackMs: 0, retryDelayMs: 0, ...options.pipeline });
-    const loaded = await loadScenarios(options.scenarioFiles ?? []);
+    const loaded = await loadScenarios(options.scenarioFiles ?? [], {
+      python: { log: shared.log, ...options.python },
+      ...(options.gym && { gym: options.gym }),
+    });
     const scenarios = {
       ...loaded,
       get: (name: string) => options.scenarios?.find((own) => own.name === name) ?? loaded.get(name),

@@ -15,6 +15,11 @@ test('the documentation shows the example as it is', async () => {
   assert.ok(docs.includes(`\`\`\`ts\n${await readFile(example, 'utf8')}\`\`\``));
 });
 
+test('the documentation shows the examples in Python as they are', async () => {
+  for (const path of ['examples/own-scenario/scenario.py', 'examples/guess/scenario.py'])
+    assert.ok(docs.includes(`\`\`\`python\n${await readFile(new URL(path, root), 'utf8')}\`\`\``), path);
+});
+
 test('the tasks of the example match its schema', async () => {
   const scenario = (await loadScenarios([fileURLToPath(example)])).get('column-sum');
   const lines = (await readFile(new URL('tasks.jsonl', example), 'utf8')).trim().split('\n');

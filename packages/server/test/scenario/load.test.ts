@@ -24,9 +24,9 @@ describe('loading scenarios', () => {
     return path;
   };
 
-  test('math, code, stem and shell are built in, also under the names that ProRL Agent uses', async () => {
+  test('math, code, stem, shell, gym, swe and harbor are built in, also under the names that ProRL Agent uses', async () => {
     const scenarios = await loadScenarios([]);
-    assert.deepEqual(scenarios.names(), ['math', 'code', 'stem', 'shell']);
+    assert.deepEqual(scenarios.names(), ['math', 'code', 'stem', 'shell', 'gym', 'swe', 'harbor']);
     assert.equal(scenarios.get('deepscaler')?.name, 'math');
     assert.equal(scenarios.get('chess'), undefined);
   });
@@ -88,8 +88,7 @@ describe('loading scenarios', () => {
     ['package.ts', "import 'left-pad-2';", /Cannot find package 'left-pad-2'.*run `npm install left-pad-2` in /],
     ['relative.ts', "import './data';", /Cannot find module .*relative imports need their extension/],
     ['type.ts', "import { Score } from 'millrace/scenario';\nexport const scenario = 1;", /type\.ts:1: .*'Score'; import a type with/],
-    ['scenario.py', 'x = 1', /scenario\.py: scenarios in Python are not supported; write it in TypeScript or JavaScript/],
-    ['scenario.tsx', 'x = 1', /a scenario is a TypeScript or JavaScript module \(\.ts, \.mts, \.js, \.mjs\), not \.tsx/],
+    ['scenario.tsx', 'x = 1', /a scenario is a file in TypeScript, JavaScript or Python \(\.ts, \.mts, \.js, \.mjs, \.py\), not \.tsx/],
     ['number.ts', 'export const scenario = 1;', /its `scenario` cannot be used: it is number, not an object/],
     [
       'fields.mjs',
@@ -106,6 +105,6 @@ describe('loading scenarios', () => {
 
   test('a path without a file and a folder are refused', async () => {
     await assert.rejects(loadScenarios([join(folder.path, 'gone.ts')]), /gone\.ts: there is no such file/);
-    await assert.rejects(loadScenarios([folder.path]), /is a folder; give the path of the scenario's module in it/);
+    await assert.rejects(loadScenarios([folder.path]), /is a folder; give the path of the scenario's file in it/);
   });
 });

@@ -5,8 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { ChaosKind } from './plan.ts';
 import { between, type CauseFault, type Scene } from './scene.ts';
 
-/** As the service manager of a machine would, for longer than any fault lasts. */
-const longestStartMs = 60_000;
+/** As the service manager of a machine would. A start takes seconds, and fails if the disk is full at any moment of it. */
+const longestStartMs = 600_000;
 
 export const processFaults = {
   async 'kill-worker'(scene, { choice }) {

@@ -5,7 +5,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { renderPromptFiles } from '@millrace/server';
 import { type Arguments, type Command, type CommandGroup, type Io, UsageError } from '../../command/command.ts';
-import { makeScenarioFiles } from './scenario-files.ts';
+import { makeScenarioFiles, scenarioFile } from './scenario-files.ts';
 
 const scenario: Command = {
   name: 'new scenario',
@@ -13,8 +13,9 @@ const scenario: Command = {
   positional: '<name>',
   options: {
     folder: { type: 'string', value: 'FOLDER', describe: 'The folder to make; ./NAME by default.' },
+    python: { type: 'boolean', describe: 'Write the scenario in Python instead of TypeScript.' },
   },
-  examples: ['millrace new scenario word-count', 'millrace try word-count/scenario.ts'],
+  examples: ['millrace new scenario word-count', 'millrace new scenario word-count --python', 'millrace try word-count/scenario.py'],
   run: runNewScenario,
 };
 
@@ -40,14 +41,16 @@ async function runNewScenario(args: Arguments, io: Io): Promise<number> {
     throw new UsageError(`${name} cannot be the name of a scenario: use lower-case words joined by hyphens, such as word-count`);
   const folder = args.text('folder') ?? name;
   await makeFolder(folder);
-  const files = makeScenarioFiles(name);
-  for (const [file, text] of Object.entries(files)) await writeFile(join(folder, file), text, { flag: 'wx' });
+  const language = args.flag('python') ? 'python' : 'typescript';
+  const file = scenarioFile[language];
+  const files = makeScenarioFiles(name, language);
+  for (const [path, text] of Object.entries(files)) await writeFile(join(folder, path), text, { flag: 'wx' });
   const lines = [
-    ...Object.keys(files).map((file) => `  ${join(folder, file)}`),
+    ...Object.keys(files).map((path) => `  ${join(folder, path)}`),
     '',
     'Next:',
-    `  millrace try ${join(folder, 'scenario.ts')}`,
-    `  millrace serve --tokenizer FOLDER --scenarios ${join(folder, 'scenario.ts')}`,
+    `  millrace try ${join(folder, file)}`,
+    `  millrace serve --tokenizer FOLDER --scenarios ${join(folder, file)}`,
     `  millrace submit ${join(folder, 'tasks.jsonl')}`,
   ];
   io.stdout.write(`Made the scenario ${name}:\n${lines.join('\n')}\n`);

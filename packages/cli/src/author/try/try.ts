@@ -25,7 +25,7 @@ import { renderMessages, renderOutcome } from './try-render.ts';
 export const tryCommand: Command = {
   name: 'try',
   summary: 'Runs one task of a scenario in a real sandbox with a scripted policy: no service, no backend, no model.',
-  positional: '<scenario.ts>',
+  positional: '<scenario>',
   options: {
     task: {
       type: 'string',
@@ -40,7 +40,11 @@ export const tryCommand: Command = {
     },
     config: { type: 'string', value: 'FILE', describe: 'Configuration file in JSON, for the sandbox driver and its limits.' },
   },
-  examples: ['millrace try scenario.ts', `millrace try scenario.ts --task '{"text": "a b", "words": 2}' --policy policy.jsonl`],
+  examples: [
+    'millrace try scenario.ts',
+    'millrace try scenario.py',
+    `millrace try scenario.ts --task '{"text": "a b", "words": 2}' --policy policy.jsonl`,
+  ],
   run: runTry,
 };
 
@@ -48,7 +52,11 @@ async function runTry(args: Arguments, io: Io): Promise<number> {
   const [path = ''] = args.positionals;
   const task = await readTask(args.text('task'), path);
   const policy = await readPolicy(args.text('policy'), path);
-  const scenarios = await loadScenarios([path]);
+  const log = {
+    ...silentLog,
+    info: (event: string, { line }: Readonly<Record<string, unknown>> = {}) => event === 'scenario-output' && io.stderr.write(`${line}\n`),
+  };
+  const scenarios = await loadScenarios([path], { python: { log } });
   const name = scenarios.names().at(-1) ?? '';
   await using local = await openLocalService({ scenarios: [resolve(path)], 'sandbox.warm.sandboxes': 0 }, args.text('config'));
   if (scenarios.get(name)?.sandbox !== undefined && !(await canRun(local.config, io))) return 1;
@@ -72,7 +80,7 @@ async function canRun({ sandbox }: ServiceConfig, io: Io): Promise<boolean> {
   return probe.ok;
 }
 
-interface Trial {
+interface TryRun {
   readonly local: LocalService;
   readonly scenarios: Scenarios;
   readonly policy: TryPolicy;
@@ -86,7 +94,7 @@ interface Ended {
   readonly trajectory: Trajectory | undefined;
 }
 
-async function runOne({ local, scenarios, policy, submission, signal }: Trial): Promise<Ended> {
+async function runOne({ local, scenarios, policy, submission, signal }: TryRun): Promise<Ended> {
   const script = ({ turn }: { readonly turn: number }) => policy.turns[turn] ?? '';
   await using backend = await openScriptedBackend({ script, model: local.model });
   await findCgroups({ enter: true });

@@ -27,6 +27,7 @@ import type {
   ShellResult,
 } from '../sandbox.ts';
 import type { ExecutorClient } from './executor-client.ts';
+import { openProgram } from './sandbox-program.ts';
 import { download, upload } from './transfer.ts';
 
 export interface ExecutorSandboxParts {
@@ -66,6 +67,7 @@ export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
       return run;
     },
     exec: run,
+    openProgram: (argv, options) => openProgram(client, argv, options),
     upload: (from, to, options = {}) => upload(run, { from, to }, options),
     download: async (from, to, options = {}) => ({ skipped: await download(run, { from, to }, options) }),
     async readFile(path, { maxBytes, signal }) {
@@ -84,13 +86,15 @@ export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
 }
 
 async function readFolder(client: ExecutorClient, path: string, options: FolderOptions): Promise<FolderArchive> {
-  const { maxEntries = defaultMaxEntries, sinceMs, stopPrograms = false, signal } = options;
+  const { maxEntries = defaultMaxEntries, sinceMs, stopPrograms = false, exclude, listUnchanged, signal } = options;
   const maxBytes = Math.min(options.maxBytes, maxBodyBytes);
   const limits = { max_bytes: maxBytes, max_entries: maxEntries };
-  const params = definedOf({ path, ...limits, since_ms: sinceMs, stop_programs: stopPrograms });
+  const params = definedOf({ path, ...limits, since_ms: sinceMs, stop_programs: stopPrograms, exclude, list_unchanged: listUnchanged });
   const call = { method: 'folder.read', params, reply: folderReadReply, maxBytes, deadlineMs: fileDeadlineMs, signal } as const;
   const { result, body } = await client.call(call);
-  return { archive: body, entries: result.entries, skipped: result.skipped, leftOut: result.left_out };
+  const { entries, skipped, left_out: leftOut, list_bytes: listBytes } = result;
+  const at = body.length - listBytes;
+  return { archive: body.subarray(0, at), entries, skipped, leftOut, unchanged: body.subarray(at) };
 }
 
 async function runShell(client: ExecutorClient, command: string, options: ShellOptions): Promise<ShellResult> {

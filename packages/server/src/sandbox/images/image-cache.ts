@@ -1,7 +1,7 @@
 // The image cache of one machine. Each image is fetched and converted once, by the first process that needs it. When the cache is too
 // large, the least recently used images are removed, but never one in use. File locks make this hold across processes.
 
-import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, stat, utimes, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { definedOf, messageOf, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
@@ -11,12 +11,23 @@ import { runProgram } from '../../base/run-program.ts';
 import { measureTree } from '../run-folder/measure-tree.ts';
 import { removeTree } from '../run-folder/remove-tree.ts';
 import { findApptainer } from './apptainer-program.ts';
-import { renderBuildArguments, renderBuildError, toImageSource } from './image-source.ts';
+import { buildDockerfile } from './dockerfile/build.ts';
+import {
+  type ImageNames,
+  type ImageSource,
+  renderBuildArguments,
+  renderBuildError,
+  replaceName,
+  toBaseName,
+  toImageSource,
+} from './image-source.ts';
 
 export interface ImageCacheOptions {
   readonly folder: string;
   readonly maxBytes: number;
   readonly apptainerPath?: string;
+  /** What is used in the place of Docker images with these names. */
+  readonly names?: ImageNames;
   /** Called with each line that Apptainer prints. */
   readonly onProgress?: (progress: { readonly source: string; readonly line: string }) => void;
 }
@@ -33,6 +44,8 @@ export interface CachedImage {
   readonly usedMs: number;
 }
 
+type BuiltSource = Exclude<ImageSource, { readonly kind: 'local' }>;
+
 const metaFile = z.object({ source: z.string(), bytes: z.int().min(0) });
 const keptChars = 8192;
 
@@ -47,14 +60,14 @@ export class ImageCache {
 
   /** Fetches and converts the image if needed, or waits for another process that does so. `again` builds it again in any case. */
   async open(name: string, options: { readonly signal?: AbortSignal; readonly again?: boolean } = {}): Promise<ImageLease> {
-    const image = await toImageSource(name);
+    const image = await toImageSource(replaceName(name, this.#options.names));
     if (image.kind === 'local') return { path: image.path, [Symbol.asyncDispose]: async () => {} };
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    const { key, source } = image;
+    const { key } = image;
     for (let again = options.again ?? false; ; again = false) {
       const lease = again ? undefined : await this.#lease(key, options.signal);
       if (lease) return lease;
-      await this.#make(key, source, definedOf({ again, signal: options.signal }));
+      await this.#make(image, definedOf({ again, signal: options.signal }));
       await this.#evict(key);
     }
   }
@@ -96,16 +109,17 @@ export class ImageCache {
     return undefined;
   }
 
-  async #make(key: string, source: string, options: { readonly signal?: AbortSignal; readonly again: boolean }): Promise<void> {
+  async #make({ key, source, kind }: BuiltSource, options: { readonly signal?: AbortSignal; readonly again: boolean }): Promise<void> {
     await using _making = await openFileLock(this.#makeLock(key), options);
     const [folder, fresh] = [join(this.#folder, key), join(this.#folder, `${key}.new`)];
     if (!options.again && (await stat(folder).catch(() => undefined))) return; // another process was first
     await removeTree(fresh); // a process that died may have left it
     await mkdir(fresh);
     try {
-      await this.#build(source, fresh, options.signal);
+      if (kind === 'dockerfile') await this.#buildDockerfile(source, fresh, options.signal);
+      else await this.#build(source, fresh, options.signal);
       const meta = { source, bytes: await measureTree(join(fresh, 'image')) };
-      await rm(join(fresh, 'tmp'), { recursive: true, force: true });
+      await removeTree(join(fresh, 'tmp'));
       await writeFile(join(fresh, 'meta.json'), JSON.stringify(meta));
       await using _unused = options.again ? await openFileLock(this.#useLock(key), options) : undefined;
       await this.#discard(key);
@@ -128,6 +142,23 @@ export class ImageCache {
     await runProgram([file, ...renderBuildArguments(source, join(fresh, 'image'))], { env, signal, onText }).catch((error) => {
       signal?.throwIfAborted();
       throw new RolloutError('sandbox-start-failed', renderBuildError(source, output || messageOf(error)), { cause: error });
+    });
+  }
+
+  async #buildDockerfile(path: string, fresh: string, signal: AbortSignal | undefined): Promise<void> {
+    const scratch = join(fresh, 'tmp');
+    await mkdir(scratch);
+    const onText = (text: string) => {
+      for (const line of text.split('\n')) if (line.trim() !== '') this.#options.onProgress?.({ source: path, line: line.trim() });
+    };
+    await buildDockerfile({
+      path,
+      target: join(fresh, 'image'),
+      scratch,
+      apptainerPath: this.#options.apptainerPath ?? findApptainer() ?? 'apptainer',
+      openBase: (name) => this.open(toBaseName(name, path), definedOf({ signal })),
+      signal,
+      onText,
     });
   }
 

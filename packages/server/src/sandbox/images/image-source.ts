@@ -2,17 +2,19 @@
 // others are first converted to an unpacked directory, which starts faster than a SIF file and needs no FUSE.
 
 import { readFile, stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { RolloutError } from '@millrace/protocol';
 import { hashContent } from '../run-folder/make-once.ts';
+import { isLocalImage, keyOfDockerfile } from './dockerfile/dockerfile-key.ts';
 
 export type ImageSource =
   | { readonly kind: 'local'; readonly path: string }
   /** `key` changes with the content if that can be known: the text of a definition file, the size and time of an archive. */
-  | { readonly kind: 'built'; readonly source: string; readonly key: string };
+  | { readonly kind: 'built' | 'dockerfile'; readonly source: string; readonly key: string };
 
 const remote = /^(docker|oras|library|shub|https?):\/\/\S+$/;
 const archive = /^(docker-archive|oci-archive):(?:\/\/)?(.+)$/;
+const dockerfile = /(^|\/)(Dockerfile(\.[^/]+)?|[^/]+\.Dockerfile)$/;
 
 export async function toImageSource(name: string): Promise<ImageSource> {
   if (remote.test(name)) return { kind: 'built', source: name, key: hashContent([name]) };
@@ -20,7 +22,7 @@ export async function toImageSource(name: string): Promise<ImageSource> {
   const path = resolve(file ?? name);
   const found = await stat(path).catch(() => undefined);
   if (!found) {
-    const known = 'use a SIF file, an unpacked directory, docker://…, docker-archive:FILE or a definition file (.def)';
+    const known = 'use a SIF file, an unpacked directory, docker://…, docker-archive:FILE, a Dockerfile or a definition file (.def)';
     throw new RolloutError('sandbox-refused', `there is no image ${path}: ${known}`);
   }
   if (scheme !== undefined) {
@@ -29,11 +31,36 @@ export async function toImageSource(name: string): Promise<ImageSource> {
   }
   if (found.isFile() && path.endsWith('.def'))
     return { kind: 'built', source: path, key: hashContent([path, await readFile(path, 'utf8')]) };
+  if (found.isFile() && dockerfile.test(path)) return { kind: 'dockerfile', source: path, key: await keyOfDockerfile(path) };
   return { kind: 'local', path };
 }
 
+/** Names of images, or their beginnings with a star at the end, and what is used in their place: `{ "python:*": "docker://registry:5000/python:*" }`. */
+export type ImageNames = Readonly<Record<string, string>>;
+
+/** The image of a FROM: a path relative to the Dockerfile, or a name as in Docker. */
+export function toBaseName(name: string, dockerfilePath: string): string {
+  if (isLocalImage(name)) return resolve(dirname(dockerfilePath), name);
+  return remote.test(name) || archive.test(name) ? name : `docker://${name}`;
+}
+
+/** The name that the configuration puts in the place of a Docker image; the longest that fits counts. */
+export function replaceName(name: string, names: ImageNames = {}): string {
+  const [, short] = /^docker:\/\/(.+)$/.exec(name) ?? [];
+  if (short === undefined) return name;
+  const [found] = Object.keys(names)
+    .filter((key) => (key.endsWith('*') ? short.startsWith(key.slice(0, -1)) : short === key))
+    .sort((a, b) => b.length - a.length);
+  const put = found === undefined ? undefined : names[found];
+  if (found === undefined || put === undefined) return name;
+  return put.endsWith('*') ? put.slice(0, -1) + short.slice(found.replace(/\*$/, '').length) : put;
+}
+
+/** A registry on this machine has no certificate, as for Docker. */
+const loopback = /^docker:\/\/(localhost|127\.\d+\.\d+\.\d+)(:\d+)?\//;
+
 export function renderBuildArguments(source: string, target: string): string[] {
-  return ['--nocolor', 'build', '--sandbox', '--force', target, source];
+  return ['--nocolor', 'build', '--sandbox', '--force', ...(loopback.test(source) ? ['--no-https'] : []), target, source];
 }
 
 /** Adds to Apptainer's error what to do about it. */

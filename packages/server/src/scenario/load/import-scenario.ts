@@ -5,15 +5,18 @@ import { registerHooks } from 'node:module';
 import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { findParts } from '../../base/parts.ts';
+import { importPythonScenario } from '../python/python-scenario.ts';
+import type { SidecarOptions } from '../python/sidecar.ts';
 import type { Scenario } from '../scenario.ts';
 import { describeImportError } from './import-error.ts';
 
-const extensions = ['.ts', '.mts', '.js', '.mjs'];
+const extensions = ['.ts', '.mts', '.js', '.mjs', '.py'];
 
 /** Throws an Error that names the file and says what to do. */
-export async function importScenario(path: string): Promise<Scenario> {
+export async function importScenario(path: string, options: SidecarOptions = {}): Promise<Scenario> {
   const file = resolve(path);
   checkFile(file);
+  if (extname(file) === '.py') return await importPythonScenario(file, options);
   resolveOwnImports();
   const module: Record<string, unknown> = await import(pathToFileURL(file).href).catch((error: unknown) => {
     throw new Error(describeImportError(file, error), { cause: error });
@@ -27,11 +30,12 @@ export async function importScenario(path: string): Promise<Scenario> {
 
 function checkFile(file: string): void {
   const extension = extname(file);
-  if (!existsSync(file)) throw new Error(`${file}: there is no such file; give the path of a scenario's .ts or .js module`);
-  if (statSync(file).isDirectory()) throw new Error(`${file} is a folder; give the path of the scenario's module in it`);
-  if (extension === '.py') throw new Error(`${file}: scenarios in Python are not supported; write it in TypeScript or JavaScript`);
+  if (!existsSync(file)) throw new Error(`${file}: there is no such file; give the path of a scenario's .ts, .js or .py file`);
+  if (statSync(file).isDirectory()) throw new Error(`${file} is a folder; give the path of the scenario's file in it`);
   if (!extensions.includes(extension))
-    throw new Error(`${file}: a scenario is a TypeScript or JavaScript module (${extensions.join(', ')}), not ${extension || 'this'}`);
+    throw new Error(
+      `${file}: a scenario is a file in TypeScript, JavaScript or Python (${extensions.join(', ')}), not ${extension || 'this'}`,
+    );
 }
 
 /** `millrace/scenario` is always ours, so that a scenario and the service agree. Of zod, the user's own copy comes first. */

@@ -2,13 +2,18 @@
 // used is refused with its name, the line where there is one, and what to do.
 
 import { codeScenario } from '../code/code.ts';
+import { makeGymScenario } from '../gym/gym.ts';
+import type { GymConfig } from '../gym/gym-config.ts';
+import { makeHarborScenario } from '../harbor/harbor.ts';
 import { mathScenario } from '../math/math.ts';
+import type { SidecarOptions } from '../python/sidecar.ts';
 import { makeRewardScenario } from '../reward-server.ts';
 import type { Scenario } from '../scenario.ts';
 import { shellScenario } from '../shell.ts';
 import { Judge } from '../stem/judge.ts';
 import { type JudgeConfig, judgeConfig } from '../stem/judge-config.ts';
 import { makeStemScenario } from '../stem/stem.ts';
+import { makeSweScenario } from '../swe/swe.ts';
 import { importScenario } from './import-scenario.ts';
 
 export interface Scenarios {
@@ -22,12 +27,15 @@ export interface BuiltInOptions {
   readonly rewardServers?: readonly string[];
   /** Without it, tasks that need a judge have no reward. */
   readonly judge?: JudgeConfig;
+  readonly gym?: GymConfig;
+  /** For scenarios in Python. */
+  readonly python?: SidecarOptions;
 }
 
 /** Throws an Error that names the file and says what to do. */
 export async function loadScenarios(paths: readonly string[], options: BuiltInOptions = {}): Promise<Scenarios> {
-  const { rewardServers = [], judge = judgeConfig.parse({}) } = options;
-  const own = await Promise.all(paths.map(importScenario));
+  const { rewardServers = [], judge = judgeConfig.parse({}), gym = {} } = options;
+  const own = await Promise.all(paths.map((path) => importScenario(path, options.python)));
   const byName = new Map<string, { readonly scenario: Scenario; readonly from: string }>();
   const add = (scenario: Scenario, from: string) => {
     for (const name of [scenario.name, ...(scenario.aliases ?? [])]) {
@@ -41,6 +49,9 @@ export async function loadScenarios(paths: readonly string[], options: BuiltInOp
     codeScenario,
     makeStemScenario(new Judge(judge)),
     shellScenario,
+    makeGymScenario(gym),
+    makeSweScenario(),
+    makeHarborScenario(),
     ...(rewardServers.length > 0 ? [makeRewardScenario(rewardServers)] : []),
   ];
   for (const scenario of builtIn) add(scenario, 'a built-in one');

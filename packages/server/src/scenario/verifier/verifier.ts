@@ -33,7 +33,7 @@ const reportBytes = 1 << 16;
 const setupTimeoutMs = 30_000;
 
 /** Read by programs of the check. The agent's files must not configure them. */
-const cleanEnv = {
+export const cleanEnv = {
   BASH_ENV: '',
   ENV: '',
   GIT_CONFIG_NOSYSTEM: '1',

@@ -1,6 +1,6 @@
 // A backend's tokenizer over HTTP, as vLLM, SGLang and llama.cpp serve it, and the model's configuration if the server offers it.
 
-import { definedOf } from '@millrace/protocol';
+import { definedOf, messageOf } from '@millrace/protocol';
 import { z } from 'zod';
 
 export interface TokenSource {
@@ -30,9 +30,10 @@ const props = z.looseObject({ chat_template: z.string(), bos_token: z.string().o
 
 /** Detects the kind of server. Throws an Error that names the address. */
 export async function openTokenSource(url: string, { apiKey, signal }: TokenSourceOptions = {}): Promise<TokenSource> {
-  const base = url.replace(/\/+$/, '');
+  const base = url.replace(/\/+$/, '').replace(/\/v1$/, '');
   const call = openCall(base, definedOf({ apiKey, signal }));
-  const llamacpp = props.safeParse(await call('/props').catch(() => undefined)); // only llama.cpp has it
+  const ask = async (path: string) => await call(path).catch(ignoreMissing);
+  const llamacpp = props.safeParse(await ask('/props')); // only llama.cpp has it
   const read = async (body: object) => Int32Array.from(tokensReply.parse(await call('/tokenize', body)).tokens);
   const source = {
     url: base,
@@ -43,11 +44,11 @@ export async function openTokenSource(url: string, { apiKey, signal }: TokenSour
   };
   if (llamacpp.success) {
     const { chat_template, bos_token, eos_token } = llamacpp.data;
-    const ask = (parse_special: boolean) => (content: string) => read({ content, add_special: false, parse_special });
-    return { ...source, config: { chat_template, bos_token, eos_token }, tokenize: ask(true), tokenizePlain: ask(false) };
+    const encode = (parse_special: boolean) => (content: string) => read({ content, add_special: false, parse_special });
+    return { ...source, config: { chat_template, bos_token, eos_token }, tokenize: encode(true), tokenizePlain: encode(false) };
   }
   const tokenize = (prompt: string) => read({ prompt, add_special_tokens: false });
-  const config = z.record(z.string(), z.unknown()).safeParse(await call('/tokenizer_info').catch(() => undefined)); // off by default
+  const config = z.record(z.string(), z.unknown()).safeParse(await ask('/tokenizer_info')); // off by default
   return { ...source, config: config.data ?? {}, tokenize, tokenizePlain: tokenize };
 }
 
@@ -64,7 +65,7 @@ function openCall(base: string, { apiKey, signal }: TokenSourceOptions): (path: 
     const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
     const reply = await fetch(`${base}${path}`, { ...sent, headers, signal: signal ? AbortSignal.any([signal, limit]) : limit });
     const text = await reply.text();
-    if (!reply.ok) throw new Refused(`${base}${path} returned ${reply.status}: ${text.slice(0, 300)}`);
+    if (!reply.ok) throw new Refused(`${base}${path} returned ${reply.status}: ${text.slice(0, 300)}`, reply.status);
     return JSON.parse(text);
   };
   return async (path, body) => {
@@ -72,9 +73,29 @@ function openCall(base: string, { apiKey, signal }: TokenSourceOptions): (path: 
       return await once(path, body);
     } catch (error) {
       if (error instanceof Refused || signal?.aborted) throw error;
-      return await once(path, body);
+      return await once(path, body).catch((again: unknown) => {
+        throw again instanceof Refused ? again : new Error(`${base}${path} does not answer: ${describeCause(again)}`, { cause: again });
+      });
     }
   };
 }
 
-class Refused extends Error {}
+class Refused extends Error {
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** fetch hides why it failed in the cause. */
+function describeCause(error: unknown): string {
+  return messageOf(error instanceof Error && error.cause instanceof Error ? error.cause : error);
+}
+
+/** A server without this route is another kind of server; a missing key or an address that does not answer is the user's to correct. */
+function ignoreMissing(error: unknown): undefined {
+  if (error instanceof SyntaxError || (error instanceof Refused && ![401, 403].includes(error.status))) return undefined;
+  throw error;
+}

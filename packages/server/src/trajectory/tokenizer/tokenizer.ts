@@ -65,6 +65,8 @@ const maxCachedLength = 16;
 const maxCached = 1024;
 /** The work of one step, in characters and pieces: about a millisecond. */
 const workPerStep = 4096;
+/** Stretches between ordinary added tokens, most of them short. */
+const stretchesPerStep = 64;
 
 class FileTokenizer implements Tokenizer {
   readonly eosIds: readonly number[];
@@ -143,17 +145,14 @@ class FileTokenizer implements Tokenizer {
   /** A text without control tokens. */
   *#appendPlain(out: IdList, text: string, isStart: boolean): Steps<void> {
     let isFirst = isStart;
+    let stretches = 0;
     for (const raw of splitOrdinary(this.#raw, text.toWellFormed())) {
-      if (raw === undefined) {
-        yield;
-        continue;
-      }
+      if (raw === undefined || ++stretches % stretchesPerStep === 0) yield;
+      if (raw === undefined) continue;
       const normal = raw.text === '' ? '' : yield* this.#normalizer.steps(raw.text);
       for (const stretch of splitOrdinary(this.#normalized, normal)) {
-        if (stretch === undefined) {
-          yield;
-          continue;
-        }
+        if (stretch === undefined || ++stretches % stretchesPerStep === 0) yield;
+        if (stretch === undefined) continue;
         if (stretch.text !== '') yield* this.#appendPieces(out, stretch.text, isFirst);
         if (stretch.id !== undefined) out.push(stretch.id);
         isFirst = false;

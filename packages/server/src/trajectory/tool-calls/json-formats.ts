@@ -132,6 +132,13 @@ export const jsonParsers = [
     section: '<｜tool▁calls▁begin｜>',
     wrappers: ['<｜tool▁calls▁begin｜>', '<｜tool▁calls▁end｜>'],
   }),
+  makeMarkedParser('plamo3', {
+    open: /<\|plamo:begin_tool_name:plamo\|>([^<]{1,200})<\|plamo:end_tool_name:plamo\|>\s*<\|plamo:begin_tool_arguments:plamo\|>(?:<\|plamo:constrain\|>json<\|plamo:msg\|>)?/,
+    close: /<\|plamo:end_tool_arguments:plamo\|>/,
+    section: '<|plamo:begin_tool_requests:plamo|>',
+    wrappers: ['begin_tool_requests', 'end_tool_requests', 'begin_tool_request', 'end_tool_request'].map((tag) => `<|plamo:${tag}:plamo|>`),
+    reasoning: { open: '<|plamo:begin_think:plamo|>', close: '<|plamo:end_think:plamo|>' },
+  }),
   makeMarkedParser('solar', {
     open: /<\|tool_call:begin\|>[^<]{0,200}<\|tool_call:name\|>([^<]{1,200})<\|tool_call:args\|>/,
     close: /<\|tool_call:end\|>/,
@@ -158,7 +165,7 @@ export const jsonParsers = [
     toCall: namedCall,
     reasoning: { open: '<|inner_prefix|>', close: '<|inner_suffix|>' },
   }),
-  makeMarkedParser('tool-calls-list', { open: /<tool_calls>/, close: /<\/tool_calls>/, wrappers: [] }),
+  makeMarkedParser('tool-calls-list', { open: /<tool_calls>/, close: /<\/tool_calls>/, wrappers: ['<answer>', '</answer>'] }),
   makeMarkedParser('nemotron', { open: /<TOOLCALL>/, close: /<\/TOOLCALL>/, wrappers: [] }),
   makeMarkedParser('internlm2', { open: /<\|action_start\|>\s*<\|plugin\|>/, close: /<\|action_end\|>/, wrappers: [] }),
   makeMarkedParser('granite', { open: /<\|tool_call\|>|<function_call>/, close: /<\/function_call>/, wrappers: [] }),

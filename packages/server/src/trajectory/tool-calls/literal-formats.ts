@@ -1,21 +1,18 @@
 // The families whose arguments are literals: Python calls in a list (Llama 3.2 and 4, LFM2, Olmo 3, Gemma 3), and Gemma 4's
 // call:name{key:value}.
 
-import type { ToolCall, ToolSpec } from '@millrace/protocol';
 import { LiteralError, LiteralReader, type LiteralSyntax, pythonSyntax } from './literal-reader.ts';
 import { takeReasoning, thinkTags } from './reasoning.ts';
 import {
   emptyFindings,
   excerpt,
   type Findings,
-  type ParsedTurn,
   type ReasoningTags,
   type ToolCallParser,
   type ToolFormat,
   toCallId,
   toParsedTurn,
 } from './tool-calls.ts';
-import { toTyped, typesOf } from './typed-values.ts';
 
 const callName = /[A-Za-z_][\w.-]{0,199}/;
 
@@ -28,29 +25,15 @@ interface Marks {
 function makePythonicParser(name: ToolFormat, marks: readonly Marks[]): ToolCallParser {
   return {
     name,
-    parse(text, tools = []) {
+    parse(text) {
       const found = emptyFindings();
       const rest = takeReasoning(text, thinkTags, { found, callOpen: marks[0]?.open ?? '[' });
       const mark = marks.find(({ open }) => rest.includes(open));
       if (mark) readMarked(rest, mark, found);
       else readUnmarked(rest, found);
-      return toTypedTurn(found, tools);
+      return toParsedTurn(found);
     },
   };
-}
-
-function toTypedTurn(found: Findings, tools: readonly ToolSpec[]): ParsedTurn {
-  const turn = toParsedTurn(found);
-  return { ...turn, calls: turn.calls.map((call) => fixTypes(call, tools)) };
-}
-
-/** Some templates quote every value, and so do models that learned from them: the schema says which of them are no text. */
-function fixTypes(call: ToolCall, tools: readonly ToolSpec[]): ToolCall {
-  const args = Object.entries(call.arguments).map(([key, value]): [string, unknown] => {
-    const types = typeof value === 'string' ? typesOf(tools, call.name, key) : undefined;
-    return [key, typeof value === 'string' && types && !types.has('string') ? toTyped(value, types) : value];
-  });
-  return { ...call, arguments: Object.fromEntries(args) };
 }
 
 /** A list of calls at the start of the turn, or at its end. */
@@ -75,7 +58,10 @@ function readMarked(text: string, { open, close }: Marks, found: Findings): void
     const start = text.indexOf(open, at);
     found.content.push(text.slice(at, start < 0 ? undefined : start));
     if (start < 0) return;
+    const count = found.calls.length + found.malformed.length;
     const read = readCalls(text, start + open.length, found);
+    if (found.calls.length + found.malformed.length === count)
+      found.malformed.push(`A ${open} has no readable call after it, so it was not run.`);
     const end = text.indexOf(close, read);
     at = end < 0 ? (found.malformed.length > 0 ? text.length : read) : end + close.length;
   }
@@ -131,7 +117,7 @@ function makeBraceParser(name: ToolFormat, { open, close, quote, reasoning }: Br
   return {
     name,
     reasoning,
-    parse(text, tools = []) {
+    parse(text) {
       const found = emptyFindings();
       const rest = takeReasoning(text, reasoning, { found, callOpen: open });
       for (let at = 0; ; ) {
@@ -141,7 +127,7 @@ function makeBraceParser(name: ToolFormat, { open, close, quote, reasoning }: Br
         const reader = new LiteralReader(rest, start + open.length, syntax);
         at = readBraceCall(reader, { text: rest, close, found });
       }
-      return toTypedTurn(found, tools);
+      return toParsedTurn(found);
     },
   };
 }
@@ -154,7 +140,8 @@ function readBraceCall(reader: LiteralReader, { text, close, found }: { text: st
     if (name === undefined) throw new LiteralError('expected call: and a name');
     reader.expect('{');
     const args = reader.entries('}');
-    reader.expect(close);
+    const isLast = text.slice(reader.at).trim() === ''; // only the closing mark is missing
+    if (!isLast) reader.expect(close);
     found.calls.push({ id: toCallId(found.calls.length), name, arguments: args });
     return reader.at;
   } catch (error) {

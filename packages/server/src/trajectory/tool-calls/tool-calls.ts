@@ -30,6 +30,7 @@ export const toolFormats = [
   'deepseek-v3',
   'deepseek-v3.1',
   'deepseek-v3.2',
+  'deepseek-v4.1',
   'glm',
   'kimi-k2',
   'kimi-k3',
@@ -53,6 +54,14 @@ export const toolFormats = [
   'gigachat',
   'minicpm5',
   'muse',
+  'ernie45',
+  'longcat',
+  'plamo3',
+  'inkling',
+  'k2-horizon',
+  'hunyuan-v4',
+  'dots',
+  'step3',
 ] as const;
 export type ToolFormat = (typeof toolFormats)[number];
 

@@ -1,8 +1,8 @@
 // Values of arguments in formats where every value is text: the tool's schema says which of them are numbers, booleans or JSON.
 
-import type { ToolSpec } from '@millrace/protocol';
+import type { ToolCall, ToolSpec } from '@millrace/protocol';
 import { LiteralError, LiteralReader, pythonSyntax } from './literal-reader.ts';
-import { isRecord, parseJson } from './tool-calls.ts';
+import { isRecord, parseJson, setOwn } from './tool-calls.ts';
 
 /** The types that the schema allows for an argument, through `type`, `anyOf`, `oneOf` and `enum`; undefined if it says nothing. */
 export function typesOf(tools: readonly ToolSpec[], name: string, parameter: string): ReadonlySet<string> | undefined {
@@ -10,6 +10,19 @@ export function typesOf(tools: readonly ToolSpec[], name: string, parameter: str
   const schema = isRecord(properties) && Object.hasOwn(properties, parameter) ? properties[parameter] : undefined;
   const types = new Set(collectTypes(schema, 0));
   return types.size === 0 ? undefined : types;
+}
+
+/** Models, and some templates, quote numbers: where the schema allows no text, it says what was meant. A value that fits no type stays as it is. */
+export function fixTypes(call: ToolCall, tools: readonly ToolSpec[]): ToolCall {
+  const args: Record<string, unknown> = {};
+  let isFixed = false;
+  for (const [key, value] of Object.entries(call.arguments)) {
+    const types = typeof value === 'string' ? typesOf(tools, call.name, key) : undefined;
+    const fixed = typeof value === 'string' && types && !types.has('string') ? toTyped(value, types) : value;
+    isFixed ||= fixed !== value;
+    setOwn(args, key, fixed);
+  }
+  return isFixed ? { ...call, arguments: args } : call;
 }
 
 const maxDepth = 8;

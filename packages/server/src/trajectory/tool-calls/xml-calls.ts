@@ -24,8 +24,10 @@ export interface XmlTags {
   /** The start of an argument, after white space: its first group is the key, and a second one says whether the value is text (`true`, `string`) or JSON. */
   readonly argument: RegExp;
   readonly argumentClose: string | ((key: string) => string);
-  /** Tags around calls, which are no content. After the first one there must be a call. */
+  /** Tags around calls and text, which are no content. */
   readonly wrappers: readonly string[];
+  /** What shows that a call was meant; the first wrapper by default. */
+  readonly openers?: readonly string[];
   /** Other text of the format that is no content. */
   readonly frame?: RegExp;
   readonly reasoning?: ReasoningTags;
@@ -39,28 +41,29 @@ export interface XmlTags {
 
 export function makeXmlParser(name: ToolFormat, tags: XmlTags): ToolCallParser {
   const frames = [...tags.wrappers.map((tag) => RegExp.escape(tag)), ...(tags.frame ? [tags.frame.source] : [])];
+  const openers = tags.openers ?? tags.wrappers.slice(0, 1);
   const wrapper = new RegExp(`\\s{0,16}(?:${frames.join('|') || '(?!)'})\\s{0,16}`, 'g');
   return {
     name,
     ...definedOf({ reasoning: tags.reasoning }),
     parse(text, tools = []) {
       const found = emptyFindings();
-      const [callOpen = ''] = tags.wrappers;
+      const [callOpen = ''] = openers;
       const rest = takeReasoning(text, tags.reasoning ?? thinkTags, { found, callOpen: callOpen || tags.callClose });
       const call = new RegExp(tags.call, 'g');
       const places = new Places(rest);
       let at = 0;
-      let hasWrapper = false;
+      let hasOpener = false;
       while (at < rest.length) {
         call.lastIndex = at;
         const match = call.exec(rest);
         const before = rest.slice(at, match?.index);
-        hasWrapper ||= callOpen !== '' && before.includes(callOpen);
+        hasOpener ||= openers.some((tag) => before.includes(tag));
         found.content.push(before.replace(wrapper, '\n'));
         if (!match) break;
         at = readCall(rest, { from: call.lastIndex, name: match[1] ?? '' }, { found, tools, tags, places });
       }
-      if (found.calls.length + found.malformed.length > 0 || !hasWrapper) return toParsedTurn(found);
+      if (found.calls.length + found.malformed.length > 0 || !hasOpener) return toParsedTurn(found);
       found.content.splice(0, Infinity, rest);
       found.malformed.push(`A ${callOpen} has no readable call in it, so it was not run.`);
       return toParsedTurn(found);
@@ -100,7 +103,7 @@ function readCall(text: string, { from, name }: { from: number; name: string }, 
   const { found, tools, tags } = reading;
   const args: Record<string, unknown> = {};
   const argument = new RegExp(`\\s*(?:${tags.argument.source})`, 'y');
-  const end = new RegExp(`\\s*${RegExp.escape(tags.callClose)}`, 'y');
+  const end = endOfCall(tags);
   for (let at = from; ; ) {
     end.lastIndex = at;
     if (end.test(text)) {
@@ -119,6 +122,12 @@ function readCall(text: string, { from, name }: { from: number; name: string }, 
     );
     at = close.next;
   }
+}
+
+/** The closing tag; where it is missing, the closing tag of what is around the calls. */
+function endOfCall({ callClose, wrappers }: XmlTags): RegExp {
+  const outer = wrappers.filter((tag) => tag.startsWith('</')).map((tag) => `(?=${RegExp.escape(tag)})`);
+  return new RegExp(`\\s*(?:${[RegExp.escape(callClose), ...outer].join('|')})`, 'y');
 }
 
 function closeOf({ argumentClose }: XmlTags, key: string): string {
@@ -166,7 +175,7 @@ function toValue(
   raw: string,
   { tags, isString, types }: { tags: XmlTags; isString: string | undefined; types: ReadonlySet<string> | undefined },
 ): unknown {
-  const bare = tags.hasLines ? raw.replace(/^\n/, '').replace(/\n$/, '') : raw;
+  const bare = tags.hasLines && raw.startsWith('\n') ? raw.slice(1).replace(/\n$/, '') : raw;
   const text = tags.hasCdata ? bare.replace(/^<!\[CDATA\[([\s\S]*)\]\]>$/, '$1') : bare;
   if (tags.readNested && types?.has('string') !== true) {
     const nested = tags.readNested(text);

@@ -1,3 +1,5 @@
+// Reading a streamed reply: in steps, and in the order of its bytes.
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sampling } from '@millrace/protocol';

@@ -143,6 +143,76 @@ const rows: readonly Row[] = [
   ['llama3-json', '```json\n[{"name": "bash", "arguments": {"command": "ls"}}]\n```', [ls]],
   ['llama3-json', '{"name": "Alice", "age": 30}', [], { content: '{"name": "Alice", "age": 30}' }],
   ['llama3-json', '{"name": "bash"}', [['bash', {}]]],
+  ['hermes', '<tool_call>{"name": "bash", "arguments": {"command": "ls", "quiet": "true"}}', [['bash', { command: 'ls', quiet: true }]]],
+  ['longcat', 'So: <longcat_tool_call>{"name": "bash", "arguments": {"command": "ls"}}</longcat_tool_call>', [ls], { content: 'So:' }],
+  [
+    'ernie45',
+    'hm\n</think>\n\n<response>\nSo.\n</response>\n\n<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>\n',
+    [ls],
+    { content: 'So.', reasoning: 'hm' },
+  ],
+  [
+    'plamo3',
+    '<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>bash<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>{"command": "ls"}<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|><|plamo:end_tool_requests:plamo|>',
+    [ls],
+  ],
+  [
+    'inkling',
+    '<|content_thinking|>hm<|end_message|><|message_model|><|content_text|>So.<|end_message|><|message_model|><|content_invoke_tool_json|>{"name": "bash", "args": {"command": "ls"}}<|end_message|>',
+    [ls],
+    { content: 'So.', reasoning: 'hm' },
+  ],
+  ['inkling', '<|content_invoke_tool_json|>{"name": "bash", "args": {"comm', [], { malformed: /not valid JSON/ }],
+  [
+    'k2-horizon',
+    '<ifm|tool_calls><ifm|tool_call>bash<ifm|arg_key>limit</ifm|arg_key><ifm|arg_type>integer</ifm|arg_type><ifm|arg_value>3</ifm|arg_value></ifm|tool_call></ifm|tool_calls>',
+    [['bash', { limit: 3 }]],
+  ],
+  [
+    'k2-horizon',
+    'hm</ifm|think_fast><ifm|tool_calls><ifm|tool_call>bash<ifm|arg_key>command</ifm|arg_key><ifm|arg_value>ls</ifm|arg_value></ifm|tool_call></ifm|tool_calls>',
+    [ls],
+    { reasoning: 'hm' },
+  ],
+  ['k2-horizon', '<ifm|tool_calls><ifm|tool_call>{"name": "bash", "arguments": {"command": "ls"}}</ifm|tool_call></ifm|tool_calls>', [ls]],
+  [
+    'hunyuan-v3',
+    '<tool_calls><tool_call>bash<tool_sep>\n<arg_key>command</arg_key>\n<arg_value>ls</arg_value>\n</tool_call></tool_calls>',
+    [ls],
+  ],
+  [
+    'hunyuan-v4',
+    'hm</think:a1><tool_calls:a1><tool_call:a1>bash<arg_key:a1>command</arg_key:a1><arg_value:a1>ls</arg_value:a1></tool_call:a1></tool_calls:a1>',
+    [ls],
+    { reasoning: 'hm' },
+  ],
+  ['dots', '<dots_function_call>\n<invoke name="bash">\n<parameter name="command">ls</parameter>\n</invoke>\n</dots_function_call>', [ls]],
+  ['dots', '<dots_function_call>{"name": "bash", "arguments": {"command": "ls"}}</dots_function_call>', [ls]],
+  [
+    'step3',
+    '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="bash"><steptml:parameter name="command">ls</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>',
+    [ls],
+  ],
+  [
+    'deepseek-v4.1',
+    '<｜DSML｜ calls>\n<｜DSML｜ invoke name="bash">\n<｜DSML｜ parameter name="command" string="true">ls</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n</｜DSML｜ calls>',
+    [ls],
+  ],
+  [
+    'muse',
+    ' to=self<|message|>hm <|message|><eom><|eom|><|start|>assistant to=bash<|message|><atem:function_calls>\n<atem:invoke name="bash">\n<atem:parameter name="command">ls</atem:parameter>\n</atem:invoke>\n</atem:function_calls>',
+    [ls],
+    { reasoning: 'hm <|message|><eom>' },
+  ],
+  ['glm', 'So: <tool_call>', [], { content: 'So: <tool_call>', malformed: /no readable call/ }],
+  ['gemma4', '<|tool_call>call:bash{command:<|"|>ls<|"|>}', [ls]],
+  ['harmony', '<|channel|>commentary to=functions.', [], { malformed: /no arguments/ }],
+  [
+    'harmony',
+    '<|channel|>commentary to=functions.bash<|message|>{"command": "echo <|call|>"}<|call|>',
+    [['bash', { command: 'echo <|call|>' }]],
+  ],
+  ['seed-oss', '<seed:tool_call><function=bash><parameter=command>ls</parameter></seed:tool_call>', [ls]],
 ];
 
 for (const [format, text, calls, { content = '', reasoning, malformed } = {}] of rows) {

@@ -13,6 +13,7 @@ import { defineLife, definePrograms, defineWalls } from './machine.ts';
 import { defineMemory } from './memory.ts';
 import { defineNamespaces } from './namespaces.ts';
 import { defineOutside } from './outside.ts';
+import { defineOpenPrograms } from './programs/open-program.ts';
 import { definePython } from './python.ts';
 import { defineEnds, defineOutput, defineState, defineStopping } from './shell.ts';
 import { defineSystemCalls } from './system-calls.ts';
@@ -56,6 +57,7 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     describe('ends', () => defineEnds(context));
     describe('stopping', () => defineStopping(context));
     describe('programs and files', () => definePrograms(context));
+    describe('programs that keep running', () => defineOpenPrograms(context));
     describe('python', () => definePython(context));
     describe('upload and download', () => defineTransfer(context));
     describe('walls', () => defineWalls(context));

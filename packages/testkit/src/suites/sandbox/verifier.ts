@@ -41,7 +41,7 @@ export async function judge(
   const task = parsed.data;
   const limits = { evaluate_timeout_s: checkTimeoutMs / 900 } as Parameters<typeof scenario.evaluate>[0]['limits'];
   const common = { task, limits, signal: new AbortController().signal, end: { stopReason: 'completed', answer: '' } } as const;
-  const open = () => driver().open(scenario.sandbox?.(task) ?? {});
+  const open = async () => driver().open((await scenario.sandbox?.(task)) ?? {});
   const collect = async () => {
     await using sandbox = await open();
     const { exitCode, output } = await sandbox.runShell(agent, { timeoutMs });

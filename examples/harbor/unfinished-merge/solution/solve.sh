@@ -1,0 +1,2 @@
+#!/bin/bash
+sed -i -e '/^<<<<<<</,/^=======/d' -e '/^>>>>>>>/d' settings.conf

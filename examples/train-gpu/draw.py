@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Draws runs of train.py as one SVG, with the standard library alone: draw.py OUT.svg RUN… (folders with steps.jsonl).
+
+One row for each run: the reward of its steps with the held-out mean, held-out accuracy by kind, what the GPU did, and how far recorded
+and recomputed log-probabilities are apart."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from html import escape
+from typing import Any, Callable, Optional, Sequence
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [here]
+
+from trainer.tasks import KINDS, TITLES  # noqa: E402
+
+COLOURS = ("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed")
+WIDTH, HEIGHT, LEFT, TOP = 270, 190, 48, 56
+Points = Sequence[tuple[float, float]]
+
+
+class Panel:
+    """One chart with a linear horizontal axis and a vertical axis from 0, or a logarithmic one."""
+
+    def __init__(self, title: str, *, right: float, top: float = 1.0, bottom: float = 0.0) -> None:
+        self.title, self.right, self.top, self.bottom = title, max(1.0, right), top, bottom
+        self.parts: list[str] = []
+        self.names: list[tuple[str, str]] = []
+
+    def line(self, points: Points, colour: str, name: str, *, dots: bool = False) -> None:
+        if not points:
+            return
+        at = [self._at(*one) for one in points]
+        if dots:
+            self.parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in at]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
+        self.parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
+        self.names.append((name, colour))
+
+    def render(self, x: float, y: float) -> str:
+        lines = []
+        for index in range(5):
+            value = self.bottom + (self.top - self.bottom) * index / 4
+            height = self._at(0, value)[1]
+            lines.append(f'<line x1="0" x2="{WIDTH}" y1="{height:.1f}" y2="{height:.1f}" stroke="#e5e7eb"/>')
+            lines.append(f'<text x="-6" y="{height + 4:.1f}" text-anchor="end">{value:.3g}</text>')
+            step = self.right * index / 4
+            lines.append(f'<text x="{self._at(step, self.bottom)[0]:.1f}" y="{HEIGHT + 16}" text-anchor="middle">{step:.0f}</text>')
+        legend = "".join(
+            f'<text x="{4 + 88 * (at % 3)}" y="{HEIGHT + 32 + 14 * (at // 3)}" fill="{colour}">{escape(name)}</text>'
+            for at, (name, colour) in enumerate(self.names)
+        )
+        title = f'<text x="0" y="-10" font-weight="600">{escape(self.title)}</text>'
+        return f'<g transform="translate({x:.0f},{y:.0f})">{title}{"".join(lines)}{"".join(self.parts)}{legend}</g>'
+
+    def _at(self, x: float, y: float) -> tuple[float, float]:
+        share = (min(max(y, self.bottom), self.top) - self.bottom) / (self.top - self.bottom)
+        return WIDTH * x / self.right, HEIGHT * (1 - share)
+
+
+def read_run(folder: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    with open(os.path.join(folder, "steps.jsonl")) as file:
+        lines = [json.loads(line) for line in file if line.strip()]
+    return [one for one in lines if one["event"] == "step"], [one for one in lines if one["event"] == "held-out"]
+
+
+def points(lines: Sequence[dict[str, Any]], value: Callable[[dict[str, Any]], Optional[float]]) -> list[tuple[float, float]]:
+    return [(float(one["step"]), float(found)) for one in lines if (found := value(one)) is not None]
+
+
+def draw_run(folder: str) -> list[Panel]:
+    steps, held_out = read_run(folder)
+    name = os.path.basename(os.path.normpath(folder))
+    right = max([one["step"] for one in [*steps, *held_out]], default=1)
+    reward = Panel(f"{name}: mean reward", right=right)
+    reward.line(points(steps, lambda one: one["reward"]), COLOURS[0], "sampled")
+    reward.line(points(held_out, lambda one: one["mean"]), COLOURS[3], "held out", dots=True)
+    kinds = Panel("held out, by kind", right=right)
+    for kind, colour in zip(KINDS, COLOURS):
+        kinds.line(points(held_out, lambda one, kind=kind: one["by_kind"][kind]), colour, TITLES[kind], dots=True)  # type: ignore[misc]
+    gpu = Panel("the GPU: share of a step's time", right=right)
+    for key, title, colour in (("sampling", "samples", COLOURS[0]), ("training", "trains", COLOURS[2]), ("waiting", "waits", COLOURS[3])):
+        gpu.line(points(smooth(steps, f"share_{key}"), lambda one: one["value"]), colour, title)
+    difference = [one["mismatch_mean"] for one in steps if one.get("mismatch_mean") is not None]
+    exact = Panel("recorded − recomputed logprob, mean |Δ|", right=right, top=max([*difference, 0.02]) * 1.1)
+    exact.line(points(steps, lambda one: one.get("mismatch_mean")), COLOURS[4], "same weights")
+    return [reward, kinds, gpu, exact]
+
+
+def smooth(steps: Sequence[dict[str, Any]], key: str, width: int = 5) -> list[dict[str, Any]]:
+    """The mean over the last few steps, each weighted with its time."""
+    found = []
+    for at in range(len(steps)):
+        some = steps[max(0, at - width + 1) : at + 1]
+        total = sum(one["step_s"] for one in some)
+        found.append({"step": steps[at]["step"], "value": sum(one[key] * one["step_s"] for one in some) / total})
+    return found
+
+
+def main() -> None:
+    if len(sys.argv) < 3:
+        sys.exit("usage: draw.py OUT.svg RUN…")
+    rows = [draw_run(folder) for folder in sys.argv[2:]]
+    across, down = WIDTH + LEFT + 24, HEIGHT + TOP + 56
+    body = "".join(panel.render(LEFT + across * x, TOP + down * y) for y, row in enumerate(rows) for x, panel in enumerate(row))
+    size = f'width="{across * 4 + 24}" height="{down * len(rows) + 16}"'
+    style = 'font-family="system-ui, sans-serif" font-size="11" fill="#111827"'
+    with open(sys.argv[1], "w") as file:
+        file.write(f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}><rect width="100%" height="100%" fill="#fff"/>{body}</svg>\n')
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+#!/usr/bin/env python3
+"""vLLM as train.py starts it, for several runs: `engine.py --model FOLDER`, then `train.py --engine http://127.0.0.1:8100`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [here]
+
+from trainer.processes import vllm_command  # noqa: E402
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--port", type=int, default=8100)
+    parser.add_argument("--api-servers", type=int, default=1)
+    parser.add_argument("--cpu", action="store_true")
+    options = parser.parse_args()
+    command, env = vllm_command(options.model, port=options.port, cpu=options.cpu, api_servers=options.api_servers)
+    os.execve(command[0], command, {**os.environ, **env})

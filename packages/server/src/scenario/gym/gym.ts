@@ -1,0 +1,117 @@
+// The gym scenario: Python environments of others, inside the sandbox. The text of a turn is the action, the observation is the next
+// message, and the tokens stay in our ledger. The reward is what the environment measured, step by step.
+
+import { readFile, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { definedOf, type Message, messageOf } from '@millrace/protocol';
+import { findParts } from '../../base/parts.ts';
+import type { InitContext, Opening, Scenario, TurnReply } from '../scenario.ts';
+import { ScenarioError } from '../scenario-error.ts';
+import { closeReply, Environment, EnvironmentError, resetReply, type StepReply, stepReply } from './environment.ts';
+import type { GymConfig } from './gym-config.ts';
+import { type GymTask, gymTask } from './gym-task.ts';
+
+const hostPath = '/tmp/millrace-gym-host.py';
+const packagesPath = '/workspace/.gym-packages';
+const uploadMs = 120_000;
+
+/** What one rollout knows of its environment. */
+class Episode {
+  readonly environment: Environment;
+  readonly rewards: number[] = [];
+  isDone = false;
+  info: Readonly<Record<string, unknown>> = {};
+
+  constructor(environment: Environment) {
+    this.environment = environment;
+  }
+}
+
+export function makeGymScenario({ packages }: GymConfig): Scenario<GymTask> {
+  const folder = packages === undefined ? undefined : resolve(packages);
+  return {
+    name: 'gym',
+    task: gymTask,
+    sandbox: ({ image, env_vars }) => ({ env: env_vars, ...definedOf({ image }) }),
+    prepare: {
+      key: async ({ image }) => (folder === undefined || image !== undefined ? undefined : `${folder} ${(await stat(folder)).mtimeMs}`),
+      async run({ task, sandbox, signal }) {
+        if (folder !== undefined && task.image === undefined) await sandbox.upload(folder, packagesPath, { timeoutMs: uploadMs, signal });
+      },
+    },
+    init: (context) => openEpisode(context, folder),
+    lowestReward: ({ reward_range: [lowest] }) => lowest,
+    highestReward: ({ reward_range: [, highest] }) => highest,
+
+    async collect({ state, limits, signal }) {
+      const { environment } = state as Episode;
+      // An environment that cannot be closed has given its rewards before.
+      const closed = environment.call({ op: 'close' }, closeReply, { timeoutMs: limits.tool_timeout_s * 1000, signal });
+      const { metrics } = await closed.catch((error: unknown) => {
+        if (error instanceof EnvironmentError) return { metrics: {} };
+        throw error;
+      });
+      return Buffer.from(JSON.stringify(metrics));
+    },
+
+    evaluate({ task, state, artifact }) {
+      const { rewards, isDone, info } = state as Episode;
+      const [lowest, highest] = task.reward_range;
+      const given = task.reward === 'last' ? (rewards.at(-1) ?? 0) : rewards.reduce((sum, reward) => sum + reward, 0);
+      const reward = Math.min(highest, Math.max(lowest, given));
+      const metrics = artifact.length === 0 ? {} : JSON.parse(artifact.toString('utf8'));
+      return { reward, details: { steps: rewards.length, done: isDone, rewards: rewards.slice(-100), info, metrics } };
+    },
+  };
+}
+
+async function openEpisode({ task, sandbox, limits, signal }: InitContext<GymTask>, folder: string | undefined): Promise<Opening> {
+  await sandbox.writeFile(hostPath, await readFile(fileURLToPath(findParts().gymHost)), { signal });
+  const env: Record<string, string> = folder === undefined || task.image !== undefined ? {} : { PYTHONPATH: packagesPath };
+  const episode = new Episode(await Environment.open(sandbox, [task.python, hostPath], env));
+  const time = { timeoutMs: limits.init_timeout_s * 1000, signal };
+  const { kind, args, seed, prompt, action } = task;
+  const opened = episode.environment.call({ op: 'reset', task: { kind, env: task.env, args, seed, prompt, action } }, resetReply, time);
+  const { messages } = await opened.catch((error: unknown) => {
+    if (!(error instanceof EnvironmentError)) throw error;
+    throw new ScenarioError('task', `the environment ${task.env} could not be started: ${messageOf(error)}`, { cause: error });
+  });
+  const system: Message[] = task.system === undefined ? [] : [{ role: 'system', content: task.system }];
+  return {
+    messages: [...system, ...messages],
+    tools: [],
+    state: episode,
+    async respond({ text }, within) {
+      const given = await step(episode, text, { task, ...within });
+      return toResponse(given, text, task);
+    },
+  };
+}
+
+interface StepTime {
+  readonly task: GymTask;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** An environment that an action breaks is blamed on the policy: otherwise an agent could exchange a bad reward for none. */
+async function step(episode: Episode, action: string, { task, timeoutMs, signal }: StepTime): Promise<StepReply> {
+  try {
+    const given = await episode.environment.call({ op: 'step', action }, stepReply, { timeoutMs, signal });
+    episode.rewards.push(given.reward);
+    episode.isDone = given.done;
+    episode.info = given.info;
+    return given;
+  } catch (error) {
+    if (!(error instanceof EnvironmentError)) throw error;
+    const at = episode.rewards.length + 1;
+    throw new ScenarioError('policy', `the environment ${task.env} failed at step ${at}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function toResponse({ done, messages }: StepReply, text: string, { observation_role: role }: GymTask): TurnReply {
+  if (done) return { finish: text };
+  if (messages.length === 0) return [{ role, content: '' }];
+  return messages.map((message) => (message.role === 'user' ? { ...message, role } : message));
+}

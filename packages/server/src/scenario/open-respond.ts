@@ -1,0 +1,29 @@
+// What a scenario's `respond` says to the agent after a turn without a tool call, checked, limited in time and with its failures attributed.
+
+import { describeIssues, message } from '@millrace/protocol';
+import { z } from 'zod';
+import type { AgentOptions } from '../agent/turn-loop.ts';
+import { callScenario } from './call-scenario.ts';
+import type { Opening } from './scenario.ts';
+import { toContext, withinTime } from './tool-time.ts';
+
+const reply = z.union([
+  z.string().transform((content) => [{ role: 'user' as const, content }]),
+  z.array(message).min(1),
+  z.object({ finish: z.string() }),
+]);
+
+/** Throws `run-failed` if the scenario takes longer than a tool may: without its reply there is nothing to continue with. */
+export function openRespond(scenario: string, respond: NonNullable<Opening['respond']>): NonNullable<AgentOptions['respond']> {
+  const what = `scenario ${scenario}, respond`;
+  return async (turn, { sandbox, timeoutMs, signal }) => {
+    const call = { what, code: 'run-failed', hasAgentActed: true } as const;
+    return await callScenario(call, () =>
+      withinTime({ what, timeoutMs, signal }, async (within) => {
+        const parsed = reply.safeParse(await respond(turn, toContext(what, { timeoutMs, signal: within }, sandbox)));
+        if (parsed.success) return parsed.data;
+        throw new Error(`it must return a string, messages, or { finish: answer }: ${describeIssues(parsed.error.issues)}`);
+      }),
+    );
+  };
+}

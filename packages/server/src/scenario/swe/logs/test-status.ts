@@ -1,0 +1,28 @@
+// The status of a test in a log, in the words of SWE-bench, and the map that every log parser returns.
+
+export const testStatuses = ['PASSED', 'FAILED', 'SKIPPED', 'ERROR', 'XFAIL'] as const;
+export type TestStatus = (typeof testStatuses)[number];
+
+/** By the name of the test, in the order of the log. A later line about the same test replaces an earlier one. */
+export type StatusMap = ReadonlyMap<string, TestStatus>;
+
+export type LogParser = (log: string) => StatusMap;
+
+/** Adds one status for each line that matches; `toStatus` is undefined for words that are no result. */
+export function parseLines(
+  log: string,
+  pattern: RegExp,
+  toEntry: (match: RegExpExecArray) => readonly [string, TestStatus | undefined],
+): Map<string, TestStatus> {
+  const statuses = new Map<string, TestStatus>();
+  for (const line of log.split('\n')) {
+    const match = pattern.exec(line.trim());
+    if (!match) continue;
+    const [name, status] = toEntry(match);
+    if (status !== undefined) statuses.set(name, status);
+  }
+  return statuses;
+}
+
+/** Python's idea of space between words, without empty words at the ends. */
+export const wordsOf = (line: string): string[] => line.split(/\s+/).filter((word) => word !== '');

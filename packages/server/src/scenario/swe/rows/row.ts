@@ -1,0 +1,53 @@
+// What the rows of all data sets share: lists as JSON text, names of images, and the files of a patch.
+
+import { z } from 'zod';
+
+export type SweRow = Readonly<Record<string, unknown>>;
+
+export const isRow = (value: unknown): value is SweRow => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** A list, or a list as JSON text. Throws an Error that names the field. */
+export function listOf(row: SweRow, field: string): string[] {
+  const value = row[field] ?? [];
+  const parsed = z.array(z.string()).safeParse(typeof value === 'string' ? parseJson(value, field) : value);
+  if (parsed.success) return parsed.data;
+  throw new Error(`${field} is not a list of test names`);
+}
+
+export function parseJson(text: string, field: string): unknown {
+  if (text.trim() === '') return [];
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new Error(`${field} is not JSON: ${text.slice(0, 80)}`, { cause });
+  }
+}
+
+/** The first of the fields that holds text. */
+export function textOf(row: SweRow, ...fields: readonly string[]): string | undefined {
+  for (const field of fields) {
+    const value = row[field];
+    if (typeof value === 'string' && value !== '') return value;
+  }
+  return undefined;
+}
+
+/** A name of an OCI registry as an address; a path or another address stays as it is. */
+export function toImage(name: string): string {
+  if (/^[a-z-]+:\/\//.test(name) || /^(\/|\.\.?\/)/.test(name) || /\.(sif|def)$/.test(name) || /^(docker|oci)-archive:/.test(name))
+    return name;
+  return `docker://${name}`;
+}
+
+/** Docker allows no double underscore in a name, so data sets replace it. */
+export const toImageName = (prefix: string, instanceId: string, replacement: string): string =>
+  `docker://${prefix}${instanceId.toLowerCase().replaceAll('__', replacement)}:latest`;
+
+/** The paths after the change, and before it for deleted files. */
+export function filesOf(patch: string): string[] {
+  const names = [...patch.matchAll(/^diff --git a\/(.*?) b\/(.*)$/gm)].map(([, , name = '']) => name.trim());
+  if (names.length > 0) return [...new Set(names)];
+  return [...new Set([...patch.matchAll(/^\+\+\+ b\/([^\t\n]+)/gm)].map(([, name = '']) => name.trim()))];
+}
+
+export const quote = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
