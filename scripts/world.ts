@@ -12,6 +12,7 @@ const startedAt = performance.now();
 installOrExit('vLLM and the model', 'scripts/install-vllm.sh');
 installOrExit('llama-server', 'scripts/install-llama-server.sh');
 installOrExit('chat templates and their reference', 'world/models/install.sh');
+installOrExit('published tokenizers and their reference', 'world/tokenizers/install.sh');
 const installedAt = performance.now();
 await using engines = await openEngines();
 // In its own process: the time limit of a test file looks at all children of the process that runs the tests, and engines live longer.

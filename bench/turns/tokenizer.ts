@@ -4,6 +4,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import { TokenizerLoader } from '@lenml/tokenizers';
 import { openTokenizer, Pace, type Tokenizer } from '@millrace/server';
 import { type ModelFamily, makeRandom, modelFamilies, modelFolder } from '@millrace/testkit';
@@ -22,7 +23,8 @@ export async function runTokenizerBench(): Promise<BenchReport> {
   const targets: { claim: string; kept: boolean }[] = [];
   for (const family of modelFamilies) {
     const tokenizer = await openTokenizer(modelFolder(family));
-    const parity = measureParity(tokenizer, family, corpus);
+    const encodeLibrary = openLibrary(family);
+    const parity = measureParity({ tokenizer, encodeLibrary }, family, corpus);
     targets.push({
       claim: `${family}: ${parity.different} of ${corpus.length} texts (${parity.tokens} tokens) differ from either`,
       kept: parity.different === 0,
@@ -43,7 +45,7 @@ export async function runTokenizerBench(): Promise<BenchReport> {
       targets.push({ claim, kept: unequal === 0 });
       rows.push({ what: `${family}: Rust`, unit: 'k tokens/s CPU', samples: [parity.tokens / ms], larger: 'better', against: base });
     }
-    const late = await measureLag(tokenizer, rust);
+    const late = await measureLag({ tokenizer, encodeLibrary }, rust);
     const lateBase = rows.length;
     rows.push({ what: `${family}: event loop late, hostile output, library`, unit: 'ms', samples: late.library });
     rows.push({ what: `${family}: event loop late, hostile output, Millrace`, unit: 'ms', samples: late.ours, against: lateBase });
@@ -57,14 +59,27 @@ export async function runTokenizerBench(): Promise<BenchReport> {
   return { title: 'Tokenizer', rows, targets, notes };
 }
 
-function measureParity(tokenizer: Tokenizer, family: ModelFamily, corpus: readonly string[]) {
+type LibraryEncoder = (text: string) => number[];
+
+function openLibrary(family: ModelFamily): LibraryEncoder {
+  const read = (name: string) => JSON.parse(readFileSync(join(modelFolder(family), name), 'utf8'));
+  const library = new LibraryTokenizer(read('tokenizer.json'), read('tokenizer_config.json'));
+  return (text) => library.encode(text, { add_special_tokens: false }).ids;
+}
+
+interface TwoEncoders {
+  readonly tokenizer: Tokenizer;
+  readonly encodeLibrary: LibraryEncoder;
+}
+
+function measureParity({ tokenizer, encodeLibrary }: TwoEncoders, family: ModelFamily, corpus: readonly string[]) {
   const read = (name: string) => JSON.parse(readFileSync(join(modelFolder(family), name), 'utf8'));
   const independent = TokenizerLoader.fromPreTrained({
     tokenizerJSON: read('tokenizer.json'),
     tokenizerConfig: read('tokenizer_config.json'),
   });
   const [ours, oursMs] = timed(() => corpus.map((text) => tokenizer.encodePlain(text)));
-  const [library, libraryMs] = timed(() => corpus.map((text) => tokenizer.encode(text)));
+  const [library, libraryMs] = timed(() => corpus.map(encodeLibrary));
   const theirs = corpus.map((text) => independent.encode(text, { add_special_tokens: false }));
   const different = ours.filter((ids, index) => ids.join() !== library[index]?.join() || ids.join() !== theirs[index]?.join()).length;
   return { ours, different, oursMs, libraryMs, tokens: ours.reduce((sum, ids) => sum + ids.length, 0) };
@@ -86,11 +101,11 @@ function timed<T>(work: () => T): [T, number] {
   return [result, (user + system) / 1000];
 }
 
-async function measureLag(tokenizer: Tokenizer, rust: RustEncoder | undefined) {
+async function measureLag({ tokenizer, encodeLibrary }: TwoEncoders, rust: RustEncoder | undefined) {
   const pace = new Pace();
   const late = { library: [] as number[], ours: [] as number[], rust: [] as number[] };
   for (const text of Object.values(hostileOutputs())) {
-    late.library.push(await leastOf(3, () => latestTick(async () => void tokenizer.encode(text))));
+    late.library.push(await leastOf(3, () => latestTick(async () => void encodeLibrary(text))));
     late.ours.push(await leastOf(3, () => latestTick(() => pace.run(tokenizer.encodeSteps([{ text, trusted: false }])))));
     if (rust) late.rust.push(await leastOf(3, () => latestTick(() => rust.encode(text))));
   }

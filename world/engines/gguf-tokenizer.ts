@@ -11,15 +11,17 @@ const metadata = z.object({
   'tokenizer.ggml.merges': z.array(z.string()),
   /** 3 is a control token. */
   'tokenizer.ggml.token_type': z.array(z.int()),
-  'tokenizer.ggml.bos_token_id': z.int(),
-  'tokenizer.ggml.eos_token_id': z.int(),
-  'tokenizer.chat_template': z.string(),
+  'tokenizer.ggml.bos_token_id': z.int().optional(),
+  'tokenizer.ggml.eos_token_id': z.int().optional(),
+  'tokenizer.chat_template': z.string().optional(),
 });
 
-export function writeTokenizer(ggufPath: string, folder: string): string {
+const byteLevel = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true };
+
+/** A GGUF file does not have the pre-tokenizer of its model; GPT-2's is the default. */
+export function writeTokenizer(ggufPath: string, folder: string, preTokenizer: object = byteLevel): string {
   const read = metadata.parse(readGgufMetadata(ggufPath));
   const tokens = read['tokenizer.ggml.tokens'];
-  const byteLevel = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true };
   const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
   const control = tokens.flatMap((content, id) => (read['tokenizer.ggml.token_type'][id] === 3 ? [{ id, content, ...flags }] : []));
   const tokenizer = {
@@ -28,7 +30,7 @@ export function writeTokenizer(ggufPath: string, folder: string): string {
     padding: null,
     added_tokens: control,
     normalizer: null,
-    pre_tokenizer: byteLevel,
+    pre_tokenizer: preTokenizer,
     post_processor: null,
     decoder: byteLevel,
     model: {
@@ -39,8 +41,8 @@ export function writeTokenizer(ggufPath: string, folder: string): string {
   };
   const config = {
     tokenizer_class: 'PreTrainedTokenizerFast',
-    bos_token: tokens[read['tokenizer.ggml.bos_token_id']],
-    eos_token: tokens[read['tokenizer.ggml.eos_token_id']],
+    bos_token: tokens[read['tokenizer.ggml.bos_token_id'] ?? -1],
+    eos_token: tokens[read['tokenizer.ggml.eos_token_id'] ?? -1],
     chat_template: read['tokenizer.chat_template'],
   };
   mkdirSync(folder, { recursive: true });

@@ -10,7 +10,9 @@ import type { ModelConfig } from './model-config.ts';
 import { type ModelProfile, proveProfile } from './model-profile.ts';
 import { type ChatTemplate, openChatTemplate } from './template/chat-template.ts';
 import { exampleTools } from './template/template-pasts.ts';
-import { openTokenizer, type PartTokenizer, runSteps, type TextPart, type Tokenizer } from './tokenizer/tokenizer.ts';
+import type { TextPart } from './tokenizer/added-tokens.ts';
+import { type EncodeOptions, openTokenizer, type PartTokenizer, runSteps, type Tokenizer } from './tokenizer/tokenizer.ts';
+import { readTokenizerSource } from './tokenizer/tokenizer-files.ts';
 import { taughtFormats, teachTools } from './tool-calls/teach-tools.ts';
 import type { ParsedTurn } from './tool-calls/tool-calls.ts';
 
@@ -26,7 +28,7 @@ export interface Conversation {
   readonly endOfTurn: EndOfTurn;
   /** The model's tool-call and reasoning format, and how it was proven. */
   readonly profile: ModelProfile;
-  /** The SHA-256 of tokenizer.json, absent if the tokenizer is a backend's; and of the chat template with its variables. */
+  /** The SHA-256 of tokenizer.json or tekken.json, absent if the tokenizer is a backend's; and of the chat template with its variables. */
   readonly digests: ModelDigests;
   /** What operators should know about the model. */
   readonly warnings: readonly string[];
@@ -71,11 +73,11 @@ export interface LocalConversation extends Conversation {
 
 export type ConversationOptions = Partial<Omit<ModelConfig, 'tokenizer' | 'tokenizerApiKey'>>;
 
-/** Reads tokenizer.json, tokenizer_config.json and, if present, chat_template.jinja. Throws an Error that says what cannot be used. */
+/** Reads tokenizer.json and tokenizer_config.json (or tekken.json) and, if present, chat_template.jinja. Throws an Error that says what cannot be used. */
 export async function openConversation(folder: string, options: ConversationOptions = {}): Promise<LocalConversation> {
-  const [tokenizer, config, given] = await Promise.all([
-    openTokenizer(folder),
-    readFile(join(folder, 'tokenizer_config.json'), 'utf8').then((text): Record<string, unknown> => JSON.parse(text)),
+  const tokenizer = await openTokenizer(folder);
+  const [{ config, vocabulary }, given] = await Promise.all([
+    readTokenizerSource(folder),
     options.chatTemplate === undefined
       ? readTemplate(join(folder, 'chat_template.jinja')).catch(() => ({})) // older folders have it in tokenizer_config.json
       : readTemplate(options.chatTemplate),
@@ -91,8 +93,7 @@ export async function openConversation(folder: string, options: ConversationOpti
     },
   );
   const profile = proveProfile(template, options.toolParser ?? 'auto', name);
-  const tokenizerDigest = toDigest(await readFile(join(folder, 'tokenizer.json')));
-  const digests = { tokenizer: tokenizerDigest, template: digestTemplate(template, options.chatTemplateKwargs) };
+  const digests = { tokenizer: toDigest(vocabulary), template: digestTemplate(template, options.chatTemplateKwargs) };
   const conversation = runSteps(joinConversation(tokenizer, template, { ...options, profile, digests }));
   proveParts(tokenizer, template);
   return {
@@ -146,7 +147,8 @@ export function* joinConversation(
         ? template.renderOpening(teachTools(messages, tools, { format: parser.name, hasSystem }), [])
         : template.renderOpening(messages, tools),
     );
-  const deltaSteps = (newMessages: readonly Message[]) => encodeMessages(tokenizer, newMessages, () => template.renderDelta(newMessages));
+  const deltaSteps = (newMessages: readonly Message[]) =>
+    encodeMessages(tokenizer, newMessages, () => template.renderDelta(newMessages), { isContinued: true });
   const thoughtOpen = findThoughtOpen(template, parser.reasoning?.open);
   return {
     tokenizer,
@@ -194,9 +196,10 @@ function* encodeMessages(
   tokenizer: PartTokenizer,
   messages: readonly Message[],
   render: () => readonly TextPart[],
+  options: EncodeOptions = {},
 ): Steps<RenderedMessages> {
   const parts = render();
-  return { tokenIds: yield* tokenizer.encodeSteps(parts), text: joinText(parts), messages };
+  return { tokenIds: yield* tokenizer.encodeSteps(parts, options), text: joinText(parts), messages };
 }
 
 /** The generation prompt of some templates opens the reasoning, which the model then only closes. */
@@ -205,12 +208,15 @@ function findThoughtOpen(template: ChatTemplate, open = '<think>'): string {
   return prompt.trimEnd().endsWith(open) ? open : '';
 }
 
-/** Tokenising in parts must give the ids of the whole text; a vocabulary that marks the start of a text fails this. */
+/** Tokenising in parts must give the ids of the whole text; a vocabulary that joins the end of a turn with what follows fails this. */
 function proveParts(tokenizer: Tokenizer, template: ChatTemplate): void {
-  for (const parts of exampleParts(template)) {
-    const [inParts, whole] = [tokenizer.encodeParts(parts), tokenizer.encode(joinText(parts))];
-    if (inParts.join() !== whole.join())
-      throw new Error(`this tokenizer splits ${JSON.stringify(joinText(parts))} depending on the text before it`);
+  const [end = ''] = template.ends.all;
+  for (const [index, parts] of exampleParts(template).entries()) {
+    const isContinued = index > 0 && !template.ends.isShared;
+    const text = joinText(parts);
+    const inParts = [...(isContinued ? tokenizer.encode(end) : []), ...tokenizer.encodeParts(parts, { isContinued })];
+    const whole = tokenizer.encode(isContinued ? end + text : text);
+    if (inParts.join() !== whole.join()) throw new Error(`this tokenizer splits ${JSON.stringify(text)} depending on the text before it`);
   }
 }
 

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { JinjaTemplate } from '../jinja/jinja.ts';
 import { toJson } from '../jinja/values/python-text.ts';
 import { toValue } from '../jinja/values/values.ts';
-import type { TextPart } from '../tokenizer/tokenizer.ts';
+import type { TextPart } from '../tokenizer/added-tokens.ts';
 import { toCallId } from '../tool-calls/tool-calls.ts';
 import { attempt, type Delta, doesRender, makeDeltaRenderer, notContinuable, Unsupported } from './template-delta.ts';
 import { exampleTools, question, system } from './template-pasts.ts';

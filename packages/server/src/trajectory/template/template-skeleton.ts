@@ -3,7 +3,7 @@
 
 import { definedOf, type Message } from '@millrace/protocol';
 import { toJsonText, trimEndSpace, trimStartSpace } from '../jinja/values/python-text.ts';
-import type { TextPart } from '../tokenizer/tokenizer.ts';
+import type { TextPart } from '../tokenizer/added-tokens.ts';
 
 /** A placeholder, with how the template would change the text that goes there. */
 export interface Placeholder {

@@ -2,8 +2,9 @@
 // recognise one in it; the reply is checked as well.
 
 import { awaitStep, type Steps } from '../../base/pace.ts';
+import { type ControlToken, splitParts, type TextPart, toPattern } from './added-tokens.ts';
 import type { TokenSource } from './token-source.ts';
-import { type ControlToken, joinIds, type PartTokenizer, splitParts, type TextPart, toPattern } from './tokenizer.ts';
+import { joinIds, type PartTokenizer } from './tokenizer.ts';
 
 /** What may be a control token: angle brackets without spaces inside, or square brackets with capitals. */
 const suspects = /<[^\s<>]{1,64}>|\[\/?[A-Z][A-Z0-9_]{1,32}\]/g;

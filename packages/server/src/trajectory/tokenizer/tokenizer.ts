@@ -1,19 +1,18 @@
-// Text to token ids and back, with a model's own tokenizer.json. Control tokens of the vocabulary (turn marks, tool tags) are
-// recognised only in trusted text; anywhere else their spelling stays plain text.
+// Text to token ids and back, with a model's own files. Control tokens of the vocabulary (turn marks, tool tags) are recognised only in
+// trusted text; anywhere else their spelling stays plain text.
 
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
-import { messageOf } from '@millrace/protocol';
-import { z } from 'zod';
 import type { Steps } from '../../base/pace.ts';
-import { type Bpe, openBpe } from './bpe.ts';
-import { openPreTokens } from './pre-tokens.ts';
+import { type AddedToken, type ControlToken, isControl, OrdinaryTokens, splitParts, type TextPart, toPattern } from './added-tokens.ts';
+import { type Decoder, openDecoder } from './decoders.ts';
+import { IdList } from './model/id-list.ts';
+import { openTokenModel, type TokenModel } from './model/token-model.ts';
+import { type Normalizer, openNormalizer } from './split/normalizers.ts';
+import { openPreTokens, type PreTokens } from './split/pre-tokens.ts';
+import { readTokenizerFiles, type TokenizerFiles } from './tokenizer-files.ts';
 
-/** A piece of text. Control tokens are recognised only if it is trusted. */
-export interface TextPart {
-  readonly text: string;
-  readonly trusted: boolean;
+export interface EncodeOptions {
+  /** Whether other tokens come before the text. Some vocabularies mark the start of a text. */
+  readonly isContinued?: boolean;
 }
 
 /** What a conversation needs from a tokenizer, local or remote. */
@@ -22,12 +21,12 @@ export interface PartTokenizer {
    * The ids of all parts as one text. Tokens merge across the borders of parts, and an untrusted part never yields a control token.
    * Runs in steps of about a millisecond, so that other work can run in between.
    */
-  encodeSteps(parts: readonly TextPart[]): Steps<Int32Array>;
+  encodeSteps(parts: readonly TextPart[], options?: EncodeOptions): Steps<Int32Array>;
   /** Control tokens become their text. Ids that are not in the vocabulary have no text. */
   decodeSteps(tokenIds: Int32Array): Steps<string>;
   /** Every id that ends a text, according to the model's files. */
   readonly eosIds: readonly number[];
-  /** The texts of all added tokens that are not blank. */
+  /** The texts of all control tokens. */
   readonly controlTokens: readonly string[];
 }
 
@@ -41,144 +40,156 @@ export interface Tokenizer extends PartTokenizer {
    * The ids of all parts as one text. Tokens merge across the borders of parts. If no untrusted part spells a control token, the ids
    * are those that `encode` gives for the joined text.
    */
-  encodeParts(parts: readonly TextPart[]): Int32Array;
+  encodeParts(parts: readonly TextPart[], options?: EncodeOptions): Int32Array;
   /** Control tokens become their text. Ids that are not in the vocabulary have no text. */
   decode(tokenIds: ArrayLike<number>): string;
   /** The id of the token with this text. */
   idOf(tokenText: string): number | undefined;
 }
 
-const tokenText = z.union([z.string(), z.object({ content: z.string() }).transform(({ content }) => content)]);
-const addedToken = z.looseObject({
-  id: z.int(),
-  content: z.string().min(1),
-  lstrip: z.boolean().default(false),
-  rstrip: z.boolean().default(false),
-});
-type AddedToken = z.infer<typeof addedToken>;
-export type ControlToken = Pick<AddedToken, 'id' | 'lstrip' | 'rstrip'>;
-
-const tokenizerFile = z.looseObject({ added_tokens: z.array(addedToken).default([]), model: z.unknown(), pre_tokenizer: z.unknown() });
-const configFile = z.looseObject({
-  eos_token: tokenText.nullish(),
-  remove_space: z.boolean().nullish(),
-  do_lowercase_and_remove_accent: z.boolean().nullish(),
-});
-const generationFile = z.looseObject({ eos_token_id: z.union([z.int(), z.array(z.int())]).nullish() });
-
-/** Reads tokenizer.json, tokenizer_config.json and, if present, generation_config.json. Throws an Error that names the folder. */
+/** Reads the tokenizer of a model's folder. Throws an Error that names the folder, what is missing, and what to do. */
 export async function openTokenizer(folder: string): Promise<Tokenizer> {
+  const files = await readTokenizerFiles(folder);
   try {
-    const [file, config, generation] = await Promise.all([
-      readJson(folder, 'tokenizer.json').then((json) => tokenizerFile.parse(json)),
-      readJson(folder, 'tokenizer_config.json').then((json) => configFile.parse(json)),
-      readJson(folder, 'generation_config.json').then(
-        (json) => generationFile.parse(json),
-        () => ({ eos_token_id: undefined }), // optional: only this field is read from it
-      ),
-    ]);
-    const eos = config.eos_token ? file.added_tokens.find(({ content }) => content === config.eos_token)?.id : undefined;
-    const eosIds = new Set([eos ?? [], generation.eos_token_id ?? []].flat());
-    return new AddedTokenTokenizer({ file, config, eosIds: [...eosIds] });
+    return new FileTokenizer(files);
   } catch (error) {
-    throw new Error(`no usable tokenizer in ${folder}: ${messageOf(error)}`, { cause: error });
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(
+      `the tokenizer in ${folder} cannot be used: ${why}. Set model.tokenizer to the address of a backend that serves the model instead`,
+      { cause: error },
+    );
   }
-}
-
-async function readJson(folder: string, name: string): Promise<unknown> {
-  return JSON.parse(await readFile(join(folder, name), 'utf8'));
-}
-
-interface Files {
-  readonly file: z.infer<typeof tokenizerFile>;
-  readonly config: z.infer<typeof configFile>;
-  readonly eosIds: readonly number[];
 }
 
 const maxCachedLength = 16;
 const maxCached = 1024;
 /** The work of one step, in characters and pieces: about a millisecond. */
 const workPerStep = 4096;
+/** Stretches between ordinary added tokens, most of them short. */
+const stretchesPerStep = 64;
 
-class AddedTokenTokenizer implements Tokenizer {
+class FileTokenizer implements Tokenizer {
   readonly eosIds: readonly number[];
   readonly controlTokens: readonly string[];
-  readonly #whole: HuggingFaceTokenizer;
-  readonly #plain: HuggingFaceTokenizer;
-  /** Our own byte-level BPE, which runs in steps; undefined for vocabularies that are left to the library. */
-  readonly #stepwise: { readonly bpe: Bpe; readonly cut: (text: string) => Iterable<string> } | undefined;
-  readonly #control: ReadonlyMap<string, AddedToken>;
+  readonly #control: ReadonlyMap<string, ControlToken>;
   readonly #controlPattern: RegExp;
+  /** Ordinary added tokens: those looked for in the text as it is, and those looked for in the normalised text. */
+  readonly #raw: OrdinaryTokens;
+  readonly #normalized: OrdinaryTokens;
+  readonly #normalizer: Normalizer;
+  readonly #preTokens: PreTokens;
+  readonly #model: TokenModel;
+  readonly #decoder: Decoder;
+  readonly #ids: ReadonlyMap<string, number>;
+  readonly #texts: ReadonlyMap<number, string>;
   /** The template's texts between control tokens, which repeat in every turn. */
   readonly #cache = new Map<string, Int32Array>();
 
-  constructor({ file, config, eosIds }: Files) {
+  constructor({ added, normalizer, preTokenizer, model, decoder, vocab, eosIds }: TokenizerFiles) {
     this.eosIds = eosIds;
-    this.#whole = new HuggingFaceTokenizer(file, config);
-    // In some vocabularies runs of spaces are added tokens. They control nothing, so plain text may contain them.
-    const blank = file.added_tokens.filter(({ content }) => content.trim() === '');
-    this.#plain = new HuggingFaceTokenizer({ ...file, added_tokens: blank, model: { type: 'BPE', vocab: {}, merges: [] } }, config);
-    this.#plain.model = this.#whole.model;
-    const control = file.added_tokens.filter(({ content }) => content.trim() !== '');
+    const control = added.filter(isControl);
     this.#control = new Map(control.map((token) => [token.content, token]));
     this.controlTokens = [...this.#control.keys()];
     this.#controlPattern = toPattern(this.controlTokens);
-    const isPlain = blank.length === 0 && !config.remove_space && !config.do_lowercase_and_remove_accent;
-    const cut = isPlain ? openPreTokens(file.pre_tokenizer, this.#plain.pre_tokenizer) : undefined;
-    const bpe = cut ? openBpe(file.model, new Set(this.controlTokens)) : undefined;
-    this.#stepwise = bpe && cut ? { bpe, cut } : undefined;
+    this.#normalizer = openNormalizer(normalizer);
+    const { run } = this.#normalizer;
+    const ordinary = added.filter((token) => !isControl(token));
+    this.#raw = new OrdinaryTokens(ordinary.filter(({ normalized }) => !normalized));
+    this.#normalized = new OrdinaryTokens(
+      ordinary.filter(({ normalized }) => normalized).map((token) => ({ ...token, content: run(token.content) })),
+    );
+    refuseChanged(control, run);
+    this.#preTokens = openPreTokens(preTokenizer);
+    this.#model = openTokenModel(model, { unit: this.#preTokens.unit, reserved: new Set(control.map(({ id }) => id)) });
+    this.#decoder = openDecoder(decoder);
+    this.#ids = new Map([...vocab, ...added.map(({ content, id }): [string, number] => [content, id])]);
+    this.#texts = new Map(this.#ids.entries().map(([text, id]) => [id, text]));
   }
 
   encode(text: string): Int32Array {
-    return encodeWith(this.#whole, text);
+    return this.encodeParts([{ text, trusted: true }]);
   }
 
   encodePlain(text: string): Int32Array {
-    return runSteps(this.#plainSteps(text));
+    return this.encodeParts([{ text, trusted: false }]);
   }
 
-  encodeParts(parts: readonly TextPart[]): Int32Array {
-    return runSteps(this.encodeSteps(parts));
+  encodeParts(parts: readonly TextPart[], options: EncodeOptions = {}): Int32Array {
+    return runSteps(this.encodeSteps(parts, options));
   }
 
-  *encodeSteps(parts: readonly TextPart[]): Steps<Int32Array> {
-    const stretches = splitParts(parts, { control: this.#control, pattern: this.#controlPattern });
-    const encoded: Int32Array[] = [];
-    for (const { text, id } of stretches) {
-      encoded.push(yield* this.#stretchSteps(text));
-      if (id !== undefined) encoded.push(Int32Array.of(id));
+  *encodeSteps(parts: readonly TextPart[], { isContinued = false }: EncodeOptions = {}): Steps<Int32Array> {
+    const out = new IdList();
+    let isStart = !isContinued;
+    for (const { text, id } of splitParts(parts, { control: this.#control, pattern: this.#controlPattern })) {
+      yield* this.#appendStretch(out, text, isStart);
+      if (id !== undefined) out.push(id);
+      isStart = false;
     }
-    return joinIds(encoded);
+    return out.toIds();
   }
 
-  *#stretchSteps(text: string): Steps<Int32Array> {
-    if (text.length > maxCachedLength) return yield* this.#plainSteps(text);
-    const ids = this.#cache.get(text) ?? this.encodePlain(text);
-    if (this.#cache.size < maxCached) this.#cache.set(text, ids);
-    return ids;
+  *#appendStretch(out: IdList, text: string, isStart: boolean): Steps<void> {
+    if (text === '') return;
+    if (isStart || text.length > maxCachedLength) return yield* this.#appendPlain(out, text, isStart);
+    let ids = this.#cache.get(text);
+    if (!ids) {
+      const list = new IdList();
+      yield* this.#appendPlain(list, text, false);
+      ids = list.toIds();
+      if (this.#cache.size < maxCached) this.#cache.set(text, ids);
+    }
+    out.append(ids);
   }
 
-  *#plainSteps(text: string): Steps<Int32Array> {
-    if (!this.#stepwise) return encodeWith(this.#plain, text);
-    const { bpe, cut } = this.#stepwise;
-    const { normalizer } = this.#plain;
-    const normal = normalizer === null ? text : normalizer(text);
-    const encoded: Int32Array[] = [];
+  /** A text without control tokens. */
+  *#appendPlain(out: IdList, text: string, isStart: boolean): Steps<void> {
+    let isFirst = isStart;
+    let stretches = 0;
+    for (const raw of splitOrdinary(this.#raw, text.toWellFormed())) {
+      if (raw === undefined || ++stretches % stretchesPerStep === 0) yield;
+      if (raw === undefined) continue;
+      const normal = raw.text === '' ? '' : yield* this.#normalizer.steps(raw.text);
+      for (const stretch of splitOrdinary(this.#normalized, normal)) {
+        if (stretch === undefined || ++stretches % stretchesPerStep === 0) yield;
+        if (stretch === undefined) continue;
+        if (stretch.text !== '') yield* this.#appendPieces(out, stretch.text, isFirst);
+        if (stretch.id !== undefined) out.push(stretch.id);
+        isFirst = false;
+      }
+      if (raw.id !== undefined) out.push(raw.id);
+    }
+  }
+
+  *#appendPieces(out: IdList, text: string, isStart: boolean): Steps<void> {
+    const { cut } = this.#model;
     let work = 0;
-    for (const piece of cut(normal)) {
-      encoded.push(yield* bpe.encode(piece));
-      work += 16 + piece.length;
-      if (work < workPerStep) continue;
-      work = 0;
-      yield;
+    for (const piece of this.#preTokens.split(text, isStart)) {
+      if (piece === undefined) {
+        yield;
+        continue;
+      }
+      for (const word of cut && piece.length > 1 ? cut(piece) : [piece]) {
+        if (word === undefined) {
+          yield;
+          continue;
+        }
+        out.append(this.#model.known(word) ?? (yield* this.#model.encode(word)));
+        work += 16 + word.length;
+        if (work < workPerStep) continue;
+        work = 0;
+        yield;
+      }
     }
-    return joinIds(encoded);
   }
 
   decode(tokenIds: ArrayLike<number>): string {
-    const known = Array.from(tokenIds).filter((id) => this.#whole.id_to_token(id) !== undefined);
-    if (known.length === 0) return '';
-    return this.#whole.decode(known, { skip_special_tokens: false, clean_up_tokenization_spaces: false });
+    const tokens: string[] = [];
+    for (let at = 0; at < tokenIds.length; at++) {
+      const text = this.#texts.get(tokenIds[at] ?? -1);
+      if (text !== undefined) tokens.push(text);
+    }
+    return tokens.length === 0 ? '' : this.#decoder(tokens);
   }
 
   // biome-ignore lint/correctness/useYield: decoding is short here, and waits only in the remote tokenizer.
@@ -187,31 +198,21 @@ class AddedTokenTokenizer implements Tokenizer {
   }
 
   idOf(text: string): number | undefined {
-    return this.#whole.token_to_id(text);
+    return this.#ids.get(text);
   }
 }
 
-/** The plain texts between control tokens, each with the id of the control token that ends it. */
-export function* splitParts(
-  parts: readonly TextPart[],
-  { control, pattern }: { control: ReadonlyMap<string, ControlToken>; pattern: RegExp },
-): Generator<{ readonly text: string; readonly id?: number }> {
-  let pending = '';
-  let trimNext = false;
-  for (const { text, trusted } of parts) {
-    for (const piece of trusted ? text.split(pattern) : [text]) {
-      const token = trusted ? control.get(piece) : undefined;
-      if (!token) {
-        pending += piece;
-        continue;
-      }
-      const stretch = trimNext ? pending.trimStart() : pending;
-      yield { text: token.lstrip ? stretch.trimEnd() : stretch, id: token.id };
-      pending = '';
-      trimNext = token.rstrip;
-    }
-  }
-  yield { text: trimNext ? pending.trimStart() : pending };
+function splitOrdinary(
+  tokens: OrdinaryTokens,
+  text: string,
+): ReturnType<OrdinaryTokens['split']> | { readonly text: string; readonly id?: number }[] {
+  return tokens.isEmpty ? [{ text }] : tokens.split(text);
+}
+
+/** The reference would look for a changed text, for example one that starts with a space. */
+function refuseChanged(control: readonly AddedToken[], run: (text: string) => string): void {
+  const changed = control.find(({ content, normalized }) => normalized && run(content) !== content);
+  if (changed) throw new Error(`its control token ${changed.content} is normalised to ${JSON.stringify(run(changed.content))}`);
 }
 
 /** Runs all steps at once; for steps that do not wait. */
@@ -224,23 +225,7 @@ export function runSteps<T>(steps: Steps<T>): T {
 }
 
 export function joinIds(encoded: readonly Int32Array[]): Int32Array {
-  const joined = new Int32Array(encoded.reduce((sum, ids) => sum + ids.length, 0));
-  let at = 0;
-  for (const ids of encoded) {
-    joined.set(ids, at);
-    at += ids.length;
-  }
-  return joined;
-}
-
-function encodeWith(tokenizer: HuggingFaceTokenizer, text: string): Int32Array {
-  if (text === '') return new Int32Array(0);
-  return Int32Array.from(tokenizer.encode(text, { add_special_tokens: false }).ids);
-}
-
-/** Splits at control tokens and keeps them; the longest one wins if several start at the same position. */
-export function toPattern(contents: readonly string[]): RegExp {
-  if (contents.length === 0) return /(?!)/;
-  const longestFirst = [...contents].sort((a, b) => b.length - a.length);
-  return new RegExp(`(${longestFirst.map((content) => RegExp.escape(content)).join('|')})`);
+  const joined = new IdList();
+  for (const ids of encoded) joined.append(ids);
+  return joined.toIds();
 }

@@ -1,0 +1,31 @@
+// The characters that stand for bytes in a byte-level vocabulary.
+
+/** The letter of each byte: the byte itself if it is printable, otherwise the next character from U+0100. */
+export const byteLetters: readonly string[] = makeByteLetters();
+
+const bytesOfLetters: ReadonlyMap<string, number> = new Map(byteLetters.map((letter, byte) => [letter, byte]));
+
+function makeByteLetters(): string[] {
+  let free = 0x100;
+  return Array.from({ length: 256 }, (_, byte) => {
+    const isPrintable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+    return String.fromCharCode(isPrintable ? byte : free++);
+  });
+}
+
+export function toLetters(bytes: Uint8Array): string {
+  let letters = '';
+  for (const byte of bytes) letters += byteLetters[byte] ?? '';
+  return letters;
+}
+
+/** A token with a character that stands for no byte is plain text. */
+export function fromLetters(token: string): Buffer {
+  const bytes: number[] = [];
+  for (const letter of token) {
+    const byte = bytesOfLetters.get(letter);
+    if (byte === undefined) return Buffer.from(token);
+    bytes.push(byte);
+  }
+  return Buffer.from(bytes);
+}
