@@ -16,7 +16,7 @@ export const importCommand: Command = {
     limit: { type: 'string', value: 'N', describe: 'Takes the first N rows only.' },
     'skip-bad': { type: 'boolean', describe: 'Leaves out rows that cannot be used, instead of writing nothing.' },
   },
-  examples: ['millrace task import swe-gym rows.parquet --out tasks.jsonl', 'millrace task import auto rows.jsonl | millrace submit --n 8'],
+  examples: ['millrace task import swe-gym rows.parquet --out tasks.jsonl', 'millrace task import auto rows.jsonl | millrace submit -n 8'],
   run: runImport,
 };
 

@@ -2,7 +2,7 @@
 // lowest rank first, so each split of a token is a merge of its rank.
 
 import { readFile } from 'node:fs/promises';
-import { messageOf } from '@millrace/protocol';
+import { describeIssues, messageOf } from '@millrace/protocol';
 import { z } from 'zod';
 import type { AddedToken } from './added-tokens.ts';
 import { toLetters } from './model/byte-letters.ts';
@@ -50,7 +50,7 @@ export async function readTekken(path: string): Promise<TekkenFiles> {
   try {
     return toFiles(tekkenFile.parse(JSON.parse(await readFile(path, 'utf8'))));
   } catch (error) {
-    const why = error instanceof z.ZodError ? z.prettifyError(error).replaceAll('\n', ' ') : messageOf(error);
+    const why = error instanceof z.ZodError ? describeIssues(error.issues) : messageOf(error);
     throw new Error(`${path} is broken: ${why}. Download it again from the model's repository`, { cause: error });
   }
 }

@@ -3,7 +3,7 @@
 
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf } from '@millrace/protocol';
+import { describeIssues, messageOf } from '@millrace/protocol';
 import { z } from 'zod';
 import { type AddedToken, addedToken } from './added-tokens.ts';
 import { readTekken } from './tekken.ts';
@@ -101,7 +101,7 @@ async function readJson<T>(folder: string, name: string, schema: z.ZodType<T>): 
   try {
     return schema.parse(JSON.parse(await readFile(path, 'utf8')));
   } catch (error) {
-    const why = error instanceof z.ZodError ? z.prettifyError(error).replaceAll('\n', ' ') : messageOf(error);
+    const why = error instanceof z.ZodError ? describeIssues(error.issues) : messageOf(error);
     throw new Error(`${path} is broken: ${why}. Download it again from the model's repository`, { cause: error });
   }
 }
