@@ -3,6 +3,7 @@
 import { arch } from 'node:os';
 import { join, relative } from 'node:path';
 import { blame, definedOf, RolloutError } from '@millrace/protocol';
+import { findOnPath } from '../../base/find-on-path.ts';
 import type { Log } from '../../base/log.ts';
 import { runProgram } from '../../base/run-program.ts';
 import { type SandboxConfig, sandboxConfig } from '../config.ts';
@@ -33,7 +34,7 @@ export interface BubblewrapOptions {
 const helpTimeoutMs = 20_000;
 
 export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<SandboxDriver> {
-  const { log, bwrapPath = 'bwrap', config = sandboxConfig.parse({}) } = options;
+  const { log, bwrapPath = findOnPath(['bwrap']) ?? 'bwrap', config = sandboxConfig.parse({}) } = options;
   const runDir = await openRunFolder(options.runDir);
   const { nodePath: node = process.execPath } = options;
   const executorFiles = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir, node));

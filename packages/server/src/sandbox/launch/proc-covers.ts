@@ -1,6 +1,6 @@
 // The parts of /proc that no sandbox may use: settings of the whole machine, and files that not every user may read.
 
-import { readdirSync, statSync } from 'node:fs';
+import { lstatSync, readdirSync } from 'node:fs';
 import { basename } from 'node:path';
 
 /** `from` is mounted read-only on `path`. */
@@ -17,13 +17,15 @@ const keyFiles = ['keys', 'key-users'];
  * made read-only, and files that are writable or not readable by every user are hidden behind /dev/null. So are the lists of keys.
  */
 export function readProcCovers(): ProcCover[] {
-  return readdirSync('/proc', { withFileTypes: true })
-    .filter(({ name }) => !/^\d+$/.test(name))
-    .flatMap((entry) => {
-      const path = `/proc/${entry.name}`;
-      if (keyFiles.includes(entry.name)) return [{ path, from: '/dev/null' }];
-      if (entry.isDirectory()) return [{ path, from: path }];
-      return entry.isFile() && (statSync(path).mode & 0o777) !== 0o444 ? [{ path, from: '/dev/null' }] : [];
+  // By name only: with file types, Node reads the attributes of a process that has just ended, and throws.
+  return readdirSync('/proc')
+    .filter((name) => !/^\d+$/.test(name))
+    .flatMap((name) => {
+      const path = `/proc/${name}`;
+      if (keyFiles.includes(name)) return [{ path, from: '/dev/null' }];
+      const found = lstatSync(path);
+      if (found.isDirectory()) return [{ path, from: path }];
+      return found.isFile() && (found.mode & 0o777) !== 0o444 ? [{ path, from: '/dev/null' }] : [];
     });
 }
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { openBubblewrapDriver, probeBubblewrap, type SandboxDriver, sandboxConfig, silentLog, sleep } from '@millrace/server';
@@ -111,6 +111,26 @@ describe('bubblewrap', { skip }, () => {
     const fresh = folder.path;
     await Promise.all(Array.from({ length: 4 }, () => openBubblewrapDriver({ runDir: fresh, log: silentLog })));
     assert.deepEqual((await readdir(fresh)).map((name) => name.replace(/-.*/, '')).sort(), ['executor', 'filter', 'program']);
+  });
+
+  test('bwrap is found on the PATH of the worker, wherever it is, although sandboxes start without one', async () => {
+    await using folder = await makeTempFolder('programs');
+    await chmod(folder.path, 0o755);
+    const [program, uses] = [join(folder.path, 'bwrap'), join(folder.path, 'uses')];
+    await writeFile(program, `#!/bin/sh\necho "$1" >> ${uses}\nexec /usr/bin/bwrap "$@"\n`, { mode: 0o755 });
+    await writeFile(uses, '', { mode: 0o666 });
+    await chmod(uses, 0o666);
+    const { PATH: before = '' } = process.env;
+    process.env.PATH = `${folder.path}:${before}`;
+    try {
+      const own = await openBubblewrapDriver({ runDir, log: silentLog });
+      await writeFile(uses, '');
+      await using sandbox = await own.open({});
+      assert.equal((await sandbox.runShell('echo up', { timeoutMs })).output, 'up\n');
+      assert.notEqual(await readFile(uses, 'utf8'), '');
+    } finally {
+      process.env.PATH = before;
+    }
   });
 
   test('no sandbox outlives its owner: after kill -9 its processes end, and of several sweeps one removes each folder', async () => {
