@@ -129,7 +129,7 @@ describe('Ctrl-C in the terminal, which reaches every process of its group', { s
     const askedAt = performance.now();
     run.interrupt();
     assert.equal(await run.exit(), 0, run.err());
-    assert.ok(performance.now() - askedAt < 5000);
+    assert.ok(performance.now() - askedAt < 25_000, 'long before the rollout ends');
     const rollout = await bed.rollout(id);
     assert.deepEqual([rollout?.state, rollout?.losses, rollout?.retries], ['queued', 0, 0]);
     assert.match(run.err(), /Stopped\. 1 rollout waits in the queue; the next millrace serve continues with it\.\n$/);
