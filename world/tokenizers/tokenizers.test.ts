@@ -1,4 +1,5 @@
-// Our tokenizers give the ids of Rust's for every published tokenizer, forge no control token, and never block for seconds.
+// Our tokenizers give the ids of Rust's for a published tokenizer of each kind, forge no control token, and never block for seconds.
+// `node world/tokenizers/compare.ts` compares all of them, which takes ten minutes.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -10,7 +11,9 @@ import { goldenPath, renderGolden } from './write-golden.ts';
 
 const skip = skipWithoutTokenizers();
 /** For a megabyte. The aim is 20 ms, and docs/tokens.md names the vocabularies that miss it; a pattern that backtracks takes seconds. */
-const longestMs = 500;
+const longestMs = 1000;
+/** Byte-level BPE with three kinds of patterns, SentencePiece with and without its own spaces, and several splits after each other. */
+const kinds = ['npm/qwen3', 'npm/gpt2', 'npm/command_r_plus', 'npm/llama2', 'npm/gemma3', 'llama.cpp/falcon'];
 
 test('published tokenizers: no text differs but for new code points, no control token is forged, no step takes long', {
   skip,
@@ -18,9 +21,10 @@ test('published tokenizers: no text differs but for new code points, no control 
 }, async () => {
   const rows: TokenizerComparison[] = [];
   const isNew = openNewCharacters();
-  for (const published of openCollection()) rows.push(await compareTokenizer(published, { count: 400, isNew }));
+  const chosen = openCollection().filter(({ name }) => kinds.includes(name));
+  for (const published of chosen) rows.push(await compareTokenizer(published, { count: 400, isNew }));
   console.log(toTable(rows));
-  assert.ok(rows.length >= 30, `only ${rows.length} tokenizers`);
+  assert.equal(rows.length, kinds.length);
   assert.deepEqual(
     rows.flatMap(({ name, differences }) => differences.map((one) => `${name}: ${one}`)),
     [],
