@@ -50,7 +50,7 @@ class Panel:
             step = self.right * index / 4
             lines.append(f'<text x="{self._at(step, self.bottom)[0]:.1f}" y="{HEIGHT + 16}" text-anchor="middle">{step:.0f}</text>')
         legend = "".join(
-            f'<text x="{4 + 88 * (at % 3)}" y="{HEIGHT + 32 + 14 * (at // 3)}" fill="{colour}">{escape(name)}</text>'
+            f'<text x="{4 + 112 * (at % 2)}" y="{HEIGHT + 32 + 14 * (at // 2)}" fill="{colour}">{escape(name)}</text>'
             for at, (name, colour) in enumerate(self.names)
         )
         title = f'<text x="0" y="-10" font-weight="600">{escape(self.title)}</text>'
