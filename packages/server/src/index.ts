@@ -4,6 +4,7 @@ export type { AgentEnd } from './agent/agent-end.ts';
 export { renderPromptFiles } from './agent/prompts.ts';
 export { type Clock, sleep, systemClock } from './base/clock.ts';
 export { Deadline, Expired } from './base/deadline.ts';
+export { findOnPath } from './base/find-on-path.ts';
 export { type Log, openLog, silentLog } from './base/log.ts';
 export { openLoopLag } from './base/loop-lag.ts';
 export { Pace } from './base/pace.ts';

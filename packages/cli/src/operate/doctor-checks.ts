@@ -1,10 +1,8 @@
 // The checks of `millrace doctor`: what `millrace serve` checks at its start with the same options, the whole model, and what this
 // machine has for many sandboxes. Each says what it saw and, where that is not good, the one line that fixes it. They change nothing.
 
-import { constants } from 'node:fs';
-import { access, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { availableParallelism, freemem, totalmem } from 'node:os';
-import { join } from 'node:path';
 import { messageOf } from '@millrace/protocol';
 import {
   type CgroupBase,
@@ -13,6 +11,7 @@ import {
   controllers,
   findApptainer,
   findCgroups,
+  findOnPath,
   lookAtBackend,
   type ModelCheck,
   probeApptainer,
@@ -66,7 +65,7 @@ export function checkNode(version: string): Check {
 
 /** Agents work in it. */
 async function checkBash(): Promise<Check> {
-  const path = await findProgram('bash');
+  const path = findOnPath(['bash']);
   if (path !== undefined) return { name: 'bash', level: 'ok', seen: path };
   return { name: 'bash', level: 'fail', seen: 'not found; agents work in it', remedy: 'sudo apt-get install -y bash' };
 }
@@ -142,18 +141,6 @@ async function checkBackend(url: string, tokenizer: TokenizerSample | undefined)
   } catch (error) {
     return { name, level: 'warn', seen: `${url} cannot be used: ${messageOf(error)}`, remedy: 'start the LLM server, or fix the address' };
   }
-}
-
-async function findProgram(name: string): Promise<string | undefined> {
-  for (const folder of (process.env.PATH ?? '').split(':').filter((path) => path !== '')) {
-    const path = join(folder, name);
-    const isThere = await access(path, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (isThere) return path;
-  }
-  return undefined;
 }
 
 async function readText(path: string): Promise<string | undefined> {

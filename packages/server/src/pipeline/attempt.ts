@@ -2,7 +2,6 @@
 // and assigns the blame for a failure.
 
 import { definedOf, type Failure, messageOf, RolloutError, type StageName } from '@millrace/protocol';
-import { systemClock } from '../base/clock.ts';
 import { Deadline } from '../base/deadline.ts';
 import { type Log, stackOf } from '../base/log.ts';
 import { raceSignal } from '../base/race.ts';
@@ -59,8 +58,8 @@ export async function runClaimed(deps: AttemptDeps, claimed: ClaimedRollout, opt
 }
 
 /** Bounded in time: a scenario that does not return keeps no slot and no rollout. */
-async function closeScenario({ log }: AttemptDeps, { claimed, closers }: AttemptRecord): Promise<void> {
-  using deadline = new Deadline('closing the rollout', closeMs, systemClock);
+async function closeScenario({ log, clock }: AttemptDeps, { claimed, closers }: AttemptRecord): Promise<void> {
+  using deadline = new Deadline('closing the rollout', closeMs, clock);
   for (const close of closers.splice(0)) {
     try {
       await raceSignal(close(), deadline.signal);

@@ -3,12 +3,12 @@
 import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { arch } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { findOnPath } from '@millrace/server';
 import { makeTempFolder } from '../temp-folder.ts';
 
 export interface Registry extends AsyncDisposable {
@@ -19,8 +19,7 @@ export interface Registry extends AsyncDisposable {
 }
 
 export function findRegistry(): string | undefined {
-  const folders = (process.env.PATH ?? '').split(delimiter);
-  return folders.map((folder) => join(folder, 'docker-registry')).find((file) => existsSync(file));
+  return findOnPath(['docker-registry']);
 }
 
 export async function openRegistry(program: string): Promise<Registry> {
