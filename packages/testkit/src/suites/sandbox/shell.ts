@@ -150,7 +150,8 @@ export function defineEnds(context: SuiteContext): void {
   test('a background process does not delay its command, and keeps running', async () => {
     const result = await run('sleep 1000 & echo started');
     assert.deepEqual(pick(result), { end: 'exited', exitCode: 0, output: 'started\n' });
-    assert.match((await run('kill %1 && wait; echo was-there')).output, /Terminated[^\n]*\nwas-there\n$/);
+    // Whether bash also reports the job as terminated depends on when it collects it.
+    assert.match((await run('kill %1 && echo was-there')).output, /^was-there$/m);
   });
 
   test('a program that reads its input gets end of file at once', async () => {
