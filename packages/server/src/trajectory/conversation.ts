@@ -125,7 +125,7 @@ export async function readTemplate(path: string): Promise<Record<string, unknown
 
 const jsonObject = z.record(z.string(), z.unknown());
 
-/** A file of its own; older folders have the template in tokenizer_config.json. */
+/** From a separate file; older folders have the template in tokenizer_config.json. */
 async function readOwnTemplate(folder: string): Promise<Record<string, unknown>> {
   const names = await readdir(folder);
   const name = ['chat_template.jinja', 'chat_template.json'].find((one) => names.includes(one));

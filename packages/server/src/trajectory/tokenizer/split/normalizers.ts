@@ -86,7 +86,7 @@ function* stepOnce(run: (text: string) => string, text: string): PlainSteps {
 function openForm(type: z.infer<typeof form>): Change {
   const normalize = function* (text: string): PlainSteps {
     const sorted = yield* sortMarks(text);
-    if (sorted !== text) yield;
+    if (text.length > longLength) yield;
     return cutVowels(sorted)
       .map((part) => part.normalize(type))
       .join('');
@@ -103,6 +103,8 @@ function cutVowels(text: string): string[] {
 }
 
 const sliceLength = 16_384;
+/** A slice without a place to cut it takes several steps. */
+const longLength = 2 * sliceLength;
 /** A character that changes nothing before it: no mark, and none that a normal form joins with the one before. A test goes over all. */
 export const safeStart: RegExp = /[^\p{M}\u1160-\u11ff\u3131-\u318e\ud7b0-\ud7ff\uff9e-\uffdc\u{16d67}\u{16d68}]/gu;
 
@@ -112,6 +114,7 @@ function* applySlices(text: string, apply: (slice: string) => PlainSteps): Plain
   for (let begin = 0; begin < text.length; ) {
     safeStart.lastIndex = begin + sliceLength;
     const end = safeStart.exec(text)?.index ?? text.length;
+    if (end - begin > longLength) yield;
     changed += yield* apply(text.slice(begin, end));
     begin = end;
     yield;
