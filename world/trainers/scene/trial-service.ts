@@ -12,12 +12,15 @@ const policy: Policy = (input) => {
   return { text: renderCall('finish', { answer: opening.includes('wrong') ? 'six' : 'five' }) };
 };
 
-export const runs = [
-  { scenario: 'trial', task: { kind: 'tools', question: 'How many things?', answer: 'five' } },
-  { scenario: 'trial', task: { kind: 'tools', question: 'How many things? (wrong)', answer: 'five' } },
-  { scenario: 'trial', task: { kind: 'branches', question: 'How many?', answer: 'five' }, limits: { max_context_tokens: 700 } },
-  { scenario: 'trial', task: { kind: 'unscored', question: 'How many?', answer: 'five' }, limits: { max_retries: 0 } },
-] as const;
+export const runs = {
+  right: { scenario: 'trial', task: { kind: 'tools', question: 'How many things?', answer: 'five' } },
+  wrong: { scenario: 'trial', task: { kind: 'tools', question: 'How many things? (wrong)', answer: 'five' } },
+  branched: { scenario: 'trial', task: { kind: 'branches', question: 'How many?', answer: 'five' }, limits: { max_context_tokens: 700 } },
+  unscored: { scenario: 'trial', task: { kind: 'unscored', question: 'How many?', answer: 'five' }, limits: { max_retries: 0 } },
+};
+
+/** A prompt that the fake backend answers only after a minute. */
+export const slowRun = { scenario: 'trial', task: { kind: 'tools', question: 'How many things? '.repeat(300), answer: 'five' } };
 
 export interface TrialService extends AsyncDisposable {
   readonly service: TestService;
@@ -25,11 +28,13 @@ export interface TrialService extends AsyncDisposable {
 }
 
 /** The backend joins, unless the adapter is to join it. */
-export async function openTrialService({ join: joins = true } = {}): Promise<TrialService> {
-  const stack = new AsyncDisposableStack();
-  const backend = stack.use(await openFakeBackend({ policy }));
-  const scenario = join(import.meta.dirname, 'trial-scenario.ts');
-  const service = stack.use(await TestService.open({ workers: 1, tokenizer: qwen3Folder(), scenarios: [scenario] }));
+export async function openTrialService({ joins = true } = {}): Promise<TrialService> {
+  await using stack = new AsyncDisposableStack();
+  const latencyMs = ({ promptTokens }: { readonly promptTokens: number }) => (promptTokens > 1000 ? 60_000 : 1);
+  const backend = stack.use(await openFakeBackend({ policy, latencyMs, routedExperts: true, samplingMask: true }));
+  const scenarios = [join(import.meta.dirname, 'trial-scenario.ts')];
+  const service = stack.use(await TestService.open({ workers: 1, tokenizer: qwen3Folder(), scenarios }));
   if (joins) await service.client.backends.join({ url: backend.url });
-  return { service, backend, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+  const owned = stack.move();
+  return { service, backend, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }

@@ -1,9 +1,10 @@
-"""`python -m millrace_trainers.nemo_gym --port 9007`: the agent server. In the configuration of NeMo Gym it is an agent with `host` and `port`
-and without `entrypoint`, which is how NeMo Gym names a server that it does not start itself."""
+"""`python -m millrace_trainers.nemo_gym --port 9007`: the agent server. In the configuration of NeMo Gym it is an agent with `host` and
+`port` and without `entrypoint`, which is how NeMo Gym names a server that it does not start itself."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 
 import uvicorn
 from nemo_gym.config_types import BaseServerConfig
@@ -26,7 +27,10 @@ def main() -> None:
     agent = MillraceAgent(config=config, server_client=client)
     app = agent.setup_webserver()
     agent.setup_liveness(app)
-    uvicorn.run(app, host=given.host, port=given.port, log_level="warning")
+    try:
+        uvicorn.run(app, host=given.host, port=given.port, log_level="warning")
+    finally:
+        asyncio.run(agent.close())
 
 
 if __name__ == "__main__":

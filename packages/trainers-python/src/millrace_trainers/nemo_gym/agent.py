@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional
 
-from fastapi import Body, FastAPI, HTTPException
+from fastapi import Body, HTTPException
 from nemo_gym.base_resources_server import BaseRunRequest, BaseVerifyResponse
 from nemo_gym.base_responses_api_agent import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
@@ -48,10 +48,8 @@ class MillraceAgent(SimpleResponsesAPIAgent):
     def model_post_init(self, context: Any) -> None:
         self._runs = RolloutRuns(self.config.url)
 
-    def setup_webserver(self) -> FastAPI:
-        app = super().setup_webserver()
-        app.add_event_handler("shutdown", self._runs.close)
-        return app
+    async def close(self) -> None:
+        await self._runs.close()
 
     async def responses(self, body: NeMoGymResponseCreateParamsNonStreaming = Body()) -> NeMoGymResponse:
         raise HTTPException(400, "Millrace runs whole rollouts: call /run with scenario and task")

@@ -32,7 +32,8 @@ class TaskError(ValueError):
 
 
 def to_sampling(given: Mapping[str, Any]) -> Sampling:
-    """Sampling parameters in OpenAI's or vLLM's names. An absent or null one has Millrace's default; `top_k: -1` turns it off, as in vLLM."""
+    """Sampling parameters in OpenAI's or vLLM's names. An absent or null one has Millrace's default; `top_k: -1` turns it off, as in
+    vLLM."""
     found: dict[str, Any] = {}
     for layer in (given.get("extra_body") or {}, given):
         for name, value in layer.items():
@@ -42,15 +43,16 @@ def to_sampling(given: Mapping[str, Any]) -> Sampling:
             if field in _FIELDS:
                 found[field] = 0 if field == "top_k" and value == -1 else value
             elif field not in _NEUTRAL or value not in (_NEUTRAL[field], [], {}):
-                raise TaskError(f"sampling parameter {name!r} is {value!r}, which Millrace cannot do; known are {', '.join(sorted(_FIELDS))}")
+                known = ", ".join(sorted(_FIELDS))
+                raise TaskError(f"sampling parameter {name!r} is {value!r}, which Millrace cannot do; known are {known}")
     return cast(Sampling, found)
 
 
 def to_request(
     task: Mapping[str, Any], *, scenario: Optional[str] = None, sampling: Optional[Mapping[str, Any]] = None
 ) -> RolloutRequest:
-    """`task` is either a line of a task file of Millrace, {"scenario": …, "task": {…}} with `sampling`, `limits`, `group` and so on, or, if
-    `scenario` is given, the task itself. `sampling` is what the trainer asks for; it wins over the line's."""
+    """`task` is either a line of a task file of Millrace, {"scenario": …, "task": {…}} with `sampling`, `limits`, `group` and so on, or,
+    if `scenario` is given, the task itself. `sampling` is what the trainer asks for; it wins over the line's."""
     whole = isinstance(task.get("scenario"), str) and isinstance(task.get("task"), Mapping)
     if not whole and scenario is None:
         raise TaskError(f"expected a task with the fields scenario and task, found {', '.join(sorted(task)) or 'none'}")

@@ -24,12 +24,16 @@ class RolloutRuns:
         """Returns when it has ended, with or without a reward."""
         id = request.get("id") or f"t-{uuid.uuid4().hex}"
         named: RolloutRequest = {**request, "id": id}
+        submitted = asyncio.ensure_future(self.client.submit(named))
         try:
-            await self.client.submit(named)
+            await asyncio.shield(submitted)
             view = await self.client.wait(id)
             return Sampled(view, await self._read(view))
         except asyncio.CancelledError:
-            await self._cancel(id)
+            # A cancel that overtakes its submission finds nothing, and the rollout would run for no one.
+            await asyncio.wait([submitted])
+            if submitted.exception() is None:
+                await self._cancel(id)
             raise
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""`python -m millrace_trainers.verifiers tasks.jsonl --address tcp://127.0.0.1:5000`: verifiers' own env server with Millrace as its environment."""
+"""`python -m millrace_trainers.verifiers --address tcp://127.0.0.1:5000`: verifiers' own env server with Millrace as its environment."""
 
 from __future__ import annotations
 

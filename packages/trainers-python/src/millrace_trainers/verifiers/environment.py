@@ -1,5 +1,6 @@
 """The taskset and the environment of verifiers. A task is a rollout request; an episode is one rollout, run by Millrace with the LLM
-server that the trainer names. Its trace is built from the trajectory. A rollout without a reward is a failed trace, which prime-rl drops."""
+server that the trainer names. Its trace is built from the trajectory. A rollout without a reward is a failed trace, which prime-rl
+drops."""
 
 from __future__ import annotations
 

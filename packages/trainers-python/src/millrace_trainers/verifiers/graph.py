@@ -4,7 +4,7 @@ mask True and logprobs exactly where it sampled."""
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, Optional, Sequence, cast
+from typing import Any, Optional, Sequence, cast
 
 import numpy as np
 from verifiers.v1 import types as vf
@@ -12,8 +12,6 @@ from verifiers.v1.graph import MessageNode
 from verifiers.v1.trace import ModelCall
 
 from millrace import Message, Segment, Trajectory
-
-_FINISH: dict[str, Literal["stop", "length", "tool_calls"]] = {"stop": "stop", "length": "length", "tool_calls": "tool_calls"}
 
 
 class Graph:
@@ -54,7 +52,6 @@ class Graph:
                 waiting += ids
 
     def _add_turn(self, segment: Segment, parent: Optional[int], before: list[int], ids: list[int]) -> int:
-        head = segment.head
         seen = self._length(parent) + len(before)
         node = MessageNode(
             parent=parent,
@@ -71,7 +68,7 @@ class Graph:
             ModelCall(
                 node=len(self.nodes) - 1,
                 model=self._model,
-                finish_reason=_FINISH.get(head.finish_reason or ""),
+                finish_reason=_finish_of(segment),
                 usage=vf.Usage(prompt_tokens=seen, completion_tokens=len(ids)),
             )
         )
@@ -85,7 +82,7 @@ class Graph:
         node.mask += [True] * len(ids)
         node.logprobs += [float(one) for one in segment.logprobs]
         node.message = _to_reply(segment)
-        call.finish_reason = _FINISH.get(segment.head.finish_reason or "")
+        call.finish_reason = _finish_of(segment)
         assert call.usage is not None
         call.usage.completion_tokens += len(ids)
 
@@ -145,6 +142,12 @@ def _expert_rows(segments: Sequence[Segment]) -> Optional["np.ndarray[Any, Any]"
         found[experts.first : end] = rows[: end - experts.first]
         known[experts.first : end] = True
     return found if found is not None and known[:-1].all() else None
+
+
+def _finish_of(segment: Segment) -> vf.FinishReason:
+    if segment.head.finish_reason == "length":
+        return "length"
+    return "tool_calls" if any(one.tool_calls for one in segment.head.messages) else "stop"
 
 
 def _to_reply(segment: Segment) -> vf.AssistantMessage:
