@@ -55,7 +55,7 @@ def main() -> None:
         config = service_config(options)
         service = stack.enter_context(start_millrace(options.millrace, config, folder=options.out, port=options.port))
         recipe = {"learning_rate": options.learning_rate, "beta2": options.beta2, "rows_at_once": options.rows_at_once}
-        policy = Policy(options.model, options.device, **recipe)
+        policy = Policy(options.model, options.device, **recipe, bfloat16=options.bfloat16 or not options.cpu)
         service.wait_ready(120)
         if vllm:
             print(f"vLLM answered after {vllm.wait_ready(900):.0f} s", flush=True)

@@ -60,7 +60,7 @@ def _service_part(entry: Entry) -> str:
 
 
 def _engine_part(entry: Entry) -> str:
-    return "vllm engine" if "EngineCore" in entry[2] else "vllm api"
+    return "vllm engine" if any(name in entry[2] for name in ("EngineCore", "Worker")) else "vllm api"
 
 
 def read_processes() -> Iterable[Entry]:

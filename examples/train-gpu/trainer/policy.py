@@ -35,13 +35,12 @@ class Clip:
 
 
 class Policy:
-    def __init__(self, folder: str, device: str, *, learning_rate: float, beta2: float, rows_at_once: int) -> None:
+    def __init__(self, folder: str, device: str, *, learning_rate: float, beta2: float, rows_at_once: int, bfloat16: bool = True) -> None:
         self.device = device
         self.rows_at_once = rows_at_once
-        # On the CPU vLLM samples in float32 too, so that the mismatch of both programs is rounding alone.
-        self.bfloat16 = device != "cpu"
+        self.bfloat16 = bfloat16
         self.folder = folder
-        # Weights and optimizer in float32, matrix products in bfloat16 as the engine computes them.
+        # Weights and optimizer in float32; matrix products in bfloat16, or in float32 where the engine computes in float32 too.
         self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").to(device)
         self.model.config.use_cache = False
         self._seen = _Measures()

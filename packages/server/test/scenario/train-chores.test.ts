@@ -30,7 +30,9 @@ test('every scripted demonstration of a chore earns the reward, with the outputs
   const limits = limitsSchema.parse({});
 
   const play = async ({ task: given, turns }: Chore) => {
-    const task = await scenario.task.parseAsync(given);
+    const parsed = scenario.task.safeParse(given);
+    assert.ok(parsed.success, given.kind);
+    const task = parsed.data;
     await using sandbox = await driver.open({});
     const context = { task, limits, signal, sandbox };
     await scenario.init(context);
