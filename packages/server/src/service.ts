@@ -55,6 +55,8 @@ export interface ProcessOptions {
   readonly log: Log;
   /** Those of the configuration where it is absent. */
   readonly scenarios?: Scenarios;
+  /** For a worker: in its ids. Made at its start where it is absent. */
+  readonly launch?: string;
 }
 
 export async function openServer(config: ServiceConfig, options: ProcessOptions): Promise<RunningServer> {
@@ -148,7 +150,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       pace,
       log,
       loopLag,
-      ...definedOf({ prompts: texts }),
+      ...definedOf({ prompts: texts, launch: options.launch }),
     }),
   );
   await worker.start();

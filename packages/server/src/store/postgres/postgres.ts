@@ -16,6 +16,7 @@ import { TimeGuard } from '../time-guard.ts';
 import { takeTogether } from './claim.ts';
 import { databaseBytes } from './database-size.ts';
 import { DatabaseClock } from './engine/database-clock.ts';
+import { toStoreError } from './engine/faults.ts';
 import { migrate } from './engine/migrations.ts';
 import type { PostgresTransaction } from './engine/postgres-transaction.ts';
 import type { Session } from './engine/session.ts';
@@ -28,6 +29,8 @@ export interface PostgresStoreOptions {
   /** Time is that of the database unless this is another clock than the system's. */
   readonly clock: Clock;
   readonly log: Log;
+  /** How long a call waits for a database that is away before it fails; ten seconds unless set. */
+  readonly patienceMs?: number;
   readonly limits?: DiskLimits;
   /** Where new trajectories are kept; in their rows unless set. */
   readonly blobs?: BlobStore;
@@ -42,7 +45,7 @@ const postgresWrites: Writes = {
 
 /** Connects, and creates the tables in the first schema of the search path if they are missing. The caller closes the store. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
-  const { address, log, limits = unlimitedDisk } = options;
+  const { address, log, limits = unlimitedDisk, patienceMs = 10_000 } = options;
   const hasOwnTime = options.clock === systemClock;
   const databaseClock = new DatabaseClock();
   const clock = hasOwnTime ? databaseClock : options.clock;
@@ -52,13 +55,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   };
   let onOutage: (ms: number) => void = () => {};
   const keep = (onOpen: (session: Session) => Promise<void>) =>
-    new SessionKeeper({ address, log, clock: databaseClock, onOpen, onOutage: (ms) => onOutage(ms) });
+    new SessionKeeper({ address, log, patienceMs, clock: databaseClock, onOpen, onOutage: (ms) => onOutage(ms) });
   const writerSessions = keep(async () => {});
-  const first = await writerSessions.use(async (session) => {
-    await migrate(session);
-    return await readStart(session);
-  });
-  const { channel, uptimeMs } = first;
+  const { channel, uptimeMs } = await prepare(writerSessions);
   // Every notification that was sent while there was no connection is lost.
   const readerSessions = keep((session) => session.listen(channel, notify).then(notify));
   const common = { hasOwnTime, channel, log };
@@ -94,6 +93,18 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
 /** Leases are given again to all workers once, if the database was started this recently. */
 const freshStartMs = 60_000;
+
+async function prepare(sessions: SessionKeeper): Promise<{ channel: string; uptimeMs: number }> {
+  try {
+    return await sessions.use(async (session) => {
+      await migrate(session);
+      return await readStart(session);
+    });
+  } catch (error) {
+    await sessions.close();
+    throw toStoreError(error, sessions.where);
+  }
+}
 
 async function readStart(session: Session): Promise<{ channel: string; uptimeMs: number }> {
   const sql = `SELECT 'millrace_' || current_schema() AS channel,

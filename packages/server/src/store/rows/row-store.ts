@@ -111,7 +111,10 @@ export class RowStore implements Store {
     const { guard, clock } = this.#parts;
     // Taken before the call waits: a lease that was renewed while it waited is not late.
     const asOfMs = clock.now();
-    if (!guard.doubtsLeases(leaseMs)) return await this.#write('expire', { rules: { maxLosses, retryDelayMs }, leaseMs, asOfMs });
+    const hasLate = await this.#read('hasLateWorkers', { asOfMs, leaseMs });
+    // After the look: it may have found out that the store was away.
+    if (!guard.doubtsLeases(leaseMs))
+      return hasLate ? await this.#write('expire', { rules: { maxLosses, retryDelayMs }, leaseMs, asOfMs }) : 0;
     if (guard.hasJumped) await this.#write('noteClockJump', undefined);
     await this.#write('restartLeases', { leaseMs });
     guard.trustLeases();

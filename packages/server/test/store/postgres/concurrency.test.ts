@@ -91,7 +91,10 @@ describe('stores that share a PostgreSQL database', { skip: skipPostgres }, () =
     await using opened = await openStores(6);
     const { store, stores } = opened;
     const ids = Array.from({ length: 120 }, (_, index) => `r${index}`);
-    await store.submit(ids.map((id) => makeRollout(id)));
+    await store.submit(
+      ids.map((id) => makeRollout(id)),
+      roomy,
+    );
     const claimAll = async (one: Store, index: number) => {
       const worker = await register(one, `w${index}`);
       const claimed: ClaimedRollout[] = [];
@@ -169,7 +172,10 @@ describe('stores that share a PostgreSQL database', { skip: skipPostgres }, () =
     const { store, stores } = opened;
     for (const id of ['one', 'two'])
       await store.joinBackend({ id: backendId.parse(id), url: `http://${id}`, dialect: 'vllm', policyVersion: 0, state: 'up' });
-    await store.submit(Array.from({ length: 16 }, (_, index) => makeRollout(`p${index}`)));
+    await store.submit(
+      Array.from({ length: 16 }, (_, index) => makeRollout(`p${index}`)),
+      roomy,
+    );
     const worker = await register(store, 'w');
     const claims = await store.claim(worker, 16);
     for (const claim of claims) for (const to of ['ready', 'run'] as const) await store.move(claim, to);
@@ -183,7 +189,10 @@ describe('stores that share a PostgreSQL database', { skip: skipPostgres }, () =
   test('an end and the loss of its worker that meet leave one outcome, and counts that agree with the rows', async () => {
     await using opened = await openStores(3);
     const [a, b, c] = opened.stores as [Store, Store, Store];
-    await a.submit(Array.from({ length: 40 }, (_, index) => makeRollout(`e${index}`)));
+    await a.submit(
+      Array.from({ length: 40 }, (_, index) => makeRollout(`e${index}`)),
+      roomy,
+    );
     const worker = await register(a, 'lost');
     const claims = await a.claim(worker, 40);
     const ends = claims.map((claim) => a.finish(claim, { state: 'cancelled', trajectory: makeTrajectory(claim.id, claim.attempt) }));

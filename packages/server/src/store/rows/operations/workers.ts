@@ -100,6 +100,12 @@ export interface Expiry {
   readonly asOfMs: number;
 }
 
+/** Whether `expire` would find something: a look that writes nothing, for the many processes that take it every second. */
+export async function hasLateWorkers(transaction: Transaction, { asOfMs, leaseMs }: Pick<Expiry, 'asOfMs' | 'leaseMs'>): Promise<boolean> {
+  const sql = 'SELECT id FROM workers WHERE ended_at IS NULL AND (lease_until <= ? OR lease_until > ?) LIMIT 1';
+  return (await transaction.one(sql, asOfMs, asOfMs + leaseMs + longerLeaseMs)) !== undefined;
+}
+
 export async function expire(transaction: Transaction, request: Expiry): Promise<number> {
   // A lease that ends later was renewed by a clock that was ahead: its worker may be dead for as long.
   const endsAt = transaction.nowMs + request.leaseMs;
