@@ -6,7 +6,7 @@ import { type WorkerId, workerId } from '@millrace/protocol';
 import { makeResult, makeRollout, makeTempFolder, makeTrajectory, PostgresServer } from '@millrace/testkit';
 import { systemClock } from '../packages/server/src/base/clock.ts';
 import { silentLog } from '../packages/server/src/base/log.ts';
-import { openStore } from '../packages/server/src/store/open-store.ts';
+import { openStore } from '../packages/server/src/store/open/open-store.ts';
 import type { Store } from '../packages/server/src/store/store.ts';
 import type { BenchReport } from './report/report.ts';
 

@@ -31,7 +31,7 @@ import { openWarmPool } from './sandbox/warm/warm-pool.ts';
 import { loadScenarios, type Scenarios } from './scenario/load/load.ts';
 import { openBlobs } from './store/blobs/open-blobs.ts';
 import { EventTail } from './store/event-tail.ts';
-import { openStore } from './store/open-store.ts';
+import { openStore } from './store/open/open-store.ts';
 import type { Store } from './store/store.ts';
 import { toStoreAddress } from './store/store-address.ts';
 import { toDiskLimits } from './store/store-config.ts';

@@ -11,6 +11,7 @@ import {
   rolloutId,
 } from '@millrace/protocol';
 import type { EvaluationRecord, NewEvaluation } from '../evaluation-store.ts';
+import type { Transaction } from '../transaction.ts';
 import { rankOf } from '../work-class.ts';
 import { openClass } from './operations/classes.ts';
 import { addEnd, type SampleEnd, uncountSample } from './operations/evaluation/count-sample.ts';
@@ -25,7 +26,6 @@ import { parseCursor } from './operations/queries.ts';
 import { deleteRollouts, openBudget, type RetainedSlice, rowsPerStep } from './operations/retention.ts';
 import { cancel, insertRollouts, type RefusesNew, refuseIfFull, type StoredSubmission } from './operations/submit.ts';
 import { appendFinished } from './operations/transitions.ts';
-import type { Transaction } from './transaction.ts';
 
 export async function createEvaluation(
   transaction: Transaction,

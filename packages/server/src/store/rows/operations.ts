@@ -1,5 +1,6 @@
 // The operations by name: those that change something, and those that only read.
 
+import type { Transaction } from '../transaction.ts';
 import {
   beginTasks,
   cancelEvaluation,
@@ -35,7 +36,6 @@ import {
   restartLeases,
   workers,
 } from './operations/workers.ts';
-import type { Transaction } from './transaction.ts';
 
 export const writes = {
   submit,

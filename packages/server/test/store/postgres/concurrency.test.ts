@@ -133,7 +133,7 @@ describe('stores that share a PostgreSQL database', { skip: skipPostgres }, () =
     }
   });
 
-  test('a group begins once and gets one place, whoever settles it, and the target is met exactly', async () => {
+  test('a group begins once and gets one place, if several settle it, and the target is met exactly', async () => {
     await using opened = await openStores(4);
     const { store, stores } = opened;
     await store.createBatch(makeBatch('b', { target: 2, count: 6 }));

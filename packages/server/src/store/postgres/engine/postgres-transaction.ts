@@ -1,8 +1,8 @@
 // The statements of one open transaction in PostgreSQL. Events and what was served are kept until the commit, which writes them last.
 
 import pg from 'pg';
-import type { LockName, SqlValue, Transaction } from '../../rows/transaction.ts';
 import type { NewEvent } from '../../store.ts';
+import type { LockName, SqlValue, Transaction } from '../../transaction.ts';
 import type { Session } from './session.ts';
 
 const lockNumbers: Record<LockName, number> = { submit: 1, quarantine: 2 };

@@ -11,7 +11,7 @@ import {
   stormGroups,
   type Task,
 } from '../../batch-store.ts';
-import type { SqlValue, Transaction } from '../transaction.ts';
+import type { SqlValue, Transaction } from '../../transaction.ts';
 import { moveWaste, readWaste } from './batch/waste.ts';
 import { parseCursor } from './queries.ts';
 import { cancel, type RefusesNew, refuseIfFull } from './submit.ts';

@@ -2,7 +2,7 @@
 // notes the blob of each trajectory that is deleted.
 
 import type { RolloutId } from '@millrace/protocol';
-import type { Transaction } from '../transaction.ts';
+import type { Transaction } from '../../transaction.ts';
 import type { StoredEnding } from './transitions.ts';
 
 /** The id of the store, which never changes. */

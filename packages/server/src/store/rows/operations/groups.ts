@@ -3,8 +3,8 @@
 
 import { type BatchId, definedOf, type GroupId, type RolloutId } from '@millrace/protocol';
 import { type NewGroup, type Settlement, stormGroups } from '../../batch-store.ts';
+import type { Transaction } from '../../transaction.ts';
 import { rankOf } from '../../work-class.ts';
-import type { Transaction } from '../transaction.ts';
 import { moveWaste } from './batch/waste.ts';
 import { type BatchRow, closeBatch, countRewards, lockBatch, readPlan, stopSiblings } from './batches.ts';
 import { openClass } from './classes.ts';

@@ -3,8 +3,8 @@
 import { definedOf, type GroupId, isTerminal, RolloutError, type RolloutId, type RolloutState } from '@millrace/protocol';
 import { toFullMessage } from '../../disk-budget.ts';
 import type { SubmitOutcome } from '../../store.ts';
+import type { Transaction } from '../../transaction.ts';
 import { plainClass, rankOf, type WorkClass } from '../../work-class.ts';
-import type { Transaction } from '../transaction.ts';
 import { toStoredBody } from './batch/group-task.ts';
 import { openClass } from './classes.ts';
 import { countStates } from './queries.ts';

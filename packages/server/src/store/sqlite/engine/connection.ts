@@ -2,7 +2,7 @@
 // Work run by `whileBusy` never fails with SQLITE_BUSY, unless another process locks the file for a minute.
 
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
-import type { SqlValue, Transaction } from '../../rows/transaction.ts';
+import type { SqlValue, Transaction } from '../../transaction.ts';
 
 /** Prepared statements of one connection. */
 export interface Statements {

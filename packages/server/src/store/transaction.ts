@@ -2,7 +2,7 @@
 // SQLite and PostgreSQL share, with `?` or `?1` for values. Each engine ignores the hints of the other: `INDEXED BY` is for SQLite,
 // and row locks (`FOR UPDATE`) are for PostgreSQL, because a write transaction of SQLite has the whole file to itself.
 
-import type { NewEvent } from '../store.ts';
+import type { NewEvent } from './store.ts';
 
 export type SqlValue = string | number | null | Uint8Array;
 
