@@ -3,6 +3,7 @@
 import { mkdir } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { definedOf, messageOf } from '@millrace/protocol';
+import { OutsideTools } from './agent/outside/outside-tools.ts';
 import { readPrompts } from './agent/prompts.ts';
 import { systemClock } from './base/clock.ts';
 import type { Log } from './base/log.ts';
@@ -28,7 +29,7 @@ import { LayerCache } from './sandbox/layers/layer-cache.ts';
 import { holdLayers } from './sandbox/layers/layer-holding.ts';
 import type { SandboxDriver } from './sandbox/sandbox.ts';
 import { openWarmPool } from './sandbox/warm/warm-pool.ts';
-import { loadScenarios, type Scenarios } from './scenario/load/load.ts';
+import { type BuiltInOptions, loadScenarios, type Scenarios } from './scenario/load/load.ts';
 import { openBlobs } from './store/blobs/open-blobs.ts';
 import { EventTail } from './store/event-tail.ts';
 import { openStore } from './store/open/open-store.ts';
@@ -66,9 +67,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   const store = stack.use(await openServiceStore(config, log));
   const tail = stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log }));
   const loopLag = stack.use(openLoopLag());
-  const scenarios =
-    options.scenarios ??
-    (await loadScenarios(config.scenarios, { ...config.http.prorl, judge: config.judge, gym: config.gym, python: { log } }));
+  const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios, toBuiltIn(config, log)));
   const taskFiles = new TaskFiles(config.sampling.taskFiles);
   const { signal } = stack.adopt(new AbortController(), (closed) => closed.abort());
   let model: OpenedModel | undefined;
@@ -111,6 +110,10 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   };
 }
 
+function toBuiltIn({ http, judge, gym, tools }: ServiceConfig, log: Log): BuiltInOptions {
+  return { ...http.prorl, judge, gym, tools, python: { log } };
+}
+
 export interface RunningWorker extends AsyncDisposable {
   readonly worker: Worker;
   readonly model: OpenedModel;
@@ -129,11 +132,8 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   const pace = new Pace();
   const model = { tokenizer: await sampleTokenizer(conversation, pace), warnings: [...conversation.warnings] };
   const pool = stack.use(new BackendPool({ log, pace, placements: store, ...config.inference, tokenizer: model.tokenizer }));
-  const scenarios =
-    options.scenarios ??
-    (await orStartError(() =>
-      loadScenarios(config.scenarios, { ...config.http.prorl, judge: config.judge, gym: config.gym, python: { log } }),
-    ));
+  const scenarios = options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios, toBuiltIn(config, log))));
+  const outside = stack.use(await orStartError(async () => new OutsideTools(config.tools)));
   const { prompts } = config;
   const texts = prompts === undefined ? undefined : await orStartError(async () => readPrompts(prompts));
   const worker = stack.use(
@@ -150,6 +150,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       pace,
       log,
       loopLag,
+      outside,
       ...definedOf({ prompts: texts, launch: options.launch }),
     }),
   );
