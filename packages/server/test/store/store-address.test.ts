@@ -1,3 +1,5 @@
+// Where the store is, as the configuration names it.
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { hidePassword, isPostgresAddress, toStoreAddress } from '../../src/store/store-address.ts';

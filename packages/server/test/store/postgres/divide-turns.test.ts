@@ -1,3 +1,5 @@
+// Dividing the places of a claim among classes of work.
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type DueClass, divideTurns } from '../../../src/store/postgres/divide-turns.ts';
@@ -9,7 +11,7 @@ const makeClass = (seq: number, changes: Partial<DueClass> = {}): DueClass => ({
 
 test('the classes of one rank take turns, by weight and by what they have', () => {
   assert.deepEqual(divideTurns([makeClass(1), makeClass(2)], 4), [1, 2, 1, 2]);
-  assert.deepEqual(divideTurns([makeClass(1, { weight: 2 }), makeClass(2)], 6), [1, 2, 1, 1, 2, 1]);
+  assert.deepEqual(divideTurns([makeClass(1, { weight: 2 }), makeClass(2)], 6), [1, 2, 1, 2, 1, 1]);
   assert.deepEqual(divideTurns([makeClass(1, { active: 3 }), makeClass(2)], 4), [2, 2, 2, 1]);
 });
 
