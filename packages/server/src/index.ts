@@ -103,7 +103,7 @@ export { openFolderBlobs } from './store/blobs/folder-blobs.ts';
 export { openBlobs } from './store/blobs/open-blobs.ts';
 export type { EvaluationRecord, EvaluationStore, NewEvaluation, TaskRecord } from './store/evaluation-store.ts';
 export { EventTail } from './store/event-tail.ts';
-export { openStore } from './store/open-store.ts';
+export { openStore } from './store/open/open-store.ts';
 export { openPostgresStore } from './store/postgres/postgres.ts';
 export type { NewRollout, RolloutRecord } from './store/rollout-record.ts';
 export { type BackupReport, backupStore, restoreStore } from './store/sqlite/admin/backup.ts';

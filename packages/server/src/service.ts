@@ -32,7 +32,7 @@ import { openWarmPool } from './sandbox/warm/warm-pool.ts';
 import { type BuiltInOptions, loadScenarios, type Scenarios } from './scenario/load/load.ts';
 import { openBlobs } from './store/blobs/open-blobs.ts';
 import { EventTail } from './store/event-tail.ts';
-import { openStore } from './store/open-store.ts';
+import { openStore } from './store/open/open-store.ts';
 import type { Store } from './store/store.ts';
 import { toStoreAddress } from './store/store-address.ts';
 import { toDiskLimits } from './store/store-config.ts';
@@ -56,6 +56,8 @@ export interface ProcessOptions {
   readonly log: Log;
   /** Those of the configuration where it is absent. */
   readonly scenarios?: Scenarios;
+  /** For a worker: in its ids. Made at its start where it is absent. */
+  readonly launch?: string;
 }
 
 export async function openServer(config: ServiceConfig, options: ProcessOptions): Promise<RunningServer> {
@@ -149,7 +151,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       log,
       loopLag,
       outside,
-      ...definedOf({ prompts: texts }),
+      ...definedOf({ prompts: texts, launch: options.launch }),
     }),
   );
   await worker.start();

@@ -1,6 +1,7 @@
 // A worker: claims rollouts when its init stage has room, runs their attempts, and renews its lease. Workers pull work, so the load
 // balances itself. A worker that loses its lease drops everything and starts again under a new id.
 
+import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type Event, messageOf, RolloutError, type RolloutId, type WorkerId, type WorkerReport, workerId } from '@millrace/protocol';
 import { sleep } from '../base/clock.ts';
@@ -15,7 +16,11 @@ import { Stage } from './stage.ts';
 import { TokenRate } from './token-rate.ts';
 import { TurnReporter } from './turn-reporter.ts';
 
-export type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate'> & { readonly loopLag: LoopLag };
+export type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate'> & {
+  readonly loopLag: LoopLag;
+  /** In its ids, and in no other process's: made at its start unless set. */
+  readonly launch?: string;
+};
 
 interface HeldRollout {
   readonly attempt: number;
@@ -52,6 +57,7 @@ export class Worker implements AsyncDisposable {
   readonly #loops: Promise<void>[] = [];
   readonly #turnReporter: TurnReporter;
   readonly #tokenRate: TokenRate;
+  readonly #launch: string;
   #id: WorkerId;
   #lives = 0;
   #turns = 0;
@@ -59,6 +65,7 @@ export class Worker implements AsyncDisposable {
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps;
+    this.#launch = deps.launch ?? randomUUID().slice(0, 8);
     this.#id = this.#nextId();
     const { config, clock } = deps;
     this.#turnReporter = new TurnReporter({ store: deps.store, clock, traffic: deps.pool.traffic });
@@ -146,7 +153,7 @@ export class Worker implements AsyncDisposable {
     const host = hostname()
       .replace(/[^A-Za-z0-9.-]/g, '-')
       .slice(0, 80);
-    return workerId.parse(`w-${host}:${process.pid}:${Math.trunc(this.#deps.clock.now())}:${this.#lives}`);
+    return workerId.parse(`w-${host}:${process.pid}:${this.#launch}:${this.#lives}`);
   }
 
   #wakeUp(): void {

@@ -12,8 +12,8 @@ import {
   type WorkerId,
   type WorkerReport,
 } from '@millrace/protocol';
-import { type HeldClaims, type LossRules, longestDelayMs, type WorkerRecord } from '../../store.ts';
-import type { Transaction } from '../transaction.ts';
+import { type Claim, type HeldClaims, type LossRules, longestDelayMs, type WorkerRecord } from '../../store.ts';
+import type { Transaction } from '../../transaction.ts';
 import { settlePause } from './policy.ts';
 import { end, type RolloutRow, rolloutColumns, sendBack, suspectLosses } from './transitions.ts';
 
@@ -55,14 +55,18 @@ export async function renew(transaction: Transaction, request: Renewal): Promise
 /** A worker that does not name a rollout never got the reply to its claim, or gave up its end. */
 async function takeBackUnheld(transaction: Transaction, worker: WorkerId, { claims, ...rules }: HeldClaims): Promise<void> {
   const named = new Map(claims.map(({ id, attempt }) => [id, attempt]));
-  for (const row of await readRollouts(transaction, worker)) {
-    if (named.get(row.id) === row.attempt) continue;
+  const isNamed = ({ id, attempt }: Pick<Claim, 'id' | 'attempt'>) => named.get(id) === attempt;
+  const sql = 'SELECT id, attempt FROM rollouts WHERE worker = ?';
+  // Only a look, without locks: nearly always they are the same.
+  if ((await transaction.all<Pick<Claim, 'id' | 'attempt'>>(sql, worker)).every(isNamed)) return;
+  for (const row of await lockRollouts(transaction, worker)) {
+    if (isNamed(row)) continue;
     const message = `worker ${worker} no longer holds rollout ${row.id}, which was in ${row.state}`;
     await lose(transaction, row, { message, rules, isLone: false });
   }
 }
 
-async function readRollouts(transaction: Transaction, worker: WorkerId): Promise<RolloutRow[]> {
+async function lockRollouts(transaction: Transaction, worker: WorkerId): Promise<RolloutRow[]> {
   return await transaction.all<RolloutRow>(`SELECT ${rolloutColumns} FROM rollouts WHERE worker = ? ORDER BY seq FOR UPDATE`, worker);
 }
 
@@ -98,6 +102,12 @@ export interface Expiry {
   readonly rules: LossRules;
   readonly leaseMs: number;
   readonly asOfMs: number;
+}
+
+/** Whether `expire` would find something: a look that writes nothing, for the many processes that take it every second. */
+export async function hasLateWorkers(transaction: Transaction, { asOfMs, leaseMs }: Pick<Expiry, 'asOfMs' | 'leaseMs'>): Promise<boolean> {
+  const sql = 'SELECT id FROM workers WHERE ended_at IS NULL AND (lease_until <= ? OR lease_until > ?) LIMIT 1';
+  return (await transaction.one(sql, asOfMs, asOfMs + leaseMs + longerLeaseMs)) !== undefined;
 }
 
 export async function expire(transaction: Transaction, request: Expiry): Promise<number> {
@@ -145,7 +155,7 @@ async function endWorker(
     nowMs,
     worker,
   );
-  const held = await readRollouts(transaction, worker);
+  const held = await lockRollouts(transaction, worker);
   const suspects = findSuspects(held);
   for (const row of held) {
     const message = `worker ${worker} was lost while rollout ${row.id} was in ${row.state}${describeCause(row, held, suspects)}`;
