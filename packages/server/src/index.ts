@@ -7,9 +7,14 @@ export { Deadline, Expired } from './base/deadline.ts';
 export { findOnPath } from './base/find-on-path.ts';
 export { type Log, openLog, silentLog } from './base/log.ts';
 export { openLoopLag } from './base/loop-lag.ts';
+export { type Machine, readMachine } from './base/machine.ts';
 export { Pace } from './base/pace.ts';
 export { findParts, type Parts } from './base/parts.ts';
+export { ProgramFailed, runProgram } from './base/run-program.ts';
 export { Slots } from './base/slots.ts';
+export { chooseFreePort } from './cluster/free-port.ts';
+export { openRootlessPostgres, type RootlessPostgres, type RootlessPostgresOptions } from './cluster/rootless-postgres.ts';
+export { type SlurmConfig, type SlurmRole, slurmRoles } from './cluster/slurm-config.ts';
 export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
 export { renderConfigDoc } from './config-doc.ts';
 export type { Backend, BackendRecord, GenerateRequest, Generation } from './inference/backends/backend.ts';
@@ -82,7 +87,16 @@ export {
   toTask as toSweTask,
 } from './scenario/swe/rows/rows.ts';
 export type { Score } from './scenario/verifier/verifier.ts';
-export { openDriver, openServer, openWorker, type ProcessOptions, type RunningServer, type RunningWorker, StartError } from './service.ts';
+export {
+  openDriver,
+  openServer,
+  openStore,
+  openWorker,
+  type ProcessOptions,
+  type RunningServer,
+  type RunningWorker,
+  StartError,
+} from './service.ts';
 export { type Check, checkModel, checkPort, checkRunFolder, lookAtBackend, type ModelCheck, runStartChecks } from './start-checks.ts';
 export type {
   BatchPlan,

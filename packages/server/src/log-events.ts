@@ -122,6 +122,10 @@ export const logEvents = {
     means: 'A sandbox could not be started in advance.',
     hint: 'Run `millrace doctor`; it starts one and says what is missing.',
   },
+  'postgres-orphan': {
+    means: 'A PostgreSQL that an earlier run left behind was still running; it is stopped, and started again.',
+    hint: 'Nothing to do: what was committed is there. Look for why the earlier run ended without stopping it.',
+  },
   'sandboxes-swept': {
     means: 'Sandboxes of killed workers were removed.',
     hint: 'Find out why a worker was killed: look for `worker-exit`.',

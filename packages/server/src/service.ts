@@ -2,11 +2,12 @@
 
 import { mkdir } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
-import { definedOf, messageOf } from '@millrace/protocol';
+import { definedOf, type MachineReport, messageOf } from '@millrace/protocol';
 import { readPrompts } from './agent/prompts.ts';
 import { systemClock } from './base/clock.ts';
 import type { Log } from './base/log.ts';
 import { openLoopLag } from './base/loop-lag.ts';
+import { readMachine } from './base/machine.ts';
 import { Pace } from './base/pace.ts';
 import type { ServiceConfig } from './config.ts';
 import { runHousekeeping } from './housekeeping.ts';
@@ -36,6 +37,7 @@ import type { Store } from './store/store.ts';
 import { storeFile, toDiskLimits } from './store/store-config.ts';
 import type { Conversation } from './trajectory/conversation.ts';
 import type { OpenedModel } from './worker-channel.ts';
+import { toWorkerSettings } from './worker-settings.ts';
 
 /** Starting again will not help: a file, a setting or a program is wrong. The message says which. */
 export class StartError extends Error {}
@@ -73,7 +75,12 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
     const isPaused = (await store.policy()).state !== 'running';
     return await probeServer(backend, { clock: systemClock, signal, tokenizer: model?.tokenizer, isPaused });
   };
-  const app = await openApp({ store, tail, scenarios, taskFiles, config: config.http, log, clock: systemClock, loopLag, probe });
+  const app = await openApp({
+    ...{ store, tail, scenarios, taskFiles, log, loopLag, probe },
+    config: config.http,
+    clock: systemClock,
+    workerSettings: () => toWorkerSettings(config),
+  });
   stack.defer(() => app.close());
   const keeper = stack.use(new BatchKeeper({ store, scenarios, files: taskFiles, clock: systemClock, log }));
   const targets = new WebhookTargets(config.http.webhookHosts);
@@ -147,6 +154,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       pace,
       log,
       loopLag,
+      machine: toMachineReport(config),
       ...definedOf({ prompts: texts }),
     }),
   );
@@ -154,6 +162,11 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   log.info('worker-start', { workerId: worker.id });
   const owned = stack.move();
   return { worker, model, [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose]() };
+}
+
+function toMachineReport({ machine }: ServiceConfig): MachineReport {
+  const { id, name, cpus, memoryBytes } = readMachine(machine.name);
+  return { id, name, cpus, memory_bytes: memoryBytes, labels: machine.labels };
 }
 
 /** A backend that does not answer now may answer later; a folder stays as it is. */
@@ -190,7 +203,8 @@ function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriv
   return new LayerCache({ driver, runDir, maxBytes: sandbox.layersGib * 2 ** 30, salt: JSON.stringify(sandbox) });
 }
 
-async function openStore(config: ServiceConfig, log: Log): Promise<Store> {
+/** The store of a configuration. */
+export async function openStore(config: ServiceConfig, log: Log): Promise<Store> {
   await mkdir(config.data, { recursive: true, mode: 0o700 });
   const path = join(config.data, storeFile);
   const limits = toDiskLimits(config.store);
