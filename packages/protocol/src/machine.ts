@@ -34,7 +34,9 @@ export const machineList = z.object({ machines: z.array(machineView) });
 
 /** The settings that workers share with the service. They hold the address of the store with its password. */
 export const workerSettings = z.object({
-  config: z.record(z.string(), z.unknown()).describe('The configuration of the service, without keys and without what is local to a machine.'),
+  config: z
+    .record(z.string(), z.unknown())
+    .describe('The configuration of the service, without keys and without what is local to a machine.'),
   local_store: z
     .object({ machine: z.string(), machine_id: z.string() })
     .nullable()

@@ -9,13 +9,16 @@ import { isAddress } from './open-model.ts';
 /** Paths are made absolute: the folders of a cluster are the same on all machines, the current folder is not. */
 export function toWorkerSettings(config: ServiceConfig): WorkerSettings {
   // What belongs to one machine, or to the server alone, stays here.
-  const { run: _run, workers: _workers, slurm: _slurm, machine, http, model, scenarios, prompts, data, ...shared } = config;
-  const { id, name } = readMachine(machine.name);
+  const { run: _run, workers: _workers, slurm: _slurm, machine: _machine, http, model, scenarios, prompts, data, ...shared } = config;
+  const { id, name } = readMachine(undefined, {}); // the host itself, whatever its name in Slurm
   return {
     config: {
       ...shared,
       data: resolve(data),
-      model: { ...model, ...(model.tokenizer !== undefined && { tokenizer: isAddress(model.tokenizer) ? model.tokenizer : resolve(model.tokenizer) }) },
+      model: {
+        ...model,
+        ...(model.tokenizer !== undefined && { tokenizer: isAddress(model.tokenizer) ? model.tokenizer : resolve(model.tokenizer) }),
+      },
       scenarios: scenarios.map((path) => resolve(path)),
       ...(prompts !== undefined && { prompts: resolve(prompts) }),
       http: { prorl: http.prorl },

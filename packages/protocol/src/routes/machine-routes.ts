@@ -1,6 +1,6 @@
 // The routes for machines: which ones there are, and what a worker on a new one needs.
 
-import { workerSettings, machineList } from '../machine.ts';
+import { machineList, workerSettings } from '../machine.ts';
 import { json, type Route } from './route.ts';
 
 export const machineRoutes = {
@@ -16,7 +16,8 @@ export const machineRoutes = {
     method: 'GET',
     path: '/v1/join',
     tag: 'service',
-    summary: 'What a worker on another machine needs: the settings of the service and the address of its store. Needs a key with every right.',
+    summary:
+      'What a worker on another machine needs: the settings of the service and the address of its store. Needs a key with every right.',
     replies: { 200: json('The settings.', workerSettings) },
     errors: [],
   },

@@ -24,7 +24,9 @@ export async function findPostgres(folder?: string): Promise<PostgresPrograms> {
 async function listFolders(): Promise<string[]> {
   const onPath = findOnPath(['initdb']);
   const byVersion = async (parent: string, toFolder: (version: string) => string) =>
-    (await readdir(parent).catch(() => [])).sort((a, b) => Number.parseFloat(b.replace(/^\D*/, '')) - Number.parseFloat(a.replace(/^\D*/, ''))).map(toFolder);
+    (await readdir(parent).catch(() => []))
+      .sort((a, b) => Number.parseFloat(b.replace(/^\D*/, '')) - Number.parseFloat(a.replace(/^\D*/, '')))
+      .map(toFolder);
   return [
     ...(onPath === undefined ? [] : [dirname(onPath)]),
     ...(await byVersion('/usr/lib/postgresql', (version) => `/usr/lib/postgresql/${version}/bin`)),

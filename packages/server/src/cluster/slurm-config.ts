@@ -2,8 +2,8 @@
 
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { z } from 'zod';
 import { machineLabels } from '@millrace/protocol';
+import { z } from 'zod';
 
 /** One line of a script: an option with a line break would be a command of its own. */
 const line = z.string().regex(/^[^\r\n]*$/, 'must be one line');

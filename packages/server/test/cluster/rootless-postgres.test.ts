@@ -82,5 +82,10 @@ function defineForUser(): void {
 
 /** The last line that psql prints. */
 function ask(url: string, sql: string): string {
-  return execFileSync('psql', [url, '-qAtc', sql], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim().split('\n').at(-1) ?? '';
+  return (
+    execFileSync('psql', [url, '-qAtc', sql], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+      .trim()
+      .split('\n')
+      .at(-1) ?? ''
+  );
 }
