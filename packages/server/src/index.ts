@@ -91,7 +91,7 @@ export type { Score } from './scenario/verifier/verifier.ts';
 export {
   openDriver,
   openServer,
-  openStore,
+  openServiceStore,
   openWorker,
   type ProcessOptions,
   type RunningServer,

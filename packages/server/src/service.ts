@@ -62,7 +62,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   checkListen(config.http);
   const { log } = options;
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openStore(config, log));
+  const store = stack.use(await openServiceStore(config, log));
   const tail = stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log }));
   const loopLag = stack.use(openLoopLag());
   const scenarios =
@@ -124,7 +124,7 @@ export interface RunningWorker extends AsyncDisposable {
 export async function openWorker(config: ServiceConfig, options: ProcessOptions): Promise<RunningWorker> {
   const { log } = options;
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openStore(config, log));
+  const store = stack.use(await openServiceStore(config, log));
   const loopLag = stack.use(openLoopLag());
   const bare = await orStartError(() => openDriver(config, log));
   const layers = openLayers(config, bare);
@@ -204,7 +204,7 @@ function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriv
 }
 
 /** The store of a configuration. */
-export async function openStore(config: ServiceConfig, log: Log): Promise<Store> {
+export async function openServiceStore(config: ServiceConfig, log: Log): Promise<Store> {
   await mkdir(config.data, { recursive: true, mode: 0o700 });
   const path = join(config.data, storeFile);
   const limits = toDiskLimits(config.store);

@@ -3,7 +3,7 @@
 
 import { openClient } from '@millrace/client';
 import { definedOf } from '@millrace/protocol';
-import { findCgroups, type Log, openStore, readConfig, readMachine, type ServiceConfig, StartError, Supervisor } from '@millrace/server';
+import { findCgroups, type Log, openServiceStore, readConfig, readMachine, type ServiceConfig, StartError, Supervisor } from '@millrace/server';
 
 export interface JoinOptions {
   readonly url: string;
@@ -43,7 +43,7 @@ export interface JoinedOptions {
 /** Runs worker processes until `stop`. Throws a StartError if none can start. */
 export async function runJoinedWorkers(config: ServiceConfig, { count, log, stop, urged, onReady }: JoinedOptions): Promise<void> {
   await findCgroups({ enter: true }); // before there are workers, which inherit the place
-  await using store = await openStore(config, log);
+  await using store = await openServiceStore(config, log);
   await using workers = new Supervisor({ count, config, store, log, logFormat: 'json' });
   const stopped = new Promise<void>((resolve) => {
     if (stop.aborted) resolve();

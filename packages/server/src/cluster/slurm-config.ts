@@ -42,7 +42,7 @@ export const slurmConfig = z.strictObject({
     .min(1)
     .default(() => join(tmpdir(), `millrace-store-${process.getuid?.() ?? 0}`))
     .describe(
-      "Folder of the rootless PostgreSQL on a disk of the head's node that outlives a job. Not used when `store.url` names a database.",
+      "Folder of the rootless PostgreSQL on a disk of the head's node that outlives a job. Not used when `store.address` names a database.",
     ),
   allowNetworkData: z
     .boolean()

@@ -29,7 +29,7 @@ export async function runHead({ config, deployment }: SlurmSettings, stop: StopS
   const node = io.env.SLURMD_NODENAME;
   const host = await findNodeAddress(config.slurm.network, node);
   const data = join(config.slurm.data, deployment.name);
-  const hasOwnStore = Reflect.get(config.store, 'url') === undefined;
+  const hasOwnStore = Reflect.get(config.store, 'address') === undefined;
   let code = 1;
   {
     await using postgres = hasOwnStore && hasPostgres ? await openPostgres(config, { folder: data, host, log }) : undefined;
@@ -105,7 +105,7 @@ function toHeadConfig(path: string, { host, port, key, run, data, graceSeconds, 
     'http.port': port,
     'http.keys': [key, ...http.keys],
     'pipeline.handBackMs': toHandBackMs(graceSeconds),
-    'store.url': storeUrl,
+    'store.address': storeUrl,
   });
 }
 
