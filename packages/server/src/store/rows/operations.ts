@@ -1,4 +1,4 @@
-// The operations by name: the writer thread runs those that change something, the reader thread those that only read.
+// The operations by name: those that change something, and those that only read.
 
 import {
   beginTasks,
@@ -25,6 +25,7 @@ import { countStates, get, list, reusableBytes, trajectory } from './operations/
 import { expiredBatches, expiredGroups, retainBatchSlice, retainGroupSlice, retainSlice } from './operations/retention.ts';
 import { cancel, submit } from './operations/submit.ts';
 import { clockJumpedAtMs, dropWorker, expire, noteClockJump, registerWorker, renew, restartLeases, workers } from './operations/workers.ts';
+import type { Transaction } from './transaction.ts';
 
 export const writes = {
   submit,
@@ -119,5 +120,6 @@ export const reads = {
   expiredGroups,
 };
 
+export type Operations = Readonly<Record<string, (transaction: Transaction, request: never) => Promise<unknown>>>;
 export type Writes = typeof writes;
 export type Reads = typeof reads;

@@ -13,8 +13,7 @@ import {
   type WorkerReport,
 } from '@millrace/protocol';
 import { type HeldClaims, type LossRules, longestDelayMs, type WorkerRecord } from '../../store.ts';
-import type { Transaction } from '../engine/connection.ts';
-import { appendEvent } from './events.ts';
+import type { Transaction } from '../transaction.ts';
 import { settlePause } from './policy.ts';
 import { end, type RolloutRow, rolloutColumns, sendBack, suspectLosses } from './transitions.ts';
 
@@ -25,12 +24,12 @@ export interface Registration {
   readonly leaseMs: number;
 }
 
-export function registerWorker(transaction: Transaction, worker: Registration): void {
+export async function registerWorker(transaction: Transaction, worker: Registration): Promise<void> {
   const { id, host, pid, leaseMs } = worker;
   const sql = 'INSERT INTO workers (id, host, pid, started_at, lease_until) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING';
-  const added = transaction.run(sql, id, host, pid, transaction.nowMs, transaction.nowMs + leaseMs);
+  const added = await transaction.run(sql, id, host, pid, transaction.nowMs, transaction.nowMs + leaseMs);
   if (added === 0) throw new RolloutError('conflict', `worker id ${id} was used before: register under a new id`);
-  appendEvent(transaction, { kind: 'worker-start', workerId: id, data: { host, pid } });
+  await transaction.appendEvent({ kind: 'worker-start', workerId: id, data: { host, pid } });
 }
 
 export interface Renewal {
@@ -40,49 +39,56 @@ export interface Renewal {
   readonly held?: HeldClaims;
 }
 
-export function renew(transaction: Transaction, request: Renewal): { alive: boolean; cancelled: RolloutId[] } {
+export async function renew(transaction: Transaction, request: Renewal): Promise<{ alive: boolean; cancelled: RolloutId[] }> {
   const { worker, leaseMs, report, held } = request;
   const sql = 'UPDATE workers SET lease_until = ?, report = ? WHERE id = ? AND ended_at IS NULL';
-  if (transaction.run(sql, transaction.nowMs + leaseMs, JSON.stringify(report), worker) === 0) return { alive: false, cancelled: [] };
-  if (held) takeBackUnheld(transaction, worker, held);
-  const asked = transaction.all<{ id: RolloutId }>('SELECT id FROM rollouts WHERE worker = ? AND cancel_asked = 1 ORDER BY seq', worker);
+  if ((await transaction.run(sql, transaction.nowMs + leaseMs, JSON.stringify(report), worker)) === 0)
+    return { alive: false, cancelled: [] };
+  if (held) await takeBackUnheld(transaction, worker, held);
+  const asked = await transaction.all<{ id: RolloutId }>(
+    'SELECT id FROM rollouts WHERE worker = ? AND cancel_asked = 1 ORDER BY seq',
+    worker,
+  );
   return { alive: true, cancelled: asked.map(({ id }) => id) };
 }
 
 /** A worker that does not name a rollout never got the reply to its claim, or gave up its end. */
-function takeBackUnheld(transaction: Transaction, worker: WorkerId, { claims, ...rules }: HeldClaims): void {
+async function takeBackUnheld(transaction: Transaction, worker: WorkerId, { claims, ...rules }: HeldClaims): Promise<void> {
   const named = new Map(claims.map(({ id, attempt }) => [id, attempt]));
-  for (const row of readRollouts(transaction, worker)) {
+  for (const row of await readRollouts(transaction, worker)) {
     if (named.get(row.id) === row.attempt) continue;
     const message = `worker ${worker} no longer holds rollout ${row.id}, which was in ${row.state}`;
-    lose(transaction, row, { message, rules, isLone: false });
+    await lose(transaction, row, { message, rules, isLone: false });
   }
 }
 
-function readRollouts(transaction: Transaction, worker: WorkerId): RolloutRow[] {
-  return transaction.all<RolloutRow>(`SELECT ${rolloutColumns} FROM rollouts WHERE worker = ? ORDER BY seq`, worker);
+async function readRollouts(transaction: Transaction, worker: WorkerId): Promise<RolloutRow[]> {
+  return await transaction.all<RolloutRow>(`SELECT ${rolloutColumns} FROM rollouts WHERE worker = ? ORDER BY seq FOR UPDATE`, worker);
 }
 
-export function dropWorker(transaction: Transaction, request: { readonly worker: WorkerId; readonly rules: LossRules }): void {
+export async function dropWorker(
+  transaction: Transaction,
+  request: { readonly worker: WorkerId; readonly rules: LossRules },
+): Promise<void> {
   const { worker, rules } = request;
-  if (transaction.one('SELECT id FROM workers WHERE id = ? AND ended_at IS NULL', worker))
-    endWorker(transaction, worker, { rules, reason: 'drop' });
+  if (await transaction.one('SELECT id FROM workers WHERE id = ? AND ended_at IS NULL FOR UPDATE', worker))
+    await endWorker(transaction, worker, { rules, reason: 'drop' });
 }
 
 /** Gives every worker the time of a whole lease from now. */
-export function restartLeases(transaction: Transaction, { leaseMs }: { readonly leaseMs: number }): void {
-  transaction.run('UPDATE workers SET lease_until = ? WHERE ended_at IS NULL', transaction.nowMs + leaseMs);
+export async function restartLeases(transaction: Transaction, { leaseMs }: { readonly leaseMs: number }): Promise<void> {
+  await transaction.run('UPDATE workers SET lease_until = ? WHERE ended_at IS NULL', transaction.nowMs + leaseMs);
 }
 
 /** Remembered across restarts, so that retention still waits after one. */
-export function noteClockJump(transaction: Transaction): void {
-  transaction.run('DELETE FROM clock_jumps');
-  transaction.run('INSERT INTO clock_jumps (at) VALUES (?)', transaction.nowMs);
+export async function noteClockJump(transaction: Transaction): Promise<void> {
+  await transaction.run('DELETE FROM clock_jumps');
+  await transaction.run('INSERT INTO clock_jumps (at) VALUES (?)', transaction.nowMs);
 }
 
 /** When the date last stepped, by the date after the step. */
-export function clockJumpedAtMs(transaction: Transaction): number | undefined {
-  return transaction.one<{ at: number }>('SELECT at FROM clock_jumps')?.at;
+export async function clockJumpedAtMs(transaction: Transaction): Promise<number | undefined> {
+  return (await transaction.one<{ at: number }>('SELECT at FROM clock_jumps'))?.at;
 }
 
 /** No lease is this much longer than those of this process. */
@@ -94,13 +100,15 @@ export interface Expiry {
   readonly asOfMs: number;
 }
 
-export function expire(transaction: Transaction, request: Expiry): number {
+export async function expire(transaction: Transaction, request: Expiry): Promise<number> {
   // A lease that ends later was renewed by a clock that was ahead: its worker may be dead for as long.
   const endsAt = transaction.nowMs + request.leaseMs;
-  transaction.run('UPDATE workers SET lease_until = ? WHERE ended_at IS NULL AND lease_until > ?', endsAt, endsAt + longerLeaseMs);
-  const sql = 'SELECT id FROM workers WHERE ended_at IS NULL AND lease_until <= ?';
-  const late = transaction.all<{ id: WorkerId }>(sql, request.asOfMs);
-  return late.reduce((touched, { id }) => touched + endWorker(transaction, id, { rules: request.rules, reason: 'lease' }), 0);
+  await transaction.run('UPDATE workers SET lease_until = ? WHERE ended_at IS NULL AND lease_until > ?', endsAt, endsAt + longerLeaseMs);
+  const sql = 'SELECT id FROM workers WHERE ended_at IS NULL AND lease_until <= ? ORDER BY id FOR UPDATE SKIP LOCKED';
+  const late = await transaction.all<{ id: WorkerId }>(sql, request.asOfMs);
+  let touched = 0;
+  for (const { id } of late) touched += await endWorker(transaction, id, { rules: request.rules, reason: 'lease' });
+  return touched;
 }
 
 interface WorkerRow {
@@ -113,8 +121,8 @@ interface WorkerRow {
   readonly report: string | null;
 }
 
-export function workers(transaction: Transaction): WorkerRecord[] {
-  const rows = transaction.all<WorkerRow>('SELECT * FROM workers ORDER BY started_at, id');
+export async function workers(transaction: Transaction): Promise<WorkerRecord[]> {
+  const rows = await transaction.all<WorkerRow>('SELECT * FROM workers ORDER BY started_at, id');
   return rows.map((row) => ({
     id: row.id,
     host: row.host,
@@ -126,22 +134,26 @@ export function workers(transaction: Transaction): WorkerRecord[] {
   }));
 }
 
-function endWorker(
+async function endWorker(
   transaction: Transaction,
   worker: WorkerId,
   { rules, reason }: { readonly rules: LossRules; readonly reason: 'drop' | 'lease' },
-): number {
+): Promise<number> {
   const { nowMs } = transaction;
-  transaction.run('UPDATE workers SET ended_at = ?, lease_until = min(lease_until, ?) WHERE id = ?', nowMs, nowMs, worker);
-  const held = readRollouts(transaction, worker);
+  await transaction.run(
+    'UPDATE workers SET ended_at = ?1, lease_until = CASE WHEN lease_until > ?1 THEN ?1 ELSE lease_until END WHERE id = ?2',
+    nowMs,
+    worker,
+  );
+  const held = await readRollouts(transaction, worker);
   const suspects = findSuspects(held);
   for (const row of held) {
     const message = `worker ${worker} was lost while rollout ${row.id} was in ${row.state}${describeCause(row, held, suspects)}`;
-    lose(transaction, row, { message, rules, isLone: held.length === 1 && row.losses >= suspectLosses });
+    await lose(transaction, row, { message, rules, isLone: held.length === 1 && row.losses >= suspectLosses });
   }
   const data = { reason, rollouts: held.length, ...(suspects.length > 0 && { suspects: suspects.map(({ id }) => id) }) };
-  appendEvent(transaction, { kind: 'worker-end', workerId: worker, data });
-  settlePause(transaction);
+  await transaction.appendEvent({ kind: 'worker-end', workerId: worker, data });
+  await settlePause(transaction);
   return held.length;
 }
 
@@ -171,16 +183,16 @@ interface Loss {
   readonly isLone: boolean;
 }
 
-function lose(transaction: Transaction, row: RolloutRow, { message, rules, isLone }: Loss): void {
+async function lose(transaction: Transaction, row: RolloutRow, { message, rules, isLone }: Loss): Promise<void> {
   const { blame, retryable } = errorTable['worker-lost'];
   const stage = stages.find((name: StageName) => name === row.state) ?? null;
   const failure: Failure = { code: 'worker-lost', message, blame, retryable, stage, attempt: row.attempt };
   const isCause = isLone && row.lone_losses + 1 >= mostLoneLosses(rules);
   if (row.cancel_asked || (row.losses + 1 < rules.maxLosses && !isCause)) {
     const delayMs = Math.min((rules.retryDelayMs ?? 0) * 2 ** row.losses, longestDelayMs);
-    sendBack(transaction, row, { kind: 'loss', failure, delayMs, isLone });
+    await sendBack(transaction, row, { kind: 'loss', failure, delayMs, isLone });
   } else {
-    transaction.run('UPDATE rollouts SET losses = losses + 1 WHERE seq = ?', row.seq);
-    end(transaction, row, { state: 'failed', failure });
+    await transaction.run('UPDATE rollouts SET losses = losses + 1 WHERE seq = ?', row.seq);
+    await end(transaction, row, { state: 'failed', failure });
   }
 }

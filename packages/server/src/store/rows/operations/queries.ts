@@ -1,10 +1,9 @@
 // Queries for rollouts: one, a page, a trajectory, and the count in each state.
 
-import type { SQLInputValue } from 'node:sqlite';
 import { definedOf, type GroupId, RolloutError, type RolloutId, type RolloutState, type WorkerId } from '@millrace/protocol';
 import type { RolloutRecord } from '../../rollout-record.ts';
 import type { ListFilter } from '../../store.ts';
-import type { Transaction } from '../engine/connection.ts';
+import type { SqlValue, Transaction } from '../transaction.ts';
 import { groupTaskColumn, toSubmission } from './batch/group-task.ts';
 
 export interface RecordRow {
@@ -27,17 +26,17 @@ export interface RecordRow {
 
 export const records = `SELECT rollouts.*, submissions.body, ${groupTaskColumn} FROM rollouts JOIN submissions USING (seq)`;
 
-export function get(transaction: Transaction, id: RolloutId): RolloutRecord | undefined {
-  const row = transaction.one<RecordRow>(`${records} WHERE id = ?`, id);
+export async function get(transaction: Transaction, id: RolloutId): Promise<RolloutRecord | undefined> {
+  const row = await transaction.one<RecordRow>(`${records} WHERE id = ?`, id);
   return row && toRecord(row);
 }
 
-export function list(transaction: Transaction, filter: ListFilter): { rollouts: RolloutRecord[]; next?: string } {
+export async function list(transaction: Transaction, filter: ListFilter): Promise<{ rollouts: RolloutRecord[]; next?: string }> {
   const { state, group, batch, scenario, prefix, limit } = filter;
   const isNewestFirst = filter.order === 'newest';
   // Each order is that of an index, so a page is read without a sort.
   const key = prefix !== undefined ? 'rollouts.id' : batch === undefined ? 'rollouts.seq' : 'siblings.seq';
-  const wanted: [string, SQLInputValue | undefined][] = [
+  const wanted: [string, SqlValue | undefined][] = [
     [`${key} ${isNewestFirst ? '<' : '>'} ?`, toStart(filter)],
     ['rollouts.id >= ?', prefix],
     ['rollouts.id < ?', prefix && toPrefixEnd(prefix)],
@@ -51,7 +50,7 @@ export function list(transaction: Transaction, filter: ListFilter): { rollouts: 
   const values = given.map(({ value }) => value);
   const from = batch === undefined ? records : `${records} JOIN siblings USING (seq)`;
   const order = `ORDER BY ${key} ${isNewestFirst ? 'DESC' : 'ASC'}`;
-  const rows = transaction.all<RecordRow>(`${from} WHERE ${where} ${order} LIMIT ?`, ...values, limit + 1);
+  const rows = await transaction.all<RecordRow>(`${from} WHERE ${where} ${order} LIMIT ?`, ...values, limit + 1);
   const page = rows.slice(0, limit);
   const last = page.at(-1);
   const next = last && (prefix === undefined ? String(last.seq) : last.id);
@@ -59,7 +58,7 @@ export function list(transaction: Transaction, filter: ListFilter): { rollouts: 
 }
 
 /** Every id of a page comes after this one in the order of the list; absent for the first page of a prefix. */
-function toStart({ prefix, order, after }: ListFilter): SQLInputValue | undefined {
+function toStart({ prefix, order, after }: ListFilter): SqlValue | undefined {
   if (prefix !== undefined) return after;
   return after === undefined && order === 'newest' ? Number.MAX_SAFE_INTEGER : parseCursor(after);
 }
@@ -76,21 +75,22 @@ export interface StoredTrajectory {
   readonly blob: string | null;
 }
 
-export function trajectory(transaction: Transaction, id: RolloutId): StoredTrajectory | undefined {
-  return transaction.one<StoredTrajectory>('SELECT body, blob FROM trajectories JOIN rollouts USING (seq) WHERE id = ?', id);
+export async function trajectory(transaction: Transaction, id: RolloutId): Promise<StoredTrajectory | undefined> {
+  return await transaction.one<StoredTrajectory>('SELECT body, blob FROM trajectories JOIN rollouts USING (seq) WHERE id = ?', id);
 }
 
-/** Bytes of the pages that hold no rows any more. */
-export function reusableBytes(transaction: Transaction): number {
-  const { freelist_count: pages = 0 } = transaction.one<{ freelist_count: number }>('PRAGMA freelist_count') ?? {};
-  const { page_size: bytes = 0 } = transaction.one<{ page_size: number }>('PRAGMA page_size') ?? {};
+/** Bytes of the pages that hold no rows any more; only in SQLite. */
+export async function reusableBytes(transaction: Transaction): Promise<number> {
+  const { freelist_count: pages = 0 } = (await transaction.one<{ freelist_count: number }>('PRAGMA freelist_count')) ?? {};
+  const { page_size: bytes = 0 } = (await transaction.one<{ page_size: number }>('PRAGMA page_size')) ?? {};
   return pages * bytes;
 }
 
 /** Read from counters that triggers keep. */
-export function countStates(transaction: Transaction): Record<RolloutState, number> {
+export async function countStates(transaction: Transaction): Promise<Record<RolloutState, number>> {
   const counts: Record<RolloutState, number> = { queued: 0, init: 0, ready: 0, run: 0, evaluate: 0, done: 0, failed: 0, cancelled: 0 };
-  for (const { state, n } of transaction.all<{ state: RolloutState; n: number }>('SELECT state, n FROM state_counts')) counts[state] = n;
+  for (const { state, n } of await transaction.all<{ state: RolloutState; n: number }>('SELECT state, n FROM state_counts'))
+    counts[state] = n;
   return counts;
 }
 

@@ -2,44 +2,46 @@
 
 import { type BackendId, type BackendState, type Dialect, definedOf, type LogprobsMode } from '@millrace/protocol';
 import type { BackendProbe, BackendRecord, NewBackend } from '../../../inference/backends/backend.ts';
-import type { Transaction } from '../engine/connection.ts';
-import { appendEvent } from './events.ts';
+import type { Transaction } from '../transaction.ts';
 import { breakBackend } from './placements.ts';
-import { policy, raisePolicyVersion } from './policy.ts';
+import { lockPolicy, raisePolicyVersion } from './policy.ts';
 
-export function joinBackend(transaction: Transaction, backend: NewBackend): void {
+export async function joinBackend(transaction: Transaction, backend: NewBackend): Promise<void> {
   const { id, url, dialect, model, apiKey, logprobsMode, probe, state } = backend;
-  const policyVersion = backend.policyVersion ?? policy(transaction).policyVersion;
+  // Locked before the backend, as in `resumePolicy`.
+  const { version } = await lockPolicy(transaction);
+  const { policyVersion = version } = backend;
   const sql = `INSERT INTO backends (id, url, dialect, model, api_key, policy_version, logprobs_mode, probe, state)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET url = excluded.url, dialect = excluded.dialect, model = excluded.model,
     api_key = excluded.api_key, policy_version = excluded.policy_version, logprobs_mode = excluded.logprobs_mode,
     probe = excluded.probe, state = excluded.state, broken_at = NULL, probes = 0, error = NULL, error_at = NULL`;
   const found = probe === undefined ? null : JSON.stringify(probe);
-  transaction.run(sql, id, url, dialect, model ?? null, apiKey ?? null, policyVersion, logprobsMode ?? null, found, state);
-  raisePolicyVersion(transaction, policyVersion);
+  await transaction.run(sql, id, url, dialect, model ?? null, apiKey ?? null, policyVersion, logprobsMode ?? null, found, state);
+  await raisePolicyVersion(transaction, policyVersion);
   const data = { url, dialect, model: model ?? null, policy_version: policyVersion, state };
-  appendEvent(transaction, { kind: 'backend-join', backendId: id, data });
-  if (backend.error !== undefined) breakBackend(transaction, { id, error: backend.error });
+  await transaction.appendEvent({ kind: 'backend-join', backendId: id, data });
+  if (backend.error !== undefined) await breakBackend(transaction, { id, error: backend.error });
 }
 
-export function drainBackend(transaction: Transaction, id: BackendId): boolean {
-  const row = transaction.one<{ state: BackendState }>('SELECT state FROM backends WHERE id = ?', id);
+export async function drainBackend(transaction: Transaction, id: BackendId): Promise<boolean> {
+  const row = await transaction.one<{ state: BackendState }>('SELECT state FROM backends WHERE id = ? FOR UPDATE', id);
   if (row && row.state !== 'draining') {
-    transaction.run("UPDATE backends SET state = 'draining' WHERE id = ?", id);
-    appendEvent(transaction, { kind: 'backend-drain', backendId: id, data: {} });
+    await transaction.run("UPDATE backends SET state = 'draining' WHERE id = ?", id);
+    await transaction.appendEvent({ kind: 'backend-drain', backendId: id, data: {} });
   }
   return row !== undefined;
 }
 
-export function leaveBackend(transaction: Transaction, id: BackendId): boolean {
-  const known = transaction.run('DELETE FROM backends WHERE id = ?', id) > 0;
-  if (known) appendEvent(transaction, { kind: 'backend-leave', backendId: id, data: {} });
+export async function leaveBackend(transaction: Transaction, id: BackendId): Promise<boolean> {
+  const known = (await transaction.run('DELETE FROM backends WHERE id = ?', id)) > 0;
+  if (known) await transaction.appendEvent({ kind: 'backend-leave', backendId: id, data: {} });
   return known;
 }
 
-export function clearBackends(transaction: Transaction): number {
-  return backends(transaction).filter(({ id }) => leaveBackend(transaction, id)).length;
+export async function clearBackends(transaction: Transaction): Promise<number> {
+  const left = await Array.fromAsync(await backends(transaction), ({ id }) => leaveBackend(transaction, id));
+  return left.filter(Boolean).length;
 }
 
 interface BackendRow {
@@ -57,8 +59,8 @@ interface BackendRow {
   readonly error_at: number | null;
 }
 
-export function backends(transaction: Transaction): BackendRecord[] {
-  return transaction.all<BackendRow>('SELECT * FROM backends ORDER BY id').map((row) => ({
+export async function backends(transaction: Transaction): Promise<BackendRecord[]> {
+  return (await transaction.all<BackendRow>('SELECT * FROM backends ORDER BY id')).map((row) => ({
     id: row.id,
     url: row.url,
     dialect: row.dialect,

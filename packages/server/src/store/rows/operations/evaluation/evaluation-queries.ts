@@ -17,7 +17,7 @@ import type {
   TaskRecord,
   UnbegunEvaluation,
 } from '../../../evaluation-store.ts';
-import type { Transaction } from '../../engine/connection.ts';
+import type { Transaction } from '../../transaction.ts';
 
 export interface EvaluationRow {
   readonly seq: number;
@@ -36,25 +36,30 @@ export interface EvaluationRow {
   readonly ended_at: number | null;
 }
 
-export function readEvaluation(transaction: Transaction, id: EvaluationId): EvaluationRow | undefined {
-  return transaction.one<EvaluationRow>('SELECT * FROM evaluations WHERE id = ?', id);
+/** For a change: no other call can change the evaluation until the transaction ends. */
+export async function lockEvaluation(transaction: Transaction, id: EvaluationId): Promise<EvaluationRow | undefined> {
+  return await transaction.one<EvaluationRow>('SELECT * FROM evaluations WHERE id = ? FOR UPDATE', id);
+}
+
+export async function readEvaluation(transaction: Transaction, id: EvaluationId): Promise<EvaluationRow | undefined> {
+  return await transaction.one<EvaluationRow>('SELECT * FROM evaluations WHERE id = ?', id);
 }
 
 export function readEvaluationPlan({ plan }: Pick<EvaluationRow, 'plan'>): EvaluationPlan {
   return JSON.parse(plan);
 }
 
-export function evaluation(transaction: Transaction, id: EvaluationId): EvaluationRecord | undefined {
-  const row = readEvaluation(transaction, id);
-  return row && toEvaluationRecord(transaction, row);
+export async function evaluation(transaction: Transaction, id: EvaluationId): Promise<EvaluationRecord | undefined> {
+  const row = await readEvaluation(transaction, id);
+  return row && (await toEvaluationRecord(transaction, row));
 }
 
-export function toEvaluationRecord(transaction: Transaction, row: EvaluationRow): EvaluationRecord {
+export async function toEvaluationRecord(transaction: Transaction, row: EvaluationRow): Promise<EvaluationRecord> {
   const { seq, first_version: first, last_version: last } = row;
   const scores = 'SELECT ended, scored, correct, count(*) AS tasks FROM evaluation_scores WHERE evaluation_seq = ? GROUP BY 1, 2, 3';
   const failures = `SELECT blame, code, samples, scored FROM evaluation_failures
     WHERE evaluation_seq = ? AND samples > 0 ORDER BY samples DESC, blame, code`;
-  const stops = transaction.all<{ reason: StopReason; samples: number }>(
+  const stops = await transaction.all<{ reason: StopReason; samples: number }>(
     'SELECT reason, samples FROM evaluation_stops WHERE evaluation_seq = ? AND samples > 0 ORDER BY samples DESC, reason',
     seq,
   );
@@ -64,9 +69,9 @@ export function toEvaluationRecord(transaction: Transaction, row: EvaluationRow)
     state: row.state,
     tasks: row.tasks,
     begunTasks: row.begun,
-    scores: transaction.all<ScoreCount>(scores, seq),
-    rewards: readRewards(transaction, seq),
-    failures: transaction.all<EvaluationFailure>(failures, seq),
+    scores: await transaction.all<ScoreCount>(scores, seq),
+    rewards: await readRewards(transaction, seq),
+    failures: await transaction.all<EvaluationFailure>(failures, seq),
     stopReasons: Object.fromEntries(stops.map(({ reason, samples }) => [reason, samples])),
     turns: row.turns,
     sampledTokens: row.sampled_tokens,
@@ -76,18 +81,19 @@ export function toEvaluationRecord(transaction: Transaction, row: EvaluationRow)
 }
 
 /** In two passes: the difference of large sums would lose the digits of a small error. */
-function readRewards(transaction: Transaction, seq: number): EvaluationRecord['rewards'] {
-  const sums = 'SELECT total(reward_sum) AS sum, total(scored) AS scored FROM evaluation_scores WHERE evaluation_seq = ?';
-  const { sum, scored } = transaction.one<{ sum: number; scored: number }>(sums, seq) ?? { sum: 0, scored: 0 };
-  const squares = `SELECT total((reward_sum - scored * ?2) * (reward_sum - scored * ?2)) AS squares FROM evaluation_scores
+async function readRewards(transaction: Transaction, seq: number): Promise<EvaluationRecord['rewards']> {
+  const sums =
+    'SELECT coalesce(sum(reward_sum), 0) AS sum, coalesce(sum(scored), 0) AS scored FROM evaluation_scores WHERE evaluation_seq = ?';
+  const { sum, scored } = (await transaction.one<{ sum: number; scored: number }>(sums, seq)) ?? { sum: 0, scored: 0 };
+  const squares = `SELECT coalesce(sum((reward_sum - scored * CAST(?2 AS DOUBLE PRECISION)) * (reward_sum - scored * CAST(?2 AS DOUBLE PRECISION))), 0) AS squares FROM evaluation_scores
     WHERE evaluation_seq = ?1`;
-  return { sum, squares: transaction.one<{ squares: number }>(squares, seq, scored === 0 ? 0 : sum / scored)?.squares ?? 0 };
+  return { sum, squares: (await transaction.one<{ squares: number }>(squares, seq, scored === 0 ? 0 : sum / scored))?.squares ?? 0 };
 }
 
-export function unbegunEvaluations(transaction: Transaction): UnbegunEvaluation[] {
-  const queued = "(SELECT total(queued) FROM classes WHERE kind = 'evaluation' AND name = evaluations.id)";
+export async function unbegunEvaluations(transaction: Transaction): Promise<UnbegunEvaluation[]> {
+  const queued = "(SELECT coalesce(sum(queued), 0) FROM classes WHERE kind = 'evaluation' AND name = evaluations.id)";
   const sql = `SELECT *, ${queued} AS queued FROM evaluations WHERE state = 'open' AND begun < tasks ORDER BY seq`;
-  return transaction.all<EvaluationRow & { readonly queued: number }>(sql).map((row) => ({
+  return (await transaction.all<EvaluationRow & { readonly queued: number }>(sql)).map((row) => ({
     id: row.id,
     plan: readEvaluationPlan(row),
     tasks: row.tasks,
@@ -113,19 +119,19 @@ interface SampleRow {
   readonly failure: string | null;
 }
 
-export function evaluationTasks(
+export async function evaluationTasks(
   transaction: Transaction,
   request: { readonly id: EvaluationId; readonly from: number; readonly limit: number },
-): TaskRecord[] {
-  const row = readEvaluation(transaction, request.id);
+): Promise<TaskRecord[]> {
+  const row = await readEvaluation(transaction, request.id);
   if (!row) return [];
   const range = [row.seq, request.from, request.from + request.limit] as const;
   const where = 'WHERE evaluation_seq = ? AND task_index >= ? AND task_index < ?';
   const tasks = `SELECT * FROM evaluation_tasks JOIN evaluation_scores USING (evaluation_seq, task_index) ${where} ORDER BY task_index`;
   const samples = `SELECT task_index, id, state, result, failure FROM evaluation_samples JOIN rollouts USING (seq) ${where} AND is_replaced = 0
     ORDER BY task_index, rollouts.seq`;
-  const byTask = Map.groupBy(transaction.all<SampleRow>(samples, ...range), ({ task_index }) => task_index);
-  return transaction.all<TaskRow>(tasks, ...range).map((task) => ({
+  const byTask = Map.groupBy(await transaction.all<SampleRow>(samples, ...range), ({ task_index }) => task_index);
+  return (await transaction.all<TaskRow>(tasks, ...range)).map((task) => ({
     index: task.task_index,
     task: JSON.parse(task.body),
     correctAt: task.correct_at,

@@ -3,7 +3,7 @@
 
 import type { GroupState } from '@millrace/protocol';
 import { systemClock } from '../../../base/clock.ts';
-import type { Transaction } from '../engine/connection.ts';
+import type { Transaction } from '../transaction.ts';
 
 /** How long one slice may hold the write lock. */
 const sliceMs = 2;
@@ -22,41 +22,47 @@ export interface RetainedSlice {
 }
 
 /** Deletes plain rollouts, events, tombstones and workers. */
-export function retainSlice(
+export async function retainSlice(
   transaction: Transaction,
   ages: { readonly plainMs: number; readonly eventsMs: number; readonly asOfMs: number },
-): RetainedSlice {
+): Promise<RetainedSlice> {
   const { asOfMs, plainMs, eventsMs } = ages;
   const isSpent = openBudget();
   const sql = 'SELECT seq FROM rollouts WHERE ended_at < ? AND is_sibling = 0 ORDER BY ended_at LIMIT ?';
-  const old = transaction.all<{ seq: number }>(sql, asOfMs - plainMs, rowsPerStep);
-  const rollouts = deleteRollouts(transaction, old, isSpent);
+  const old = await transaction.all<{ seq: number }>(sql, asOfMs - plainMs, rowsPerStep);
+  const rollouts = await deleteRollouts(transaction, old, isSpent);
   let events = rowsPerStep;
-  while (events === rowsPerStep && !isSpent()) events = deleteEvents(transaction, asOfMs - eventsMs);
+  while (events === rowsPerStep && !isSpent()) events = await deleteEvents(transaction, asOfMs - eventsMs);
   if (rollouts === old.length && old.length < rowsPerStep && events < rowsPerStep) {
-    transaction.run('DELETE FROM tombstones WHERE until <= ?', asOfMs);
-    transaction.run('DELETE FROM workers WHERE ended_at < ?', asOfMs - eventsMs);
+    await transaction.run('DELETE FROM tombstones WHERE until <= ?', asOfMs);
+    await transaction.run('DELETE FROM workers WHERE ended_at < ?', asOfMs - eventsMs);
     return { rollouts, more: false };
   }
   return { rollouts, more: true };
 }
 
 /** Deletes at least one, so that every slice makes progress. Returns how many. */
-export function deleteRollouts(transaction: Transaction, old: readonly { readonly seq: number }[], isSpent: () => boolean): number {
+export async function deleteRollouts(
+  transaction: Transaction,
+  old: readonly { readonly seq: number }[],
+  isSpent: () => boolean,
+): Promise<number> {
   let deleted = 0;
-  for (const { seq } of old) {
-    if (deleted > 0 && isSpent()) break;
-    for (const table of ['trajectories', 'submissions', 'siblings', 'rollouts']) transaction.run(`DELETE FROM ${table} WHERE seq = ?`, seq);
-    deleted += 1;
+  while (deleted < old.length && (deleted === 0 || !isSpent())) {
+    const some = old.slice(deleted, deleted + transaction.rowsPerStatement).map(({ seq }) => seq);
+    const places = some.map(() => '?').join(', ');
+    for (const table of ['trajectories', 'submissions', 'siblings', 'rollouts'])
+      await transaction.run(`DELETE FROM ${table} WHERE seq IN (${places})`, ...some);
+    deleted += some.length;
   }
   return deleted;
 }
 
 /** Reads only the first rows: the log is in time order, so old events come first. */
-function deleteEvents(transaction: Transaction, beforeMs: number): number {
-  const sql = 'SELECT max(id) AS id FROM (SELECT id, at FROM events ORDER BY id LIMIT ?) WHERE at < ?';
-  const last = transaction.one<{ id: number | null }>(sql, rowsPerStep, beforeMs)?.id ?? 0;
-  return transaction.run('DELETE FROM events WHERE id <= ?', last);
+async function deleteEvents(transaction: Transaction, beforeMs: number): Promise<number> {
+  const sql = 'SELECT max(id) AS id FROM (SELECT id, at FROM events ORDER BY id LIMIT ?) AS first WHERE at < ?';
+  const last = (await transaction.one<{ id: number | null }>(sql, rowsPerStep, beforeMs))?.id ?? 0;
+  return await transaction.run('DELETE FROM events WHERE id <= ?', last);
 }
 
 /** A batch that is not fully acknowledged, or not fully sent to its webhook, is kept this many times as long. */
@@ -67,10 +73,13 @@ const isDone = `(ended_at < ? OR NOT EXISTS (SELECT 1 FROM consumers WHERE batch
     SELECT 1 FROM outbox WHERE batch_seq = batches.seq AND sent < delivered))`;
 
 /** The batches that have expired, oldest first. */
-export function expiredBatches(transaction: Transaction, ages: { readonly asOfMs: number; readonly endedMs: number }): number[] {
+export async function expiredBatches(
+  transaction: Transaction,
+  ages: { readonly asOfMs: number; readonly endedMs: number },
+): Promise<number[]> {
   const { asOfMs, endedMs } = ages;
   const sql = `SELECT seq FROM batches WHERE ended_at < ? AND ${isDone} ORDER BY seq LIMIT ?`;
-  const rows = transaction.all<{ seq: number }>(sql, asOfMs - endedMs, asOfMs - endedMs * unacknowledgedFactor, rowsPerStep);
+  const rows = await transaction.all<{ seq: number }>(sql, asOfMs - endedMs, asOfMs - endedMs * unacknowledgedFactor, rowsPerStep);
   return rows.map(({ seq }) => seq);
 }
 
@@ -78,10 +87,10 @@ export function expiredBatches(transaction: Transaction, ages: { readonly asOfMs
  * Groups of this state in batches that ended so long ago, without those of which a rollout still runs, in the order of their batch and
  * place.
  */
-export function expiredGroups(
+export async function expiredGroups(
   transaction: Transaction,
   request: { readonly state: GroupState; readonly asOfMs: number; readonly ageMs: number },
-): number[] {
+): Promise<number[]> {
   const { state, asOfMs, ageMs } = request;
   const ended = state === 'delivered' ? isDone : 'ended_at < ?';
   const sql = `SELECT g.seq FROM batches JOIN batch_groups g ON g.batch_seq = batches.seq AND g.state = ? WHERE batches.ended_at < ?
@@ -89,27 +98,29 @@ export function expiredGroups(
     (SELECT 1 FROM siblings JOIN rollouts USING (seq) WHERE group_seq = g.seq AND rollouts.ended_at IS NULL)
     ORDER BY batches.seq, g.place LIMIT ?`;
   const latestMs = asOfMs - ageMs * (state === 'delivered' ? unacknowledgedFactor : 1);
-  return transaction.all<{ seq: number }>(sql, state, asOfMs - ageMs, latestMs, rowsPerStep).map(({ seq }) => seq);
+  return (await transaction.all<{ seq: number }>(sql, state, asOfMs - ageMs, latestMs, rowsPerStep)).map(({ seq }) => seq);
 }
 
 /** Deletes the rollouts of one group, and then the group. The counts of its batch stay. */
-export function retainGroupSlice(transaction: Transaction, groupSeq: number): RetainedSlice {
-  const old = transaction.all<{ seq: number }>('SELECT seq FROM siblings WHERE group_seq = ? LIMIT ?', groupSeq, rowsPerStep);
-  const rollouts = deleteRollouts(transaction, old, openBudget());
+export async function retainGroupSlice(transaction: Transaction, groupSeq: number): Promise<RetainedSlice> {
+  const old = await transaction.all<{ seq: number }>('SELECT seq FROM siblings WHERE group_seq = ? LIMIT ?', groupSeq, rowsPerStep);
+  const rollouts = await deleteRollouts(transaction, old, openBudget());
   if (rollouts < old.length || old.length === rowsPerStep) return { rollouts, more: true };
   // The webhook of a batch that it never received is not called again.
   const unsent = "SELECT batch_seq FROM batch_groups WHERE seq = ? AND state = 'delivered'";
-  transaction.run(`DELETE FROM outbox WHERE batch_seq = (${unsent})`, groupSeq);
-  transaction.run('DELETE FROM batch_groups WHERE seq = ?', groupSeq);
+  await transaction.run(`DELETE FROM outbox WHERE batch_seq = (${unsent})`, groupSeq);
+  await transaction.run('DELETE FROM batch_groups WHERE seq = ?', groupSeq);
   return { rollouts, more: false };
 }
 
 /** Deletes one slice of an expired batch: its rollouts, its tasks and groups, and at last the batch itself. */
-export function retainBatchSlice(transaction: Transaction, batchSeq: number): RetainedSlice {
+export async function retainBatchSlice(transaction: Transaction, batchSeq: number): Promise<RetainedSlice> {
   const isSpent = openBudget();
+  // A group that another batch takes over meanwhile stays.
+  await transaction.all('SELECT seq FROM batch_groups WHERE batch_seq = ? ORDER BY seq FOR UPDATE', batchSeq);
   const owned = 'SELECT seq FROM siblings WHERE group_seq IN (SELECT seq FROM batch_groups WHERE batch_seq = ?) LIMIT ?';
-  const old = transaction.all<{ seq: number }>(owned, batchSeq, rowsPerStep);
-  const rollouts = deleteRollouts(transaction, old, isSpent);
+  const old = await transaction.all<{ seq: number }>(owned, batchSeq, rowsPerStep);
+  const rollouts = await deleteRollouts(transaction, old, isSpent);
   if (rollouts < old.length || old.length === rowsPerStep) return { rollouts, more: true };
   for (const [table, key] of [
     ['batch_tasks', 'n'],
@@ -117,12 +128,12 @@ export function retainBatchSlice(transaction: Transaction, batchSeq: number): Re
   ] as const) {
     const some = `SELECT ${key} FROM ${table} WHERE batch_seq = ?1 LIMIT ?2`;
     const sql = `DELETE FROM ${table} WHERE batch_seq = ?1 AND ${key} IN (${some})`;
-    while (transaction.run(sql, batchSeq, rowsPerStep) === rowsPerStep) if (isSpent()) return { rollouts, more: true };
+    while ((await transaction.run(sql, batchSeq, rowsPerStep)) === rowsPerStep) if (isSpent()) return { rollouts, more: true };
   }
   const names = '(SELECT id FROM batches WHERE seq = ?)';
-  transaction.run(`DELETE FROM classes WHERE kind = 'batch' AND wanted = 0 AND name = ${names}`, batchSeq);
+  await transaction.run(`DELETE FROM classes WHERE kind = 'batch' AND wanted = 0 AND name = ${names}`, batchSeq);
   for (const table of ['batch_appends', 'consumers', 'outbox', 'group_counts', 'batch_waste'])
-    transaction.run(`DELETE FROM ${table} WHERE batch_seq = ?`, batchSeq);
-  transaction.run('DELETE FROM batches WHERE seq = ?', batchSeq);
+    await transaction.run(`DELETE FROM ${table} WHERE batch_seq = ?`, batchSeq);
+  await transaction.run('DELETE FROM batches WHERE seq = ?', batchSeq);
   return { rollouts, more: false };
 }

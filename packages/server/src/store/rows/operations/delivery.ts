@@ -3,7 +3,7 @@
 import { type BatchId, definedOf, type GroupId, RolloutError } from '@millrace/protocol';
 import type { GroupRecord, WebhookDue } from '../../batch-store.ts';
 import { longestDelayMs } from '../../store.ts';
-import type { Transaction } from '../engine/connection.ts';
+import type { Transaction } from '../transaction.ts';
 import { readBatch, readPlan } from './batches.ts';
 import { type RecordRow, records, toRecord } from './queries.ts';
 
@@ -17,27 +17,30 @@ interface PlaceRow {
   readonly ended_at: number;
 }
 
-export function deliveredGroups(
+export async function deliveredGroups(
   transaction: Transaction,
   request: { readonly batch: BatchId; readonly after: number; readonly limit: number; readonly maxBytes?: number },
-): GroupRecord[] {
+): Promise<GroupRecord[]> {
   const { batch, after, limit, maxBytes = Number.POSITIVE_INFINITY } = request;
-  const owner = readBatch(transaction, batch);
+  const owner = await readBatch(transaction, batch);
   if (!owner) return [];
   const { policy_failures, penalty } = readPlan(owner);
   const sql = "SELECT * FROM batch_groups WHERE batch_seq = ? AND state = 'delivered' AND place > ? ORDER BY place LIMIT ?";
-  const rows = transaction.all<PlaceRow>(sql, owner.seq, after, limit);
+  const rows = await transaction.all<PlaceRow>(sql, owner.seq, after, limit);
   const first = rows[0]?.place ?? owner.delivered + 1;
   if (first > after + 1 && limit > 0) throw goneGroups(batch, first);
-  return takeWithin(transaction, { rows, maxBytes }).map((row) => ({
+  return await Array.fromAsync(await takeWithin(transaction, { rows, maxBytes }), async (row) => ({
     seq: row.place,
     id: row.id,
     batch,
     taskIndex: row.task_index,
     task: JSON.parse(row.task),
-    rollouts: transaction
-      .all<RecordRow>(`${records} JOIN siblings USING (seq) WHERE group_seq = ? AND place IS NOT NULL ORDER BY place`, row.seq)
-      .map(toRecord),
+    rollouts: (
+      await transaction.all<RecordRow>(
+        `${records} JOIN siblings USING (seq) WHERE group_seq = ? AND place IS NOT NULL ORDER BY place`,
+        row.seq,
+      )
+    ).map(toRecord),
     ...(policy_failures === 'penalise' && { penalty }),
     carried: row.carried === 1,
     deliveredAtMs: row.ended_at,
@@ -51,31 +54,35 @@ function goneGroups(batch: BatchId, first: number): RolloutError {
 }
 
 /** The first rows, and more while their trajectories fit. */
-function takeWithin(transaction: Transaction, { rows, maxBytes }: { rows: readonly PlaceRow[]; maxBytes: number }): readonly PlaceRow[] {
+async function takeWithin(
+  transaction: Transaction,
+  { rows, maxBytes }: { rows: readonly PlaceRow[]; maxBytes: number },
+): Promise<readonly PlaceRow[]> {
   if (maxBytes === Number.POSITIVE_INFINITY) return rows;
   const sql = `SELECT sum(coalesce(bytes, length(body))) AS bytes FROM siblings JOIN trajectories USING (seq) WHERE group_seq = ? AND place IS NOT NULL`;
   let total = 0;
-  const end = rows.findIndex(({ seq }) => {
-    total += transaction.one<{ bytes: number | null }>(sql, seq)?.bytes ?? 0;
-    return total > maxBytes;
-  });
-  return end === -1 ? rows : rows.slice(0, Math.max(1, end));
+  for (const [index, { seq }] of rows.entries()) {
+    total += (await transaction.one<{ bytes: number | null }>(sql, seq))?.bytes ?? 0;
+    if (total > maxBytes) return rows.slice(0, Math.max(1, index));
+  }
+  return rows;
 }
 
-export function ack(
+export async function ack(
   transaction: Transaction,
   request: { readonly batch: BatchId; readonly consumer: string; readonly through: number },
-): number | undefined {
-  const row = readBatch(transaction, request.batch);
+): Promise<number | undefined> {
+  const row = await readBatch(transaction, request.batch);
   if (!row) return undefined;
   const sql = `INSERT INTO consumers (batch_seq, name, through) VALUES (?, ?, ?)
-    ON CONFLICT DO UPDATE SET through = max(through, excluded.through) RETURNING through`;
-  return transaction.one<{ through: number }>(sql, row.seq, request.consumer, Math.min(request.through, row.delivered))?.through;
+    ON CONFLICT (batch_seq, name) DO UPDATE
+    SET through = CASE WHEN consumers.through > excluded.through THEN consumers.through ELSE excluded.through END RETURNING through`;
+  return (await transaction.one<{ through: number }>(sql, row.seq, request.consumer, Math.min(request.through, row.delivered)))?.through;
 }
 
-export function acked(transaction: Transaction, request: { readonly batch: BatchId; readonly consumer: string }): number {
+export async function acked(transaction: Transaction, request: { readonly batch: BatchId; readonly consumer: string }): Promise<number> {
   const sql = 'SELECT through FROM consumers WHERE batch_seq = (SELECT seq FROM batches WHERE id = ?) AND name = ?';
-  return transaction.one<{ through: number }>(sql, request.batch, request.consumer)?.through ?? 0;
+  return (await transaction.one<{ through: number }>(sql, request.batch, request.consumer))?.through ?? 0;
 }
 
 interface OutboxRow {
@@ -87,10 +94,10 @@ interface OutboxRow {
   readonly not_before: number;
 }
 
-export function dueWebhooks(transaction: Transaction): { due: WebhookDue[]; nextAtMs?: number } {
+export async function dueWebhooks(transaction: Transaction): Promise<{ due: WebhookDue[]; nextAtMs?: number }> {
   const sql =
     'SELECT id, url, secret, sent, attempts, not_before FROM outbox JOIN batches ON seq = batch_seq WHERE sent < delivered ORDER BY seq';
-  const rows = transaction.all<OutboxRow>(sql);
+  const rows = await transaction.all<OutboxRow>(sql);
   const { nowMs } = transaction;
   // A pause that ends later than any pause can was set by a clock that was ahead.
   const isLater = ({ not_before }: OutboxRow) => not_before > nowMs && not_before <= nowMs + longestDelayMs;
@@ -101,12 +108,19 @@ export function dueWebhooks(transaction: Transaction): { due: WebhookDue[]; next
   return definedOf({ due, nextAtMs: later.length > 0 ? Math.min(...later) : undefined });
 }
 
-export function noteWebhook(
+export async function noteWebhook(
   transaction: Transaction,
   sent: { readonly batch: BatchId; readonly seq: number; readonly delayMs?: number },
-): void {
+): Promise<void> {
   const { batch, seq, delayMs } = sent;
   const where = 'WHERE batch_seq = (SELECT seq FROM batches WHERE id = ?) AND sent = ?';
-  if (delayMs === undefined) transaction.run(`UPDATE outbox SET sent = sent + 1, attempts = 0, not_before = 0 ${where}`, batch, seq - 1);
-  else transaction.run(`UPDATE outbox SET attempts = attempts + 1, not_before = ? ${where}`, transaction.nowMs + delayMs, batch, seq - 1);
+  if (delayMs === undefined)
+    await transaction.run(`UPDATE outbox SET sent = sent + 1, attempts = 0, not_before = 0 ${where}`, batch, seq - 1);
+  else
+    await transaction.run(
+      `UPDATE outbox SET attempts = attempts + 1, not_before = ? ${where}`,
+      transaction.nowMs + delayMs,
+      batch,
+      seq - 1,
+    );
 }

@@ -12,10 +12,9 @@ import {
   type RolloutState,
 } from '@millrace/protocol';
 import type { Claim, Ending } from '../../store.ts';
-import type { Transaction } from '../engine/connection.ts';
+import type { Transaction } from '../transaction.ts';
 import { addWaste } from './batch/waste.ts';
 import { countSample, type FinishedEvaluation } from './evaluation/count-sample.ts';
-import { appendEvent } from './events.ts';
 
 /** The part of a rollout that transitions read. */
 export interface RolloutRow {
@@ -46,17 +45,35 @@ export interface StoredEnding {
 export const rolloutColumns = 'seq, id, scenario, group_id, state, attempt, losses, lone_losses, worker, cancel_asked, failures';
 
 /** The fence: returns a row only while this claim holds the rollout. */
-export function readHeld(transaction: Transaction, claim: Claim): RolloutRow | undefined {
-  const sql = `SELECT ${rolloutColumns} FROM rollouts WHERE id = ? AND worker = ? AND attempt = ?`;
-  return transaction.one<RolloutRow>(sql, claim.id, claim.worker, claim.attempt);
+export async function readHeld(transaction: Transaction, claim: Claim): Promise<RolloutRow | undefined> {
+  const sql = `SELECT ${rolloutColumns} FROM rollouts WHERE id = ? AND worker = ? AND attempt = ? FOR UPDATE`;
+  return await transaction.one<RolloutRow>(sql, claim.id, claim.worker, claim.attempt);
 }
 
 /** Moves the rollout into the next stage, under `claim`. */
-export function advance(transaction: Transaction, row: RolloutRow, to: { readonly state: RolloutState; readonly claim: Claim }): void {
+export async function advance(
+  transaction: Transaction,
+  row: RolloutRow,
+  to: { readonly state: RolloutState; readonly claim: Claim },
+): Promise<void> {
   const { state, claim } = to;
   checkMove(row, state);
-  transaction.run('UPDATE rollouts SET state = ?, worker = ?, attempt = ? WHERE seq = ?', state, claim.worker, claim.attempt, row.seq);
-  appendEvent(transaction, {
+  await transaction.run(
+    'UPDATE rollouts SET state = ?, worker = ?, attempt = ? WHERE seq = ?',
+    state,
+    claim.worker,
+    claim.attempt,
+    row.seq,
+  );
+  await appendMoved(transaction, row, to);
+}
+
+export async function appendMoved(
+  transaction: Transaction,
+  row: RolloutRow,
+  { state, claim }: { readonly state: RolloutState; readonly claim: Claim },
+): Promise<void> {
+  await transaction.appendEvent({
     kind: 'rollout-move',
     ...subjectOf(row),
     workerId: claim.worker,
@@ -73,33 +90,33 @@ export type BackReason =
   | { readonly kind: 'release' };
 
 /** Returns the rollout to the queue without a holder; a rollout that was asked to cancel ends instead. */
-export function sendBack(transaction: Transaction, row: RolloutRow, reason: BackReason): void {
+export async function sendBack(transaction: Transaction, row: RolloutRow, reason: BackReason): Promise<void> {
   checkMove(row, 'queued');
-  if (reason.kind !== 'release') recordFailure(transaction, row, reason);
+  if (reason.kind !== 'release') await recordFailure(transaction, row, reason);
   if (row.cancel_asked) {
-    end(transaction, row, { state: 'cancelled' });
+    await end(transaction, row, { state: 'cancelled' });
     return;
   }
   const notBefore = transaction.nowMs + (reason.kind === 'release' ? 0 : reason.delayMs);
   const losses = row.losses + Number(reason.kind === 'loss');
   const line = notBefore > transaction.nowMs ? 'delayed' : losses >= suspectLosses ? 'suspect' : 'due';
   const sql = "UPDATE rollouts SET state = 'queued', line = ?, worker = NULL, backend = NULL, queued_at = ?, not_before = ? WHERE seq = ?";
-  transaction.run(sql, line, transaction.nowMs, notBefore, row.seq);
-  appendQueued(transaction, row, reason.kind);
+  await transaction.run(sql, line, transaction.nowMs, notBefore, row.seq);
+  await appendQueued(transaction, row, reason.kind);
 }
 
-export function appendQueued(
+export async function appendQueued(
   transaction: Transaction,
   row: Pick<RolloutRow, 'id' | 'group_id' | 'attempt' | 'scenario'>,
   reason: string,
-): void {
+): Promise<void> {
   const data = { reason, attempt: row.attempt, scenario: row.scenario };
-  appendEvent(transaction, { kind: 'rollout-queue', ...subjectOf(row), data });
+  await transaction.appendEvent({ kind: 'rollout-queue', ...subjectOf(row), data });
 }
 
-export function end(transaction: Transaction, row: RolloutRow, ending: StoredEnding): void {
+export async function end(transaction: Transaction, row: RolloutRow, ending: StoredEnding): Promise<void> {
   checkMove(row, ending.state);
-  transaction.run(
+  await transaction.run(
     'UPDATE rollouts SET state = ?, worker = NULL, ended_at = ?, result = ?, failure = ? WHERE seq = ?',
     ending.state,
     transaction.nowMs,
@@ -107,28 +124,28 @@ export function end(transaction: Transaction, row: RolloutRow, ending: StoredEnd
     ending.failure ? JSON.stringify(ending.failure) : null,
     row.seq,
   );
-  addWaste(transaction, row.seq);
-  if (ending.trajectory) transaction.run('INSERT INTO trajectories (seq, body) VALUES (?, ?)', row.seq, ending.trajectory);
+  await addWaste(transaction, row.seq);
+  if (ending.trajectory) await transaction.run('INSERT INTO trajectories (seq, body) VALUES (?, ?)', row.seq, ending.trajectory);
   if (ending.blob) {
-    const sql = "INSERT INTO trajectories (seq, body, blob, bytes) VALUES (?, x'', ?, ?)";
-    transaction.run(sql, row.seq, ending.blob.key, ending.blob.bytes);
+    const sql = 'INSERT INTO trajectories (seq, body, blob, bytes) VALUES (?, ?, ?, ?)';
+    await transaction.run(sql, row.seq, new Uint8Array(), ending.blob.key, ending.blob.bytes);
   }
-  appendEnded(transaction, row, ending);
-  appendFinished(transaction, countSample(transaction, row.seq, ending));
+  await appendEnded(transaction, row, ending);
+  await appendFinished(transaction, await countSample(transaction, row.seq, ending));
 }
 
 /** After the end of a sample: the event of an evaluation that it completed. */
-export function appendFinished(transaction: Transaction, finished: FinishedEvaluation | undefined): void {
-  if (finished) appendEvent(transaction, { kind: 'evaluation-end', data: { ...finished, state: 'done' } });
+export async function appendFinished(transaction: Transaction, finished: FinishedEvaluation | undefined): Promise<void> {
+  if (finished) await transaction.appendEvent({ kind: 'evaluation-end', data: { ...finished, state: 'done' } });
 }
 
-export function appendEnded(
+export async function appendEnded(
   transaction: Transaction,
   row: Pick<RolloutRow, 'id' | 'group_id' | 'attempt' | 'scenario' | 'worker'>,
   ending: StoredEnding,
-): void {
+): Promise<void> {
   const { state, result, failure } = ending;
-  appendEvent(transaction, {
+  await transaction.appendEvent({
     kind: 'rollout-end',
     ...subjectOf(row),
     ...definedOf({ workerId: row.worker ?? undefined }),
@@ -145,11 +162,15 @@ export function appendEnded(
   });
 }
 
-function recordFailure(transaction: Transaction, row: RolloutRow, reason: Exclude<BackReason, { readonly kind: 'release' }>): void {
+async function recordFailure(
+  transaction: Transaction,
+  row: RolloutRow,
+  reason: Exclude<BackReason, { readonly kind: 'release' }>,
+): Promise<void> {
   const lone = reason.kind === 'loss' && reason.isLone ? ', lone_losses = lone_losses + 1' : '';
   const counted = reason.kind === 'retry' ? 'retries = retries + 1' : `losses = losses + 1${lone}`;
   const failures: Failure[] = [...JSON.parse(row.failures), reason.failure];
-  transaction.run(`UPDATE rollouts SET ${counted}, failures = ? WHERE seq = ?`, JSON.stringify(failures), row.seq);
+  await transaction.run(`UPDATE rollouts SET ${counted}, failures = ? WHERE seq = ?`, JSON.stringify(failures), row.seq);
 }
 
 function checkMove(row: RolloutRow, to: RolloutState): void {

@@ -4,10 +4,9 @@ import { definedOf, type GroupId, isTerminal, RolloutError, type RolloutId, type
 import { toFullMessage } from '../../disk-budget.ts';
 import type { SubmitOutcome } from '../../store.ts';
 import { plainClass, rankOf, type WorkClass } from '../../work-class.ts';
-import type { Transaction } from '../engine/connection.ts';
+import type { Transaction } from '../transaction.ts';
 import { toStoredBody } from './batch/group-task.ts';
 import { openClass } from './classes.ts';
-import { appendEvent } from './events.ts';
 import { countStates } from './queries.ts';
 import { appendEnded, appendQueued, end, type RolloutRow, rolloutColumns, subjectOf } from './transitions.ts';
 
@@ -37,22 +36,23 @@ interface Submitted {
   readonly state: RolloutState;
 }
 
-export function submit(
+export async function submit(
   transaction: Transaction,
   request: { readonly rollouts: readonly StoredSubmission[]; readonly maxQueued: number; readonly workClass?: WorkClass } & RefusesNew,
-): SubmitOutcome {
+): Promise<SubmitOutcome> {
+  await transaction.lock('submit');
   const known = new Map<RolloutId, Submitted>();
   const fresh = new Map<RolloutId, StoredSubmission & { readonly state: RolloutState }>();
   const conflicts = new Set<RolloutId>();
   for (const rollout of request.rollouts) {
-    const earlier = fresh.get(rollout.id) ?? known.get(rollout.id) ?? readSubmitted(transaction, rollout.id);
-    if (!earlier) fresh.set(rollout.id, { ...rollout, state: hasTombstone(transaction, rollout.id) ? 'cancelled' : 'queued' });
+    const earlier = fresh.get(rollout.id) ?? known.get(rollout.id) ?? (await readSubmitted(transaction, rollout.id));
+    if (!earlier) fresh.set(rollout.id, { ...rollout, state: (await hasTombstone(transaction, rollout.id)) ? 'cancelled' : 'queued' });
     else if (earlier.digest !== rollout.digest) conflicts.add(rollout.id);
     else if (!fresh.has(rollout.id)) known.set(rollout.id, earlier);
   }
   if (conflicts.size > 0) return { kind: 'conflict', ids: [...conflicts] };
   const added = [...fresh.values()].filter((rollout) => rollout.state === 'queued').length;
-  const { queued } = countStates(transaction);
+  const { queued } = await countStates(transaction);
   if (added > 0 && queued + added > request.maxQueued) return { kind: 'full', queued };
   if (fresh.size > 0) refuseIfFull(request);
   const created = new Set(fresh.keys());
@@ -61,46 +61,55 @@ export function submit(
     return { id, state, created: created.delete(id) };
   });
   const classOf = openClasses(transaction, request.workClass ?? plainClass);
-  for (const rollout of fresh.values()) insertRollout(transaction, { ...rollout, class: classOf(rollout), isSibling: false });
+  for (const rollout of fresh.values()) await insertRollout(transaction, { ...rollout, class: await classOf(rollout), isSibling: false });
   return { kind: 'accepted', rollouts };
 }
 
-export function cancel(
+export async function cancel(
   transaction: Transaction,
   request: { readonly id: RolloutId; readonly tombstoneMs: number },
-): 'cancelled' | 'asked' | 'ended' {
-  const row = transaction.one<RolloutRow>(`SELECT ${rolloutColumns} FROM rollouts WHERE id = ?`, request.id);
+): Promise<'cancelled' | 'asked' | 'ended'> {
+  let row = await lockRollout(transaction, request.id);
+  if (!row) {
+    // It may be arriving in another transaction, which has not seen the tombstone.
+    await transaction.lock('submit');
+    row = await lockRollout(transaction, request.id);
+  }
   if (!row) {
     const sql = 'INSERT INTO tombstones (id, until) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET until = excluded.until';
-    transaction.run(sql, request.id, transaction.nowMs + request.tombstoneMs);
+    await transaction.run(sql, request.id, transaction.nowMs + request.tombstoneMs);
     return 'cancelled';
   }
   if (isTerminal(row.state)) return 'ended';
   if (row.state === 'queued') {
-    end(transaction, row, { state: 'cancelled' });
+    await end(transaction, row, { state: 'cancelled' });
     return 'cancelled';
   }
   if (!row.cancel_asked) {
-    transaction.run('UPDATE rollouts SET cancel_asked = 1 WHERE seq = ?', row.seq);
+    await transaction.run('UPDATE rollouts SET cancel_asked = 1 WHERE seq = ?', row.seq);
     const data = { state: row.state, attempt: row.attempt };
-    appendEvent(transaction, { kind: 'rollout-cancel', ...subjectOf(row), ...definedOf({ workerId: row.worker ?? undefined }), data });
+    await transaction.appendEvent({ kind: 'rollout-cancel', ...subjectOf(row), ...definedOf({ workerId: row.worker ?? undefined }), data });
   }
   return 'asked';
 }
 
-function readSubmitted(transaction: Transaction, id: RolloutId): Submitted | undefined {
-  return transaction.one<Submitted>('SELECT digest, state FROM rollouts WHERE id = ?', id);
+async function lockRollout(transaction: Transaction, id: RolloutId): Promise<RolloutRow | undefined> {
+  return await transaction.one<RolloutRow>(`SELECT ${rolloutColumns} FROM rollouts WHERE id = ? FOR UPDATE`, id);
 }
 
-function hasTombstone(transaction: Transaction, id: RolloutId): boolean {
-  return transaction.one('SELECT id FROM tombstones WHERE id = ? AND until > ?', id, transaction.nowMs) !== undefined;
+async function readSubmitted(transaction: Transaction, id: RolloutId): Promise<Submitted | undefined> {
+  return await transaction.one<Submitted>('SELECT digest, state FROM rollouts WHERE id = ?', id);
+}
+
+async function hasTombstone(transaction: Transaction, id: RolloutId): Promise<boolean> {
+  return (await transaction.one('SELECT id FROM tombstones WHERE id = ? AND until > ?', id, transaction.nowMs)) !== undefined;
 }
 
 /** Finds the class of each rollout by its priority. */
-function openClasses(transaction: Transaction, workClass: WorkClass): (rollout: StoredSubmission) => number {
+function openClasses(transaction: Transaction, workClass: WorkClass): (rollout: StoredSubmission) => Promise<number> {
   const byPriority = new Map<number, number>();
-  return ({ priority = 0 }) => {
-    const known = byPriority.get(priority) ?? openClass(transaction, workClass, rankOf({ priority }));
+  return async ({ priority = 0 }) => {
+    const known = byPriority.get(priority) ?? (await openClass(transaction, workClass, rankOf({ priority })));
     byPriority.set(priority, known);
     return known;
   };
@@ -115,14 +124,14 @@ export interface InsertedRollout extends StoredSubmission {
 }
 
 /** Returns the `seq` of its row. */
-export function insertRollout(transaction: Transaction, rollout: InsertedRollout): number {
+export async function insertRollout(transaction: Transaction, rollout: InsertedRollout): Promise<number> {
   const { nowMs } = transaction;
   const { id, scenario, state } = rollout;
   const group = rollout.group ?? null;
   const sql = `INSERT INTO rollouts (id, digest, scenario, group_id, state, class, is_sibling, created_at, queued_at, not_before, ended_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`;
   const endedAt = state === 'cancelled' ? nowMs : null;
-  const row = transaction.one<{ seq: number }>(
+  const row = await transaction.one<{ seq: number }>(
     sql,
     id,
     rollout.digest,
@@ -137,9 +146,9 @@ export function insertRollout(transaction: Transaction, rollout: InsertedRollout
     endedAt,
   );
   const seq = row?.seq ?? 0;
-  transaction.run('INSERT INTO submissions (seq, body) VALUES (?, ?)', seq, toStoredBody(rollout));
+  await transaction.run('INSERT INTO submissions (seq, body) VALUES (?, ?)', seq, toStoredBody(rollout));
   const inserted = { id, scenario, group_id: group, attempt: 0, worker: null };
-  if (state === 'cancelled') appendEnded(transaction, inserted, { state });
-  else appendQueued(transaction, inserted, 'submit');
+  if (state === 'cancelled') await appendEnded(transaction, inserted, { state });
+  else await appendQueued(transaction, inserted, 'submit');
   return seq;
 }

@@ -2,7 +2,7 @@
 
 import { type BatchId, definedOf, type GroupId, type RolloutId, type RolloutState } from '@millrace/protocol';
 import type { OpenGroup, Sibling, SurplusGroup, Task } from '../../../batch-store.ts';
-import type { Transaction } from '../../engine/connection.ts';
+import type { Transaction } from '../../transaction.ts';
 
 interface SiblingRow {
   readonly group_id: GroupId;
@@ -20,23 +20,26 @@ interface SiblingRow {
 
 const siblingColumns = `g.id AS group_id, g.task_index, g.replacements, g.created_at AS group_created_at, r.id, r.state, r.cancel_asked,
   json_extract(r.result, '$.reward') AS reward, json_extract(r.result, '$.policy_versions.first') AS first_version, r.failure,
-  EXISTS (SELECT 1 FROM trajectories t WHERE t.seq = r.seq) AS has_trajectory`;
+  CASE WHEN EXISTS (SELECT 1 FROM trajectories t WHERE t.seq = r.seq) THEN 1 ELSE 0 END AS has_trajectory`;
 const siblingRows = `batch_groups g JOIN siblings s ON s.group_seq = g.seq JOIN rollouts r ON r.seq = s.seq`;
 const byEnding = 'ORDER BY g.seq, r.ended_at IS NULL, r.ended_at, r.seq';
 
-export function openGroups(transaction: Transaction, batch: BatchId): OpenGroup[] {
+export async function openGroups(transaction: Transaction, batch: BatchId): Promise<OpenGroup[]> {
   const where = "WHERE g.state = 'open' AND g.batch_seq = (SELECT seq FROM batches WHERE id = ?)";
-  return toGroups(transaction.all<SiblingRow>(`SELECT ${siblingColumns} FROM ${siblingRows} ${where} ${byEnding}`, batch));
+  return toGroups(await transaction.all<SiblingRow>(`SELECT ${siblingColumns} FROM ${siblingRows} ${where} ${byEnding}`, batch));
 }
 
-export function surplusGroups(transaction: Transaction, request: { readonly batch: BatchId; readonly limit: number }): SurplusGroup[] {
+export async function surplusGroups(
+  transaction: Transaction,
+  request: { readonly batch: BatchId; readonly limit: number },
+): Promise<SurplusGroup[]> {
   const where = `WHERE g.state = 'surplus' AND g.batch_seq IN (SELECT before.seq FROM batches AS mine JOIN batches AS before USING (series)
     WHERE mine.id = ? AND before.seq <> mine.seq AND before.state <> 'open' AND before.recipe = mine.recipe)`;
   const sql = `SELECT ${siblingColumns} FROM ${siblingRows} ${where} ${byEnding}`;
-  const groups = toGroups(transaction.all<SiblingRow>(sql, request.batch));
+  const groups = toGroups(await transaction.all<SiblingRow>(sql, request.batch));
   const worth = ({ siblings }: OpenGroup) => siblings.filter(({ reward, state }) => reward !== undefined || state === 'run').length;
   const best = groups.toSorted((a, b) => worth(b) - worth(a)).slice(0, request.limit);
-  return best.map((group) => ({ ...group, task: groupTask(transaction, group.id) ?? {} }));
+  return await Array.fromAsync(best, async (group) => ({ ...group, task: (await groupTask(transaction, group.id)) ?? {} }));
 }
 
 function toGroups(rows: readonly SiblingRow[]): OpenGroup[] {
@@ -63,17 +66,17 @@ function toSibling(row: SiblingRow): Sibling {
   };
 }
 
-export function queuedTasks(
+export async function queuedTasks(
   transaction: Transaction,
   request: { readonly batch: BatchId; readonly limit: number },
-): { taskIndex: number; task: Task }[] {
+): Promise<{ taskIndex: number; task: Task }[]> {
   const sql = `SELECT task_index, body FROM batch_tasks JOIN batches ON batches.seq = batch_seq
     WHERE batches.id = ? AND n >= taken ORDER BY n LIMIT ?`;
-  const rows = transaction.all<{ task_index: number; body: string }>(sql, request.batch, request.limit);
+  const rows = await transaction.all<{ task_index: number; body: string }>(sql, request.batch, request.limit);
   return rows.map(({ task_index, body }) => ({ taskIndex: task_index, task: JSON.parse(body) }));
 }
 
-export function groupTask(transaction: Transaction, id: GroupId): Task | undefined {
-  const row = transaction.one<{ task: string }>('SELECT task FROM batch_groups WHERE id = ?', id);
+export async function groupTask(transaction: Transaction, id: GroupId): Promise<Task | undefined> {
+  const row = await transaction.one<{ task: string }>('SELECT task FROM batch_groups WHERE id = ?', id);
   return row && JSON.parse(row.task);
 }
