@@ -16,7 +16,13 @@ const manifestPath = join(root, 'deploy/kubernetes/millrace-workers.json');
 const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 
 const meta = z.object({ name: z.string().regex(/^[a-z0-9-]+$/) });
-const secret = z.strictObject({ apiVersion: z.literal('v1'), kind: z.literal('Secret'), metadata: meta, type: z.literal('Opaque'), stringData: z.record(z.string(), z.string()) });
+const secret = z.strictObject({
+  apiVersion: z.literal('v1'),
+  kind: z.literal('Secret'),
+  metadata: meta,
+  type: z.literal('Opaque'),
+  stringData: z.record(z.string(), z.string()),
+});
 const variable = z.union([
   z.strictObject({ name: z.string(), value: z.string() }),
   z.strictObject({ name: z.string(), valueFrom: z.strictObject({ secretKeyRef: z.strictObject({ name: z.string(), key: z.string() }) }) }),
@@ -28,7 +34,10 @@ const container = z.strictObject({
   command: z.array(z.string()),
   env: z.array(variable),
   resources: z.strictObject({ requests: amounts, limits: amounts }),
-  securityContext: z.strictObject({ procMount: z.enum(['Default', 'Unmasked']), seccompProfile: z.strictObject({ type: z.enum(['Unconfined', 'RuntimeDefault']) }) }),
+  securityContext: z.strictObject({
+    procMount: z.enum(['Default', 'Unmasked']),
+    seccompProfile: z.strictObject({ type: z.enum(['Unconfined', 'RuntimeDefault']) }),
+  }),
   volumeMounts: z.array(z.strictObject({ name: z.string(), mountPath: z.string().startsWith('/') })),
 });
 const deployment = z.strictObject({
@@ -70,7 +79,11 @@ test('the Kubernetes manifest has the fields that the API asks for, and its part
   const [only] = template.spec.containers;
   assert.deepEqual(selector.matchLabels, template.metadata.labels);
   assert.deepEqual(only.command.slice(0, 4), ['millrace', 'worker', '--join', '$(MILLRACE_URL)']);
-  for (const { name } of only.volumeMounts) assert.ok(template.spec.volumes.some((volume) => volume.name === name), name);
+  for (const { name } of only.volumeMounts)
+    assert.ok(
+      template.spec.volumes.some((volume) => volume.name === name),
+      name,
+    );
   for (const one of only.env)
     if ('valueFrom' in one) {
       const { name, key } = one.valueFrom.secretKeyRef;

@@ -132,7 +132,13 @@ export class SlurmCluster implements AsyncDisposable {
 
   #mungeFlags(): string[] {
     const at = (name: string) => join(this.#temp.path, 'munge', name);
-    return [`--key-file=${at('key')}`, `--socket=${at('socket')}`, `--pid-file=${at('pid')}`, `--log-file=${at('log')}`, `--seed-file=${at('seed')}`];
+    return [
+      `--key-file=${at('key')}`,
+      `--socket=${at('socket')}`,
+      `--pid-file=${at('pid')}`,
+      `--log-file=${at('log')}`,
+      `--seed-file=${at('seed')}`,
+    ];
   }
 
   async #renderConfig(names: readonly string[], cpus: number): Promise<string> {
@@ -170,7 +176,9 @@ export class SlurmCluster implements AsyncDisposable {
       'MpiDefault=none',
       'SlurmdTimeout=10',
       'KillWait=5',
-      ...names.map((name, index) => `NodeName=${name} NodeHostname=${host} NodeAddr=127.0.0.1 Port=${nodePorts[index]} CPUs=${cpus} State=UNKNOWN`),
+      ...names.map(
+        (name, index) => `NodeName=${name} NodeHostname=${host} NodeAddr=127.0.0.1 Port=${nodePorts[index]} CPUs=${cpus} State=UNKNOWN`,
+      ),
       `PartitionName=main Nodes=${names.join(',')} Default=YES MaxTime=INFINITE State=UP`,
       '',
     ].join('\n');
@@ -208,7 +216,9 @@ export class SlurmCluster implements AsyncDisposable {
   /** Slurm's own process of a step first: it must not report the end of the others. */
   async #pidsOf(node: string): Promise<number[]> {
     const own = (await this.#listProcesses()).filter((one) => one.node === node);
-    const steps = await Promise.all(own.map(async ({ parent }) => ((await readProcess(parent))?.command.startsWith('slurmstepd') ? [parent] : [])));
+    const steps = await Promise.all(
+      own.map(async ({ parent }) => ((await readProcess(parent))?.command.startsWith('slurmstepd') ? [parent] : [])),
+    );
     return [...new Set([...steps.flat(), ...own.map(({ pid }) => pid)])];
   }
 
@@ -240,7 +250,9 @@ interface ProcessSeen {
 
 async function readProcess(pid: number): Promise<ProcessSeen | undefined> {
   try {
-    const [environ, command, stat] = await Promise.all(['environ', 'cmdline', 'stat'].map((name) => readFile(`/proc/${pid}/${name}`, 'utf8')));
+    const [environ, command, stat] = await Promise.all(
+      ['environ', 'cmdline', 'stat'].map((name) => readFile(`/proc/${pid}/${name}`, 'utf8')),
+    );
     const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? [];
     if (fields[0] === 'Z') return undefined;
     const variable = (name: string) => new RegExp(`(?:^|\0)${name}=([^\0]*)`).exec(environ ?? '')?.[1];
@@ -263,4 +275,3 @@ function killProcess(pid: number): void {
     // already gone: that is what we wanted
   }
 }
-

@@ -37,24 +37,43 @@ test('a batch runs on three Slurm nodes, survives the death of one, and leaves n
     return machines.filter(({ state }) => state === 'live').length === 3 && backends.some(({ health }) => health === 'ok');
   });
   const events = follow(client);
-  const receiving = cluster.run(['/usr/bin/python3', join(cluster.repository, 'world/services/slurm_client.py'), url, key, String(tasks), String(groupSize)]);
+  const receiving = cluster.run([
+    '/usr/bin/python3',
+    join(cluster.repository, 'world/services/slurm_client.py'),
+    url,
+    key,
+    String(tasks),
+    String(groupSize),
+  ]);
 
   const victim = await chooseVictim(client, millrace);
   const heldIds = await heldBy(client, victim.name);
   const diedAt = Date.now();
   await cluster.killNode(victim.name);
 
-  const received = succeed(await receiving).stdout.trim().split('\n').map((line) => groupLine.parse(JSON.parse(line)));
+  const received = succeed(await receiving)
+    .stdout.trim()
+    .split('\n')
+    .map((line) => groupLine.parse(JSON.parse(line)));
   assert.equal(received.length, tasks, 'every group was delivered');
-  assert.deepEqual(received.flatMap(({ rewards }) => rewards), Array(tasks * groupSize).fill(1), 'and every rollout did its task');
+  assert.deepEqual(
+    received.flatMap(({ rewards }) => rewards),
+    Array(tasks * groupSize).fill(1),
+    'and every rollout did its task',
+  );
   const rollouts = received.flatMap(({ rollouts }) => rollouts);
   assert.equal(new Set(rollouts).size, tasks * groupSize, 'none was delivered twice');
 
   const tookMs = await measureTakeover(events, heldIds, diedAt);
-  console.log(`${heldIds.length} rollouts of the lost machine ran elsewhere after ${tookMs.map((ms) => `${(ms / 1000).toFixed(1)} s`).join(', ')}; the lease is ${leaseMs / 1000} s`);
+  console.log(
+    `${heldIds.length} rollouts of the lost machine ran elsewhere after ${tookMs.map((ms) => `${(ms / 1000).toFixed(1)} s`).join(', ')}; the lease is ${leaseMs / 1000} s`,
+  );
   assert.ok(Math.max(...tookMs) <= leaseMs + 2000, `took ${Math.max(...tookMs)} ms`);
   const taken = await client.get(heldIds[0] ?? '');
-  assert.ok(taken.failures.some(({ code, message }) => code === 'worker-lost' && message.includes(victim.name)), JSON.stringify(taken.failures));
+  assert.ok(
+    taken.failures.some(({ code, message }) => code === 'worker-lost' && message.includes(victim.name)),
+    JSON.stringify(taken.failures),
+  );
   assert.equal((await client.machines()).find((machine) => machine.name === victim.name)?.state, 'lost');
   events.stop();
 
@@ -88,7 +107,11 @@ async function prepare(cluster: SlurmCluster): Promise<Millrace> {
       graceSeconds: 20,
       head: { cpus: 1 },
       worker: { nodes: 3, cpus: 3, processes: 1, labels: { kind: 'cpu' } },
-      llm: { nodes: 1, cpus: 1, command: `${node} ${toView(`${testkit}/fake-backend/process/main.ts`)} --policy ${policy} --latency 1500 --port {port}` },
+      llm: {
+        nodes: 1,
+        cpus: 1,
+        command: `${node} ${toView(`${testkit}/fake-backend/process/main.ts`)} --policy ${policy} --latency 1500 --port {port}`,
+      },
     },
   };
   await writeFile(join(cluster.home, 'cluster.json'), JSON.stringify(config, undefined, 2));
@@ -127,7 +150,8 @@ async function heldBy(client: Client, machine: string): Promise<string[]> {
   const { workers } = await client.status();
   const own = new Set(workers.filter(({ report }) => report?.machine?.name === machine).map(({ id }) => id));
   const held: string[] = [];
-  for await (const rollout of client.list()) if (rollout.ended_at === null && rollout.worker !== null && own.has(rollout.worker)) held.push(rollout.id);
+  for await (const rollout of client.list())
+    if (rollout.ended_at === null && rollout.worker !== null && own.has(rollout.worker)) held.push(rollout.id);
   assert.ok(held.length > 0, 'it holds none');
   return held;
 }
@@ -148,9 +172,14 @@ function follow(client: Client): Followed {
 
 /** For each rollout, the time from the death of its machine to its next attempt, by the events of the service. */
 async function measureTakeover({ seen }: Followed, ids: readonly string[], diedAt: number): Promise<number[]> {
-  const next = (id: string) => seen.find(({ kind, rollout_id, data, at }) => kind === 'rollout-move' && rollout_id === id && data.to === 'init' && Date.parse(at) > diedAt);
+  const next = (id: string) =>
+    seen.find(
+      ({ kind, rollout_id, data, at }) => kind === 'rollout-move' && rollout_id === id && data.to === 'init' && Date.parse(at) > diedAt,
+    );
   // A rollout that ended in the moment between the look and the death was not lost.
-  const lost = ids.filter((id) => seen.some(({ kind, rollout_id, data }) => kind === 'rollout-queue' && rollout_id === id && data.reason === 'loss'));
+  const lost = ids.filter((id) =>
+    seen.some(({ kind, rollout_id, data }) => kind === 'rollout-queue' && rollout_id === id && data.reason === 'loss'),
+  );
   assert.ok(lost.length > 0, 'the machine held nothing when it died');
   await until('all were taken over', async () => lost.every((id) => next(id) !== undefined));
   return lost.map((id) => Date.parse(next(id)?.at ?? '') - diedAt);

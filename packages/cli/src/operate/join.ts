@@ -3,7 +3,16 @@
 
 import { openClient } from '@millrace/client';
 import { definedOf } from '@millrace/protocol';
-import { findCgroups, type Log, openServiceStore, readConfig, readMachine, type ServiceConfig, StartError, Supervisor } from '@millrace/server';
+import {
+  findCgroups,
+  type Log,
+  openServiceStore,
+  readConfig,
+  readMachine,
+  type ServiceConfig,
+  StartError,
+  Supervisor,
+} from '@millrace/server';
 
 export interface JoinOptions {
   readonly url: string;

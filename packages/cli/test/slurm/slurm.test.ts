@@ -19,7 +19,10 @@ async function render(slurm: object, ...args: string[]): Promise<{ code: number;
 }
 
 test('the head asks for its own resources, one at a time, and on the node that holds the store', async () => {
-  const { out } = await render({ name: 'math', partition: 'cpu', account: 'lab', time: '12:00:00', head: { partition: 'long', cpus: 4, node: 'n7' } }, 'head');
+  const { out } = await render(
+    { name: 'math', partition: 'cpu', account: 'lab', time: '12:00:00', head: { partition: 'long', cpus: 4, node: 'n7' } },
+    'head',
+  );
   for (const line of [
     '--job-name=millrace-math-head',
     '--partition=long',

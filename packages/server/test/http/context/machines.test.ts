@@ -8,7 +8,11 @@ import { type SeenWorker, toMachines } from '../../../src/http/context/machines.
 const nowMs = 1_000_000;
 const leaseMs = 15_000;
 
-function makeWorker(id: string, machine: string, options: { readonly isAlive?: boolean; readonly draining?: boolean; readonly held?: number } = {}): SeenWorker {
+function makeWorker(
+  id: string,
+  machine: string,
+  options: { readonly isAlive?: boolean; readonly draining?: boolean; readonly held?: number } = {},
+): SeenWorker {
   const { isAlive = true, draining, held = 2 } = options;
   const stage = { active: 0, waiting: 0, slots: 4 };
   const report: WorkerReport = {
