@@ -81,14 +81,14 @@ async function waitUntilHealthy(
   }
 }
 
-interface Joining {
+interface PoolMember {
   readonly backend: Parameters<Client['backends']['join']>[0];
   readonly signal: AbortSignal;
   readonly log: Log;
 }
 
 /** Joins the pool of the head, and again whenever a head does not know it. Returns its id there, if it ever joined. */
-async function keepJoined(deployment: Deployment, { backend, signal, log }: Joining): Promise<string | undefined> {
+async function keepJoined(deployment: Deployment, { backend, signal, log }: PoolMember): Promise<string | undefined> {
   let id: string | undefined;
   while (!signal.aborted) {
     try {
