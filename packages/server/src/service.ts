@@ -1,7 +1,6 @@
 // The one place where things are made and wired: a server, or a worker, from a configuration. Closing one closes what it made.
 
-import { mkdir } from 'node:fs/promises';
-import { basename, join, resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { definedOf, type MachineReport, messageOf } from '@millrace/protocol';
 import { readPrompts } from './agent/prompts.ts';
 import { systemClock } from './base/clock.ts';
@@ -32,9 +31,10 @@ import { openWarmPool } from './sandbox/warm/warm-pool.ts';
 import { loadScenarios, type Scenarios } from './scenario/load/load.ts';
 import { openBlobs } from './store/blobs/open-blobs.ts';
 import { EventTail } from './store/event-tail.ts';
-import { openSqliteStore } from './store/sqlite/sqlite.ts';
+import { openStore } from './store/open-store.ts';
 import type { Store } from './store/store.ts';
-import { storeFile, toDiskLimits } from './store/store-config.ts';
+import { toStoreAddress } from './store/store-address.ts';
+import { toDiskLimits } from './store/store-config.ts';
 import type { Conversation } from './trajectory/conversation.ts';
 import type { OpenedModel } from './worker-channel.ts';
 import { toWorkerSettings } from './worker-settings.ts';
@@ -205,11 +205,10 @@ function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriv
 
 /** The store of a configuration. */
 export async function openServiceStore(config: ServiceConfig, log: Log): Promise<Store> {
-  await mkdir(config.data, { recursive: true, mode: 0o700 });
-  const path = join(config.data, storeFile);
   const limits = toDiskLimits(config.store);
   const blobs = await openBlobs(config.store.blobs, process.env);
-  return await openSqliteStore({ path, limits, ...definedOf({ blobs }), clock: systemClock, log, onDeath: (error) => exit(error, log) });
+  const onDeath = (error: Error) => exit(error, log);
+  return await openStore(toStoreAddress(config), { limits, ...definedOf({ blobs }), clock: systemClock, log, onDeath });
 }
 
 /** Without its store, a process would look healthy and do nothing. Its supervisor starts it again, and nothing is lost. */

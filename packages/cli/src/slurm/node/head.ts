@@ -19,8 +19,6 @@ import { findNodeAddress } from './address.ts';
 import type { StopSignals } from './node.ts';
 import { makeRunFolder } from './run-folder.ts';
 
-const hasPostgres = false;
-
 /** The script puts the job back into the queue. */
 const tryAgainCode = 75;
 
@@ -29,10 +27,10 @@ export async function runHead({ config, deployment }: SlurmSettings, stop: StopS
   const node = io.env.SLURMD_NODENAME;
   const host = await findNodeAddress(config.slurm.network, node);
   const data = join(config.slurm.data, deployment.name);
-  const hasOwnStore = Reflect.get(config.store, 'address') === undefined;
+  const hasOwnStore = config.store.address === undefined;
   let code = 1;
   {
-    await using postgres = hasOwnStore && hasPostgres ? await openPostgres(config, { folder: data, host, log }) : undefined;
+    await using postgres = hasOwnStore ? await openPostgres(config, { folder: data, host, log }) : undefined;
     const port = await chooseFreePort(host, (await deployment.readHome())?.port);
     // Where the store is, before there is anything in it: the next head must come to this node.
     await deployment.writeHome({ port, ...(hasOwnStore && !config.slurm.allowNetworkData && node !== undefined && { node }) });

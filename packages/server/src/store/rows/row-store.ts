@@ -98,7 +98,7 @@ export class RowStore implements Store {
       return isWritten;
     } catch (error) {
       // After any other error, the row may have been written.
-      if (error instanceof StoreFault) await this.#discard(kept);
+      if (error instanceof StoreFault && !error.isUnknown) await this.#discard(kept);
       throw error;
     }
   };

@@ -7,13 +7,14 @@ import type { Log } from '../../base/log.ts';
 import type { BlobStore } from '../blobs/blob-store.ts';
 import { TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
 import { DiskBudget, type DiskLimits, unlimitedDisk } from '../disk-budget.ts';
+import { Hints } from '../rows/hints.ts';
 import type { Reads, Writes } from '../rows/operations.ts';
 import { RowStore } from '../rows/row-store.ts';
 import type { Store } from '../store.ts';
 import { TimeGuard } from '../time-guard.ts';
-import { Hints } from './engine/hint.ts';
 import { networkFileSystemOf } from './engine/network-file-system.ts';
 import { readStoreSize } from './engine/store-size.ts';
+import { watchHints } from './engine/watch-hints.ts';
 import { ThreadLink } from './link.ts';
 
 export interface SqliteStoreOptions {
@@ -48,7 +49,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
       const [onDisk, reusableBytes] = await Promise.all([readStoreSize(path), reader.call('reusableBytes', undefined, clock.now())]);
       return { ...onDisk, reusableBytes };
     };
-    const hints = new Hints({ path, log, lastEventId });
+    const hints = new Hints({ log, lastEventId, watch: (onChange) => watchHints(path, { log, onChange }) });
     return new RowStore({ clock, writer, reader, guard, budget: new DiskBudget(limits), blobs, hints, readSize });
   } catch (error) {
     await Promise.all([reader[Symbol.asyncDispose](), writer[Symbol.asyncDispose]()]);

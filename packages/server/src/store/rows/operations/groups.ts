@@ -129,7 +129,8 @@ async function repeatStale(transaction: Transaction, batch: BatchRow, group: Gro
 }
 
 async function requeue(transaction: Transaction, batch: BatchRow, group: GroupRow): Promise<void> {
-  const sql = 'INSERT INTO batch_tasks (batch_seq, n, task_index, body, repeats) SELECT seq, line, ?, ?, ? FROM batches WHERE seq = ?';
+  const sql =
+    'INSERT INTO batch_tasks (batch_seq, n, task_index, body, repeats) SELECT seq, line, CAST(? AS BIGINT), ?, CAST(? AS BIGINT) FROM batches WHERE seq = ?';
   await transaction.run(sql, group.task_index, group.task, group.repeats, batch.seq);
   await transaction.run('UPDATE batches SET line = line + 1 WHERE seq = ?', batch.seq);
 }

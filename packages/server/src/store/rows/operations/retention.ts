@@ -31,7 +31,7 @@ export async function retainSlice(
   const sql = 'SELECT seq FROM rollouts WHERE ended_at < ? AND is_sibling = 0 ORDER BY ended_at LIMIT ?';
   const old = await transaction.all<{ seq: number }>(sql, asOfMs - plainMs, rowsPerStep);
   const rollouts = await deleteRollouts(transaction, old, isSpent);
-  let events = rowsPerStep;
+  let events = await deleteEvents(transaction, asOfMs - eventsMs);
   while (events === rowsPerStep && !isSpent()) events = await deleteEvents(transaction, asOfMs - eventsMs);
   if (rollouts === old.length && old.length < rowsPerStep && events < rowsPerStep) {
     await transaction.run('DELETE FROM tombstones WHERE until <= ?', asOfMs);

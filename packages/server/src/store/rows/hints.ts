@@ -1,17 +1,16 @@
-// Hints through a file next to the database. A writer touches it after each commit that wrote an event, and every process watches
-// it. Watching the WAL file does not work: it changes before the commit is visible, so the last commit of a burst is missed.
+// Tells listeners that the store changed. The engine notices changes in its own way; a slow poll backs it up.
 
-import { type FSWatcher, watch } from 'node:fs';
 import { messageOf } from '@millrace/protocol';
-import { systemClock } from '../../../base/clock.ts';
-import type { Log } from '../../../base/log.ts';
+import { systemClock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
 
 const pauseMs = 5;
 const pollMs = 1_000;
 
 export interface HintOptions {
-  readonly path: string;
   readonly log: Log;
+  /** Calls back after changes, soon and perhaps not after each, until the returned function is called. */
+  readonly watch: (onChange: () => void) => () => void;
   /** Polled once a second, in case the watch missed a change. */
   readonly lastEventId: () => Promise<number>;
 }
@@ -20,7 +19,7 @@ export interface HintOptions {
 export class Hints implements Disposable {
   readonly #options: HintOptions;
   readonly #listeners = new Set<() => void>();
-  #watcher: FSWatcher | undefined;
+  #stopWatch: (() => void) | undefined;
   #stopPoll: (() => void) | undefined;
   #stopPause: (() => void) | undefined;
   #again = false;
@@ -41,21 +40,15 @@ export class Hints implements Disposable {
 
   [Symbol.dispose](): void {
     this.#listeners.clear();
-    this.#watcher?.close();
+    this.#stopWatch?.();
     this.#stopPoll?.();
     this.#stopPause?.();
-    this.#watcher = this.#stopPoll = this.#stopPause = undefined;
+    this.#stopWatch = this.#stopPoll = this.#stopPause = undefined;
   }
 
   #start(): void {
     this.#stopPoll = systemClock.after(pollMs, () => void this.#poll());
-    const onFailure = (error: unknown) =>
-      this.#options.log.warn('store-watch-failed', { path: this.#options.path, error: messageOf(error) });
-    try {
-      this.#watcher = watch(`${this.#options.path}-hint`, { persistent: false }, () => this.#hint()).on('error', onFailure);
-    } catch (error) {
-      onFailure(error);
-    }
+    this.#stopWatch = this.#options.watch(() => this.#hint());
   }
 
   #hint(): void {
