@@ -18,7 +18,7 @@ import { type CommandResult, findSlurmSkip, SlurmCluster } from '../engines/slur
 const root = resolve(import.meta.dirname, '../..');
 const apptainer = await probeApptainer();
 const skip = findSlurmSkip() || (apptainer.ok ? false : `${apptainer.reason}; try: ${apptainer.remedy}`);
-const leaseMs = 5000;
+const leaseMs = 10_000;
 const name = 'world';
 const tasks = 12;
 const groupSize = 2;
@@ -64,11 +64,12 @@ test('a batch runs on three Slurm nodes, survives the death of one, and leaves n
   const rollouts = received.flatMap(({ rollouts }) => rollouts);
   assert.equal(new Set(rollouts).size, tasks * groupSize, 'none was delivered twice');
 
-  const tookMs = await measureTakeover(events, heldIds, diedAt);
+  const taken = await measureTakeover(events, heldIds, diedAt);
+  const inSeconds = (pick: (one: Takeover) => number) => taken.map((one) => (pick(one) / 1000).toFixed(1)).join(', ');
   console.log(
-    `${heldIds.length} rollouts of the lost machine ran elsewhere after ${tookMs.map((ms) => `${(ms / 1000).toFixed(1)} s`).join(', ')}; the lease is ${leaseMs / 1000} s`,
+    `${taken.length} rollouts of the lost machine: queued again after ${inSeconds(({ queuedMs }) => queuedMs)} s, running elsewhere after ${inSeconds(({ movedMs }) => movedMs)} s; the lease is ${leaseMs / 1000} s`,
   );
-  assert.ok(Math.max(...tookMs) <= leaseMs + 2000, `took ${Math.max(...tookMs)} ms`);
+  assert.ok(Math.max(...taken.map(({ movedMs }) => movedMs)) <= leaseMs + 2000, JSON.stringify(taken));
   const taken = await client.get(heldIds[0] ?? '');
   assert.ok(
     taken.failures.some(({ code, message }) => code === 'worker-lost' && message.includes(victim.name)),
@@ -98,7 +99,8 @@ async function prepare(cluster: SlurmCluster): Promise<Millrace> {
   const config = {
     model: { tokenizer: toView(qwen3Folder()) },
     sandbox: { driver: 'apptainer', image, images: join(cluster.home, 'images') },
-    pipeline: { leaseMs, runSlots: 3, readySlots: 1 },
+    // Room for all of them on two machines: what is measured is the takeover, not the queue.
+    pipeline: { leaseMs, initSlots: 4, readySlots: 16 },
     slurm: {
       name,
       network: 'lo',
@@ -170,19 +172,23 @@ function follow(client: Client): Followed {
   return { seen, stop: () => stop.abort() };
 }
 
-/** For each rollout, the time from the death of its machine to its next attempt, by the events of the service. */
-async function measureTakeover({ seen }: Followed, ids: readonly string[], diedAt: number): Promise<number[]> {
-  const next = (id: string) =>
-    seen.find(
-      ({ kind, rollout_id, data, at }) => kind === 'rollout-move' && rollout_id === id && data.to === 'init' && Date.parse(at) > diedAt,
-    );
+interface Takeover {
+  readonly id: string;
+  readonly queuedMs: number;
+  readonly movedMs: number;
+}
+
+/** For each rollout that the machine lost, the time from its death to the queue and to the next attempt, by the events of the service. */
+async function measureTakeover({ seen }: Followed, ids: readonly string[], diedAt: number): Promise<Takeover[]> {
+  const find = (id: string, isIt: (event: Event) => boolean) => seen.find((one) => one.rollout_id === id && Date.parse(one.at) > diedAt && isIt(one));
+  const queued = (id: string) => find(id, ({ kind, data }) => kind === 'rollout-queue' && data.reason === 'loss');
+  const moved = (id: string) => find(id, ({ kind, data }) => kind === 'rollout-move' && data.to === 'init');
   // A rollout that ended in the moment between the look and the death was not lost.
-  const lost = ids.filter((id) =>
-    seen.some(({ kind, rollout_id, data }) => kind === 'rollout-queue' && rollout_id === id && data.reason === 'loss'),
-  );
+  const lost = ids.filter((id) => queued(id) !== undefined);
   assert.ok(lost.length > 0, 'the machine held nothing when it died');
-  await until('all were taken over', async () => lost.every((id) => next(id) !== undefined));
-  return lost.map((id) => Date.parse(next(id)?.at ?? '') - diedAt);
+  await until('all were taken over', async () => lost.every((id) => moved(id) !== undefined));
+  const toMs = (event: Event | undefined) => Date.parse(event?.at ?? '') - diedAt;
+  return lost.map((id) => ({ id, queuedMs: toMs(queued(id)), movedMs: toMs(moved(id)) }));
 }
 
 async function checkNothingLeft(cluster: SlurmCluster, millrace: Millrace, url: string): Promise<void> {

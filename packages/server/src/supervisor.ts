@@ -8,10 +8,11 @@ import { hostname } from 'node:os';
 import { messageOf } from '@millrace/protocol';
 import { sleep } from './base/clock.ts';
 import type { Log } from './base/log.ts';
+import { readMachine } from './base/machine.ts';
 import { findParts } from './base/parts.ts';
 import type { ServiceConfig } from './config.ts';
 import { StartError } from './service.ts';
-import type { Store } from './store/store.ts';
+import type { Store, WorkerRecord } from './store/store.ts';
 import type { LogFormat } from './text-log.ts';
 import { cannotStartCode, type OpenedModel, type WorkerOrder, workerReport } from './worker-channel.ts';
 
@@ -194,7 +195,10 @@ export class Supervisor implements AsyncDisposable {
   async #removeWorker(pid: number): Promise<void> {
     const { store, config, log } = this.#options;
     try {
-      const dead = (await store.workers()).filter((worker) => worker.pid === pid && worker.host === hostname());
+      const { id: machine } = readMachine(config.machine.name);
+      // Another machine may have the same host name and the same process number.
+      const isOwn = ({ report }: WorkerRecord) => report?.machine === undefined || report.machine.id === machine;
+      const dead = (await store.workers()).filter((worker) => worker.pid === pid && worker.host === hostname() && isOwn(worker));
       for (const { id } of dead) await store.dropWorker(id, config.pipeline);
     } catch (error) {
       // The lease does the same, later.
