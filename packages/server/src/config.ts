@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '@millrace/protocol';
 import { z } from 'zod';
+import { outsideConfig } from './agent/outside/outside-config.ts';
 import { machineConfig } from './cluster/machine-config.ts';
 import { slurmConfig } from './cluster/slurm-config.ts';
 import { httpConfig } from './http/request/http-config.ts';
@@ -42,6 +43,7 @@ export const serviceConfig = z.strictObject({
   machine: machineConfig.prefault({}),
   sampling: samplingConfig.prefault({}),
   sandbox: sandboxConfig.prefault({}),
+  tools: outsideConfig.prefault({}),
   judge: judgeConfig.prefault({}),
   gym: gymConfig.prefault({}),
   slurm: slurmConfig.prefault({}),

@@ -2,6 +2,7 @@
 
 import { basename, resolve } from 'node:path';
 import { definedOf, type MachineReport, messageOf } from '@millrace/protocol';
+import { OutsideTools } from './agent/outside/outside-tools.ts';
 import { readPrompts } from './agent/prompts.ts';
 import { systemClock } from './base/clock.ts';
 import type { Log } from './base/log.ts';
@@ -28,7 +29,7 @@ import { LayerCache } from './sandbox/layers/layer-cache.ts';
 import { holdLayers } from './sandbox/layers/layer-holding.ts';
 import type { SandboxDriver } from './sandbox/sandbox.ts';
 import { openWarmPool } from './sandbox/warm/warm-pool.ts';
-import { loadScenarios, type Scenarios } from './scenario/load/load.ts';
+import { type BuiltInOptions, loadScenarios, type Scenarios } from './scenario/load/load.ts';
 import { openBlobs } from './store/blobs/open-blobs.ts';
 import { EventTail } from './store/event-tail.ts';
 import { openStore } from './store/open-store.ts';
@@ -65,9 +66,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   const store = stack.use(await openServiceStore(config, log));
   const tail = stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log }));
   const loopLag = stack.use(openLoopLag());
-  const scenarios =
-    options.scenarios ??
-    (await loadScenarios(config.scenarios, { ...config.http.prorl, judge: config.judge, gym: config.gym, python: { log } }));
+  const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios, toBuiltIn(config, log)));
   const taskFiles = new TaskFiles(config.sampling.taskFiles);
   const { signal } = stack.adopt(new AbortController(), (closed) => closed.abort());
   let model: OpenedModel | undefined;
@@ -115,6 +114,10 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   };
 }
 
+function toBuiltIn({ http, judge, gym, tools }: ServiceConfig, log: Log): BuiltInOptions {
+  return { ...http.prorl, judge, gym, tools, python: { log } };
+}
+
 export interface RunningWorker extends AsyncDisposable {
   readonly worker: Worker;
   readonly model: OpenedModel;
@@ -133,11 +136,8 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   const pace = new Pace();
   const model = { tokenizer: await sampleTokenizer(conversation, pace), warnings: [...conversation.warnings] };
   const pool = stack.use(new BackendPool({ log, pace, placements: store, ...config.inference, tokenizer: model.tokenizer }));
-  const scenarios =
-    options.scenarios ??
-    (await orStartError(() =>
-      loadScenarios(config.scenarios, { ...config.http.prorl, judge: config.judge, gym: config.gym, python: { log } }),
-    ));
+  const scenarios = options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios, toBuiltIn(config, log))));
+  const outside = stack.use(await orStartError(async () => new OutsideTools(config.tools)));
   const { prompts } = config;
   const texts = prompts === undefined ? undefined : await orStartError(async () => readPrompts(prompts));
   const worker = stack.use(
@@ -155,6 +155,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       log,
       loopLag,
       machine: toMachineReport(config),
+      outside,
       ...definedOf({ prompts: texts }),
     }),
   );
