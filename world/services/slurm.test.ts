@@ -70,10 +70,10 @@ test('a batch runs on three Slurm nodes, survives the death of one, and leaves n
     `${taken.length} rollouts of the lost machine: queued again after ${inSeconds(({ queuedMs }) => queuedMs)} s, running elsewhere after ${inSeconds(({ movedMs }) => movedMs)} s; the lease is ${leaseMs / 1000} s`,
   );
   assert.ok(Math.max(...taken.map(({ movedMs }) => movedMs)) <= leaseMs + 2000, JSON.stringify(taken));
-  const taken = await client.get(heldIds[0] ?? '');
+  const { failures } = await client.get(taken[0]?.id ?? '');
   assert.ok(
-    taken.failures.some(({ code, message }) => code === 'worker-lost' && message.includes(victim.name)),
-    JSON.stringify(taken.failures),
+    failures.some(({ code, message }) => code === 'worker-lost' && message.includes(`on machine ${victim.name}`)),
+    JSON.stringify(failures),
   );
   assert.equal((await client.machines()).find((machine) => machine.name === victim.name)?.state, 'lost');
   events.stop();
@@ -81,6 +81,14 @@ test('a batch runs on three Slurm nodes, survives the death of one, and leaves n
   succeed(await millrace('slurm', 'scale', '2'));
   succeed(await millrace('slurm', 'down'));
   await checkNothingLeft(cluster, millrace, url);
+
+  const again = upReply.parse(JSON.parse(succeed(await millrace('slurm', 'up', '--wait', '5m', '--json')).stdout));
+  assert.equal(again.key, key, 'clients keep their key');
+  await using later = openClient(again);
+  assert.equal((await later.status()).rollouts.done, tasks * groupSize, 'the next deployment has the same store');
+  succeed(await millrace('slurm', 'down', '--purge'));
+  await checkNothingLeft(cluster, millrace, again.url);
+  assert.deepEqual(await readdir(join(cluster.home, 'store')), [], 'the store is deleted');
 });
 
 type Millrace = (...args: string[]) => Promise<CommandResult>;

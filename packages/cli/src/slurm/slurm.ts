@@ -1,6 +1,7 @@
 // `millrace slurm`: a deployment on a Slurm cluster from one configuration file, as an ordinary user.
 
 import type { CommandGroup } from '../command/command.ts';
+import { autoscaleCommand } from './autoscale.ts';
 import { downCommand } from './down.ts';
 import { logsCommand } from './logs.ts';
 import { nodeCommand } from './node/node.ts';
@@ -17,6 +18,7 @@ export const slurmCommands: CommandGroup = {
     status: statusCommand,
     logs: logsCommand,
     scale: scaleCommand,
+    autoscale: autoscaleCommand,
     down: downCommand,
     render: renderCommand,
     node: nodeCommand,

@@ -62,13 +62,16 @@ export interface SubmitRequest {
   readonly count?: number;
   /** The job must not start before this one. */
   readonly after?: string;
+  /** The job must run on this node. */
+  readonly node?: string;
 }
 
 /** Returns the id of the job. */
-export async function submitJob({ script, count, after }: SubmitRequest): Promise<string> {
+export async function submitJob({ script, count, after, node }: SubmitRequest): Promise<string> {
   const flags = [
     ...(count === undefined ? [] : [`--array=0-${count - 1}`]),
     ...(after === undefined ? [] : [`--dependency=after:${after}`]),
+    ...(node === undefined ? [] : [`--nodelist=${node}`]),
   ];
   const text = await runSlurm(['sbatch', '--parsable', ...flags, script]);
   return text.trim().split(';')[0] ?? '';

@@ -11,9 +11,11 @@ import {
   type RootlessPostgres,
   readConfig,
   type ServiceConfig,
+  StartError,
 } from '@millrace/server';
 import type { Io } from '../../command/command.ts';
 import { startService } from '../../operate/serve.ts';
+import { submitJob } from '../deployment/queue.ts';
 import type { SlurmSettings } from '../deployment/slurm-options.ts';
 import { findNodeAddress } from './address.ts';
 import type { StopSignals } from './node.ts';
@@ -28,10 +30,12 @@ export async function runHead({ config, deployment }: SlurmSettings, stop: StopS
   const host = await findNodeAddress(config.slurm.network, node);
   const data = join(config.slurm.data, deployment.name);
   const hasOwnStore = config.store.address === undefined;
+  const home = await deployment.readHome();
+  if (hasOwnStore && home?.node !== undefined && home.node !== node) return await goHome({ config, deployment }, home.node);
   let code = 1;
   {
     await using postgres = hasOwnStore ? await openPostgres(config, { folder: data, host, log }) : undefined;
-    const port = await chooseFreePort(host, (await deployment.readHome())?.port);
+    const port = await chooseFreePort(host, home?.port);
     // Where the store is, before there is anything in it: the next head must come to this node.
     await deployment.writeHome({ port, ...(hasOwnStore && !config.slurm.allowNetworkData && node !== undefined && { node }) });
     await using folder = await makeRunFolder(config.slurm, deployment.name);
@@ -56,7 +60,7 @@ export async function runHead({ config, deployment }: SlurmSettings, stop: StopS
       },
     );
     await deployment.removeHead();
-    if (code !== 0 && stop.asked.aborted === false && postgres !== undefined) code = (await hasDied(postgres)) ? tryAgainCode : code;
+    if (code !== 0 && !stop.asked.aborted) code = tryAgainCode;
   }
   const isPurged = await rm(deployment.purgePath).then(
     () => true,
@@ -80,8 +84,14 @@ async function openPostgres(
   });
 }
 
-async function hasDied({ died }: RootlessPostgres): Promise<boolean> {
-  return await Promise.race([died.then(() => true), Promise.resolve(false)]);
+/** The store is on another node: Slurm put this job back into the queue, and started it here. The next one runs there. */
+async function goHome({ config, deployment }: SlurmSettings, node: string): Promise<number> {
+  const { node: asked } = config.slurm.head;
+  if (asked !== undefined && asked !== node)
+    throw new StartError(`the store of ${deployment.name} is on ${node}, and slurm.head.node is ${asked}: change it, or end the deployment with --purge`);
+  const id = await submitJob({ script: deployment.scriptPath('head'), node });
+  process.stderr.write(`millrace: the store is on ${node}; job ${id} continues there\n`);
+  return 0;
 }
 
 interface HeadPlace {
