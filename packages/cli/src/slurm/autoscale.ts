@@ -1,5 +1,5 @@
 // `millrace slurm autoscale`: follows the waiting line of a deployment and scales its worker nodes, until Ctrl-C. It can be stopped and
-// started at any time: what it decides on is read anew at each look.
+// started at any time: what it decides on is read at each look.
 
 import { messageOf } from '@millrace/protocol';
 import { sleep } from '@millrace/server';

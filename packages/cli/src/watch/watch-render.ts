@@ -37,7 +37,7 @@ function renderFrame(model: WatchModel, style: FrameStyle, rows: number): string
   return [...top, ...shown, ...renderEvents(model.events, { ...style, rows: rows - top.length - shown.length })];
 }
 
-/** One machine is told by its workers; of several, the machines come first. */
+/** Of several machines, the machines come first; a single one shows by its workers. */
 function renderPlaces(status: ServiceStatus, style: FrameStyle): string[][] {
   const { machines = [] } = status;
   const workers = renderWorkers(status, style);

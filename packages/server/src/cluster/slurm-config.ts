@@ -90,7 +90,7 @@ export const slurmConfig = z.strictObject({
           'The command of an LLM server on one node; `{port}` and `{host}` are replaced: `vllm serve MODEL --host {host} --port {port}`.',
         ),
       dialect: word.optional().describe('How it is called, as in `millrace backend add --dialect`.'),
-      health: z.string().startsWith('/').default('/health').describe('The path that answers 200 when the server is ready.'),
+      health: word.default('health').describe('The path that answers 200 when the server is ready.'),
       startSeconds: z.int().min(1).default(1800).describe('How long it may take to be ready.'),
     })
     .prefault({}),

@@ -88,7 +88,9 @@ async function openPostgres(
 async function goHome({ config, deployment }: SlurmSettings, node: string): Promise<number> {
   const { node: asked } = config.slurm.head;
   if (asked !== undefined && asked !== node)
-    throw new StartError(`the store of ${deployment.name} is on ${node}, and slurm.head.node is ${asked}: change it, or end the deployment with --purge`);
+    throw new StartError(
+      `the store of ${deployment.name} is on ${node}, and slurm.head.node is ${asked}: change it, or end the deployment with --purge`,
+    );
   const id = await submitJob({ script: deployment.scriptPath('head'), node });
   process.stderr.write(`millrace: the store is on ${node}; job ${id} continues there\n`);
   return 0;

@@ -24,7 +24,7 @@ export async function runLlmNode({ config: { slurm }, deployment }: SlurmSetting
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
   await using server = startServer(llm.command.replaceAll('{port}', String(port)).replaceAll('{host}', host));
   const ended = AbortSignal.any([stop.asked, server.ended]);
-  await waitUntilHealthy(`${url}${llm.health}`, { withinMs: llm.startSeconds * 1000, signal: ended });
+  await waitUntilHealthy(`${url}/${llm.health.replace(/^\//, '')}`, { withinMs: llm.startSeconds * 1000, signal: ended });
   if (server.ended.aborted) throw new Error(`the LLM server ended before it was ready, with ${server.exit()}`);
   const backend = { url, ...definedOf({ dialect: dialects.find((one) => one === llm.dialect) }) };
   const id = await keepJoined(deployment, { backend, signal: ended, log });

@@ -10,7 +10,7 @@ import { test } from 'node:test';
 import { makeTempFolder } from '@millrace/testkit';
 import { z } from 'zod';
 
-const root = join(import.meta.dirname, '..');
+const root = join(import.meta.dirname, '../../../..');
 const unit = readFileSync(join(root, 'deploy/systemd/millrace-worker.service'), 'utf8');
 const manifestPath = join(root, 'deploy/kubernetes/millrace-workers.json');
 const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
