@@ -19,6 +19,9 @@ export interface TrainerPackages {
   readonly torch: boolean;
 }
 
+/** One environment for verl, TRL, SkyRL and slime. */
+export const torchTrainers: TrainerPackages = { requirements: join(import.meta.dirname, 'torch-trainers.txt'), torch: true };
+
 /** PyTorch and its libraries, as folders of site-packages. */
 const torchParts = /^(torch|torchgen|functorch|triton|nvidia|cuda)([-_].*)?$/;
 
