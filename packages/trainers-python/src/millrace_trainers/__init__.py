@@ -1,7 +1,7 @@
 """Adapters for trainers. Importing this package imports no trainer: each adapter is a module with the trainer's name. These names are
 what all adapters share."""
 
-from .advantages import Scale, rollout_advantages
+from .advantages import Scale, fill_rewards, rollout_advantages
 from .rollouts import Job, RolloutSource, Sampled
 from .train_rows import TrainRow, to_train_rows
 from .turns import Turn, to_turns
@@ -13,6 +13,7 @@ __all__ = [
     "Scale",
     "TrainRow",
     "Turn",
+    "fill_rewards",
     "rollout_advantages",
     "to_train_rows",
     "to_turns",
