@@ -17,6 +17,8 @@ export interface TrainerPackages {
   readonly requirements: string;
   /** Whether PyTorch is among them. */
   readonly torch: boolean;
+  /** The interpreter that it is made with, if PyTorch is not among them; python3 by default. */
+  readonly base?: string;
 }
 
 /** One environment for verl, TRL, SkyRL and slime. */
@@ -26,7 +28,7 @@ export const torchTrainers: TrainerPackages = { requirements: join(import.meta.d
 const torchParts = /^(torch|torchgen|functorch|triton|nvidia|cuda)([-_].*)?$/;
 
 /** Returns the path of its interpreter. The first call installs it; files with the same requirements share it. */
-export async function openTrainerPython({ requirements, torch }: TrainerPackages): Promise<string> {
+export async function openTrainerPython({ requirements, torch, base: given = 'python3' }: TrainerPackages): Promise<string> {
   const text = await readFile(requirements, 'utf8');
   const key = createHash('sha256')
     .update(JSON.stringify([text, torch]))
@@ -40,7 +42,7 @@ export async function openTrainerPython({ requirements, torch }: TrainerPackages
   await mkdir(worldCacheFolder(), { recursive: true });
   await rm(folder, { recursive: true, force: true });
   // Compiled packages fit one version of Python, so it is the one of vLLM.
-  const base = torch ? await readBase(vllmPython()) : 'python3';
+  const base = torch ? await readBase(vllmPython()) : given;
   await run(base, ['-m', 'venv', folder]);
   if (torch) await linkTorch(await sitePackagesOf(vllmPython()), await sitePackagesOf(python));
   const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile'];
