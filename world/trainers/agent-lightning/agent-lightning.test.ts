@@ -36,7 +36,8 @@ const { prove } = openProofs('agent-lightning', {
   plug: 'A runner of its store (0.3), a controller of its gateway (1.0, without `--store`), or an agent for its trainer, `fit(MillraceAgent(), tasks)`.',
   setup: 'python -m millrace_trainers.agent_lightning http://127.0.0.1:4747 --store',
   limits: [
-    'Version 1.0 is not on PyPI: the controller was run by hand against its gateway from source.',
+    'Version 1.0 is not on PyPI: the controller was run by hand against its gateway from source, with equal ids, logprobs and rewards.',
+    'Its pause of the gateway does not reach Millrace, which calls the LLM servers itself: use `client.policy.pause()` around new weights.',
     '0.3 trains without logprobs, though the triplets have them.',
   ],
 });

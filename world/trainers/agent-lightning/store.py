@@ -17,7 +17,7 @@ from agentlightning.adapter import LlmProxyTraceToTriplet, TracerTraceToTriplet
 from agentlightning.emitter.reward import find_final_reward
 from agentlightning.store.client_server import LightningStoreServer
 from agentlightning.store.memory import InMemoryLightningStore
-from agentlightning.tracer import DummyTracer
+from agentlightning.tracer import OtelTracer
 
 from millrace_trainers.agent_lightning.store import MillraceAgent
 
@@ -52,7 +52,7 @@ async def run_one_step(task: Any) -> dict[str, Any]:
     """The runner of its trainer with our agent."""
     store = InMemoryLightningStore()
     await store.add_resources({"main_llm": agl.LLM(endpoint="http://127.0.0.1:1/v1", model="fake", sampling_parameters={})})
-    runner: Any = agl.LitAgentRunner(tracer=DummyTracer())
+    runner: Any = agl.LitAgentRunner(tracer=OtelTracer())
     with runner.run_context(agent=MillraceAgent(), store=store):
         rollout = await runner.step(task, mode="train")
     return to_report(rollout, await store.query_spans(rollout.rollout_id))

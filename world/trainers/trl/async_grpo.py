@@ -82,7 +82,7 @@ with tempfile.TemporaryDirectory() as folder:
     config = AsyncGRPOConfig(
         output_dir=folder, max_steps=2, per_device_train_batch_size=6, gradient_accumulation_steps=1, num_generations=4,
         learning_rate=1e-2, report_to="none", use_cpu=True, save_strategy="no", logging_steps=1, disable_tqdm=True, bf16=False,
-        weight_sync_steps=1, gradient_checkpointing=False,
+        weight_sync_steps=1, gradient_checkpointing=False, token_budget=0, heartbeat_stale_after_s=240,
     )  # fmt: skip
     trainer = AsyncGRPOTrainer(
         model=f"{folder}/model", processing_class=tokenizer, reward_funcs=reward_from_rollout, args=config, rollout_worker=worker,

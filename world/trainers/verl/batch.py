@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -12,10 +13,14 @@ import torch
 import verl
 from ledger_rows import read_ledger
 from omegaconf import OmegaConf
+from verl.checkpoint_engine import base
 from verl.protocol import DataProto
 from verl.trainer.ppo.core_algos import AdvantageEstimator
 from verl.trainer.ppo.ray_trainer import compute_advantage
 from verl.utils.import_utils import load_class_from_fqn
+from verl.workers.config import CheckpointEngineConfig
+
+from millrace_trainers.verl import MillraceCheckpointEngineManager
 
 given = json.load(sys.stdin)
 size, prompt_length, response_length = 4, given["prompt_length"], given["response_length"]
@@ -82,7 +87,27 @@ def step(number: int) -> dict[str, Any]:
     return {"rows": rows, "shape": list(batch.batch["input_ids"].shape), "keys": batch.meta_info["reward_extra_keys"]}
 
 
+def sync_weights(global_steps: int) -> dict[str, Any]:
+    """verl's own checkpoint manager, for actors next to their engines; the actors are replaced by a look at the gate."""
+    seen: list[Any] = []
+
+    def update_weights(**given: Any) -> list[Any]:
+        policy = manager.source.client.policy.get()
+        seen.append([policy.state, policy.generating, policy.policy_version, given["global_steps"]])
+        return []
+
+    base.ray.get = lambda refs: refs
+    own = MillraceCheckpointEngineManager(
+        config=CheckpointEngineConfig(backend="naive"),
+        actor_wg=SimpleNamespace(update_weights=update_weights),
+        replicas=[SimpleNamespace(_server_address=given["backend"])],
+    )
+    own.update_weights(global_steps)
+    policy = manager.source.client.policy.get()
+    return {"during": seen, "after": [policy.state, policy.policy_version]}
+
+
 steps = [step(1), step(2)]
-manager.rollout_config.response_length = given["cut_length"]
-response_length = given["cut_length"]
-print(json.dumps({"versions": {"verl": verl.__version__}, "steps": steps, "cut": step(3)}))
+manager.rollout_config.response_length = response_length = given["cut_length"]
+report = {"versions": {"verl": verl.__version__}, "steps": steps, "cut": step(3), "weights": sync_weights(7)}
+print(json.dumps(report))

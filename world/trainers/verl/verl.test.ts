@@ -35,7 +35,8 @@ const scored = branch.extend({
 });
 const batchRow = scored.extend({ score: z.number(), own: z.array(z.number()), steps: z.array(z.int()), acc: z.number() });
 const batchStep = z.object({ rows: z.array(batchRow), shape: z.array(z.int()), keys: z.array(z.string()) });
-const batchReport = z.object({ versions: z.object({ verl: z.literal('0.9.1') }), steps: z.array(batchStep), cut: batchStep });
+const weights = z.object({ during: z.array(z.array(z.unknown())), after: z.array(z.unknown()) });
+const batchReport = z.object({ versions: z.object({ verl: z.literal('0.9.1') }), steps: z.array(batchStep), cut: batchStep, weights });
 const tag = z.object({ global_steps: z.int(), min_global_steps: z.int(), max_global_steps: z.int(), status: z.string() });
 const sessionReport = z.object({
   rows: z.array(scored.extend({ key: z.string(), branch: z.int(), tag })),
@@ -49,12 +50,13 @@ const prompt_length = 24;
 const cut_length = 9;
 
 prove(
-  ['rollouts', 'unscored', 'advantages', 'versions'],
-  'a DataProto of the manager has the ids of the ledger, joins with its prompts, and has advantages as by hand, without the unscored rollout',
+  ['rollouts', 'unscored', 'advantages', 'versions', 'weights'],
+  'a DataProto of the manager has the ids of the ledger, joins with its prompts, and has advantages as by hand without the unscored rollout; verl updates weights while nothing is sampled',
   async () => {
     await using bed = await openTrainerService();
     const python = await openTrainerPython(torchTrainers);
-    const input = { tasks, prompt_length, response_length: 48, cut_length };
+    const backend = new URL(bed.backend.url).host;
+    const input = { tasks, prompt_length, response_length: 48, cut_length, backend };
     const report = batchReport.parse(await runTrainer(bed.url, { python, script: join(import.meta.dirname, 'batch.py'), input }));
     for (const [number, { rows, shape, keys }] of report.steps.entries()) {
       assert.deepEqual(
@@ -88,6 +90,7 @@ prove(
       if (row.reward !== null) assert.deepEqual(row.ids, all?.ids.slice(0, prompt_length + cut_length));
       assert.ok(row.sampled.length <= cut_length);
     }
+    assert.deepEqual(report.weights, { during: [['paused', 0, 2, 7]], after: ['running', 7] });
   },
 );
 

@@ -2,6 +2,7 @@
 what all adapters share."""
 
 from .advantages import Scale, fill_rewards, rollout_advantages
+from .replay import to_routed_experts, to_sampled_from
 from .rollouts import Job, RolloutSource, Sampled
 from .train_rows import TrainRow, to_train_rows
 from .turns import Turn, to_turns
@@ -15,6 +16,8 @@ __all__ = [
     "Turn",
     "fill_rewards",
     "rollout_advantages",
+    "to_routed_experts",
+    "to_sampled_from",
     "to_train_rows",
     "to_turns",
 ]

@@ -12,6 +12,7 @@ from millrace.export.skyrl import to_stop_reason
 from skyrl.train.generators.base import GeneratorInput, GeneratorInterface, GeneratorOutput, TrajectoryID
 
 from .advantages import fill_rewards
+from .replay import to_routed_experts
 from .rollouts import Job, RolloutSource
 from .train_rows import TrainRow, to_train_rows
 
@@ -103,13 +104,19 @@ def to_output(rows: Sequence[TrainRow], ids: Sequence[TrajectoryID], *, step_wis
         "rollout_logprobs": [row.response_logprobs for row in rows],
         "trajectory_ids": list(ids),
         "trajectory_generation_times": [0.0 if one is None else one.run_ms / 1000 for one in timings],
-        "rollout_expert_indices": None,
+        "rollout_expert_indices": _to_experts(rows),
         "is_last_step": [row.last for row in rows] if step_wise else None,
         "env_metrics": None,
         "pixel_values": None,
         "image_grid_thw": None,
     }
     return output  # type: ignore[return-value]
+
+
+def _to_experts(rows: Sequence[TrainRow]) -> Optional[list[Any]]:
+    """An empty list for a row without; None if no row has them, which SkyRL expects where no engine reports them."""
+    found = [to_routed_experts(row) for row in rows]
+    return [one or [] for one in found] if any(one is not None for one in found) else None
 
 
 def to_metrics(rows: Sequence[TrainRow]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from millrace.export.skyrl import to_stop_reason
 from slime.rollout.base_types import RolloutFnTrainOutput
 
 from .advantages import measure_group
+from .replay import to_routed_experts, to_sampled_from
 from .rollouts import Job, RolloutSource, Sampled
 from .train_rows import TrainRow, to_train_rows
 
@@ -107,6 +108,12 @@ def _to_sample(prompt: Any, row: TrainRow, mean: float) -> Any:
         sample.metadata[UNSCORED] = row.reward is None
         sample.status = type(sample).Status.FAILED
         return sample
+    sampled_from = to_sampled_from(row)
+    if sampled_from is not None:
+        sample.rollout_top_p_token_ids, sample.rollout_top_p_token_offsets = sampled_from
+    experts = to_routed_experts(row)
+    if experts is not None:
+        sample.rollout_routed_experts = experts
     sample.response = "".join(one.head.text for one in row.row.response_segments)
     status = type(sample).Status
     sample.status = status.TRUNCATED if to_stop_reason(row.row.stop_reason) == "length" else status.COMPLETED

@@ -11,6 +11,7 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopO
 from verl.protocol import DataProto
 from verl.utils.model import compute_position_id_with_mask
 
+from ..replay import to_routed_experts
 from ..train_rows import TrainRow
 
 
@@ -29,11 +30,13 @@ def to_agent_output(row: TrainRow, reward: float, lengths: tuple[int, int]) -> A
     }
     if versions is not None:
         extra.update(min_global_steps=versions.first, max_global_steps=versions.last)
+    experts = to_routed_experts(row)
     return AgentLoopOutput(
         prompt_ids=row.prompt_ids[:prompt_length],
         response_ids=(rest + row.response_ids)[:response_length],
         response_mask=([0] * len(rest) + row.response_mask)[:response_length],
         response_logprobs=([0.0] * len(rest) + row.response_logprobs)[:response_length],
+        routed_experts=None if experts is None else numpy.array(experts[: prompt_length + response_length], dtype=numpy.int16),
         reward_score=reward,
         # verl counts the messages of both sides: the user's first one, then replies and tool results in turn.
         num_turns=0 if row.row is None else 1 + sum(1 for one in row.row.response_segments if one.kind in ("sampled", "observation")),
