@@ -2,6 +2,7 @@
 // balances itself. A worker that loses its lease drops everything and starts again under a new id.
 
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { type Event, messageOf, RolloutError, type RolloutId, type WorkerId, type WorkerReport } from '@millrace/protocol';
 import { sleep } from '../base/clock.ts';
 import { Slots } from '../base/slots.ts';
