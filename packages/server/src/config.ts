@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '@millrace/protocol';
 import { z } from 'zod';
+import { outsideConfig } from './agent/outside/outside-config.ts';
 import { httpConfig } from './http/request/http-config.ts';
 import { inferenceConfig } from './inference/inference-config.ts';
 import { pipelineConfig } from './pipeline/pipeline-config.ts';
@@ -39,6 +40,7 @@ export const serviceConfig = z.strictObject({
   pipeline: pipelineConfig.prefault({}),
   sampling: samplingConfig.prefault({}),
   sandbox: sandboxConfig.prefault({}),
+  tools: outsideConfig.prefault({}),
   judge: judgeConfig.prefault({}),
   gym: gymConfig.prefault({}),
 });

@@ -202,7 +202,8 @@ async function checkScenarios({
   http,
   judge,
   gym,
-}: Pick<ServiceConfig, 'scenarios' | 'http' | 'judge' | 'gym'>): Promise<Check> {
+  tools,
+}: Pick<ServiceConfig, 'scenarios' | 'http' | 'judge' | 'gym' | 'tools'>): Promise<Check> {
   const name = 'scenarios';
   for (const path of paths) {
     if (await isReadable(path)) continue;
@@ -210,7 +211,7 @@ async function checkScenarios({
     return { name, level: 'fail', seen: `${resolve(path)} cannot be read`, remedy };
   }
   try {
-    return { name, level: 'ok', seen: (await loadScenarios(paths, { ...http.prorl, judge, gym })).names().join(', ') };
+    return { name, level: 'ok', seen: (await loadScenarios(paths, { ...http.prorl, judge, gym, tools })).names().join(', ') };
   } catch (error) {
     const remedy = `fix it; millrace try ${paths[0] ?? 'scenario.ts'} shows the place`;
     return { name, level: 'fail', seen: messageOf(error), remedy };
