@@ -9,10 +9,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../packages/clien
 from millrace import Client, RolloutView  # noqa: E402
 
 
-def describe(rollout: RolloutView) -> str:
+def describe(client: Client, rollout: RolloutView) -> str:
     """What to look at if its reward is not 1."""
-    result = rollout.result
-    return f"{rollout.failure} {result and (result.stop_reason, result.turns, dict(result.score), result.timings)}"
+    if rollout.reward == 1:
+        return ""
+    texts = [segment.head.text for segment in client.trajectory(rollout.id).segments[1:]]
+    return f"{rollout.failure} {rollout.result and dict(rollout.result.score)} {texts}"
 
 
 def main(url: str, key: str, count: int, group_size: int) -> None:
@@ -29,7 +31,7 @@ def main(url: str, key: str, count: int, group_size: int) -> None:
             {"scenario": "shell", "tasks": tasks, "group_size": group_size, "target": count, "informative": {"rule": "any"}}
         )
         for group in client.batches.groups(batch.id):
-            rollouts = [{"id": one.id, "reward": one.reward, "why": describe(one)} for one in group.rollouts]
+            rollouts = [{"id": one.id, "reward": one.reward, "why": describe(client, one)} for one in group.rollouts]
             print(json.dumps({"rollouts": rollouts}), flush=True)
 
 
