@@ -1,13 +1,15 @@
 // Compares our tokenizers with Rust's, over all published tokenizers and thousands of texts. Prints, for each, the texts that differ, the
-// speed of both, and the longest step for a megabyte of text: node world/tokenizers/compare.ts [--texts 4000] [--differences] [name…]
+// speed of both, and the longest step for a megabyte of hostile text:
+// node world/tokenizers/compare.ts [--texts 4000] [--differences] [--no-steps] [name…]
 
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { openTokenizer, type Tokenizer } from '@millrace/server';
+import { openTokenizer } from '@millrace/server';
 import { z } from 'zod';
+import { type LongestStep, makeHostileTexts, measureLongest } from '../../packages/server/test/trajectory/tokenizer/hostile-texts.ts';
 import { openCollection, type PublishedTokenizer, referencePython } from './collection.ts';
-import { makeMegabytes, makeTexts } from './texts.ts';
+import { makeDocuments, makeTexts } from './texts.ts';
 import { openNewCharacters } from './unicode-tables.ts';
 
 export interface TokenizerComparison {
@@ -21,16 +23,19 @@ export interface TokenizerComparison {
   readonly forged: number;
   /** Our speed divided by the reference's, both by processor time. */
   readonly speed: number;
-  /** Of all steps of all megabytes, by processor time of the thread. */
-  readonly longestStepMs: number;
-  readonly longestText: string;
+  /** Of all steps of all hostile texts, by processor time of the thread. Absent if they were not measured. */
+  readonly longest?: LongestStep;
 }
 
 export interface CompareOptions {
   readonly count: number;
   /** From `openNewCharacters`. */
   readonly isNew: (text: string) => boolean;
+  readonly measuresSteps: boolean;
 }
+
+/** The aim for each step of a megabyte. */
+export const longestAllowedMs = 20;
 
 const reply = z.object({
   ids: z.array(z.array(z.int())),
@@ -39,8 +44,9 @@ const reply = z.object({
   seconds: z.number(),
 });
 
-export async function compareTokenizer(published: PublishedTokenizer, { count, isNew }: CompareOptions): Promise<TokenizerComparison> {
+export async function compareTokenizer(published: PublishedTokenizer, options: CompareOptions): Promise<TokenizerComparison> {
   const { name, folder, file } = published;
+  const { count, isNew, measuresSteps } = options;
   const isTekken = file.endsWith('tekken.json');
   const tokenizer = await openTokenizer(folder);
   const control = tokenizer.controlTokens;
@@ -70,7 +76,8 @@ export async function compareTokenizer(published: PublishedTokenizer, { count, i
     if (isNew(text)) newCharacters += 1;
     else differences.push(`${JSON.stringify(text)}: ${found.join('; ')}`);
   }
-  return { name, texts: texts.length, differences, newCharacters, forged, speed: wanted.seconds / seconds, ...measureSteps(tokenizer) };
+  const longest = measuresSteps ? { longest: measureLongest(tokenizer, megabytes(), longestAllowedMs) } : {};
+  return { name, texts: texts.length, differences, newCharacters, forged, speed: wanted.seconds / seconds, ...longest };
 }
 
 function diff(what: string, seen: unknown, wanted: unknown): string[] {
@@ -78,25 +85,8 @@ function diff(what: string, seen: unknown, wanted: unknown): string[] {
   return one === other ? [] : [`${what} ${one} instead of ${other}`];
 }
 
-/** Of each megabyte the better of three runs: the garbage of the comparison itself is collected in between. */
-function measureSteps(tokenizer: Tokenizer): Pick<TokenizerComparison, 'longestStepMs' | 'longestText'> {
-  let [longestStepMs, longestText] = [0, ''];
-  for (const [name, text] of makeMegabytes()) {
-    const ms = Math.min(...Array.from({ length: 3 }, () => measureLongest(tokenizer, text)));
-    if (ms > longestStepMs) [longestStepMs, longestText] = [ms, name];
-  }
-  return { longestStepMs, longestText };
-}
-
-function measureLongest(tokenizer: Tokenizer, text: string): number {
-  const steps = tokenizer.encodeSteps([{ text, trusted: false }]);
-  let longest = 0;
-  for (let isDone = false; !isDone; ) {
-    const before = process.threadCpuUsage();
-    isDone = steps.next().done === true;
-    longest = Math.max(longest, toMs(process.threadCpuUsage(before)));
-  }
-  return longest;
+function megabytes(): ReadonlyMap<string, string> {
+  return new Map([...makeHostileTexts(), ['documents and code', makeDocuments()]]);
 }
 
 function toMs({ user, system }: NodeJS.CpuUsage): number {
@@ -106,20 +96,29 @@ function toMs({ user, system }: NodeJS.CpuUsage): number {
 export function toTable(rows: readonly TokenizerComparison[]): string {
   const lines = rows.map(
     (one) =>
-      `| ${one.name} | ${one.texts} | ${one.differences.length} | ${one.newCharacters} | ${one.forged} | ${one.speed.toFixed(1)} × | ${one.longestStepMs.toFixed(1)} ms (${one.longestText}) |`,
+      `| ${one.name} | ${one.texts} | ${one.differences.length} | ${one.newCharacters} | ${one.forged} | ${one.speed.toFixed(1)} × | ${describeLongest(one.longest)} |`,
   );
   const head =
     '| tokenizer | texts | differ | differ by new code points | forged control tokens | speed against Rust | longest step for 1 MB |';
   return [head, '|---|---:|---:|---:|---:|---:|---|', ...lines].join('\n');
 }
 
+function describeLongest(longest: LongestStep | undefined): string {
+  return longest ? `${longest.ms.toFixed(1)} ms (${longest.text})` : '–';
+}
+
 if (import.meta.main) {
   const { values, positionals } = parseArgs({
-    options: { texts: { type: 'string', default: '4000' }, differences: { type: 'boolean', default: false } },
+    options: {
+      texts: { type: 'string', default: '4000' },
+      differences: { type: 'boolean', default: false },
+      steps: { type: 'boolean', default: true },
+    },
+    allowNegative: true,
     allowPositionals: true,
   });
   const rows: TokenizerComparison[] = [];
-  const options = { count: Number(values.texts), isNew: openNewCharacters() };
+  const options = { count: Number(values.texts), isNew: openNewCharacters(), measuresSteps: values.steps };
   for (const published of openCollection()) {
     if (positionals.length > 0 && !positionals.some((part) => published.name.includes(part))) continue;
     const row = await compareTokenizer(published, options);

@@ -1,5 +1,5 @@
 // The texts that tokenizers are compared on, from a fixed seed: prose, code, white space of all kinds, digits, scripts, marks, emoji, long
-// runs, contractions, and the spellings of control tokens; and the megabytes that show the longest step.
+// runs, contractions, and the spellings of control tokens.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -178,26 +178,8 @@ function randomCharacter(random: () => number): string {
   }
 }
 
-/** About one megabyte each. */
-export function makeMegabytes(): ReadonlyMap<string, string> {
-  const fill = (text: string) => text.repeat(Math.ceil(1_000_000 / Buffer.byteLength(text)));
-  return new Map([
-    ['documents and code', fill(readFiles().join('\n')).slice(0, 1_000_000)],
-    ['one letter', fill('a')],
-    ['ideographs', fill('日本語東京')],
-    ['spaces', fill(' ')],
-    ['newlines and spaces', fill('\n  ')],
-    ['digits', fill('0123456789')],
-    ['signs', fill('<|')],
-    ['capitals', fill('ÀÉÎ')],
-    ['emoji', fill('🙂👍🏽')],
-    ['marks', `a${fill('\u0301\u0316')}`],
-    ['tags', fill('<b>')],
-    ['random letters', makeRandomLetters()],
-  ]);
-}
-
-function makeRandomLetters(): string {
-  const random = makeRandom(5);
-  return Array.from({ length: 1_000_000 }, () => String.fromCharCode(97 + Math.floor(random() * 26))).join('');
+/** About one megabyte of the files of this repository. */
+export function makeDocuments(): string {
+  const text = readFiles().join('\n');
+  return text.repeat(Math.ceil(1_000_000 / text.length)).slice(0, 1_000_000);
 }

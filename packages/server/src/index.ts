@@ -103,6 +103,8 @@ export { openFolderBlobs } from './store/blobs/folder-blobs.ts';
 export { openBlobs } from './store/blobs/open-blobs.ts';
 export type { EvaluationRecord, EvaluationStore, NewEvaluation, TaskRecord } from './store/evaluation-store.ts';
 export { EventTail } from './store/event-tail.ts';
+export { openStore } from './store/open-store.ts';
+export { openPostgresStore } from './store/postgres/postgres.ts';
 export type { NewRollout, RolloutRecord } from './store/rollout-record.ts';
 export { type BackupReport, backupStore, restoreStore } from './store/sqlite/admin/backup.ts';
 export { type CompactReport, compactStore, compactWholeStore } from './store/sqlite/admin/compact.ts';
@@ -119,7 +121,7 @@ export type {
   SubmitOutcome,
   WorkerRecord,
 } from './store/store.ts';
-export { storeFile } from './store/store-config.ts';
+export { hidePassword, isPostgresAddress, storeFile, toStoreAddress } from './store/store-address.ts';
 export type { ClassLoad, WorkClass } from './store/work-class.ts';
 export { Supervisor, type SupervisorOptions } from './supervisor.ts';
 export { type LogFormat, logFormats, openProcessLog, openTextLog } from './text-log.ts';

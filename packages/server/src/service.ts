@@ -1,7 +1,7 @@
 // The one place where things are made and wired: a server, or a worker, from a configuration. Closing one closes what it made.
 
 import { mkdir } from 'node:fs/promises';
-import { basename, join, resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { definedOf, messageOf } from '@millrace/protocol';
 import { OutsideTools } from './agent/outside/outside-tools.ts';
 import { readPrompts } from './agent/prompts.ts';
@@ -32,9 +32,10 @@ import { openWarmPool } from './sandbox/warm/warm-pool.ts';
 import { type BuiltInOptions, loadScenarios, type Scenarios } from './scenario/load/load.ts';
 import { openBlobs } from './store/blobs/open-blobs.ts';
 import { EventTail } from './store/event-tail.ts';
-import { openSqliteStore } from './store/sqlite/sqlite.ts';
+import { openStore } from './store/open-store.ts';
 import type { Store } from './store/store.ts';
-import { storeFile, toDiskLimits } from './store/store-config.ts';
+import { toStoreAddress } from './store/store-address.ts';
+import { toDiskLimits } from './store/store-config.ts';
 import type { Conversation } from './trajectory/conversation.ts';
 import type { OpenedModel } from './worker-channel.ts';
 
@@ -61,7 +62,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   checkListen(config.http);
   const { log } = options;
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openStore(config, log));
+  const store = stack.use(await openServiceStore(config, log));
   const tail = stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log }));
   const loopLag = stack.use(openLoopLag());
   const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios, toBuiltIn(config, log)));
@@ -120,7 +121,7 @@ export interface RunningWorker extends AsyncDisposable {
 export async function openWorker(config: ServiceConfig, options: ProcessOptions): Promise<RunningWorker> {
   const { log } = options;
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openStore(config, log));
+  const store = stack.use(await openServiceStore(config, log));
   const loopLag = stack.use(openLoopLag());
   const bare = await orStartError(() => openDriver(config, log));
   const layers = openLayers(config, bare);
@@ -191,12 +192,12 @@ function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriv
   return new LayerCache({ driver, runDir, maxBytes: sandbox.layersGib * 2 ** 30, salt: JSON.stringify(sandbox) });
 }
 
-async function openStore(config: ServiceConfig, log: Log): Promise<Store> {
+async function openServiceStore(config: ServiceConfig, log: Log): Promise<Store> {
   await mkdir(config.data, { recursive: true, mode: 0o700 });
-  const path = join(config.data, storeFile);
   const limits = toDiskLimits(config.store);
   const blobs = await openBlobs(config.store.blobs, process.env);
-  return await openSqliteStore({ path, limits, ...definedOf({ blobs }), clock: systemClock, log, onDeath: (error) => exit(error, log) });
+  const onDeath = (error: Error) => exit(error, log);
+  return await openStore(toStoreAddress(config), { limits, ...definedOf({ blobs }), clock: systemClock, log, onDeath });
 }
 
 /** Without its store, a process would look healthy and do nothing. Its supervisor starts it again, and nothing is lost. */

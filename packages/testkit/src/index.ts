@@ -44,6 +44,7 @@ export { type ModelFamily, modelFamilies, modelFolder } from './models/model-fol
 export { qwen3Folder } from './models/qwen3.ts';
 export { makeRandom } from './models/random.ts';
 export { makeTinyModel } from './models/tiny-model.ts';
+export { findPostgres, type PostgresOptions, PostgresServer, skipPostgres } from './postgres/postgres-server.ts';
 export {
   expandBody,
   findRecording,

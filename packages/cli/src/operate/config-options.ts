@@ -8,6 +8,11 @@ import { type Arguments, type Io, type Option, UsageError } from '../command/com
 export const configOptions = {
   config: { type: 'string', value: 'FILE', describe: 'Configuration file in JSON; docs/configuration.md lists every field.' },
   data: { type: 'string', value: 'FOLDER', describe: 'Folder of the store; .millrace by default.' },
+  store: {
+    type: 'string',
+    value: 'ADDRESS',
+    describe: 'A PostgreSQL database, postgres://user@host:port/database, for many machines; a file in the data folder by default.',
+  },
   tokenizer: {
     type: 'string',
     value: 'FOLDER',
@@ -51,6 +56,7 @@ export function toConfig(args: Arguments, io: Io, more: Readonly<Record<string, 
   const key = io.env.MILLRACE_KEY || undefined;
   const overrides = {
     data: args.text('data'),
+    'store.address': args.text('store'),
     'model.tokenizer': args.text('tokenizer'),
     scenarios: args.text('scenarios')?.split(','),
     ...definedOf({ 'http.keys': key === undefined ? undefined : [key] }),

@@ -13,7 +13,18 @@ from typing import Any
 
 from fakes.examples import make_rollout, make_trajectory, read_golden
 
-from millrace import GroupView, RolloutView, SamplingMask, Segment, SegmentHead, SegmentKind, Trajectory, WireError
+from millrace import (
+    GroupView,
+    Message,
+    RolloutView,
+    SamplingMask,
+    Segment,
+    SegmentHead,
+    SegmentKind,
+    ToolCall,
+    Trajectory,
+    WireError,
+)
 from millrace.batches.batch import group_page_from_json
 from millrace.export import (
     Row,
@@ -214,6 +225,22 @@ class ExportTest(unittest.TestCase):
         self.assertEqual((turns[0]["generation_token_ids"], turns[0]["generation_log_probs"]), ([1, 2147483647], [FIRST, -1.5]))
         self.assertEqual((items[2]["call_id"], items[2]["output"]), (items[1]["call_id"], "3"))
         self.assertEqual(json.loads(items[1]["arguments"]), {"command": 'ls "ä" ☃'})
+
+    def test_nemo_gym_has_what_its_validators_require(self) -> None:
+        """A creation time, and no role or field that the Responses API lacks: calls and results in the prompt are items."""
+        opening = (
+            Message("user", "Look."),
+            Message("assistant", "", tool_calls=(ToolCall("c1", "look", {"at": "it"}),)),
+            Message("tool", "3", tool_call_id="c1"),
+        )
+        head = SegmentHead("prompt", 0, "", opening)
+        segments = (Segment(head, array("i", [1, 2]), array("f")), make_segment("sampled", [3], turn=1))
+        trajectory = dataclasses.replace(make_trajectory(), segments=segments)
+        (result,) = to_nemo_gym(to_rows((make_rollout(), trajectory)))
+        given = result["responses_create_params"]["input"]
+        self.assertEqual([one["type"] for one in given], ["message", "function_call", "function_call_output"])
+        self.assertEqual((given[1]["arguments"], given[2]["call_id"]), ('{"at": "it"}', "c1"))
+        self.assertAlmostEqual(result["response"]["created_at"], 1767323045.678, places=3)
 
     def test_nemo_gym_begins_each_prompt_with_the_whole_previous_turn(self) -> None:
         for result in to_nemo_gym(to_rows([(make_rollout(), make_branched())])):

@@ -2,9 +2,10 @@
 // messages are tokenised, and their ids follow the end of the previous turn.
 
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Message, ToolSpec } from '@millrace/protocol';
+import { type Message, messageOf, type ToolSpec } from '@millrace/protocol';
+import { z } from 'zod';
 import type { Steps } from '../base/pace.ts';
 import type { ModelConfig } from './model-config.ts';
 import { type ModelProfile, proveProfile } from './model-profile.ts';
@@ -74,24 +75,25 @@ export interface LocalConversation extends Conversation {
 
 export type ConversationOptions = Partial<Omit<ModelConfig, 'tokenizer' | 'tokenizerApiKey'>>;
 
-/** Reads tokenizer.json and tokenizer_config.json (or tekken.json) and, if present, chat_template.jinja. Throws an Error that says what cannot be used. */
+/** Reads the tokenizer of a folder and its chat template. Throws an Error that says what is missing or cannot be used, and what to do. */
 export async function openConversation(folder: string, options: ConversationOptions = {}): Promise<LocalConversation> {
   const tokenizer = await openTokenizer(folder);
   const [{ config, vocabulary }, given] = await Promise.all([
     readTokenizerSource(folder),
-    options.chatTemplate === undefined
-      ? readTemplate(join(folder, 'chat_template.jinja')).catch(() => ({})) // older folders have it in tokenizer_config.json
-      : readTemplate(options.chatTemplate),
+    options.chatTemplate === undefined ? readOwnTemplate(folder) : readTemplate(options.chatTemplate),
   ]);
+  if ({ ...config, ...given }.chat_template === undefined) throw new Error(describeNoTemplate(folder, options.chatTemplate));
   const name = `the chat template of ${folder}`;
-  const template = openChatTemplate(
-    { ...config, ...given },
-    {
-      name,
-      controlTokens: tokenizer.controlTokens,
-      eosTokens: tokenizer.eosIds.map((id) => tokenizer.decode([id])),
-      kwargs: options.chatTemplateKwargs ?? {},
-    },
+  const template = withRemedy(() =>
+    openChatTemplate(
+      { ...config, ...given },
+      {
+        name,
+        controlTokens: tokenizer.controlTokens,
+        eosTokens: tokenizer.eosIds.map((id) => tokenizer.decode([id])),
+        kwargs: options.chatTemplateKwargs ?? {},
+      },
+    ),
   );
   const profile = proveProfile(template, options.toolParser ?? 'auto', name);
   const digests = { tokenizer: toDigest(vocabulary), template: digestTemplate(template, options.chatTemplateKwargs) };
@@ -106,10 +108,47 @@ export async function openConversation(folder: string, options: ConversationOpti
   };
 }
 
-/** A .jinja file, or a tokenizer_config.json. */
+/** A .jinja file, or a tokenizer_config.json. Throws an Error that names the file. */
 export async function readTemplate(path: string): Promise<Record<string, unknown>> {
-  const text = await readFile(path, 'utf8');
-  return path.endsWith('.json') ? JSON.parse(text) : { chat_template: text };
+  try {
+    const text = await readFile(path, 'utf8');
+    return path.endsWith('.json') ? jsonObject.parse(JSON.parse(text)) : { chat_template: text };
+  } catch (error) {
+    const why = error instanceof z.ZodError ? 'it is no object' : messageOf(error);
+    throw new Error(
+      `the chat template ${path} cannot be read: ${why}. Set model.chatTemplate to a .jinja file or a tokenizer_config.json`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+const jsonObject = z.record(z.string(), z.unknown());
+
+/** From a separate file; older folders have the template in tokenizer_config.json. */
+async function readOwnTemplate(folder: string): Promise<Record<string, unknown>> {
+  const names = await readdir(folder);
+  const name = ['chat_template.jinja', 'chat_template.json'].find((one) => names.includes(one));
+  return name === undefined ? {} : await readTemplate(join(folder, name));
+}
+
+function withRemedy(open: () => ChatTemplate): ChatTemplate {
+  try {
+    return open();
+  } catch (error) {
+    throw new Error(`${messageOf(error)}. Set model.chatTemplate to another template of this model; docs/models.md lists some`, {
+      cause: error,
+    });
+  }
+}
+
+function describeNoTemplate(folder: string, chatTemplate: string | undefined): string {
+  if (chatTemplate !== undefined) return `${chatTemplate} has no chat_template. Set model.chatTemplate to a file that has one`;
+  return (
+    `no chat template in ${folder}: it has neither chat_template.jinja nor a chat_template in tokenizer_config.json. ` +
+    "Copy it from the model's repository, or set model.chatTemplate to a .jinja file; a base model has none, so take the one of its chat model"
+  );
 }
 
 function toDigest(content: string | Buffer): string {

@@ -1,7 +1,7 @@
 // A model's own chat template, used so that the past is never rendered twice: the opening is rendered once, then only what follows an
 // assistant's turn. A template that cannot be continued exactly is refused with a reason, at startup or when such messages first occur.
 
-import type { Message, ToolSpec } from '@millrace/protocol';
+import { describeIssues, type Message, type ToolSpec } from '@millrace/protocol';
 import { z } from 'zod';
 import { JinjaTemplate } from '../jinja/jinja.ts';
 import { toJson } from '../jinja/values/python-text.ts';
@@ -64,7 +64,7 @@ const templateConfig = z.looseObject({
 export function openChatTemplate(tokenizerConfig: unknown, options: TemplateOptions = {}): ChatTemplate {
   const { name = 'the chat template', controlTokens = [] } = options;
   const parsed = templateConfig.safeParse(tokenizerConfig);
-  if (!parsed.success) throw new Error(`${name} cannot be used: ${z.prettifyError(parsed.error)}`);
+  if (!parsed.success) throw new Error(`${name} cannot be used: ${describeIssues(parsed.error.issues)}`);
   const source = chooseSource(parsed.data.chat_template, name);
   const { bos_token, eos_token } = parsed.data;
   const renderText = openRenderer(source, { ...options.kwargs, bos_token: bos_token ?? '', eos_token: eos_token ?? '' }, name);

@@ -1,6 +1,7 @@
 // The added tokens of a vocabulary. Control tokens (turn marks, tool tags) are recognised only in trusted text. Ordinary ones, such as runs
 // of spaces and tags of HTML, control nothing and are recognised in any text.
 
+import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
 
 export const addedToken = z.looseObject({
@@ -35,35 +36,52 @@ export function isControl({ content, special }: Pick<AddedToken, 'content' | 'sp
 export function* splitParts(
   parts: readonly TextPart[],
   { control, pattern }: { control: ReadonlyMap<string, ControlToken>; pattern: RegExp },
-): Generator<{ readonly text: string; readonly id?: number }> {
+): Generator<PlainStretch> {
   let pending = '';
   let trimNext = false;
   for (const { text, trusted } of parts) {
-    for (const piece of trusted ? text.split(pattern) : [text]) {
-      const token = trusted ? control.get(piece) : undefined;
-      if (!token) {
-        pending += piece;
-        continue;
-      }
-      const stretch = trimNext ? trimStart(pending) : pending;
-      yield { text: token.lstrip ? trimEnd(stretch) : stretch, id: token.id };
+    let done = 0;
+    for (const [content, at] of trusted ? findAll(text, pattern) : []) {
+      const stretch = pending + text.slice(done, at);
+      const token = control.get(content);
+      const trimmed = trimNext ? trimStart(stretch) : stretch;
+      yield { text: token?.lstrip ? trimEnd(trimmed) : trimmed, ...definedOf({ id: token?.id }) };
       pending = '';
-      trimNext = token.rstrip;
+      trimNext = token?.rstrip === true;
+      done = at + content.length;
     }
+    pending += text.slice(done);
   }
   yield { text: trimNext ? trimStart(pending) : pending };
 }
 
-/** White space as Unicode defines it, which is not what `trim` removes. */
-const [spaceAtStart, spaceAtEnd] = [/^\p{White_Space}+/u, /\p{White_Space}+$/u];
-const trimStart = (text: string) => text.replace(spaceAtStart, '');
-const trimEnd = (text: string) => (/\p{White_Space}/u.test(text.slice(-1)) ? text.replace(spaceAtEnd, '') : text);
+/** One after another, so that the caller can stop for others in between. */
+function* findAll(text: string, pattern: RegExp): Generator<readonly [content: string, at: number]> {
+  for (let from = 0; ; ) {
+    pattern.lastIndex = from; // other texts may have been searched in between
+    const match = pattern.exec(text);
+    if (!match) return;
+    from = pattern.lastIndex;
+    yield [match[0], match.index];
+  }
+}
 
-/** Splits at control tokens and keeps them; the longest one wins if several start at the same position. */
+/** White space as Unicode defines it, which is not what `trim` removes. All of it is one code unit each. */
+const [space, spaceAtStart] = [/\p{White_Space}/u, /^\p{White_Space}+/u];
+const trimStart = (text: string) => text.replace(spaceAtStart, '');
+
+/** Not a pattern: one that ends in `$` tries again at each space of a long run in the middle. */
+function trimEnd(text: string): string {
+  let end = text.length;
+  while (end > 0 && space.test(text.charAt(end - 1))) end -= 1;
+  return text.slice(0, end);
+}
+
+/** Finds control tokens; the longest one wins if several start at the same position. */
 export function toPattern(contents: readonly string[]): RegExp {
-  if (contents.length === 0) return /(?!)/;
+  if (contents.length === 0) return /(?!)/g;
   const longestFirst = [...contents].sort((a, b) => b.length - a.length);
-  return new RegExp(`(${longestFirst.map((content) => RegExp.escape(content)).join('|')})`);
+  return new RegExp(longestFirst.map((content) => RegExp.escape(content)).join('|'), 'g');
 }
 
 /** A plain text before an added token; the last one has no token. */

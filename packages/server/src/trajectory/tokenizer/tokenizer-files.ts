@@ -67,7 +67,7 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
   const toEosIds = (eos: number | undefined) => [...new Set([eos ?? [], generation?.eos_token_id ?? []].flat())];
   if (!names.includes('tokenizer.json')) {
     const tekken = findTekken(names);
-    if (tekken === undefined) throw new Error(describeMissing(folder, names));
+    if (tekken === undefined) throw new Error(`no tokenizer.json in ${folder}: ${await describeMissing(folder, names)}`);
     const { eosId, ...files } = await readTekken(join(folder, tekken));
     return { ...files, eosIds: toEosIds(eosId) };
   }
@@ -90,20 +90,32 @@ async function listFolder(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);
   } catch (error) {
-    throw new Error(`the model folder ${folder} cannot be read: ${messageOf(error)}. Set model.tokenizer to a folder with tokenizer.json`, {
-      cause: error,
-    });
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    const [why, remedy] =
+      code === 'ENOENT'
+        ? ['there is no such folder', "to the model's folder, with tokenizer.json"]
+        : code === 'ENOTDIR'
+          ? ['it is a file', 'to the folder that it is in']
+          : [messageOf(error), 'to a folder that can be read'];
+    throw new Error(`the model folder ${folder} cannot be read: ${why}. Set model.tokenizer ${remedy}`, { cause: error });
   }
 }
 
 async function readJson<T>(folder: string, name: string, schema: z.ZodType<T>): Promise<T> {
   const path = join(folder, name);
   try {
-    return schema.parse(JSON.parse(await readFile(path, 'utf8')));
+    return schema.parse(JSON.parse(await readText(path)));
   } catch (error) {
     const why = error instanceof z.ZodError ? describeIssues(error.issues) : messageOf(error);
     throw new Error(`${path} is broken: ${why}. Download it again from the model's repository`, { cause: error });
   }
+}
+
+async function readText(path: string): Promise<string> {
+  const text = await readFile(path, 'utf8');
+  if (text.trim() === '') throw new Error('it is empty');
+  if (text.startsWith('version https://git-lfs')) throw new Error('it is a pointer of Git LFS, so run git lfs pull');
+  return text;
 }
 
 /** What other tokenizers leave in a folder, and what they are. */
@@ -114,15 +126,30 @@ const others: readonly (readonly [RegExp, string])[] = [
   [/\.gguf$/, 'a GGUF file'],
 ];
 
-function describeMissing(folder: string, names: readonly string[]): string {
+async function describeMissing(folder: string, names: readonly string[]): Promise<string> {
   for (const [name, what] of others) {
     const found = names.find((one) => name.test(one));
-    if (found === undefined) continue;
-    const how = found.endsWith('.gguf')
-      ? "take tokenizer.json and tokenizer_config.json from the original model's repository, or set model.tokenizer to the address of a llama-server that serves the file"
-      : `convert it with: python -c "from transformers import AutoTokenizer; AutoTokenizer.from_pretrained('${folder}', trust_remote_code=True).save_pretrained('${folder}')"`;
-    return `no tokenizer.json in ${folder}: it has ${found}, ${what}; ${how}`;
+    if (found !== undefined) return `it has ${found}, ${what}; ${describeConversion(folder, found)}`;
   }
+  if (names.some((name) => /\.(safetensors|bin|pth?)$/.test(name)))
+    return "it has weights but no tokenizer; copy tokenizer.json and tokenizer_config.json from the model's repository";
+  const inner = await findInner(folder, names);
+  if (inner !== undefined) return `${inner} in it has one. Set model.tokenizer to ${join(folder, inner)}`;
   const seen = names.length === 0 ? 'it is empty' : `it has ${names.slice(0, 5).join(', ')}${names.length > 5 ? ', …' : ''}`;
-  return `no tokenizer.json in ${folder}: ${seen}. Set model.tokenizer to the model's folder with tokenizer.json and tokenizer_config.json, or to the address of a backend`;
+  return `${seen}. Set model.tokenizer to the model's folder with tokenizer.json and tokenizer_config.json, or to the address of a backend`;
+}
+
+function describeConversion(folder: string, found: string): string {
+  if (found.endsWith('.gguf'))
+    return "take tokenizer.json and tokenizer_config.json from the original model's repository, or set model.tokenizer to the address of a llama-server that serves the file";
+  return `convert it with: python -c "from transformers import AutoTokenizer; AutoTokenizer.from_pretrained('${folder}', trust_remote_code=True).save_pretrained('${folder}')"`;
+}
+
+/** The first folder inside that has a tokenizer: the parent of a model was named. */
+async function findInner(folder: string, names: readonly string[]): Promise<string | undefined> {
+  for (const name of names.slice(0, 100)) {
+    const inner: string[] = await readdir(join(folder, name)).catch(() => []); // a file
+    if (inner.includes('tokenizer.json')) return name;
+  }
+  return undefined;
 }

@@ -65,7 +65,7 @@ const maxCachedLength = 16;
 const maxCached = 1024;
 /** The work of one step, in characters and pieces: about a millisecond. */
 const workPerStep = 4096;
-/** Stretches between ordinary added tokens, most of them short. */
+/** Stretches between added tokens, most of them short. */
 const stretchesPerStep = 64;
 
 class FileTokenizer implements Tokenizer {
@@ -121,7 +121,9 @@ class FileTokenizer implements Tokenizer {
   *encodeSteps(parts: readonly TextPart[], { isContinued = false }: EncodeOptions = {}): Steps<Int32Array> {
     const out = new IdList();
     let isStart = !isContinued;
+    let stretches = 0;
     for (const { text, id } of splitParts(parts, { control: this.#control, pattern: this.#controlPattern })) {
+      if (++stretches % stretchesPerStep === 0) yield;
       yield* this.#appendStretch(out, text, isStart);
       if (id !== undefined) out.push(id);
       isStart = false;

@@ -1,4 +1,5 @@
-// A folder whose tokenizer cannot be used gets one message: what is missing or broken, and what to do.
+// A folder whose tokenizer cannot be used gets one message: what is missing or broken, and what to do. The tests of `millrace model check`
+// have more of them.
 
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -13,23 +14,8 @@ const change = (parts: object) => JSON.stringify({ ...tinyTokenizers['GPT-2'], .
 
 const cases: Readonly<Record<string, { readonly files: Readonly<Record<string, string>>; readonly message: RegExp }>> = {
   'an empty folder': { files: {}, message: /no tokenizer\.json in .*: it is empty\. Set model\.tokenizer/ },
-  'other files': { files: { 'config.json': '{}' }, message: /it has config\.json\. Set model\.tokenizer/ },
-  'a tiktoken vocabulary': {
-    files: { 'tiktoken.model': 'IQ== 0' },
-    message: /tiktoken\.model, a tiktoken vocabulary.*convert it with: python/,
-  },
-  'a SentencePiece model': { files: { 'tokenizer.model': '' }, message: /tokenizer\.model, a SentencePiece model; convert it with/ },
   'a GGUF file': { files: { 'model.gguf': '' }, message: /model\.gguf, a GGUF file; take tokenizer\.json/ },
   'no tokenizer_config.json': { files: { 'tokenizer.json': gpt2 }, message: /no tokenizer_config\.json in .*copy it/ },
-  'a cut file': {
-    files: { 'tokenizer.json': gpt2.slice(0, 100), 'tokenizer_config.json': '{}' },
-    message: /tokenizer\.json is broken: .*Download it again/,
-  },
-  'a file without a model': { files: { 'tokenizer.json': '{}', 'tokenizer_config.json': '{}' }, message: /has no model with a vocabulary/ },
-  'a model of another type': {
-    files: { 'tokenizer.json': change({ model: { type: 'WordPiece', vocab: {} } }), 'tokenizer_config.json': '{}' },
-    message: /cannot be used: its model is of type WordPiece; supported are BPE and Unigram/,
-  },
   'an unknown pre-tokenizer': {
     files: { 'tokenizer.json': change({ pre_tokenizer: { type: 'UnicodeScripts' } }), 'tokenizer_config.json': '{}' },
     message: /its pre-tokenizer UnicodeScripts is not supported.*address of a backend/,
@@ -53,10 +39,6 @@ for (const [name, { files, message }] of Object.entries(cases))
       (error) => error instanceof Error && message.test(error.message) && error.message.includes(folder.path),
     );
   });
-
-test('a folder that does not exist is named', async () => {
-  await assert.rejects(openTokenizer('/no/such/model'), /the model folder \/no\/such\/model cannot be read: ENOENT/);
-});
 
 test('tekken.json alone is a tokenizer: tokens merge by rank, and special tokens come first', async () => {
   const base64 = (text: string) => Buffer.from(text).toString('base64');

@@ -4,7 +4,6 @@
 import { z } from 'zod';
 import type { Steps } from '../../../base/pace.ts';
 import { byteLetters, toLetters } from './byte-letters.ts';
-import { IdList } from './id-list.ts';
 import { isEmpty, isStale, MergeQueue, MergeTable } from './merge-queue.ts';
 import type { SymbolUnit, TokenModel, TokenModelOptions } from './token-model.ts';
 import { isMarked, makeWordCuts } from './word-cuts.ts';
@@ -86,6 +85,7 @@ function chooseSymbols(ids: ReadonlyMap<string, number>, flags: UnknownFlags, un
 
 /** The work of one step: about a millisecond. */
 const symbolsPerStep = 8192;
+const maxBytesPerUnit = 3;
 
 function* readBytes(piece: string, bytes: Int32Array): Steps<Int32Array> {
   const utf8 = Buffer.from(piece);
@@ -106,21 +106,28 @@ function openCharacters(ids: ReadonlyMap<string, number>, flags: UnknownFlags): 
     const all = found.filter((id) => id !== undefined);
     return all.length === found.length ? all : [];
   };
+  const units = new Int32Array(0x1_0000).fill(-1);
+  for (const [token, id] of ids) if (token.length === 1) units[token.charCodeAt(0)] = id;
+  const find = (piece: string, at: number, length: number) =>
+    (length === 1 ? units[piece.charCodeAt(at)] : ids.get(piece.slice(at, at + length))) ?? -1;
   return function* (piece) {
-    const symbols = new IdList();
-    let isUnknown = false;
-    let at = 0;
-    for (const character of piece) {
-      if (++at % symbolsPerStep === 0) yield;
-      const id = ids.get(character);
-      const found = id === undefined ? spellBytes(character) : undefined;
-      if (id !== undefined) symbols.push(id);
-      for (const byte of found ?? []) symbols.push(byte);
+    const symbols = new Int32Array(maxBytesPerUnit * piece.length);
+    let [count, isUnknown, nextStep] = [0, false, symbolsPerStep];
+    for (let at = 0, length = 1; at < piece.length; at += length) {
+      if (at >= nextStep) {
+        nextStep += symbolsPerStep;
+        yield;
+      }
+      length = (piece.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
+      const id = find(piece, at, length);
+      const found = id < 0 ? spellBytes(piece.slice(at, at + length)) : undefined;
+      if (id >= 0) symbols[count++] = id;
+      for (const byte of found ?? []) symbols[count++] = byte;
       const isMissing = found?.length === 0;
-      if (isMissing && unknown !== undefined && !(isUnknown && flags.fuse_unk)) symbols.push(unknown);
+      if (isMissing && unknown !== undefined && !(isUnknown && flags.fuse_unk)) symbols[count++] = unknown;
       isUnknown = isMissing;
     }
-    return symbols.toIds();
+    return symbols.subarray(0, count);
   };
 }
 

@@ -14,6 +14,7 @@ const unigramModel = z.looseObject({
 /** How much worse an unknown character is than the worst token. */
 const unknownPenalty = 10;
 const charactersPerStep = 2048;
+const tokensPerStep = 4096;
 const maxCachedLength = 64;
 const maxCached = 20_000;
 
@@ -49,7 +50,7 @@ class Unigram implements TokenModel {
   }
 
   *encode(piece: string): Steps<Int32Array> {
-    const ids = this.#spell(piece, yield* this.#findPath(piece));
+    const ids = yield* this.#spell(piece, yield* this.#findPath(piece));
     if (piece.length > maxCachedLength) return ids;
     if (this.#cache.size >= maxCached) this.#cache.clear();
     this.#cache.set(piece, ids);
@@ -86,24 +87,25 @@ class Unigram implements TokenModel {
     return starts;
   }
 
-  #spell(piece: string, starts: Int32Array): Int32Array {
-    const tokens: string[] = [];
-    let unknown = '';
+  /** Walks the path from its end to find where each token begins, then spells them from the front. */
+  *#spell(piece: string, starts: Int32Array): Steps<Int32Array> {
+    const begins = new Int32Array(piece.length);
+    let count = 0;
+    let isUnknown = false;
     for (let end = piece.length; end > 0; ) {
       const start = starts[end] ?? 0;
       const begin = start < 0 ? -1 - start : start;
-      const text = piece.slice(begin, end);
-      if (start < 0) unknown = text + unknown;
-      else {
-        if (unknown !== '') tokens.push(unknown);
-        unknown = '';
-        tokens.push(text);
-      }
+      if (start < 0 && isUnknown) count -= 1;
+      isUnknown = start < 0;
+      begins[count++] = begin;
       end = begin;
     }
-    if (unknown !== '') tokens.push(unknown);
     const ids = new IdList();
-    for (const token of tokens.reverse()) for (const id of this.#idsOf(token)) ids.push(id);
+    for (let index = count - 1; index >= 0; index--) {
+      const end = index === 0 ? piece.length : begins[index - 1];
+      for (const id of this.#idsOf(piece.slice(begins[index], end))) ids.push(id);
+      if (index % tokensPerStep === 0) yield;
+    }
     return ids.toIds();
   }
 

@@ -13,6 +13,7 @@ export interface FoundMatch {
 const maxClasses = 256;
 /** The work of one step: about a millisecond. */
 const unitsPerStep = 32_768;
+const matchesPerStep = 4096;
 
 export class ClassPattern {
   readonly #parts: readonly PatternPart[];
@@ -35,7 +36,9 @@ export class ClassPattern {
   *find(text: string): Generator<FoundMatch | undefined> {
     const { written, offsets } = yield* this.#write(text);
     const expression = this.#compile();
+    let count = 0;
     for (let from = 0; from < written.length; ) {
+      if (++count % matchesPerStep === 0) yield; // a caller may join or drop all of them
       expression.lastIndex = from; // other texts may have been matched in between
       const match = expression.exec(written);
       if (!match) return;

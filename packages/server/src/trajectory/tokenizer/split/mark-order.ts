@@ -1,14 +1,15 @@
 // Unicode normalisation sorts each run of combining marks by class. V8 inserts them one by one, so a run of 100,000 marks would block for
 // many seconds. Long runs are sorted here first, which changes nothing about their normal form.
 
-import type { Steps } from '../../../base/pace.ts';
+/** Steps that make a text and never wait. */
+export type PlainSteps = Generator<undefined, string, void>;
 
 /** A mark of the lowest class, and one of a high class. */
 const [lowest, high] = ['\u0334', '\u0301'];
 const marksPerStep = 8192;
 
 /** Marks of the same class keep their order, and nothing moves across a character without a class. */
-export function* sortMarks(text: string): Steps<string> {
+export function* sortMarks(text: string): PlainSteps {
   if (!/[^\0-\u02ff]/.test(text)) return text;
   const [longRun, more] = [/\p{M}{256}/gu, /\p{M}{1,8192}/uy];
   let sorted = '';
@@ -27,7 +28,7 @@ export function* sortMarks(text: string): Steps<string> {
   return done === 0 ? text : sorted + text.slice(done);
 }
 
-function* sortRun(run: string): Steps<string> {
+function* sortRun(run: string): PlainSteps {
   const order = new MarkOrder();
   let sorted = '';
   let count = 0;

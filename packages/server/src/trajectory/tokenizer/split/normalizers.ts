@@ -1,13 +1,12 @@
 // Normalisation of a text before it is split: Unicode forms and replacements. A long text is normalised in slices.
 
 import { z } from 'zod';
-import type { Steps } from '../../../base/pace.ts';
-import { sortMarks } from './mark-order.ts';
+import { type PlainSteps, sortMarks } from './mark-order.ts';
 import { toRegExp, translatePattern } from './oniguruma.ts';
 
 export interface Normalizer {
   /** In steps of about a millisecond. */
-  steps(text: string): Steps<string>;
+  steps(text: string): PlainSteps;
   /** At once, for a short text. */
   run(text: string): string;
 }
@@ -28,7 +27,7 @@ type NormalizerStep = Exclude<z.infer<typeof step>, { type: 'Sequence' }>;
 /** One change of a text. */
 interface Change {
   readonly run: (text: string) => string;
-  readonly steps: (text: string) => Steps<string>;
+  readonly steps: (text: string) => PlainSteps;
 }
 
 /** Throws an Error that names the normalizer that is not supported. */
@@ -61,9 +60,18 @@ function openChange(config: NormalizerStep): Change {
     const expression = toRegExp(translatePattern(pattern.Regex));
     return atOnce((text) => text.replace(expression, () => content));
   }
-  const replacement = content.replaceAll('$', '$$$$');
-  const run = (text: string) => text.replaceAll(pattern.String, replacement);
+  const run = (text: string) => replaceText(text, pattern.String, content);
   return pattern.String.length === 1 ? { run, steps: (text) => applySlices(text, (slice) => stepOnce(run, slice)) } : atOnce(run);
+}
+
+/** The result is flat. That of `replaceAll` is a rope with a knot for each place, which takes long to read afterwards. */
+function replaceText(text: string, replaced: string, content: string): string {
+  return text.includes(replaced) ? text.split(replaced).join(content) : text;
+}
+
+/** Replaces one character, in steps. */
+export function replaceCharacter(text: string, replaced: string, content: string): PlainSteps {
+  return applySlices(text, (slice) => stepOnce((one) => replaceText(one, replaced, content), slice));
 }
 
 function atOnce(run: (text: string) => string): Change {
@@ -71,29 +79,42 @@ function atOnce(run: (text: string) => string): Change {
 }
 
 // biome-ignore lint/correctness/useYield: one step.
-function* stepOnce(run: (text: string) => string, text: string): Steps<string> {
+function* stepOnce(run: (text: string) => string, text: string): PlainSteps {
   return run(text);
 }
 
 function openForm(type: z.infer<typeof form>): Change {
-  const normalize = function* (text: string): Steps<string> {
+  const normalize = function* (text: string): PlainSteps {
     const sorted = yield* sortMarks(text);
-    if (sorted !== text) yield;
-    return sorted.normalize(type);
+    if (text.length > longLength) yield;
+    return cutVowels(sorted)
+      .map((part) => part.normalize(type))
+      .join('');
   };
   return { run: (text) => text.normalize(type), steps: (text) => applySlices(text, normalize) };
 }
 
-const sliceLength = 16_384;
-/** Characters that change nothing before them: ASCII, ideographs, kana and syllables. */
-const safeStart = /[\x20-\x7e\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3]/g;
+/** V8 takes quadratic time for a long run of this vowel of Kirat Rai. A pair of them is one letter, so a run is cut after an even number. */
+function cutVowels(text: string): string[] {
+  if (!/[\u{16d67}\u{16d68}]{64}/u.test(text)) return [text];
+  const decomposed = text.normalize('NFD');
+  const cuts = Array.from(decomposed.matchAll(/\u{16d67}{256}/gu), (match) => match.index + match[0].length);
+  return [0, ...cuts].map((begin, index) => decomposed.slice(begin, cuts[index]));
+}
 
-function* applySlices(text: string, apply: (slice: string) => Steps<string>): Steps<string> {
+const sliceLength = 16_384;
+/** A slice without a place to cut it takes several steps. */
+const longLength = 2 * sliceLength;
+/** A character that changes nothing before it: no mark, and none that a normal form joins with the one before. A test goes over all. */
+export const safeStart: RegExp = /[^\p{M}\u1160-\u11ff\u3131-\u318e\ud7b0-\ud7ff\uff9e-\uffdc\u{16d67}\u{16d68}]/gu;
+
+function* applySlices(text: string, apply: (slice: string) => PlainSteps): PlainSteps {
   if (text.length <= sliceLength) return yield* apply(text);
   let changed = '';
   for (let begin = 0; begin < text.length; ) {
     safeStart.lastIndex = begin + sliceLength;
     const end = safeStart.exec(text)?.index ?? text.length;
+    if (end - begin > longLength) yield;
     changed += yield* apply(text.slice(begin, end));
     begin = end;
     yield;

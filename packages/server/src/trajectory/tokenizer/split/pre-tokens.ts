@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { toLetters } from '../model/byte-letters.ts';
 import type { SymbolUnit } from '../model/token-model.ts';
 import { ClassPattern } from './class-pattern.ts';
+import { replaceCharacter } from './normalizers.ts';
 import { type Pieces, type SplitBehavior, splitBehavior, splitText } from './splits.ts';
 
 export interface PreTokens {
@@ -121,10 +122,11 @@ function openMetaspace({
 }: Extract<PreTokenizerConfig, { type: 'Metaspace' }>): Splitter {
   const scheme = prepend_scheme ?? (add_prefix_space ? 'always' : 'never');
   const pattern = new ClassPattern(escapeText(replacement));
-  return (text, isStart) => {
-    const marked = text.replaceAll(' ', replacement);
+  return function* (text, isStart) {
+    const marked = yield* replaceCharacter(text, ' ', replacement);
     const isPrepended = (scheme === 'always' || (scheme === 'first' && isStart)) && !marked.startsWith(replacement);
     const whole = isPrepended ? replacement + marked : marked;
-    return split ? splitText(whole, pattern, { behavior: 'MergedWithNext' }) : [whole];
+    if (split) yield* splitText(whole, pattern, { behavior: 'MergedWithNext' });
+    else yield whole;
   };
 }

@@ -9,8 +9,10 @@ export type SplitBehavior = z.infer<typeof splitBehavior>;
 /** Pieces of a text, and undefined when a step is over. */
 export type Pieces = Iterable<string | undefined>;
 
+/** In code units. */
 interface TextSpan {
-  readonly text: string;
+  readonly begin: number;
+  readonly end: number;
   readonly isMatch: boolean;
 }
 
@@ -20,54 +22,61 @@ interface SplitOptions {
 }
 
 export function* splitText(text: string, pattern: ClassPattern, { behavior, isInverted = false }: SplitOptions): Pieces {
-  const spans = findSpans(text, pattern, isInverted);
+  for (const span of chooseSpans(findSpans(text, pattern, isInverted), behavior))
+    yield span === undefined ? undefined : text.slice(span.begin, span.end);
+}
+
+type Spans = Iterable<TextSpan | undefined>;
+
+function chooseSpans(spans: Spans, behavior: SplitBehavior): Spans {
   switch (behavior) {
     case 'Isolated':
-      for (const span of spans) yield span?.text;
-      return;
+      return spans;
     case 'Removed':
-      for (const span of spans) if (!span?.isMatch) yield span?.text;
-      return;
+      return dropMatches(spans);
     case 'MergedWithPrevious':
-      return yield* joinSpans(spans, (before, span) => span.isMatch && !before.isMatch);
+      return joinSpans(spans, (before, span) => span.isMatch && !before.isMatch);
     case 'MergedWithNext':
-      return yield* joinSpans(spans, (before, span) => before.isMatch && !span.isMatch);
+      return joinSpans(spans, (before, span) => before.isMatch && !span.isMatch);
     case 'Contiguous':
-      return yield* joinSpans(spans, (before, span) => before.isMatch === span.isMatch);
+      return joinSpans(spans, (before, span) => before.isMatch === span.isMatch);
   }
 }
 
+function* dropMatches(spans: Spans): Spans {
+  for (const span of spans) if (!span?.isMatch) yield span;
+}
+
 /** Joins a span to the one before it where `isJoined` says so. */
-function* joinSpans(spans: Iterable<TextSpan | undefined>, isJoined: (before: TextSpan, span: TextSpan) => boolean): Pieces {
+function* joinSpans(spans: Spans, isJoined: (before: TextSpan, span: TextSpan) => boolean): Spans {
   let before: TextSpan | undefined;
-  let pending = '';
+  let begin = 0;
   for (const span of spans) {
     if (span === undefined) {
       yield undefined;
       continue;
     }
-    if (before && isJoined(before, span)) {
-      pending += span.text;
-    } else {
-      if (pending !== '') yield pending;
-      pending = span.text;
+    if (before && !isJoined(before, span)) {
+      yield { ...before, begin };
+      begin = span.begin;
     }
     before = span;
   }
-  if (pending !== '') yield pending;
+  if (before) yield { ...before, begin };
 }
 
-/** Without empty spans. */
-function* findSpans(text: string, pattern: ClassPattern, isInverted: boolean): Iterable<TextSpan | undefined> {
+/** All of the text, without empty spans. */
+function* findSpans(text: string, pattern: ClassPattern, isInverted: boolean): Spans {
   let done = 0;
   for (const match of pattern.find(text)) {
     if (match === undefined) {
       yield undefined;
       continue;
     }
-    if (done < match.begin) yield { text: text.slice(done, match.begin), isMatch: isInverted };
-    yield { text: text.slice(match.begin, match.end), isMatch: !isInverted };
-    done = match.end;
+    const { begin, end } = match;
+    if (done < begin) yield { begin: done, end: begin, isMatch: isInverted };
+    yield { begin, end, isMatch: !isInverted };
+    done = end;
   }
-  if (done < text.length) yield { text: text.slice(done), isMatch: isInverted };
+  if (done < text.length) yield { begin: done, end: text.length, isMatch: isInverted };
 }
