@@ -93,7 +93,7 @@ describe("ProRL Agent's trainer", { skip, timeout: 120_000 }, () => {
     const { status, body } = await post(`${url}/process`, { instance, sampling_params: samplingParams, job_id: 'swe-1' });
     assert.equal(status, 200, JSON.stringify(body));
     assert.deepEqual([body.success, body.resolved, body.error], [true, true, null]);
-    assert.match(body.git_patch, /-    return a \* 3\n\+    return a \* 2/);
+    assert.match(body.git_patch, /- {4}return a \* 3\n\+ {4}return a \* 2/);
   });
 });
 

@@ -21,7 +21,11 @@ test('task check finds every Harbor folder of the examples right, and says why a
   const image = join(folder.path, 'image');
   await makeGitImage(image);
   const config = join(folder.path, 'millrace.json');
-  const sandbox = { driver: 'apptainer', images: join(folder.path, 'images'), imageNames: { 'debian:12-slim': image, 'python:3.12-slim': image } };
+  const sandbox = {
+    driver: 'apptainer',
+    images: join(folder.path, 'images'),
+    imageNames: { 'debian:12-slim': image, 'python:3.12-slim': image },
+  };
   await writeFile(config, JSON.stringify({ data: join(folder.path, 'data'), run: join(folder.path, 'run'), sandbox }));
   const tasks = join(folder.path, 'tasks');
   await cp(examples, tasks, { recursive: true });

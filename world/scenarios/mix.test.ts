@@ -152,7 +152,7 @@ async function playMix(report: (line: string) => void): Promise<void> {
     Array.from({ length: count }, (_, index): SubmissionInput => {
       const id = `${mark.replaceAll(' ', '-')}.${index}`;
       expected.set(id, reward);
-      return { id, scenario, task: task(mark) as SubmissionInput['task'], group: mark, limits };
+      return { id, scenario, task: task(mark) as SubmissionInput['task'], group: mark.replaceAll(' ', '-'), limits };
     }),
   );
   assert.equal(submissions.length, 300);

@@ -28,11 +28,11 @@ new file mode 100644
 const fields = {
   test_command: 'python3 -m pytest -rA tests/test_add.py tests/test_double.py',
   test_patch: hidden,
-  log_parser: 'pytest',
+  log_parser: 'pytest' as const,
   FAIL_TO_PASS: ['tests/test_double.py::test_double'],
   PASS_TO_PASS: ['tests/test_double.py::test_zero', 'tests/test_add.py::AddTests::test_add'],
   test_timeout_s: 30,
-} as const;
+};
 
 /** What pytest prints when all is well. */
 const fakeLog = `============================= test session starts ==============================
