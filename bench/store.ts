@@ -7,10 +7,11 @@ import { toBinary, type WorkerId, workerId } from '@millrace/protocol';
 import { makeResult, makeRollout, makeTempFolder, makeTrajectory } from '@millrace/testkit';
 import { systemClock } from '../packages/server/src/base/clock.ts';
 import { silentLog } from '../packages/server/src/base/log.ts';
-import { compress } from '../packages/server/src/store/sqlite/compression.ts';
-import { openConnection, type Transaction } from '../packages/server/src/store/sqlite/engine/connection.ts';
+import { compress } from '../packages/server/src/store/rows/compression.ts';
+import { writes } from '../packages/server/src/store/rows/operations.ts';
+import type { Transaction } from '../packages/server/src/store/transaction.ts';
+import { openConnection } from '../packages/server/src/store/sqlite/engine/connection.ts';
 import { makeTables } from '../packages/server/src/store/sqlite/engine/schema.ts';
-import { writes } from '../packages/server/src/store/sqlite/operations.ts';
 import { openSqliteStore } from '../packages/server/src/store/sqlite/sqlite.ts';
 import type { Claim, Store } from '../packages/server/src/store/store.ts';
 import type { BenchReport } from './report/report.ts';
@@ -64,15 +65,15 @@ async function runOurs(path: string): Promise<StoreMeasurement> {
 }
 
 async function runNaive(path: string): Promise<StoreMeasurement> {
-  const { db, at } = openConnection(path, { readOnly: false });
-  makeTables(at(Date.now()));
-  const transact = <T>(work: (transaction: Transaction) => T): T => {
+  const { db, statements, at } = openConnection(path, { readOnly: false });
+  makeTables(statements);
+  const transact = async <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> => {
     db.exec('BEGIN IMMEDIATE');
-    const value = work(at(Date.now()));
+    const value = await work(at(Date.now()));
     db.exec('COMMIT');
     return value;
   };
-  transact((transaction) => writes.registerWorker(transaction, { id: worker, host: 'bench', pid: process.pid, leaseMs: 3_600_000 }));
+  await transact((transaction) => writes.registerWorker(transaction, { id: worker, host: 'bench', pid: process.pid, leaseMs: 3_600_000 }));
   const stored = makeAll().map(({ id, digest, submission }) => ({
     id,
     digest,
@@ -80,9 +81,9 @@ async function runNaive(path: string): Promise<StoreMeasurement> {
     body: JSON.stringify({ ...submission, task: undefined }),
     task: JSON.stringify(submission.task),
   }));
-  transact((transaction) => writes.submit(transaction, { rollouts: stored, maxQueued: rollouts }));
+  await transact((transaction) => writes.submit(transaction, { rollouts: stored, maxQueued: rollouts }));
   const measured = await measure({
-    claim: async () => transact((transaction) => writes.claim(transaction, { worker, limit: 1 }))[0],
+    claim: async () => (await transact((transaction) => writes.claim(transaction, { worker, limit: 1 })))[0],
     move: async (claim, to) => transact((transaction) => writes.move(transaction, { claim, to })),
     finish: async (claim) => {
       const trajectory = await compress(toBinary(makeTrajectory(claim.id, claim.attempt)));

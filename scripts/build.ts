@@ -39,7 +39,7 @@ const plans: readonly PackagePlan[] = [
       scenario: 'packages/server/src/scenario/public.ts',
     },
     workspaces: ['cli', 'server', 'executor', 'client', 'protocol', 'testkit'],
-    libraries: ['fastify', 'undici'],
+    libraries: ['fastify', 'undici', '@modelcontextprotocol/sdk'],
     target: 'node24',
   },
   {

@@ -1,4 +1,4 @@
-// `npm run release`: makes the npm tarballs and the Python wheel of the committed version, from a clean copy of the last commit, into
+// `npm run release`: makes the npm tarballs and the Python wheels of the committed version, from a clean copy of the last commit, into
 // release/ with their checksums. Uploads nothing. Refuses when the result would not be what the commit says.
 
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -36,7 +36,7 @@ export async function makeRelease(root: string, out: string): Promise<string[]> 
     await rm(out, { recursive: true, force: true });
     await mkdir(out, { recursive: true });
     run(['npm', 'pack', '--loglevel=error', '--pack-destination', out, './dist/protocol', './dist/client', './dist/millrace'], clone);
-    buildWheel(clone, out, commitTime(root));
+    for (const name of ['client-python', 'trainers-python']) buildWheel(join(clone, 'packages', name), out, commitTime(root));
     return await writeChecksums(out);
   } finally {
     await rm(work, { recursive: true, force: true });
@@ -44,11 +44,11 @@ export async function makeRelease(root: string, out: string): Promise<string[]> 
 }
 
 /** With the installed setuptools; where there is none, pip downloads it. The time of the commit makes the wheel reproducible. */
-function buildWheel(clone: string, out: string, time: string): void {
+function buildWheel(folder: string, out: string, time: string): void {
   const python = existsSync('/usr/bin/python3') ? '/usr/bin/python3' : 'python3';
   const isInstalled = spawnSync(python, ['-c', 'import setuptools, wheel']).status === 0;
   const options = ['--no-deps', '--quiet', ...(isInstalled ? ['--no-build-isolation'] : []), '--wheel-dir', out];
-  run([python, '-m', 'pip', 'wheel', ...options, join(clone, 'packages/client-python')], clone, { SOURCE_DATE_EPOCH: time });
+  run([python, '-m', 'pip', 'wheel', ...options, folder], folder, { SOURCE_DATE_EPOCH: time });
 }
 
 function commitTime(root: string): string {

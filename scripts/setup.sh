@@ -34,8 +34,12 @@ missing_system_packages() {
     command -v cc >/dev/null || echo gcc
     [[ -f /usr/include/dlfcn.h ]] || echo libc6-dev
   fi
+  if is_for test check bench chaos test:world; then # a PostgreSQL server for the store's tests; any version that we support
+    compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo postgresql
+  fi
   if is_for test:world; then
     command -v promtool >/dev/null || echo prometheus
+    command -v slurmctld >/dev/null || printf '%s\n' slurm-wlm slurm-client munge # a cluster of several slurmd on this machine
     command -v docker-registry >/dev/null || echo docker-registry # images are pulled from it
   fi
   if is_for bench; then

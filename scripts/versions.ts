@@ -1,4 +1,4 @@
-// The version of Millrace, which every package and the Python client share. `node scripts/versions.ts` checks that all places agree;
+// The version of Millrace, which every npm and Python package shares. `node scripts/versions.ts` checks that all places agree;
 // `node scripts/versions.ts 0.3.0` writes a new one everywhere.
 
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,8 @@ const patterns: readonly (readonly [RegExp, string])[] = [
   [/("@millrace\/[\w-]+": ")(\d[^"]*)/g, 'packages/*/package.json'],
   [/("packages\/[\w-]+": \{\s+(?:"name": "[^"]+",\s+)?"version": ")([^"]+)/g, 'package-lock.json'],
   [/("@millrace\/[\w-]+": ")(\d[^"]*)/g, 'package-lock.json'],
-  [/^(version = ")([^"]+)/gm, 'packages/client-python/pyproject.toml'],
+  [/^(version = ")([^"]+)/gm, 'packages/*-python/pyproject.toml'],
+  [/^(dependencies = \["millrace==)([^"]+)/gm, 'packages/trainers-python/pyproject.toml'],
   [/^(__version__ = ")([^"]+)/gm, 'packages/client-python/src/millrace/{__init__,version}.py'],
 ];
 

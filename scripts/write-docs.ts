@@ -1,16 +1,22 @@
-// Writes the pages that are made from code: docs/configuration.md, docs/cli.md, and the table of log events in
-// docs/operations.md.
+// Writes the pages that are made from code: docs/configuration.md, docs/cli.md, the table of log events in
+// docs/operations.md, and what was proven for each trainer in docs/trainers.md.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { renderConfigDoc, renderLogEvents } from '@millrace/server';
 import { renderCliDoc } from 'millrace';
+import { readProofs, renderProofs } from '../world/trainers/bed/proof-table.ts';
 
 await writeFile(new URL('../docs/configuration.md', import.meta.url), renderConfigDoc());
 await writeFile(new URL('../docs/cli.md', import.meta.url), await renderCliDoc());
 
+await writeBetween('operations.md', 'log events', renderLogEvents());
+await writeBetween('trainers.md', 'trainers', renderProofs(readProofs()));
+
 /** Between the two marks of the page. */
-const page = new URL('../docs/operations.md', import.meta.url);
-const [start, end] = ['<!-- log events -->\n', '\n<!-- end of log events -->'];
-const text = await readFile(page, 'utf8');
-const [before, after] = [text.slice(0, text.indexOf(start) + start.length), text.slice(text.indexOf(end))];
-await writeFile(page, `${before}${renderLogEvents()}${after}`);
+async function writeBetween(name: string, mark: string, content: string): Promise<void> {
+  const page = new URL(`../docs/${name}`, import.meta.url);
+  const [start, end] = [`<!-- ${mark} -->\n`, `\n<!-- end of ${mark} -->`];
+  const text = await readFile(page, 'utf8');
+  const [before, after] = [text.slice(0, text.indexOf(start) + start.length), text.slice(text.indexOf(end))];
+  await writeFile(page, `${before}${content}${after}`);
+}

@@ -10,9 +10,11 @@ import { systemClock } from '../../packages/server/src/base/clock.ts';
 import { silentLog } from '../../packages/server/src/base/log.ts';
 import { openSqliteStore } from '../../packages/server/src/store/sqlite/sqlite.ts';
 import { readMemoryMiB } from '../report/processes.ts';
-import type { BenchReport } from '../report/report.ts';
+import { type BenchReport, percentile } from '../report/report.ts';
 
 const [groups, size, turns, tokensPerTurn] = [16, 16, 16, 2048];
+/** The first page of a server that has just started, and four more. */
+const rounds = 5;
 /** The service reports its lag in windows of ten seconds. */
 const windowMs = 10_500;
 
@@ -20,29 +22,44 @@ export async function runDeliveryBench(): Promise<BenchReport> {
   await using service = await TestService.open({ workers: 0, tokenizer: qwen3Folder(), http: { maxPageBytes: 1 << 30 } });
   await fill(service);
   const baseline = buildAsOneValue();
-  const binary = await readPage(service, groupsMediaType);
-  const json = await readPage(service, 'application/json');
+  const binary = await readPages(service, groupsMediaType);
+  const json = await readPages(service, 'application/json');
   return {
     title: `Delivery: a page of ${groups} groups of ${size} rollouts with ${(turns * tokensPerTurn) / 1024}k tokens each`,
     rows: [
       { what: 'one group as one JSON value: event loop blocked', unit: 'ms', samples: [baseline] },
-      { what: 'the binary page: longest block of the event loop', unit: 'ms', samples: [binary.blockedMs], against: 0 },
-      { what: 'the page as JSON: longest block of the event loop', unit: 'ms', samples: [json.blockedMs], against: 0 },
-      { what: 'the binary page: memory of the server beyond the start', unit: 'MiB', samples: [binary.memoryMiB] },
-      { what: 'the page as JSON: memory of the server beyond the start', unit: 'MiB', samples: [json.memoryMiB] },
-      { what: 'the binary page: size', unit: 'MiB', samples: [binary.sizeMiB] },
-      { what: 'the page as JSON: size', unit: 'MiB', samples: [json.sizeMiB] },
-      { what: 'the binary page: time', unit: 's', samples: [binary.seconds] },
-      { what: 'the page as JSON: time', unit: 's', samples: [json.seconds] },
+      {
+        what: 'the binary page: longest block of the event loop',
+        unit: 'ms',
+        samples: binary.map(({ blockedMs }) => blockedMs),
+        against: 0,
+      },
+      {
+        what: 'the page as JSON: longest block of the event loop',
+        unit: 'ms',
+        samples: json.map(({ blockedMs }) => blockedMs),
+        against: 0,
+      },
+      { what: 'the binary page: memory of the server beyond the start', unit: 'MiB', samples: binary.map(({ memoryMiB }) => memoryMiB) },
+      { what: 'the page as JSON: memory of the server beyond the start', unit: 'MiB', samples: json.map(({ memoryMiB }) => memoryMiB) },
+      { what: 'the binary page: size', unit: 'MiB', samples: binary.map(({ sizeMiB }) => sizeMiB) },
+      { what: 'the page as JSON: size', unit: 'MiB', samples: json.map(({ sizeMiB }) => sizeMiB) },
+      { what: 'the binary page: time', unit: 's', samples: binary.map(({ seconds }) => seconds) },
+      { what: 'the page as JSON: time', unit: 's', samples: json.map(({ seconds }) => seconds) },
     ],
-    targets: [
-      { claim: 'a binary page blocks the event loop for less than 20 ms', kept: binary.blockedMs < 20 },
-      { claim: 'a page of JSON blocks the event loop for less than 20 ms', kept: json.blockedMs < 20 },
-      { claim: 'a binary page takes less than 64 MiB beyond itself', kept: binary.memoryMiB < 64 + binary.sizeMiB },
-      { claim: 'a page of JSON takes less than 64 MiB beyond itself', kept: json.memoryMiB < 64 + json.sizeMiB },
-    ],
+    targets: [...judge('a binary page', binary), ...judge('a page of JSON', json)],
     notes: ['The reader is another process on the same machine, and discards what it reads.'],
   };
+}
+
+function judge(what: string, pages: readonly PageCost[]): { claim: string; kept: boolean }[] {
+  const blocked = pages.map(({ blockedMs }) => blockedMs);
+  const beyond = Math.max(...pages.map(({ memoryMiB, sizeMiB }) => memoryMiB - sizeMiB));
+  const [usual, worst] = [percentile(blocked, 0.5), Math.max(...blocked)].map((ms) => ms.toFixed(1));
+  return [
+    { claim: `${what} blocks the event loop for less than 20 ms: ${usual} usually, ${worst} at most`, kept: Math.max(...blocked) < 20 },
+    { claim: `${what} takes less than 64 MiB beyond itself`, kept: beyond < 64 },
+  ];
 }
 
 /** A batch of the service, whose rollouts this process ends as a worker would. */
@@ -88,6 +105,12 @@ interface PageCost {
   readonly memoryMiB: number;
   readonly sizeMiB: number;
   readonly seconds: number;
+}
+
+async function readPages(service: TestService, accept: string): Promise<PageCost[]> {
+  const pages: PageCost[] = [];
+  for (let round = 0; round < rounds; round += 1) pages.push(await readPage(service, accept));
+  return pages;
 }
 
 async function readPage(service: TestService, accept: string): Promise<PageCost> {

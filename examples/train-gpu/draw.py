@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Draws runs of train.py as one SVG, with the standard library alone: draw.py OUT.svg RUN… (folders with steps.jsonl).
+"""Draws runs of train.py as one SVG, with the standard library alone: draw.py OUT.svg RUN… (folders with steps.jsonl). Folders joined
+with commas are seeds of one run.
 
-One row for each run: the reward of its steps with the held-out mean, held-out accuracy by kind, what the GPU did, and how far recorded
-and recomputed log-probabilities are apart."""
+One row for each run: the reward of its steps with the held-out mean, of every seed; and of the first seed held-out accuracy by kind, what
+the GPU did, how far recorded and recomputed log-probabilities are apart, and the cores that each program used, where that was measured."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from typing import Any, Callable, Optional, Sequence
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [here]
 
-from trainer.tasks import KINDS, TITLES  # noqa: E402
+from trainer.options import TASKS  # noqa: E402
 
 COLOURS = ("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed")
 WIDTH, HEIGHT, LEFT, TOP = 270, 190, 48, 56
@@ -38,7 +39,8 @@ class Panel:
             self.parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in at]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
         self.parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
-        self.names.append((name, colour))
+        if name:
+            self.names.append((name, colour))
 
     def render(self, x: float, y: float) -> str:
         lines = []
@@ -61,55 +63,70 @@ class Panel:
         return WIDTH * x / self.right, HEIGHT * (1 - share)
 
 
-def read_run(folder: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def read_run(folder: str) -> tuple[str, list[dict[str, Any]], list[dict[str, Any]]]:
+    """The task of a run, its steps, and its evaluations."""
     with open(os.path.join(folder, "steps.jsonl")) as file:
         lines = [json.loads(line) for line in file if line.strip()]
-    return [one for one in lines if one["event"] == "step"], [one for one in lines if one["event"] == "held-out"]
+    task = next(one["options"]["task"] for one in lines if one["event"] == "start")
+    return task, [one for one in lines if one["event"] == "step"], [one for one in lines if one["event"] == "held-out"]
 
 
 def points(lines: Sequence[dict[str, Any]], value: Callable[[dict[str, Any]], Optional[float]]) -> list[tuple[float, float]]:
     return [(float(one["step"]), float(found)) for one in lines if (found := value(one)) is not None]
 
 
-def draw_run(folder: str) -> list[Panel]:
-    steps, held_out = read_run(folder)
-    name = os.path.basename(os.path.normpath(folder))
-    right = max([one["step"] for one in [*steps, *held_out]], default=1)
-    reward = Panel(f"{name}: mean reward", right=right)
-    reward.line(points(steps, lambda one: one["reward"]), COLOURS[0], "sampled")
-    reward.line(points(held_out, lambda one: one["mean"]), COLOURS[3], "held out", dots=True)
+def draw_run(folders: str) -> list[Panel]:
+    seeds = [read_run(folder) for folder in folders.split(",")]
+    task, steps, held_out = seeds[0]
+    name = os.path.basename(os.path.normpath(folders.split(",")[0]))
+    right = max([one["step"] for _, *both in seeds for some in both for one in some], default=1)
+    reward = Panel(f"{name}: mean reward" + (f", {len(seeds)} seeds" if len(seeds) > 1 else ""), right=right)
+    for at, (_, some, evaluated) in enumerate(seeds):
+        reward.line(points(some, lambda one: one["reward"]), COLOURS[0], "" if at else "sampled")
+        reward.line(points(evaluated, lambda one: one["mean"]), COLOURS[3], "" if at else "held out", dots=True)
     kinds = Panel("held out, by kind", right=right)
-    for kind, colour in zip(KINDS, COLOURS):
-        kinds.line(points(held_out, lambda one, kind=kind: one["by_kind"][kind]), colour, TITLES[kind], dots=True)  # type: ignore[misc]
+    for (kind, title), colour in zip(TASKS[task].titles.items(), COLOURS):
+        kinds.line(points(held_out, lambda one, kind=kind: one["by_kind"][kind]), colour, title, dots=True)  # type: ignore[misc]
     gpu = Panel("the GPU: share of a step's time", right=right)
     for key, title, colour in (("sampling", "samples", COLOURS[0]), ("training", "trains", COLOURS[2]), ("waiting", "waits", COLOURS[3])):
-        gpu.line(points(smooth(steps, f"share_{key}"), lambda one: one["value"]), colour, title)
+        gpu.line(points(smooth(steps, lambda one, key=key: one[f"share_{key}"] * one["step_s"]), lambda one: one["value"]), colour, title)  # type: ignore[misc]
     difference = [one["mismatch_mean"] for one in steps if one.get("mismatch_mean") is not None]
-    exact = Panel("recorded − recomputed logprob, mean |Δ|", right=right, top=max([*difference, 0.02]) * 1.1)
+    exact = Panel("recorded − recomputed logprob, mean |Δ|", right=right, top=max([*difference, 0.02 if max(difference, default=1) > 1e-4 else 1e-9]) * 1.1)
     exact.line(points(steps, lambda one: one.get("mismatch_mean")), COLOURS[4], "same weights")
-    return [reward, kinds, gpu, exact]
+    return [reward, kinds, gpu, exact, *draw_cores(steps, right)]
 
 
-def smooth(steps: Sequence[dict[str, Any]], key: str, width: int = 5) -> list[dict[str, Any]]:
-    """The mean over the last few steps, each weighted with its time."""
+def draw_cores(steps: Sequence[dict[str, Any]], right: float) -> list[Panel]:
+    """How many cores each program kept busy. Runs from before this was measured have no such panel."""
+    names = sorted({name for one in steps for name in one.get("cpu_s", {})})
+    if not names:
+        return []
+    lines = {name: smooth(steps, lambda one, name=name: one["cpu_s"].get(name, 0.0)) for name in names}  # type: ignore[misc]
+    cores = Panel("cores in use", right=right, top=max([1.0, *(one["value"] for some in lines.values() for one in some)]) * 1.1)
+    for at, name in enumerate(names):
+        cores.line(points(lines[name], lambda one: one["value"]), [*COLOURS, "#0891b2"][at % 6], name)
+    return [cores]
+
+
+def smooth(steps: Sequence[dict[str, Any]], seconds: Callable[[dict[str, Any]], float], width: int = 5) -> list[dict[str, Any]]:
+    """The seconds of the last few steps as a share of their time."""
     found = []
     for at in range(len(steps)):
         some = steps[max(0, at - width + 1) : at + 1]
-        total = sum(one["step_s"] for one in some)
-        found.append({"step": steps[at]["step"], "value": sum(one[key] * one["step_s"] for one in some) / total})
+        found.append({"step": steps[at]["step"], "value": sum(seconds(one) for one in some) / sum(one["step_s"] for one in some)})
     return found
 
 
 def main() -> None:
     if len(sys.argv) < 3:
         sys.exit("usage: draw.py OUT.svg RUN…")
-    rows = [draw_run(folder) for folder in sys.argv[2:]]
+    rows = [draw_run(folders) for folders in sys.argv[2:]]
     across, down = WIDTH + LEFT + 24, HEIGHT + TOP + 56
     body = "".join(panel.render(LEFT + across * x, TOP + down * y) for y, row in enumerate(rows) for x, panel in enumerate(row))
-    size = f'width="{across * 4 + 24}" height="{down * len(rows) + 16}"'
+    size = f'width="{across * max(len(row) for row in rows) + 24}" height="{down * len(rows) + 16}"'
     style = 'font-family="system-ui, sans-serif" font-size="11" fill="#111827"'
     with open(sys.argv[1], "w") as file:
-        file.write(f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}><rect width="100%" height="100%" fill="#fff"/>{body}</svg>\n')
+        file.write(f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}><title>Training runs: reward, held-out share, timing</title><rect width="100%" height="100%" fill="#fff"/>{body}</svg>\n')
 
 
 if __name__ == "__main__":

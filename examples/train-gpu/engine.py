@@ -17,7 +17,9 @@ if __name__ == "__main__":
     parser.add_argument("--model", required=True)
     parser.add_argument("--port", type=int, default=8100)
     parser.add_argument("--api-servers", type=int, default=1)
+    parser.add_argument("--cache-gib", type=int, default=8)
     parser.add_argument("--cpu", action="store_true")
     options = parser.parse_args()
-    command, env = vllm_command(options.model, port=options.port, cpu=options.cpu, api_servers=options.api_servers)
+    given = {"port": options.port, "cpu": options.cpu, "api_servers": options.api_servers, "cache_gib": options.cache_gib}
+    command, env = vllm_command(options.model, **given)
     os.execve(command[0], command, {**os.environ, **env})

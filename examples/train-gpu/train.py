@@ -29,12 +29,13 @@ from millrace.dapo import group_advantages  # noqa: E402
 from millrace.export import to_rows  # noqa: E402
 from transformers import AutoTokenizer  # noqa: E402
 
+from trainer.cpu_time import CpuTime  # noqa: E402
 from trainer.demonstrations import make_demonstrations  # noqa: E402
 from trainer.gauge import Gauge  # noqa: E402
-from trainer.options import read_options  # noqa: E402
+from trainer.options import TASKS, read_options  # noqa: E402
 from trainer.policy import Clip, Policy, TrainRow  # noqa: E402
 from trainer.processes import post, start_millrace, start_vllm  # noqa: E402
-from trainer.tasks import KINDS, held_out_tasks, training_tasks  # noqa: E402
+from trainer.retokenise import retokenise  # noqa: E402
 
 
 def main() -> None:
@@ -48,24 +49,24 @@ def main() -> None:
         if engine is None:
             engine = f"http://127.0.0.1:{options.engine_port}"
             log = os.path.join(options.out, "vllm.log")
-            vllm = stack.enter_context(
-                start_vllm(options.model, port=options.engine_port, log=log, cpu=options.cpu, api_servers=options.api_servers)
-            )
+            given = {"port": options.engine_port, "cpu": options.cpu, "api_servers": options.api_servers, "cache_gib": options.cache_gib}
+            vllm = stack.enter_context(start_vllm(options.model, log=log, **given))
         write_task_file(options)
         config = service_config(options)
         service = stack.enter_context(start_millrace(options.millrace, config, folder=options.out, port=options.port))
-        policy = Policy(options.model, options.device, options.learning_rate)
+        recipe = {"learning_rate": options.learning_rate, "beta2": options.beta2, "rows_at_once": options.rows_at_once}
+        policy = Policy(options.model, options.device, **recipe, bfloat16=options.bfloat16 or not options.cpu)
         service.wait_ready(120)
         if vllm:
             print(f"vLLM answered after {vllm.wait_ready(900):.0f} s", flush=True)
         client = stack.enter_context(Client(f"http://127.0.0.1:{options.port}"))
         client.backends.join(engine, id="vllm", dialect="vllm", model="smollm2", logprobs_mode="processed")
-        Trainer(options, client, policy, engine).run()
+        Trainer(options, client, policy, engine, service.pid).run()
 
 
 def write_task_file(options: argparse.Namespace) -> None:
     """The service reads the training tasks from a file; batches continue where the last one stopped."""
-    tasks = training_tasks(options.seed, options.tools)
+    tasks = TASKS[options.task].training(options.seed)
     with open(os.path.join(options.out, "tasks.jsonl"), "w") as file:
         for _ in range(20_000):
             file.write(json.dumps(next(tasks)) + "\n")
@@ -75,7 +76,7 @@ def service_config(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "data": os.path.join(options.data or options.out, "store"),
         "model": {"tokenizer": os.path.abspath(options.model)},
-        "scenarios": [os.path.join(here, "scenario.ts")],
+        "scenarios": [os.path.join(here, f"{TASKS[options.task].scenario}.ts")],
         "prompts": os.path.join(here, "prompts"),
         "workers": options.workers,
         "pipeline": {
@@ -90,10 +91,12 @@ def service_config(options: argparse.Namespace) -> dict[str, Any]:
 
 
 class Trainer:
-    def __init__(self, options: argparse.Namespace, client: Client, policy: Policy, engine: str) -> None:
+    def __init__(self, options: argparse.Namespace, client: Client, policy: Policy, engine: str, service: int) -> None:
         self.options, self.client, self.policy, self.engine = options, client, policy, engine
+        self.task_set = TASKS[options.task]
         self.tokenizer = AutoTokenizer.from_pretrained(options.model)
         self.gauge = Gauge(engine)
+        self.cpu_time = CpuTime(engine_port=options.engine_port, service=service)
         self.version = 0
         self.created = 0
         self.ahead: Deque[str] = collections.deque()
@@ -101,7 +104,7 @@ class Trainer:
         self.ended_before = 0.0
         self.log = open(os.path.join(options.out, "steps.jsonl"), "w", buffering=1)
         self.sampling = {"temperature": 1.0, "max_tokens": options.max_tokens}
-        self.limits = {"max_turns": 3 if options.tools else 1, "max_context_tokens": 1024, "tool_timeout_s": 20}
+        self.limits = {"max_turns": self.task_set.max_turns, "max_context_tokens": 1024, "tool_timeout_s": 20}
 
     def run(self) -> None:
         options = self.options
@@ -112,6 +115,7 @@ class Trainer:
         self.evaluate(0)
         self.started = time.monotonic()
         self.gauge.take()
+        self.cpu_time.take()
         self.count_rollouts()
         for step in range(1, options.steps + 1):
             self.step(step)
@@ -130,19 +134,12 @@ class Trainer:
         options, gauge, began = self.options, self.gauge, time.monotonic()
         self.create_batches(1 if options.synchronous else 1 + options.lookahead)
         batch = self.ahead.popleft()
-        with gauge.time("collect"):
-            groups = list(self.client.batches.groups(batch))
+        groups, rows, changed = self.train_while_collecting(batch)
         view = self.client.batches.get(batch)
         if not options.synchronous:
-            self.create_batches(1 + options.lookahead)  # sampled while this one is trained
-        rows = self.to_train_rows(groups)
-        measured: dict[str, Any] = {}
+            self.create_batches(1 + options.lookahead)  # sampled while the weights are handed over
         with gauge.time("train"):
-            shuffled = random.sample(rows, len(rows))
-            size = -(-len(rows) // options.minibatches)
-            for start in range(0, len(rows), max(1, size)):
-                found = self.policy.update(shuffled[start : start + size], clip=Clip(), rows_at_once=options.rows_at_once)
-                measured = measured or found  # the first update is the one whose ratios say how stale the batch is
+            measured = self.policy.update()
         if rows:
             self.sync()
         seconds = time.monotonic() - began
@@ -163,15 +160,49 @@ class Trainer:
                 "carried": view.carried,
                 "wasted_rollouts": {name: one.rollouts for name, one in view.wasted.items()},
                 "rollouts_per_s": round(ended / seconds, 2),
-                "sandboxes_per_s": round(ended / seconds, 2) if options.tools else 0,
+                "sandboxes_per_s": round(ended / seconds, 2) if self.task_set.has_sandbox else 0,
                 "response_tokens": mean([sum(row.mask) for row in rows]),
                 "turns": mean([one.result.turns for group in groups for one in group.rollouts if one.result]),
                 "staleness_mean": mean(staleness),
                 "staleness_max": max(staleness, default=None),
+                "retokenised_rows": changed,
                 **measured,
                 **gauge.take(),
+                "cpu_s": self.cpu_time.take(),
             }
         )
+
+    def train_while_collecting(self, batch: str) -> tuple[list[GroupView], list[TrainRow], int]:
+        """The groups of a batch with their rows, whose gradients are computed while others are still sampled. With `--synchronous`
+        only after the last one has arrived."""
+        options, gauge = self.options, self.gauge
+        groups: list[GroupView] = []
+        rows: list[TrainRow] = []
+        waiting: list[TrainRow] = []
+        changed = 0
+        stream = iter(self.client.batches.groups(batch))
+        while True:
+            with gauge.time("collect"):
+                group = next(stream, None)
+            with gauge.time("rows"):
+                if group:
+                    found = self.to_train_rows(group)
+                    again = [retokenise(self.tokenizer, row) for row in found]
+                    changed += sum(one is not two for one, two in zip(found, again))
+                    if options.retokenise:
+                        kept = [one for one, two in zip(again, found) if one is two]
+                        new = [one for one, two in zip(again, found) if one is not two and any(one.mask)]
+                        found = [*kept, *self.policy.recompute(new)]
+                    groups.append(group)
+                    rows += found
+                    waiting += found
+            ready = not options.synchronous and len(waiting) >= options.rows_at_once
+            if waiting and (ready or not group):
+                with gauge.time("train"):
+                    self.policy.add(waiting, clip=Clip())
+                    waiting = []
+            if not group:
+                return groups, rows, changed
 
     def create_batches(self, count: int) -> None:
         options = self.options
@@ -180,7 +211,7 @@ class Trainer:
             view = self.client.batches.create(
                 {
                     "id": f"step-{self.created}",
-                    "scenario": "arithmetic",
+                    "scenario": self.task_set.scenario,
                     "source": {"file": "train", "cursor": "train"},
                     "series": "train",
                     "group_size": options.group_size,
@@ -197,39 +228,42 @@ class Trainer:
             )
             self.ahead.append(view.id)
 
-    def to_train_rows(self, groups: Sequence[GroupView]) -> list[TrainRow]:
+    def to_train_rows(self, group: GroupView) -> list[TrainRow]:
         rows = []
-        for group in groups:
-            advantages = dict(zip([one.id for one in group.rollouts], group_advantages(group.rewards)))
-            for row in to_rows(group, skip_empty=True):
-                span = row.policy_versions
-                staleness = self.version - (span.first if span else self.version)
-                advantage = advantages[row.rollout.id]
-                rows.append(TrainRow(row.prompt_ids, row.response_ids, row.response_mask, row.response_logprobs, advantage, staleness))
+        advantages = dict(zip([one.id for one in group.rollouts], group_advantages(group.rewards)))
+        for row in to_rows(group, skip_empty=True):
+            span = row.policy_versions
+            staleness = self.version - (span.first if span else self.version)
+            advantage = advantages[row.rollout.id]
+            rows.append(TrainRow(row.prompt_ids, row.response_ids, row.response_mask, row.response_logprobs, advantage, staleness))
         return rows
 
     def sync(self) -> None:
-        """Writes the weights while vLLM still samples; then everything waits at the gate until it has loaded them."""
+        """Writes the weights while vLLM still samples; then everything waits at the gate until it has loaded them. With `--in-place`
+        nothing waits: turns in flight go on under the new weights, and new turns share no prefix with the old ones."""
         options, gauge = self.options, self.gauge
         folder = os.path.join(options.weights or options.out, "weights")
         with gauge.time("write"):
             self.policy.write(folder, torch.float32 if options.cpu else torch.bfloat16)
-        with gauge.time("pause"):
-            self.client.policy.pause()
+        if not options.in_place:
+            with gauge.time("pause"):
+                self.client.policy.pause()
         with gauge.time("reload"):
             post(f"{self.engine}/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": os.path.abspath(folder)}})
-            post(f"{self.engine}/reset_prefix_cache")
+            if not options.in_place:
+                post(f"{self.engine}/reset_prefix_cache")
         with gauge.time("resume"):
             self.version += 1
-            self.client.policy.resume(self.version)
+            self.client.policy.resume(self.version, caches_flushed=not options.in_place)
 
     def warm_up(self) -> None:
         options = self.options
-        source = training_tasks(options.seed + 1000, options.tools)
-        rows = make_demonstrations(self.client, self.tokenizer, [next(source) for _ in range(options.demonstrations)])
+        source = self.task_set.training(options.seed + 1000)
+        tasks = [next(source) for _ in range(options.demonstrations)]
+        rows = make_demonstrations(self.client, self.tokenizer, self.task_set, tasks)
         for group in self.policy.optimizer.param_groups:
             group["lr"] = options.warmup_rate
-        losses = [self.policy.imitate(random.sample(rows, min(64, len(rows))), rows_at_once=options.rows_at_once) for _ in range(options.warmup)]
+        losses = [self.policy.imitate(random.sample(rows, min(64, len(rows)))) for _ in range(options.warmup)]
         for group in self.policy.optimizer.param_groups:
             group["lr"] = options.learning_rate
         self.write({"event": "warm-up", "steps": options.warmup, "demonstrations": len(rows), "losses": [round(one, 4) for one in losses]})
@@ -237,12 +271,12 @@ class Trainer:
     def evaluate(self, step: int) -> None:
         """Held-out tasks, by kind. The next batch is sampled meanwhile, but nothing is trained."""
         options, began = self.options, time.monotonic()
-        tasks = held_out_tasks(options.held_out, options.tools)
-        request = {"id": f"held-out-{step}", "scenario": "arithmetic", "tasks": tasks, "n": options.samples, "weight": 100}
+        tasks = self.task_set.held_out(options.held_out)
+        request = {"id": f"held-out-{step}", "scenario": self.task_set.scenario, "tasks": tasks, "n": options.samples, "weight": 100}
         self.client.evaluations.create({**request, "sampling": self.sampling, "limits": self.limits, "priority": 100})  # type: ignore[typeddict-item]
         with self.gauge.time("evaluate"):
             view = self.client.evaluations.wait(request["id"])
-        sums = {kind: [0, 0] for kind in KINDS}
+        sums = {kind: [0, 0] for kind in self.task_set.kinds}
         for one in self.client.evaluations.tasks(view.id):
             sums[one.task["kind"]][0] += one.correct
             sums[one.task["kind"]][1] += one.scored
@@ -273,7 +307,7 @@ class Trainer:
                 segments = self.client.trajectory(one.samples[0].rollout).segments
                 first = next((at for at, segment in enumerate(segments) if segment.sampled), len(segments))
                 texts.append(self.tokenizer.decode([int(id) for segment in segments[first:] for id in segment.token_ids])[:300])
-        return texts[: len(KINDS)]
+        return texts[: len(self.task_set.kinds)]
 
     def count_rollouts(self) -> float:
         """Rollouts that ended since the last call, from the service's own metrics."""

@@ -24,7 +24,7 @@ export function skipWithoutVllm(): string | false {
 
 export async function openVllm(options: VllmOptions = {}): Promise<EngineProcess> {
   const { scaleOut = false, devMode = false, rawLogprobs = false, args = [], port: given } = options;
-  return await EngineProcess.open({
+  const engine = await EngineProcess.open({
     name: 'vLLM',
     program: vllmPython(),
     args: (port) => [
@@ -46,4 +46,14 @@ export async function openVllm(options: VllmOptions = {}): Promise<EngineProcess
     port: given,
     startMs: 600_000,
   });
+  await sampleOnce(engine);
+  return engine;
+}
+
+/** The first token compiles what it needs, which takes up to a minute on a busy machine. */
+async function sampleOnce({ url }: EngineProcess): Promise<void> {
+  const body = JSON.stringify({ model: modelName, prompt: [1], max_tokens: 1, logprobs: 1 });
+  const headers = { 'content-type': 'application/json' };
+  const reply = await fetch(`${url}/v1/completions`, { method: 'POST', headers, body });
+  if (!reply.ok) throw new Error(`vLLM answered ${reply.status} to its first request: ${await reply.text()}`);
 }

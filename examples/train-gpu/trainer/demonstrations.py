@@ -8,13 +8,13 @@ from typing import Any, Sequence
 from millrace import Client
 
 from .policy import TrainRow
-from .tasks import Task
+from .task_set import Part, Task, TaskSet
 
 
-def make_demonstrations(client: Client, tokenizer: Any, tasks: Sequence[Task]) -> list[TrainRow]:
+def make_demonstrations(client: Client, tokenizer: Any, task_set: TaskSet, tasks: Sequence[Task]) -> list[TrainRow]:
     """One short rollout for each task shows the ids of its prompt."""
     requests = [
-        {"scenario": "arithmetic", "task": task, "sampling": {"max_tokens": 1}, "limits": {"max_turns": 1}} for task in tasks
+        {"scenario": task_set.scenario, "task": task, "sampling": {"max_tokens": 1}, "limits": {"max_turns": 1}} for task in tasks
     ]
     accepted = client.submit(requests)
     ended = {one.id: one for one in client.results([one.id for one in accepted])}
@@ -25,17 +25,11 @@ def make_demonstrations(client: Client, tokenizer: Any, tasks: Sequence[Task]) -
         segments = client.trajectory(one.id).segments
         first = next(index for index, segment in enumerate(segments) if segment.sampled)
         prompt = [int(id) for segment in segments[:first] for id in segment.token_ids]
-        rows.append(_to_row(tokenizer, prompt, task))
+        rows.append(_to_row(tokenizer, prompt, task_set.demonstrate(task)))
     return rows
 
 
-def _to_row(tokenizer: Any, prompt: list[int], task: Task) -> TrainRow:
-    parts = [(f"\\boxed{{{task['answer']}}}<|im_end|>", 1)]
-    if task["tools"]:
-        code = task["question"].removeprefix("What is ").split("?")[0]
-        call = f'<tool_call>\n{{"name": "ipython", "arguments": {{"code": "{code}"}}}}\n</tool_call><|im_end|>'
-        result = f"\n<|im_start|>tool\n{task['answer']}<|im_end|>\n<|im_start|>assistant\n"
-        parts = [(call, 1), (result, 0), *parts]
+def _to_row(tokenizer: Any, prompt: list[int], parts: Sequence[Part]) -> TrainRow:
     ids: list[int] = []
     mask: list[int] = []
     for text, sampled in parts:

@@ -17,7 +17,7 @@ class Gauge:
         self._url = f"{engine}/metrics"
         self._interval_s = interval_s
         self._lock = threading.Lock()
-        self._counts = {"polls": 0, "sampling": 0, "training": 0, "both": 0, "waiting": 0, "running": 0.0}
+        self._counts = {"polls": 0.0, "seconds": 0.0, "sampling": 0.0, "training": 0.0, "both": 0.0, "waiting": 0.0, "running": 0.0}
         self._training = False
         self._timers: dict[str, float] = {}
         self._utilization: list[float] = []
@@ -42,16 +42,13 @@ class Gauge:
         """What was measured since the last call."""
         with self._lock:
             counts, timers, used = self._counts, self._timers, self._utilization
-            self._counts = dict.fromkeys(counts, 0)
+            self._counts = dict.fromkeys(counts, 0.0)
             self._timers, self._utilization = {}, []
-        polls = max(1, counts["polls"])
+        seconds = max(1e-9, counts["seconds"])
         return {
-            "polls": counts["polls"],
-            "share_sampling": counts["sampling"] / polls,
-            "share_training": counts["training"] / polls,
-            "share_both": counts["both"] / polls,
-            "share_waiting": counts["waiting"] / polls,
-            "requests_running": counts["running"] / polls,
+            "polls": int(counts["polls"]),
+            **{f"share_{name}": counts[name] / seconds for name in ("sampling", "training", "both", "waiting")},
+            "requests_running": counts["running"] / seconds,
             "gpu_busy": sum(used) / len(used) / 100 if used else None,
             "seconds": {name: round(value, 4) for name, value in timers.items()},
         }
@@ -62,19 +59,25 @@ class Gauge:
             self._smi.terminate()
 
     def _poll(self) -> None:
+        """Each answer stands for the time since the one before: a busy vLLM answers late, so its polls are fewer."""
+        before = time.monotonic()
         while not self._end.wait(self._interval_s):
             training = self._training
             running = self._read_running()
             if running is None:
                 continue
+            now = time.monotonic()
+            passed, before = now - before, now
             with self._lock:
-                self._counts["polls"] += 1
-                self._counts["running"] += running
+                counts = self._counts
+                counts["polls"] += 1
+                counts["seconds"] += passed
+                counts["running"] += running * passed
                 name = "both" if running and training else "sampling" if running else "training" if training else "waiting"
-                self._counts[name] += 1
+                counts[name] += passed
                 if name == "both":
-                    self._counts["sampling"] += 1
-                    self._counts["training"] += 1
+                    counts["sampling"] += passed
+                    counts["training"] += passed
 
     def _read_running(self) -> Optional[float]:
         try:

@@ -6,6 +6,12 @@ import argparse
 import os
 import shutil
 from typing import Optional
+from urllib.parse import urlsplit
+
+from .arithmetic import ARITHMETIC, ARITHMETIC_WITH_TOOL
+from .chores import CHORES
+
+TASKS = {"math": ARITHMETIC, "math-tools": ARITHMETIC_WITH_TOOL, "shell": CHORES}
 
 
 def read_options(description: Optional[str]) -> argparse.Namespace:
@@ -13,7 +19,7 @@ def read_options(description: Optional[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("--model", required=True, help="folder of the model: config.json, model.safetensors, tokenizer")
     add("--out", required=True, help="folder for steps.jsonl, logs, the store and the weights")
-    add("--task", choices=("math", "math-tools"), default="math", help="arithmetic without tools, or with the IPython tool")
+    add("--task", choices=tuple(TASKS), default="math", help="arithmetic without tools or with the IPython tool, or chores in a shell")
     add("--steps", type=int, default=150)
     add("--minutes", type=float, help="stop after so many minutes of training")
     add("--seed", type=int, default=0)
@@ -22,8 +28,10 @@ def read_options(description: Optional[str]) -> argparse.Namespace:
     add("--max-groups", type=int, default=128, help="a batch is trained with fewer groups once so many were sampled")
     add("--lookahead", type=int, default=1, help="batches that are sampled before their turn")
     add("--synchronous", action="store_true", help="sample only while nothing is trained: the baseline")
-    add("--learning-rate", type=float, default=2e-5)
-    add("--minibatches", type=int, default=1, help="optimizer steps for each batch")
+    add("--in-place", action="store_true", help="load weights while turns are sampled, instead of waiting for them at the gate")
+    add("--retokenise", action="store_true", help="train on texts that were tokenised again instead of the sampled tokens: an ablation")
+    add("--learning-rate", type=float, default=1e-5)
+    add("--beta2", type=float, default=0.999, help="of AdamW")
     add("--max-tokens", type=int, default=64, help="of one turn")
     add("--warmup", type=int, default=0, help="supervised steps on scripted demonstrations before the first batch")
     add("--warmup-rate", type=float, default=2e-5, help="their learning rate")
@@ -31,11 +39,13 @@ def read_options(description: Optional[str]) -> argparse.Namespace:
     add("--evaluate-every", type=int, default=20)
     add("--held-out", type=int, default=40, help="held-out tasks of each kind")
     add("--samples", type=int, default=4, help="samples of each held-out task")
-    add("--rows-at-once", type=int, default=256)
+    add("--rows-at-once", type=int, default=64, help="rows of one pass; a pass begins when so many have arrived")
     add("--cpu", action="store_true", help="everything on the CPU: two small steps")
+    add("--bfloat16", action="store_true", help="with --cpu: train with products in bfloat16, which is faster on a CPU with AMX")
     add("--engine", help="address of a vLLM that runs already, with VLLM_SERVER_DEV_MODE=1; by default one is started")
     add("--engine-port", type=int, default=8100)
     add("--api-servers", type=int, default=1, help="API processes of vLLM")
+    add("--cache-gib", type=int, default=8, help="GPU memory for vLLM's cache of keys and values")
     add("--millrace", default=find_millrace(), help="the millrace command")
     add("--port", type=int, default=8107, help="of the service")
     add("--workers", type=int, default=8)
@@ -45,12 +55,12 @@ def read_options(description: Optional[str]) -> argparse.Namespace:
     add("--data", help="folder of the store; OUT by default")
     add("--weights", help="folder in which weights are handed over; OUT by default, /dev/shm is faster")
     options = parser.parse_args()
-    options.tools = ["ipython"] if options.task == "math-tools" else []
+    options.engine_port = urlsplit(options.engine).port or 80 if options.engine else options.engine_port
     options.device = "cpu" if options.cpu else "cuda"
     options.model, options.out = os.path.abspath(options.model), os.path.abspath(options.out)
     if options.cpu:
         given = vars(parser.parse_args([*_required(options)]))
-        small = {
+        small: dict[str, float] = {
             **{"steps": 2, "groups": 2, "group_size": 4, "max_groups": 6, "max_tokens": 40, "held_out": 1, "samples": 2},
             **{"warmup": 8, "warmup_rate": 1e-4, "demonstrations": 12, "evaluate_every": 2, "workers": 1, "run_slots": 16, "warm_sandboxes": 1},
         }

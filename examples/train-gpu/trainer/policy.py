@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Iterable, Sequence
 
 import torch
@@ -35,14 +35,16 @@ class Clip:
 
 
 class Policy:
-    def __init__(self, folder: str, device: str, learning_rate: float) -> None:
+    def __init__(self, folder: str, device: str, *, learning_rate: float, beta2: float, rows_at_once: int, bfloat16: bool = True) -> None:
         self.device = device
+        self.rows_at_once = rows_at_once
+        self.bfloat16 = bfloat16
         self.folder = folder
-        # Weights and optimizer in float32, matrix products in bfloat16 as the engine computes them.
+        # Weights and optimizer in float32; matrix products in bfloat16, or in float32 where the engine computes in float32 too.
         self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").to(device)
         self.model.config.use_cache = False
-        self.learning_rate = learning_rate
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=learning_rate, betas=(0.9, 0.95), weight_decay=0.0)
+        self._seen = _Measures()
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=learning_rate, betas=(0.9, beta2), weight_decay=0.0)
 
     def logprobs(self, rows: Sequence[TrainRow]) -> tuple[torch.Tensor, torch.Tensor]:
         """The log-probability and the entropy at every trainable token of the rows, in their order."""
@@ -58,7 +60,7 @@ class Policy:
             at_token += positions
         ids = ids.to(self.device)
         where = torch.tensor(at_row, device=self.device), torch.tensor(at_token, device=self.device)
-        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device != "cpu"):
+        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.bfloat16):
             # Attention is causal and padding is on the right, so no token sees padding.
             hidden = self.model.model(input_ids=ids, use_cache=False).last_hidden_state
             # Logits only where a token was sampled: a full row of 49,152 numbers for each token is most of the memory.
@@ -70,11 +72,10 @@ class Policy:
             entropy = normalizer - (torch.softmax(logits, dim=-1) * logits).sum(-1)
         return chosen - normalizer, entropy
 
-    def update(self, rows: Sequence[TrainRow], *, clip: Clip, rows_at_once: int) -> dict[str, Any]:
-        """One optimizer step of DAPO: clip-higher, mean over all tokens of the batch. Returns what was measured on the way."""
-        tokens = sum(sum(row.mask) for row in rows)
-        seen = _Measures()
-        for part in _parts(rows, rows_at_once):
+    def add(self, rows: Sequence[TrainRow], *, clip: Clip) -> None:
+        """Adds the gradient of these rows to the update: DAPO with clip-higher, summed over tokens. A trainer may call it while it
+        still waits for other rows."""
+        for part in _parts(rows, self.rows_at_once):
             logprobs, entropy = self.logprobs(part)
             counts = torch.tensor([sum(row.mask) for row in part], device=self.device)
             recorded = _flat((row.recorded, row.mask) for row in part).to(self.device)
@@ -82,16 +83,36 @@ class Policy:
             stale = torch.tensor([row.staleness for row in part], device=self.device).repeat_interleave(counts)
             ratio = torch.exp(logprobs - recorded)
             clipped = torch.clamp(ratio, 1 - clip.low, 1 + clip.high)
-            loss = -torch.minimum(ratio * advantages, clipped * advantages).sum() / tokens
+            loss = -torch.minimum(ratio * advantages, clipped * advantages).sum()
             loss.backward()
-            seen.add(loss=loss, ratio=ratio, clipped=(ratio * advantages > clipped * advantages), entropy=entropy)
-            seen.mismatch((logprobs - recorded)[stale == 0])
-        return {**seen.report(), **self._step()}
+            self._seen.add(loss=loss, ratio=ratio, clipped=(ratio * advantages > clipped * advantages), entropy=entropy)
+            self._seen.mismatch((logprobs - recorded)[stale == 0])
+        if self.device == "cuda":
+            torch.cuda.synchronize()  # so that the time of this call is the time of the work
 
-    def imitate(self, rows: Sequence[TrainRow], *, rows_at_once: int) -> float:
+    def update(self) -> dict[str, Any]:
+        """The optimizer step for all rows that were added: the mean over their tokens. Returns what was measured on the way."""
+        if not self._seen.parts:
+            return {}
+        measured, self._seen = self._seen.report(), _Measures()
+        for one in self.model.parameters():
+            if one.grad is not None:
+                one.grad /= measured["tokens"]
+        return {**measured, **self._step()}
+
+    def recompute(self, rows: Sequence[TrainRow]) -> list[TrainRow]:
+        """The same rows, with the log-probabilities of the present weights as the recorded ones."""
+        found = []
+        for part in _parts(rows, self.rows_at_once):
+            with torch.no_grad():
+                values = iter(self.logprobs(part)[0].tolist())
+            found += [replace(row, recorded=[next(values) if one else 0.0 for one in row.mask]) for row in part]
+        return found
+
+    def imitate(self, rows: Sequence[TrainRow]) -> float:
         """One supervised step on the masked tokens of the rows. Returns the loss per token before it."""
         tokens, total = sum(sum(row.mask) for row in rows), 0.0
-        for part in _parts(rows, rows_at_once):
+        for part in _parts(rows, self.rows_at_once):
             loss = -self.logprobs(part)[0].sum() / tokens
             loss.backward()
             total += loss.item()
@@ -146,7 +167,7 @@ class _Measures:
         ratio, mismatch = joined["ratio"], joined["mismatch"]
         fresh = mismatch.numel() > 0
         return {
-            "loss": joined["loss"].sum().item(),
+            "loss": joined["loss"].sum().item() / max(1, ratio.numel()),
             "tokens": ratio.numel(),
             "entropy": joined["entropy"].mean().item(),
             "ratio_mean": ratio.mean().item(),

@@ -31,6 +31,10 @@ class Process:
                 env={**os.environ, **(env or {})},
             )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def wait_ready(self, timeout_s: float) -> float:
         started = time.monotonic()
         while time.monotonic() - started < timeout_s:
@@ -78,12 +82,12 @@ def post(url: str, body: Any = None, timeout_s: float = 120) -> bytes:
         return bytes(reply.read())
 
 
-def start_vllm(model: str, *, port: int, log: str, cpu: bool, api_servers: int) -> Process:
-    command, env = vllm_command(model, port=port, cpu=cpu, api_servers=api_servers)
+def start_vllm(model: str, *, port: int, log: str, cpu: bool, api_servers: int, cache_gib: int) -> Process:
+    command, env = vllm_command(model, port=port, cpu=cpu, api_servers=api_servers, cache_gib=cache_gib)
     return Process("vLLM", command, url=f"http://127.0.0.1:{port}/health", log=log, env=env)
 
 
-def vllm_command(model: str, *, port: int, cpu: bool, api_servers: int) -> tuple[list[str], dict[str, str]]:
+def vllm_command(model: str, *, port: int, cpu: bool, api_servers: int, cache_gib: int) -> tuple[list[str], dict[str, str]]:
     """With its routes for new weights, and with logprobs of the distribution that is sampled from."""
     # Only `vllm serve` can start several API processes.
     program = ["vllm.entrypoints.openai.api_server", "--model"] if api_servers == 1 else ["vllm.entrypoints.cli.main", "serve"]
@@ -96,10 +100,12 @@ def vllm_command(model: str, *, port: int, cpu: bool, api_servers: int) -> tuple
         env |= {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
     else:
         # Few events: the API processes, not the GPU, limit a model of this size.
-        command += ["--dtype", "bfloat16", "--max-num-seqs", "512", "--stream-interval", "64", "--gpu-memory-utilization", "0.3"]
+        command += ["--dtype", "bfloat16", "--max-num-seqs", "512", "--stream-interval", "64"]
+        # A fixed size instead of a share of what is free: several servers can start on one GPU at the same time.
+        command += ["--gpu-memory-utilization", "0.1", "--kv-cache-memory-bytes", str(cache_gib << 30)]
         command += ["--compilation-config", '{"mode":0,"cudagraph_mode":"FULL_DECODE_ONLY"}']
-        command += ["--api-server-count", str(api_servers)] if api_servers > 1 else []
         env |= {"VLLM_USE_FLASHINFER_SAMPLER": "0"}
+    command += ["--api-server-count", str(api_servers)] if api_servers > 1 else []
     return command, env
 
 

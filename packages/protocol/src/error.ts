@@ -54,6 +54,8 @@ export const errorTable = {
   // The process of a scenario in Python died or did not answer.
   'scenario-died': { blame: 'task', retryable: true, status: 500 },
   'tool-failed': { blame: 'task', retryable: false, status: 500 },
+  // The server of an HTTP tool or an MCP server of the configuration cannot be reached.
+  'tool-unavailable': { blame: 'sandbox', retryable: true, status: 502 },
   'backend-failed': { blame: 'backend', retryable: true, status: 502 },
   'backend-refused': { blame: 'backend', retryable: false, status: 502 },
   'backend-bad-reply': { blame: 'backend', retryable: true, status: 502 },

@@ -28,6 +28,14 @@ export const logEvents = {
     means: 'The logprobs of a backend may not be those of the sampling distribution.',
     hint: 'Join it again with `logprobs_mode`, or start the server with the flag that docs/backends.md names.',
   },
+  'backend-keep-failed': {
+    means: 'An LLM server of a Slurm deployment could not ask the service whether it is in the pool.',
+    hint: 'It is repeated every few seconds. Check whether the head runs: millrace slurm status.',
+  },
+  'backend-leave-failed': {
+    means: 'An LLM server of a Slurm deployment ended without leaving the pool.',
+    hint: 'Its health check takes it out. To remove it: millrace backend rm.',
+  },
   'batch-pause': {
     means: 'Several groups of a batch failed in a row and no task is to blame. It tries one group at a time.',
     hint: 'Fix what `reason` names. It continues by itself, or at once with `millrace batch resume`.',
@@ -122,6 +130,10 @@ export const logEvents = {
     means: 'A sandbox could not be started in advance.',
     hint: 'Run `millrace doctor`; it starts one and says what is missing.',
   },
+  'postgres-orphan': {
+    means: 'A PostgreSQL that an earlier run left behind was still running; it is stopped, and started again.',
+    hint: 'Nothing to do: what was committed is there. Look for why the earlier run ended without stopping it.',
+  },
   'sandboxes-swept': {
     means: 'Sandboxes of killed workers were removed.',
     hint: 'Find out why a worker was killed: look for `worker-exit`.',
@@ -143,6 +155,22 @@ export const logEvents = {
   'store-stall': {
     means: 'A write took longer than half a lease. Leases start again, so no live worker is lost.',
     hint: 'Look for a slow disk, a process that locks the store, or a machine that swaps. A longer `pipeline.leaseMs` tolerates more.',
+  },
+  'store-collision': {
+    means: 'Transactions of several processes met several times and were repeated. PostgreSQL only.',
+    hint: 'None if it is rare. Many: two processes change the same batch or evaluation all the time; `calls` names the operations.',
+  },
+  'store-commit-reply-lost': {
+    means: 'The connection to PostgreSQL broke during a commit. `status` is what became of it; a commit that failed is repeated.',
+    hint: 'None, unless `status` is `unknown`: then the database was down for a minute.',
+  },
+  'store-connection-lost': {
+    means: 'PostgreSQL cannot be reached, or ended the connection. It is tried again.',
+    hint: 'Check that PostgreSQL runs and accepts connections: `error` has its reply. See docs/postgres.md.',
+  },
+  'store-reconnected': {
+    means: 'PostgreSQL can be reached again, after `outageMs`. Leases start again, so no live worker is lost.',
+    hint: 'None.',
   },
   'store-thread-died': {
     means: 'A thread of the store died, and this process exits. Nothing acknowledged is lost.',

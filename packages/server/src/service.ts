@@ -1,12 +1,13 @@
 // The one place where things are made and wired: a server, or a worker, from a configuration. Closing one closes what it made.
 
-import { mkdir } from 'node:fs/promises';
-import { basename, join, resolve } from 'node:path';
-import { definedOf, messageOf } from '@millrace/protocol';
+import { basename, resolve } from 'node:path';
+import { definedOf, type MachineReport, messageOf } from '@millrace/protocol';
+import { OutsideTools } from './agent/outside/outside-tools.ts';
 import { readPrompts } from './agent/prompts.ts';
 import { systemClock } from './base/clock.ts';
 import type { Log } from './base/log.ts';
 import { openLoopLag } from './base/loop-lag.ts';
+import { readMachine } from './base/machine.ts';
 import { Pace } from './base/pace.ts';
 import type { ServiceConfig } from './config.ts';
 import { runHousekeeping } from './housekeeping.ts';
@@ -28,14 +29,16 @@ import { LayerCache } from './sandbox/layers/layer-cache.ts';
 import { holdLayers } from './sandbox/layers/layer-holding.ts';
 import type { SandboxDriver } from './sandbox/sandbox.ts';
 import { openWarmPool } from './sandbox/warm/warm-pool.ts';
-import { loadScenarios, type Scenarios } from './scenario/load/load.ts';
+import { type BuiltInOptions, loadScenarios, type Scenarios } from './scenario/load/load.ts';
 import { openBlobs } from './store/blobs/open-blobs.ts';
 import { EventTail } from './store/event-tail.ts';
-import { openSqliteStore } from './store/sqlite/sqlite.ts';
+import { openStore } from './store/open/open-store.ts';
 import type { Store } from './store/store.ts';
-import { storeFile, toDiskLimits } from './store/store-config.ts';
+import { toStoreAddress } from './store/store-address.ts';
+import { toDiskLimits } from './store/store-config.ts';
 import type { Conversation } from './trajectory/conversation.ts';
 import type { OpenedModel } from './worker-channel.ts';
+import { toWorkerSettings } from './worker-settings.ts';
 
 /** Starting again will not help: a file, a setting or a program is wrong. The message says which. */
 export class StartError extends Error {}
@@ -54,18 +57,18 @@ export interface ProcessOptions {
   readonly log: Log;
   /** Those of the configuration where it is absent. */
   readonly scenarios?: Scenarios;
+  /** For a worker: in its ids. Made at its start where it is absent. */
+  readonly launch?: string;
 }
 
 export async function openServer(config: ServiceConfig, options: ProcessOptions): Promise<RunningServer> {
   checkListen(config.http);
   const { log } = options;
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openStore(config, log));
+  const store = stack.use(await openServiceStore(config, log));
   const tail = stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log }));
   const loopLag = stack.use(openLoopLag());
-  const scenarios =
-    options.scenarios ??
-    (await loadScenarios(config.scenarios, { ...config.http.prorl, judge: config.judge, gym: config.gym, python: { log } }));
+  const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios, toBuiltIn(config, log)));
   const taskFiles = new TaskFiles(config.sampling.taskFiles);
   const { signal } = stack.adopt(new AbortController(), (closed) => closed.abort());
   let model: OpenedModel | undefined;
@@ -73,7 +76,12 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
     const isPaused = (await store.policy()).state !== 'running';
     return await probeServer(backend, { clock: systemClock, signal, tokenizer: model?.tokenizer, isPaused });
   };
-  const app = await openApp({ store, tail, scenarios, taskFiles, config: config.http, log, clock: systemClock, loopLag, probe });
+  const app = await openApp({
+    ...{ store, tail, scenarios, taskFiles, log, loopLag, probe },
+    config: config.http,
+    clock: systemClock,
+    workerSettings: () => toWorkerSettings(config),
+  });
   stack.defer(() => app.close());
   const keeper = stack.use(new BatchKeeper({ store, scenarios, files: taskFiles, clock: systemClock, log }));
   const targets = new WebhookTargets(config.http.webhookHosts);
@@ -108,6 +116,10 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   };
 }
 
+function toBuiltIn({ http, judge, gym, tools }: ServiceConfig, log: Log): BuiltInOptions {
+  return { ...http.prorl, judge, gym, tools, python: { log } };
+}
+
 export interface RunningWorker extends AsyncDisposable {
   readonly worker: Worker;
   readonly model: OpenedModel;
@@ -117,7 +129,7 @@ export interface RunningWorker extends AsyncDisposable {
 export async function openWorker(config: ServiceConfig, options: ProcessOptions): Promise<RunningWorker> {
   const { log } = options;
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openStore(config, log));
+  const store = stack.use(await openServiceStore(config, log));
   const loopLag = stack.use(openLoopLag());
   const bare = await orStartError(() => openDriver(config, log));
   const layers = openLayers(config, bare);
@@ -126,11 +138,8 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   const pace = new Pace();
   const model = { tokenizer: await sampleTokenizer(conversation, pace), warnings: [...conversation.warnings] };
   const pool = stack.use(new BackendPool({ log, pace, placements: store, ...config.inference, tokenizer: model.tokenizer }));
-  const scenarios =
-    options.scenarios ??
-    (await orStartError(() =>
-      loadScenarios(config.scenarios, { ...config.http.prorl, judge: config.judge, gym: config.gym, python: { log } }),
-    ));
+  const scenarios = options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios, toBuiltIn(config, log))));
+  const outside = stack.use(await orStartError(async () => new OutsideTools(config.tools)));
   const { prompts } = config;
   const texts = prompts === undefined ? undefined : await orStartError(async () => readPrompts(prompts));
   const worker = stack.use(
@@ -147,13 +156,20 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       pace,
       log,
       loopLag,
-      ...definedOf({ prompts: texts }),
+      machine: toMachineReport(config),
+      outside,
+      ...definedOf({ prompts: texts, launch: options.launch }),
     }),
   );
   await worker.start();
   log.info('worker-start', { workerId: worker.id });
   const owned = stack.move();
   return { worker, model, [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose]() };
+}
+
+function toMachineReport({ machine }: ServiceConfig): MachineReport {
+  const { id, name, cpus, memoryBytes } = readMachine(machine.name);
+  return { id, name, cpus, memory_bytes: memoryBytes, labels: machine.labels };
 }
 
 /** A backend that does not answer now may answer later; a folder stays as it is. */
@@ -190,12 +206,12 @@ function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriv
   return new LayerCache({ driver, runDir, maxBytes: sandbox.layersGib * 2 ** 30, salt: JSON.stringify(sandbox) });
 }
 
-async function openStore(config: ServiceConfig, log: Log): Promise<Store> {
-  await mkdir(config.data, { recursive: true, mode: 0o700 });
-  const path = join(config.data, storeFile);
+/** The store of a configuration. */
+export async function openServiceStore(config: ServiceConfig, log: Log): Promise<Store> {
   const limits = toDiskLimits(config.store);
   const blobs = await openBlobs(config.store.blobs, process.env);
-  return await openSqliteStore({ path, limits, ...definedOf({ blobs }), clock: systemClock, log, onDeath: (error) => exit(error, log) });
+  const onDeath = (error: Error) => exit(error, log);
+  return await openStore(toStoreAddress(config), { limits, ...definedOf({ blobs }), clock: systemClock, log, onDeath });
 }
 
 /** Without its store, a process would look healthy and do nothing. Its supervisor starts it again, and nothing is lost. */

@@ -1,7 +1,7 @@
 // What `millrace serve` says to people: why it does not start, what runs, and what to do next. Everything here is pure.
 
 import { resolve } from 'node:path';
-import type { Check, ServiceConfig } from '@millrace/server';
+import { type Check, hidePassword, isPostgresAddress, type ServiceConfig } from '@millrace/server';
 import { type Paint, padEnd, toCount } from '../terminal/text.ts';
 
 export function renderRefusal(failed: readonly Check[], paint: Paint): string {
@@ -34,7 +34,7 @@ export function renderBanner({ url, config, workers, backends, queued }: Banner,
     ['model', config.model.tokenizer === undefined ? 'none: this service starts no workers' : describeModel(config)],
     ['sandboxes', config.sandbox.driver],
     ['scenarios', ['math', 'shell', ...config.scenarios].join(', ')],
-    ['store', resolve(config.data)],
+    ['store', describeStore(config)],
     ['workers', workers === 0 ? 'none; millrace worker adds one' : toCount(workers)],
     ['backends', backends.length === 0 ? 'none yet' : backends.join(', ')],
     ...(queued > 0 ? [['queue', `${toCount(queued)} rollouts wait from an earlier run`] satisfies [string, string]] : []),
@@ -83,4 +83,10 @@ export function renderStopped(queued: number): string {
 
 function toRollouts(count: number): string {
   return `${toCount(count)} ${count === 1 ? 'rollout' : 'rollouts'}`;
+}
+
+function describeStore(config: ServiceConfig): string {
+  const { address } = config.store;
+  if (address === undefined) return resolve(config.data);
+  return isPostgresAddress(address) ? hidePassword(address) : resolve(address);
 }

@@ -1,24 +1,25 @@
 // `millrace store`: what the store holds, giving space back to the disk, and backups. It works on the file itself, on the machine of
 // the service; all but `restore` while the service runs.
 
-import { join } from 'node:path';
 import { messageOf } from '@millrace/protocol';
 import {
   backupStore,
   type CompactReport,
   compactStore,
   compactWholeStore,
+  hidePassword,
+  isPostgresAddress,
   readStoreStats,
   restoreStore,
   type StoreStats,
-  storeFile,
+  toStoreAddress,
 } from '@millrace/server';
 import { type Arguments, type Command, type CommandGroup, type Io, jsonOption, UsageError } from '../command/command.ts';
 import { renderTable, toTableOptions } from '../terminal/table.ts';
 import { toBytes, toCount } from '../terminal/text.ts';
 import { configOptions, toConfig } from './config-options.ts';
 
-const where = { config: configOptions.config, data: configOptions.data };
+const where = { config: configOptions.config, data: configOptions.data, store: configOptions.store };
 
 const stats: Command = {
   name: 'store stats',
@@ -96,7 +97,10 @@ export const storeCommands: CommandGroup = {
 
 function toPath(args: Arguments, io: Io): string {
   try {
-    return join(toConfig(args, io).data, storeFile);
+    const address = toStoreAddress(toConfig(args, io));
+    if (isPostgresAddress(address))
+      throw new UsageError(`${hidePassword(address)} is a PostgreSQL store: use pg_dump and psql (docs/postgres.md)`);
+    return address;
   } catch (error) {
     throw error instanceof UsageError ? error : new UsageError(messageOf(error));
   }

@@ -2,6 +2,7 @@
 // Clocks run only here, so waiting for a slot is never charged.
 
 import { definedOf, RolloutError } from '@millrace/protocol';
+import type { OutsideTools } from '../agent/outside/outside-tools.ts';
 import type { Prompts } from '../agent/prompts.ts';
 import { runTurns, type TurnReport } from '../agent/turn-loop.ts';
 import type { Clock } from '../base/clock.ts';
@@ -45,6 +46,8 @@ export interface StageDeps {
   readonly pace: Pace;
   /** The user's own prompts; the default ones if absent. */
   readonly prompts?: Prompts;
+  /** Tools of the configuration; none if absent. */
+  readonly outside?: OutsideTools;
   onTurn(record: AttemptRecord, report: TurnReport): void;
 }
 
@@ -73,8 +76,8 @@ async function prepare(deps: StageDeps, record: AttemptRecord, time: InitTime): 
   const toContext = (sandbox: Sandbox | undefined) =>
     new InitView(name, { task, limits, signal: time.signal, ...definedOf({ prompts: deps.prompts }) }, sandbox);
   const sandbox = await openPrepared(deps, record, { scenario, task, toContext, ...time });
-  const opening = await initScenario(scenario, toContext(sandbox));
-  if (opening.close) record.closers.push(opening.close);
+  const opening = await initScenario(scenario, toContext(sandbox), { outside: deps.outside, sandbox });
+  record.closers.push(opening.close);
   return { scenario, task, opening, ...definedOf({ sandbox }) };
 }
 

@@ -3,12 +3,14 @@
 
 import { definedOf, describeIssues, type ErrorCode, message } from '@millrace/protocol';
 import { z } from 'zod';
+import { outsideConfig } from '../agent/outside/outside-config.ts';
+import { OutsideTools } from '../agent/outside/outside-tools.ts';
 import type { Tool } from '../agent/tool.ts';
 import type { AgentOptions } from '../agent/turn-loop.ts';
-import type { SandboxSpec } from '../sandbox/sandbox.ts';
+import type { Sandbox, SandboxSpec } from '../sandbox/sandbox.ts';
 import { callScenario } from './call-scenario.ts';
 import { openRespond } from './open-respond.ts';
-import { openTools } from './open-tools.ts';
+import { type OpenedTools, openAllTools } from './open-tools.ts';
 import type { CollectContext, CompactContext, EvaluateContext, InitContext, Opening, Preparation, Scenario } from './scenario.ts';
 import type { Score } from './verifier/verifier.ts';
 
@@ -42,23 +44,44 @@ export interface Opened {
   readonly tools: readonly Tool[];
   readonly respond?: AgentOptions['respond'];
   readonly state?: unknown;
-  close?(): Promise<void>;
+  close(): Promise<void>;
 }
 
-export function initScenario(scenario: Scenario, context: InitContext<unknown>): Promise<Opened> {
+/** What the tools of the agent are opened with, apart from what `init` says. */
+export interface ToolMeans {
+  readonly outside?: OutsideTools | undefined;
+  readonly sandbox?: Sandbox | undefined;
+}
+
+export function initScenario(scenario: Scenario, context: InitContext<unknown>, means: ToolMeans = {}): Promise<Opened> {
   return callHook(scenario, 'init', async () => {
     const given = await scenario.init(context);
     const parsed = opening.safeParse(given);
     if (!parsed.success) throw new Error(`it must return { messages, tools }: ${describeIssues(parsed.error.issues)}`);
     const { respond, state } = given;
+    const tools = await openToolsOf(given, context, means);
     return {
       messages: given.messages,
-      tools: openTools(given.tools, context.prompts),
+      tools: tools.tools,
       ...(respond && { respond: openRespond(scenario.name, (turn, within) => respond.call(given, turn, within)) }),
-      ...(given.close && { close: async () => given.close?.() }),
+      close: async () => {
+        await tools.close();
+        await given.close?.();
+      },
       ...definedOf({ state }),
     };
   });
+}
+
+async function openToolsOf(given: Opening, context: InitContext<unknown>, means: ToolMeans): Promise<OpenedTools> {
+  const { prompts, limits, signal } = context;
+  const { sandbox, outside = new OutsideTools(outsideConfig.parse({})) } = means;
+  try {
+    return await openAllTools(given.tools, { prompts, outside, sandbox, timeoutMs: limits.init_timeout_s * 1000, signal });
+  } catch (error) {
+    await given.close?.();
+    throw error;
+  }
 }
 
 /** Undefined also for a scenario without `compact`. */

@@ -1,9 +1,11 @@
-// The tools of one rollout, from what the scenario's `init` returned: built-in tools by name, and custom tools behind an adapter that
-// checks arguments, limits time and attributes failures.
+// The tools of one rollout, from what the scenario's `init` returned: built-in tools by name, tools from outside, and custom tools behind an
+// adapter that checks arguments, limits time and attributes failures.
 
 import { describeIssues } from '@millrace/protocol';
+import type { OutsideContext, OutsideTools } from '../agent/outside/outside-tools.ts';
 import { Prompts } from '../agent/prompts.ts';
 import type { Tool, ToolResult } from '../agent/tool.ts';
+import { isToolName, type ToolChoice, type ToolName } from '../agent/tool-names.ts';
 import { openTool } from '../agent/tools.ts';
 import { systemClock } from '../base/clock.ts';
 import { Deadline } from '../base/deadline.ts';
@@ -13,13 +15,44 @@ import { type CustomTool, type CustomToolResult, defineTool, toJsonSchema } from
 import type { Opening } from './scenario.ts';
 import { toContext } from './tool-time.ts';
 
+export interface OpenedTools {
+  readonly tools: readonly Tool[];
+  /** Closes what was opened for them. */
+  close(): Promise<void>;
+}
+
+export interface ToolsContext extends OutsideContext {
+  readonly prompts?: Prompts | undefined;
+  readonly outside: OutsideTools;
+}
+
+/** Opens tools from outside too. Throws as `openTools` and `OutsideTools.open` do, with nothing left open. */
+export async function openAllTools(wanted: Opening['tools'], { prompts, outside, ...context }: ToolsContext): Promise<OpenedTools> {
+  await using stack = new AsyncDisposableStack();
+  const tools: (ToolName | CustomTool | Tool)[] = [];
+  for (const one of wanted) {
+    if (typeof one === 'string' ? isToolName(one) : !('mcp' in one)) {
+      tools.push(one as ToolName | CustomTool);
+      continue;
+    }
+    const opened = stack.use(await outside.open(one as ToolChoice, context));
+    tools.push(...opened.tools);
+  }
+  const opened = openTools(tools, prompts);
+  const owned = stack.move();
+  return { tools: opened, close: () => owned.disposeAsync() };
+}
+
 /** Throws an Error for an unknown name, a definition that cannot be offered to a model, or two tools with one name. */
-export function openTools(wanted: Opening['tools'], prompts = new Prompts()): readonly Tool[] {
+export function openTools(wanted: readonly (ToolName | CustomTool | Tool)[], prompts = new Prompts()): readonly Tool[] {
   const open = (name: string): Tool => {
     const tool = openTool(name);
     return { ...tool, spec: prompts.describe(tool.spec) };
   };
-  const tools = wanted.map((one) => (typeof one === 'string' ? open(one) : openCustomTool(defineTool(one))));
+  const tools = wanted.map((one) => {
+    if (typeof one === 'string') return open(one);
+    return 'spec' in one ? one : openCustomTool(defineTool(one));
+  });
   const names = tools.map((tool) => tool.spec.name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw new Error(`two tools are named ${twice}`);

@@ -3,7 +3,7 @@
 export type { Limits, Message, Schema, StopReason, ToolSpec } from '@millrace/protocol';
 export { z } from 'zod';
 export type { AgentEnd } from '../agent/agent-end.ts';
-export type { ToolName } from '../agent/tool-names.ts';
+export { type McpChoice, type ToolChoice, type ToolName, toolChoice } from '../agent/tool-names.ts';
 export type {
   ExecOptions,
   ExecResult,

@@ -4,7 +4,7 @@
 import type { Limits, Message, Schema } from '@millrace/protocol';
 import type { AgentEnd } from '../agent/agent-end.ts';
 import type { Prompts } from '../agent/prompts.ts';
-import type { ToolName } from '../agent/tool-names.ts';
+import type { ToolChoice } from '../agent/tool-names.ts';
 import type { Sandbox, SandboxSpec } from '../sandbox/sandbox.ts';
 import type { CustomTool, CustomToolContext } from './custom-tool.ts';
 import type { Score } from './verifier/verifier.ts';
@@ -13,8 +13,8 @@ import type { Score } from './verifier/verifier.ts';
 export interface Opening {
   /** At least one; rendered once with the model's chat template. */
   readonly messages: readonly Message[];
-  /** Built-in tools by name, and the scenario's own tools. */
-  readonly tools: readonly (ToolName | CustomTool)[];
+  /** Built-in tools and tools of the configuration by name, MCP servers, and the scenario's own tools. */
+  readonly tools: readonly (ToolChoice | CustomTool)[];
   /**
    * Called after each turn that calls no tool; its time limit is `tool_timeout_s`. Returns what the agent reads next, as a user message
    * or as messages, or `{ finish: answer }` to end the agent's part. Without it, a turn that calls no tool ends the agent's part.

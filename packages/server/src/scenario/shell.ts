@@ -4,7 +4,7 @@
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import { Prompts } from '../agent/prompts.ts';
-import { toolChoice } from '../agent/tool-names.ts';
+import { labelOf, type ToolChoice, toolChoice } from '../agent/tool-names.ts';
 import type { Scenario } from './scenario.ts';
 import { unpackFolder } from './verifier/unpack-folder.ts';
 import { describeEnd, runCheck } from './verifier/verifier.ts';
@@ -99,12 +99,12 @@ export const shellScenario: Scenario<ShellTask> = {
 };
 
 /** What the prompt `shell` names: the folder in which the agent starts, its tools, and how it ends. */
-export function renderShellValues(tools: ShellTask['tools'], workspace: string): Record<string, string> {
-  const named = tools.filter((name) => name !== 'finish' && name !== 'submit');
+export function renderShellValues(tools: readonly ToolChoice[], workspace: string): Record<string, string> {
+  const named = tools.filter((name) => name !== 'finish' && name !== 'submit').map(labelOf);
   const end = tools.find((name) => name === 'finish' || name === 'submit');
   return {
     workspace,
     use: named.length === 0 ? '' : ` Use the ${named.join(', ')} tool${named.length === 1 ? '' : 's'};`,
-    ending: end === undefined ? ' say so when you are done.' : ` call ${end} when you are done.`,
+    ending: end === undefined ? ' say so when you are done.' : ` call ${labelOf(end)} when you are done.`,
   };
 }

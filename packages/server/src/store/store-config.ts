@@ -5,10 +5,14 @@ import { z } from 'zod';
 import { parseBlobPlace } from './blob-place.ts';
 import type { DiskLimits } from './disk-budget.ts';
 
-/** The name of the store's file in the data folder. */
-export const storeFile = 'millrace.db';
-
 export const storeConfig = z.strictObject({
+  address: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'A PostgreSQL database, `postgres://user@host:port/database`, or the path of a SQLite file; `millrace.db` in the data folder unless set. Keep a password in PGPASSWORD or ~/.pgpass.',
+    ),
   budgetMib: z
     .number()
     .gt(0)

@@ -14,16 +14,19 @@ export class StoreError extends RolloutError {
 }
 
 /**
- * The storage failed: a full disk, an I/O error, a file that stays locked. Nothing was written. The same call may succeed later;
- * any other error of a write comes back every time.
+ * The storage failed: a full disk, an I/O error, a file that stays locked, a database that cannot be reached. Nothing was written,
+ * unless `isUnknown` is set. The same call may succeed later; any other error of a write comes back every time.
  */
 export class StoreFault extends StoreError {
   override readonly name = 'StoreFault';
   /** The disk had no space left. */
   readonly isDiskFull: boolean;
+  /** The reply to a commit was lost: it may have been written. Repeating the call is safe. */
+  readonly isUnknown: boolean;
 
-  constructor(message: string, publicMessage: string, options: { readonly isDiskFull?: boolean } = {}) {
+  constructor(message: string, publicMessage: string, options: { readonly isDiskFull?: boolean; readonly isUnknown?: boolean } = {}) {
     super(message, publicMessage);
     this.isDiskFull = options.isDiskFull ?? false;
+    this.isUnknown = options.isUnknown ?? false;
   }
 }

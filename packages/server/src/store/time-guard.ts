@@ -48,6 +48,11 @@ export class TimeGuard {
     }
   }
 
+  /** No worker could renew its lease for this long. */
+  noteStall(ms: number): void {
+    this.#stallMs = Math.max(this.#stallMs, ms);
+  }
+
   /** Whether the date stepped, or the store was closed for longer than rows are kept: the next process has to know. */
   hasDoubts(keptMs: number): boolean {
     this.#check();

@@ -10,6 +10,7 @@ import type { Steps } from '../base/pace.ts';
 import type { ModelConfig } from './model-config.ts';
 import { type ModelProfile, proveProfile } from './model-profile.ts';
 import { type ChatTemplate, openChatTemplate } from './template/chat-template.ts';
+import { withoutControlTokens } from './template/plain-tools.ts';
 import { exampleTools } from './template/template-pasts.ts';
 import type { TextPart } from './tokenizer/added-tokens.ts';
 import { type EncodeOptions, openTokenizer, type PartTokenizer, runSteps, type Tokenizer } from './tokenizer/tokenizer.ts';
@@ -184,7 +185,7 @@ export function* joinConversation(
     encodeMessages(tokenizer, messages, () =>
       teaches && tools.length > 0
         ? template.renderOpening(teachTools(messages, tools, { format: parser.name, hasSystem }), [])
-        : template.renderOpening(messages, tools),
+        : template.renderOpening(messages, withoutControlTokens(tools, tokenizer.controlTokens)),
     );
   const deltaSteps = (newMessages: readonly Message[]) =>
     encodeMessages(tokenizer, newMessages, () => template.renderDelta(newMessages), { isContinued: true });

@@ -151,6 +151,7 @@ const audit: Record<ErrorCode, readonly Attempted[] | typeof outOfReach> = {
   'init-timeout': outOfReach,
   'run-failed': [{ turns: [bash('mkdir a; chmod 0 a; mkfifo b'), finish()], end: zero }],
   'tool-failed': [{ turns: [renderCall('bash', { command: 7 }), bash('exit 3'), finish()], end: zero }],
+  'tool-unavailable': outOfReach, // whatever a reached server answers is a result that the agent reads
   'backend-failed': outOfReach,
   'backend-refused': outOfReach,
   'backend-bad-reply': outOfReach,

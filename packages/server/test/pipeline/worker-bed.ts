@@ -12,6 +12,9 @@ import {
   qwen3Folder,
   renderCall,
 } from '@millrace/testkit';
+import type { z } from 'zod';
+import { outsideConfig } from '../../src/agent/outside/outside-config.ts';
+import { OutsideTools } from '../../src/agent/outside/outside-tools.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { type Log, silentLog } from '../../src/base/log.ts';
 import { openLoopLag } from '../../src/base/loop-lag.ts';
@@ -61,6 +64,7 @@ export interface BedOptions {
   /** Paths of scenario modules. */
   readonly scenarioFiles?: readonly string[];
   readonly gym?: GymConfig;
+  readonly tools?: z.input<typeof outsideConfig>;
   /** For scenario files in Python. */
   readonly python?: SidecarOptions;
   readonly log?: Log;
@@ -122,8 +126,11 @@ export class WorkerBed implements AsyncDisposable {
       log: options.log ?? silentLog,
     };
     const config = pipelineConfig.parse({ handBackMs: 0, retryDelayMs: 0, ...options.pipeline });
+    const tools = outsideConfig.parse(options.tools ?? {});
+    const outside = stack.use(new OutsideTools(tools));
     const loaded = await loadScenarios(options.scenarioFiles ?? [], {
       python: { log: shared.log, ...options.python },
+      tools,
       ...(options.gym && { gym: options.gym }),
     });
     const scenarios = {
@@ -138,6 +145,7 @@ export class WorkerBed implements AsyncDisposable {
         layers,
         config,
         scenarios,
+        outside,
         pool: stack.use(new BackendPool({ placements: store, log: shared.log, pace: shared.pace })),
         loopLag: stack.use(openLoopLag()),
       });

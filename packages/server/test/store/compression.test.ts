@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
-import { compress, decompress, readContentLength } from '../../src/store/sqlite/compression.ts';
+import { compress, decompress, readContentLength } from '../../src/store/rows/compression.ts';
 
 test('every length is read back, and known from the head of its frame', async () => {
   for (const length of [0, 1, 63, 64, 255, 256, 257, 65_535, 65_791, 65_792, 1_000_000]) {

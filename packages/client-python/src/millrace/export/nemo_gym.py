@@ -4,6 +4,7 @@ the ids that it sampled and their logprobs. The prompt of each turn begins with 
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any, Iterable
 
 from ..trajectories.trajectory import Message, Segment
@@ -19,15 +20,14 @@ def _to_result(row: Row) -> dict[str, Any]:
         {"type": "function", "name": one.name, "description": one.description, "parameters": one.parameters, "strict": False}
         for one in row.trajectory.tools
     ]
-    opening = [
-        {"role": one.role, "content": one.content} for segment in row.prompt_segments for one in segment.head.messages
-    ]
+    opening = [item for segment in row.prompt_segments for one in segment.head.messages for item in _to_input(one)]
     response_id = row.rollout.id if row.branch == 0 else f"{row.rollout.id}:{row.branch}"
     return {
         "responses_create_params": {"input": opening, "tools": tools},
         "response": {
             "id": response_id,
             "object": "response",
+            "created_at": datetime.fromisoformat(row.rollout.created_at.replace("Z", "+00:00")).timestamp(),
             "model": row.trajectory.model,
             "output": _to_output(row, response_id),
             "tools": tools,
@@ -70,13 +70,22 @@ def _to_turn(segment: Segment, item_id: str) -> list[dict[str, Any]]:
         if message.content != "" or not calls:
             items.append(item)
         items += [
-            {"type": "function_call", "call_id": one.id, "name": one.name, "arguments": json.dumps(one.arguments)}
+            {"type": "function_call", "call_id": one.id, "name": one.name, "arguments": json.dumps(dict(one.arguments))}
             for one in calls
         ]
     if not items:  # A reply that could not be parsed is still a sampled turn.
         content = [{"type": "output_text", "text": segment.head.text, "annotations": []}]
         items.append({"id": item_id, "type": "message", "role": "assistant", "status": "completed", "content": content})
     return items
+
+
+def _to_input(message: Message) -> list[dict[str, Any]]:
+    """A message of the prompt. The Responses API has no role for tools: a call and its result are items of their own."""
+    calls = message.tool_calls or ()
+    said = [] if calls and message.content == "" else [_to_reply(message)]
+    return said + [
+        {"type": "function_call", "call_id": one.id, "name": one.name, "arguments": json.dumps(dict(one.arguments))} for one in calls
+    ]
 
 
 def _to_reply(message: Message) -> dict[str, Any]:

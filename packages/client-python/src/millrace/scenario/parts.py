@@ -8,8 +8,8 @@ from typing import Any, Optional, Sequence
 
 @dataclass(frozen=True)
 class Opening:
-    """What the agent starts with. `messages` is one user message as text, or a list of messages. `tools` are names of built-in tools and
-    functions marked with `@tool`; without it, the `tools` of the file."""
+    """What the agent starts with. `messages` is one user message as text, or a list of messages. `tools` are names of tools,
+    functions marked with `@tool`, and MCP servers as `{"mcp": "name", "command": [...]}`; without it, the `tools` of the file."""
 
     messages: Any
     tools: Optional[Sequence[Any]] = None

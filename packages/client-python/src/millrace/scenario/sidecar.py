@@ -106,7 +106,7 @@ class Sidecar:
         wanted = opening.tools if opening.tools is not None else getattr(self._scenario.module, "tools", ())
         tools: list[Any] = []
         for one in wanted:
-            if isinstance(one, str):
+            if isinstance(one, str) or (isinstance(one, dict) and "mcp" in one):
                 tools.append(one)
                 continue
             found = definition_of(one)

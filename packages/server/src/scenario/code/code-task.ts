@@ -1,6 +1,7 @@
 // The task of the code scenario, and rows of data sets that are accepted in its place.
 
 import { z } from 'zod';
+import { toolChoice } from '../../agent/tool-names.ts';
 import { shaping } from '../reward/shaping.ts';
 import { languageNames } from './languages.ts';
 import { fromRow } from './rows/rows.ts';
@@ -50,11 +51,10 @@ export const codeFields = z.strictObject({
     .enum(['all', 'partial'])
     .default('all')
     .describe('`all`: 1 if every test passes, and tests stop at the first failure. `partial`: the share that passes.'),
-  tools: z
-    .array(z.enum(['bash', 'ipython', 'str_replace_editor', 'finish']))
+  tools: toolChoice
     .default([])
     .describe(
-      'With tools, the agent has a sandbox, and the program is its file solution.py (.c, .cpp) in /workspace, or the code block in its answer.',
+      'With tools that need one, the agent has a sandbox, and the program is its file solution.py (.c, .cpp) in /workspace, or the code block in its answer.',
     ),
   image: z.string().min(1).optional().describe('The image of the sandboxes; needs python3, and a compiler for C and C++.'),
   shaping,

@@ -1,6 +1,7 @@
-// The code scenario: a programming task whose program is run on tests. With tools, the agent works in a sandbox; without, it only answers.
+// The code scenario: a programming task whose program is run on tests. With tools that need a sandbox, the agent works in one; without, it only answers.
 
 import { definedOf, RolloutError } from '@millrace/protocol';
+import { needsSandbox } from '../../agent/tool-names.ts';
 import { shapeReward } from '../reward/shaping.ts';
 import type { Scenario } from '../scenario.ts';
 import { type CodeTask, codeTask } from './code-task.ts';
@@ -19,7 +20,7 @@ export const codeScenario: Scenario<CodeTask> = {
   aliases: ['deepcoder'],
   task: codeTask,
   fromInstance: (instance) => instance,
-  sandbox: (task) => (task.tools.length === 0 ? undefined : specOf(task)),
+  sandbox: (task) => (needsSandbox(task.tools) ? specOf(task) : undefined),
 
   async init({ task }) {
     return { messages: [{ role: 'user', content: renderQuestion(task) }], tools: task.tools };
@@ -77,9 +78,8 @@ function renderQuestion(task: CodeTask): string {
     task.function_name === undefined
       ? 'The program reads standard input and writes standard output.'
       : `It is tested by calling \`${task.function_name}\`.`;
-  const where =
-    task.tools.length === 0
-      ? `Put the whole program into one \`\`\`${fence} code block.`
-      : `Write the whole program to /workspace/${file}.`;
+  const where = needsSandbox(task.tools)
+    ? `Write the whole program to /workspace/${file}.`
+    : `Put the whole program into one \`\`\`${fence} code block.`;
   return `${task.question}${starter}\n\n${how} ${where}`;
 }

@@ -2,9 +2,9 @@
 // has changed in between, the task is refused.
 
 import { isAbsolute } from 'node:path';
-import { definedOf, messageOf } from '@millrace/protocol';
+import { definedOf, describeIssues, messageOf } from '@millrace/protocol';
 import { z } from 'zod';
-import { toolChoice } from '../../agent/tool-names.ts';
+import { mcpChoice, type ToolChoice, toolChoice } from '../../agent/tool-names.ts';
 import type { SandboxSpec } from '../../sandbox/sandbox.ts';
 import { digestTask, type EnvironmentImage, readTaskFolder, type TaskFolder } from './task-folder.ts';
 import { fillVariables, type HarborEnvironment } from './task-toml.ts';
@@ -51,7 +51,7 @@ async function readTask({ folder: path, digest: expected, env, tools, reward_ran
   if (expected !== undefined && expected !== digest) throw new Error('the folder has changed since it was submitted');
   const { environment, verifier, solution, metadata } = folder.toml;
   return {
-    tools,
+    tools: [...tools, ...readServers(environment, folder.environment.workdir)],
     reward_range,
     folder,
     digest,
@@ -61,6 +61,15 @@ async function readTask({ folder: path, digest: expected, env, tools, reward_ran
     solutionEnv: fillVariables(solution.env, env),
     keepsPrograms: readKeepsPrograms(metadata),
   };
+}
+
+/** Servers on standard input and output, in the sandbox of the agent. */
+function readServers({ mcp_servers }: HarborEnvironment, cwd: string): ToolChoice[] {
+  return mcp_servers.map(({ name, command, args }) => {
+    const parsed = mcpChoice.safeParse({ mcp: name.replace(/[^A-Za-z0-9_-]/g, '_'), command: [command, ...args], cwd });
+    if (parsed.success) return parsed.data;
+    throw new Error(`task.toml: environment.mcp_servers: ${name}: ${describeIssues(parsed.error.issues)}`);
+  });
 }
 
 /** `[metadata.millrace] keep_programs = true`: the check needs a server that the agent started. */

@@ -28,6 +28,13 @@ const healthcheck = z.object({
   retries: z.int().min(1).default(3),
 });
 
+const mcpServer = z.object({
+  name: z.string().min(1),
+  transport: z.literal('stdio', none('an MCP server over HTTP of a task')),
+  command: z.string().min(1),
+  args: z.array(z.string()).default([]),
+});
+
 const environment = z
   .object({
     docker_image: z.string().min(1).optional(),
@@ -45,7 +52,7 @@ const environment = z
     tpu: z.undefined(none('a TPU')).optional(),
     network_mode: networkMode.optional(),
     allow_internet: z.boolean().optional(),
-    mcp_servers: z.array(z.unknown()).max(0, none('an MCP server of a task')).default([]),
+    mcp_servers: z.array(mcpServer).default([]),
     env: variables,
     workdir: z.string().startsWith('/').optional(),
     healthcheck: healthcheck.optional(),

@@ -1,6 +1,7 @@
 // The scenarios of a service: the built-in ones, and the user's own, loaded from files anywhere on the machine. A file that cannot be
 // used is refused with its name, the line where there is one, and what to do.
 
+import { type OutsideConfig, outsideConfig } from '../../agent/outside/outside-config.ts';
 import { codeScenario } from '../code/code.ts';
 import { makeGymScenario } from '../gym/gym.ts';
 import type { GymConfig } from '../gym/gym-config.ts';
@@ -15,6 +16,7 @@ import { type JudgeConfig, judgeConfig } from '../stem/judge-config.ts';
 import { makeStemScenario } from '../stem/stem.ts';
 import { makeSweScenario } from '../swe/swe.ts';
 import { importScenario } from './import-scenario.ts';
+import { withKnownTools } from './known-tools.ts';
 
 export interface Scenarios {
   /** By name or alias. */
@@ -28,13 +30,15 @@ export interface BuiltInOptions {
   /** Without it, tasks that need a judge have no reward. */
   readonly judge?: JudgeConfig;
   readonly gym?: GymConfig;
+  /** Tools from outside that tasks may choose. */
+  readonly tools?: OutsideConfig;
   /** For scenarios in Python. */
   readonly python?: SidecarOptions;
 }
 
 /** Throws an Error that names the file and says what to do. */
 export async function loadScenarios(paths: readonly string[], options: BuiltInOptions = {}): Promise<Scenarios> {
-  const { rewardServers = [], judge = judgeConfig.parse({}), gym = {} } = options;
+  const { rewardServers = [], judge = judgeConfig.parse({}), gym = {}, tools = outsideConfig.parse({}) } = options;
   const own = await Promise.all(paths.map((path) => importScenario(path, options.python)));
   const byName = new Map<string, { readonly scenario: Scenario; readonly from: string }>();
   const add = (scenario: Scenario, from: string) => {
@@ -54,7 +58,7 @@ export async function loadScenarios(paths: readonly string[], options: BuiltInOp
     makeHarborScenario(),
     ...(rewardServers.length > 0 ? [makeRewardScenario(rewardServers)] : []),
   ];
-  for (const scenario of builtIn) add(scenario, 'a built-in one');
+  for (const scenario of builtIn) add(withKnownTools(scenario, tools), 'a built-in one');
   for (const [index, scenario] of own.entries()) add(scenario, paths[index] ?? '');
   return {
     get: (name) => byName.get(name)?.scenario,

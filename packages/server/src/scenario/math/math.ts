@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { Prompts } from '../../agent/prompts.ts';
-import { needsSandbox, type ToolName, toolChoice } from '../../agent/tool-names.ts';
+import { labelOf, needsSandbox, toolChoice } from '../../agent/tool-names.ts';
 import { isSameAnswer } from '../answer/compare-answers.ts';
 import { findAnswer } from '../answer/find-answer.ts';
 import { shapeReward, shaping } from '../reward/shaping.ts';
@@ -44,9 +44,8 @@ export const mathScenario: Scenario<MathTask> = {
 
 function renderQuestion({ question, tools }: MathTask, prompts: Prompts): string {
   if (tools.length === 0) return prompts.render('math', { question });
-  const end: ToolName | undefined = tools.find((name) => name === 'finish');
-  const ending = end ? 'call finish with your final answer in \\boxed{}' : 'put your final answer into \\boxed{}';
-  return prompts.render('math-tools', { question, tools: tools.join(', '), ending });
+  const ending = tools.includes('finish') ? 'call finish with your final answer in \\boxed{}' : 'put your final answer into \\boxed{}';
+  return prompts.render('math-tools', { question, tools: tools.map(labelOf).join(', '), ending });
 }
 
 const chatPrompt = z.array(z.object({ role: z.string(), content: z.string() }));

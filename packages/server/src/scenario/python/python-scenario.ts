@@ -2,10 +2,10 @@
 
 import { definedOf, message } from '@millrace/protocol';
 import { z } from 'zod';
-import type { ToolName } from '../../agent/tool-names.ts';
+import { fromJsonSchema } from '../../agent/json-schema.ts';
+import { mcpChoice, type ToolChoice } from '../../agent/tool-names.ts';
 import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
 import type { CustomTool } from '../custom-tool.ts';
-import { fromJsonSchema } from '../json-schema.ts';
 import type { EvaluateContext, InitContext, Opening, Scenario } from '../scenario.ts';
 import type { Score } from '../verifier/verifier.ts';
 import { type AskContext, openAsks } from './sandbox-asks.ts';
@@ -72,6 +72,7 @@ async function prepare(sidecar: Sidecar, { task, limits, signal, sandbox }: Init
 
 const toolReply = z.union([
   z.string(),
+  mcpChoice,
   z.object({ name: z.string(), description: z.string(), parameters: z.record(z.string(), z.unknown()) }),
 ]);
 const openingReply = z.object({ messages: z.array(message), tools: z.array(toolReply) });
@@ -86,7 +87,9 @@ async function init(sidecar: Sidecar, context: InitContext<unknown>, hasRun: boo
     const later = { task, limits, state };
     return {
       messages,
-      tools: tools.map((tool) => (typeof tool === 'string' ? (tool as ToolName) : toTool(sidecar, tool, later))),
+      tools: tools.map((tool) =>
+        'mcp' in Object(tool) || typeof tool === 'string' ? (tool as ToolChoice) : toTool(sidecar, tool as PythonTool, later),
+      ),
       state,
       ...(hasRun && {
         respond: async ({ text, number }, { signal: within }) =>

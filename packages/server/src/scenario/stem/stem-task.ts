@@ -1,9 +1,10 @@
 // The task of the stem scenario: a question with a choice, a quantity or a short text as its answer.
 
 import { z } from 'zod';
+import { toolChoice } from '../../agent/tool-names.ts';
 import { shaping } from '../reward/shaping.ts';
 
-const common = { question: z.string().min(1), shaping };
+const common = { question: z.string().min(1), tools: toolChoice.default([]), shaping };
 const texts = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]);
 
 const choiceTask = z

@@ -1,5 +1,7 @@
-// The stem scenario: questions of science with a choice, a quantity or a short text as their answer. It needs no sandbox.
+// The stem scenario: questions of science with a choice, a quantity or a short text as their answer. It needs no sandbox,
+// unless the task gives the agent tools that do.
 
+import { labelOf, needsSandbox } from '../../agent/tool-names.ts';
 import { findAnswer } from '../answer/find-answer.ts';
 import { shapeReward } from '../reward/shaping.ts';
 import type { Scenario } from '../scenario.ts';
@@ -15,8 +17,9 @@ export function makeStemScenario(judge: Judge): Scenario<StemTask> {
   return {
     name: 'stem',
     task: stemTask.refine((task) => task.kind !== 'text' || !task.judge || judge.isConfigured, { path: ['judge'], message: noJudge }),
+    sandbox: ({ tools }) => (needsSandbox(tools) ? {} : undefined),
     async init({ task }) {
-      return { messages: [{ role: 'user', content: renderQuestion(task) }], tools: [] };
+      return { messages: [{ role: 'user', content: renderQuestion(task) }], tools: task.tools };
     },
     lowestReward: ({ shaping: { range } }) => range[0],
     async evaluate({ task, end, sampledTokens, signal }) {
@@ -80,5 +83,11 @@ const hints: Readonly<Record<StemTask['kind'], string>> = {
 
 function renderQuestion(task: StemTask): string {
   const options = task.kind === 'choice' ? `\n\n${task.options.map((option, at) => `${letterOf(at)}. ${option}`).join('\n')}` : '';
-  return `${task.question}${options}\n\n${hints[task.kind]}`;
+  return `${task.question}${options}\n\n${describeTools(task)}${hints[task.kind]}`;
+}
+
+function describeTools({ tools }: StemTask): string {
+  const named = tools.filter((name) => name !== 'finish' && name !== 'submit').map(labelOf);
+  const use = named.length === 0 ? '' : `You have these tools: ${named.join(', ')}. `;
+  return tools.includes('finish') ? `${use}When you are sure, call finish with your answer. ` : use;
 }

@@ -3,6 +3,7 @@
 
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { Prompts } from '../../agent/prompts.ts';
+import { labelOf } from '../../agent/tool-names.ts';
 import { systemClock } from '../../base/clock.ts';
 import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
 import { shapeReward } from '../reward/shaping.ts';
@@ -97,7 +98,7 @@ async function makeDiff(sandbox: Sandbox, task: SweTask, { artifact, timeoutMs, 
 
 function renderProblem(task: SweTask, prompts: Prompts): string {
   const end = task.tools.find((name) => name === 'finish' || name === 'submit');
-  const ending = end === undefined ? 'say so' : `call ${end}`;
+  const ending = end === undefined ? 'say so' : `call ${labelOf(end)}`;
   return prompts.render('swe', { repo: task.repo, workdir: task.workdir, problem_statement: task.problem_statement, ending });
 }
 

@@ -3,24 +3,17 @@
 import { Worker } from 'node:worker_threads';
 import { messageOf, RolloutError } from '@millrace/protocol';
 import { findParts } from '../../base/parts.ts';
+import type { Operations } from '../rows/operations.ts';
+import type { OperationLink, ReplyOf, TimedValue } from '../rows/row-store.ts';
 import { StoreError, StoreFault } from '../store-fault.ts';
-import type { Transaction } from './engine/connection.ts';
 import type { OperationCall, OperationReply, ThreadOptions, WireError } from './thread.ts';
-
-type Operations<Names extends string> = Record<Names, (transaction: Transaction, request: never) => unknown>;
-
-/** The value of a call, and how long its transaction held the lock. */
-export interface TimedValue<Value> {
-  readonly value: Value;
-  readonly lockMs: number;
-}
 
 interface PendingCall {
   resolve(reply: TimedValue<unknown>): void;
   reject(error: RolloutError): void;
 }
 
-export class ThreadLink<Names extends string, All extends Operations<Names>> implements AsyncDisposable {
+export class ThreadLink<All extends Operations> implements OperationLink<All> {
   readonly #worker: Worker;
   readonly #pending = new Map<number, PendingCall>();
   readonly #exited: Promise<void>;
@@ -44,16 +37,16 @@ export class ThreadLink<Names extends string, All extends Operations<Names>> imp
     });
   }
 
-  async call<Name extends Names>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<ReturnType<All[Name]>> {
+  async call<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<ReplyOf<All, Name>> {
     return (await this.timedCall(name, request, nowMs)).value;
   }
 
-  timedCall<Name extends Names>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<TimedValue<ReturnType<All[Name]>>> {
+  timedCall<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<TimedValue<ReplyOf<All, Name>>> {
     if (this.#ended) return Promise.reject(this.#ended);
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
-      this.#worker.postMessage({ id, name, request, nowMs } satisfies OperationCall);
-      this.#pending.set(id, { resolve: (reply) => resolve(reply as TimedValue<ReturnType<All[Name]>>), reject });
+      this.#worker.postMessage({ id, name: String(name), request, nowMs } satisfies OperationCall);
+      this.#pending.set(id, { resolve: (reply) => resolve(reply as TimedValue<ReplyOf<All, Name>>), reject });
     });
   }
 

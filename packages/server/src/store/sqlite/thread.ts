@@ -6,10 +6,10 @@ import { dirname } from 'node:path';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { type ErrorCode, messageOf, RolloutError } from '@millrace/protocol';
 import { systemClock } from '../../base/clock.ts';
-import { type Connection, isBusy, openConnection, sqliteCode, type Transaction, whileBusy } from './engine/connection.ts';
+import { reads, writes } from '../rows/operations.ts';
+import type { Transaction } from '../transaction.ts';
+import { type Connection, isBusy, openConnection, readLastEventId, sqliteCode, whileBusy, whileBusySync } from './engine/connection.ts';
 import { makeTables } from './engine/schema.ts';
-import { lastEventId } from './operations/events.ts';
-import { reads, writes } from './operations.ts';
 
 export interface ThreadOptions {
   readonly path: string;
@@ -47,7 +47,7 @@ export interface OperationReply {
   readonly lockMs?: number;
 }
 
-type Operation = (transaction: Transaction, request: unknown) => unknown;
+type Operation = (transaction: Transaction, request: unknown) => Promise<unknown>;
 
 interface OpenFile {
   readonly connection: Connection;
@@ -66,11 +66,11 @@ class StoreThread {
   }
 
   /** Opens the file on the first calls; if that fails, the next calls try again. */
-  run(calls: readonly OperationCall[]): OperationReply[] {
+  async run(calls: readonly OperationCall[]): Promise<OperationReply[]> {
     try {
       this.#open ??= openFile(this.#options);
       const { connection, hint } = this.#open;
-      const { replies, hasEvents } = whileBusy(() => this.#runTransaction(connection, calls));
+      const { replies, hasEvents } = await whileBusy(() => this.#runTransaction(connection, calls));
       if (hasEvents && hint !== undefined) touch(hint);
       return replies;
     } catch (error) {
@@ -83,17 +83,19 @@ class StoreThread {
     if (this.#open?.hint !== undefined) closeSync(this.#open.hint);
   }
 
-  #runTransaction(connection: Connection, calls: readonly OperationCall[]): { replies: OperationReply[]; hasEvents: boolean } {
-    const { db } = connection;
+  async #runTransaction(
+    connection: Connection,
+    calls: readonly OperationCall[],
+  ): Promise<{ replies: OperationReply[]; hasEvents: boolean }> {
+    const { db, statements } = connection;
     db.exec(this.#options.role === 'writer' ? 'BEGIN IMMEDIATE' : 'BEGIN');
     try {
-      const transaction = connection.at(0);
-      const before = lastEventId(transaction);
+      const before = readLastEventId(statements);
       const startedAtMs = systemClock.now();
       const lockedAt = systemClock.monotonic();
       const timeOf = ({ nowMs }: OperationCall) => (this.#options.hasOwnTime ? startedAtMs : nowMs);
-      const replies = calls.map((call) => this.#runCall(connection.at(timeOf(call)), { call, connection }));
-      const hasEvents = lastEventId(transaction) !== before;
+      const replies = await Array.fromAsync(calls, (call) => this.#runCall(connection, { call, nowMs: timeOf(call) }));
+      const hasEvents = readLastEventId(statements) !== before;
       db.exec('COMMIT');
       const lockMs = systemClock.monotonic() - lockedAt;
       return { replies: replies.map((reply) => ({ ...reply, lockMs })), hasEvents };
@@ -103,32 +105,36 @@ class StoreThread {
     }
   }
 
-  #runCall(transaction: Transaction, { call, connection }: { call: OperationCall; connection: Connection }): OperationReply {
-    transaction.run('SAVEPOINT one_call');
+  async #runCall(connection: Connection, { call, nowMs }: { call: OperationCall; nowMs: number }): Promise<OperationReply> {
+    const { statements } = connection;
+    statements.run('SAVEPOINT one_call');
     try {
       const operation = this.#operations.get(call.name);
       if (!operation) throw new Error(`the ${this.#options.role} has no operation ${call.name}`);
-      const value = operation(transaction, call.request);
-      transaction.run('RELEASE one_call');
+      const value = await operation(connection.at(nowMs), call.request);
+      statements.run('RELEASE one_call');
       return { id: call.id, value };
     } catch (error) {
       // If SQLite rolled back the whole transaction, the writes of the other calls are gone too.
       if (isBusy(error) || !connection.db.isTransaction) throw error;
-      transaction.run('ROLLBACK TO one_call');
-      transaction.run('RELEASE one_call');
+      statements.run('ROLLBACK TO one_call');
+      statements.run('RELEASE one_call');
       return { id: call.id, error: toWire(error, this.#options.path) };
     }
   }
 }
 
 function serve(port: MessagePort, thread: StoreThread): void {
+  let running = Promise.resolve();
   port.on('message', (first: OperationCall | 'close') => {
-    const messages = [first, ...drain(port)];
-    const calls = messages.filter((message) => message !== 'close');
-    if (calls.length > 0) port.postMessage(thread.run(calls));
-    if (calls.length === messages.length) return;
-    thread.close();
-    port.close();
+    running = running.then(async () => {
+      const messages = [first, ...drain(port)];
+      const calls = messages.filter((message) => message !== 'close');
+      if (calls.length > 0) port.postMessage(await thread.run(calls));
+      if (calls.length === messages.length) return;
+      thread.close();
+      port.close();
+    });
   });
 }
 
@@ -145,7 +151,7 @@ function openFile({ path, role }: ThreadOptions): OpenFile {
   createFile(path);
   const connection = openConnection(path, { readOnly: false });
   try {
-    whileBusy(() => makeTables(connection.at(0)));
+    whileBusySync(() => makeTables(connection.statements));
     return { connection, hint: openSync(`${path}-hint`, 'a+', 0o600) };
   } catch (error) {
     connection.db.close();

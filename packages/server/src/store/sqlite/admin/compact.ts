@@ -3,7 +3,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { sleep, systemClock } from '../../../base/clock.ts';
-import { whileBusy } from '../engine/connection.ts';
+import { whileBusySync } from '../engine/connection.ts';
 import { openStoreFile, readNumber, whileUnused } from './store-file.ts';
 
 export interface CompactReport {
@@ -50,7 +50,7 @@ export async function compactStore(
 
 /** Returns how long it held the write lock, with the commit. */
 function freePages(db: DatabaseSync, pages: number): number {
-  whileBusy(() => db.exec('BEGIN IMMEDIATE'));
+  whileBusySync(() => db.exec('BEGIN IMMEDIATE'));
   const lockedAt = systemClock.monotonic();
   try {
     db.exec(`PRAGMA incremental_vacuum(${pages})`);

@@ -2,10 +2,10 @@
 // Work run by `whileBusy` never fails with SQLITE_BUSY, unless another process locks the file for a minute.
 
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import type { SqlValue, Transaction } from '../../transaction.ts';
 
-/** What an operation gets: the connection inside an open transaction, and the time at which it takes place. */
-export interface Transaction {
-  readonly nowMs: number;
+/** Prepared statements of one connection. */
+export interface Statements {
   one<Row>(sql: string, ...values: SQLInputValue[]): Row | undefined;
   all<Row>(sql: string, ...values: SQLInputValue[]): Row[];
   /** Returns the number of rows changed. */
@@ -15,6 +15,8 @@ export interface Transaction {
 
 export interface Connection {
   readonly db: DatabaseSync;
+  readonly statements: Statements;
+  /** For an operation in the open transaction. Its promises are settled when it returns them, so nothing else runs in between. */
   at(nowMs: number): Transaction;
 }
 
@@ -22,7 +24,7 @@ export function openConnection(path: string, options: { readonly readOnly: boole
   const db = new DatabaseSync(path, { readOnly: options.readOnly, timeout: 0 });
   try {
     // A new file can give freed pages back in small steps; in an existing one the setting changes nothing.
-    if (!options.readOnly) whileBusy(() => db.exec('PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL'));
+    if (!options.readOnly) whileBusySync(() => db.exec('PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL'));
     // FULL: a commit is on disk before it is acknowledged. The WAL file is truncated after a burst.
     db.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY');
   } catch (error) {
@@ -33,7 +35,7 @@ export function openConnection(path: string, options: { readonly readOnly: boole
   const prepare = (sql: string): StatementSync => {
     const known = prepared.get(sql);
     if (known) return known;
-    const statement = db.prepare(sql);
+    const statement = db.prepare(sql.replaceAll(rowLock, ''));
     prepared.set(sql, statement);
     return statement;
   };
@@ -43,7 +45,41 @@ export function openConnection(path: string, options: { readonly readOnly: boole
     run: (sql: string, ...values: SQLInputValue[]) => Number(prepare(sql).run(...values).changes),
     exec: (sql: string) => db.exec(sql),
   };
-  return { db, at: (nowMs) => ({ ...statements, nowMs }) };
+  return { db, statements, at: (nowMs) => toTransaction(statements, nowMs) };
+}
+
+/** A write transaction has the whole file to itself, and SQLite has no syntax for locks of rows. */
+const rowLock = /\bFOR UPDATE( OF \w+)?( SKIP LOCKED)?/g;
+
+function toTransaction({ one, all, run }: Statements, nowMs: number): Transaction {
+  return {
+    nowMs,
+    rowsPerStatement: 1,
+    one: async <Row>(sql: string, ...values: SqlValue[]) => one<Row>(sql, ...values),
+    all: async <Row>(sql: string, ...values: SqlValue[]) => all<Row>(sql, ...values),
+    allOf: async <Row>(sql: string, values: readonly (string | number)[]) => values.flatMap((value) => all<Row>(sql, value)),
+    insert: async (into, rows) => {
+      for (const row of rows) run(toInsert(into, row), ...row);
+    },
+    insertNumbered: async (into, rows) => rows.map((row) => one<{ seq: number }>(`${toInsert(into, row)} RETURNING seq`, ...row)?.seq ?? 0),
+    run: async (sql, ...values) => run(sql, ...values),
+    lock: async () => {},
+    appendEvent: async (event) => {
+      const sql = 'INSERT INTO events (at, kind, rollout_id, group_id, worker_id, backend_id, data) VALUES (?, ?, ?, ?, ?, ?, ?)';
+      const { kind, rolloutId = null, group = null, workerId = null, backendId = null, data } = event;
+      run(sql, nowMs, kind, rolloutId, group, workerId, backendId, JSON.stringify(data));
+    },
+    lastEventId: async () => readLastEventId({ one }),
+  };
+}
+
+function toInsert(into: string, row: readonly SqlValue[]): string {
+  return `INSERT INTO ${into} VALUES (${row.map(() => '?').join(', ')})`;
+}
+
+/** Read from the sequence, not from the rows: retention may have deleted the newest event. */
+export function readLastEventId({ one }: Pick<Statements, 'one'>): number {
+  return one<{ seq: number }>("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?.seq ?? 0;
 }
 
 const mostWaits = 60_000;
@@ -53,15 +89,30 @@ const oneMs = new Int32Array(new SharedArrayBuffer(4));
  * Retries `work` every millisecond while another process locks the file. SQLite's own busy handler backs off to 100 ms, which
  * lets the process that writes most starve the others.
  */
-export function whileBusy<T>(work: () => T): T {
+export async function whileBusy<T>(work: () => T | Promise<T>): Promise<T> {
+  for (let waits = 0; ; waits++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isBusy(error) || waits >= mostWaits) throw error;
+      waitOneMs();
+    }
+  }
+}
+
+export function whileBusySync<T>(work: () => T): T {
   for (let waits = 0; ; waits++) {
     try {
       return work();
     } catch (error) {
       if (!isBusy(error) || waits >= mostWaits) throw error;
-      Atomics.wait(oneMs, 0, 0, 1);
+      waitOneMs();
     }
   }
+}
+
+function waitOneMs(): void {
+  Atomics.wait(oneMs, 0, 0, 1);
 }
 
 export function isBusy(error: unknown): boolean {

@@ -3,7 +3,7 @@
 
 import { messageOf, RolloutError } from '@millrace/protocol';
 import { batchTables } from './batch-schema.ts';
-import type { Transaction } from './connection.ts';
+import type { Statements } from './connection.ts';
 import { migrations } from './migrations.ts';
 
 /** The schema of `tables`; the migrations from here on apply to new stores too. */
@@ -100,29 +100,29 @@ export const newestVersion = Math.max(...Object.keys(migrations).map(Number)) + 
  * Creates the tables, or migrates those of an older schema, in one transaction: a migration that fails leaves the file as it was.
  * Throws for a schema that this version does not know.
  */
-export function makeTables(transaction: Transaction): void {
-  transaction.exec('BEGIN IMMEDIATE');
+export function makeTables(statements: Statements): void {
+  statements.exec('BEGIN IMMEDIATE');
   try {
-    const found = transaction.one<{ user_version: number }>('PRAGMA user_version')?.user_version ?? 0;
+    const found = statements.one<{ user_version: number }>('PRAGMA user_version')?.user_version ?? 0;
     checkVersion(found);
-    if (found === 0) transaction.exec(tables);
-    for (let version = found === 0 ? baseVersion : found; version < newestVersion; version += 1) migrate(transaction, version);
-    transaction.exec('COMMIT');
+    if (found === 0) statements.exec(tables);
+    for (let version = found === 0 ? baseVersion : found; version < newestVersion; version += 1) migrate(statements, version);
+    statements.exec('COMMIT');
   } catch (error) {
-    rollBack(transaction);
+    rollBack(statements);
     throw error;
   }
 }
 
-function rollBack(transaction: Transaction): void {
+function rollBack(statements: Statements): void {
   try {
-    transaction.exec('ROLLBACK');
+    statements.exec('ROLLBACK');
   } catch {} // SQLite has already rolled it back
 }
 
-function migrate(transaction: Transaction, version: number): void {
+function migrate(statements: Statements, version: number): void {
   try {
-    transaction.exec(`${migrations[version]} PRAGMA user_version = ${version + 1}`);
+    statements.exec(`${migrations[version]} PRAGMA user_version = ${version + 1}`);
   } catch (error) {
     const message = `the migration from schema ${version} to ${version + 1} failed, and the store was left as it was: ${messageOf(error)}`;
     throw new RolloutError('internal', message, { cause: error });

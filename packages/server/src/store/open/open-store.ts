@@ -1,0 +1,28 @@
+// Opens the store at its address: a PostgreSQL database, or a file of SQLite.
+
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { BlobStore } from '../blobs/blob-store.ts';
+import type { DiskLimits } from '../disk-budget.ts';
+import { openPostgresStore } from '../postgres/postgres.ts';
+import { openSqliteStore } from '../sqlite/sqlite.ts';
+import type { Store } from '../store.ts';
+import { isPostgresAddress } from '../store-address.ts';
+
+export interface OpenStoreOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly limits?: DiskLimits;
+  readonly blobs?: BlobStore;
+  /** Called when the store can never succeed again in this process. */
+  readonly onDeath?: (error: Error) => void;
+}
+
+/** The caller closes it. */
+export async function openStore(address: string, options: OpenStoreOptions): Promise<Store> {
+  if (isPostgresAddress(address)) return await openPostgresStore({ address, ...options });
+  await mkdir(dirname(address), { recursive: true, mode: 0o700 });
+  return await openSqliteStore({ path: address, ...options });
+}

@@ -1,0 +1,57 @@
+// What PostgreSQL's errors mean for the caller: run it again, the storage failed, or a bug.
+
+import { messageOf, RolloutError } from '@millrace/protocol';
+import pg from 'pg';
+import { StoreError, StoreFault } from '../../store-fault.ts';
+
+/** The connection is gone. A transaction that was not committed has changed nothing. */
+export class ConnectionLost extends Error {
+  constructor(cause: unknown) {
+    super(messageOf(cause), { cause });
+    this.name = 'ConnectionLost';
+  }
+}
+
+/**
+ * Errors of two transactions that met: the same calls succeed when they are repeated. A unique violation is one, because a row that
+ * did not exist when a call looked was added by another. So is a prepared statement whose tables a migration changed.
+ */
+const collisions: Readonly<Record<string, string>> = {
+  40001: 'serialization failure',
+  '40P01': 'deadlock',
+  23505: 'unique violation',
+  '55P03': 'lock timeout',
+  57014: 'statement timeout',
+};
+
+export function isCollision(error: unknown): boolean {
+  return codeOf(error) in collisions;
+}
+
+/** The statements that the session has prepared belong to tables from before a migration. */
+export function isStalePlan(error: unknown): boolean {
+  return codeOf(error) === '0A000' && messageOf(error).includes('cached plan');
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof pg.DatabaseError ? (error.code ?? '') : '';
+}
+
+/** What the caller of the store gets. `where` is the address without its password. */
+export function toStoreError(error: unknown, where: string): RolloutError {
+  if (error instanceof RolloutError) return error;
+  const code = codeOf(error);
+  const message = `store ${where}: ${code === '' ? '' : `${code}: `}${messageOf(error)}`;
+  if (error instanceof ConnectionLost) return new StoreFault(message, 'the store failed: its database cannot be reached');
+  if (code === '53100') return new StoreFault(message, 'the store failed: the disk of its database is full', { isDiskFull: true });
+  // Out of resources, storage errors, and collisions that did not end.
+  if (/^(53|58|XX)/.test(code) || isCollision(error) || code === '25006')
+    return new StoreFault(message, `the store failed: ${collisions[code] ?? 'its database reports an error'}`);
+  return new StoreError(message, 'the store failed; see the log of the service');
+}
+
+/** For a commit whose reply was lost, while the database cannot be asked what became of it. */
+export function toUnknownOutcome(where: string): StoreFault {
+  const message = `store ${where}: the connection broke during a commit, and the database cannot be reached to ask for its outcome`;
+  return new StoreFault(message, 'the store failed: its database cannot be reached', { isUnknown: true });
+}

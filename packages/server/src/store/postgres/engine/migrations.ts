@@ -1,0 +1,59 @@
+// The numbered migrations of the PostgreSQL store, run in one transaction under a lock: of the processes that start together, one
+// runs them and the others wait. A migration only adds, so that processes of the version before can go on.
+
+import { messageOf, RolloutError } from '@millrace/protocol';
+import { functions, logTables } from './log-tables.ts';
+import type { Session } from './session.ts';
+import { tables } from './tables.ts';
+
+interface Migration {
+  readonly sql: string;
+  /** The oldest schema whose processes can use the tables after it. */
+  readonly usableFrom: number;
+}
+
+/** The first makes an empty schema 1. Never edited once released. */
+const migrations: readonly Migration[] = [{ sql: `${tables}${logTables}${functions}`, usableFrom: 1 }];
+
+export const newestSchema = migrations.length;
+
+const versionTable = `CREATE TABLE IF NOT EXISTS store_schema (version bigint NOT NULL, usable_from bigint NOT NULL)`;
+
+/** Throws for a schema that this version cannot use. */
+export async function migrate(session: Session): Promise<void> {
+  await session.script('BEGIN');
+  try {
+    await session.query("SELECT pg_advisory_xact_lock(hashtext('millrace'), hashtext(current_schema()))");
+    const [table] = await session.query<{ name: string | null }>("SELECT to_regclass('store_schema')::text AS name");
+    if (table?.name === null) await session.script(versionTable);
+    const [found = { version: 0, usable_from: 0 }] = await session.query<{ version: number; usable_from: number }>(
+      'SELECT version, usable_from FROM store_schema',
+    );
+    checkSchema(found);
+    if (found.version < newestSchema) await runMigrations(session, found.version);
+    await session.script('COMMIT');
+  } catch (error) {
+    await session.script('ROLLBACK').catch(() => {}); // the connection is gone, and with it the transaction
+    throw error;
+  }
+}
+
+async function runMigrations(session: Session, from: number): Promise<void> {
+  for (const [index, { sql }] of migrations.slice(from).entries()) {
+    try {
+      await session.script(sql);
+    } catch (error) {
+      const message = `the migration of the store from schema ${from + index} failed, and it was left as it was: ${messageOf(error)}`;
+      throw session.isBroken ? error : new RolloutError('internal', message, { cause: error });
+    }
+  }
+  const { usableFrom = 1 } = migrations.at(-1) ?? {};
+  await session.script('DELETE FROM store_schema');
+  await session.query('INSERT INTO store_schema VALUES ($1, $2)', [newestSchema, usableFrom]);
+}
+
+function checkSchema({ version, usable_from }: { readonly version: number; readonly usable_from: number }): void {
+  if (usable_from <= newestSchema) return;
+  const what = `the store has schema ${version}, which needs at least schema ${usable_from}`;
+  throw new RolloutError('internal', `${what}; this version of Millrace knows schema ${newestSchema}: start the newer version`);
+}

@@ -1,0 +1,111 @@
+// The statements of one open transaction in PostgreSQL. Events and what was served are kept until the commit, which writes them last.
+
+import pg from 'pg';
+import type { NewEvent } from '../../store.ts';
+import type { LockName, SqlValue, Transaction } from '../../transaction.ts';
+import type { Session } from './session.ts';
+
+const lockNumbers: Record<LockName, number> = { submit: 1, quarantine: 2 };
+
+export class PostgresTransaction implements Transaction {
+  readonly rowsPerStatement = 100;
+  readonly #session: Session;
+  readonly #entries: string[] = [];
+  readonly #served = new Set<number>();
+  nowMs: number;
+
+  constructor(session: Session, nowMs: number) {
+    this.#session = session;
+    this.nowMs = nowMs;
+  }
+
+  async one<Row>(sql: string, ...values: SqlValue[]): Promise<Row | undefined> {
+    return (await this.all<Row>(sql, ...values))[0];
+  }
+
+  async all<Row>(sql: string, ...values: SqlValue[]): Promise<Row[]> {
+    return await this.#session.query<Row>(toPostgres(sql, this.#session.texts), values.map(toValue));
+  }
+
+  async allOf<Row>(sql: string, values: readonly (string | number)[]): Promise<Row[]> {
+    return await this.#session.query<Row>(toPostgres(sql.replace(/= \?$/, '= ANY (?)'), this.#session.texts), [values]);
+  }
+
+  async insert(into: string, rows: readonly (readonly SqlValue[])[]): Promise<void> {
+    for (const some of inPortions(rows)) await this.#insert(into, some, '');
+  }
+
+  async insertNumbered(into: string, rows: readonly (readonly SqlValue[])[]): Promise<number[]> {
+    const seqs: number[] = [];
+    for (const some of inPortions(rows))
+      seqs.push(...(await this.#insert<{ seq: number }>(into, some, ' RETURNING seq')).map(({ seq }) => seq));
+    return seqs;
+  }
+
+  #insert<Row>(into: string, rows: readonly (readonly SqlValue[])[], ending: string): Promise<Row[]> {
+    const lists = rows.map((row) => `(${row.map(() => '?').join(', ')})`);
+    return this.all<Row>(`INSERT INTO ${into} VALUES ${lists.join(', ')}${ending}`, ...rows.flat());
+  }
+
+  async run(sql: string, ...values: SqlValue[]): Promise<number> {
+    return (await this.#session.run(toPostgres(sql, this.#session.texts), values.map(toValue))).changed;
+  }
+
+  async lock(name: LockName): Promise<void> {
+    await this.#session.query('SELECT pg_advisory_xact_lock(hashtext(current_schema()), $1)', [lockNumbers[name]]);
+  }
+
+  async appendEvent({ kind, rolloutId, group, workerId, backendId, data }: NewEvent): Promise<void> {
+    const ids = [rolloutId, group, workerId, backendId].map((id) => id ?? null);
+    this.#entries.push(JSON.stringify([this.nowMs, kind, ...ids, JSON.stringify(data)]));
+  }
+
+  async lastEventId(): Promise<number> {
+    return (await this.one<{ last: number }>('SELECT last FROM event_log'))?.last ?? 0;
+  }
+
+  /** The class had its turn. */
+  noteServed(classSeq: number): void {
+    this.#served.add(classSeq);
+  }
+
+  /** For `undo`. */
+  get mark(): number {
+    return this.#entries.length;
+  }
+
+  /** Forgets the events since the mark: their call was rolled back. */
+  undo(mark: number): void {
+    this.#entries.splice(mark);
+  }
+
+  /** What commits the transaction, in one message: the lock of the log is not held while a message is on its way. */
+  toCommit(channel: string): string {
+    const entries = pg.escapeLiteral(`[${this.#entries.join(',')}]`);
+    return `SELECT append_log(${entries}::json, '{${[...this.#served].join(',')}}'::bigint[], ${pg.escapeLiteral(channel)}); COMMIT`;
+  }
+}
+
+/** A message of PostgreSQL holds at most 65,535 values. */
+const rowsPerInsert = 500;
+
+function inPortions<T>(rows: readonly T[]): (readonly T[])[] {
+  const count = Math.ceil(rows.length / rowsPerInsert);
+  return Array.from({ length: count }, (_, index) => rows.slice(index * rowsPerInsert, (index + 1) * rowsPerInsert));
+}
+
+/** The statements of a session, in PostgreSQL's syntax. */
+export function toPostgres(sql: string, known: Map<string, string>): string {
+  const cached = known.get(sql);
+  if (cached !== undefined) return cached;
+  let count = 0;
+  const text = sql.replaceAll(/ INDEXED BY \w+/g, '').replaceAll(/\?(\d*)/g, (_, number: string) => `$${number || ++count}`);
+  // Statements with lists of values are many, and rarely used twice.
+  if (sql.length < 1_000) known.set(sql, text);
+  return text;
+}
+
+/** PostgreSQL's text has no zero character. */
+function toValue(value: SqlValue): SqlValue {
+  return typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value;
+}

@@ -1,0 +1,134 @@
+// Which rollout runs on which backend, and which backends are broken. Rollouts in flight are counted from the rows in the placing
+// transaction, so any number of workers balance like one, and a worker that dies leaves no stale count behind.
+
+import { type BackendId, type BackendState, definedOf } from '@millrace/protocol';
+import type { BackendProbe } from '../../../inference/backends/backend.ts';
+import { type BackendLoad, firstProbeMs, longestProbeMs, type PlaceOptions, probeTimeoutMs } from '../../../inference/pool/placements.ts';
+import { type Candidate, chooseBackend } from '../../../inference/pool/routing.ts';
+import type { Claim, TrafficNotes } from '../../store.ts';
+import type { Transaction } from '../../transaction.ts';
+import { type RolloutRow, readHeld, subjectOf } from './transitions.ts';
+
+interface Target extends Candidate {
+  readonly version: number;
+}
+
+export async function place(
+  transaction: Transaction,
+  request: { readonly claim: Claim; readonly options: PlaceOptions },
+): Promise<BackendId | undefined> {
+  const { exclude = [], isSticky = false, tokens, routing } = request.options;
+  const row = await readHeld(transaction, request.claim);
+  if (row?.state !== 'run') return undefined;
+  const from =
+    (await transaction.one<{ backend: BackendId | null }>('SELECT backend FROM rollouts WHERE seq = ?', row.seq))?.backend ?? undefined;
+  const chosen = chooseBackend(await readTargets(transaction, row, { from, isSticky }), {
+    exclude,
+    ...definedOf({ current: isSticky ? from : undefined, routing }),
+  });
+  if (!chosen) return undefined;
+  const sql = 'UPDATE rollouts SET backend = ?, backend_version = ?, context_tokens = coalesce(?, context_tokens) WHERE seq = ?';
+  await transaction.run(sql, chosen.id, chosen.version, tokens ?? null, row.seq);
+  if (from !== undefined && from !== chosen.id) {
+    const data = { from, to: chosen.id };
+    await transaction.appendEvent({ kind: 'rollout-place', ...subjectOf(row), backendId: chosen.id, data });
+  }
+  return chosen.id;
+}
+
+interface CurrentPlacement {
+  readonly from: BackendId | undefined;
+  readonly isSticky: boolean;
+}
+
+/** Backends that may take the rollout: up and not broken, or draining if it already runs there. Its own load is not counted. */
+async function readTargets(transaction: Transaction, row: RolloutRow, { from, isSticky }: CurrentPlacement): Promise<Target[]> {
+  const sql = 'SELECT id, state, policy_version AS version FROM backends WHERE broken_at IS NULL ORDER BY id FOR UPDATE';
+  const known = await transaction.all<{ id: BackendId; state: BackendState; version: number }>(sql);
+  const loads = new Map((await backendLoads(transaction)).map((load) => [load.id, load]));
+  const siblings = await readSiblings(transaction, row);
+  return known
+    .filter(({ id, state }) => state === 'up' || (isSticky && id === from))
+    .map(({ id, version }) => ({
+      id,
+      version,
+      inFlight: (loads.get(id)?.inFlight ?? 0) - (id === from ? 1 : 0),
+      tokens: loads.get(id)?.tokens ?? 0,
+      siblings: siblings.get(id) ?? 0,
+    }));
+}
+
+/** New weights empty a backend's cache: siblings that ended before left nothing there, running ones have their prompt cached again. */
+async function readSiblings(transaction: Transaction, { seq, group_id }: RolloutRow): Promise<Map<BackendId, number>> {
+  if (group_id === null) return new Map();
+  const sql = `SELECT rollouts.backend AS id, count(*) AS n FROM rollouts JOIN backends ON backends.id = rollouts.backend
+    WHERE group_id = ? AND seq <> ? AND (rollouts.state = 'run' OR backend_version = policy_version) GROUP BY rollouts.backend`;
+  return new Map((await transaction.all<{ id: BackendId; n: number }>(sql, group_id, seq)).map(({ id, n }) => [id, n]));
+}
+
+export async function backendLoads(transaction: Transaction): Promise<BackendLoad[]> {
+  const sql = `SELECT backend AS id, count(*) AS in_flight, sum(context_tokens) AS tokens FROM rollouts INDEXED BY rollouts_placed
+    WHERE state = 'run' AND backend IS NOT NULL GROUP BY backend`;
+  return (await transaction.all<{ id: BackendId; in_flight: number; tokens: number }>(sql)).map(({ id, in_flight: inFlight, tokens }) => ({
+    id,
+    inFlight,
+    tokens,
+  }));
+}
+
+export async function breakBackend(
+  transaction: Transaction,
+  request: { readonly id: BackendId; readonly error: string; readonly isProbe?: boolean },
+): Promise<void> {
+  const { id, error, isProbe = false } = request;
+  const { nowMs } = transaction;
+  const row = await transaction.one<HealthRow>('SELECT broken_at, probes, probe_at FROM backends WHERE id = ? FOR UPDATE', id);
+  if (!row || (row.broken_at === null) === isProbe) return;
+  const waitMs = Math.min(firstProbeMs * 2 ** row.probes, longestProbeMs);
+  const sql = 'UPDATE backends SET broken_at = ?, probes = ?, probe_at = ?, error = ?, error_at = ? WHERE id = ?';
+  await transaction.run(sql, row.broken_at ?? nowMs, row.probes + 1, nowMs + waitMs, error, nowMs, id);
+  if (!isProbe) await transaction.appendEvent({ kind: 'backend-break', backendId: id, data: { error } });
+}
+
+export async function recoverBackend(transaction: Transaction, id: BackendId): Promise<void> {
+  const row = await transaction.one<HealthRow>('SELECT broken_at, probes, probe_at FROM backends WHERE id = ? FOR UPDATE', id);
+  if (!row || row.broken_at === null) return;
+  await transaction.run('UPDATE backends SET broken_at = NULL, probes = 0, probe_at = 0 WHERE id = ?', id);
+  await transaction.appendEvent({ kind: 'backend-recovered', backendId: id, data: { broken_ms: transaction.nowMs - row.broken_at } });
+}
+
+export async function noteProbe(
+  transaction: Transaction,
+  { id, probe }: { readonly id: BackendId; readonly probe: BackendProbe },
+): Promise<void> {
+  // A whole probe replaces what was known: the server may have been restarted with other flags. A call adds what it found.
+  const isWhole = probe.atMs !== undefined;
+  const sql = 'SELECT probe FROM backends WHERE id = ? FOR UPDATE';
+  const known = isWhole ? undefined : (await transaction.one<{ probe: string | null }>(sql, id))?.probe;
+  const merged = { ...JSON.parse(known ?? '{}'), ...probe };
+  await transaction.run('UPDATE backends SET probe = ? WHERE id = ?', JSON.stringify(merged), id);
+}
+
+/** Postpones the next probe for as long as this one may take, so that only one worker probes at a time. */
+export async function takeProbe(transaction: Transaction, id: BackendId): Promise<number | undefined> {
+  const row = await transaction.one<HealthRow>('SELECT broken_at, probes, probe_at FROM backends WHERE id = ? FOR UPDATE', id);
+  if (!row || row.broken_at === null) return undefined;
+  const waitMs = row.probe_at - transaction.nowMs;
+  // A probe that is further away than any can be was planned by a clock that was ahead.
+  if (waitMs > 0 && waitMs <= Math.max(longestProbeMs, probeTimeoutMs + firstProbeMs)) return waitMs;
+  await transaction.run('UPDATE backends SET probe_at = ? WHERE id = ?', transaction.nowMs + probeTimeoutMs + firstProbeMs, id);
+  return 0;
+}
+
+interface HealthRow {
+  readonly broken_at: number | null;
+  readonly probes: number;
+  readonly probe_at: number;
+}
+
+export async function noteTraffic(transaction: Transaction, { contexts, errors }: TrafficNotes): Promise<void> {
+  const grown = 'UPDATE rollouts SET context_tokens = ? WHERE id = ? AND worker = ? AND attempt = ?';
+  for (const { claim, tokens } of contexts) await transaction.run(grown, tokens, claim.id, claim.worker, claim.attempt);
+  const failed = 'UPDATE backends SET error = ?, error_at = ? WHERE id = ?';
+  for (const { backend, message } of errors) await transaction.run(failed, message, transaction.nowMs, backend);
+}

@@ -1,0 +1,32 @@
+// What an operation gets: statements inside an open transaction, and the time at which it takes place. Statements are in the SQL that
+// SQLite and PostgreSQL share, with `?` or `?1` for values. Each engine ignores the hints of the other: `INDEXED BY` is for SQLite,
+// and row locks (`FOR UPDATE`) are for PostgreSQL, because a write transaction of SQLite has the whole file to itself.
+
+import type { NewEvent } from './store.ts';
+
+export type SqlValue = string | number | null | Uint8Array;
+
+/** What calls may have to agree on without a row to lock. `submit`: which ids are used, and how long the queue is. */
+export type LockName = 'submit' | 'quarantine';
+
+export interface Transaction {
+  readonly nowMs: number;
+  /** How many rows a statement should delete: more than one where each statement costs a round trip. */
+  readonly rowsPerStatement: number;
+  one<Row>(sql: string, ...values: SqlValue[]): Promise<Row | undefined>;
+  all<Row>(sql: string, ...values: SqlValue[]): Promise<Row[]>;
+  /** The rows for all of the values together. The statement ends with a comparison with one of them: `… WHERE id = ?`. */
+  allOf<Row>(sql: string, values: readonly (string | number)[]): Promise<Row[]>;
+  /** `into` names a table and its columns: `siblings (seq, group_seq)`. */
+  insert(into: string, rows: readonly (readonly SqlValue[])[]): Promise<void>;
+  /** The same for a table that numbers its rows; returns the `seq` of each, in order. */
+  insertNumbered(into: string, rows: readonly (readonly SqlValue[])[]): Promise<number[]>;
+  /** Returns the number of rows changed. */
+  run(sql: string, ...values: SqlValue[]): Promise<number>;
+  /** Held until the transaction ends. */
+  lock(name: LockName): Promise<void>;
+  /** Its id is assigned so that ids increase in the order of commits. */
+  appendEvent(event: NewEvent): Promise<void>;
+  /** The id of the newest event, even if retention deleted it; 0 when there was none. */
+  lastEventId(): Promise<number>;
+}

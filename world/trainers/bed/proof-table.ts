@@ -1,0 +1,67 @@
+// The table of docs/trainers.md, made from what the tests of the trainers proved.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+
+export const proofsFolder = join(import.meta.dirname, '../proofs');
+
+/** The columns of the table, with what each means. */
+export const capabilities = {
+  rollouts: 'the ids, masks and logprobs that the trainer has are those of the ledger',
+  branches: 'a rollout with a rewritten history is one row per branch, and counts once',
+  unscored: 'a rollout without a reward keeps its place and changes nothing',
+  advantages: 'the advantages of the trainer equal those computed by hand',
+  steps: 'the trainer made optimiser steps on a real, tiny model',
+  versions: 'the trainer knows which weights sampled a token',
+  weights: 'the trainer pauses sampling, loads weights and resumes',
+} as const;
+export type Capability = keyof typeof capabilities;
+const names = Object.keys(capabilities) as [Capability, ...Capability[]];
+
+export const trainerProofs = z.strictObject({
+  /** As people call it. */
+  trainer: z.string(),
+  /** The packages whose own code ran, with their versions. */
+  versions: z.record(z.string(), z.string()),
+  /** The plug point of the trainer that the adapter uses, in Markdown. */
+  plug: z.string(),
+  /** One line of set-up, in the trainer's own terms; code. */
+  setup: z.string(),
+  proofs: z.array(z.strictObject({ capabilities: z.array(z.enum(names)), claim: z.string() })),
+  /** What does not work, or was not tried, in a sentence each. */
+  limits: z.array(z.string()),
+});
+export type TrainerProofs = z.infer<typeof trainerProofs>;
+
+export function readProofs(): TrainerProofs[] {
+  const files = readdirSync(proofsFolder).filter((name) => name.endsWith('.json'));
+  const read = (name: string) => trainerProofs.parse(JSON.parse(readFileSync(join(proofsFolder, name), 'utf8')));
+  return files.sort().map(read);
+}
+
+/** Markdown: a table of capabilities, then what was proven for each trainer. */
+export function renderProofs(all: readonly TrainerProofs[]): string {
+  const head = [`| trainer | tested with | ${names.join(' | ')} |`, `|---|---|${names.map(() => ':-:|').join('')}`];
+  const rows = all.map(({ trainer, versions, proofs }) => {
+    const proven = new Set(proofs.flatMap((one) => one.capabilities));
+    return `| ${trainer} | ${renderVersions(versions)} | ${names.map((name) => (proven.has(name) ? '✓' : '–')).join(' | ')} |`;
+  });
+  const meanings = names.map((name) => `- **${name}**: ${capabilities[name]}.`);
+  const details = all.map(({ trainer, plug, setup, proofs, limits }) =>
+    [
+      `### ${trainer}`,
+      `${plug}`,
+      `\`\`\`\n${setup}\n\`\`\``,
+      proofs.map(({ claim }) => `- ${claim}`).join('\n'),
+      ...(limits.length > 0 ? [`Not: ${limits.join(' ')}`] : []),
+    ].join('\n\n'),
+  );
+  return [[...head, ...rows].join('\n'), meanings.join('\n'), ...details].join('\n\n');
+}
+
+function renderVersions(versions: Readonly<Record<string, string>>): string {
+  return Object.entries(versions)
+    .map(([name, version]) => `${name} ${version}`)
+    .join(', ');
+}
