@@ -26,7 +26,19 @@ const serverSources = sources.filter(({ path }) => path.startsWith('packages/ser
 const floors = ['base', 'trajectory', 'inference', 'sandbox', 'store', 'agent', 'scenario', 'pipeline', 'sampling', 'http'];
 
 /** The folders of the second test tier; its tests stand on top. */
-const worldFloors = ['engines', 'sandbox', 'recordings', 'suite', 'clients', 'parity', 'models', 'tokenizers', 'services', 'scenarios', 'trainers'];
+const worldFloors = [
+  'engines',
+  'sandbox',
+  'recordings',
+  'suite',
+  'clients',
+  'parity',
+  'models',
+  'tokenizers',
+  'services',
+  'scenarios',
+  'trainers',
+];
 
 /** What each package may import of the others. */
 const packageImports: Readonly<Record<string, readonly string[]>> = {
