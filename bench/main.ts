@@ -15,6 +15,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   neighbours: async () => (await import('./sandbox/neighbours.ts')).runNeighboursBench(),
   forks: async () => (await import('./sandbox/forks.ts')).runForksBench(),
   store: async () => (await import('./store.ts')).runStoreBench(),
+  'store-engines': async () => (await import('./store-engines.ts')).runStoreEnginesBench(),
   history: async () => (await import('./history.ts')).runHistoryBench(),
   'request-build': async () => (await import('./turns/request-build.ts')).runRequestBuildBench(),
   'turn-cost': async () => (await import('./turns/turn-cost.ts')).runTurnCostBench(),
@@ -27,6 +28,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   batches: async () => (await import('./batches/batches.ts')).runBatchesBench(),
   delivery: async () => (await import('./batches/delivery.ts')).runDeliveryBench(),
   'code-grading': async () => (await import('./graders/code-grading.ts')).runCodeGradingBench(),
+  'swe-evaluate': async () => (await import('./graders/swe-evaluate.ts')).runSweEvaluateBench(),
   capacity: async () => (await import('./capacity.ts')).runCapacityBench('plain'),
   'capacity-sandboxes': async () => (await import('./capacity.ts')).runCapacityBench('sandboxes'),
 };

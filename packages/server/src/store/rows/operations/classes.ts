@@ -3,8 +3,8 @@
 
 import { type BatchId, definedOf, type WorkerReport } from '@millrace/protocol';
 import { longestDelayMs } from '../../store.ts';
+import type { Transaction } from '../../transaction.ts';
 import { type ClassKind, type ClassLoad, rankOf, shareOf, type WorkClass } from '../../work-class.ts';
-import type { Transaction } from '../transaction.ts';
 import { countStates } from './queries.ts';
 import { suspectLosses } from './transitions.ts';
 
