@@ -28,6 +28,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   batches: async () => (await import('./batches/batches.ts')).runBatchesBench(),
   delivery: async () => (await import('./batches/delivery.ts')).runDeliveryBench(),
   'code-grading': async () => (await import('./graders/code-grading.ts')).runCodeGradingBench(),
+  'swe-evaluate': async () => (await import('./graders/swe-evaluate.ts')).runSweEvaluateBench(),
   capacity: async () => (await import('./capacity.ts')).runCapacityBench('plain'),
   'capacity-sandboxes': async () => (await import('./capacity.ts')).runCapacityBench('sandboxes'),
 };

@@ -9,6 +9,7 @@ import { probeBubblewrap } from '@millrace/server';
 import { openFakeBackend, type Policy, processesInSandboxesOf, qwen3Folder, renderCall, TestService } from '@millrace/testkit';
 import { DapoClient } from '../packages/server/test/http/prorl/dapo-client.ts';
 import { post, toTrainingRow } from '../packages/server/test/http/prorl/verl-client.ts';
+import { makeTask, repair } from '../packages/server/test/scenario/swe/bed.ts';
 
 const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
@@ -81,6 +82,23 @@ describe("ProRL Agent's trainer", { skip, timeout: 120_000 }, () => {
     const status = prorlStatus.parse(await (await fetch(`${url}/status`)).json());
     assert.deepEqual([status.running, status.jobs, status.pending_jobs, status.total], [true, 0, 0, 0]);
   });
+});
+
+test('a row of a software engineering set is repaired through its routes, and its patch comes back', {
+  skip,
+  timeout: 120_000,
+}, async () => {
+  const turns = [renderCall('bash', { command: repair }), renderCall('finish', { message: 'done' })];
+  await using backend = await openFakeBackend({ policy: ({ turn }) => ({ text: turns[Math.min(turn, 1)] ?? '' }), engine: 'prorl' });
+  await using service = await TestService.open({ workers: 1, tokenizer: qwen3Folder() });
+  const { url } = service;
+  assert.equal((await post(`${url}/add_llm_server`, { address: backend.url })).status, 200);
+  assert.equal((await post(`${url}/start`)).status, 200);
+  const instance = { ...makeTask(), data_source: 'swegym', trajectory_id: 0 };
+  const { status, body } = await post(`${url}/process`, { instance, sampling_params: samplingParams, job_id: 'swe-1' });
+  assert.equal(status, 200, JSON.stringify(body));
+  assert.deepEqual([body.success, body.resolved, body.error], [true, true, null]);
+  assert.match(body.git_patch, /- {4}return a \* 3\n\+ {4}return a \* 2/);
 });
 
 /** What its client trains on: sampled tokens with logprobs, in one sequence. */

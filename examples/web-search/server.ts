@@ -4,14 +4,14 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 
-interface Page {
+interface SearchDocument {
   readonly title: string;
   readonly url: string;
   readonly text: string;
 }
 
 const [file = '', port = '0'] = process.argv.slice(2);
-const pages: Page[] = readFileSync(file, 'utf8')
+const pages: SearchDocument[] = readFileSync(file, 'utf8')
   .trim()
   .split('\n')
   .map((line) => JSON.parse(line));

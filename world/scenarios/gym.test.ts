@@ -1,8 +1,8 @@
-// Environments of GEM and SkyRL-Gym, from PyPI, are played through the whole service in real sandboxes to rewards that are known: a solved
+// Environments of GEM, SkyRL-Gym and OpenEnv, from PyPI, are played through the whole service in real sandboxes to rewards that are known: a solved
 // puzzle, a right and a wrong answer, a game that is lost.
 
 import assert from 'node:assert/strict';
-import { readdir } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { openClient } from '@millrace/client';
@@ -11,6 +11,12 @@ import { makeTempFolder, openFakeBackend, openFakeTokens, qwen3Folder, scriptedP
 import { openPython } from '../engines/python-packages.ts';
 
 const packages = { name: 'gym', packages: ['gem-llm==0.1.0', 'skyrl-gym==0.4.0'] };
+/** Without its user interface. */
+const openEnvPackages = {
+  name: 'gym-openenv',
+  packages: ['fastapi==0.116.2', 'fastmcp<4', 'websockets', 'requests'],
+  alone: ['openenv==0.10.0'],
+};
 
 /** Three disks from A to C. */
 const hanoi = ['A C', 'A B', 'C B', 'A C', 'B A', 'B C', 'A C'].map((move) => `I move \\boxed{${move}}.`);
@@ -21,6 +27,7 @@ const policy = scriptedPolicy([
   { match: /16 eggs/, turns: ['She sells 9 eggs and makes 18.\n#### 18'] },
   { match: /17 eggs/, turns: ['#### 19'] },
   { match: /AIME/, turns: ['Answer: 42'] },
+  { match: /Echo environment ready/, turns: ['hello', 'a longer message'] },
 ]);
 
 const skyrl = (env: string, question: string, truth: string) => ({
@@ -31,7 +38,15 @@ const skyrl = (env: string, question: string, truth: string) => ({
   reward_range: [-1, 1],
 });
 
-const plays: readonly { readonly id: string; readonly task: Record<string, unknown>; readonly reward: number; readonly steps: number }[] = [
+interface Play {
+  readonly id: string;
+  readonly task: Record<string, unknown>;
+  readonly reward: number;
+  readonly steps: number;
+  readonly turns?: number;
+}
+
+const plays: readonly Play[] = [
   { id: 'hanoi', task: { kind: 'gem', env: 'game:TowerofHanoi-v0-easy', seed: 1 }, reward: 1, steps: 7 },
   { id: 'lost', task: { kind: 'gem', env: 'game:GuessTheNumber-v0-easy', seed: 1, reward_range: [-1, 1] }, reward: -0.1, steps: 1 },
   { id: 'right', task: skyrl('gsm8k', 'She has 16 eggs.', '18'), reward: 1, steps: 1 },
@@ -39,8 +54,34 @@ const plays: readonly { readonly id: string; readonly task: Record<string, unkno
   { id: 'aime', task: skyrl('aime', 'An AIME problem.', '42'), reward: 1, steps: 1 },
 ];
 
+const echo = {
+  kind: 'openenv',
+  env: 'echo_env.server.echo_env_environment:EchoEnvironment',
+  action: 'echo_env.models:EchoAction',
+  seed: 1,
+  reward_range: [0, 2],
+};
+
+const echoPlays: readonly Play[] = [
+  { id: 'one', task: echo, reward: 0.5, steps: 1, turns: 1 },
+  { id: 'two', task: echo, reward: 1.5, steps: 2, turns: 2 },
+  { id: 'last', task: { ...echo, reward: 'last' }, reward: 1, steps: 2, turns: 2 },
+];
+
 test('environments of GEM and SkyRL-Gym give the rewards that are known', { timeout: 900_000 }, async (context) => {
-  const folder = await sitePackagesOf(await openPython(packages));
+  await playAll(await sitePackagesOf(await openPython(packages)), (line) => context.diagnostic(line), plays);
+});
+
+test("OpenEnv's own environment gives the rewards that are known", { timeout: 900_000 }, async (context) => {
+  const site = await sitePackagesOf(await openPython(openEnvPackages));
+  await using temporary = await makeTempFolder('gym');
+  const folder = join(temporary.path, 'packages');
+  await cp(site, folder, { recursive: true });
+  await makeEchoEnvironment(folder);
+  await playAll(folder, (line) => context.diagnostic(line), echoPlays);
+});
+
+async function playAll(folder: string, report: (line: string) => void, wanted: readonly Play[]): Promise<void> {
   await using temporary = await makeTempFolder('gym');
   const config = readConfig(undefined, {
     data: join(temporary.path, 'data'),
@@ -56,15 +97,26 @@ test('environments of GEM and SkyRL-Gym give the rewards that are known', { time
   await using client = openClient({ url: await server.listen() });
   await client.backends.join({ url: backend.url });
   await client.submit(
-    plays.map(({ id, task }) => ({ id, scenario: 'gym', task, limits: { max_retries: 0, max_turns: 10 }, group: 'all' })),
+    wanted.map(({ id, task, turns = 10 }) => ({ id, scenario: 'gym', task, limits: { max_retries: 0, max_turns: turns }, group: 'all' })),
   );
   await using _worker = await openWorker(config, { log: silentLog });
-  for (const { id, reward, steps } of plays) {
+  for (const { id, reward, steps } of wanted) {
     const view = await client.wait(id, {});
-    context.diagnostic(`${id}: ${JSON.stringify(view.result?.score ?? view.failure)}`.slice(0, 400));
+    report(`${id}: ${JSON.stringify(view.result?.score ?? view.failure)}`.slice(0, 400));
     assert.deepEqual([view.state, view.reward, view.result?.score?.steps], ['done', reward, steps], id);
   }
-});
+}
+
+/** The environment that `openenv init` writes, from the files in the package: it repeats a message, and gives a tenth for each letter. */
+async function makeEchoEnvironment(folder: string): Promise<void> {
+  const template = join(folder, 'openenv/cli/templates/openenv_env');
+  const names = { __ENV_NAME__: 'echo_env', __ENV_CLASS_NAME__: 'Echo', __ENV_TITLE_NAME__: 'Echo' };
+  const fill = (text: string) => Object.entries(names).reduce((filled, [name, value]) => filled.replaceAll(name, value), text);
+  await mkdir(join(folder, 'echo_env/server'), { recursive: true });
+  for (const file of ['models.py', 'server/__ENV_NAME___environment.py'])
+    await writeFile(join(folder, 'echo_env', fill(file)), fill(await readFile(join(template, file), 'utf8')));
+  for (const inner of ['echo_env', 'echo_env/server']) await writeFile(join(folder, inner, '__init__.py'), '');
+}
 
 async function sitePackagesOf(python: string): Promise<string> {
   const library = join(dirname(python), '..', 'lib');

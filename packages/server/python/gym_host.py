@@ -1,5 +1,5 @@
 """Runs one Python environment inside a sandbox: a worker sends `reset`, `step` and `close` as JSON lines, and gets observations and rewards.
-Gymnasium-style environments (GEM), SkyRL-Gym, OpenEnv and verifiers are called as their own trainers call them. Standard library only."""
+Gymnasium-style environments (GEM), SkyRL-Gym and OpenEnv are called as their own trainers call them. Standard library only."""
 
 import asyncio
 import importlib

@@ -6,6 +6,7 @@ import { access, mkdtemp, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { type BackendView, joinRequest, messageOf } from '@millrace/protocol';
+import { OutsideTools } from './agent/outside/outside-tools.ts';
 import { readPrompts } from './agent/prompts.ts';
 import { systemClock } from './base/clock.ts';
 import { Pace } from './base/pace.ts';
@@ -42,6 +43,7 @@ export async function runStartChecks(config: ServiceConfig, options: { readonly 
     () => checkStore(config.data),
     () => checkDisk(config.data),
     () => checkScenarios(config),
+    ...(Object.keys({ ...config.tools.http, ...config.tools.mcp }).length === 0 ? [] : [() => checkTools(config.tools)]),
     ...(config.prompts === undefined ? [] : [() => checkPrompts(config.prompts)]),
     ...Object.entries(config.sampling.taskFiles).map(
       ([name, path]) =>
@@ -215,6 +217,16 @@ async function checkScenarios({
   } catch (error) {
     const remedy = `fix it; millrace try ${paths[0] ?? 'scenario.ts'} shows the place`;
     return { name, level: 'fail', seen: messageOf(error), remedy };
+  }
+}
+
+async function checkTools(config: ServiceConfig['tools']): Promise<Check> {
+  const name = 'tools';
+  try {
+    await using _tools = new OutsideTools(config);
+    return { name, level: 'ok', seen: Object.keys({ ...config.http, ...config.mcp }).join(', ') };
+  } catch (error) {
+    return { name, level: 'fail', seen: messageOf(error), remedy: 'set the variable for the service and its workers' };
   }
 }
 

@@ -27,6 +27,8 @@ export interface Transaction {
   lock(name: LockName): Promise<void>;
   /** Its id is assigned so that ids increase in the order of commits. */
   appendEvent(event: NewEvent): Promise<void>;
+  /** A class of work had its turn: later than all that had theirs before. */
+  noteServed(classSeq: number): Promise<void>;
   /** The id of the newest event, even if retention deleted it; 0 when there was none. */
   lastEventId(): Promise<number>;
 }

@@ -27,6 +27,8 @@ export interface TestServiceOptions {
   readonly inference?: Readonly<Record<string, unknown>>;
   readonly retention?: Readonly<Record<string, unknown>>;
   readonly store?: Readonly<Record<string, unknown>>;
+  readonly gym?: Readonly<Record<string, unknown>>;
+  readonly tools?: Readonly<Record<string, unknown>>;
   readonly scenarios?: readonly string[];
   /** The folder of the store; by default in that of the service. */
   readonly data?: string;

@@ -10,13 +10,13 @@ import { BrokenReply, type Endpoint, type EndpointReply } from './endpoint.ts';
 import type { HttpToolConfig } from './outside-config.ts';
 import { readReply } from './read-reply.ts';
 
-type Arguments = Readonly<Record<string, unknown>>;
+type CallArguments = Readonly<Record<string, unknown>>;
 
 export function openHttpTool(endpoint: Endpoint, config: HttpToolConfig): Tool {
   const { description, method } = config;
   const { name } = endpoint;
   const parameters = fromJsonSchema(config.parameters);
-  const run = async (args: Arguments, { timeoutMs, signal }: ToolContext): Promise<string> => {
+  const run = async (args: CallArguments, { timeoutMs, signal }: ToolContext): Promise<string> => {
     const parsed = parameters.safeParse(args);
     if (!parsed.success) return `${name}: ${describeIssues(parsed.error.issues)}`;
     const limitMs = Math.min(timeoutMs, endpoint.timeoutMs);
@@ -47,7 +47,7 @@ function renderLate(name: string, { limitMs, isLate, error }: { limitMs: number;
   return isLate ? `[${name} did not answer within ${limitMs / 1000} s and was cancelled]` : `[${name} failed: ${messageOf(error)}]`;
 }
 
-function toRequest(method: HttpToolConfig['method'], args: Arguments) {
+function toRequest(method: HttpToolConfig['method'], args: CallArguments) {
   if (method !== 'GET' && method !== 'DELETE')
     return { method, headers: { 'content-type': 'application/json', accept: '*/*' }, body: JSON.stringify(args) };
   const query = Object.entries(args).map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]);

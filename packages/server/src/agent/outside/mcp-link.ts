@@ -51,7 +51,7 @@ export async function linkEndpoint(endpoint: Endpoint, time: LinkTime): Promise<
   const transport = new StreamableHTTPClientTransport(new URL(endpoint.url), {
     fetch: async (url, init) => {
       if (String(url) !== new URL(endpoint.url).href) throw new Error(`the server sent us to ${String(url)}, which is not its address`);
-      // The stream of messages that nobody asked for: none of them is of use here.
+      // The stream of messages that answer no request: none of them is of use here.
       if (init?.method === 'GET') return new Response(null, { status: 405 });
       const signal = init?.signal ?? time.signal;
       const headers = Object.fromEntries(new Headers(init?.headers));

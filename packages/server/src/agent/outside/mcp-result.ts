@@ -1,4 +1,4 @@
-// What a tool of an MCP server answered, as text: a model here reads no images and no sound, and is told of them in one line each.
+// What a tool of an MCP server answered, as text: a model here reads no images and no sound; each is named in one line.
 
 import { z } from 'zod';
 import { maxBlocks } from './mcp-limits.ts';

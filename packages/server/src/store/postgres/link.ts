@@ -33,8 +33,8 @@ type CallOutcome = { readonly value: unknown } | { readonly error: unknown };
 type PostgresOperation = (transaction: PostgresTransaction, request: never) => Promise<unknown>;
 
 const mostCalls = 64;
-/** Transactions that collide are repeated, from the third time on one call at a time. */
-const [mostCollisions, collisionsTogether] = [12, 2];
+/** Transactions that collide are repeated, from the third time on one call at a time, up to this often and this long. */
+const [mostCollisions, collisionsTogether, longestCollisionMs] = [12, 2, 30_000];
 
 export class PostgresLink<All extends Operations> implements OperationLink<All> {
   readonly #options: LinkOptions<All>;
@@ -74,25 +74,25 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
     this.#running = undefined;
   }
 
-  async #runTogether(calls: readonly WaitingCall[], collisions = 0): Promise<void> {
+  async #runTogether(calls: readonly WaitingCall[], collisions = 0, firstAt = systemClock.monotonic()): Promise<void> {
     const { sessions } = this.#options;
+    const startedAt = systemClock.monotonic();
     try {
-      const startedAt = systemClock.monotonic();
       const outcomes = await sessions.use((session) => this.#transact(session, calls));
       const lockMs = systemClock.monotonic() - startedAt;
       for (const [index, call] of calls.entries()) this.#settle(call, outcomes[index] ?? { error: new Error('no outcome') }, lockMs);
     } catch (error) {
       if (isStalePlan(error)) await sessions.close();
       const mayRepeat = isCollision(error) || isStalePlan(error);
-      if (!mayRepeat || collisions >= mostCollisions) {
+      if (!mayRepeat || collisions >= mostCollisions || systemClock.monotonic() - firstAt > longestCollisionMs) {
         for (const call of calls) call.reject(toStoreError(error, sessions.where));
         return;
       }
       if (collisions === collisionsTogether)
         this.#options.log.info('store-collision', { error: messageOf(error), calls: calls.map(({ name }) => name) });
       await sleep(Math.random() * 2 ** collisions);
-      if (collisions < collisionsTogether) await this.#runTogether(calls, collisions + 1);
-      else for (const call of calls) await this.#runTogether([call], collisions + 1);
+      if (collisions < collisionsTogether) await this.#runTogether(calls, collisions + 1, firstAt);
+      else for (const call of calls) await this.#runTogether([call], collisions + 1, firstAt);
     }
   }
 

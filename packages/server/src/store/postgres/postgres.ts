@@ -19,7 +19,6 @@ import { databaseBytes } from './database-size.ts';
 import { DatabaseClock } from './engine/database-clock.ts';
 import { toStoreError } from './engine/faults.ts';
 import { migrate } from './engine/migrations.ts';
-import type { PostgresTransaction } from './engine/postgres-transaction.ts';
 import type { Session } from './engine/session.ts';
 import { PostgresLink } from './link.ts';
 import { SessionKeeper } from './session-keeper.ts';
@@ -41,7 +40,7 @@ const postgresReads = { ...reads, databaseBytes };
 
 const postgresWrites: Writes = {
   ...writes,
-  claim: (transaction, request) => claim(transaction, request, (own, due) => takeTogether(own as PostgresTransaction, due)),
+  claim: (transaction, request) => claim(transaction, request, takeTogether),
 };
 
 /** Connects, and creates the tables in the first schema of the search path if they are missing. The caller closes the store. */

@@ -145,7 +145,7 @@ export class RowStore implements Store {
   appendTasks: Store['appendTasks'] = async (id, more) => this.#write('appendTasks', { id, ...more, full: (await this.size()).full });
   batch: Store['batch'] = (id) => this.#read('batch', id);
   batches: Store['batches'] = (filter) => this.#read('batches', filter);
-  endBatch: Store['endBatch'] = (id, state) => this.#write('endBatch', { id, state });
+  endBatch: Store['endBatch'] = (id, state, seen) => this.#write('endBatch', { id, state, ...definedOf({ seen }) });
   resumeBatch: Store['resumeBatch'] = (id) => this.#write('resumeBatch', id);
   openBatches: Store['openBatches'] = () => this.#read('openBatches', undefined);
   openGroups: Store['openGroups'] = (batch) => this.#read('openGroups', batch);

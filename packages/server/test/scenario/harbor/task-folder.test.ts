@@ -57,6 +57,10 @@ test('a folder that cannot be run is refused with the file, the field and the re
   await using temp = await makeTempFolder('hb');
   const cases: [Record<string, string>, RegExp][] = [
     [{ 'task.toml': 'a = [\n1' }, /task\.toml:\d+: /],
+    [
+      { 'task.toml': '[[environment.mcp_servers]]\nname = "m"\ntransport = "sse"\ncommand = "x"' },
+      /task\.toml: environment\.mcp_servers\.0\.transport: an MCP server over HTTP of a task cannot be used/,
+    ],
     [{ 'task.toml': '[environment]\ngpus = 1' }, /task\.toml: environment\.gpus: a GPU cannot be used/],
     [{ 'task.toml': '[environment]\nos = "windows"' }, /environment\.os: only linux/],
     [{ 'task.toml': '[environment]\nmemory = "lots"' }, /environment\.memory: expected a size/],

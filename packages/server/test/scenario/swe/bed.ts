@@ -91,10 +91,11 @@ export class SweBed implements AsyncDisposable {
     this.#driver = driver;
   }
 
-  static async open(): Promise<SweBed> {
+  /** With bubblewrap, unless another driver is given. */
+  static async open(openDriver?: (runDir: string) => Promise<SandboxDriver>): Promise<SweBed> {
     const stack = new AsyncDisposableStack();
     const { path } = stack.use(await makeTempFolder('sw'));
-    return new SweBed(stack, await openBubblewrapDriver({ runDir: path, log: silentLog }));
+    return new SweBed(stack, await (openDriver?.(path) ?? openBubblewrapDriver({ runDir: path, log: silentLog })));
   }
 
   /** The agent's sandbox, prepared. */

@@ -52,13 +52,18 @@ git ls-files -z --cached --others -- "\${rules[@]}" | xargs -0 -r git --literal-
 git diff --cached --name-status -z --no-renames HEAD > "$list"
 git diff --cached --binary --full-index --no-color --no-ext-diff --no-textconv --no-renames HEAD`;
 
-/** Throws `policy-failed` if the agent's files cannot be unpacked or the diff is too large. */
+const commandNotFound = 127;
+
+/** Throws `policy-failed` if the agent's files cannot be unpacked or the diff is too large, and `task-failed` if the image lacks a program. */
 export async function takeDiff(sandbox: Sandbox, changes: Changes, { workdir, timeoutMs, signal }: DiffOptions): Promise<Diff> {
   const optional = signal ? { signal } : {};
   await sandbox.writeFile(listPath, changes.unchanged, optional);
   const env = { ...gitEnv, workdir, list: listPath, archive: '/tmp/millrace-changes.tar' };
   const options = { env, stdin: changes.archive, cwd: '/', timeoutMs, capBytes: maxPatchBytes, ...optional };
   const result = await sandbox.exec(['/bin/bash', '-c', script], options);
+  // Nothing of the agent's is on the PATH of this sandbox.
+  if (result.exitCode === commandNotFound)
+    throw new RolloutError('task-failed', `the image lacks a program that taking the diff needs: git ${describeEnd(result)}`);
   if (result.exitCode !== 0)
     throw new RolloutError('policy-failed', `no diff could be made of the agent's files: git ${describeEnd(result)}`);
   if (result.cutBytes > 0) throw new RolloutError('policy-failed', `the agent's diff has more than ${maxPatchBytes} bytes`);

@@ -64,8 +64,7 @@ export class PostgresTransaction implements Transaction {
     return (await this.one<{ last: number }>('SELECT last FROM event_log'))?.last ?? 0;
   }
 
-  /** The class had its turn. */
-  noteServed(classSeq: number): void {
+  async noteServed(classSeq: number): Promise<void> {
     this.#served.add(classSeq);
   }
 

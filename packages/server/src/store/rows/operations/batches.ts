@@ -194,10 +194,13 @@ export async function resumeBatch(transaction: Transaction, id: BatchId): Promis
 
 export async function endBatch(
   transaction: Transaction,
-  request: { readonly id: BatchId; readonly state: 'short' | 'cancelled' },
+  request: { readonly id: BatchId; readonly state: 'short' | 'cancelled'; readonly seen?: Pick<OpenBatch, 'begun' | 'waiting'> },
 ): Promise<boolean> {
+  const { seen } = request;
   const row = await lockBatch(transaction, request.id);
   if (row?.state !== 'open') return false;
+  if (seen && (row.begun !== seen.begun || row.line - row.taken !== seen.waiting)) return false;
+  if (seen && (await countGroups(transaction, row.seq)).open > 0) return false;
   await closeBatch(transaction, row, request.state);
   return true;
 }

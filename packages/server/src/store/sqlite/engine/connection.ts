@@ -69,6 +69,9 @@ function toTransaction({ one, all, run }: Statements, nowMs: number): Transactio
       const { kind, rolloutId = null, group = null, workerId = null, backendId = null, data } = event;
       run(sql, nowMs, kind, rolloutId, group, workerId, backendId, JSON.stringify(data));
     },
+    noteServed: async (classSeq) => {
+      run('UPDATE classes SET served = ? WHERE seq = ?', readLastEventId({ one }), classSeq);
+    },
     lastEventId: async () => readLastEventId({ one }),
   };
 }
