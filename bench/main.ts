@@ -15,6 +15,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   neighbours: async () => (await import('./sandbox/neighbours.ts')).runNeighboursBench(),
   forks: async () => (await import('./sandbox/forks.ts')).runForksBench(),
   store: async () => (await import('./store.ts')).runStoreBench(),
+  'store-engines': async () => (await import('./store-engines.ts')).runStoreEnginesBench(),
   history: async () => (await import('./history.ts')).runHistoryBench(),
   'request-build': async () => (await import('./turns/request-build.ts')).runRequestBuildBench(),
   'turn-cost': async () => (await import('./turns/turn-cost.ts')).runTurnCostBench(),

@@ -9,11 +9,11 @@ import { systemClock } from '../packages/server/src/base/clock.ts';
 import { silentLog } from '../packages/server/src/base/log.ts';
 import { compress } from '../packages/server/src/store/rows/compression.ts';
 import { writes } from '../packages/server/src/store/rows/operations.ts';
-import type { Transaction } from '../packages/server/src/store/rows/transaction.ts';
 import { openConnection } from '../packages/server/src/store/sqlite/engine/connection.ts';
 import { makeTables } from '../packages/server/src/store/sqlite/engine/schema.ts';
 import { openSqliteStore } from '../packages/server/src/store/sqlite/sqlite.ts';
 import type { Claim, Store } from '../packages/server/src/store/store.ts';
+import type { Transaction } from '../packages/server/src/store/transaction.ts';
 import type { BenchReport } from './report/report.ts';
 
 const rollouts = 3_000;

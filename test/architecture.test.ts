@@ -23,10 +23,22 @@ const sources = readSources(['packages/*/src/**/*.ts', 'bench/**/*.ts', 'example
 const tests = readSources(['packages/*/test/**/*.ts', 'test/**/*.ts', 'bench/**/*.test.ts', 'examples/**/*.test.ts', 'world/**/*.test.ts']);
 const serverSources = sources.filter(({ path }) => path.startsWith('packages/server/src/'));
 
-const floors = ['base', 'trajectory', 'inference', 'sandbox', 'store', 'agent', 'scenario', 'pipeline', 'sampling', 'http'];
+const floors = ['base', 'trajectory', 'inference', 'sandbox', 'store', 'agent', 'scenario', 'pipeline', 'sampling', 'http', 'cluster'];
 
 /** The folders of the second test tier; its tests stand on top. */
-const worldFloors = ['engines', 'sandbox', 'recordings', 'suite', 'clients', 'parity', 'models', 'tokenizers', 'services', 'scenarios', 'trainers'];
+const worldFloors = [
+  'engines',
+  'sandbox',
+  'recordings',
+  'suite',
+  'clients',
+  'parity',
+  'models',
+  'tokenizers',
+  'services',
+  'scenarios',
+  'trainers',
+];
 
 /** What each package may import of the others. */
 const packageImports: Readonly<Record<string, readonly string[]>> = {

@@ -1,5 +1,6 @@
 """Builds the wheel from a copy of this folder, so that the build leaves no files here: `python3 build_wheel.py [folder]`.
-The folder is `dist` by default; `--package` names the folder of another package. Prints the path of the wheel. `--offline` uses the installed setuptools instead of downloading one."""
+The folder is `dist` by default; `--package` names the folder of another package. Prints the path of the wheel. `--offline` uses the
+installed setuptools instead of downloading one."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 // The tokenizer inside a GGUF file as the two files that our service reads: tokenizer.json and tokenizer_config.json with the chat
-// template. For byte-level BPE, which is what SmolLM2, Qwen and Llama 3 have.
+// template. For byte-level BPE, which is what SmolLM2, Qwen and Llama 3 have, and for Gemma 4's BPE with marks for spaces.
 
 import { closeSync, mkdirSync, openSync, readSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 
 const metadata = z.object({
-  'tokenizer.ggml.model': z.literal('gpt2'),
+  'tokenizer.ggml.model': z.enum(['gpt2', 'gemma4']),
   'tokenizer.ggml.tokens': z.array(z.string()),
   'tokenizer.ggml.merges': z.array(z.string()),
-  /** 3 is a control token. */
+  /** 3 is a control token, 4 another added token. */
   'tokenizer.ggml.token_type': z.array(z.int()),
   'tokenizer.ggml.bos_token_id': z.int().optional(),
   'tokenizer.ggml.eos_token_id': z.int().optional(),
@@ -18,23 +18,23 @@ const metadata = z.object({
 
 const byteLevel = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true };
 
+type Metadata = z.infer<typeof metadata>;
+
 /** A GGUF file does not have the pre-tokenizer of its model; GPT-2's is the default. */
 export function writeTokenizer(ggufPath: string, folder: string, preTokenizer: object = byteLevel): string {
   const read = metadata.parse(readGgufMetadata(ggufPath));
   const tokens = read['tokenizer.ggml.tokens'];
-  const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
-  const control = tokens.flatMap((content, id) => (read['tokenizer.ggml.token_type'][id] === 3 ? [{ id, content, ...flags }] : []));
+  const isGemma = read['tokenizer.ggml.model'] === 'gemma4';
   const tokenizer = {
     version: '1.0',
     truncation: null,
     padding: null,
-    added_tokens: control,
-    normalizer: null,
-    pre_tokenizer: preTokenizer,
+    added_tokens: findAdded(read, isGemma),
+    ...(isGemma ? markedSpaces : { normalizer: null, pre_tokenizer: preTokenizer, decoder: byteLevel }),
     post_processor: null,
-    decoder: byteLevel,
     model: {
       type: 'BPE',
+      ...(isGemma ? { unk_token: '<unk>', fuse_unk: true, byte_fallback: true } : {}),
       vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
       merges: read['tokenizer.ggml.merges'].map((pair) => pair.split(' ')),
     },
@@ -49,6 +49,25 @@ export function writeTokenizer(ggufPath: string, folder: string, preTokenizer: o
   writeFileSync(join(folder, 'tokenizer.json'), JSON.stringify(tokenizer));
   writeFileSync(join(folder, 'tokenizer_config.json'), JSON.stringify(config));
   return folder;
+}
+
+const markedSpaces = {
+  normalizer: { type: 'Replace', pattern: { String: ' ' }, content: '▁' },
+  pre_tokenizer: { type: 'Split', pattern: { String: ' ' }, behavior: 'MergedWithPrevious', invert: false },
+  decoder: {
+    type: 'Sequence',
+    decoders: [{ type: 'Replace', pattern: { String: '▁' }, content: ' ' }, { type: 'ByteFallback' }, { type: 'Fuse' }],
+  },
+};
+
+/** In byte-level vocabularies, other added tokens are left out: they fill the vocabulary. */
+function findAdded(read: Metadata, hasOrdinary: boolean): object[] {
+  const types = read['tokenizer.ggml.token_type'];
+  const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false };
+  return read['tokenizer.ggml.tokens'].flatMap((content, id) => {
+    const isControl = types[id] === 3;
+    return isControl || (hasOrdinary && types[id] === 4) ? [{ id, content, ...flags, special: isControl }] : [];
+  });
 }
 
 /** The head of a GGUF file: names with numbers, texts and lists of them. */

@@ -3,64 +3,88 @@
 import { families as parserFamilies } from '../parity/tool-calls/cases.ts';
 import type { ProvenTemplate } from './prove-templates.ts';
 
-/** A family and the templates of the collection that are its own. */
-const families: readonly (readonly [name: string, templates: RegExp | undefined])[] = [
-  ['Qwen2.5', /Qwen2\.5|qwen2_5/],
-  ['Qwen3', /Qwen3-0\.6B|npm\/qwen3$/],
-  ['Qwen3-Coder', /Qwen3-Coder|qwen3coder/],
-  ['Qwen3.5', /Qwen3\.5/],
-  ['Llama 3.x', /meta-llama-Llama-3\.\d|llama3\.\d_json|llama3_2/],
-  ['Llama 4', /llama4/],
-  ['Mistral, Ministral, Devstral', /istral/],
-  ['DeepSeek V3.1', /V3\.1|deepseekv31/],
-  ['DeepSeek V3.2', /V3\.2/],
-  ['DeepSeek V4', /V4/],
-  ['DeepSeek R1 and its distilled models', /R1|deepseekr1|deepseek-r1/],
-  ['GLM 4.6, 4.7', /GLM-4/],
-  ['Kimi K2', /Kimi-K2/],
-  ['Kimi K3', /Kimi-K3/],
-  ['MiniMax M2', /MiniMax-M2/],
-  ['MiniMax M3', /MiniMax-M3/],
-  ['gpt-oss', /gpt-oss/],
-  ['Gemma 3', /gemma3/],
-  ['Gemma 4', /gemma-?4/],
-  ['Nemotron', /Nemotron/],
-  ['Granite', /granite/],
-  ['Hermes', /Hermes|template_hermes/],
-  ['Phi-4', /phi4/],
-  ['SmolLM2', undefined],
-  ['SmolLM3', /SmolLM3/],
-  ['LFM2', /LFM2/],
-  ['Seed-OSS', /Seed-OSS/],
-  ['Command', /ommand|Cohere/],
-  ['Hunyuan 3', /Hy3/],
-  ['ERNIE 4.5', undefined],
-  ['LongCat', undefined],
-  ['PLaMo 3', undefined],
-  ['Inkling', undefined],
-  ['K2 Horizon', undefined],
-  ['Hunyuan 4', undefined],
-  ['dots', undefined],
-  ['Step 3', undefined],
-  ['DeepSeek V4.1', undefined],
+interface ModelFamily {
+  readonly name: string;
+  /** Its own templates in the collection. */
+  readonly templates?: RegExp;
+  /** Published tokenizers with its vocabulary. */
+  readonly tokenizers?: readonly string[];
+}
+
+const families: readonly ModelFamily[] = [
+  { name: 'Qwen2.5', templates: /Qwen2\.5|qwen2_5/, tokenizers: ['npm/qwen2_5'] },
+  { name: 'Qwen3', templates: /Qwen3-0\.6B|npm\/qwen3$/, tokenizers: ['npm/qwen3'] },
+  { name: 'Qwen3-Coder', templates: /Qwen3-Coder|qwen3coder/, tokenizers: ['npm/qwen3'] },
+  { name: 'Qwen3.5', templates: /Qwen3\.5/, tokenizers: ['llama.cpp/qwen35'] },
+  { name: 'Llama 3.x', templates: /meta-llama-Llama-3\.\d|llama3\.\d_json|llama3_2/, tokenizers: ['npm/llama3_1', 'npm/llama3_2'] },
+  { name: 'Llama 4', templates: /llama4/ },
+  { name: 'Mistral, Ministral, Devstral', templates: /istral/, tokenizers: ['npm/mistral_nemo', 'mistral-common/tekken_240911'] },
+  { name: 'DeepSeek V3.1', templates: /V3\.1|deepseekv31/, tokenizers: ['npm/deepseek_v3'] },
+  { name: 'DeepSeek V3.2', templates: /V3\.2/, tokenizers: ['npm/deepseek_v3'] },
+  { name: 'DeepSeek V4', templates: /V4/ },
+  { name: 'DeepSeek R1 and its distilled models', templates: /R1|deepseekr1|deepseek-r1/, tokenizers: ['npm/deepseek_v3'] },
+  { name: 'GLM 4.6, 4.7', templates: /GLM-4/ },
+  { name: 'Kimi K2', templates: /Kimi-K2/ },
+  { name: 'Kimi K3', templates: /Kimi-K3/ },
+  { name: 'MiniMax M2', templates: /MiniMax-M2/ },
+  { name: 'MiniMax M3', templates: /MiniMax-M3/ },
+  { name: 'gpt-oss', templates: /gpt-oss/ },
+  { name: 'Gemma 3', templates: /gemma3/, tokenizers: ['npm/gemma3'] },
+  { name: 'Gemma 4', templates: /gemma-?4/, tokenizers: ['llama.cpp/gemma-4'] },
+  { name: 'Nemotron', templates: /Nemotron/ },
+  { name: 'Granite', templates: /granite/ },
+  { name: 'Hermes', templates: /Hermes|template_hermes/, tokenizers: ['npm/llama3', 'npm/llama3_1'] },
+  { name: 'Phi-4', templates: /phi4/ },
+  { name: 'SmolLM2', tokenizers: ['SmolLM2'] },
+  { name: 'SmolLM3', templates: /SmolLM3/, tokenizers: ['npm/llama3_2'] },
+  { name: 'LFM2', templates: /LFM2/ },
+  { name: 'Seed-OSS', templates: /Seed-OSS/ },
+  { name: 'Command', templates: /ommand|Cohere/, tokenizers: ['npm/command_r_plus', 'llama.cpp/command-r'] },
+  { name: 'Hunyuan 3', templates: /Hy3/ },
+  ...['ERNIE 4.5', 'LongCat', 'PLaMo 3', 'Inkling', 'K2 Horizon', 'Hunyuan 4', 'dots', 'Step 3', 'DeepSeek V4.1'].map((name) => ({ name })),
 ];
 
-export function renderFamilies(rows: readonly ProvenTemplate[]): string {
-  const lines = families.map(([name, pattern]) => {
-    const own = pattern ? rows.filter((row) => pattern.test(row.name)) : [];
-    const proven = own.filter(({ verdict }) => verdict === 'proven');
-    const [first] = own;
+const nowhere = 'not to be had here';
+
+/** `tokenizers` has a verdict for each name of `familyTokenizers`. */
+export function renderFamilies(rows: readonly ProvenTemplate[], tokenizers: ReadonlyMap<string, string>): string {
+  const lines = families.map(({ name, templates, tokenizers: names = [] }) => {
+    const tokenizer = joinVerdicts(names.map((one) => tokenizers.get(one) ?? nowhere));
     if (name === 'SmolLM2')
-      return `| ${name} | its own, from a backend | taught: \`hermes\` (\`world/models/model-check.test.ts\`) | not written |`;
-    if (!first) return `| ${name} | – | not to be had here | – |`;
-    const formats = [...new Set(proven.map(({ toolCalls }) => toolCalls.replace(/^proven: /, '')))];
-    const calls = proven.length === 0 ? first.toolCalls : `proven: ${formats.join('; ')}`;
-    const reasoning = (proven.length > 0 ? proven : own).some((row) => row.reasoning === 'proven')
-      ? 'proven'
-      : (proven[0] ?? first).reasoning;
-    return `| ${name} | ${proven.length} of ${own.length} | ${calls} | ${reasoning} |`;
+      return `| ${name} | its own, from a backend | ${tokenizer} | taught: \`hermes\` (\`world/models/model-check.test.ts\`) | not written |`;
+    const own = templates ? rows.filter((row) => templates.test(row.name)) : [];
+    const [first] = own;
+    if (!first) return `| ${name} | ${nowhere} | ${tokenizer} | ${nowhere} | ${nowhere} |`;
+    return `| ${name} | ${describeTemplates(own, first)} | ${tokenizer} | ${describeCalls(own, first)} | ${describeReasoning(own, first)} |`;
   });
-  return `| family | templates proven | tool calls | reasoning |\n|---|---|---|---|\n${lines.join('\n')}`;
+  return `| family | template | tokenizer | tool calls | reasoning |\n|---|---|---|---|---|\n${lines.join('\n')}`;
+}
+
+/** The published tokenizers that stand for a family. */
+export const familyTokenizers: ReadonlySet<string> = new Set(families.flatMap(({ tokenizers = [] }) => tokenizers));
+
+function joinVerdicts(verdicts: readonly string[]): string {
+  return verdicts.length === 0 ? nowhere : [...new Set(verdicts)].join('; ');
+}
+
+const isProven = ({ verdict }: ProvenTemplate) => verdict === 'proven';
+
+/** A template that is taught or declares its tools can be continued exactly as well. */
+function describeTemplates(own: readonly ProvenTemplate[], first: ProvenTemplate): string {
+  const usable = own.filter(({ verdict }) => !verdict.startsWith('refused'));
+  return usable.length === 0 ? first.toolCalls : `proven: ${usable.length} of ${own.length}`;
+}
+
+function describeCalls(own: readonly ProvenTemplate[], first: ProvenTemplate): string {
+  const formats = new Set(own.filter(isProven).map(({ toolCalls }) => toolCalls.replace(/^proven: /, '')));
+  const usable = own.find(({ verdict }) => !verdict.startsWith('refused')) ?? first;
+  return formats.size > 0 ? `proven: ${[...formats].join('; ')}` : usable.toolCalls;
+}
+
+function describeReasoning(own: readonly ProvenTemplate[], first: ProvenTemplate): string {
+  const proven = own.filter(isProven);
+  if ((proven.length > 0 ? proven : own).some(({ reasoning }) => reasoning === 'proven')) return 'proven';
+  return (proven[0] ?? first).reasoning;
 }
 
 /** Parsers of vLLM that read the same as another one, and the one that has no format. */

@@ -28,10 +28,7 @@ export async function proveTemplate(name: string, source: string): Promise<Prove
   const tokenizer = await proveTokenizer(name);
   try {
     const options = { name: 'the template', controlTokens: guessTokens(source), eosTokens };
-    const template = openChatTemplate(
-      { chat_template: source, bos_token: '<BOS>', eos_token: name.includes('Apriel-1.5') ? '<|end|>' : '<EOS>' },
-      options,
-    );
+    const template = openChatTemplate(toTokenizerConfig(name, source), options);
     const profile = proveProfile(template, 'auto', 'the template');
     return { name, toolCalls: describe(profile), reasoning: profile.reasoning, tokenizer, verdict: profile.toolCalls };
   } catch (error) {
@@ -47,6 +44,11 @@ export async function proveTemplate(name: string, source: string): Promise<Prove
   }
 }
 
+/** Apriel 1.5 writes its eos_token after the token that ends a turn, which is the same one. */
+export function toTokenizerConfig(name: string, source: string): Record<'chat_template' | 'bos_token' | 'eos_token', string> {
+  return { chat_template: source, bos_token: '<BOS>', eos_token: name.includes('Apriel-1.5') ? '<|end|>' : '<EOS>' };
+}
+
 function describe({ parser, toolCalls, checks }: ModelProfile): string {
   const limits = checks
     .filter(({ outcome, what }) => outcome === 'refused by the template' && what === 'parallel calls')
@@ -55,7 +57,7 @@ function describe({ parser, toolCalls, checks }: ModelProfile): string {
 }
 
 /** From the source and from a rendering: some templates compose their tokens. */
-function guessTokens(source: string): string[] {
+export function guessTokens(source: string): string[] {
   const [user, assistant] = [
     { role: 'user', content: 'q' },
     { role: 'assistant', content: 'a' },

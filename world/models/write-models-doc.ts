@@ -2,13 +2,20 @@
 
 import { writeFileSync } from 'node:fs';
 import { readTemplates } from './collection.ts';
-import { renderFamilies, renderVllmParsers } from './families.ts';
+import { familyTokenizers, renderFamilies, renderVllmParsers } from './families.ts';
 import { type ProvenTemplate, proveTemplate } from './prove-templates.ts';
+import { comparedTexts, proveTokenizers } from './prove-tokenizers.ts';
 
-export async function proveAll(): Promise<ProvenTemplate[]> {
+export interface ModelProof {
+  readonly rows: readonly ProvenTemplate[];
+  /** A verdict for each published tokenizer of a family. */
+  readonly tokenizers: ReadonlyMap<string, string>;
+}
+
+export async function proveAll(): Promise<ModelProof> {
   const rows: ProvenTemplate[] = [];
   for (const [name, source] of readTemplates()) rows.push(await proveTemplate(name, source));
-  return rows;
+  return { rows, tokenizers: await proveTokenizers(familyTokenizers) };
 }
 
 export function countVerdicts(rows: readonly ProvenTemplate[]): Readonly<Record<ProvenTemplate['verdict'], number>> {
@@ -23,7 +30,7 @@ export function countVerdicts(rows: readonly ProvenTemplate[]): Readonly<Record<
   };
 }
 
-export function renderModelsDoc(rows: readonly ProvenTemplate[]): string {
+export function renderModelsDoc({ rows, tokenizers }: ModelProof): string {
   const counts = countVerdicts(rows);
   const table = rows.map(({ name, tokenizer, toolCalls, reasoning }) => `| ${name} | ${tokenizer} | ${toolCalls} | ${reasoning} |`);
   return `# Models
@@ -51,12 +58,20 @@ The own template of DeepSeek V3 and R1, and of the distilled models, writes a se
 refused. Use vLLM's \`tool_chat_template_deepseekv3.jinja\` or \`tool_chat_template_deepseekr1.jinja\` as \`model.chatTemplate\`. Command's
 templates number calls over the whole conversation and are refused for that.
 
+**Known difference.** Tasks, and the schemas of tools in them, reach the template through JavaScript's JSON: 1.0 becomes 1, integers beyond
+2^53 are rounded, and keys that look like integers come first, in their numerical order. A template that prints a schema prints it so, where
+transformers would print it as it was written. This concerns the prompt only, and only schemas with such values. Calls that a model wrote
+keep their numbers and the order of their keys when the template writes them again.
+
 ## Families
 
-A family is \`proven\` if one of its published templates is. "Not to be had here" means that no package has its template: the proof runs when
-you start the service with the model's own. [Below](#parsers-of-vllm) is which parser is meant for it.
+Each column is \`proven\`, \`refused\` with the reason, or "not to be had here": no package has it, and the proof runs when you start the service
+with the model's own files. A template is proven if its conversations can be continued exactly; the number is how many of the published ones.
+A tokenizer is proven if it gives the ids of Rust's \`tokenizers\` (for \`tekken\`, of mistral-common) for ${comparedTexts} texts and no text forges a
+control token; the named package has the family's vocabulary, in some cases under the name of an earlier model. [Below](#parsers-of-vllm) is
+which parser is meant for a family.
 
-${renderFamilies(rows)}
+${renderFamilies(rows, tokenizers)}
 
 ## Parsers of vLLM
 
@@ -81,7 +96,7 @@ ${table.join('\n')}
 }
 
 if (import.meta.main) {
-  const rows = await proveAll();
-  console.log(JSON.stringify({ templates: rows.length, ...countVerdicts(rows) }));
-  if (!process.argv.includes('--print')) writeFileSync(new URL('../../docs/models.md', import.meta.url), renderModelsDoc(rows));
+  const proof = await proveAll();
+  console.log(JSON.stringify({ templates: proof.rows.length, ...countVerdicts(proof.rows), tokenizers: [...proof.tokenizers.values()] }));
+  if (!process.argv.includes('--print')) writeFileSync(new URL('../../docs/models.md', import.meta.url), renderModelsDoc(proof));
 }

@@ -23,7 +23,7 @@ const qwen35 = splitAt(
   String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
 );
 
-/** The pre-tokenizers of the models whose vocabularies llama.cpp has. */
+/** The pre-tokenizers of the models whose vocabularies llama.cpp has. Gemma 4's file says enough by itself. */
 const preTokenizers: Readonly<Record<string, object>> = {
   aquila: byteLevel,
   'gpt-neox': byteLevel,
@@ -55,6 +55,7 @@ const preTokenizers: Readonly<Record<string, object>> = {
     bytesOnly,
   ),
   qwen35: sequence(qwen35, bytesOnly),
+  'gemma-4': {},
 };
 
 export interface PublishedTokenizer {
@@ -64,11 +65,12 @@ export interface PublishedTokenizer {
   readonly file: string;
 }
 
-export function openCollection(): PublishedTokenizer[] {
+/** `isWanted` chooses by name: a vocabulary of llama.cpp takes a second to write. */
+export function openCollection(isWanted: (name: string) => boolean = () => true): PublishedTokenizer[] {
   const npm = readdirSync(join(tokenizersFolder, 'npm')).map((name) => toPublished(`npm/${name}`, join(tokenizersFolder, 'npm', name)));
   const llama = Object.entries(preTokenizers).flatMap(([name, preTokenizer]) => {
     const gguf = join(tokenizersFolder, 'llama.cpp', `ggml-vocab-${name}.gguf`);
-    if (!existsSync(gguf)) return [];
+    if (!existsSync(gguf) || !isWanted(`llama.cpp/${name}`)) return [];
     const folder = join(tokenizersFolder, 'written', name);
     writeTokenizer(gguf, folder, preTokenizer);
     return [toPublished(`llama.cpp/${name}`, folder)];
@@ -81,7 +83,7 @@ export function openCollection(): PublishedTokenizer[] {
     return { name: `mistral-common/${name}`, folder, file: join(folder, 'tekken.json') };
   });
   const smol = existsSync(join(modelFolder(), 'tokenizer.json')) ? [toPublished('SmolLM2', modelFolder())] : [];
-  return [...npm, ...llama, ...mistral, ...smol];
+  return [...npm, ...llama, ...mistral, ...smol].filter(({ name }) => isWanted(name));
 }
 
 function toPublished(name: string, folder: string): PublishedTokenizer {

@@ -119,8 +119,8 @@ if (import.meta.main) {
   });
   const rows: TokenizerComparison[] = [];
   const options = { count: Number(values.texts), isNew: openNewCharacters(), measuresSteps: values.steps };
-  for (const published of openCollection()) {
-    if (positionals.length > 0 && !positionals.some((part) => published.name.includes(part))) continue;
+  const isWanted = (name: string) => positionals.length === 0 || positionals.some((part) => name.includes(part));
+  for (const published of openCollection(isWanted)) {
     const row = await compareTokenizer(published, options);
     rows.push(row);
     console.log(toTable([row]).split('\n').at(-1));

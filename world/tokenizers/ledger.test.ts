@@ -3,36 +3,47 @@
 
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Message } from '@millrace/protocol';
 import { type LocalConversation, openConversation, runSteps } from '@millrace/server';
+import { makeTempFolder } from '@millrace/testkit';
+import { z } from 'zod';
 import { appendDelta, renderWithoutReasoning } from '../../packages/server/src/trajectory/branch.ts';
+import type { ConversationOptions } from '../../packages/server/src/trajectory/conversation.ts';
 import { Ledger } from '../../packages/server/src/trajectory/ledger.ts';
 import { alphabet, makeSampled, makeText } from '../../packages/server/test/trajectory/random-text.ts';
+import { tinyTokenizers } from '../../packages/server/test/trajectory/tokenizer/tiny-tokenizers.ts';
 import { worldCacheFolder } from '../engines/world-cache.ts';
-import { skipWithoutTokenizers, tokenizersFolder } from './collection.ts';
+import { readTemplates, skipWithoutModels } from '../models/collection.ts';
+import { guessTokens, toTokenizerConfig } from '../models/prove-templates.ts';
+import { openCollection, skipWithoutTokenizers } from './collection.ts';
 import { makeRandom } from './texts.ts';
 
-const templates = join(worldCacheFolder(), 'models/llama-cpp-python');
+const templatesFolder = join(worldCacheFolder(), 'models/llama-cpp-python');
 
 /** A published tokenizer, with its own template or one of llama.cpp's collection. */
 const families: readonly (readonly [tokenizer: string, template?: string])[] = [
-  ['qwen1_5'],
-  ['qwen2_5'],
-  ['qwen3'],
-  ['llama3'],
-  ['llama3_1'],
-  ['llama3_2'],
-  ['mistral_nemo'],
-  ['gemma2'],
-  ['gemma3'],
-  ['qwen3', 'Qwen-QwQ-32B'],
-  ['qwen3', 'Qwen3-Coder'],
-  ['deepseek_v3', 'deepseek-ai-DeepSeek-V3.1'],
-  ['deepseek_v3', 'deepseek-ai-DeepSeek-V3.2'],
-  ['gemma2', 'google-gemma-2-2b-it'],
-  ['llama3_1', 'meta-llama-Llama-3.3-70B-Instruct'],
+  ['npm/qwen1_5'],
+  ['npm/qwen2_5'],
+  ['npm/qwen3'],
+  ['npm/llama3'],
+  ['npm/llama3_1'],
+  ['npm/llama3_2'],
+  ['npm/mistral_nemo'],
+  ['npm/gemma2'],
+  ['npm/gemma3'],
+  ['npm/qwen3', 'Qwen-QwQ-32B'],
+  ['npm/qwen3', 'Qwen3-Coder'],
+  ['npm/deepseek_v3', 'deepseek-ai-DeepSeek-V3.1'],
+  ['npm/deepseek_v3', 'deepseek-ai-DeepSeek-V3.2'],
+  ['npm/gemma2', 'google-gemma-2-2b-it'],
+  ['npm/llama3_1', 'meta-llama-Llama-3.3-70B-Instruct'],
+  ['llama.cpp/qwen35', 'Qwen3.5-4B'],
+  ['llama.cpp/gemma-4', 'google-gemma-4-31B-it'],
+  ['mistral-common/tekken_240911', 'mistralai-Mistral-Nemo-Instruct-2407'],
+  ['SmolLM2'],
 ];
 
 interface LedgerRow {
@@ -40,19 +51,61 @@ interface LedgerRow {
   readonly verdict:
     | 'append-only'
     | 'branches'
-    | 'kept as sampled: the generation prompt writes reasoning that a history has not'
-    | `refused: ${string}`;
+    | 'kept as sampled: a history has other text around an answer than the generation prompt and the model write'
+    | `refused: ${string}`
+    | `differs: ${string}`;
   readonly sampled: number;
   /** Of all sampled tokens, those that the last branch alone still has as sampled. */
   readonly keptByLast: number;
 }
 
-test('the ledger holds the ids of the whole conversation, or starts a branch', {
+test('with published tokenizers, the ledger holds the ids of the whole conversation, or starts a branch', {
   skip: skipWithoutTokenizers(),
   timeout: 600_000,
 }, async () => {
+  const wanted = new Set(families.map(([tokenizer]) => tokenizer));
+  const folders = new Map(openCollection((name) => wanted.has(name)).map(({ name, folder }) => [name, folder]));
   const rows: LedgerRow[] = [];
-  for (const [tokenizer, template] of families) rows.push(await runFamily(tokenizer, template));
+  for (const [tokenizer, template] of families) {
+    const [found] = template === undefined ? [] : globSync(`**/templates/${template}.jinja`, { cwd: templatesFolder });
+    const name = template === undefined ? tokenizer : `${tokenizer} with ${template}`;
+    const options = found === undefined ? {} : { chatTemplate: join(templatesFolder, found) };
+    rows.push(await runFamily(name, folders.get(tokenizer) ?? 'none', options));
+  }
+  report(rows);
+  assert.deepEqual(findDifferent(rows), []);
+  assert.ok(countContinued(rows) >= 15);
+});
+
+test('with every usable published template, the ledger holds the ids of the whole conversation, or starts a branch', {
+  skip: skipWithoutModels(),
+  timeout: 600_000,
+}, async () => {
+  const rows: LedgerRow[] = [];
+  for (const [name, source] of readTemplates()) {
+    await using folder = await makeTempFolder('stand-in');
+    await writeStandIn(folder.path, name, source);
+    rows.push(await runFamily(name, folder.path));
+  }
+  report(rows);
+  assert.deepEqual(findDifferent(rows), []);
+  assert.ok(countContinued(rows) >= 80);
+});
+
+/** A small tokenizer with the control tokens of the template: the joints of a conversation are the same with any vocabulary. */
+async function writeStandIn(folder: string, name: string, source: string): Promise<void> {
+  const tokenizer: object = tinyTokenizers['GPT-2'] ?? {};
+  const { vocab } = z.looseObject({ model: z.looseObject({ vocab: z.record(z.string(), z.int()) }) }).parse(tokenizer).model;
+  const config = toTokenizerConfig(name, source);
+  const tokens = [...new Set([...guessTokens(source), config.bos_token, config.eos_token])];
+  const first = Math.max(...Object.values(vocab)) + 1;
+  const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
+  const added_tokens = tokens.map((content, index) => ({ id: first + index, content, ...flags }));
+  await writeFile(join(folder, 'tokenizer.json'), JSON.stringify({ ...tokenizer, added_tokens }));
+  await writeFile(join(folder, 'tokenizer_config.json'), JSON.stringify(config));
+}
+
+function report(rows: readonly LedgerRow[]): void {
   for (const { name, verdict, sampled, keptByLast } of rows) {
     const share =
       verdict === 'branches'
@@ -60,21 +113,23 @@ test('the ledger holds the ids of the whole conversation, or starts a branch', {
         : '';
     console.log(`${name}: ${verdict}${share}`);
   }
-  assert.ok(rows.filter(({ verdict }) => verdict === 'append-only' || verdict === 'branches').length >= 10);
-});
+}
 
-async function runFamily(tokenizer: string, template?: string): Promise<LedgerRow> {
-  const name = template === undefined ? tokenizer : `${tokenizer} with ${template}`;
-  const [chatTemplate] = template === undefined ? [] : globSync(`**/templates/${template}.jinja`, { cwd: templates });
-  const folder = join(tokenizersFolder, 'npm', tokenizer);
-  const none = { name, sampled: 0, keptByLast: 0 };
-  if (template !== undefined && chatTemplate === undefined) return { ...none, verdict: 'refused: run world/models/install.sh first' };
+function findDifferent(rows: readonly LedgerRow[]): string[] {
+  return rows.filter(({ verdict }) => verdict.startsWith('differs')).map(({ name }) => name);
+}
+
+function countContinued(rows: readonly LedgerRow[]): number {
+  return rows.filter(({ verdict }) => !verdict.startsWith('refused')).length;
+}
+
+async function runFamily(name: string, folder: string, options: ConversationOptions = {}): Promise<LedgerRow> {
   try {
-    const conversation = await openConversation(folder, chatTemplate === undefined ? {} : { chatTemplate: join(templates, chatTemplate) });
-    return { name, ...runConversations(conversation, name) };
+    return { name, ...runConversations(await openConversation(folder, options), name) };
   } catch (error) {
-    if (!(error instanceof Error) || error instanceof assert.AssertionError) throw error;
-    return { ...none, verdict: `refused: ${error.message.replace(folder, 'the model').slice(0, 160)}` };
+    if (!(error instanceof Error)) throw error;
+    const what = error instanceof assert.AssertionError ? 'differs' : 'refused';
+    return { name, sampled: 0, keptByLast: 0, verdict: `${what}: ${error.message.replaceAll(folder, 'the model').slice(0, 160)}` };
   }
 }
 
@@ -82,12 +137,12 @@ async function runFamily(tokenizer: string, template?: string): Promise<LedgerRo
 function runConversations(conversation: LocalConversation, name: string): Omit<LedgerRow, 'name'> {
   const random = makeRandom(17);
   const limits = { max_context_tokens: 1_000_000 } as never; // only compared with the length of the prompt
-  let [sampled, keptByLast, hasBranch, opensReasoning] = [0, 0, false, false];
+  let [sampled, keptByLast, hasBranch] = [0, 0, false];
+  const isPlain = writesPlainAnswers(conversation);
   for (let round = 0; round < 10; round++) {
     const ledger = new Ledger();
     const question: Message = { role: 'user', content: `q${makeText(random, alphabet)}` };
     const opening = conversation.openingIds([question], []);
-    opensReasoning = /think>\s*$/.test(opening.text);
     ledger.appendPrompt(opening);
     let own = 0;
     for (let turn = 0; turn < 4; turn++) {
@@ -113,13 +168,20 @@ function runConversations(conversation: LocalConversation, name: string): Omit<L
     keptByLast += own;
     const trainable = ledger.segments.reduce((sum, { kind, tokenIds }) => sum + (kind === 'sampled' ? tokenIds.length : 0), 0);
     assert.equal(trainable, ledger.counts.sampled, name);
-    if (hasBranch || opensReasoning) continue;
+    if (hasBranch || !isPlain) continue;
     const whole = conversation.openingIds(
       ledger.messages.map(({ reasoning: _, ...message }) => message),
       [],
     );
     assert.equal(ledger.promptJson.toString(), whole.tokenIds.join(), `${name}: the ids of the whole conversation`);
   }
-  const plain = opensReasoning ? 'kept as sampled: the generation prompt writes reasoning that a history has not' : 'append-only';
-  return { verdict: hasBranch ? 'branches' : plain, sampled, keptByLast };
+  const kept = 'kept as sampled: a history has other text around an answer than the generation prompt and the model write';
+  return { verdict: hasBranch ? 'branches' : isPlain ? 'append-only' : kept, sampled, keptByLast };
+}
+
+/** Some templates write an empty thought before an answer, or have one in the generation prompt that a history has not. */
+function writesPlainAnswers(conversation: LocalConversation): boolean {
+  const ask: Message = { role: 'user', content: 'ask' };
+  const history = conversation.openingIds([ask, { role: 'assistant', content: 'answer' }, ask], []);
+  return history.text.startsWith(`${conversation.openingIds([ask], []).text}answer`);
 }

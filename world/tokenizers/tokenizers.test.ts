@@ -27,7 +27,7 @@ test('published tokenizers: no text differs but for new code points, no control 
 }, async () => {
   const rows: TokenizerComparison[] = [];
   const isNew = openNewCharacters();
-  const chosen = openCollection().filter(({ name }) => kinds.includes(name));
+  const chosen = openCollection((name) => kinds.includes(name));
   for (const published of chosen) rows.push(await compareTokenizer(published, { count: 400, isNew, measuresSteps: true }));
   console.log(toTable(rows));
   assert.equal(rows.length, kinds.length);

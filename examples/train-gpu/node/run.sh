@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # On the GPU node, after unpack.sh: the runs of docs/training.md.
 #   run.sh TARGET [RUN…]      writes TARGET/runs/NAME/steps.jsonl; without names, all runs in the order of the table below
-# Names joined with + run side by side on the GPU, each with its own vLLM and its own service: three seeds in the time of one. Take speeds
+# Names joined with + run side by side on the GPU, each with its own vLLM and its own service. Take speeds
 # only from a run that had the GPU for itself. RUN_OPTIONS is added to the options of every run: RUN_OPTIONS='--cpu --steps 1' tries it out.
 set -euo pipefail
 [[ $# -ge 1 ]] || { echo 'usage: run.sh TARGET [RUN…]' >&2; exit 2; }
@@ -22,18 +22,35 @@ declare -A runs=(
   [shell]="$shell" [shell-retokenised]="$shell --retokenise"
   [math-tools]="$tools --steps 60"
   [synchronous]="$speed --synchronous" [asynchronous]="$speed"
-  [in-place]="$speed --in-place" [four-servers]="$speed --in-place --api-servers 4"
+  [in-place]="$speed --in-place" [four-servers]="$speed --in-place"
 )
 order=(math+math-1+math-2 shell+shell-retokenised synchronous asynchronous in-place four-servers math-tools)
 
-# one NAME INDEX COUNT: one run; COUNT of them share the machine.
+engines=()
+trap 'for pid in "${engines[@]}"; do kill "$pid" 2>/dev/null || true; done' EXIT
+if [[ ${RUN_OPTIONS:-} == *--cpu* ]]; then cpu=(--cpu); else cpu=(); fi
+
+# engine PORT SERVERS: a vLLM that stays for later runs, since its start takes longer than a short run.
+engine() {
+  if curl -sf "http://127.0.0.1:$1/health" >/dev/null; then return; fi
+  echo "starting vLLM at port $1"
+  mkdir -p "$target/runs"
+  "$python" "$example/engine.py" --model "$target/model" --port "$1" --api-servers "$2" "${cpu[@]}" >"$target/runs/vllm-$1.log" 2>&1 &
+  engines+=($!)
+}
+
+# one NAME INDEX COUNT PORT: one run with the vLLM at PORT; COUNT runs share the machine.
 one() {
-  local name=$1 out=$target/runs/$1 workers=$((8 / $3))
-  local ports=(--engine-port $((8100 + 10 * $2)) --port $((8107 + 10 * $2)))
+  local name=$1 out=$target/runs/$1 workers=$((8 / $3)) port=$4
   mkdir -p "$out" "/dev/shm/millrace-$name"
+  for _ in $(seq 900); do
+    if curl -sf "http://127.0.0.1:$port/health" >/dev/null; then break; fi
+    sleep 1
+  done
   # shellcheck disable=SC2086 # options, word by word
-  "$python" "$example/train.py" --model "$target/model" --out "$out" --millrace "$millrace" --weights "/dev/shm/millrace-$name" "${ports[@]}" \
-    --workers $((workers > 2 ? workers : 2)) ${runs[$name]} ${RUN_OPTIONS:-} >"$out/log" 2>&1
+  "$python" "$example/train.py" --model "$target/model" --engine "http://127.0.0.1:$port" --port $((8107 + 10 * $2)) --out "$out" \
+    --millrace "$millrace" --weights "/dev/shm/millrace-$name" --workers $((workers > 2 ? workers : 2)) ${runs[$name]} ${RUN_OPTIONS:-} >"$out/log" 2>&1 || return
+  rm -rf "/dev/shm/millrace-$name"
 }
 
 [[ $# -gt 0 ]] || set -- "${order[@]}"
@@ -48,7 +65,10 @@ for together in "$@"; do
   IFS=+ read -ra names <<<"$together"
   pids=()
   for index in "${!names[@]}"; do
-    one "${names[$index]}" "$index" "${#names[@]}" &
+    port=$((8100 + 10 * index)) servers=1
+    if [[ ${names[$index]} == four-servers ]]; then port=8190 servers=4; fi
+    engine "$port" "$servers"
+    one "${names[$index]}" "$index" "${#names[@]}" "$port" &
     pids+=($!)
   done
   for index in "${!names[@]}"; do

@@ -13,7 +13,7 @@ Entry = tuple[int, int, str, float, float]
 class CpuTime:
     """`service` is the process id of the service. The engine is found by its port, since it may have been started by someone else."""
 
-    def __init__(self, *, engine_port: int, service: int) -> None:
+    def __init__(self, *, engine_port: int, service: Optional[int] = None) -> None:
         self._engine_port, self._service = engine_port, service
         self._before: dict[tuple[int, str], float] = {}
         self.take()

@@ -23,6 +23,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'Adds a worker to a service that is already running.',
     load: async () => (await import('./operate/worker.ts')).workerCommand,
   },
+  slurm: {
+    summary: 'Starts, scales, shows and ends a deployment on a Slurm cluster.',
+    load: async () => (await import('./slurm/slurm.ts')).slurmCommands,
+  },
   backend: {
     summary: 'Adds, lists, drains and removes the LLM servers that sample.',
     load: async () => (await import('./service/backend.ts')).backendCommands,

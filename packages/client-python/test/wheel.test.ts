@@ -40,15 +40,34 @@ test('the wheel installs, holds types and licence but no tests, and building it 
   assert.equal(output.trim(), `${readVersion()} ${join(site, 'millrace', '__init__.py')}`);
 });
 
+test('the wheel of the adapters for trainers installs next to it and imports without any trainer', {
+  skip: python.ok ? false : python.reason,
+  timeout: 300_000,
+}, async (t) => {
+  await using temporary = await makeTempFolder('wheel');
+  const wheel = await buildWheel(temporary.path, ['--package', join(folder, '../trainers-python')]);
+  if (wheel === undefined) return t.skip(remedy);
+  const site = join(temporary.path, 'site');
+  const options = ['--no-index', '--no-deps', '--no-cache-dir', '--quiet', '--disable-pip-version-check'];
+  const installed = await runPython(['-m', 'pip', 'install', ...options, '--target', site, wheel]);
+  assert.equal(installed.code, 0, installed.output);
+  const script = 'import millrace_trainers as one; print(one.__file__, bool(one.to_turns))';
+  const { output } = await runPython(['-W', 'error', '-c', script], { env: { PYTHONPATH: `${site}:${join(folder, 'src')}` } });
+  assert.equal(output.trim(), `${join(site, 'millrace_trainers', '__init__.py')} True`);
+  const { output: listed } = await runPython(['-m', 'zipfile', '-l', wheel]);
+  for (const wanted of ['py.typed', 'trl/__init__.py', 'verl/agent_loop.py'])
+    assert.ok(listed.includes(`millrace_trainers/${wanted}`), listed);
+});
+
 test('the licence in the wheel is that of the project', () => {
   assert.equal(readFileSync(join(folder, 'LICENSE'), 'utf8'), readFileSync(join(folder, '../../LICENSE'), 'utf8'));
 });
 
 /** Uses the installed setuptools, or one that pip downloads; returns undefined if neither is available. */
-async function buildWheel(out: string): Promise<string | undefined> {
-  const offline = await runPython([builder, '--offline', out]);
+async function buildWheel(out: string, options: readonly string[] = []): Promise<string | undefined> {
+  const offline = await runPython([builder, '--offline', ...options, out]);
   if (offline.code === 0) return /^.*\.whl$/m.exec(offline.output)?.[0];
-  const online = await runPython([builder, out]);
+  const online = await runPython([builder, ...options, out]);
   if (online.code === 0) return /^.*\.whl$/m.exec(online.output)?.[0];
   if (/No module named pip|No matching distribution found for setuptools|Temporary failure|Connection/i.test(online.output))
     return undefined;

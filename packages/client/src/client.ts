@@ -12,6 +12,8 @@ import {
   fromBinary,
   isTerminal,
   type JoinInput,
+  type MachineView,
+  machineList,
   messageOf,
   mostListed,
   type PauseInput,
@@ -30,6 +32,8 @@ import {
   type Trajectory,
   toPath,
   trajectoryMediaType,
+  type WorkerSettings,
+  workerSettings,
 } from '@millrace/protocol';
 import { type Batches, openBatches } from './batches.ts';
 import { type Evaluations, openEvaluations } from './evaluations.ts';
@@ -77,6 +81,10 @@ export interface Client extends AsyncDisposable {
   /** Events from now on, or after an event id. Never ends on its own. */
   events(options?: CallOptions & { readonly after?: number }): AsyncIterable<Event>;
   status(options?: CallOptions): Promise<ServiceStatus>;
+  /** The machines with workers; those that are gone are shown for ten minutes. */
+  machines(options?: CallOptions): Promise<readonly MachineView[]>;
+  /** What a worker on another machine needs, with the password of the store. The key must have every right. */
+  workerSettings(options?: CallOptions): Promise<WorkerSettings>;
   readonly policy: {
     get(options?: CallOptions): Promise<PolicyView>;
     /** Resolves when no request is being sampled. */
@@ -141,6 +149,9 @@ export function openClient(options: ClientOptions): Client {
     },
     events,
     status,
+    machines: async (callOptions = {}) =>
+      (await transport.json({ method: 'GET', path: routes.listMachines.path, ...callOptions }, machineList)).machines,
+    workerSettings: (callOptions = {}) => transport.json({ method: 'GET', path: routes.getJoin.path, ...callOptions }, workerSettings),
     policy: openPolicy(transport),
     batches: openBatches(transport),
     evaluations: openEvaluations(transport),

@@ -138,6 +138,17 @@ export {
   workerId,
 } from './ids.ts';
 export {
+  type MachineReport,
+  type MachineView,
+  machineLabels,
+  machineList,
+  machineReport,
+  machineStates,
+  machineView,
+  type WorkerSettings,
+  workerSettings,
+} from './machine.ts';
+export {
   type PauseInput,
   type PauseMode,
   type PolicyState,

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { backendView } from './backend.ts';
 import { batchId, seriesId, workerId } from './ids.ts';
+import { machineReport, machineView } from './machine.ts';
 import { policyView } from './policy.ts';
 import { rolloutStates } from './rollout.ts';
 
@@ -19,6 +20,9 @@ export const workerReport = z.object({
   tokens_per_s: z.number().optional().describe('Over the last ten seconds.'),
   loop_lag_ms: z.object({ p50: z.number(), p99: z.number(), max: z.number() }).describe('Over the last ten seconds or so.'),
   rss_bytes: z.int(),
+  machine: machineReport.optional().describe('The machine that it runs on.'),
+  lease_ms: z.int().optional().describe('How long a renewal lasts.'),
+  draining: z.boolean().optional().describe('It takes no more rollouts, and leaves when those that it holds have ended.'),
 });
 export type WorkerReport = z.infer<typeof workerReport>;
 
@@ -70,6 +74,7 @@ export const serviceStatus = z.object({
   rollouts: z.record(z.enum(rolloutStates), z.int()),
   classes: z.array(classView).optional().describe('Classes with queued or active rollouts, in the order in which they are served.'),
   workers: z.array(workerView).describe('Live workers first, then those that are gone.'),
+  machines: z.array(machineView).optional().describe('The machines of these workers, live ones first.'),
   backends: z.array(backendView),
   policy: policyView,
   batches: z.array(openBatchView).describe('Open batches, oldest first.'),

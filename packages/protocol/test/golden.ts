@@ -15,6 +15,7 @@ import {
   groupPage,
   leaveReply,
   limits,
+  machineList,
   policyView,
   rolloutList,
   rolloutView,
@@ -26,6 +27,7 @@ import {
   toGroupsStart,
   toTrajectoryView,
   trajectoryView,
+  workerSettings,
 } from '@millrace/protocol';
 import type { ZodType } from 'zod';
 import { makeBranchedTrajectory, makeRolloutView, makeTrajectory } from './examples.ts';
@@ -65,6 +67,22 @@ const backend = {
   tokens: 4096,
   note: null,
 };
+const machine = {
+  id: 'm-0123456789abcdef',
+  name: 'node-1',
+  labels: { gpu: 'h100' },
+  cpus: 64,
+  memory_bytes: 274_877_906_944,
+};
+const machineSeen = {
+  ...machine,
+  state: 'live',
+  workers: 8,
+  held: 40,
+  slots: { init: 64, run: 2048, evaluate: 64 },
+  heartbeat_age_ms: 850,
+  started_at: at,
+};
 const report = {
   stages: { init: stage, ready: stage, run: stage, evaluate: stage },
   held: 5,
@@ -75,6 +93,9 @@ const report = {
   tokens_per_s: 61.5,
   loop_lag_ms: lag,
   rss_bytes: 150_000_000,
+  machine,
+  lease_ms: 15_000,
+  draining: true,
 };
 const rollouts = { queued: 1, init: 0, ready: 0, run: 2, evaluate: 0, done: 3, failed: 0, cancelled: 0 };
 const workers = [
@@ -225,6 +246,7 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
       value: {
         rollouts,
         workers,
+        machines: [machineSeen],
         backends: [backend],
         policy: { state: 'paused', mode: 'abort', policy_version: 4, adapter: null, generating: 0, since: at },
         batches: [openBatch, { ...openBatch, id: 'b-2', series: null, mean_reward: null }],
@@ -246,6 +268,11 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
           { kind: 'plain', name: '', weight: 1, priority: -1, urgent: false, queued: 3000, active: 4 },
         ],
       },
+    },
+    'machine-list.json': { schema: machineList, value: { machines: [machineSeen, { ...machineSeen, name: 'node-2', state: 'lost' }] } },
+    'worker-settings.json': {
+      schema: workerSettings,
+      value: { config: { model: { tokenizer: '/models/tiny' } }, local_store: { machine: 'node-1', machine_id: 'm-0123456789abcdef' } },
     },
     'event.json': {
       schema: event,

@@ -39,6 +39,9 @@ const rules: Readonly<Record<string, string>> = {
   run: '`$TMPDIR/millrace-$UID`, where `$TMPDIR` is `/tmp` unless set',
   'sandbox.images': '`$TMPDIR/millrace-images-$UID`',
   workers: 'one per core, at most 8',
+  'slurm.folder': '`~/.millrace/slurm`',
+  'slurm.data': '`$TMPDIR/millrace-store-$UID`',
+  'slurm.temp': '`$TMPDIR`',
 };
 
 function renderDefault(name: string, value: unknown): string {

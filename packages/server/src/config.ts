@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { messageOf } from '@millrace/protocol';
 import { z } from 'zod';
 import { outsideConfig } from './agent/outside/outside-config.ts';
+import { machineConfig } from './cluster/machine-config.ts';
+import { slurmConfig } from './cluster/slurm-config.ts';
 import { httpConfig } from './http/request/http-config.ts';
 import { inferenceConfig } from './inference/inference-config.ts';
 import { pipelineConfig } from './pipeline/pipeline-config.ts';
@@ -38,19 +40,29 @@ export const serviceConfig = z.strictObject({
   http: httpConfig.prefault({}),
   inference: inferenceConfig.prefault({}),
   pipeline: pipelineConfig.prefault({}),
+  machine: machineConfig.prefault({}),
   sampling: samplingConfig.prefault({}),
   sandbox: sandboxConfig.prefault({}),
   tools: outsideConfig.prefault({}),
   judge: judgeConfig.prefault({}),
   gym: gymConfig.prefault({}),
+  slurm: slurmConfig.prefault({}),
 });
 
 export type ServiceConfig = z.infer<typeof serviceConfig>;
 
-/** Reads a JSON file, applies `overrides` (by dotted name), and checks the result. Throws an Error that names file and field. */
-export function readConfig(path: string | undefined, overrides: Readonly<Record<string, unknown>> = {}): ServiceConfig {
-  const raw: unknown = path === undefined ? {} : parseFile(path);
-  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) throw new Error(`${path} does not hold a JSON object`);
+/**
+ * Reads a JSON file over `base`, applies `overrides` (by dotted name), and checks the result. Throws an Error that names file and
+ * field.
+ */
+export function readConfig(
+  path: string | undefined,
+  overrides: Readonly<Record<string, unknown>> = {},
+  base: Readonly<Record<string, unknown>> = {},
+): ServiceConfig {
+  const file: unknown = path === undefined ? {} : parseFile(path);
+  if (!isObject(file)) throw new Error(`${path} does not hold a JSON object`);
+  const raw = mergeFields(base, file);
   for (const [name, value] of Object.entries(overrides)) if (value !== undefined) setField(raw, name.split('.'), value);
   const parsed = serviceConfig.safeParse(raw);
   if (!parsed.success) throw new Error(`the configuration${path ? ` in ${path}` : ''} is wrong:\n${z.prettifyError(parsed.error)}`);
@@ -63,6 +75,20 @@ function parseFile(path: string): unknown {
   } catch (error) {
     throw new Error(`the configuration ${path} could not be read: ${messageOf(error)}`);
   }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Fields of `over` win; objects are merged, lists are replaced. */
+function mergeFields(under: Readonly<Record<string, unknown>>, over: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const merged: Record<string, unknown> = { ...under };
+  for (const [name, value] of Object.entries(over)) {
+    const below = merged[name];
+    merged[name] = isObject(below) && isObject(value) ? mergeFields(below, value) : value;
+  }
+  return merged;
 }
 
 function setField(target: object, [head, ...rest]: readonly string[], value: unknown): void {

@@ -7,9 +7,14 @@ export { Deadline, Expired } from './base/deadline.ts';
 export { findOnPath } from './base/find-on-path.ts';
 export { type Log, openLog, silentLog } from './base/log.ts';
 export { openLoopLag } from './base/loop-lag.ts';
+export { type Machine, readMachine } from './base/machine.ts';
 export { Pace } from './base/pace.ts';
 export { findParts, type Parts } from './base/parts.ts';
+export { ProgramFailed, runProgram } from './base/run-program.ts';
 export { Slots } from './base/slots.ts';
+export { chooseFreePort } from './cluster/free-port.ts';
+export { openRootlessPostgres, type RootlessPostgres, type RootlessPostgresOptions } from './cluster/rootless-postgres.ts';
+export { type SlurmConfig, type SlurmRole, slurmRoles } from './cluster/slurm-config.ts';
 export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
 export { renderConfigDoc } from './config-doc.ts';
 export type { Backend, BackendRecord, GenerateRequest, Generation } from './inference/backends/backend.ts';
@@ -22,6 +27,7 @@ export { sampleTokenizer, type TokenizerSample } from './inference/pool/tokenize
 export { Sampler } from './inference/sampler.ts';
 export { logEvents, renderLogEvents } from './log-events.ts';
 export { type ModelReport, reportModel } from './model-report.ts';
+export { isAddress } from './open-model.ts';
 export { Stage } from './pipeline/stage.ts';
 export { BatchKeeper, type KeeperDeps } from './sampling/batch-keeper.ts';
 export { toRecipe } from './sampling/new-siblings.ts';
@@ -82,7 +88,16 @@ export {
   toTask as toSweTask,
 } from './scenario/swe/rows/rows.ts';
 export type { Score } from './scenario/verifier/verifier.ts';
-export { openDriver, openServer, openWorker, type ProcessOptions, type RunningServer, type RunningWorker, StartError } from './service.ts';
+export {
+  openDriver,
+  openServer,
+  openServiceStore,
+  openWorker,
+  type ProcessOptions,
+  type RunningServer,
+  type RunningWorker,
+  StartError,
+} from './service.ts';
 export { type Check, checkModel, checkPort, checkRunFolder, lookAtBackend, type ModelCheck, runStartChecks } from './start-checks.ts';
 export type {
   BatchPlan,
@@ -103,7 +118,7 @@ export { openFolderBlobs } from './store/blobs/folder-blobs.ts';
 export { openBlobs } from './store/blobs/open-blobs.ts';
 export type { EvaluationRecord, EvaluationStore, NewEvaluation, TaskRecord } from './store/evaluation-store.ts';
 export { EventTail } from './store/event-tail.ts';
-export { openStore } from './store/open-store.ts';
+export { openStore } from './store/open/open-store.ts';
 export { openPostgresStore } from './store/postgres/postgres.ts';
 export type { NewRollout, RolloutRecord } from './store/rollout-record.ts';
 export { type BackupReport, backupStore, restoreStore } from './store/sqlite/admin/backup.ts';

@@ -28,6 +28,14 @@ export const logEvents = {
     means: 'The logprobs of a backend may not be those of the sampling distribution.',
     hint: 'Join it again with `logprobs_mode`, or start the server with the flag that docs/backends.md names.',
   },
+  'backend-keep-failed': {
+    means: 'An LLM server of a Slurm deployment could not ask the service whether it is in the pool.',
+    hint: 'It is repeated every few seconds. Check whether the head runs: millrace slurm status.',
+  },
+  'backend-leave-failed': {
+    means: 'An LLM server of a Slurm deployment ended without leaving the pool.',
+    hint: 'Its health check takes it out. To remove it: millrace backend rm.',
+  },
   'batch-pause': {
     means: 'Several groups of a batch failed in a row and no task is to blame. It tries one group at a time.',
     hint: 'Fix what `reason` names. It continues by itself, or at once with `millrace batch resume`.',
@@ -121,6 +129,10 @@ export const logEvents = {
   'sandbox-warm-failed': {
     means: 'A sandbox could not be started in advance.',
     hint: 'Run `millrace doctor`; it starts one and says what is missing.',
+  },
+  'postgres-orphan': {
+    means: 'A PostgreSQL that an earlier run left behind was still running; it is stopped, and started again.',
+    hint: 'Nothing to do: what was committed is there. Look for why the earlier run ended without stopping it.',
   },
   'sandboxes-swept': {
     means: 'Sandboxes of killed workers were removed.',

@@ -1,13 +1,13 @@
 // The one place where things are made and wired: a server, or a worker, from a configuration. Closing one closes what it made.
 
-import { mkdir } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
-import { definedOf, messageOf } from '@millrace/protocol';
+import { definedOf, type MachineReport, messageOf } from '@millrace/protocol';
 import { OutsideTools } from './agent/outside/outside-tools.ts';
 import { readPrompts } from './agent/prompts.ts';
 import { systemClock } from './base/clock.ts';
 import type { Log } from './base/log.ts';
 import { openLoopLag } from './base/loop-lag.ts';
+import { readMachine } from './base/machine.ts';
 import { Pace } from './base/pace.ts';
 import type { ServiceConfig } from './config.ts';
 import { runHousekeeping } from './housekeeping.ts';
@@ -32,12 +32,13 @@ import { openWarmPool } from './sandbox/warm/warm-pool.ts';
 import { type BuiltInOptions, loadScenarios, type Scenarios } from './scenario/load/load.ts';
 import { openBlobs } from './store/blobs/open-blobs.ts';
 import { EventTail } from './store/event-tail.ts';
-import { openStore } from './store/open-store.ts';
+import { openStore } from './store/open/open-store.ts';
 import type { Store } from './store/store.ts';
 import { toStoreAddress } from './store/store-address.ts';
 import { toDiskLimits } from './store/store-config.ts';
 import type { Conversation } from './trajectory/conversation.ts';
 import type { OpenedModel } from './worker-channel.ts';
+import { toWorkerSettings } from './worker-settings.ts';
 
 /** Starting again will not help: a file, a setting or a program is wrong. The message says which. */
 export class StartError extends Error {}
@@ -56,6 +57,8 @@ export interface ProcessOptions {
   readonly log: Log;
   /** Those of the configuration where it is absent. */
   readonly scenarios?: Scenarios;
+  /** For a worker: in its ids. Made at its start where it is absent. */
+  readonly launch?: string;
 }
 
 export async function openServer(config: ServiceConfig, options: ProcessOptions): Promise<RunningServer> {
@@ -73,7 +76,12 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
     const isPaused = (await store.policy()).state !== 'running';
     return await probeServer(backend, { clock: systemClock, signal, tokenizer: model?.tokenizer, isPaused });
   };
-  const app = await openApp({ store, tail, scenarios, taskFiles, config: config.http, log, clock: systemClock, loopLag, probe });
+  const app = await openApp({
+    ...{ store, tail, scenarios, taskFiles, log, loopLag, probe },
+    config: config.http,
+    clock: systemClock,
+    workerSettings: () => toWorkerSettings(config),
+  });
   stack.defer(() => app.close());
   const keeper = stack.use(new BatchKeeper({ store, scenarios, files: taskFiles, clock: systemClock, log }));
   const targets = new WebhookTargets(config.http.webhookHosts);
@@ -148,14 +156,20 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       pace,
       log,
       loopLag,
+      machine: toMachineReport(config),
       outside,
-      ...definedOf({ prompts: texts }),
+      ...definedOf({ prompts: texts, launch: options.launch }),
     }),
   );
   await worker.start();
   log.info('worker-start', { workerId: worker.id });
   const owned = stack.move();
   return { worker, model, [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose]() };
+}
+
+function toMachineReport({ machine }: ServiceConfig): MachineReport {
+  const { id, name, cpus, memoryBytes } = readMachine(machine.name);
+  return { id, name, cpus, memory_bytes: memoryBytes, labels: machine.labels };
 }
 
 /** A backend that does not answer now may answer later; a folder stays as it is. */
@@ -192,8 +206,8 @@ function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriv
   return new LayerCache({ driver, runDir, maxBytes: sandbox.layersGib * 2 ** 30, salt: JSON.stringify(sandbox) });
 }
 
-async function openServiceStore(config: ServiceConfig, log: Log): Promise<Store> {
-  await mkdir(config.data, { recursive: true, mode: 0o700 });
+/** The store of a configuration. */
+export async function openServiceStore(config: ServiceConfig, log: Log): Promise<Store> {
   const limits = toDiskLimits(config.store);
   const blobs = await openBlobs(config.store.blobs, process.env);
   const onDeath = (error: Error) => exit(error, log);

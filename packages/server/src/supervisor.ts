@@ -3,8 +3,8 @@
 // hand back what they hold.
 
 import { type ChildProcess, fork } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { hostname } from 'node:os';
 import { messageOf } from '@millrace/protocol';
 import { sleep } from './base/clock.ts';
 import type { Log } from './base/log.ts';
@@ -39,6 +39,8 @@ const leaveMs = 5000;
 /** How one worker process ended. */
 interface WorkerExit {
   readonly pid: number | undefined;
+  /** In the ids of the worker: a process id says little where machines or containers share a store. */
+  readonly launch: string;
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly reason: string | undefined;
@@ -116,7 +118,7 @@ export class Supervisor implements AsyncDisposable {
     while (!signal.aborted) {
       const exit = await this.#runWorker();
       if (signal.aborted) return;
-      if (exit.pid !== undefined) await this.#removeWorker(exit.pid);
+      if (exit.pid !== undefined) await this.#removeWorker(exit.launch);
       if (this.#isHopeless(exit)) return this.#giveUp(exit);
       delayMs = exit.livedMs > steadyMs ? 0 : Math.min(maxDelayMs, delayMs * 2 + 100);
       this.#logExit(exit, delayMs);
@@ -127,6 +129,7 @@ export class Supervisor implements AsyncDisposable {
   async #runWorker(): Promise<WorkerExit> {
     const { config, log, logFormat, workerMain = findParts().worker } = this.#options;
     const startedAt = performance.now();
+    const launch = randomUUID().slice(0, 8);
     // In its own session: a Ctrl-C in the terminal reaches neither the worker nor its sandboxes.
     const child = fork(workerMain, {
       detached: true,
@@ -144,7 +147,7 @@ export class Supervisor implements AsyncDisposable {
       last = { reason: `a worker process could not be started: ${messageOf(error)}` };
       return [1, null];
     });
-    const order: WorkerOrder = { config, logFormat };
+    const order: WorkerOrder = { config, logFormat, launch };
     child.send(order, (error) => {
       // A worker that left before it got its order says why itself.
       const isGone = error !== null && 'code' in error && error.code === 'EPIPE';
@@ -153,7 +156,7 @@ export class Supervisor implements AsyncDisposable {
     const [code, signal] = await exited;
     this.#children.delete(child);
     this.#ready.delete(child);
-    return { pid: child.pid, code, signal, reason: last.reason, stack: last.stack, livedMs: performance.now() - startedAt };
+    return { pid: child.pid, launch, code, signal, reason: last.reason, stack: last.stack, livedMs: performance.now() - startedAt };
   }
 
   #setReady(child: ChildProcess, model: OpenedModel | undefined): void {
@@ -191,14 +194,14 @@ export class Supervisor implements AsyncDisposable {
     this.#options.log.warn('worker-exit', { pid, code, signal, reason, stack, restartMs: delayMs });
   }
 
-  async #removeWorker(pid: number): Promise<void> {
+  async #removeWorker(launch: string): Promise<void> {
     const { store, config, log } = this.#options;
     try {
-      const dead = (await store.workers()).filter((worker) => worker.pid === pid && worker.host === hostname());
+      const dead = (await store.workers()).filter((worker) => !worker.hasEnded && worker.id.includes(`:${launch}:`));
       for (const { id } of dead) await store.dropWorker(id, config.pipeline);
     } catch (error) {
       // The lease does the same, later.
-      log.error('worker-remove-failed', { pid, error: messageOf(error) });
+      log.error('worker-remove-failed', { launch, error: messageOf(error) });
     }
   }
 }

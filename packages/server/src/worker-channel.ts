@@ -6,7 +6,7 @@ import { tokenizerSample } from './inference/pool/tokenizer-check.ts';
 import { logFormats } from './text-log.ts';
 
 /** The first and only message to a worker. */
-export const workerOrder = z.object({ config: serviceConfig, logFormat: z.enum(logFormats) });
+export const workerOrder = z.object({ config: serviceConfig, logFormat: z.enum(logFormats), launch: z.string() });
 export type WorkerOrder = z.infer<typeof workerOrder>;
 
 /** What a worker learned when it opened its model. */

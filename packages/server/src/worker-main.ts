@@ -11,7 +11,7 @@ import { cannotStartCode, type WorkerMessage, workerOrder } from './worker-chann
 // A Ctrl-C reaches every process of the terminal; the server decides what it means.
 process.on('SIGINT', () => {});
 const [message] = await once(process, 'message');
-const { config, logFormat } = workerOrder.parse(message);
+const { config, logFormat, launch } = workerOrder.parse(message);
 const log = openProcessLog(logFormat, 'worker');
 process.on('uncaughtException', (error) => void stop(error, 1));
 
@@ -35,7 +35,7 @@ process.exit(0);
 
 async function open(): Promise<RunningWorker> {
   try {
-    return await openWorker(config, { log });
+    return await openWorker(config, { log, launch });
   } catch (error) {
     return await stop(error, error instanceof StartError ? cannotStartCode : 1);
   }

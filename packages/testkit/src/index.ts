@@ -1,7 +1,7 @@
 // What tests, benchmarks and examples share.
 
 export { runAsUser, skipAsUser } from './as-user.ts';
-export { type ChaosReport, runChaos } from './chaos/chaos.ts';
+export { type ChaosReport, type ChaosStore, runChaos } from './chaos/chaos.ts';
 export { mountSmallDisk, type SmallDisk, smallDiskSkip } from './chaos/small-disk.ts';
 export { FakeClock } from './clock/fake-clock.ts';
 export { fakeLogprob } from './fake-backend/engines/logprob.ts';

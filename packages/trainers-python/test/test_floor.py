@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import unittest
+from array import array
 
 from examples import make_branched, make_plain, make_rollout, make_sampled, make_segment
 
-from millrace import PolicySpan
+from millrace import PolicySpan, RoutedExperts, SamplingMask
 from millrace.export import to_rows
 
-from millrace_trainers import Sampled, rollout_advantages, to_train_rows, to_turns
+from millrace_trainers import Sampled, rollout_advantages, to_routed_experts, to_sampled_from, to_train_rows, to_turns
 
 
 class TurnsTest(unittest.TestCase):
@@ -101,6 +103,29 @@ class AdvantagesTest(unittest.TestCase):
 
     def test_a_group_with_one_scored_rollout_teaches_nothing(self) -> None:
         self.assertEqual(rollout_advantages(to_train_rows([make_plain("a", 1.0), make_plain("b", None)])), [0.0, 0.0])
+
+
+class ReplayTest(unittest.TestCase):
+    def test_experts_of_all_segments_are_joined_and_cut_with_the_response(self) -> None:
+        def experts(first: int, rows: int) -> RoutedExperts:
+            return RoutedExperts(first, (2, 1), array("B", range(2 * first, 2 * (first + rows))))
+
+        sampled = dataclasses.replace(make_segment("sampled", [3, 4], turn=1), routed_experts=experts(0, 3))
+        more = dataclasses.replace(make_segment("sampled", [6], turn=2), routed_experts=experts(3, 2))
+        one = make_sampled("r", 1.0, [make_segment("prompt", [1, 2]), sampled, make_segment("observation", [5], turn=1), more])
+        [row] = to_train_rows([one])
+        self.assertEqual(to_routed_experts(row), [[[0], [1]], [[2], [3]], [[4], [5]], [[6], [7]], [[8], [9]]])
+        [cut] = to_train_rows([one], max_response=2)
+        self.assertEqual(to_routed_experts(cut), [[[0], [1]], [[2], [3]], [[4], [5]]])
+        self.assertIsNone(to_routed_experts(to_train_rows([make_plain("r", 1.0)])[0]))
+
+    def test_sampling_masks_have_an_empty_span_where_nothing_was_sampled(self) -> None:
+        mask = SamplingMask(array("i", [2, 1]), array("i", [3, 8, 4]))
+        sampled = dataclasses.replace(make_segment("sampled", [3, 4], turn=1), sampling_mask=mask)
+        one = make_sampled("r", 1.0, [make_segment("prompt", [1]), sampled, make_segment("observation", [5], turn=1)])
+        [row] = to_train_rows([one])
+        self.assertEqual(to_sampled_from(row), ([3, 8, 4], [0, 2, 3, 3]))
+        self.assertIsNone(to_sampled_from(to_train_rows([make_plain("r", 1.0)])[0]))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ SOURCES = sorted((PACKAGE / "src").rglob("*.py"))
 WORLD = PACKAGE.parents[1] / "world" / "trainers"
 FILES = SOURCES + sorted((PACKAGE / "test").rglob("*.py")) + sorted(WORLD.rglob("*.py"))
 #: Imported by `import millrace_trainers`, so they need only the standard library and the client.
-SHARED = ("__init__.py", "advantages.py", "rollouts.py", "train_rows.py", "turns.py")
+SHARED = ("__init__.py", "advantages.py", "replay.py", "rollouts.py", "train_rows.py", "turns.py")
 
 
 class StyleTest(unittest.TestCase):

@@ -54,7 +54,7 @@ export function renderProofs(all: readonly TrainerProofs[]): string {
       `${plug}`,
       `\`\`\`\n${setup}\n\`\`\``,
       proofs.map(({ claim }) => `- ${claim}`).join('\n'),
-      ...(limits.length > 0 ? [`Not: ${limits.join(' ')}`] : []),
+      ...(limits.length > 0 ? [`Limits: ${limits.join(' ')}`] : []),
     ].join('\n\n'),
   );
   return [[...head, ...rows].join('\n'), meanings.join('\n'), ...details].join('\n\n');

@@ -21,6 +21,9 @@ export interface TrainerPackages {
   readonly base?: string;
 }
 
+/** One environment for verl, TRL, SkyRL and slime. */
+export const torchTrainers: TrainerPackages = { requirements: join(import.meta.dirname, 'torch-trainers.txt'), torch: true };
+
 /** PyTorch and its libraries, as folders of site-packages. */
 const torchParts = /^(torch|torchgen|functorch|triton|nvidia|cuda)([-_].*)?$/;
 

@@ -49,6 +49,7 @@ export interface TrainerRun {
 /** Runs a script with our two packages on its path and MILLRACE_URL set. Returns the JSON of the last line that it prints. */
 export async function runTrainer(url: string, { python, script, args = [], env = {}, input }: TrainerRun): Promise<unknown> {
   const sources = ['trainers-python', 'client-python'].map((name) => join(import.meta.dirname, '../../../packages', name, 'src'));
+  sources.push(import.meta.dirname);
   const child = spawn(python, [script, ...args], {
     stdio: ['pipe', 'pipe', 'pipe'],
     env: {

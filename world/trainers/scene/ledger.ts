@@ -12,13 +12,13 @@ export const sequence = z.object({
 });
 export type Sequence = z.infer<typeof sequence>;
 
-export interface Ledger {
+export interface RecordedRollout {
   readonly reward: number | undefined;
   readonly failure: string | undefined;
   readonly branches: readonly Sequence[];
 }
 
-export async function readLedger(client: Client, id: string): Promise<Ledger> {
+export async function readLedger(client: Client, id: string): Promise<RecordedRollout> {
   const view = await client.get(id);
   const { segments } = await client.trajectory(id);
   const branches: Sequence[] = [];

@@ -54,19 +54,22 @@ export function toServeSettings(args: Arguments, io: Io): ServeSettings {
 
 export function toConfig(args: Arguments, io: Io, more: Readonly<Record<string, unknown>> = {}): ServiceConfig {
   const key = io.env.MILLRACE_KEY || undefined;
-  const overrides = {
-    data: args.text('data'),
-    'store.address': args.text('store'),
-    'model.tokenizer': args.text('tokenizer'),
-    scenarios: args.text('scenarios')?.split(','),
-    ...definedOf({ 'http.keys': key === undefined ? undefined : [key] }),
-    ...more,
-  };
+  const overrides = { ...toOverrides(args), ...definedOf({ 'http.keys': key === undefined ? undefined : [key] }), ...more };
   try {
     return readConfig(args.text('config'), overrides);
   } catch (error) {
     throw new UsageError(messageOf(error));
   }
+}
+
+/** The fields of the configuration that options set. */
+export function toOverrides(args: Arguments): Readonly<Record<string, unknown>> {
+  return {
+    data: args.text('data'),
+    'store.address': args.text('store'),
+    'model.tokenizer': args.text('tokenizer'),
+    scenarios: args.text('scenarios')?.split(','),
+  };
 }
 
 /** Calls back at each Ctrl-C and each SIGTERM, with how many there were. The returned function ends it. */

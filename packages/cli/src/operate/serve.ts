@@ -35,7 +35,7 @@ async function runServe(args: Arguments, io: Io): Promise<number> {
   if (failed.length > 0) return refuse(io, renderRefusal(failed, openPaint(wantsColor(io.stderr, io.env))));
   await findCgroups({ enter: true }); // before there are workers, which inherit the place
   try {
-    return await serve(settings, io, format);
+    return await startService(settings, { io, format });
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
     return refuse(io, `millrace: cannot start: ${error.message}\n`);
@@ -51,7 +51,18 @@ function toLogFormat(args: Arguments, io: Io): LogFormat {
   return args.choice('log', ['text', 'json']) ?? (io.stdout.isTTY === true ? 'text' : 'json');
 }
 
-async function serve({ config, workers: count, backends }: ServeSettings, io: Io, format: LogFormat): Promise<number> {
+export interface ServiceRun {
+  readonly io: Io;
+  readonly format: LogFormat;
+  /** Called when the API answers. */
+  readonly onUp?: (url: string) => Promise<void>;
+  /** Resolves with the reason when something that the service needs is gone. */
+  readonly failed?: Promise<string>;
+}
+
+/** Runs the service until it is asked to stop, or cannot go on. Returns the exit code. */
+export async function startService({ config, workers: count, backends }: ServeSettings, run: ServiceRun): Promise<number> {
+  const { io, format } = run;
   const log = openProcessLog(format, 'server');
   await using server = await openServer(config, { log });
   const onModel = server.useModel;
@@ -67,14 +78,17 @@ async function serve({ config, workers: count, backends }: ServeSettings, io: Io
   const isUp = await Promise.race([workers.started.then(() => true), stop.promise.then(() => false)]);
   if (isUp) {
     const url = await server.listen();
+    await run.onUp?.(url);
     await joinBackends(backends, { url, io, ...definedOf({ key: config.http.keys[0] }) });
     if (format === 'json') io.stdout.write(`${JSON.stringify({ url, workers: count })}\n`);
     else io.stdout.write(renderBanner({ url, config, workers: count, ...(await lookAround(server.store)) }, paintFor(io)));
   }
-  const why = await Promise.race([stop.promise, workers.failed.then((reason) => ({ reason }))]);
+  const toReason = (reason: string) => ({ reason });
+  const noWorker = workers.failed.then((reason) => toReason(`no worker can start any more: ${reason}`));
+  const why = await Promise.race([stop.promise, noWorker, ...(run.failed === undefined ? [] : [run.failed.then(toReason)])]);
   server.drain();
   workers.drain();
-  if (why !== 'asked') return refuse(io, `millrace: stopped, because no worker can start any more: ${why.reason}\n`);
+  if (why !== 'asked') return refuse(io, `millrace: stopped, because ${why.reason}\n`);
   await drain.run();
   return 0;
 }

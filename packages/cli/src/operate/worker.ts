@@ -1,29 +1,85 @@
-// `millrace worker`: one more worker process on the store of a service.
+// `millrace worker`: more workers for a service that runs: one process on the service's own store, or the workers of another machine.
 
+import { availableParallelism } from 'node:os';
+import { definedOf } from '@millrace/protocol';
 import { openProcessLog, openWorker } from '@millrace/server';
-import type { Command } from '../command/command.ts';
-import { configOptions, onStopAsked, toConfig } from './config-options.ts';
+import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
+import { configOptions, onStopAsked, toConfig, toOverrides } from './config-options.ts';
+import { joinService, runJoinedWorkers } from './join.ts';
 
 export const workerCommand: Command = {
   name: 'worker',
-  summary: 'Adds a worker to a service that is already running, on the same machine and store.',
-  options: configOptions,
-  examples: ['millrace worker --data .millrace --tokenizer models/qwen3'],
-  async run(args, io) {
-    const stop = Promise.withResolvers<void>();
-    const log = openProcessLog(io.stderr.isTTY === true ? 'text' : 'json', 'worker');
-    await using running = await openWorker(toConfig(args, io), { log });
-    for (const warning of running.model.warnings) log.warn('model-warning', { warning });
-    const release = onStopAsked(io, (times) => {
-      if (times === 2) running.worker.handBackNow();
-      if (times > 2) process.exit(130);
-      stop.resolve();
-    });
-    if (io.stderr.isTTY === true) io.stderr.write(`millrace: ${running.worker.id} takes rollouts; Ctrl-C stops it\n`);
-    await stop.promise;
-    io.stderr.write('millrace: finishing what runs; Ctrl-C again hands it back to the queue now\n');
-    await running[Symbol.asyncDispose]();
-    release();
-    return 0;
+  summary: 'Adds a worker to a service that is already running: on the same machine and store, or, with --join, from any machine.',
+  options: {
+    ...configOptions,
+    join: {
+      type: 'string',
+      value: 'URL',
+      describe: 'Takes settings and the address of the store from the service at this address. Needs a key with every right.',
+    },
+    key: { type: 'string', value: 'KEY', describe: 'Key of that service; MILLRACE_KEY by default.' },
+    workers: { type: 'string', value: 'N', describe: 'With --join: worker processes; one per core by default, at most 8.' },
+    label: { type: 'string', multiple: true, value: 'NAME=VALUE', describe: 'With --join: a label of this machine; may be repeated.' },
   },
+  examples: [
+    'millrace worker --data .millrace --tokenizer models/qwen3',
+    'millrace worker --join http://node-1:8007 --workers 16 --label gpu=none',
+  ],
+  run: (args, io) => (args.text('join') === undefined ? runOne(args, io) : runMachine(args, io)),
 };
+
+async function runOne(args: Arguments, io: Io): Promise<number> {
+  for (const name of ['key', 'workers'])
+    if (args.text(name) !== undefined) throw new UsageError(`--${name} needs --join, the address of a service`);
+  const stop = Promise.withResolvers<void>();
+  const log = openProcessLog(io.stderr.isTTY === true ? 'text' : 'json', 'worker');
+  await using running = await openWorker(toConfig(args, io), { log });
+  for (const warning of running.model.warnings) log.warn('model-warning', { warning });
+  const release = onStopAsked(io, (times) => {
+    if (times === 2) running.worker.handBackNow();
+    if (times > 2) process.exit(130);
+    stop.resolve();
+  });
+  if (io.stderr.isTTY === true) io.stderr.write(`millrace: ${running.worker.id} takes rollouts; Ctrl-C stops it\n`);
+  await stop.promise;
+  io.stderr.write('millrace: finishing what runs; Ctrl-C again hands it back to the queue now\n');
+  await running[Symbol.asyncDispose]();
+  release();
+  return 0;
+}
+
+async function runMachine(args: Arguments, io: Io): Promise<number> {
+  const url = args.text('join') ?? '';
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw new UsageError(`--join ${url} is not an http address`);
+  const [asked, urged] = [new AbortController(), new AbortController()];
+  const release = onStopAsked(io, (times) => {
+    if (times > 2) process.exit(130);
+    (times === 1 ? asked : urged).abort();
+    if (times === 1) io.stderr.write('millrace: finishing what runs; Ctrl-C again hands it back to the queue now\n');
+  });
+  const count = args.count('workers', 1) ?? Math.min(8, availableParallelism());
+  const labels = toLabels(args.list('label'));
+  const overrides = { ...toOverrides(args), ...(labels !== undefined && { 'machine.labels': labels }) };
+  const key = args.text('key') ?? (io.env.MILLRACE_KEY || undefined);
+  try {
+    const config = await joinService({ url, overrides, signal: asked.signal, ...definedOf({ key, path: args.text('config') }) });
+    const log = openProcessLog(io.stderr.isTTY === true ? 'text' : 'json', 'worker');
+    const onReady = () =>
+      void io.stderr.write(`millrace: ${count} ${count === 1 ? 'worker takes' : 'workers take'} rollouts of ${url}; Ctrl-C stops them\n`);
+    await runJoinedWorkers(config, { count, log, stop: asked.signal, urged: urged.signal, onReady });
+    return 0;
+  } finally {
+    release();
+  }
+}
+
+function toLabels(given: readonly string[]): Record<string, string> | undefined {
+  if (given.length === 0) return undefined;
+  return Object.fromEntries(
+    given.map((text) => {
+      const at = text.indexOf('=');
+      if (at < 1) throw new UsageError(`--label ${text} is not NAME=VALUE`);
+      return [text.slice(0, at), text.slice(at + 1)];
+    }),
+  );
+}

@@ -1,6 +1,8 @@
 // One frame of the live view, as lines that fit the terminal. Pure: the same model and size give the same frame.
 
+import type { ServiceStatus } from '@millrace/protocol';
 import { clip, openPaint } from '../terminal/text.ts';
+import { renderMachines } from './machine-table.ts';
 import type { WatchModel } from './watch-model.ts';
 import { type FrameStyle, renderEvents, renderStages, renderSummary, renderTitle } from './watch-overview.ts';
 import { renderBackends, renderBatches, renderWorkers } from './watch-tables.ts';
@@ -26,13 +28,20 @@ function renderFrame(model: WatchModel, style: FrameStyle, rows: number): string
   const { status } = model;
   if (status === undefined) return [...title, '', style.paint('dim', 'Waiting for the first answer.')];
   const top = [...title, '', ...renderSummary(model, status, style), '', ...renderStages(status, style)];
-  const tables = [renderBatches(status, style), renderBackends(status, model.backendTokens, style), renderWorkers(status, style)];
+  const tables = [renderBatches(status, style), renderBackends(status, model.backendTokens, style), ...renderPlaces(status, style)];
   const room = shareRows(
     tables.map((lines) => (lines.length === 0 ? 0 : lines.length + 1)),
     rows - top.length,
   );
   const shown = tables.flatMap((lines, index) => fitSection(lines, room[index] ?? 0));
   return [...top, ...shown, ...renderEvents(model.events, { ...style, rows: rows - top.length - shown.length })];
+}
+
+/** Of several machines, the machines come first; a single one shows by its workers. */
+function renderPlaces(status: ServiceStatus, style: FrameStyle): string[][] {
+  const { machines = [] } = status;
+  const workers = renderWorkers(status, style);
+  return machines.length > 1 ? [renderMachines(machines, { ...style, indent: 2 }), workers] : [workers];
 }
 
 /** An empty line, a heading and one row: less than that is not worth showing. */

@@ -33,6 +33,7 @@ from .rollouts.rollout import (
     TokenCounts,
 )
 from .service.policy import PauseMode, PolicyState, PolicyView
+from .service.machines import MachineView, WorkerSettings
 from .service.status import BackendView, ClassView, Dialect, Event, LogprobsMode, ServiceStatus, WorkerView
 from .stop import Stop
 from .trajectories.binary import trajectory_from_binary, trajectory_to_binary
@@ -80,6 +81,7 @@ __all__ = [
     "InformativeRule",
     "Limits",
     "LogprobsMode",
+    "MachineView",
     "MeanWithin",
     "Message",
     "MillraceError",

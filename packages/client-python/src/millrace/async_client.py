@@ -16,6 +16,7 @@ from .rollouts.rollout import Accepted, CancelOutcome, RolloutState, RolloutView
 from .rollouts.submit import RolloutRequests
 from .service.backends import Backends
 from .service.policy import PauseMode, Policy, PolicyView
+from .service.machines import MachineView, WorkerSettings
 from .service.status import BackendView, Dialect, Event, LogprobsMode, ServiceStatus
 from .trajectories.trajectory import Trajectory
 
@@ -67,6 +68,12 @@ class AsyncClient:
 
     async def status(self) -> ServiceStatus:
         return await self._run.call(lambda stop: self._client.status(stop=stop))
+
+    async def machines(self) -> tuple[MachineView, ...]:
+        return await self._run.call(lambda stop: self._client.machines(stop=stop))
+
+    async def worker_settings(self) -> WorkerSettings:
+        return await self._run.call(lambda stop: self._client.worker_settings(stop=stop))
 
     async def close(self) -> None:
         self._client.close()

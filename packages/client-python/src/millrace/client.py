@@ -17,6 +17,7 @@ from .rollouts.submit import RolloutRequests, submit_all
 from .service.backends import Backends
 from .service.event_stream import read_events
 from .service.policy import Policy
+from .service.machines import MachineList, MachineView, WorkerSettings
 from .service.status import Event, ServiceStatus
 from .stop import Stop
 from .trajectories.binary import MEDIA_TYPE, trajectory_from_binary
@@ -112,6 +113,14 @@ class Client:
 
     def status(self, *, stop: Optional[Stop] = None) -> ServiceStatus:
         return self._transport.json(Call("GET", "/v1/status", stop=stop), ServiceStatus)
+
+    def machines(self, *, stop: Optional[Stop] = None) -> tuple[MachineView, ...]:
+        """The machines with workers, live ones first. Those that are gone are shown for ten minutes."""
+        return self._transport.json(Call("GET", "/v1/machines", stop=stop), MachineList).machines
+
+    def worker_settings(self, *, stop: Optional[Stop] = None) -> WorkerSettings:
+        """What a worker on another machine needs, with the password of the store. The key must have every right."""
+        return self._transport.json(Call("GET", "/v1/join", stop=stop), WorkerSettings)
 
     def close(self) -> None:
         """Calls still in progress in other threads raise `cancelled`."""

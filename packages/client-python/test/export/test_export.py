@@ -150,6 +150,19 @@ class ExportTest(unittest.TestCase):
         fields = output[0]["extra_fields"]
         self.assertEqual((fields["min_global_steps"], fields["max_global_steps"], fields["group"]), (3, 4, "g-1"))
         self.assertEqual(output[0]["num_turns"], 4)
+        info = fields["reward_extra_info"]
+        self.assertEqual((info["score"], info["acc"]), (0.5, 0.5))
+        self.assertEqual(json.loads(json.dumps(info)), info)
+
+    def test_verl_gets_no_version_that_is_unknown_and_no_response_that_is_too_long(self) -> None:
+        trajectory = make_trajectory()
+        heads = [dataclasses.replace(one.head, policy_versions=None) for one in trajectory.segments]
+        segments = tuple(dataclasses.replace(one, head=head) for one, head in zip(trajectory.segments, heads))
+        rows = to_rows((make_rollout(), dataclasses.replace(trajectory, segments=segments)))
+        [output] = to_verl(rows, response_length=2)
+        self.assertNotIn("min_global_steps", output["extra_fields"])
+        self.assertEqual((output["response_ids"], output["response_mask"]), (RESPONSE[:2], MASK[:2]))
+        self.assertEqual(output["response_logprobs"], LOGPROBS[:2])
 
     def test_the_provenance_is_exported_where_a_trainer_has_a_place_for_it(self) -> None:
         rows = make_rows()
@@ -169,16 +182,15 @@ class ExportTest(unittest.TestCase):
         self.assertEqual(output["loss_masks"], [MASK, MASK])
         self.assertEqual(output["rollout_logprobs"], [LOGPROBS, LOGPROBS])
         self.assertEqual((output["rewards"], output["stop_reasons"]), ([0.5, 1.0], ["stop", "stop"]))
-        self.assertEqual(output["trajectory_ids"], [{"instance_id": "g-1", "repetition_id": index} for index in (0, 1)])
-        self.assertEqual(output["trajectory_time_splits"], {"llm": [1.8, 1.8], "env": [0.15, 0.15]})
-        self.assertNotIn("is_last_step", output)
+        self.assertEqual([one.to_string() for one in output["trajectory_ids"]], ["g-1_0", "g-1_1"])
+        self.assertEqual(output["is_last_step"], [True, True])
         lengths = {len(value) for value in output.values() if isinstance(value, list)}
         self.assertEqual(lengths, {2})
 
     def test_skyrl_marks_the_last_row_of_a_rollout_with_branches(self) -> None:
         output = to_skyrl(to_rows([(make_rollout(), make_branched())]))
         self.assertEqual(output["is_last_step"], [False, True])
-        self.assertEqual([one["repetition_id"] for one in output["trajectory_ids"]], [0, 0])
+        self.assertEqual([one.repetition_id for one in output["trajectory_ids"]], [0, 0])
 
     def test_slime(self) -> None:
         samples = to_slime(make_rows())
@@ -191,6 +203,9 @@ class ExportTest(unittest.TestCase):
         self.assertEqual((samples[0]["status"], samples[0]["reward"]), ("completed", 0.5))
         self.assertEqual(samples[0]["prompt"], [{"role": "user", "content": "count the files"}])
         self.assertNotIn("rollout_top_p_token_ids", samples[0])
+        self.assertEqual([one["rollout_id"] for one in samples], [0, 1])
+        branched = to_slime(to_rows([(make_rollout(), make_branched()), (make_rollout(id="r-2"), make_trajectory("r-2"))]))
+        self.assertEqual([one["rollout_id"] for one in branched], [0, 0, 1])
 
     def test_slime_gets_the_sampling_masks_with_an_empty_span_for_every_token_that_was_not_sampled(self) -> None:
         trajectory = make_trajectory()
@@ -208,6 +223,7 @@ class ExportTest(unittest.TestCase):
         self.assertEqual((output["prompt_ids"], output["completion_ids"]), ([PROMPT] * 2, [RESPONSE] * 2))
         self.assertEqual((output["env_mask"], output["logprobs"]), ([MASK] * 2, [LOGPROBS] * 2))
         self.assertEqual(reward_from_rollout(["a", "b"], **{"reward": output["reward"], "rollout_id": output["rollout_id"]}), [0.5, 1.0])
+        self.assertEqual(reward_from_rollout(["a", "b"], reward=[None, 1]), [None, 1.0])
         with self.assertRaisesRegex(ValueError, "1 rewards for 2 completions"):
             reward_from_rollout(["a", "b"], reward=[1.0])
         with self.assertRaisesRegex(ValueError, "several branches"):

@@ -38,6 +38,8 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "drainBackend": lambda client: client.backends.drain("an-id"),
     "readEvents": lambda client: next(client.events(after=0)),
     "getStatus": lambda client: client.status(),
+    "listMachines": lambda client: client.machines(),
+    "getJoin": lambda client: client.worker_settings(),
     "getPolicy": lambda client: client.policy.get(),
     "pausePolicy": lambda client: client.policy.pause(),
     "resumePolicy": lambda client: client.policy.resume(),

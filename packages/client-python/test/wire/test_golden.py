@@ -27,6 +27,7 @@ from millrace.batches.group_binary import group_page_from_binary
 from millrace.error import error_from_body
 from millrace.evaluations.evaluation import EvaluationList, EvaluationTaskPage
 from millrace.rollouts.rollout import CancelReply, RolloutList, SubmitReply
+from millrace.service.machines import MachineList, WorkerSettings
 from millrace.service.status import BackendList, Event, LeaveReply
 from millrace.wire.codec import from_wire, to_wire
 
@@ -38,6 +39,8 @@ KINDS = {
     "cancel-reply.json": CancelReply,
     "backend-list.json": BackendList,
     "leave-reply.json": LeaveReply,
+    "machine-list.json": MachineList,
+    "worker-settings.json": WorkerSettings,
     "status.json": ServiceStatus,
     "event.json": Event,
     "batch-list.json": BatchList,

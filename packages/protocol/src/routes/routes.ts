@@ -10,6 +10,7 @@ import { trajectoryView } from '../trajectory.ts';
 import { serviceStatus } from '../worker.ts';
 import { batchRoutes } from './batch-routes.ts';
 import { evaluationRoutes } from './evaluation-routes.ts';
+import { machineRoutes } from './machine-routes.ts';
 import { policyRoutes } from './policy-routes.ts';
 import { llmServerRequest, processReply, processRequest, prorlCancelRequest, prorlReply, prorlStatus } from './prorl.ts';
 import { bodyErrors, intakeErrors, json, mostListed, type Route, waitQuery } from './route.ts';
@@ -119,6 +120,7 @@ export const routes = {
     errors: ['not-found'],
   },
   ...policyRoutes,
+  ...machineRoutes,
   readEvents: {
     method: 'GET',
     path: '/v1/events',

@@ -1,10 +1,10 @@
 // A worker: claims rollouts when its init stage has room, runs their attempts, and renews its lease. Workers pull work, so the load
 // balances itself. A worker that loses its lease drops everything and starts again under a new id.
 
+import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { type Event, messageOf, RolloutError, type RolloutId, type WorkerId, type WorkerReport, workerId } from '@millrace/protocol';
+import { type Event, messageOf, RolloutError, type RolloutId, type WorkerId, type WorkerReport } from '@millrace/protocol';
 import { sleep } from '../base/clock.ts';
-import type { LoopLag } from '../base/loop-lag.ts';
 import { Slots } from '../base/slots.ts';
 import { EventTail } from '../store/event-tail.ts';
 import type { ClaimedRollout, Store } from '../store/store.ts';
@@ -14,8 +14,14 @@ import { PolicyFollower } from './policy-follower.ts';
 import { Stage } from './stage.ts';
 import { TokenRate } from './token-rate.ts';
 import { TurnReporter } from './turn-reporter.ts';
+import { makeWorkerId } from './worker-id.ts';
+import { type ReportDeps, toWorkerReport } from './worker-report.ts';
 
-export type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate'> & { readonly loopLag: LoopLag };
+export type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate'> &
+  ReportDeps & {
+    /** In its ids, and in no other process's: made at its start unless set. */
+    readonly launch?: string;
+  };
 
 interface HeldRollout {
   readonly attempt: number;
@@ -52,6 +58,7 @@ export class Worker implements AsyncDisposable {
   readonly #loops: Promise<void>[] = [];
   readonly #turnReporter: TurnReporter;
   readonly #tokenRate: TokenRate;
+  readonly #launch: string;
   #id: WorkerId;
   #lives = 0;
   #turns = 0;
@@ -59,6 +66,7 @@ export class Worker implements AsyncDisposable {
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps;
+    this.#launch = deps.launch ?? randomUUID().slice(0, 8);
     this.#id = this.#nextId();
     const { config, clock } = deps;
     this.#turnReporter = new TurnReporter({ store: deps.store, clock, traffic: deps.pool.traffic });
@@ -138,15 +146,19 @@ export class Worker implements AsyncDisposable {
     this.#stopping.abort();
     await Promise.all(this.#loops);
     await this.#turnReporter.flush(this.#id, true);
+    await this.#reportLeave();
     await store.dropWorker(this.#id, config);
+  }
+
+  /** Its last report says that it left; a worker without one was lost. */
+  async #reportLeave(): Promise<void> {
+    const { store, config } = this.#deps;
+    await store.renew(this.#id, { leaseMs: config.leaseMs, report: this.report() }).catch(() => {}); // the drop that follows reports why
   }
 
   #nextId(): WorkerId {
     this.#lives += 1;
-    const host = hostname()
-      .replace(/[^A-Za-z0-9.-]/g, '-')
-      .slice(0, 80);
-    return workerId.parse(`w-${host}:${process.pid}:${Math.trunc(this.#deps.clock.now())}:${this.#lives}`);
+    return makeWorkerId(this.#launch, this.#lives);
   }
 
   #wakeUp(): void {
@@ -275,19 +287,13 @@ export class Worker implements AsyncDisposable {
   }
 
   report(): WorkerReport {
-    const { init, run, evaluate } = this.#attempt.stages;
-    const { sampledTokens } = this.#deps.pool.traffic;
-    const ready = { active: run.report.waiting, waiting: 0, slots: this.#readySlots.count };
-    return {
-      stages: { init: init.report, ready, run: run.report, evaluate: evaluate.report },
+    return toWorkerReport(this.#deps, {
+      stages: this.#attempt.stages,
+      readySlots: this.#readySlots.count,
       held: this.#held.size,
-      backends: this.#deps.pool.inFlight(),
-      calls: this.#deps.pool.calls(),
       turns: this.#turns,
-      sampled_tokens: sampledTokens,
-      tokens_per_s: this.#tokenRate.read(sampledTokens),
-      loop_lag_ms: this.#deps.loopLag.read(),
-      rss_bytes: process.memoryUsage.rss(),
-    };
+      tokenRate: this.#tokenRate,
+      isDraining: this.#closing.signal.aborted,
+    });
   }
 }

@@ -115,7 +115,7 @@ async function refillBatch(snapshot: BatchSnapshot, deps: FillDeps): Promise<boo
   const begun = left > 0 ? await beginGroups(batch, left, deps) : 0;
   if (taken + begun > 0) return true;
   const over = open.length === 0 && (batch.closed || left <= 0) && most > 0;
-  return over && (await store.endBatch(batch.id, 'short'));
+  return over && (await store.endBatch(batch.id, 'short', { begun: batch.begun, waiting: batch.waiting }));
 }
 
 /** A paused batch starts one group at a time to find out whether groups succeed again. */

@@ -171,8 +171,11 @@ export interface BatchStore {
   }): Promise<{ readonly batches: readonly BatchRecord[]; readonly next?: string }>;
   /** Ends the pause of a batch, if it is paused: it starts groups as before. */
   resumeBatch(id: BatchId): Promise<'resumed' | 'ended' | 'unknown'>;
-  /** Ends an open batch. Its open groups become surplus and their siblings are stopped. */
-  endBatch(id: BatchId, state: 'short' | 'cancelled'): Promise<boolean>;
+  /**
+   * Ends an open batch. Its open groups become surplus and their siblings are stopped. With `seen`, only if it has no open group
+   * and nothing has begun or was added to its queue since: another server may have started a group meanwhile.
+   */
+  endBatch(id: BatchId, state: 'short' | 'cancelled', seen?: Pick<OpenBatch, 'begun' | 'waiting'>): Promise<boolean>;
 
   openBatches(): Promise<readonly OpenBatch[]>;
   openGroups(batch: BatchId): Promise<readonly OpenGroup[]>;

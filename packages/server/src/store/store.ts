@@ -40,7 +40,10 @@ export const longestDelayMs = 60_000;
 export interface LossRules {
   /** At this many losses it fails with `worker-lost`. */
   readonly maxLosses: number;
-  /** How long it waits after the first loss; twice as long after each further one, up to `longestDelayMs`. None unless set. */
+  /**
+   * How long it waits after the first loss; twice as long after each further one, up to `longestDelayMs`. None unless set. The time
+   * until a lease ended counts.
+   */
   readonly retryDelayMs?: number;
 }
 

@@ -91,7 +91,23 @@ export function proveProfile(template: ChatTemplate, wanted: ToolParserName, nam
   const example = first && writeExample(template, first.turn, name);
   if (!first || !example?.includes(first.sign))
     return toProfile(template, findToolParser(template.declaresTools ? readInstructions(template, name) : 'hermes'));
-  throw new Error(describeUnknown({ template, name, example }, candidates));
+  const fault = findFault(template, example);
+  const remedy =
+    'Set model.toolParser to the format that the model was trained on, or model.chatTemplate to a template with a known format (docs/models.md)';
+  throw new Error(`${name} ${fault ?? describeUnknown({ template, example }, candidates)} ${remedy}`);
+}
+
+/** Why no parser could read what the template writes, if that is the template's own fault. */
+function findFault(template: ChatTemplate, example: string): string | undefined {
+  const end = template.ends.all.find((one) => example.includes(one));
+  if (end !== undefined)
+    return `writes ${end}, which ends a turn, before a call: ${JSON.stringify(excerpt(example))}. A turn would end before its calls.`;
+  if (!/\bbash\(command=/.test(example)) return undefined;
+  const [broken] = callCases
+    .map(({ turn: wanted }) => writeExample(template, wanted, 'it') ?? '')
+    .filter((text) => findToolParser('pythonic').parse(text).malformed.length > 0);
+  if (broken === undefined) return undefined;
+  return `writes a call as ${JSON.stringify(excerpt(broken))}, which is not valid Python: a quote or a comma is missing, so no parser can read it.`;
 }
 
 /** What the instructions of a template say about the format; only for templates that write no calls into a history. */
@@ -131,7 +147,7 @@ function isProven(checks: readonly ProfileCheck[]): boolean {
 
 /** Names the parser that reads most of it. */
 function describeUnknown(
-  { template, name, example }: { template: ChatTemplate; name: string; example: string },
+  { template, example }: { template: ChatTemplate; example: string },
   candidates: readonly ToolCallParser[],
 ): string {
   const rows = candidates.map((parser) => ({ parser, checks: callCases.map((one) => check(template, parser, one)) }));
@@ -140,10 +156,7 @@ function describeUnknown(
   const differs = closest?.checks.find(({ outcome }) => outcome === 'differs');
   const nearest =
     closest && count(closest) > 0 ? ` The closest, ${closest.parser.name}, differs for ${differs?.what}: ${differs?.why}.` : '';
-  return (
-    `${name} writes a call as ${JSON.stringify(excerpt(example))}, which no tool-call parser reads back, so calls would be taken for text.` +
-    `${nearest} Set model.toolParser to the format that the model was trained on, or model.chatTemplate to a template with a known format (docs/models.md)`
-  );
+  return `writes a call as ${JSON.stringify(excerpt(example))}, which no tool-call parser reads back, so calls would be taken for text.${nearest}`;
 }
 
 function toProfile(template: ChatTemplate, parser: ToolCallParser): ModelProfile {

@@ -104,6 +104,7 @@ export async function openFloor({
     log,
     clock,
     probe,
+    workerSettings: () => ({ config: { data: '/data' }, local_store: null }),
     loopLag: { read: () => ({ p50: 0, p99: 1, max: 2 }) },
   });
   const call: Floor['call'] = async (method, url, body) => {

@@ -67,6 +67,27 @@ test('a template whose calls no parser reads is refused with what it writes, not
   assert.throws(() => prove(makeTemplate({ call })), /the template x writes a call as "@@bash@@.*which no tool-call parser reads back/s);
 });
 
+test('a template whose calls cannot be read by anyone is refused for its own fault', () => {
+  const noQuotes = '[{{ f.name }}({% for k, v in f.arguments.items() %}{{ k }}={{ v }}{% endfor %})]';
+  assert.throws(() => prove(makeTemplate({ call: noQuotes })), /writes a call as "\[bash\(command=ls -l\)\]", which is not valid Python/);
+  const afterEnd = '<|im_end|>call\n{{ f.arguments | tojson }}';
+  assert.throws(() => prove(makeTemplate({ call: afterEnd })), /writes <\|im_end\|>, which ends a turn, before a call/);
+});
+
+test('an end that the template writes twice, or only before another message, is the end of a turn', () => {
+  const twice = `${makeTemplate({ call: writers[0]?.[1] ?? '' })}`.replace('<|im_end|>\n', '<|im_end|>\n{{ eos_token }}');
+  assert.equal(prove(twice).toolCalls, 'proven');
+  const later = makeTemplate({ call: writers[0]?.[1] ?? '' }).replace(
+    '<|im_end|>\n',
+    '{% if not loop.last or m.role == "user" %}<|im_end|>\n{% endif %}',
+  );
+  const template = openChatTemplate({ chat_template: later }, { controlTokens: ['<|im_start|>', '<|im_end|>'] });
+  assert.deepEqual(template.ends, { text: '<|im_end|>', all: ['<|im_end|>'], isShared: false });
+  assert.equal(proveProfile(template, 'auto', 'the template x').toolCalls, 'proven');
+  const [first] = template.renderDelta([{ role: 'user', content: 'more' }]);
+  assert.equal(first?.text, '\n<|im_start|>user\n');
+});
+
 test('arguments that the template wants as JSON text are given as text', () => {
   const call = `<tool_call>\n{{ '{"name": "' + f.name + '", "arguments": ' + f.arguments + '}' }}\n</tool_call>`;
   assert.equal(prove(makeTemplate({ call })).toolCalls, 'proven');

@@ -1,15 +1,19 @@
 // The chaos run: a whole service runs rollouts and batches in real sandboxes while its processes, its store, its clock and everything
 // around it fail. Afterwards nothing acknowledged may be lost, doubled, leaked or stuck.
 
+import { chmod, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openFakeBackend } from '../fake-backend/fake-backend.ts';
 import { longTailLatency } from '../fake-backend/faults.ts';
 import { qwen3Folder } from '../models/qwen3.ts';
+import { PostgresServer } from '../postgres/postgres-server.ts';
 import { TestService } from '../service/service.ts';
 import { makeTempFolder } from '../temp-folder.ts';
 import { type ChaosBooks, checkBooks } from './books.ts';
 import { controlVariable, policy } from './chaos-play.ts';
+import { databaseFaults } from './database-faults.ts';
 import { edgeFaults } from './edge-faults.ts';
 import { ChaosLoad } from './load.ts';
 import { openLogCounts } from './log-counts.ts';
@@ -25,8 +29,12 @@ export interface ChaosOptions {
   readonly faults: number;
   /** The plan of the faults is a function of it. What they hit also depends on the machine. */
   readonly seed: number;
+  /** SQLite's unless set. */
+  readonly store?: ChaosStore;
   onProgress?(line: string): void;
 }
+
+export type ChaosStore = 'sqlite' | 'postgres';
 
 export interface FaultCount {
   readonly faults: number;
@@ -50,14 +58,16 @@ const longestPauseMs = 1000;
 /** Holds the store of the whole run: ten rollouts for each fault, and the write-ahead log; a service starts with half a gigabyte free. */
 const toDiskMib = (faults: number) => 768 + Math.ceil(faults / 4);
 
-const causes: Readonly<Record<ChaosKind, CauseFault>> = { ...processFaults, ...storeFaults, ...edgeFaults };
+const causes: Readonly<Record<ChaosKind, CauseFault>> = { ...processFaults, ...storeFaults, ...databaseFaults, ...edgeFaults };
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
-  const { faults, seed, onProgress = () => {} } = options;
+  const { faults, seed, store = 'sqlite', onProgress = () => {} } = options;
   await using stack = new AsyncDisposableStack();
-  const scene = await openScene(stack, faults);
+  const scene = await openScene(stack, { faults, store });
   const skipped = findSkipped(scene.preload);
-  const kinds = (Object.keys(chaosKinds) as ChaosKind[]).filter((kind) => skipped[kind] === undefined);
+  const kinds = (Object.keys(chaosKinds) as ChaosKind[]).filter(
+    (kind) => skipped[kind] === undefined && (kind !== 'kill-database' || scene.database),
+  );
   const plan = planFaults({ faults, seed, kinds });
   const load = new ChaosLoad(scene.service.client, { webhook: scene.receiver.url });
   const enough = new AbortController();
@@ -104,10 +114,11 @@ function findSkipped({ missing }: Preload): Partial<Record<ChaosKind, string>> {
   };
 }
 
-async function openScene(stack: AsyncDisposableStack, faults: number): Promise<Scene> {
+async function openScene(stack: AsyncDisposableStack, { faults, store }: { faults: number; store: ChaosStore }): Promise<Scene> {
   const controls = stack.use(await makeTempFolder('chaos')).path;
   const preload = openPreload(controls);
   const disk: SmallDisk | undefined = smallDiskSkip ? undefined : stack.use(await mountSmallDisk({ mib: toDiskMib(faults) }));
+  const database = store === 'postgres' ? stack.use(await openDatabase({ disk, preload, controls })) : undefined;
   const receiver = stack.use(await openReceiver());
   const latencyMs = longTailLatency({ medianMs: 250 });
   const backends = [stack.use(await openFakeBackend({ policy, latencyMs })), stack.use(await openFakeBackend({ policy, latencyMs }))];
@@ -120,10 +131,23 @@ async function openScene(stack: AsyncDisposableStack, faults: number): Promise<S
       inference: { stallMs: 1500, tokenMs: 0 },
       retention: { endedHours: 24, eventsHours: 24 },
       env: { ...preload.env, [controlVariable]: controls },
-      ...(disk && { data: disk.path }),
+      ...(database ? { store: { address: database.address } } : disk && { data: disk.path }),
     }),
   );
   for (const [index, { url }] of backends.entries()) await service.client.backends.join({ id: `backend-${index}`, url });
   const log = stack.use(openLogCounts(service.logPath));
-  return { service, leaseMs, controls, preload, receiver, backends, log, ...(disk && { disk }) };
+  return { service, leaseMs, controls, preload, receiver, backends, log, ...(disk && { disk }), ...(database && { database }) };
+}
+
+interface DatabasePlace {
+  readonly disk: SmallDisk | undefined;
+  readonly preload: Preload;
+  readonly controls: string;
+}
+
+/** On the small disk, with a clock that can step and a slow fsync, as another user. */
+async function openDatabase({ disk, preload, controls }: DatabasePlace): Promise<PostgresServer> {
+  await chmod(controls, 0o755);
+  await Promise.all((await readdir(controls)).map((name) => chmod(join(controls, name), name === 'sync' ? 0o666 : 0o755)));
+  return await PostgresServer.open({ isDurable: true, env: preload.env, ...(disk && { folder: disk.path }) });
 }

@@ -6,6 +6,7 @@ import { makeRandom } from '../models/random.ts';
 /**
  * - kill-*: SIGKILL; stop-*: SIGSTOP for longer than the lease
  * - disk-full: no byte is left on the store's disk; store-lock: another process holds the write lock; slow-sync: every fsync takes longer
+ * - kill-database: PostgreSQL is killed or crashes, and is started again; for a store in PostgreSQL
  * - clock-step: the date of all processes jumps, by seconds or days, forward or back
  * - webhook-dead: the receiver breaks every connection; webhook-slow: it answers late; verifier-hang: evaluate never returns
  * - backend-*: one of the two backends breaks connections, never answers, or answers with errors
@@ -18,6 +19,7 @@ export const chaosKinds = {
   'disk-full': { lane: 'store', weight: 60 },
   'store-lock': { lane: 'store', weight: 60 },
   'slow-sync': { lane: 'store', weight: 85 },
+  'kill-database': { lane: 'store', weight: 60 },
   'clock-step': { lane: 'clock', weight: 160 },
   'webhook-dead': { lane: 'delivery', weight: 75 },
   'webhook-slow': { lane: 'delivery', weight: 75 },

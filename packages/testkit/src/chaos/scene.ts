@@ -2,6 +2,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FakeBackend } from '../fake-backend/fake-backend.ts';
+import type { PostgresServer } from '../postgres/postgres-server.ts';
 import type { TestService } from '../service/service.ts';
 import type { LogCounts } from './log-counts.ts';
 import type { PlannedFault } from './plan.ts';
@@ -18,6 +19,8 @@ export interface Scene {
   readonly receiver: Receiver;
   readonly backends: readonly FakeBackend[];
   readonly log: LogCounts;
+  /** Absent if the store is SQLite's. */
+  readonly database?: PostgresServer;
   /** Absent if this process cannot mount one. */
   readonly disk?: SmallDisk;
 }

@@ -2,6 +2,7 @@
 
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
+import { fillDatabaseDisk, lockLog } from './database-faults.ts';
 import type { ChaosKind } from './plan.ts';
 import { between, type CauseFault, until } from './scene.ts';
 
@@ -9,7 +10,8 @@ const longestWaitMs = 4000;
 
 export const storeFaults = {
   /** Lasts on after the first refused write. */
-  async 'disk-full'({ disk, log }, { size }) {
+  async 'disk-full'({ disk, log, database }, { size }) {
+    if (database) return await fillDatabaseDisk({ disk, database }, between(200, 1500, size));
     const before = log.count('ENOSPC');
     disk?.fill();
     try {
@@ -22,7 +24,8 @@ export const storeFaults = {
   },
 
   /** This process is the other process. */
-  async 'store-lock'({ service, leaseMs }, { size }) {
+  async 'store-lock'({ service, leaseMs, database }, { size }) {
+    if (database) return await lockLog(database, between(200, 1.5 * leaseMs, size));
     using db = new DatabaseSync(service.storePath, { timeout: 100 });
     const isLocked = await lock(db);
     if (!isLocked) return false;

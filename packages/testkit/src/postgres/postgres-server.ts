@@ -26,12 +26,17 @@ export const skipPostgres = findPostgres() === undefined ? 'PostgreSQL is not in
 export interface PostgresOptions {
   /** Commits wait for the disk; off unless set, for tests that never crash it. */
   readonly isDurable?: boolean;
+  /** Its folder; a temporary one unless set. */
+  readonly folder?: string;
+  /** Added to the environment of its processes. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export class PostgresServer implements AsyncDisposable {
   readonly #folder: TempFolder;
   readonly #options: PostgresOptions;
   #process: ChildProcess | undefined;
+  #output = '';
   #schemas = 0;
 
   private constructor(folder: TempFolder, options: PostgresOptions) {
@@ -40,7 +45,7 @@ export class PostgresServer implements AsyncDisposable {
   }
 
   static async open(options: PostgresOptions = {}): Promise<PostgresServer> {
-    const folder = await makeTempFolder('postgres');
+    const folder = options.folder === undefined ? await makeTempFolder('postgres') : keepFolder(options.folder);
     const server = new PostgresServer(folder, options);
     try {
       if (process.getuid?.() === 0) await chown(folder.path, userId, userId);
@@ -98,26 +103,52 @@ export class PostgresServer implements AsyncDisposable {
   /** Resolves when it accepts connections. */
   async start(): Promise<void> {
     const durability = this.#options.isDurable ? [] : ['fsync=off', 'full_page_writes=off', 'synchronous_commit=off'];
-    const settings = ['listen_addresses=', `unix_socket_directories=${this.#folder.path}`, 'max_connections=200', ...durability];
-    const [program, ...values] = asUser(toProgram('postgres'), '-D', this.#data, ...settings.flatMap((one) => ['-c', one]));
+    const settings = [
+      'listen_addresses=',
+      `unix_socket_directories=${this.#folder.path}`,
+      'max_connections=200',
+      'max_wal_size=128MB',
+      ...durability,
+    ];
+    // Set by `env`, as the ordinary user: a library that is preloaded must not start as root.
+    const variables = Object.entries(this.#options.env ?? {}).map(([name, value]) => `${name}=${value}`);
+    const [program, ...values] = asUser(
+      'env',
+      ...variables,
+      toProgram('postgres'),
+      '-D',
+      this.#data,
+      ...settings.flatMap((one) => ['-c', one]),
+    );
     // After a crash, the processes of the server before may hold its memory for a moment.
     for (let attempt = 1; ; attempt += 1) {
-      const child = spawn(program, values, { cwd: this.#folder.path, stdio: ['ignore', 'ignore', 'pipe'] });
-      let output = '';
+      const child = spawn(program, values, {
+        cwd: this.#folder.path,
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
       child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-        output = (output + text).slice(-4_000);
+        this.#output = (this.#output + text).slice(-20_000);
       });
       this.#process = child;
       if (await this.#isReady(child)) return;
-      if (attempt === 20) throw new Error(`PostgreSQL did not start: ${output}`);
+      if (attempt === 20) throw new Error(`PostgreSQL did not start: ${this.#output}`);
       await sleep(100);
     }
+  }
+
+  /** The end of its log. */
+  get output(): string {
+    return this.#output;
+  }
+
+  get isRunning(): boolean {
+    return this.#process !== undefined && this.#process.exitCode === null && this.#process.signalCode === null;
   }
 
   /** SIGQUIT ends it as a crash would, SIGKILL kills it, SIGINT ends it in order. Resolves when it is gone. */
   async stop(signal: 'SIGQUIT' | 'SIGKILL' | 'SIGINT' = 'SIGQUIT'): Promise<void> {
     const child = this.#process;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    if (!child || !this.isRunning) return;
     const exited = once(child, 'exit');
     child.kill(signal);
     await exited;
@@ -140,6 +171,10 @@ export class PostgresServer implements AsyncDisposable {
     }
     return false;
   }
+}
+
+function keepFolder(path: string): TempFolder {
+  return { path, [Symbol.asyncDispose]: async () => {} };
 }
 
 function toProgram(name: string): string {

@@ -26,6 +26,7 @@ export interface TestServiceOptions {
   readonly sandbox?: Readonly<Record<string, unknown>>;
   readonly inference?: Readonly<Record<string, unknown>>;
   readonly retention?: Readonly<Record<string, unknown>>;
+  readonly store?: Readonly<Record<string, unknown>>;
   readonly gym?: Readonly<Record<string, unknown>>;
   readonly tools?: Readonly<Record<string, unknown>>;
   readonly scenarios?: readonly string[];

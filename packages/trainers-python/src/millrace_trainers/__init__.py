@@ -1,7 +1,8 @@
 """Adapters for trainers. Importing this package imports no trainer: each adapter is a module with the trainer's name. These names are
 what all adapters share."""
 
-from .advantages import Scale, rollout_advantages
+from .advantages import Scale, fill_rewards, rollout_advantages
+from .replay import to_routed_experts, to_sampled_from
 from .rollouts import Job, RolloutSource, Sampled
 from .train_rows import TrainRow, to_train_rows
 from .turns import Turn, to_turns
@@ -13,7 +14,10 @@ __all__ = [
     "Scale",
     "TrainRow",
     "Turn",
+    "fill_rewards",
     "rollout_advantages",
+    "to_routed_experts",
+    "to_sampled_from",
     "to_train_rows",
     "to_turns",
 ]

@@ -23,7 +23,7 @@ def rollout_advantages(
     for row in rows:
         if row.reward is not None:
             members.setdefault(row.group, {})[row.rollout.id] = row.reward
-    statistics = {group: _measure(list(rewards.values()), ddof) for group, rewards in members.items()}
+    statistics = {group: measure_group(list(rewards.values()), ddof) for group, rewards in members.items()}
     found: list[float] = []
     for row in rows:
         mean, deviation = statistics.get(row.group, (0.0, 0.0))
@@ -34,7 +34,18 @@ def rollout_advantages(
     return found
 
 
-def _measure(rewards: Sequence[float], ddof: int) -> tuple[float, float]:
+def fill_rewards(rows: Sequence[TrainRow]) -> list[float]:
+    """For trainers that need a number for every row: one without a reward has the mean of its group, so that the baseline of its siblings
+    stays as it is. Only the deviation is then computed over more members than were scored."""
+    scored: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row.reward is not None:
+            scored.setdefault(row.group, {})[row.rollout.id] = row.reward
+    means = {group: math.fsum(found.values()) / len(found) for group, found in scored.items()}
+    return [means.get(row.group, 0.0) if row.reward is None else row.reward for row in rows]
+
+
+def measure_group(rewards: Sequence[float], ddof: int) -> tuple[float, float]:
     """The mean and the standard deviation, which is 0 if all rewards are equal within rounding."""
     mean = math.fsum(rewards) / len(rewards)
     if len(rewards) < 2 or max(rewards) - min(rewards) <= TOLERANCE:

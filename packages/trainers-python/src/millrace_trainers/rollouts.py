@@ -8,7 +8,7 @@ import threading
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence
 
 from millrace import Client, Limits, MillraceError, PolicyView, RolloutRequest, RolloutView, Sampling, Stop, Trajectory
 
@@ -20,10 +20,14 @@ class Job:
     task: Mapping[str, Any]
     #: Siblings have the same group, inside one call of `run`.
     group: str
+    #: Makes the rollout idempotent, and its group that of the job as it is. By default both are new with every call.
+    id: Optional[str] = None
     #: By default that of the source.
     scenario: Optional[str] = None
     #: Overrides fields of the source's sampling.
     sampling: Optional[Sampling] = None
+    #: Instead of those of the source.
+    limits: Optional[Limits] = None
     metadata: Optional[Mapping[str, Any]] = None
 
 
@@ -71,10 +75,11 @@ class RolloutSource:
         requests = self._to_requests(jobs, f"{self.name}-{call}")
         ids = [one["id"] for one in requests]
         found: dict[str, Sampled] = {}
-        after = self.client.status(stop=stop).last_event_id
+        # With ids of the caller, some may have ended before.
+        after = None if any(job.id for job in jobs) else self.client.status(stop=stop).last_event_id
         try:
             self.client.submit(requests, stop=stop)
-            for view in self.client.results(ids, after=after, stop=stop):
+            for view in self._results(ids, after, stop):
                 found[view.id] = Sampled(view, self._read(view, stop))
                 if on_end is not None:
                     on_end(ids.index(view.id), found[view.id])
@@ -96,8 +101,21 @@ class RolloutSource:
             raise
         self.client.policy.resume(version, allow_lower=version < paused.policy_version)
 
+    def follow_version(self, policy_version: int) -> None:
+        """For trainers that change the weights between two calls, when nothing is sampled: tokens count as sampled by this version from
+        now on. Versions only grow, so any process of the trainer may call it."""
+        if self.client.policy.get().policy_version >= policy_version:
+            return
+        paused = self.client.policy.pause()
+        self.client.policy.resume(max(policy_version, paused.policy_version))
+
     def close(self) -> None:
         self.client.close()
+
+    def _results(self, ids: Sequence[str], after: Optional[int], stop: Optional[Stop]) -> Iterable[RolloutView]:
+        if len(ids) == 1:
+            return (self.client.wait(ids[0], stop=stop),)
+        return self.client.results(ids, after=after, stop=stop)
 
     def _to_requests(self, jobs: Sequence[Job], prefix: str) -> list[RolloutRequest]:
         groups: dict[str, int] = {}
@@ -107,18 +125,19 @@ class RolloutSource:
             scenario = job.scenario or self.scenario
             if scenario is None:
                 raise ValueError("no scenario: pass one to RolloutSource or to the job, or set MILLRACE_SCENARIO")
-            group = f"{prefix}-{groups.setdefault(job.group, len(groups))}"
+            group = job.group if job.id is not None else f"{prefix}-{groups.setdefault(job.group, len(groups))}"
             member = members[group] = members.get(group, -1) + 1
             request: RolloutRequest = {
-                "id": f"{group}-{member}",
+                "id": job.id or f"{group}-{member}",
                 "scenario": scenario,
                 "task": job.task,
                 "group": group,
                 "sampling": {**self._sampling, **(job.sampling or {})},
                 "priority": self._priority,
             }
-            if self._limits is not None:
-                request["limits"] = self._limits
+            limits = job.limits or self._limits
+            if limits is not None:
+                request["limits"] = limits
             if job.metadata is not None:
                 request["metadata"] = job.metadata
             requests.append(request)

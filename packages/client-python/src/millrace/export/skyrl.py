@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Any, NamedTuple, Optional, Sequence
 
 from .rows import Row
 
 _LIMITS = ("max_turns", "max_tokens", "context_overflow", "rollout_timeout", "loop")
 
 
+class TrajectoryId(NamedTuple):
+    """As SkyRL's TrajectoryID: the group, and the index of the rollout in it."""
+
+    instance_id: str
+    repetition_id: int
+
+    def to_string(self) -> str:
+        return f"{self.instance_id}_{self.repetition_id}"
+
+
 def to_skyrl(rows: Sequence[Row]) -> dict[str, Any]:
-    """`trajectory_ids` are dicts with the fields of SkyRL's TrajectoryID: the group, and the index of the rollout in it. The rows
-    of a rollout with several branches are adjacent, and `is_last_step` is true for the last of them."""
+    """The rows of a rollout with several branches are adjacent, and `is_last_step` is true for the last of them."""
     timings = [None if row.rollout.result is None else row.rollout.result.timings for row in rows]
     known = [one for one in timings if one is not None]
-    splits = {"llm": [one.model_ms / 1000 for one in known], "env": [one.tool_ms / 1000 for one in known]}
     output: dict[str, Any] = {
         "prompt_token_ids": [row.prompt_ids for row in rows],
         "response_ids": [row.response_ids for row in rows],
@@ -25,10 +33,8 @@ def to_skyrl(rows: Sequence[Row]) -> dict[str, Any]:
         "rollout_logprobs": [row.response_logprobs for row in rows],
         "trajectory_ids": _to_trajectory_ids(rows),
         "trajectory_generation_times": [one.run_ms / 1000 for one in known] if len(known) == len(rows) else None,
-        "trajectory_time_splits": splits if len(known) == len(rows) else None,
+        "is_last_step": [row.last for row in rows],
     }
-    if not all(row.last for row in rows):
-        output["is_last_step"] = [row.last for row in rows]
     return output
 
 
@@ -37,12 +43,12 @@ def to_stop_reason(stop_reason: Optional[str]) -> str:
     return "length" if stop_reason in _LIMITS else "stop"
 
 
-def _to_trajectory_ids(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def _to_trajectory_ids(rows: Sequence[Row]) -> list[TrajectoryId]:
     indexes: dict[str, dict[str, int]] = {}
     ids = []
     for row in rows:
         group = row.rollout.group or row.rollout.id
         members = indexes.setdefault(group, {})
         index = members.setdefault(row.rollout.id, len(members))
-        ids.append({"instance_id": group, "repetition_id": index})
+        ids.append(TrajectoryId(group, index))
     return ids

@@ -10,9 +10,13 @@ from .skyrl import to_stop_reason
 
 
 def to_slime(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """`group_index` numbers the groups in the order of their first row; a rollout without a group is its own group."""
+    """`group_index` numbers the groups in the order of their first row; a rollout without a group is its own group. `rollout_id` numbers
+    the rollouts: branches of one rollout share it. slime normalises rewards over samples; where rollouts have branches, use
+    `millrace_trainers.slime.post_process_rewards`, which counts every rollout once."""
     groups: dict[str, int] = {}
-    return [_to_sample(row, index, groups) for index, row in enumerate(rows)]
+    rollouts: dict[str, int] = {}
+    numbers = [rollouts.setdefault(row.rollout.id, len(rollouts)) for row in rows]
+    return [{"rollout_id": numbers[index], **_to_sample(row, index, groups)} for index, row in enumerate(rows)]
 
 
 def _to_sample(row: Row, index: int, groups: dict[str, int]) -> dict[str, Any]:

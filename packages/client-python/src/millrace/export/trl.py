@@ -3,7 +3,7 @@ reward as an extra column for a reward function."""
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Optional, Sequence
 
 from .rows import Row
 
@@ -23,8 +23,8 @@ def to_trl(rows: Sequence[Row]) -> dict[str, list[Any]]:
     }
 
 
-def reward_from_rollout(completions: Sequence[Any], reward: Sequence[float], **_: Any) -> list[float]:
-    """A TRL reward function that passes on the reward of the rollout."""
+def reward_from_rollout(completions: Sequence[Any], reward: Sequence[Optional[float]], **_: Any) -> list[Optional[float]]:
+    """A TRL reward function that passes on the reward of the rollout. None stays None: TRL leaves such completions out of its baseline."""
     if len(reward) != len(completions):
         raise ValueError(f"{len(reward)} rewards for {len(completions)} completions")
-    return [float(one) for one in reward]
+    return [None if one is None else float(one) for one in reward]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Mapping, Optional
 
+from .machines import MachineReport, MachineView
 from .policy import PolicyView
 
 #: vllm: /inference/v1/generate, otherwise /v1/completions. vllm-completions: /v1/completions. sglang: /generate. llamacpp: /completion.
@@ -98,6 +99,11 @@ class WorkerReport:
     rss_bytes: int
     calls: Optional[Mapping[str, int]] = None
     tokens_per_s: Optional[float] = None
+    machine: Optional[MachineReport] = None
+    #: How long a renewal lasts.
+    lease_ms: Optional[int] = None
+    #: It takes no more rollouts, and leaves when those that it holds have ended.
+    draining: Optional[bool] = None
 
 
 @dataclass(frozen=True)
@@ -178,6 +184,8 @@ class ServiceStatus:
     #: Classes with queued or active rollouts, in the order in which they are served.
     classes: tuple[ClassView, ...] = ()
     store: Optional[StoreSize] = None
+    #: The machines of these workers, live ones first.
+    machines: tuple[MachineView, ...] = ()
 
 
 @dataclass(frozen=True)

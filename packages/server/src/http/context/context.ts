@@ -1,5 +1,6 @@
 // What the handlers share: the app's options, and what it built from them.
 
+import type { WorkerSettings } from '@millrace/protocol';
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -24,6 +25,8 @@ export interface AppContext {
   readonly clock: Clock;
   /** Reads what a server says about itself; throws if it does not work. */
   readonly probe: (backend: NewBackend) => Promise<BackendProbe>;
+  /** What a worker on another machine needs. */
+  readonly workerSettings: () => WorkerSettings;
   readonly status: StatusReader;
   readonly feed: EventFeed;
   readonly waiters: EndWaiters;

@@ -9,6 +9,7 @@ import type { Store, StoreSize, WorkerRecord } from '../../store/store.ts';
 import type { ClassLoad } from '../../store/work-class.ts';
 import { toBackendView } from './backend-view.ts';
 import { findHints } from './hints.ts';
+import { toMachines } from './machines.ts';
 import { toPolicyView } from './policy-view.ts';
 import type { RecentEnds } from './recent-ends.ts';
 
@@ -65,10 +66,16 @@ async function readStatus({ store, clock, loopLag, recentEnds }: StatusDeps): Pr
   const gone = workers.filter((worker) => !isAlive(worker, clock) && worker.leaseUntilMs > clock.now() - shownMs);
   const backends = backendRecords.map((backend) => toBackendView(backend, { loads, workers: alive }));
   const policy = toPolicyView(policyRecord);
+  const shown = [...alive, ...gone];
+  const machines = toMachines(
+    shown.map((worker) => ({ worker, isAlive: isAlive(worker, clock) })),
+    clock.now(),
+  );
   return {
     rollouts,
     classes: classes.map(toClassView),
-    workers: [...alive, ...gone].map((worker) => toWorkerView(worker, clock)),
+    workers: shown.map((worker) => toWorkerView(worker, clock)),
+    machines,
     backends,
     policy,
     batches: batches.map(toOpenBatchView),

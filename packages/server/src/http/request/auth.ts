@@ -78,6 +78,7 @@ function openTrust(subnets: readonly string[]): (request: FastifyRequest) => boo
 
 /** Everything but rollouts, batches and evaluations changes the service for all callers. */
 function toNeededRight({ method, routeOptions: { url = '' } }: FastifyRequest): Right {
+  if (url === routes.getJoin.path) return 'admin'; // it holds the password of the store
   if (method === 'GET' || method === 'HEAD') return 'read';
   return submitPaths.has(url) ? 'submit' : 'admin';
 }

@@ -1,4 +1,4 @@
-// The routes for monitoring: events, status, health, readiness, metrics and the OpenAPI document.
+// The routes for monitoring: events, status, machines, health, readiness, metrics and the OpenAPI document; and what a worker needs to join.
 
 import { Readable } from 'node:stream';
 import { messageOf, RolloutError, routes } from '@millrace/protocol';
@@ -20,6 +20,8 @@ export function mountService(app: FastifyInstance, context: AppContext): void {
   const document = toOpenapi(routes);
   mount(app, routes.readEvents, (input) => readEvents(input, context));
   mount(app, routes.getStatus, () => context.status.read());
+  mount(app, routes.listMachines, async () => ({ machines: (await context.status.read()).machines ?? [] }));
+  mount(app, routes.getJoin, () => context.workerSettings());
   mount(app, routes.getHealth, () => ({ status: 'ok' }));
   mount(app, routes.getReadiness, () => checkReady(context));
   mount(app, routes.getMetrics, async ({ reply }) => {

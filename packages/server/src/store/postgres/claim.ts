@@ -6,13 +6,13 @@ import { groupTaskColumn, toSubmission } from '../rows/operations/batch/group-ta
 import { type ClaimRequest, type QueuedRow, queuedColumns, toClaimed } from '../rows/operations/claims.ts';
 import { appendMoved } from '../rows/operations/transitions.ts';
 import type { ClaimedRollout } from '../store.ts';
+import type { Transaction } from '../transaction.ts';
 import { type DueClass, divideTurns } from './divide-turns.ts';
-import type { PostgresTransaction } from './engine/postgres-transaction.ts';
 
 /** More classes than any claim has room for: the first of each rank matter. */
 const mostClasses = 1_000;
 
-export async function takeTogether(transaction: PostgresTransaction, { worker, limit }: ClaimRequest): Promise<ClaimedRollout[]> {
+export async function takeTogether(transaction: Transaction, { worker, limit }: ClaimRequest): Promise<ClaimedRollout[]> {
   const sql = 'SELECT seq, rank, weight, active, due, served FROM due_classes ORDER BY rank DESC, active / weight, served, seq LIMIT ?';
   let classes = await transaction.all<DueClass>(sql, mostClasses);
   const taken: QueuedRow[] = [];
@@ -22,7 +22,7 @@ export async function takeTogether(transaction: PostgresTransaction, { worker, l
     for (const seq of new Set(order)) {
       const turns = order.filter((one) => one === seq).length;
       const rows = await lockDue(transaction, seq, turns);
-      if (rows.length > 0) transaction.noteServed(seq);
+      if (rows.length > 0) await transaction.noteServed(seq);
       // The others are being taken by another worker.
       if (rows.length < turns) empty.add(seq);
       found.set(seq, rows);
@@ -34,17 +34,13 @@ export async function takeTogether(transaction: PostgresTransaction, { worker, l
   return await takeAll(transaction, taken, worker);
 }
 
-async function lockDue(transaction: PostgresTransaction, classSeq: number, limit: number): Promise<QueuedRow[]> {
+async function lockDue(transaction: Transaction, classSeq: number, limit: number): Promise<QueuedRow[]> {
   const sql = `SELECT ${queuedColumns} FROM rollouts WHERE state = 'queued' AND line = 'due' AND class = ?
     ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED`;
   return await transaction.all<QueuedRow>(sql, classSeq, limit);
 }
 
-async function takeAll(
-  transaction: PostgresTransaction,
-  rows: readonly QueuedRow[],
-  worker: ClaimRequest['worker'],
-): Promise<ClaimedRollout[]> {
+async function takeAll(transaction: Transaction, rows: readonly QueuedRow[], worker: ClaimRequest['worker']): Promise<ClaimedRollout[]> {
   if (rows.length === 0) return [];
   const [seqs, places] = [rows.map(({ seq }) => seq), rows.map(() => '?').join(', ')];
   await transaction.run(`UPDATE rollouts SET state = 'init', worker = ?, attempt = attempt + 1 WHERE seq IN (${places})`, worker, ...seqs);

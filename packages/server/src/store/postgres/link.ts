@@ -5,7 +5,7 @@ import { messageOf, RolloutError } from '@millrace/protocol';
 import { sleep, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Operations } from '../rows/operations.ts';
-import type { OperationLink, Reply, TimedValue } from '../rows/row-store.ts';
+import type { OperationLink, ReplyOf, TimedValue } from '../rows/row-store.ts';
 import { ConnectionLost, isCollision, isStalePlan, toStoreError, toUnknownOutcome } from './engine/faults.ts';
 import { PostgresTransaction } from './engine/postgres-transaction.ts';
 import type { Session } from './engine/session.ts';
@@ -21,7 +21,7 @@ export interface LinkOptions<All extends Operations> {
   readonly log: Log;
 }
 
-interface PendingCall {
+interface WaitingCall {
   readonly name: string;
   readonly request: unknown;
   readonly nowMs: number;
@@ -29,33 +29,33 @@ interface PendingCall {
   reject(error: RolloutError): void;
 }
 
-type Outcome = { readonly value: unknown } | { readonly error: unknown };
-type Operation = (transaction: PostgresTransaction, request: never) => Promise<unknown>;
+type CallOutcome = { readonly value: unknown } | { readonly error: unknown };
+type PostgresOperation = (transaction: PostgresTransaction, request: never) => Promise<unknown>;
 
 const mostCalls = 64;
-/** Transactions that collide are repeated, from the third time on one call at a time. */
-const [mostCollisions, collisionsTogether] = [12, 2];
+/** Transactions that collide are repeated, from the third time on one call at a time, up to this often and this long. */
+const [mostCollisions, collisionsTogether, longestCollisionMs] = [12, 2, 30_000];
 
 export class PostgresLink<All extends Operations> implements OperationLink<All> {
   readonly #options: LinkOptions<All>;
-  readonly #operations: ReadonlyMap<string, Operation>;
-  readonly #waiting: PendingCall[] = [];
+  readonly #operations: ReadonlyMap<string, PostgresOperation>;
+  readonly #waiting: WaitingCall[] = [];
   #running: Promise<void> | undefined;
   #isClosed = false;
 
   constructor(options: LinkOptions<All>) {
     this.#options = options;
-    this.#operations = new Map<string, Operation>(Object.entries(options.operations));
+    this.#operations = new Map<string, PostgresOperation>(Object.entries(options.operations));
   }
 
-  async call<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<Reply<All, Name>> {
+  async call<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<ReplyOf<All, Name>> {
     return (await this.timedCall(name, request, nowMs)).value;
   }
 
-  timedCall<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<TimedValue<Reply<All, Name>>> {
+  timedCall<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<TimedValue<ReplyOf<All, Name>>> {
     if (this.#isClosed) return Promise.reject(new RolloutError('not-running', 'the store is closed'));
     return new Promise((resolve, reject) => {
-      const settle = (reply: TimedValue<unknown>) => resolve(reply as TimedValue<Reply<All, Name>>);
+      const settle = (reply: TimedValue<unknown>) => resolve(reply as TimedValue<ReplyOf<All, Name>>);
       this.#waiting.push({ name: String(name), request, nowMs, resolve: settle, reject });
       this.#running ??= this.#runAll();
     });
@@ -74,38 +74,38 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
     this.#running = undefined;
   }
 
-  async #runTogether(calls: readonly PendingCall[], collisions = 0): Promise<void> {
+  async #runTogether(calls: readonly WaitingCall[], collisions = 0, firstAt = systemClock.monotonic()): Promise<void> {
     const { sessions } = this.#options;
+    const startedAt = systemClock.monotonic();
     try {
-      const startedAt = systemClock.monotonic();
       const outcomes = await sessions.use((session) => this.#transact(session, calls));
       const lockMs = systemClock.monotonic() - startedAt;
       for (const [index, call] of calls.entries()) this.#settle(call, outcomes[index] ?? { error: new Error('no outcome') }, lockMs);
     } catch (error) {
       if (isStalePlan(error)) await sessions.close();
       const mayRepeat = isCollision(error) || isStalePlan(error);
-      if (!mayRepeat || collisions >= mostCollisions) {
+      if (!mayRepeat || collisions >= mostCollisions || systemClock.monotonic() - firstAt > longestCollisionMs) {
         for (const call of calls) call.reject(toStoreError(error, sessions.where));
         return;
       }
       if (collisions === collisionsTogether)
         this.#options.log.info('store-collision', { error: messageOf(error), calls: calls.map(({ name }) => name) });
       await sleep(Math.random() * 2 ** collisions);
-      if (collisions < collisionsTogether) await this.#runTogether(calls, collisions + 1);
-      else for (const call of calls) await this.#runTogether([call], collisions + 1);
+      if (collisions < collisionsTogether) await this.#runTogether(calls, collisions + 1, firstAt);
+      else for (const call of calls) await this.#runTogether([call], collisions + 1, firstAt);
     }
   }
 
-  #settle(call: PendingCall, outcome: Outcome, lockMs: number): void {
+  #settle(call: WaitingCall, outcome: CallOutcome, lockMs: number): void {
     if ('error' in outcome) call.reject(toStoreError(outcome.error, this.#options.sessions.where));
     else call.resolve({ value: outcome.value, lockMs });
   }
 
-  async #transact(session: Session, calls: readonly PendingCall[]): Promise<Outcome[]> {
+  async #transact(session: Session, calls: readonly WaitingCall[]): Promise<CallOutcome[]> {
     const { role, sessions, hasOwnTime } = this.#options;
     const { nowMs, transactionId } = await sessions.begin(session, role);
     const transaction = new PostgresTransaction(session, nowMs);
-    const outcomes: Outcome[] = [];
+    const outcomes: CallOutcome[] = [];
     try {
       for (const [index, call] of calls.entries()) {
         if (!hasOwnTime) transaction.nowMs = call.nowMs;
@@ -125,8 +125,8 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
   async #runCall(
     session: Session,
     transaction: PostgresTransaction,
-    { call, index, isAlone }: { readonly call: PendingCall; readonly index: number; readonly isAlone: boolean },
-  ): Promise<Outcome> {
+    { call, index, isAlone }: { readonly call: WaitingCall; readonly index: number; readonly isAlone: boolean },
+  ): Promise<CallOutcome> {
     const mark = transaction.mark;
     if (!isAlone) await session.script(`${index > 0 ? 'RELEASE one_call; ' : ''}SAVEPOINT one_call`);
     try {

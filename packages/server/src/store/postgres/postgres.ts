@@ -1,6 +1,7 @@
 // The PostgreSQL store: any number of processes on any number of machines share one database. Each process has two connections: one
 // that writes, and one that reads and gets the hints of the others.
 
+import { EventEmitter } from 'node:events';
 import { definedOf } from '@millrace/protocol';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -16,8 +17,8 @@ import { TimeGuard } from '../time-guard.ts';
 import { takeTogether } from './claim.ts';
 import { databaseBytes } from './database-size.ts';
 import { DatabaseClock } from './engine/database-clock.ts';
+import { toStoreError } from './engine/faults.ts';
 import { migrate } from './engine/migrations.ts';
-import type { PostgresTransaction } from './engine/postgres-transaction.ts';
 import type { Session } from './engine/session.ts';
 import { PostgresLink } from './link.ts';
 import { SessionKeeper } from './session-keeper.ts';
@@ -28,6 +29,8 @@ export interface PostgresStoreOptions {
   /** Time is that of the database unless this is another clock than the system's. */
   readonly clock: Clock;
   readonly log: Log;
+  /** How long a call waits for a database that is away before it fails; ten seconds unless set. */
+  readonly patienceMs?: number;
   readonly limits?: DiskLimits;
   /** Where new trajectories are kept; in their rows unless set. */
   readonly blobs?: BlobStore;
@@ -37,54 +40,25 @@ const postgresReads = { ...reads, databaseBytes };
 
 const postgresWrites: Writes = {
   ...writes,
-  claim: (transaction, request) => claim(transaction, request, (own, due) => takeTogether(own as PostgresTransaction, due)),
+  claim: (transaction, request) => claim(transaction, request, takeTogether),
 };
 
 /** Connects, and creates the tables in the first schema of the search path if they are missing. The caller closes the store. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
-  const { address, log, limits = unlimitedDisk } = options;
-  const hasOwnTime = options.clock === systemClock;
-  const databaseClock = new DatabaseClock();
-  const clock = hasOwnTime ? databaseClock : options.clock;
-  const listeners = new Set<() => void>();
-  const notify = () => {
-    for (const listener of listeners) listener();
-  };
-  let onOutage: (ms: number) => void = () => {};
-  const keep = (onOpen: (session: Session) => Promise<void>) =>
-    new SessionKeeper({ address, log, clock: databaseClock, onOpen, onOutage: (ms) => onOutage(ms) });
-  const writerSessions = keep(async () => {});
-  const first = await writerSessions.use(async (session) => {
-    await migrate(session);
-    return await readStart(session);
-  });
-  const { channel, uptimeMs } = first;
-  // Every notification that was sent while there was no connection is lost.
-  const readerSessions = keep((session) => session.listen(channel, notify).then(notify));
-  const common = { hasOwnTime, channel, log };
-  const writer = new PostgresLink<Writes>({ ...common, role: 'writer', operations: postgresWrites, sessions: writerSessions });
-  const reader = new PostgresLink<typeof postgresReads>({ ...common, role: 'reader', operations: postgresReads, sessions: readerSessions });
+  const { log, limits = unlimitedDisk } = options;
+  const connections = await openConnections(options);
+  const { clock, writer, reader, uptimeMs } = connections;
+  const read = <Name extends keyof typeof postgresReads>(name: Name) => reader.call(name, undefined as never, clock.now());
   try {
-    const changedAtMs = await reader.call('lastEventAtMs', undefined, clock.now());
-    const jumpedAtMs = await reader.call('clockJumpedAtMs', undefined, clock.now());
+    const [changedAtMs, jumpedAtMs, storeId] = [await read('lastEventAtMs'), await read('clockJumpedAtMs'), await read('storeId')];
     const guard = new TimeGuard({ clock, log, ...definedOf({ changedAtMs, jumpedAtMs }) });
-    onOutage = (ms) => guard.noteStall(ms);
+    connections.onOutage((ms) => guard.noteStall(ms));
     // While it was down, no worker could renew its lease.
-    if (hasOwnTime && uptimeMs < freshStartMs) guard.noteStall(Number.POSITIVE_INFINITY);
-    const storeId = await reader.call('storeId', undefined, clock.now());
+    if (options.clock === systemClock && uptimeMs < freshStartMs) guard.noteStall(freshStartMs);
     const blobs = options.blobs && new TrajectoryBlobs(options.blobs, storeId);
-    const hints = new Hints({
-      log,
-      lastEventId: () => reader.call('lastEventId', undefined, clock.now()),
-      watch: (onChange) => {
-        listeners.add(onChange);
-        return () => listeners.delete(onChange);
-      },
-    });
-    const readSize = async () => {
-      const fileBytes = await reader.call('databaseBytes', undefined, clock.now());
-      return { fileBytes, walBytes: 0, reusableBytes: 0, freeBytes: Number.MAX_SAFE_INTEGER };
-    };
+    const hints = new Hints({ log, lastEventId: () => read('lastEventId'), watch: connections.onNotification });
+    const readBytes = rememberFor(sizeFreshMs, () => read('databaseBytes'));
+    const readSize = async () => ({ fileBytes: await readBytes(), walBytes: 0, reusableBytes: 0, freeBytes: Number.MAX_SAFE_INTEGER });
     return new RowStore({ clock, writer, reader, guard, budget: new DiskBudget(limits), blobs, hints, readSize });
   } catch (error) {
     await Promise.all([reader[Symbol.asyncDispose](), writer[Symbol.asyncDispose]()]);
@@ -92,8 +66,68 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 }
 
+interface Connections {
+  readonly clock: Clock;
+  readonly writer: PostgresLink<Writes>;
+  readonly reader: PostgresLink<typeof postgresReads>;
+  /** How long the database had been up. */
+  readonly uptimeMs: number;
+  onOutage(listener: (ms: number) => void): void;
+  onNotification(listener: () => void): () => void;
+}
+
+async function openConnections(options: PostgresStoreOptions): Promise<Connections> {
+  const { address, log, patienceMs = 10_000 } = options;
+  const hasOwnTime = options.clock === systemClock;
+  const databaseClock = new DatabaseClock();
+  const emitter = new EventEmitter<{ outage: [number]; notification: [] }>();
+  const keep = (onOpen: (session: Session) => Promise<void>) =>
+    new SessionKeeper({ address, log, patienceMs, clock: databaseClock, onOpen, onOutage: (ms) => emitter.emit('outage', ms) });
+  const writing = keep(async () => {});
+  const { channel, uptimeMs } = await prepare(writing);
+  // What was sent while there was no connection is lost, so a new connection counts as a notification.
+  const notify = () => void emitter.emit('notification');
+  const reading = keep((session) => session.listen(channel, notify).then(notify));
+  const common = { hasOwnTime, channel, log };
+  return {
+    clock: hasOwnTime ? databaseClock : options.clock,
+    writer: new PostgresLink({ ...common, role: 'writer', operations: postgresWrites, sessions: writing }),
+    reader: new PostgresLink({ ...common, role: 'reader', operations: postgresReads, sessions: reading }),
+    uptimeMs,
+    onOutage: (listener) => void emitter.on('outage', listener),
+    onNotification(listener) {
+      emitter.on('notification', listener);
+      return () => emitter.off('notification', listener);
+    },
+  };
+}
+
+/** The size of a database takes a while to add up, and every submission asks for it. */
+const sizeFreshMs = 1_000;
+
+function rememberFor<T>(ms: number, read: () => Promise<T>): () => Promise<T> {
+  let known: { readonly at: number; readonly value: T } | undefined;
+  return async () => {
+    const at = systemClock.monotonic();
+    if (known === undefined || at - known.at > ms) known = { at, value: await read() };
+    return known.value;
+  };
+}
+
 /** Leases are given again to all workers once, if the database was started this recently. */
 const freshStartMs = 60_000;
+
+async function prepare(sessions: SessionKeeper): Promise<{ channel: string; uptimeMs: number }> {
+  try {
+    return await sessions.use(async (session) => {
+      await migrate(session);
+      return await readStart(session);
+    });
+  } catch (error) {
+    await sessions.close();
+    throw toStoreError(error, sessions.where);
+  }
+}
 
 async function readStart(session: Session): Promise<{ channel: string; uptimeMs: number }> {
   const sql = `SELECT 'millrace_' || current_schema() AS channel,

@@ -9,14 +9,16 @@ import type { DatabaseClock } from './engine/database-clock.ts';
 import { ConnectionLost } from './engine/faults.ts';
 import { Session } from './engine/session.ts';
 
-/** How long a call waits for the database to come back before it fails; and for the outcome of a commit. */
-const [patienceMs, outcomePatienceMs] = [10_000, 60_000];
+/** How long a call waits for the outcome of its commit. */
+const outcomePatienceMs = 60_000;
 const [firstPauseMs, longestPauseMs] = [50, 1_000];
 
 export interface SessionKeeperOptions {
   readonly address: string;
   readonly clock: DatabaseClock;
   readonly log: Log;
+  /** How long a call waits for the database to come back before it fails. */
+  readonly patienceMs: number;
   /** Called for each new session before its first use. */
   readonly onOpen?: (session: Session) => Promise<void>;
   /** Called with how long there was no connection, when there is one again. */
@@ -37,7 +39,7 @@ export class SessionKeeper {
 
   /** Repeats the work while its connection breaks. Throws the ConnectionLost when it has no connection for too long. */
   async use<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    return await this.#patiently(patienceMs, async () => {
+    return await this.#patiently(this.#options.patienceMs, async () => {
       const session = await this.open();
       return await work(session);
     });
@@ -55,6 +57,9 @@ export class SessionKeeper {
       throw error;
     }
     this.#session = session;
+    session.onEnd(() => {
+      if (this.#session === session) this.#lostAt ??= systemClock.monotonic();
+    });
     if (this.#lostAt !== undefined) {
       const outageMs = systemClock.monotonic() - this.#lostAt;
       this.#options.log.info('store-reconnected', { store: this.where, outageMs: Math.round(outageMs) });

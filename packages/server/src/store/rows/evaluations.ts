@@ -11,6 +11,7 @@ import {
   rolloutId,
 } from '@millrace/protocol';
 import type { EvaluationRecord, NewEvaluation } from '../evaluation-store.ts';
+import type { Transaction } from '../transaction.ts';
 import { rankOf } from '../work-class.ts';
 import { openClass } from './operations/classes.ts';
 import { addEnd, type SampleEnd, uncountSample } from './operations/evaluation/count-sample.ts';
@@ -23,9 +24,8 @@ import {
 } from './operations/evaluation/evaluation-queries.ts';
 import { parseCursor } from './operations/queries.ts';
 import { deleteRollouts, openBudget, type RetainedSlice, rowsPerStep } from './operations/retention.ts';
-import { cancel, insertRollout, type RefusesNew, refuseIfFull, type StoredSubmission } from './operations/submit.ts';
+import { cancel, insertRollouts, type RefusesNew, refuseIfFull, type StoredSubmission } from './operations/submit.ts';
 import { appendFinished } from './operations/transitions.ts';
-import type { Transaction } from './transaction.ts';
 
 export async function createEvaluation(
   transaction: Transaction,
@@ -37,10 +37,14 @@ export async function createEvaluation(
   const sql = `INSERT INTO evaluations (id, digest, state, plan, tasks, created_at) VALUES (?, ?, 'open', ?, ?, ?) RETURNING seq`;
   const row = await transaction.one<{ seq: number }>(sql, id, digest, JSON.stringify(plan), tasks.length, transaction.nowMs);
   const seq = row?.seq ?? 0;
-  for (const [index, { task, correctAt }] of tasks.entries()) {
-    await transaction.run('INSERT INTO evaluation_tasks VALUES (?, ?, ?)', seq, index, JSON.stringify(task));
-    await transaction.run('INSERT INTO evaluation_scores (evaluation_seq, task_index, correct_at) VALUES (?, ?, ?)', seq, index, correctAt);
-  }
+  await transaction.insert(
+    'evaluation_tasks (evaluation_seq, task_index, body)',
+    tasks.map(({ task }, index) => [seq, index, JSON.stringify(task)]),
+  );
+  await transaction.insert(
+    'evaluation_scores (evaluation_seq, task_index, correct_at)',
+    tasks.map(({ correctAt }, index) => [seq, index, correctAt]),
+  );
   const data = { evaluation: id, scenario: plan.scenario, tasks: tasks.length, n: plan.n };
   await transaction.appendEvent({ kind: 'evaluation-open', data });
   return 'created';
@@ -96,7 +100,7 @@ async function addSample(
     );
     return;
   }
-  const seq = await insertRollout(transaction, { ...rollout, state: 'queued', class: sample.class, isSibling: true });
+  const [seq = 0] = await insertRollouts(transaction, [{ ...rollout, state: 'queued', class: sample.class, isSibling: true }]);
   const sql = 'INSERT INTO evaluation_samples (seq, evaluation_seq, task_index) VALUES (?, ?, ?)';
   await transaction.run(sql, seq, sample.evaluation, sample.task);
 }

@@ -1,5 +1,6 @@
 // The operations by name: those that change something, and those that only read.
 
+import type { Transaction } from '../transaction.ts';
 import {
   beginTasks,
   cancelEvaluation,
@@ -24,8 +25,17 @@ import { pausePolicy, policy, reportGate, resumePolicy, touch } from './operatio
 import { countStates, get, list, reusableBytes, trajectory } from './operations/queries.ts';
 import { expiredBatches, expiredGroups, retainBatchSlice, retainGroupSlice, retainSlice } from './operations/retention.ts';
 import { cancel, submit } from './operations/submit.ts';
-import { clockJumpedAtMs, dropWorker, expire, noteClockJump, registerWorker, renew, restartLeases, workers } from './operations/workers.ts';
-import type { Transaction } from './transaction.ts';
+import {
+  clockJumpedAtMs,
+  dropWorker,
+  expire,
+  hasLateWorkers,
+  noteClockJump,
+  registerWorker,
+  renew,
+  restartLeases,
+  workers,
+} from './operations/workers.ts';
 
 export const writes = {
   submit,
@@ -91,6 +101,7 @@ export const reads = {
   trajectoriesWithText,
   classes,
   workers,
+  hasLateWorkers,
   clockJumpedAtMs,
   backends,
   backendLoads,

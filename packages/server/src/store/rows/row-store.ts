@@ -19,11 +19,11 @@ const sizeFreshMs = 1000;
 
 /** Runs operations by name, each in a transaction. Every call resolves or rejects. Closing it lets the calls made before complete. */
 export interface OperationLink<All extends Operations> extends AsyncDisposable {
-  call<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<Reply<All, Name>>;
-  timedCall<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<TimedValue<Reply<All, Name>>>;
+  call<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<ReplyOf<All, Name>>;
+  timedCall<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<TimedValue<ReplyOf<All, Name>>>;
 }
 
-export type Reply<All extends Operations, Name extends keyof All> = Awaited<ReturnType<All[Name]>>;
+export type ReplyOf<All extends Operations, Name extends keyof All> = Awaited<ReturnType<All[Name]>>;
 
 /** The value of a call, and how long its transaction held its locks. */
 export interface TimedValue<Value> {
@@ -111,7 +111,10 @@ export class RowStore implements Store {
     const { guard, clock } = this.#parts;
     // Taken before the call waits: a lease that was renewed while it waited is not late.
     const asOfMs = clock.now();
-    if (!guard.doubtsLeases(leaseMs)) return await this.#write('expire', { rules: { maxLosses, retryDelayMs }, leaseMs, asOfMs });
+    const hasLate = await this.#read('hasLateWorkers', { asOfMs, leaseMs });
+    // After the look: it may have found out that the store was away.
+    if (!guard.doubtsLeases(leaseMs))
+      return hasLate ? await this.#write('expire', { rules: { maxLosses, retryDelayMs }, leaseMs, asOfMs }) : 0;
     if (guard.hasJumped) await this.#write('noteClockJump', undefined);
     await this.#write('restartLeases', { leaseMs });
     guard.trustLeases();
@@ -142,7 +145,7 @@ export class RowStore implements Store {
   appendTasks: Store['appendTasks'] = async (id, more) => this.#write('appendTasks', { id, ...more, full: (await this.size()).full });
   batch: Store['batch'] = (id) => this.#read('batch', id);
   batches: Store['batches'] = (filter) => this.#read('batches', filter);
-  endBatch: Store['endBatch'] = (id, state) => this.#write('endBatch', { id, state });
+  endBatch: Store['endBatch'] = (id, state, seen) => this.#write('endBatch', { id, state, ...definedOf({ seen }) });
   resumeBatch: Store['resumeBatch'] = (id) => this.#write('resumeBatch', id);
   openBatches: Store['openBatches'] = () => this.#read('openBatches', undefined);
   openGroups: Store['openGroups'] = (batch) => this.#read('openGroups', batch);
@@ -200,7 +203,7 @@ export class RowStore implements Store {
       if (guard.hasDoubts(keptMs)) await this.#noteDoubt();
       return 0;
     }
-    const write = async <Name extends keyof Writes>(name: Name, request: Parameters<Writes[Name]>[1]): Promise<Reply<Writes, Name>> => {
+    const write = async <Name extends keyof Writes>(name: Name, request: Parameters<Writes[Name]>[1]): Promise<ReplyOf<Writes, Name>> => {
       const { value, lockMs } = await guard.time(writer.timedCall(name, request, clock.now()));
       ages.onStep?.(lockMs);
       return value;
@@ -264,12 +267,12 @@ export class RowStore implements Store {
     return this.#wasFull;
   }
 
-  #write<Name extends keyof Writes>(name: Name, request: Parameters<Writes[Name]>[1]): Promise<Reply<Writes, Name>> {
+  #write<Name extends keyof Writes>(name: Name, request: Parameters<Writes[Name]>[1]): Promise<ReplyOf<Writes, Name>> {
     const { writer, guard, clock } = this.#parts;
     return guard.time(writer.call(name, request, clock.now()));
   }
 
-  #read<Name extends keyof Reads>(name: Name, request: Parameters<Reads[Name]>[1]): Promise<Reply<Reads, Name>> {
+  #read<Name extends keyof Reads>(name: Name, request: Parameters<Reads[Name]>[1]): Promise<ReplyOf<Reads, Name>> {
     return this.#parts.reader.call(name, request, this.#parts.clock.now());
   }
 }

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { messageOf, RolloutError } from '@millrace/protocol';
 import { findParts } from '../../base/parts.ts';
 import type { Operations } from '../rows/operations.ts';
-import type { OperationLink, Reply, TimedValue } from '../rows/row-store.ts';
+import type { OperationLink, ReplyOf, TimedValue } from '../rows/row-store.ts';
 import { StoreError, StoreFault } from '../store-fault.ts';
 import type { OperationCall, OperationReply, ThreadOptions, WireError } from './thread.ts';
 
@@ -37,16 +37,16 @@ export class ThreadLink<All extends Operations> implements OperationLink<All> {
     });
   }
 
-  async call<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<Reply<All, Name>> {
+  async call<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<ReplyOf<All, Name>> {
     return (await this.timedCall(name, request, nowMs)).value;
   }
 
-  timedCall<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<TimedValue<Reply<All, Name>>> {
+  timedCall<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<TimedValue<ReplyOf<All, Name>>> {
     if (this.#ended) return Promise.reject(this.#ended);
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       this.#worker.postMessage({ id, name: String(name), request, nowMs } satisfies OperationCall);
-      this.#pending.set(id, { resolve: (reply) => resolve(reply as TimedValue<Reply<All, Name>>), reject });
+      this.#pending.set(id, { resolve: (reply) => resolve(reply as TimedValue<ReplyOf<All, Name>>), reject });
     });
   }
 

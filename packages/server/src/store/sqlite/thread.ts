@@ -7,7 +7,7 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from '
 import { type ErrorCode, messageOf, RolloutError } from '@millrace/protocol';
 import { systemClock } from '../../base/clock.ts';
 import { reads, writes } from '../rows/operations.ts';
-import type { Transaction } from '../rows/transaction.ts';
+import type { Transaction } from '../transaction.ts';
 import { type Connection, isBusy, openConnection, readLastEventId, sqliteCode, whileBusy, whileBusySync } from './engine/connection.ts';
 import { makeTables } from './engine/schema.ts';
 

@@ -1,5 +1,5 @@
 // How a template ends an assistant's turn: with a control token of its own, after text and after calls, or with nothing. In the second case
-// the first token of the next message ends the turn (GLM, Gemma 4).
+// the first token of the next message ends the turn (GLM, Gemma 4). Some write their own token only when a message follows (Apriel 1.6).
 
 import type { Message, ToolSpec } from '@millrace/protocol';
 import { answer, type Past, shortPast, withCalls } from './template-pasts.ts';
@@ -28,9 +28,19 @@ export function findTurnEnds(
   const followed = attemptTail(render, shortPast, [{ role: 'user', content: 'more' }]) ?? tail;
   const stays = (token: string) => followed.includes(token); // some templates write an end of text only after the last message
   const own = firstToken(tail, eosTokens.filter(stays)) ?? firstToken(tail, tokens.filter(stays));
-  if (own === undefined) return findShared(render, tokens);
+  if (own === undefined) return findLater(render, tokens) ?? findShared(render, tokens);
   const afterCalls = findAfterCalls(render, { own, tokens, eosTokens });
   return { text: own, all: afterCalls === undefined || afterCalls === own ? [own] : [own, afterCalls], isShared: false };
+}
+
+/** An own end that is written only before another message: the same after text and after calls, and the message has a token too. */
+function findLater(render: Render, tokens: readonly string[]): TurnEnds | undefined {
+  const next = tailOf(render, shortPast, [{ role: 'user', content: 'more' }]);
+  const end = firstToken(next, tokens);
+  const results = attemptTail(render, withCalls(shortPast, [result]), [result]) ?? next;
+  if (end === undefined || next.slice(0, next.indexOf(end)).trim() !== '') return undefined;
+  const isFollowed = (text: string) => text.includes(end) && firstToken(text.slice(text.indexOf(end) + end.length), tokens) !== undefined;
+  return isFollowed(next) && isFollowed(results) ? { text: end, all: [end], isShared: false } : undefined;
 }
 
 function findShared(render: Render, tokens: readonly string[]): TurnEnds {

@@ -34,5 +34,11 @@ function commonHead(prompt: string, whole: string): string {
 function dropEnd(text: string, { all, isShared }: TurnEnds): string {
   if (isShared) return all.reduce((rest, end) => (rest.trimEnd().endsWith(end) ? rest.trimEnd().slice(0, -end.length) : rest), text);
   const cuts = all.map((end) => text.lastIndexOf(end)).filter((at) => at >= 0);
-  return cuts.length === 0 ? text : text.slice(0, Math.max(...cuts));
+  return cuts.length === 0 ? text : dropRepeated(text.slice(0, Math.max(...cuts)), all);
+}
+
+/** A template may write the end twice, once with the token that ends a text (Apriel 1.5). */
+function dropRepeated(text: string, all: readonly string[]): string {
+  const end = all.find((one) => text.trimEnd().endsWith(one));
+  return end === undefined ? text : text.trimEnd().slice(0, -end.length);
 }

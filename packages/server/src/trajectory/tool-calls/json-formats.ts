@@ -113,6 +113,13 @@ const namedCall = (json: unknown) => {
   return isRecord(json) && json.name === undefined && entry ? { name: entry[0], arguments: entry[1] } : json;
 };
 
+/** Each part is `>>>recipient`, a newline and its text; the recipient of plain text is `all`. The generation prompt has the first `>>>`. */
+const recipients = makeMarkedParser('functionary-v3.2', { open: />>>([^\s<>{}]{1,200})\n(?=\s*\{)/, close: /(?!)/, wrappers: ['>>>all'] });
+const functionary: ToolCallParser = {
+  ...recipients,
+  parse: (text, tools) => recipients.parse(/^\s*(?:all\n|[\w.-]{1,200}\n\s*\{)/.test(text) ? `>>>${text.trimStart()}` : text, tools),
+};
+
 export const jsonParsers = [
   makeMarkedParser('kimi-k2', {
     open: /<\|tool_call_begin\|>\s*(?:functions\.)?([^\s<>:]{1,200})(?::\d+)?\s*<\|tool_call_argument_begin\|>/,
@@ -151,6 +158,7 @@ export const jsonParsers = [
     close: /<\/function>/,
     wrappers: [],
   }),
+  functionary,
   makeMarkedParser('cohere', {
     open: /<\|START_ACTION\|>|Action:\s*```json/,
     close: /<\|END_ACTION\|>|```/,

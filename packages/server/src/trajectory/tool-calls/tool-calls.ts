@@ -51,6 +51,7 @@ export const toolFormats = [
   'hunyuan-v3',
   'solar',
   'functionary-v3.1',
+  'functionary-v3.2',
   'gigachat',
   'minicpm5',
   'muse',

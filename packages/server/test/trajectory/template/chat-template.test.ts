@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openChatTemplate } from '../../../src/trajectory/template/chat-template.ts';
+import { findToolParser } from '../../../src/trajectory/tool-calls/tool-parsers.ts';
 
 const chatml = `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{%- endfor %}{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{%- endif %}`;
 const open = (chat_template: unknown) => openChatTemplate({ chat_template, eos_token: '<|im_end|>' }, { name: 'the template x' });
@@ -28,6 +29,16 @@ test('text of users and tools is untrusted, all other text is trusted', () => {
     parts.filter(({ trusted }) => !trusted),
     [{ text: '<|im_end|>', trusted: false }],
   );
+});
+
+test('known difference: a schema that came as JSON loses 1.0 and the order of integer-like keys; calls of the model keep both', () => {
+  const template = open(`{{ tools | tojson if tools else '' }}${chatml}`);
+  const schema = '{"type": "object", "properties": {"10": {"default": 1.0}, "2": {}}}';
+  const render = (parameters: Record<string, unknown>) =>
+    joined(template.renderOpening([{ role: 'user', content: 'x' }], [{ name: 'f', description: '', parameters }]));
+  assert.match(render(JSON.parse(schema)), /"properties": \{"2": \{\}, "10": \{"default": 1\}\}/);
+  const [remembered] = findToolParser('hermes').parse(`<tool_call>{"name": "f", "arguments": ${schema}}</tool_call>`).calls;
+  assert.match(render(remembered?.arguments ?? {}), /"properties": \{"10": \{"default": 1\.0\}, "2": \{\}\}/);
 });
 
 test('contents are trimmed if the template trims them', () => {

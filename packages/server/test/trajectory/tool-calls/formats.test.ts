@@ -33,6 +33,11 @@ type Row = readonly [
 
 const ls: readonly [string, Record<string, unknown>] = ['bash', { command: 'ls' }];
 const rows: readonly Row[] = [
+  ['functionary-v3.2', 'bash\n{"command": "ls"}>>>bash\n{"command": "ls"}', [ls, ls]],
+  ['functionary-v3.2', '>>>all\nLook.>>>bash\n{"command": "ls"}', [ls], { content: 'Look.' }],
+  ['functionary-v3.2', 'all\nall good', [], { content: 'all good' }],
+  ['functionary-v3.2', 'all good', [], { content: 'all good' }],
+  ['functionary-v3.2', 'bash\n{"command": "l', [], { malformed: /not valid JSON/ }],
   [
     'glm',
     'Look.\n<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>ls</arg_value>\n<arg_key>limit</arg_key>\n<arg_value>3</arg_value>\n</tool_call>',

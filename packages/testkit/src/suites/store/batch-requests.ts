@@ -55,4 +55,17 @@ export function defineBatchRequestTests(openBed: OpenBed): void {
     }
     assert.equal(begun, 9, 'the first time and eight repeats');
   });
+
+  test('a batch is not ended as short by a server that has not seen its newest group or task', async () => {
+    await using bed = await openTimedBed(openBed);
+    const { store } = bed;
+    await store.createBatch(makeBatch('b', { target: 2, count: 2 }));
+    const [seen] = await store.openBatches();
+    assert.equal(await store.beginGroup(makeGroup('b', 0)), true);
+    assert.equal(await store.endBatch(toBatch('b'), 'short', seen), false);
+    const [open] = await store.openBatches();
+    assert.equal(await store.endBatch(toBatch('b'), 'short', open), false, 'a group is open');
+    await store.settleGroup({ group: toGroup('b:0'), batch: toBatch('b'), state: 'failed', members: [] });
+    assert.equal(await store.endBatch(toBatch('b'), 'short', open), true);
+  });
 }

@@ -1,7 +1,8 @@
 // The tables of batches and evaluations.
 
-export function batchTables({ text, seq }: { readonly text: string; readonly seq: string }): string {
-  return `
+import { seq, text } from './columns.ts';
+
+export const batchTables = `
 CREATE TABLE batches (
   ${seq},
   id ${text} NOT NULL UNIQUE,
@@ -142,4 +143,3 @@ CREATE TABLE evaluation_stops (
   PRIMARY KEY (evaluation_seq, reason)
 );
 `;
-}

@@ -21,7 +21,6 @@ const collisions: Readonly<Record<string, string>> = {
   '40P01': 'deadlock',
   23505: 'unique violation',
   '55P03': 'lock timeout',
-  57014: 'statement timeout',
 };
 
 export function isCollision(error: unknown): boolean {
@@ -44,9 +43,9 @@ export function toStoreError(error: unknown, where: string): RolloutError {
   const message = `store ${where}: ${code === '' ? '' : `${code}: `}${messageOf(error)}`;
   if (error instanceof ConnectionLost) return new StoreFault(message, 'the store failed: its database cannot be reached');
   if (code === '53100') return new StoreFault(message, 'the store failed: the disk of its database is full', { isDiskFull: true });
-  // Out of resources, storage errors, and collisions that did not end.
-  if (/^(53|58|XX)/.test(code) || isCollision(error) || code === '25006')
-    return new StoreFault(message, `the store failed: ${collisions[code] ?? 'its database reports an error'}`);
+  // Out of resources, storage errors, a statement that took too long, a server that only reads, and collisions that did not end.
+  const isFault = /^(53|58|XX|57014|25006)/.test(code) || isCollision(error);
+  if (isFault) return new StoreFault(message, `the store failed: ${collisions[code] ?? 'its database reports an error'}`);
   return new StoreError(message, 'the store failed; see the log of the service');
 }
 

@@ -2,7 +2,7 @@
 // commits, under the lock of the one row of `event_log`. So ids increase in the order of commits, no transaction waits for these rows
 // while it holds them, and the lock is held for the time of one commit.
 
-const text = 'text COLLATE "C"';
+import { seq, text } from './columns.ts';
 
 // A trigger adds up what a transaction changes in the setting millrace.pending, which a rolled back savepoint restores. Its keys are
 // class, state and line. Only rollouts that are queued or hold a slot count for their class.
@@ -23,7 +23,7 @@ CREATE TABLE state_totals (state ${text} PRIMARY KEY, n bigint NOT NULL) WITH (f
 INSERT INTO state_totals SELECT state, 0
   FROM unnest(ARRAY['queued', 'init', 'ready', 'run', 'evaluate', 'done', 'failed', 'cancelled']) AS states (state);
 CREATE TABLE classes (
-  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  ${seq},
   kind ${text} NOT NULL,
   name ${text} NOT NULL,
   rank bigint NOT NULL,

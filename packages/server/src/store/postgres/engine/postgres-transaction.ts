@@ -1,8 +1,8 @@
 // The statements of one open transaction in PostgreSQL. Events and what was served are kept until the commit, which writes them last.
 
 import pg from 'pg';
-import type { LockName, SqlValue, Transaction } from '../../rows/transaction.ts';
 import type { NewEvent } from '../../store.ts';
+import type { LockName, SqlValue, Transaction } from '../../transaction.ts';
 import type { Session } from './session.ts';
 
 const lockNumbers: Record<LockName, number> = { submit: 1, quarantine: 2 };
@@ -27,6 +27,26 @@ export class PostgresTransaction implements Transaction {
     return await this.#session.query<Row>(toPostgres(sql, this.#session.texts), values.map(toValue));
   }
 
+  async allOf<Row>(sql: string, values: readonly (string | number)[]): Promise<Row[]> {
+    return await this.#session.query<Row>(toPostgres(sql.replace(/= \?$/, '= ANY (?)'), this.#session.texts), [values]);
+  }
+
+  async insert(into: string, rows: readonly (readonly SqlValue[])[]): Promise<void> {
+    for (const some of inPortions(rows)) await this.#insert(into, some, '');
+  }
+
+  async insertNumbered(into: string, rows: readonly (readonly SqlValue[])[]): Promise<number[]> {
+    const seqs: number[] = [];
+    for (const some of inPortions(rows))
+      seqs.push(...(await this.#insert<{ seq: number }>(into, some, ' RETURNING seq')).map(({ seq }) => seq));
+    return seqs;
+  }
+
+  #insert<Row>(into: string, rows: readonly (readonly SqlValue[])[], ending: string): Promise<Row[]> {
+    const lists = rows.map((row) => `(${row.map(() => '?').join(', ')})`);
+    return this.all<Row>(`INSERT INTO ${into} VALUES ${lists.join(', ')}${ending}`, ...rows.flat());
+  }
+
   async run(sql: string, ...values: SqlValue[]): Promise<number> {
     return (await this.#session.run(toPostgres(sql, this.#session.texts), values.map(toValue))).changed;
   }
@@ -44,8 +64,7 @@ export class PostgresTransaction implements Transaction {
     return (await this.one<{ last: number }>('SELECT last FROM event_log'))?.last ?? 0;
   }
 
-  /** The class had its turn. */
-  noteServed(classSeq: number): void {
+  async noteServed(classSeq: number): Promise<void> {
     this.#served.add(classSeq);
   }
 
@@ -64,6 +83,14 @@ export class PostgresTransaction implements Transaction {
     const entries = pg.escapeLiteral(`[${this.#entries.join(',')}]`);
     return `SELECT append_log(${entries}::json, '{${[...this.#served].join(',')}}'::bigint[], ${pg.escapeLiteral(channel)}); COMMIT`;
   }
+}
+
+/** A message of PostgreSQL holds at most 65,535 values. */
+const rowsPerInsert = 500;
+
+function inPortions<T>(rows: readonly T[]): (readonly T[])[] {
+  const count = Math.ceil(rows.length / rowsPerInsert);
+  return Array.from({ length: count }, (_, index) => rows.slice(index * rowsPerInsert, (index + 1) * rowsPerInsert));
 }
 
 /** The statements of a session, in PostgreSQL's syntax. */

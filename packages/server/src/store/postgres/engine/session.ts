@@ -57,7 +57,7 @@ export class Session {
       return session;
     } catch (error) {
       await session.close();
-      throw new ConnectionLost(error);
+      throw isRefusal(error) ? error : new ConnectionLost(error);
     }
   }
 
@@ -128,6 +128,11 @@ export class Session {
     this.#names.set(text, known);
     return known;
   }
+}
+
+/** A wrong password, role or database: trying again does not help. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^(28|3D|42)/.test(error.code ?? '');
 }
 
 /** Shutdown, crash of another process, idle timeout of the transaction, and connections that the server refuses. */

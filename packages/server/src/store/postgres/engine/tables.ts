@@ -1,10 +1,8 @@
 // The tables of the PostgreSQL store: those of the SQLite store, with the same names and columns, so that both run the same
-// statements. Text has the collation C: ids are ordered by their bytes, whatever the locale of the database.
+// statements.
 
 import { batchTables } from './batch-tables.ts';
-
-const text = 'text COLLATE "C"';
-const seq = 'seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY';
+import { seq, text } from './columns.ts';
 
 // Rows that change often leave room in their page for the next version.
 export const tables = `
@@ -100,4 +98,4 @@ CREATE TABLE backends (
 CREATE TABLE clock_jumps (at bigint NOT NULL);
 CREATE TABLE store_identity (id text NOT NULL);
 INSERT INTO store_identity VALUES (substr(md5(gen_random_uuid()::text), 1, 16));
-${batchTables({ text, seq })}`;
+${batchTables}`;

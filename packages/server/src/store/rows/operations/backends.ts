@@ -2,7 +2,7 @@
 
 import { type BackendId, type BackendState, type Dialect, definedOf, type LogprobsMode } from '@millrace/protocol';
 import type { BackendProbe, BackendRecord, NewBackend } from '../../../inference/backends/backend.ts';
-import type { Transaction } from '../transaction.ts';
+import type { Transaction } from '../../transaction.ts';
 import { breakBackend } from './placements.ts';
 import { lockPolicy, raisePolicyVersion } from './policy.ts';
 

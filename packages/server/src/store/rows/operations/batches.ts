@@ -11,7 +11,7 @@ import {
   stormGroups,
   type Task,
 } from '../../batch-store.ts';
-import type { SqlValue, Transaction } from '../transaction.ts';
+import type { SqlValue, Transaction } from '../../transaction.ts';
 import { moveWaste, readWaste } from './batch/waste.ts';
 import { parseCursor } from './queries.ts';
 import { cancel, type RefusesNew, refuseIfFull } from './submit.ts';
@@ -116,9 +116,10 @@ async function findDifference(
 }
 
 async function addTasks(transaction: Transaction, row: BatchRow, tasks: readonly Task[]): Promise<void> {
-  const sql = 'INSERT INTO batch_tasks (batch_seq, n, task_index, body) VALUES (?, ?, ?, ?)';
-  for (const [index, task] of tasks.entries())
-    await transaction.run(sql, row.seq, row.line + index, row.given + index, JSON.stringify(task));
+  await transaction.insert(
+    'batch_tasks (batch_seq, n, task_index, body)',
+    tasks.map((task, index) => [row.seq, row.line + index, row.given + index, JSON.stringify(task)]),
+  );
   await transaction.run('UPDATE batches SET given = given + ?, line = line + ? WHERE seq = ?', tasks.length, tasks.length, row.seq);
 }
 
@@ -193,10 +194,13 @@ export async function resumeBatch(transaction: Transaction, id: BatchId): Promis
 
 export async function endBatch(
   transaction: Transaction,
-  request: { readonly id: BatchId; readonly state: 'short' | 'cancelled' },
+  request: { readonly id: BatchId; readonly state: 'short' | 'cancelled'; readonly seen?: Pick<OpenBatch, 'begun' | 'waiting'> },
 ): Promise<boolean> {
+  const { seen } = request;
   const row = await lockBatch(transaction, request.id);
   if (row?.state !== 'open') return false;
+  if (seen && (row.begun !== seen.begun || row.line - row.taken !== seen.waiting)) return false;
+  if (seen && (await countGroups(transaction, row.seq)).open > 0) return false;
   await closeBatch(transaction, row, request.state);
   return true;
 }

@@ -2,7 +2,7 @@
 // notes the blob of each trajectory that is deleted.
 
 import type { RolloutId } from '@millrace/protocol';
-import type { Transaction } from '../transaction.ts';
+import type { Transaction } from '../../transaction.ts';
 import type { StoredEnding } from './transitions.ts';
 
 /** The id of the store, which never changes. */
@@ -20,8 +20,7 @@ export async function forgetGarbage(transaction: Transaction, keys: readonly str
 
 /** Those of the keys that a row refers to. */
 export async function knownBlobs(transaction: Transaction, keys: readonly string[]): Promise<string[]> {
-  const rows = await Array.fromAsync(keys, (key) => transaction.one('SELECT seq FROM trajectories WHERE blob = ?', key));
-  return keys.filter((_, index) => rows[index] !== undefined);
+  return (await transaction.allOf<{ blob: string }>('SELECT blob FROM trajectories WHERE blob = ?', keys)).map(({ blob }) => blob);
 }
 
 export interface TextTrajectory {

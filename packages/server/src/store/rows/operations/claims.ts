@@ -3,7 +3,7 @@
 
 import type { Failure, RolloutState, Submission, WorkerId } from '@millrace/protocol';
 import type { Claim, ClaimedRollout } from '../../store.ts';
-import type { Transaction } from '../transaction.ts';
+import type { Transaction } from '../../transaction.ts';
 import { groupTaskColumn, toSubmission } from './batch/group-task.ts';
 import { chooseClass, wakeDelayed } from './classes.ts';
 import { advance, end, type RolloutRow, readHeld, rolloutColumns, type StoredEnding, sendBack, suspectLosses } from './transitions.ts';

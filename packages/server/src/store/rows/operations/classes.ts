@@ -3,8 +3,8 @@
 
 import { type BatchId, definedOf, type WorkerReport } from '@millrace/protocol';
 import { longestDelayMs } from '../../store.ts';
+import type { Transaction } from '../../transaction.ts';
 import { type ClassKind, type ClassLoad, rankOf, shareOf, type WorkClass } from '../../work-class.ts';
-import type { Transaction } from '../transaction.ts';
 import { countStates } from './queries.ts';
 import { suspectLosses } from './transitions.ts';
 
@@ -48,7 +48,7 @@ export async function wakeDelayed(transaction: Transaction): Promise<void> {
 export async function chooseClass(transaction: Transaction): Promise<number | undefined> {
   const sql = 'SELECT seq FROM classes INDEXED BY classes_due WHERE due > 0 ORDER BY rank DESC, share, served LIMIT 1';
   const chosen = (await transaction.one<{ seq: number }>(sql))?.seq;
-  if (chosen !== undefined) await transaction.run('UPDATE classes SET served = ? WHERE seq = ?', await transaction.lastEventId(), chosen);
+  if (chosen !== undefined) await transaction.noteServed(chosen);
   return chosen;
 }
 

@@ -3,7 +3,7 @@
 import { type BatchId, definedOf, type GroupId, RolloutError } from '@millrace/protocol';
 import type { GroupRecord, WebhookDue } from '../../batch-store.ts';
 import { longestDelayMs } from '../../store.ts';
-import type { Transaction } from '../transaction.ts';
+import type { Transaction } from '../../transaction.ts';
 import { readBatch, readPlan } from './batches.ts';
 import { type RecordRow, records, toRecord } from './queries.ts';
 

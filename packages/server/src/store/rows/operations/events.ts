@@ -2,7 +2,7 @@
 
 import { definedOf, type Event, type EventKind } from '@millrace/protocol';
 import type { NewEvent } from '../../store.ts';
-import type { Transaction } from '../transaction.ts';
+import type { Transaction } from '../../transaction.ts';
 
 export async function appendEvents(transaction: Transaction, events: readonly NewEvent[]): Promise<void> {
   for (const event of events) await transaction.appendEvent(event);

@@ -3,12 +3,12 @@
 
 import { type BatchId, definedOf, type GroupId, type RolloutId } from '@millrace/protocol';
 import { type NewGroup, type Settlement, stormGroups } from '../../batch-store.ts';
+import type { Transaction } from '../../transaction.ts';
 import { rankOf } from '../../work-class.ts';
-import type { Transaction } from '../transaction.ts';
 import { moveWaste } from './batch/waste.ts';
 import { type BatchRow, closeBatch, countRewards, lockBatch, readPlan, stopSiblings } from './batches.ts';
 import { openClass } from './classes.ts';
-import { insertRollout, type StoredSubmission } from './submit.ts';
+import { insertRollouts, type StoredSubmission } from './submit.ts';
 
 interface GroupRow {
   readonly seq: number;
@@ -69,17 +69,18 @@ async function addSiblings(
 ): Promise<void> {
   const { seq: groupSeq, batch, isUrgent, task: groupTask } = group;
   const own = await openBatchClass(transaction, batch, isUrgent);
-  for (const rollout of rollouts) {
-    const seq = await insertRollout(transaction, { ...rollout, state: 'queued', class: own, isSibling: true, groupTask });
-    await transaction.run('INSERT INTO siblings (seq, group_seq, batch_seq) VALUES (?, ?, ?)', seq, groupSeq, batch.seq);
-  }
+  const added = rollouts.map((rollout) => ({ ...rollout, state: 'queued' as const, class: own, isSibling: true, groupTask }));
+  const seqs = await insertRollouts(transaction, added);
+  await transaction.insert(
+    'siblings (seq, group_seq, batch_seq)',
+    seqs.map((seq) => [seq, groupSeq, batch.seq]),
+  );
 }
 
 /** The ids that belong to rollouts. */
 async function findUsed(transaction: Transaction, rollouts: readonly StoredSubmission[]): Promise<RolloutId[]> {
-  if (rollouts.length === 0) return [];
-  const sql = `SELECT id FROM rollouts WHERE id IN (${rollouts.map(() => '?').join(', ')})`;
-  return (await transaction.all<{ id: RolloutId }>(sql, ...rollouts.map(({ id }) => id))).map(({ id }) => id);
+  const ids = rollouts.map(({ id }) => id);
+  return (await transaction.allOf<{ id: RolloutId }>('SELECT id FROM rollouts WHERE id = ?', ids)).map(({ id }) => id);
 }
 
 async function lockGroup(transaction: Transaction, id: GroupId): Promise<GroupRow | undefined> {

@@ -6,7 +6,7 @@ import type { BackendProbe } from '../../../inference/backends/backend.ts';
 import { type BackendLoad, firstProbeMs, longestProbeMs, type PlaceOptions, probeTimeoutMs } from '../../../inference/pool/placements.ts';
 import { type Candidate, chooseBackend } from '../../../inference/pool/routing.ts';
 import type { Claim, TrafficNotes } from '../../store.ts';
-import type { Transaction } from '../transaction.ts';
+import type { Transaction } from '../../transaction.ts';
 import { type RolloutRow, readHeld, subjectOf } from './transitions.ts';
 
 interface Target extends Candidate {

@@ -4,7 +4,7 @@
 import { definedOf, type PauseMode, type PolicyState, RolloutError, type WorkerId } from '@millrace/protocol';
 import type { PolicyRecord } from '../../../inference/policy-gate.ts';
 import type { ResumePolicy } from '../../store.ts';
-import type { Transaction } from '../transaction.ts';
+import type { Transaction } from '../../transaction.ts';
 
 interface PolicyRow {
   readonly state: PolicyState;

@@ -3,7 +3,7 @@
 import { definedOf, type GroupId, RolloutError, type RolloutId, type RolloutState, type WorkerId } from '@millrace/protocol';
 import type { RolloutRecord } from '../../rollout-record.ts';
 import type { ListFilter } from '../../store.ts';
-import type { SqlValue, Transaction } from '../transaction.ts';
+import type { SqlValue, Transaction } from '../../transaction.ts';
 import { groupTaskColumn, toSubmission } from './batch/group-task.ts';
 
 export interface RecordRow {

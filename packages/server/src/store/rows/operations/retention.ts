@@ -3,7 +3,7 @@
 
 import type { GroupState } from '@millrace/protocol';
 import { systemClock } from '../../../base/clock.ts';
-import type { Transaction } from '../transaction.ts';
+import type { Transaction } from '../../transaction.ts';
 
 /** How long one slice may hold the write lock. */
 const sliceMs = 2;

@@ -3,8 +3,8 @@
 import { definedOf, type GroupId, isTerminal, RolloutError, type RolloutId, type RolloutState } from '@millrace/protocol';
 import { toFullMessage } from '../../disk-budget.ts';
 import type { SubmitOutcome } from '../../store.ts';
+import type { Transaction } from '../../transaction.ts';
 import { plainClass, rankOf, type WorkClass } from '../../work-class.ts';
-import type { Transaction } from '../transaction.ts';
 import { toStoredBody } from './batch/group-task.ts';
 import { openClass } from './classes.ts';
 import { countStates } from './queries.ts';
@@ -44,16 +44,19 @@ export async function submit(
   const known = new Map<RolloutId, Submitted>();
   const fresh = new Map<RolloutId, StoredSubmission & { readonly state: RolloutState }>();
   const conflicts = new Set<RolloutId>();
+  const ids = [...new Set(request.rollouts.map(({ id }) => id))];
+  const stored = await readSubmitted(transaction, ids);
+  const cancelled = await readTombstones(transaction, ids);
   for (const rollout of request.rollouts) {
-    const earlier = fresh.get(rollout.id) ?? known.get(rollout.id) ?? (await readSubmitted(transaction, rollout.id));
-    if (!earlier) fresh.set(rollout.id, { ...rollout, state: (await hasTombstone(transaction, rollout.id)) ? 'cancelled' : 'queued' });
+    const earlier = fresh.get(rollout.id) ?? stored.get(rollout.id);
+    if (!earlier) fresh.set(rollout.id, { ...rollout, state: cancelled.has(rollout.id) ? 'cancelled' : 'queued' });
     else if (earlier.digest !== rollout.digest) conflicts.add(rollout.id);
     else if (!fresh.has(rollout.id)) known.set(rollout.id, earlier);
   }
   if (conflicts.size > 0) return { kind: 'conflict', ids: [...conflicts] };
-  const added = [...fresh.values()].filter((rollout) => rollout.state === 'queued').length;
+  const queuing = [...fresh.values()].filter((rollout) => rollout.state === 'queued').length;
   const { queued } = await countStates(transaction);
-  if (added > 0 && queued + added > request.maxQueued) return { kind: 'full', queued };
+  if (queuing > 0 && queued + queuing > request.maxQueued) return { kind: 'full', queued };
   if (fresh.size > 0) refuseIfFull(request);
   const created = new Set(fresh.keys());
   const rollouts = request.rollouts.map(({ id }) => {
@@ -61,7 +64,8 @@ export async function submit(
     return { id, state, created: created.delete(id) };
   });
   const classOf = openClasses(transaction, request.workClass ?? plainClass);
-  for (const rollout of fresh.values()) await insertRollout(transaction, { ...rollout, class: await classOf(rollout), isSibling: false });
+  const added = await Array.fromAsync(fresh.values(), async (rollout) => ({ ...rollout, class: await classOf(rollout), isSibling: false }));
+  await insertRollouts(transaction, added);
   return { kind: 'accepted', rollouts };
 }
 
@@ -97,12 +101,14 @@ async function lockRollout(transaction: Transaction, id: RolloutId): Promise<Rol
   return await transaction.one<RolloutRow>(`SELECT ${rolloutColumns} FROM rollouts WHERE id = ? FOR UPDATE`, id);
 }
 
-async function readSubmitted(transaction: Transaction, id: RolloutId): Promise<Submitted | undefined> {
-  return await transaction.one<Submitted>('SELECT digest, state FROM rollouts WHERE id = ?', id);
+async function readSubmitted(transaction: Transaction, ids: readonly RolloutId[]): Promise<Map<RolloutId, Submitted>> {
+  const rows = await transaction.allOf<Submitted & { readonly id: RolloutId }>('SELECT id, digest, state FROM rollouts WHERE id = ?', ids);
+  return new Map(rows.map((row) => [row.id, row]));
 }
 
-async function hasTombstone(transaction: Transaction, id: RolloutId): Promise<boolean> {
-  return (await transaction.one('SELECT id FROM tombstones WHERE id = ? AND until > ?', id, transaction.nowMs)) !== undefined;
+async function readTombstones(transaction: Transaction, ids: readonly RolloutId[]): Promise<Set<RolloutId>> {
+  const rows = await transaction.allOf<{ id: RolloutId; until: number }>('SELECT id, until FROM tombstones WHERE id = ?', ids);
+  return new Set(rows.filter(({ until }) => until > transaction.nowMs).map(({ id }) => id));
 }
 
 /** Finds the class of each rollout by its priority. */
@@ -123,32 +129,24 @@ export interface InsertedRollout extends StoredSubmission {
   readonly groupTask?: string;
 }
 
-/** Returns the `seq` of its row. */
-export async function insertRollout(transaction: Transaction, rollout: InsertedRollout): Promise<number> {
+const rolloutRow = 'rollouts (id, digest, scenario, group_id, state, class, is_sibling, created_at, queued_at, not_before, ended_at)';
+
+/** Returns the `seq` of their rows. */
+export async function insertRollouts(transaction: Transaction, rollouts: readonly InsertedRollout[]): Promise<number[]> {
   const { nowMs } = transaction;
-  const { id, scenario, state } = rollout;
-  const group = rollout.group ?? null;
-  const sql = `INSERT INTO rollouts (id, digest, scenario, group_id, state, class, is_sibling, created_at, queued_at, not_before, ended_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`;
-  const endedAt = state === 'cancelled' ? nowMs : null;
-  const row = await transaction.one<{ seq: number }>(
-    sql,
-    id,
-    rollout.digest,
-    scenario,
-    group,
-    state,
-    rollout.class,
-    Number(rollout.isSibling),
-    nowMs,
-    nowMs,
-    nowMs,
-    endedAt,
+  const rows = rollouts.map(({ id, digest, scenario, group = null, state, class: own, isSibling }) => {
+    const endedAt = state === 'cancelled' ? nowMs : null;
+    return [id, digest, scenario, group, state, own, Number(isSibling), nowMs, nowMs, nowMs, endedAt];
+  });
+  const seqs = await transaction.insertNumbered(rolloutRow, rows);
+  await transaction.insert(
+    'submissions (seq, body)',
+    rollouts.map((rollout, index) => [seqs[index] ?? 0, toStoredBody(rollout)]),
   );
-  const seq = row?.seq ?? 0;
-  await transaction.run('INSERT INTO submissions (seq, body) VALUES (?, ?)', seq, toStoredBody(rollout));
-  const inserted = { id, scenario, group_id: group, attempt: 0, worker: null };
-  if (state === 'cancelled') await appendEnded(transaction, inserted, { state });
-  else await appendQueued(transaction, inserted, 'submit');
-  return seq;
+  for (const { id, scenario, group, state } of rollouts) {
+    const inserted = { id, scenario, group_id: group ?? null, attempt: 0, worker: null };
+    if (state === 'cancelled') await appendEnded(transaction, inserted, { state });
+    else await appendQueued(transaction, inserted, 'submit');
+  }
+  return seqs;
 }

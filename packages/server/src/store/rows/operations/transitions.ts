@@ -12,7 +12,7 @@ import {
   type RolloutState,
 } from '@millrace/protocol';
 import type { Claim, Ending } from '../../store.ts';
-import type { Transaction } from '../transaction.ts';
+import type { Transaction } from '../../transaction.ts';
 import { addWaste } from './batch/waste.ts';
 import { countSample, type FinishedEvaluation } from './evaluation/count-sample.ts';
 

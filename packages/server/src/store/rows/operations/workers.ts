@@ -12,8 +12,8 @@ import {
   type WorkerId,
   type WorkerReport,
 } from '@millrace/protocol';
-import { type HeldClaims, type LossRules, longestDelayMs, type WorkerRecord } from '../../store.ts';
-import type { Transaction } from '../transaction.ts';
+import { type Claim, type HeldClaims, type LossRules, longestDelayMs, type WorkerRecord } from '../../store.ts';
+import type { Transaction } from '../../transaction.ts';
 import { settlePause } from './policy.ts';
 import { end, type RolloutRow, rolloutColumns, sendBack, suspectLosses } from './transitions.ts';
 
@@ -55,14 +55,18 @@ export async function renew(transaction: Transaction, request: Renewal): Promise
 /** A worker that does not name a rollout never got the reply to its claim, or gave up its end. */
 async function takeBackUnheld(transaction: Transaction, worker: WorkerId, { claims, ...rules }: HeldClaims): Promise<void> {
   const named = new Map(claims.map(({ id, attempt }) => [id, attempt]));
-  for (const row of await readRollouts(transaction, worker)) {
-    if (named.get(row.id) === row.attempt) continue;
+  const isNamed = ({ id, attempt }: Pick<Claim, 'id' | 'attempt'>) => named.get(id) === attempt;
+  const sql = 'SELECT id, attempt FROM rollouts WHERE worker = ?';
+  // Only a look, without locks: nearly always they are the same.
+  if ((await transaction.all<Pick<Claim, 'id' | 'attempt'>>(sql, worker)).every(isNamed)) return;
+  for (const row of await lockRollouts(transaction, worker)) {
+    if (isNamed(row)) continue;
     const message = `worker ${worker} no longer holds rollout ${row.id}, which was in ${row.state}`;
     await lose(transaction, row, { message, rules, isLone: false });
   }
 }
 
-async function readRollouts(transaction: Transaction, worker: WorkerId): Promise<RolloutRow[]> {
+async function lockRollouts(transaction: Transaction, worker: WorkerId): Promise<RolloutRow[]> {
   return await transaction.all<RolloutRow>(`SELECT ${rolloutColumns} FROM rollouts WHERE worker = ? ORDER BY seq FOR UPDATE`, worker);
 }
 
@@ -100,6 +104,12 @@ export interface Expiry {
   readonly asOfMs: number;
 }
 
+/** Whether `expire` would find something: a look that writes nothing, for the many processes that take it every second. */
+export async function hasLateWorkers(transaction: Transaction, { asOfMs, leaseMs }: Pick<Expiry, 'asOfMs' | 'leaseMs'>): Promise<boolean> {
+  const sql = 'SELECT id FROM workers WHERE ended_at IS NULL AND (lease_until <= ? OR lease_until > ?) LIMIT 1';
+  return (await transaction.one(sql, asOfMs, asOfMs + leaseMs + longerLeaseMs)) !== undefined;
+}
+
 export async function expire(transaction: Transaction, request: Expiry): Promise<number> {
   // A lease that ends later was renewed by a clock that was ahead: its worker may be dead for as long.
   const endsAt = transaction.nowMs + request.leaseMs;
@@ -107,7 +117,8 @@ export async function expire(transaction: Transaction, request: Expiry): Promise
   const sql = 'SELECT id FROM workers WHERE ended_at IS NULL AND lease_until <= ? ORDER BY id FOR UPDATE SKIP LOCKED';
   const late = await transaction.all<{ id: WorkerId }>(sql, request.asOfMs);
   let touched = 0;
-  for (const { id } of late) touched += await endWorker(transaction, id, { rules: request.rules, reason: 'lease' });
+  for (const { id } of late)
+    touched += await endWorker(transaction, id, { rules: request.rules, reason: 'lease', waitedMs: request.leaseMs });
   return touched;
 }
 
@@ -137,7 +148,7 @@ export async function workers(transaction: Transaction): Promise<WorkerRecord[]>
 async function endWorker(
   transaction: Transaction,
   worker: WorkerId,
-  { rules, reason }: { readonly rules: LossRules; readonly reason: 'drop' | 'lease' },
+  { rules, reason, waitedMs = 0 }: { readonly rules: LossRules; readonly reason: 'drop' | 'lease'; readonly waitedMs?: number },
 ): Promise<number> {
   const { nowMs } = transaction;
   await transaction.run(
@@ -145,16 +156,24 @@ async function endWorker(
     nowMs,
     worker,
   );
-  const held = await readRollouts(transaction, worker);
+  const held = await lockRollouts(transaction, worker);
   const suspects = findSuspects(held);
+  const machine = await readMachineName(transaction, worker);
   for (const row of held) {
-    const message = `worker ${worker} was lost while rollout ${row.id} was in ${row.state}${describeCause(row, held, suspects)}`;
-    await lose(transaction, row, { message, rules, isLone: held.length === 1 && row.losses >= suspectLosses });
+    const message = `worker ${worker} on machine ${machine} was lost while rollout ${row.id} was in ${row.state}${describeCause(row, held, suspects)}`;
+    await lose(transaction, row, { message, rules, isLone: held.length === 1 && row.losses >= suspectLosses, waitedMs });
   }
-  const data = { reason, rollouts: held.length, ...(suspects.length > 0 && { suspects: suspects.map(({ id }) => id) }) };
+  const data = { reason, machine, rollouts: held.length, ...(suspects.length > 0 && { suspects: suspects.map(({ id }) => id) }) };
   await transaction.appendEvent({ kind: 'worker-end', workerId: worker, data });
   await settlePause(transaction);
   return held.length;
+}
+
+/** As its workers report it; the host of one that never did. */
+async function readMachineName(transaction: Transaction, worker: WorkerId): Promise<string> {
+  const row = await transaction.one<Pick<WorkerRow, 'host' | 'report'>>('SELECT host, report FROM workers WHERE id = ?', worker);
+  const report: WorkerReport | undefined = row?.report ? JSON.parse(row.report) : undefined;
+  return report?.machine?.name ?? row?.host ?? 'unknown';
 }
 
 const mostNamed = 3;
@@ -181,15 +200,17 @@ interface Loss {
   readonly message: string;
   readonly rules: LossRules;
   readonly isLone: boolean;
+  /** How long it has waited for its lease to end, which counts as waiting. */
+  readonly waitedMs?: number;
 }
 
-async function lose(transaction: Transaction, row: RolloutRow, { message, rules, isLone }: Loss): Promise<void> {
+async function lose(transaction: Transaction, row: RolloutRow, { message, rules, isLone, waitedMs = 0 }: Loss): Promise<void> {
   const { blame, retryable } = errorTable['worker-lost'];
   const stage = stages.find((name: StageName) => name === row.state) ?? null;
   const failure: Failure = { code: 'worker-lost', message, blame, retryable, stage, attempt: row.attempt };
   const isCause = isLone && row.lone_losses + 1 >= mostLoneLosses(rules);
   if (row.cancel_asked || (row.losses + 1 < rules.maxLosses && !isCause)) {
-    const delayMs = Math.min((rules.retryDelayMs ?? 0) * 2 ** row.losses, longestDelayMs);
+    const delayMs = Math.max(0, Math.min((rules.retryDelayMs ?? 0) * 2 ** row.losses, longestDelayMs) - waitedMs);
     await sendBack(transaction, row, { kind: 'loss', failure, delayMs, isLone });
   } else {
     await transaction.run('UPDATE rollouts SET losses = losses + 1 WHERE seq = ?', row.seq);

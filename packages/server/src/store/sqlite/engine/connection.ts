@@ -2,7 +2,7 @@
 // Work run by `whileBusy` never fails with SQLITE_BUSY, unless another process locks the file for a minute.
 
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
-import type { SqlValue, Transaction } from '../../rows/transaction.ts';
+import type { SqlValue, Transaction } from '../../transaction.ts';
 
 /** Prepared statements of one connection. */
 export interface Statements {
@@ -57,6 +57,11 @@ function toTransaction({ one, all, run }: Statements, nowMs: number): Transactio
     rowsPerStatement: 1,
     one: async <Row>(sql: string, ...values: SqlValue[]) => one<Row>(sql, ...values),
     all: async <Row>(sql: string, ...values: SqlValue[]) => all<Row>(sql, ...values),
+    allOf: async <Row>(sql: string, values: readonly (string | number)[]) => values.flatMap((value) => all<Row>(sql, value)),
+    insert: async (into, rows) => {
+      for (const row of rows) run(toInsert(into, row), ...row);
+    },
+    insertNumbered: async (into, rows) => rows.map((row) => one<{ seq: number }>(`${toInsert(into, row)} RETURNING seq`, ...row)?.seq ?? 0),
     run: async (sql, ...values) => run(sql, ...values),
     lock: async () => {},
     appendEvent: async (event) => {
@@ -64,8 +69,15 @@ function toTransaction({ one, all, run }: Statements, nowMs: number): Transactio
       const { kind, rolloutId = null, group = null, workerId = null, backendId = null, data } = event;
       run(sql, nowMs, kind, rolloutId, group, workerId, backendId, JSON.stringify(data));
     },
+    noteServed: async (classSeq) => {
+      run('UPDATE classes SET served = ? WHERE seq = ?', readLastEventId({ one }), classSeq);
+    },
     lastEventId: async () => readLastEventId({ one }),
   };
+}
+
+function toInsert(into: string, row: readonly SqlValue[]): string {
+  return `INSERT INTO ${into} VALUES (${row.map(() => '?').join(', ')})`;
 }
 
 /** Read from the sequence, not from the rows: retention may have deleted the newest event. */

@@ -2,7 +2,7 @@
 
 import { type BatchId, definedOf, type GroupId, type RolloutId, type RolloutState } from '@millrace/protocol';
 import type { OpenGroup, Sibling, SurplusGroup, Task } from '../../../batch-store.ts';
-import type { Transaction } from '../../transaction.ts';
+import type { Transaction } from '../../../transaction.ts';
 
 interface SiblingRow {
   readonly group_id: GroupId;

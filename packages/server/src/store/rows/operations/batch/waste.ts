@@ -3,7 +3,7 @@
 
 import type { Waste } from '@millrace/protocol';
 import type { BatchRecord } from '../../../batch-store.ts';
-import type { Transaction } from '../../transaction.ts';
+import type { Transaction } from '../../../transaction.ts';
 
 type WasteKind = keyof BatchRecord['wasted'];
 

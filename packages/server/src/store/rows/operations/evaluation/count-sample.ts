@@ -3,7 +3,7 @@
 
 import type { EvaluationId, Failure, RolloutResult, RolloutState } from '@millrace/protocol';
 import { correctTolerance } from '../../../evaluation-store.ts';
-import type { Transaction } from '../../transaction.ts';
+import type { Transaction } from '../../../transaction.ts';
 
 export interface SampleEnd {
   readonly state: RolloutState;

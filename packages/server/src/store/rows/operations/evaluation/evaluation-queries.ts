@@ -17,7 +17,7 @@ import type {
   TaskRecord,
   UnbegunEvaluation,
 } from '../../../evaluation-store.ts';
-import type { Transaction } from '../../transaction.ts';
+import type { Transaction } from '../../../transaction.ts';
 
 export interface EvaluationRow {
   readonly seq: number;

@@ -2,7 +2,7 @@
 // SQLite and PostgreSQL share, with `?` or `?1` for values. Each engine ignores the hints of the other: `INDEXED BY` is for SQLite,
 // and row locks (`FOR UPDATE`) are for PostgreSQL, because a write transaction of SQLite has the whole file to itself.
 
-import type { NewEvent } from '../store.ts';
+import type { NewEvent } from './store.ts';
 
 export type SqlValue = string | number | null | Uint8Array;
 
@@ -15,12 +15,20 @@ export interface Transaction {
   readonly rowsPerStatement: number;
   one<Row>(sql: string, ...values: SqlValue[]): Promise<Row | undefined>;
   all<Row>(sql: string, ...values: SqlValue[]): Promise<Row[]>;
+  /** The rows for all of the values together. The statement ends with a comparison with one of them: `… WHERE id = ?`. */
+  allOf<Row>(sql: string, values: readonly (string | number)[]): Promise<Row[]>;
+  /** `into` names a table and its columns: `siblings (seq, group_seq)`. */
+  insert(into: string, rows: readonly (readonly SqlValue[])[]): Promise<void>;
+  /** The same for a table that numbers its rows; returns the `seq` of each, in order. */
+  insertNumbered(into: string, rows: readonly (readonly SqlValue[])[]): Promise<number[]>;
   /** Returns the number of rows changed. */
   run(sql: string, ...values: SqlValue[]): Promise<number>;
   /** Held until the transaction ends. */
   lock(name: LockName): Promise<void>;
   /** Its id is assigned so that ids increase in the order of commits. */
   appendEvent(event: NewEvent): Promise<void>;
+  /** A class of work had its turn: later than all that had theirs before. */
+  noteServed(classSeq: number): Promise<void>;
   /** The id of the newest event, even if retention deleted it; 0 when there was none. */
   lastEventId(): Promise<number>;
 }

@@ -4,13 +4,13 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { z } from 'zod';
-import { openProofs } from './bed/proofs.ts';
-import { openTrainerPython } from './bed/trainer-python.ts';
-import { runTrainer } from './bed/trainer-service.ts';
-import { readLedger, sequence } from './scene/ledger.ts';
-import { openTrialService, runs, slowRun, type TrialService } from './scene/trial-service.ts';
+import { openProofs } from '../bed/proofs.ts';
+import { openTrainerPython } from '../bed/trainer-python.ts';
+import { readLedger, sequence } from '../scene/ledger.ts';
+import { runAdapter } from '../scene/run-adapter.ts';
+import { openTrialService, runs, slowRun, type TrialService } from '../scene/trial-service.ts';
 
-const folder = join(import.meta.dirname, 'verifiers');
+const folder = import.meta.dirname;
 
 const episode = z.object({
   id: z.string(),
@@ -45,7 +45,7 @@ before(async () => {
   trial = await openTrialService({ joins: false });
   const python = await openTrainerPython({ requirements: join(folder, 'verifiers.txt'), torch: false });
   const input = { tasks: Object.values(runs), slow: slowRun, backend: trial.backend.url };
-  found = report.parse(await runTrainer(trial.service.url, { python, script: join(folder, 'env_server.py'), input }));
+  found = report.parse(await runAdapter(trial.service.url, { python, script: join(folder, 'env_server.py'), input }));
 });
 
 prove(['rollouts', 'branches'], 'the branches of a trace are those of the ledger, token by token', async () => {

@@ -2,14 +2,14 @@
 
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Clock } from '../base/clock.ts';
-import type { Log } from '../base/log.ts';
-import type { BlobStore } from './blobs/blob-store.ts';
-import type { DiskLimits } from './disk-budget.ts';
-import { openPostgresStore } from './postgres/postgres.ts';
-import { openSqliteStore } from './sqlite/sqlite.ts';
-import type { Store } from './store.ts';
-import { isPostgresAddress } from './store-address.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { BlobStore } from '../blobs/blob-store.ts';
+import type { DiskLimits } from '../disk-budget.ts';
+import { openPostgresStore } from '../postgres/postgres.ts';
+import { openSqliteStore } from '../sqlite/sqlite.ts';
+import type { Store } from '../store.ts';
+import { isPostgresAddress } from '../store-address.ts';
 
 export interface OpenStoreOptions {
   readonly clock: Clock;

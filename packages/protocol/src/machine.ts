@@ -1,0 +1,45 @@
+// Machines: the hosts that workers run on, as workers report them and as the service shows them; and what a worker on another machine
+// needs to join.
+
+import { z } from 'zod';
+
+/** Labels are short, because each renewal carries them. */
+export const machineLabels = z.record(z.string().regex(/^[A-Za-z0-9][\w./-]{0,62}$/), z.string().max(128));
+
+/** What a worker reports about the machine that it runs on. */
+export const machineReport = z.object({
+  id: z.string().describe('The same for all workers of a machine until it is started again.'),
+  name: z.string().describe('Its node name in Slurm, its host name elsewhere, or the configured name.'),
+  labels: machineLabels,
+  cpus: z.int(),
+  memory_bytes: z.int(),
+});
+export type MachineReport = z.infer<typeof machineReport>;
+
+export const machineStates = ['live', 'draining', 'left', 'lost'] as const;
+
+export const machineView = machineReport.extend({
+  state: z
+    .enum(machineStates)
+    .describe('`draining`: its workers finish or hand back what they hold. `left`: they all did. `lost`: a lease ended, or a worker died.'),
+  workers: z.int().describe('Live worker processes.'),
+  held: z.int().describe('Rollouts that its live workers hold, in any stage.'),
+  slots: z.object({ init: z.int(), run: z.int(), evaluate: z.int() }).describe('Its capacity: the slots of its live workers.'),
+  heartbeat_age_ms: z.int().describe('Time since one of its workers last renewed its lease.'),
+  started_at: z.iso.datetime().describe('When the first of these workers started.'),
+});
+export type MachineView = z.infer<typeof machineView>;
+
+export const machineList = z.object({ machines: z.array(machineView) });
+
+/** The settings that workers share with the service. They hold the address of the store with its password. */
+export const workerSettings = z.object({
+  config: z
+    .record(z.string(), z.unknown())
+    .describe('The configuration of the service, without keys and without what is local to a machine.'),
+  local_store: z
+    .object({ machine: z.string(), machine_id: z.string() })
+    .nullable()
+    .describe('The machine that holds the store, if the store is a file: only workers of that machine can join.'),
+});
+export type WorkerSettings = z.infer<typeof workerSettings>;

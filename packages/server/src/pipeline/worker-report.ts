@@ -1,0 +1,44 @@
+// What a worker reports with each renewal of its lease.
+
+import { definedOf, type MachineReport, type WorkerReport } from '@millrace/protocol';
+import type { LoopLag } from '../base/loop-lag.ts';
+import type { BackendPool } from '../inference/pool/pool.ts';
+import type { PipelineConfig } from './pipeline-config.ts';
+import type { Stage } from './stage.ts';
+import type { TokenRate } from './token-rate.ts';
+
+export interface ReportDeps {
+  readonly loopLag: LoopLag;
+  readonly pool: BackendPool;
+  readonly config: PipelineConfig;
+  /** The machine that the worker runs on. */
+  readonly machine?: MachineReport;
+}
+
+export interface WorkerNow {
+  readonly stages: Readonly<Record<'init' | 'run' | 'evaluate', Stage>>;
+  readonly readySlots: number;
+  readonly held: number;
+  readonly turns: number;
+  readonly tokenRate: TokenRate;
+  readonly isDraining: boolean;
+}
+
+export function toWorkerReport({ loopLag, pool, config, machine }: ReportDeps, now: WorkerNow): WorkerReport {
+  const { init, run, evaluate } = now.stages;
+  const { sampledTokens } = pool.traffic;
+  const ready = { active: run.report.waiting, waiting: 0, slots: now.readySlots };
+  return {
+    stages: { init: init.report, ready, run: run.report, evaluate: evaluate.report },
+    held: now.held,
+    backends: pool.inFlight(),
+    calls: pool.calls(),
+    turns: now.turns,
+    sampled_tokens: sampledTokens,
+    tokens_per_s: now.tokenRate.read(sampledTokens),
+    loop_lag_ms: loopLag.read(),
+    rss_bytes: process.memoryUsage.rss(),
+    lease_ms: config.leaseMs,
+    ...definedOf({ machine, draining: now.isDraining || undefined }),
+  };
+}

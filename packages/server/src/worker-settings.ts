@@ -1,0 +1,30 @@
+// The settings that a worker on another machine takes over from the service. They hold the address of the store, and no key of the API.
+
+import { resolve } from 'node:path';
+import type { WorkerSettings } from '@millrace/protocol';
+import { readMachine } from './base/machine.ts';
+import type { ServiceConfig } from './config.ts';
+import { isAddress } from './open-model.ts';
+import { isPostgresAddress, toStoreAddress } from './store/store-address.ts';
+
+/** Paths are made absolute: the folders of a cluster are the same on all machines, the current folder is not. */
+export function toWorkerSettings(config: ServiceConfig): WorkerSettings {
+  // What belongs to one machine, or to the server alone, stays here.
+  const { run: _run, workers: _workers, slurm: _slurm, machine: _machine, http, model, scenarios, prompts, data, ...shared } = config;
+  const { id, name } = readMachine(undefined, {}); // the host itself, whatever its name in Slurm
+  const isShared = isPostgresAddress(toStoreAddress(config));
+  return {
+    config: {
+      ...shared,
+      ...(!isShared && { data: resolve(data) }),
+      model: {
+        ...model,
+        ...(model.tokenizer !== undefined && { tokenizer: isAddress(model.tokenizer) ? model.tokenizer : resolve(model.tokenizer) }),
+      },
+      scenarios: scenarios.map((path) => resolve(path)),
+      ...(prompts !== undefined && { prompts: resolve(prompts) }),
+      http: { prorl: http.prorl },
+    },
+    local_store: isShared ? null : { machine: name, machine_id: id },
+  };
+}

@@ -1,0 +1,60 @@
+// A proxy in front of PostgreSQL's socket that breaks a connection at its next commit: before the server gets it, or before the client
+// gets the reply.
+
+import { once } from 'node:events';
+import { createConnection, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { makeTempFolder } from '@millrace/testkit';
+
+export interface CuttingProxy extends AsyncDisposable {
+  readonly socketFolder: string;
+  readonly cuts: number;
+  cutNextCommit(options: { readonly isForwarded: boolean }): void;
+}
+
+const socketFile = '.s.PGSQL.5432';
+
+export async function openCuttingProxy(serverFolder: string): Promise<CuttingProxy> {
+  const folder = await makeTempFolder('proxy');
+  const sockets = new Set<Socket>();
+  let cutting: { readonly isForwarded: boolean } | undefined;
+  let cuts = 0;
+  const server = createServer((client) => {
+    const upstream = createConnection(join(serverFolder, socketFile));
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on('error', () => {}); // the other side is closed too
+      socket.on('close', () => sockets.delete(socket));
+    }
+    client.on('data', (chunk) => {
+      // The commit of a write; a read commits alone.
+      const isCut = cutting !== undefined && chunk.includes('append_log');
+      if (!isCut || cutting?.isForwarded) upstream.write(chunk);
+      if (!isCut) return;
+      cutting = undefined;
+      cuts += 1;
+      client.destroy();
+      // The server gets the whole message before its connection ends.
+      upstream.end();
+    });
+    upstream.on('data', (chunk) => client.write(chunk));
+    client.on('close', () => upstream.end());
+    upstream.on('close', () => client.destroy());
+  });
+  server.listen(join(folder.path, socketFile));
+  await once(server, 'listening');
+  return {
+    socketFolder: folder.path,
+    get cuts() {
+      return cuts;
+    },
+    cutNextCommit(options) {
+      cutting = options;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
