@@ -174,8 +174,8 @@ async function playMix(report: (line: string) => void): Promise<void> {
 
 /** What the agent's tools answered, to explain a wrong reward. */
 async function readTools(client: TestService['client'], id: string): Promise<readonly string[]> {
-  const { segments } = await client.trajectory(id).catch(() => ({ segments: [] }));
-  return segments.flatMap(({ messages }) => messages.filter(({ role }) => role === 'tool').map(({ content }) => content));
+  const view = await client.trajectory(id).catch(() => undefined); // a rollout that failed early has none
+  return (view?.segments ?? []).flatMap(({ messages }) => messages.filter(({ role }) => role === 'tool').map(({ content }) => content));
 }
 
 if (process.getuid?.() === 0)
