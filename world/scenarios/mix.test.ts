@@ -163,12 +163,19 @@ async function playMix(report: (line: string) => void): Promise<void> {
   let total = 0;
   for await (const { id, state, reward, failure } of client.results(submissions.map(({ id }) => id ?? ''))) {
     total += 1;
-    if (state !== 'done' || failure || reward !== expected.get(id)) wrong.push({ id, state, reward, failure, expected: expected.get(id) });
+    if (state !== 'done' || failure || reward !== expected.get(id))
+      wrong.push({ id, state, reward, failure, expected: expected.get(id), read: await readTools(client, id) });
   }
   assert.deepEqual(wrong, []);
   assert.equal(total, 300);
   for (const { mark } of parts) assert.deepEqual(findWrongToken(await client.trajectory(`${mark.replaceAll(' ', '-')}.0`)), []);
   report(`300 rollouts of ${new Set(parts.map(({ scenario }) => scenario)).size} scenarios, as user ${process.getuid?.()}`);
+}
+
+/** What the agent's tools answered, to explain a wrong reward. */
+async function readTools(client: TestService['client'], id: string): Promise<readonly string[]> {
+  const view = await client.trajectory(id).catch(() => undefined); // a rollout that failed early has none
+  return (view?.segments ?? []).flatMap(({ messages }) => messages.filter(({ role }) => role === 'tool').map(({ content }) => content));
 }
 
 if (process.getuid?.() === 0)

@@ -34,7 +34,8 @@ export function makeHarborScenario(): Scenario<HarborTask> {
     async init({ task, sandbox, prompts = new Prompts(), signal }) {
       await waitUntilHealthy(sandbox, task, signal);
       const { workdir } = task.folder.environment;
-      const moved = await sandbox.runShell(`cd -- '${workdir.replaceAll("'", `'\\''`)}'`, { timeoutMs: 10_000, signal });
+      const moved = await sandbox.runShell(`cd -- '${workdir.replaceAll("'", `'\\''`)}'`, { timeoutMs: 60_000, signal });
+      if (moved.end !== 'exited') throw new RolloutError('sandbox-failed', `the shell did not enter ${workdir}: ${moved.end}`);
       if (moved.exitCode !== 0) throw new RolloutError('init-failed', `there is no working directory ${workdir}: ${moved.output.trim()}`);
       return {
         messages: [

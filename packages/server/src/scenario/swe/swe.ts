@@ -37,7 +37,8 @@ export function makeSweScenario(): Scenario<SweTask> {
       const enter = ['git config --global --add safe.directory "*"', `cd ${quote(task.workdir)}`, task.activate].filter(
         (line) => line !== '',
       );
-      await sandbox.runShell(enter.join('\n'), { timeoutMs: 60_000, signal });
+      const { end } = await sandbox.runShell(enter.join('\n'), { timeoutMs: 60_000, signal });
+      if (end !== 'exited') throw new RolloutError('sandbox-failed', `the shell did not enter ${task.workdir}: ${end}`);
       startedMs.set(sandbox, systemClock.now() - fileClockMs);
       return { messages: [{ role: 'user', content: renderProblem(task, prompts) }], tools: task.tools };
     },
