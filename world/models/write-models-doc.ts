@@ -30,10 +30,7 @@ export function countVerdicts(rows: readonly ProvenTemplate[]): Readonly<Record<
   };
 }
 
-export function renderModelsDoc({ rows, tokenizers }: ModelProof): string {
-  const counts = countVerdicts(rows);
-  const table = rows.map(({ name, tokenizer, toolCalls, reasoning }) => `| ${name} | ${tokenizer} | ${toolCalls} | ${reasoning} |`);
-  return `# Models
+const introduction = `# Models
 
 A model is used only if its own files prove that it can be used exactly. When the service starts, turns with text, calls, parallel calls,
 arguments of all types and reasoning are written by the chat template, read back by a tool-call parser, and compared. A model whose calls
@@ -65,7 +62,12 @@ keep their numbers and the order of their keys when the template writes them aga
 
 ## Families
 
-Each column is \`proven\`, \`refused\` with the reason, or "not to be had here": no package has it, and the proof runs when you start the service
+`;
+
+export function renderModelsDoc({ rows, tokenizers }: ModelProof): string {
+  const counts = countVerdicts(rows);
+  const table = rows.map(({ name, tokenizer, toolCalls, reasoning }) => `| ${name} | ${tokenizer} | ${toolCalls} | ${reasoning} |`);
+  return `${introduction}Each column is \`proven\`, \`refused\` with the reason, or "not to be had here": no package has it, and the proof runs when you start the service
 with the model's own files. A template is proven if its conversations can be continued exactly; the number is how many of the published ones.
 A tokenizer is proven if it gives the ids of Rust's \`tokenizers\` (for \`tekken\`, of mistral-common) for ${comparedTexts} texts and no text forges a
 control token; the named package has the family's vocabulary, in some cases under the name of an earlier model. [Below](#parsers-of-vllm) is

@@ -16,10 +16,10 @@ import { Ledger } from '../../packages/server/src/trajectory/ledger.ts';
 import { alphabet, makeSampled, makeText } from '../../packages/server/test/trajectory/random-text.ts';
 import { tinyTokenizers } from '../../packages/server/test/trajectory/tokenizer/tiny-tokenizers.ts';
 import { worldCacheFolder } from '../engines/world-cache.ts';
-import { readTemplates, skipWithoutModels } from '../models/collection.ts';
-import { guessTokens, toTokenizerConfig } from '../models/prove-templates.ts';
-import { openCollection, skipWithoutTokenizers } from './collection.ts';
-import { makeRandom } from './texts.ts';
+import { openCollection, skipWithoutTokenizers } from '../tokenizers/collection.ts';
+import { makeRandom } from '../tokenizers/texts.ts';
+import { readTemplates, skipWithoutModels } from './collection.ts';
+import { guessTokens, toTokenizerConfig } from './prove-templates.ts';
 
 const templatesFolder = join(worldCacheFolder(), 'models/llama-cpp-python');
 
