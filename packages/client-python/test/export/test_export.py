@@ -150,9 +150,7 @@ class ExportTest(unittest.TestCase):
         fields = output[0]["extra_fields"]
         self.assertEqual((fields["min_global_steps"], fields["max_global_steps"], fields["group"]), (3, 4, "g-1"))
         self.assertEqual(output[0]["num_turns"], 4)
-        info = fields["reward_extra_info"]
-        self.assertEqual((info["score"], info["acc"]), (0.5, 0.5))
-        self.assertEqual(json.loads(json.dumps(info)), info)
+        self.assertEqual([fields["reward_extra_info"][name] for name in ("score", "acc")], [0.5, 0.5])
 
     def test_verl_gets_no_version_that_is_unknown_and_no_response_that_is_too_long(self) -> None:
         trajectory = make_trajectory()
