@@ -3,7 +3,7 @@
 import { families as parserFamilies } from '../parity/tool-calls/cases.ts';
 import type { ProvenTemplate } from './prove-templates.ts';
 
-interface ModelFamily {
+interface PublishedFamily {
   readonly name: string;
   /** Its own templates in the collection. */
   readonly templates?: RegExp;
@@ -11,7 +11,7 @@ interface ModelFamily {
   readonly tokenizers?: readonly string[];
 }
 
-const families: readonly ModelFamily[] = [
+const families: readonly PublishedFamily[] = [
   { name: 'Qwen2.5', templates: /Qwen2\.5|qwen2_5/, tokenizers: ['npm/qwen2_5'] },
   { name: 'Qwen3', templates: /Qwen3-0\.6B|npm\/qwen3$/, tokenizers: ['npm/qwen3'] },
   { name: 'Qwen3-Coder', templates: /Qwen3-Coder|qwen3coder/, tokenizers: ['npm/qwen3'] },

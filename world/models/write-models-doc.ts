@@ -30,6 +30,15 @@ export function countVerdicts(rows: readonly ProvenTemplate[]): Readonly<Record<
   };
 }
 
+const refusedTemplates = `The own template of DeepSeek V3 and R1, and of the distilled models, writes a second round of calls differently from the first, so it is
+refused. Use vLLM's \`tool_chat_template_deepseekv3.jinja\` or \`tool_chat_template_deepseekr1.jinja\` as \`model.chatTemplate\`. Command's
+templates number calls over the whole conversation and are refused for that.`;
+
+const knownDifference = `**Known difference.** Tasks, and the schemas of tools in them, reach the template through JavaScript's JSON: 1.0 becomes 1, integers beyond
+2^53 are rounded, and keys that look like integers come first, in their numerical order. A template that prints a schema prints it so, where
+transformers would print it as it was written. This concerns the prompt only, and only schemas with such values. Calls that a model wrote
+keep their numbers and the order of their keys when the template writes them again.`;
+
 export function renderModelsDoc({ rows, tokenizers }: ModelProof): string {
   const counts = countVerdicts(rows);
   const table = rows.map(({ name, tokenizer, toolCalls, reasoning }) => `| ${name} | ${tokenizer} | ${toolCalls} | ${reasoning} |`);
@@ -54,14 +63,9 @@ npx millrace model check http://gpu-0:8000         # a llama-server, or a vLLM w
 \`model.toolParser\` names another format than the proven one. It is then used whatever the template writes, with a warning where both
 differ. [Tokens](tokens.md#tool-calls) lists the formats.
 
-The own template of DeepSeek V3 and R1, and of the distilled models, writes a second round of calls differently from the first, so it is
-refused. Use vLLM's \`tool_chat_template_deepseekv3.jinja\` or \`tool_chat_template_deepseekr1.jinja\` as \`model.chatTemplate\`. Command's
-templates number calls over the whole conversation and are refused for that.
+${refusedTemplates}
 
-**Known difference.** Tasks, and the schemas of tools in them, reach the template through JavaScript's JSON: 1.0 becomes 1, integers beyond
-2^53 are rounded, and keys that look like integers come first, in their numerical order. A template that prints a schema prints it so, where
-transformers would print it as it was written. This concerns the prompt only, and only schemas with such values. Calls that a model wrote
-keep their numbers and the order of their keys when the template writes them again.
+${knownDifference}
 
 ## Families
 

@@ -16,10 +16,10 @@ import { Ledger } from '../../packages/server/src/trajectory/ledger.ts';
 import { alphabet, makeSampled, makeText } from '../../packages/server/test/trajectory/random-text.ts';
 import { tinyTokenizers } from '../../packages/server/test/trajectory/tokenizer/tiny-tokenizers.ts';
 import { worldCacheFolder } from '../engines/world-cache.ts';
-import { readTemplates, skipWithoutModels } from '../models/collection.ts';
-import { guessTokens, toTokenizerConfig } from '../models/prove-templates.ts';
-import { openCollection, skipWithoutTokenizers } from './collection.ts';
-import { makeRandom } from './texts.ts';
+import { openCollection, skipWithoutTokenizers } from '../tokenizers/collection.ts';
+import { makeRandom } from '../tokenizers/texts.ts';
+import { readTemplates, skipWithoutModels } from './collection.ts';
+import { guessTokens, toTokenizerConfig } from './prove-templates.ts';
 
 const templatesFolder = join(worldCacheFolder(), 'models/llama-cpp-python');
 
@@ -92,9 +92,9 @@ test('with every usable published template, the ledger holds the ids of the whol
   assert.ok(countContinued(rows) >= 80);
 });
 
-/** A small tokenizer with the control tokens of the template: the joints of a conversation are the same with any vocabulary. */
+/** A small tokenizer with the control tokens of the template. Like those of chat models, it keeps newlines apart from what follows them. */
 async function writeStandIn(folder: string, name: string, source: string): Promise<void> {
-  const tokenizer: object = tinyTokenizers['GPT-2'] ?? {};
+  const tokenizer: object = tinyTokenizers['possessive quantifiers, removed and inverted, after NFC'] ?? {};
   const { vocab } = z.looseObject({ model: z.looseObject({ vocab: z.record(z.string(), z.int()) }) }).parse(tokenizer).model;
   const config = toTokenizerConfig(name, source);
   const tokens = [...new Set([...guessTokens(source), config.bos_token, config.eos_token])];
