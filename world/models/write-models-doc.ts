@@ -30,7 +30,19 @@ export function countVerdicts(rows: readonly ProvenTemplate[]): Readonly<Record<
   };
 }
 
-const introduction = `# Models
+const refusedTemplates = `The own template of DeepSeek V3 and R1, and of the distilled models, writes a second round of calls differently from the first, so it is
+refused. Use vLLM's \`tool_chat_template_deepseekv3.jinja\` or \`tool_chat_template_deepseekr1.jinja\` as \`model.chatTemplate\`. Command's
+templates number calls over the whole conversation and are refused for that.`;
+
+const knownDifference = `**Known difference.** Tasks, and the schemas of tools in them, reach the template through JavaScript's JSON: 1.0 becomes 1, integers beyond
+2^53 are rounded, and keys that look like integers come first, in their numerical order. A template that prints a schema prints it so, where
+transformers would print it as it was written. This concerns the prompt only, and only schemas with such values. Calls that a model wrote
+keep their numbers and the order of their keys when the template writes them again.`;
+
+export function renderModelsDoc({ rows, tokenizers }: ModelProof): string {
+  const counts = countVerdicts(rows);
+  const table = rows.map(({ name, tokenizer, toolCalls, reasoning }) => `| ${name} | ${tokenizer} | ${toolCalls} | ${reasoning} |`);
+  return `# Models
 
 A model is used only if its own files prove that it can be used exactly. When the service starts, turns with text, calls, parallel calls,
 arguments of all types and reasoning are written by the chat template, read back by a tool-call parser, and compared. A model whose calls
@@ -51,23 +63,13 @@ npx millrace model check http://gpu-0:8000         # a llama-server, or a vLLM w
 \`model.toolParser\` names another format than the proven one. It is then used whatever the template writes, with a warning where both
 differ. [Tokens](tokens.md#tool-calls) lists the formats.
 
-The own template of DeepSeek V3 and R1, and of the distilled models, writes a second round of calls differently from the first, so it is
-refused. Use vLLM's \`tool_chat_template_deepseekv3.jinja\` or \`tool_chat_template_deepseekr1.jinja\` as \`model.chatTemplate\`. Command's
-templates number calls over the whole conversation and are refused for that.
+${refusedTemplates}
 
-**Known difference.** Tasks, and the schemas of tools in them, reach the template through JavaScript's JSON: 1.0 becomes 1, integers beyond
-2^53 are rounded, and keys that look like integers come first, in their numerical order. A template that prints a schema prints it so, where
-transformers would print it as it was written. This concerns the prompt only, and only schemas with such values. Calls that a model wrote
-keep their numbers and the order of their keys when the template writes them again.
+${knownDifference}
 
 ## Families
 
-`;
-
-export function renderModelsDoc({ rows, tokenizers }: ModelProof): string {
-  const counts = countVerdicts(rows);
-  const table = rows.map(({ name, tokenizer, toolCalls, reasoning }) => `| ${name} | ${tokenizer} | ${toolCalls} | ${reasoning} |`);
-  return `${introduction}Each column is \`proven\`, \`refused\` with the reason, or "not to be had here": no package has it, and the proof runs when you start the service
+Each column is \`proven\`, \`refused\` with the reason, or "not to be had here": no package has it, and the proof runs when you start the service
 with the model's own files. A template is proven if its conversations can be continued exactly; the number is how many of the published ones.
 A tokenizer is proven if it gives the ids of Rust's \`tokenizers\` (for \`tekken\`, of mistral-common) for ${comparedTexts} texts and no text forges a
 control token; the named package has the family's vocabulary, in some cases under the name of an earlier model. [Below](#parsers-of-vllm) is
