@@ -30,6 +30,7 @@ const statusReply = z.object({ up: z.boolean(), jobs: jobList, machines: z.array
 test('a batch runs on three Slurm nodes, survives the death of one, and leaves nothing behind', { skip, timeout: 900_000 }, async () => {
   await using cluster = await SlurmCluster.open({ nodes: 4, cpus: 4 });
   const millrace = await prepare(cluster);
+  const before = await listRunFolders(); // an earlier run that failed may have left some
   const { url, key } = upReply.parse(JSON.parse(succeed(await millrace('slurm', 'up', '--wait', '5m', '--json')).stdout));
   await using client = openClient({ url, key });
   await until('three machines and a backend', async () => {
@@ -78,14 +79,14 @@ test('a batch runs on three Slurm nodes, survives the death of one, and leaves n
 
   succeed(await millrace('slurm', 'scale', '2'));
   succeed(await millrace('slurm', 'down'));
-  await checkNothingLeft(cluster, millrace, url);
+  await checkNothingLeft(cluster, millrace, { url, before });
 
   const again = upReply.parse(JSON.parse(succeed(await millrace('slurm', 'up', '--wait', '5m', '--json')).stdout));
   assert.equal(again.key, key, 'clients keep their key');
   await using later = openClient(again);
   assert.equal((await later.status()).rollouts.done, tasks * groupSize, 'the next deployment has the same store');
   succeed(await millrace('slurm', 'down', '--purge'));
-  await checkNothingLeft(cluster, millrace, again.url);
+  await checkNothingLeft(cluster, millrace, { url: again.url, before });
   assert.deepEqual(await readdir(join(cluster.home, 'store')), [], 'the store is deleted');
 });
 
@@ -198,12 +199,20 @@ async function measureTakeover({ seen }: Followed, ids: readonly string[], diedA
   return lost.map((id) => ({ id, queuedMs: toMs(queued(id)), movedMs: toMs(moved(id)) }));
 }
 
-async function checkNothingLeft(cluster: SlurmCluster, millrace: Millrace, url: string): Promise<void> {
+async function listRunFolders(): Promise<string[]> {
+  return (await readdir('/tmp')).filter((folder) => folder.startsWith(`mr-${name}-`));
+}
+
+async function checkNothingLeft(
+  cluster: SlurmCluster,
+  millrace: Millrace,
+  { url, before }: { readonly url: string; readonly before: readonly string[] },
+): Promise<void> {
   const { up, jobs } = statusReply.parse(JSON.parse(succeed(await millrace('slurm', 'status', '--json')).stdout));
   assert.deepEqual([up, jobs], [false, []]);
   assert.equal((await cluster.run(['squeue', '-h'])).stdout, '');
   await until('no process is left', async () => (await cluster.jobProcesses()).length === 0);
-  const folders = (await readdir('/tmp')).filter((folder) => folder.startsWith(`mr-${name}-`));
+  const folders = (await listRunFolders()).filter((folder) => !before.includes(folder));
   assert.ok(folders.length <= 1, `only that of the dead node may be left: ${folders}`);
   const socket = createConnection(Number(new URL(url).port), new URL(url).hostname);
   await assert.rejects(new Promise((done, fail) => socket.once('connect', done).once('error', fail)), /ECONNREFUSED/);
