@@ -8,25 +8,32 @@ export interface WatchOptions {
   readonly wasRead: () => boolean;
   /** Bash waits for input although the command has not ended. */
   readonly onIdle: () => void;
-  /** Bash still waits for input after that. */
+  /** Bash has waited for input ever since, for `brokenMs`. */
   readonly onBroken: () => void;
 }
 
 /** The first look comes after the shortest time, the next ones after as long as the command has been running, up to the longest. */
 const shortestMs = 100;
 const longestMs = 5000;
+/** On a busy machine, what we typed may take hundreds of milliseconds to reach bash: the kernel passes it on in the background. */
+export const brokenMs = 1500;
 
 export function watchBash(pid: number, { wasRead, onIdle, onBroken }: WatchOptions): { close(): void } {
   const beganMs = performance.now();
-  let idleLooks = 0;
+  let idleSinceMs: number | undefined;
+  let isBroken = false;
   let timer = setTimeout(look, shortestMs);
 
   function look(): void {
     const isIdle = isWaiting(pid, wasRead);
-    idleLooks = isIdle ? idleLooks + 1 : 0;
-    if (idleLooks === 1) onIdle();
-    if (idleLooks === 2) onBroken();
-    const elapsedMs = performance.now() - beganMs;
+    const nowMs = performance.now();
+    if (isIdle && idleSinceMs === undefined) onIdle();
+    idleSinceMs = isIdle ? (idleSinceMs ?? nowMs) : undefined;
+    if (idleSinceMs !== undefined && nowMs - idleSinceMs >= brokenMs && !isBroken) {
+      isBroken = true;
+      onBroken();
+    }
+    const elapsedMs = nowMs - beganMs;
     timer = setTimeout(look, isIdle ? shortestMs : Math.min(Math.max(elapsedMs, shortestMs), longestMs));
   }
   return { close: () => clearTimeout(timer) };
