@@ -9,6 +9,14 @@ import { z } from 'zod';
 const line = z.string().regex(/^[^\r\n]*$/, 'must be one line');
 const word = z.string().regex(/^[^\s'"]+$/, 'must be one word');
 
+function findHome(): string {
+  try {
+    return homedir();
+  } catch {
+    return tmpdir(); // a user without an account and without HOME, who has no jobs
+  }
+}
+
 /** What each kind of job may ask for. A field of a role wins over the same field for all. */
 const resources = {
   partition: word.optional().describe('--partition.'),
@@ -35,7 +43,7 @@ export const slurmConfig = z.strictObject({
   folder: z
     .string()
     .min(1)
-    .default(() => join(homedir(), '.millrace', 'slurm'))
+    .default(() => join(findHome(), '.millrace', 'slurm'))
     .describe('Folder for the key, scripts and logs of deployments, which all nodes see; usually in your home folder.'),
   data: z
     .string()
