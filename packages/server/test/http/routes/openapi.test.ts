@@ -89,6 +89,8 @@ test('every route responds as documented', async () => {
     ['getPolicy'],
     ['pausePolicy', undefined, { mode: 'abort' }],
     ['resumePolicy', undefined, { policy_version: 3 }],
+    ['listMachines'],
+    ['getJoin'],
     ['getStatus'],
     ['getHealth'],
     ['getReadiness'],
