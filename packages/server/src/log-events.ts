@@ -156,10 +156,6 @@ export const logEvents = {
     means: 'A write took longer than half a lease. Leases start again, so no live worker is lost.',
     hint: 'Look for a slow disk, a process that locks the store, or a machine that swaps. A longer `pipeline.leaseMs` tolerates more.',
   },
-  'store-collision': {
-    means: 'Transactions of several processes met several times and were repeated. PostgreSQL only.',
-    hint: 'None if it is rare. Many: two processes change the same batch or evaluation all the time; `calls` names the operations.',
-  },
   'store-commit-reply-lost': {
     means: 'The connection to PostgreSQL broke during a commit. `status` is what became of it; a commit that failed is repeated.',
     hint: 'None, unless `status` is `unknown`: then the database was down for a minute.',
@@ -167,10 +163,6 @@ export const logEvents = {
   'store-connection-lost': {
     means: 'PostgreSQL cannot be reached, or ended the connection. It is tried again.',
     hint: 'Check that PostgreSQL runs and accepts connections: `error` has its reply. See docs/postgres.md.',
-  },
-  'store-reconnected': {
-    means: 'PostgreSQL can be reached again, after `outageMs`. Leases start again, so no live worker is lost.',
-    hint: 'None.',
   },
   'store-thread-died': {
     means: 'A thread of the store died, and this process exits. Nothing acknowledged is lost.',
