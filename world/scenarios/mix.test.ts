@@ -178,14 +178,9 @@ async function readTools(client: TestService['client'], id: string): Promise<rea
   return (view?.segments ?? []).flatMap(({ messages }) => messages.filter(({ role }) => role === 'tool').map(({ content }) => content));
 }
 
-/** Seen on a machine with a load of 20 per core: one to four of the 300 rewards are wrong. On an idle one this is to be removed. */
-const todo = 'a slow shell is taken for a broken one (shell-broken), and its agent loses a command';
-
 if (process.getuid?.() === 0)
-  test(
-    '300 rollouts of all scenarios have exactly the expected rewards, as an ordinary user',
-    { timeout: 900_000, skip: skipAsUser, todo },
-    () => runAsUser(import.meta.filename, { least: 1 }),
+  test('300 rollouts of all scenarios have exactly the expected rewards, as an ordinary user', { timeout: 900_000, skip: skipAsUser }, () =>
+    runAsUser(import.meta.filename, { least: 1 }),
   );
 else
   test('300 rollouts of all scenarios have exactly the expected rewards', { timeout: 900_000 }, (context) =>
