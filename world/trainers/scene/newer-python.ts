@@ -5,12 +5,10 @@ import { globSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-export function findNewerPython(): string {
+export function findNewerPython(): string | undefined {
   const installed = globSync(join(homedir(), '.pyenv/versions/3.1[23].*/bin/python3')).sort();
   const candidates = ['python3.12', 'python3.13', 'python3', ...installed];
-  const found = candidates.find(isNewer);
-  if (!found) throw new Error('Python 3.12 or 3.13 is required: install it, or put it on the PATH');
-  return found;
+  return candidates.find(isNewer);
 }
 
 function isNewer(python: string): boolean {
