@@ -21,6 +21,8 @@ const fileClockMs = 15;
 /** How many tasks are remembered as having run. */
 const maxProven = 10_000;
 const maxNames = 20;
+/** What ProRL Agent's clients add to a row. */
+const routingFields = new Set(['data_source', 'trajectory_id', 'data_kind', 'extra_info']);
 
 export function makeSweScenario(): Scenario<SweTask> {
   /** When each agent got its sandbox. */
@@ -29,7 +31,7 @@ export function makeSweScenario(): Scenario<SweTask> {
   return {
     name: 'swe',
     task: sweTask,
-    fromInstance: (instance) => instance,
+    fromInstance: (instance) => Object.fromEntries(Object.entries(instance).filter(([name]) => !routingFields.has(name))),
     sandbox: specOf,
     prepare: { key: keyOf, run: ({ task, sandbox, limits, signal }) => prepare(sandbox, task, limits.init_timeout_s * 1000, signal) },
 

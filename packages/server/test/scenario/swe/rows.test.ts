@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { replacePatch, reversePatch } from '../../../src/scenario/swe/rows/patch-text.ts';
+import { makeSweScenario } from '../../../src/scenario/swe/swe.ts';
 import { sweTask } from '../../../src/scenario/swe/task/swe-task.ts';
 
 const testPatch =
@@ -29,6 +30,15 @@ test('a row of SWE-bench is a task, with its image, its command and its log pars
   assert.deepEqual([task.log_parser, task.workdir, task.FAIL_TO_PASS], ['django', '/testbed', ['test_a (queries.test_q.T)']]);
   const sympy = sweTask.parse({ ...bench, repo: 'sympy/sympy', instance_id: 'sympy__sympy-1' });
   assert.deepEqual([sympy.log_parser, sympy.test_command.endsWith('--verbose tests/queries/test_q.py')], ['sympy', true]);
+});
+
+test("ProRL Agent's clients may send a row or a task of our own: what they add is left out", () => {
+  const added = { data_source: 'swegym', trajectory_id: 3, data_kind: 'train', extra_info: { index: 7 } };
+  const task = sweTask.parse({ ...bench, image: 'docker://a/b' });
+  for (const instance of [bench, task]) {
+    const taken = sweTask.parse(makeSweScenario().fromInstance?.({ ...instance, ...added }));
+    assert.deepEqual(taken, sweTask.parse(instance));
+  }
 });
 
 test('rows of SWE-Gym, SWE-rebench, SWE-smith and R2E-Gym are tasks', () => {
