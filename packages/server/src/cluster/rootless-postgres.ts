@@ -9,7 +9,7 @@ import { chmod, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/pro
 import { join } from 'node:path';
 import { messageOf } from '@millrace/protocol';
 import { sleep } from '../base/clock.ts';
-import { tryFileLock } from '../base/file-lock.ts';
+import { openFileLock } from '../base/file-lock.ts';
 import type { Log } from '../base/log.ts';
 import { runProgram } from '../base/run-program.ts';
 import { networkFileSystemOf } from '../store/sqlite/engine/network-file-system.ts';
@@ -40,6 +40,8 @@ export interface RootlessPostgres extends AsyncDisposable {
 }
 
 const user = 'millrace';
+/** A process that was killed releases its lock a moment later. */
+const lockMs = 5000;
 const startMs = 60_000;
 const stopMs = 30_000;
 const pollMs = 50;
@@ -52,9 +54,7 @@ export async function openRootlessPostgres(options: RootlessPostgresOptions): Pr
   const programs = await findPostgres(options.programs);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await using stack = new AsyncDisposableStack();
-  const lock = await tryFileLock(join(folder, 'lock'));
-  if (lock === undefined) throw new Error(`another process of this machine runs the PostgreSQL in ${folder}`);
-  stack.use(lock);
+  stack.use(await takeFolder(folder));
   const data = join(folder, 'data');
   await stopOrphan(data, log);
   const password = await preparePassword(folder);
@@ -80,6 +80,16 @@ export async function openRootlessPostgres(options: RootlessPostgresOptions): Pr
       await owned[Symbol.asyncDispose]();
     },
   };
+}
+
+async function takeFolder(folder: string): Promise<AsyncDisposable> {
+  const signal = AbortSignal.timeout(lockMs);
+  try {
+    return await openFileLock(join(folder, 'lock'), { signal });
+  } catch (error) {
+    if (signal.aborted) throw new Error(`another process of this machine runs the PostgreSQL in ${folder}`);
+    throw error;
+  }
 }
 
 function checkFolder({ folder, allowNetworkFolder = false }: RootlessPostgresOptions): void {
