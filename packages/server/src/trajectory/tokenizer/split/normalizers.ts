@@ -112,12 +112,29 @@ function* applySlices(text: string, apply: (slice: string) => PlainSteps): Plain
   if (text.length <= sliceLength) return yield* apply(text);
   let changed = '';
   for (let begin = 0; begin < text.length; ) {
-    safeStart.lastIndex = begin + sliceLength;
-    const end = safeStart.exec(text)?.index ?? text.length;
+    const end = yield* findStart(text, begin + sliceLength);
     if (end - begin > longLength) yield;
     changed += yield* apply(text.slice(begin, end));
     begin = end;
     yield;
   }
   return changed;
+}
+
+/** The first place from here on at which a slice may begin, or the end of the text. */
+function* findStart(text: string, from: number): Generator<undefined, number, void> {
+  for (let begin = toBorder(text, from); begin < text.length; ) {
+    const end = toBorder(text, begin + sliceLength);
+    safeStart.lastIndex = 0;
+    const found = safeStart.exec(text.slice(begin, end));
+    if (found) return begin + found.index;
+    begin = end;
+    yield;
+  }
+  return text.length;
+}
+
+/** The place itself, or the one before if it is in the middle of a surrogate pair. */
+function toBorder(text: string, at: number): number {
+  return at < text.length && (text.codePointAt(at - 1) ?? 0) > 0xffff ? at - 1 : at;
 }
