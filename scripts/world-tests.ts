@@ -17,7 +17,7 @@ const { values, positionals: given } = parseArgs({
 
 const limitMs = Number(values['file-limit-s']) * 1000;
 /** More than these are no bad moment. */
-const mostRepeated = 2;
+const mostRepeated = 3;
 const first = await runTests(given.length > 0 ? given : ['world/**/*.test.ts'], limitMs);
 const mayRepeat = first.files.length > 0 && first.files.length <= mostRepeated;
 const { failures } = mayRepeat ? await repeat(first.files) : first;
