@@ -77,6 +77,11 @@ export const jsonOption = { json: { type: 'boolean', describe: 'Writes JSON inst
 export function toServiceAddress(args: Arguments, io: Io): { url: string; key?: string } {
   const url = args.text('url') ?? (io.env.MILLRACE_URL || 'http://127.0.0.1:8007');
   const key = args.text('key') ?? (io.env.MILLRACE_KEY || undefined);
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw new UsageError(`--url ${url} is not an http address`);
+  checkHttpAddress(url, '--url ');
   return definedOf({ url, key });
+}
+
+/** `option` stands before the address in the message. */
+export function checkHttpAddress(url: string, option = ''): void {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw new UsageError(`${option}${url} is not an http address`);
 }

@@ -3,7 +3,7 @@
 import { availableParallelism } from 'node:os';
 import { definedOf, messageOf } from '@millrace/protocol';
 import { readConfig, type ServiceConfig } from '@millrace/server';
-import { type Arguments, type Io, type Option, UsageError } from '../command/command.ts';
+import { type Arguments, checkHttpAddress, type Io, type Option, UsageError } from '../command/command.ts';
 
 export const configOptions = {
   config: { type: 'string', value: 'FILE', describe: 'Configuration file in JSON; docs/configuration.md lists every field.' },
@@ -47,9 +47,13 @@ export function toServeSettings(args: Arguments, io: Io): ServeSettings {
     workers: args.count('workers', 0),
   });
   const backends = args.list('backend');
-  for (const url of backends)
-    if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw new UsageError(`--backend ${url} is not an http address`);
-  return { config, workers: config.workers ?? Math.min(8, availableParallelism()), backends };
+  for (const url of backends) checkHttpAddress(url, '--backend ');
+  return { config, workers: config.workers ?? chooseWorkers(availableParallelism()), backends };
+}
+
+/** How many worker processes a machine with this many cores gets unless the user says. */
+export function chooseWorkers(cpus: number): number {
+  return Math.min(8, cpus);
 }
 
 export function toConfig(args: Arguments, io: Io, more: Readonly<Record<string, unknown>> = {}): ServiceConfig {

@@ -3,8 +3,8 @@
 import { availableParallelism } from 'node:os';
 import { definedOf } from '@millrace/protocol';
 import { openProcessLog, openWorker } from '@millrace/server';
-import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
-import { configOptions, onStopAsked, toConfig, toOverrides } from './config-options.ts';
+import { type Arguments, type Command, checkHttpAddress, type Io, UsageError } from '../command/command.ts';
+import { chooseWorkers, configOptions, onStopAsked, toConfig, toOverrides } from './config-options.ts';
 import { joinService, runJoinedWorkers } from './join.ts';
 
 export const workerCommand: Command = {
@@ -28,6 +28,8 @@ export const workerCommand: Command = {
   run: (args, io) => (args.text('join') === undefined ? runOne(args, io) : runMachine(args, io)),
 };
 
+const finishing = 'millrace: finishing what runs; Ctrl-C again hands it back to the queue now\n';
+
 async function runOne(args: Arguments, io: Io): Promise<number> {
   for (const name of ['key', 'workers'])
     if (args.text(name) !== undefined) throw new UsageError(`--${name} needs --join, the address of a service`);
@@ -42,7 +44,7 @@ async function runOne(args: Arguments, io: Io): Promise<number> {
   });
   if (io.stderr.isTTY === true) io.stderr.write(`millrace: ${running.worker.id} takes rollouts; Ctrl-C stops it\n`);
   await stop.promise;
-  io.stderr.write('millrace: finishing what runs; Ctrl-C again hands it back to the queue now\n');
+  io.stderr.write(finishing);
   await running[Symbol.asyncDispose]();
   release();
   return 0;
@@ -50,14 +52,14 @@ async function runOne(args: Arguments, io: Io): Promise<number> {
 
 async function runMachine(args: Arguments, io: Io): Promise<number> {
   const url = args.text('join') ?? '';
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw new UsageError(`--join ${url} is not an http address`);
+  checkHttpAddress(url, '--join ');
   const [asked, urged] = [new AbortController(), new AbortController()];
   const release = onStopAsked(io, (times) => {
     if (times > 2) process.exit(130);
     (times === 1 ? asked : urged).abort();
-    if (times === 1) io.stderr.write('millrace: finishing what runs; Ctrl-C again hands it back to the queue now\n');
+    if (times === 1) io.stderr.write(finishing);
   });
-  const count = args.count('workers', 1) ?? Math.min(8, availableParallelism());
+  const count = args.count('workers', 1) ?? chooseWorkers(availableParallelism());
   const labels = toLabels(args.list('label'));
   const overrides = { ...toOverrides(args), ...(labels !== undefined && { 'machine.labels': labels }) };
   const key = args.text('key') ?? (io.env.MILLRACE_KEY || undefined);

@@ -2,7 +2,7 @@
 
 import { type Client, openClient } from '@millrace/client';
 import { type BackendView, definedOf, dialects, logprobsModes } from '@millrace/protocol';
-import { type Command, type CommandGroup, jsonOption, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
+import { type Command, type CommandGroup, checkHttpAddress, jsonOption, serviceOptions, toServiceAddress } from '../command/command.ts';
 import type { Io } from '../terminal/io.ts';
 import { renderTable, toTableOptions } from '../terminal/table.ts';
 import { padEnd, toCount, toVisible } from '../terminal/text.ts';
@@ -30,7 +30,7 @@ const add: Command = {
   ],
   async run(args, io) {
     const [written = ''] = args.positionals;
-    if (!URL.canParse(written) || !/^https?:$/.test(new URL(written).protocol)) throw new UsageError(`${written} is not an http address`);
+    checkHttpAddress(written);
     await using client = openClient(toServiceAddress(args, io));
     const backend = await client.backends.join({
       url: written,

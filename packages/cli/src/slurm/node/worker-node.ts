@@ -1,7 +1,7 @@
 // A worker machine of a deployment: joins the head, runs workers until it is asked to end, and joins again where the head moves to.
 
-import { availableParallelism } from 'node:os';
-import { openProcessLog } from '@millrace/server';
+import { openProcessLog, readMachine } from '@millrace/server';
+import { chooseWorkers } from '../../operate/config-options.ts';
 import { joinService, runJoinedWorkers } from '../../operate/join.ts';
 import type { SlurmSettings } from '../deployment/slurm-options.ts';
 import { waitForHead, waitForMove } from './follow-head.ts';
@@ -11,8 +11,7 @@ import { makeRunFolder } from './run-folder.ts';
 
 export async function runWorkerNode({ config: { slurm }, deployment }: SlurmSettings, stop: StopSignals): Promise<number> {
   const log = openProcessLog('json', 'worker');
-  const cpus = Number(process.env.SLURM_CPUS_ON_NODE) || availableParallelism();
-  const count = slurm.worker.processes ?? Math.min(8, cpus);
+  const count = slurm.worker.processes ?? chooseWorkers(readMachine(undefined).cpus);
   await using folder = await makeRunFolder(slurm, deployment.name);
   while (!stop.asked.aborted) {
     const head = await waitForHead(deployment, stop.asked).catch(() => undefined); // asked to end before there was one
