@@ -8,10 +8,12 @@ export { findOnPath } from './base/find-on-path.ts';
 export { type Log, openLog, silentLog } from './base/log.ts';
 export { openLoopLag } from './base/loop-lag.ts';
 export { type Machine, readMachine } from './base/machine.ts';
+export { networkFileSystemOf } from './base/network-file-system.ts';
 export { Pace } from './base/pace.ts';
 export { findParts, type Parts } from './base/parts.ts';
 export { ProgramFailed, runProgram } from './base/run-program.ts';
 export { Slots } from './base/slots.ts';
+export { writeWhole } from './base/write-whole.ts';
 export { chooseFreePort } from './cluster/free-port.ts';
 export { openRootlessPostgres, type RootlessPostgres, type RootlessPostgresOptions } from './cluster/rootless-postgres.ts';
 export { type SlurmConfig, type SlurmRole, slurmRoles } from './cluster/slurm-config.ts';
@@ -124,7 +126,6 @@ export type { NewRollout, RolloutRecord } from './store/rollout-record.ts';
 export { type BackupReport, backupStore, restoreStore } from './store/sqlite/admin/backup.ts';
 export { type CompactReport, compactStore, compactWholeStore } from './store/sqlite/admin/compact.ts';
 export { readStoreStats, type StoreStats } from './store/sqlite/admin/stats.ts';
-export { networkFileSystemOf } from './store/sqlite/engine/network-file-system.ts';
 export { openSqliteStore } from './store/sqlite/sqlite.ts';
 export type {
   Claim,

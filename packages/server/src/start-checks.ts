@@ -9,6 +9,7 @@ import { type BackendView, joinRequest, messageOf } from '@millrace/protocol';
 import { OutsideTools } from './agent/outside/outside-tools.ts';
 import { readPrompts } from './agent/prompts.ts';
 import { systemClock } from './base/clock.ts';
+import { networkFileSystemOf } from './base/network-file-system.ts';
 import { Pace } from './base/pace.ts';
 import type { ServiceConfig } from './config.ts';
 import { toBackendView } from './http/context/backend-view.ts';
@@ -21,7 +22,6 @@ import { probeApptainer } from './sandbox/apptainer/probe.ts';
 import { probeBubblewrap } from './sandbox/bubblewrap/probe.ts';
 import { measureSocketPath } from './sandbox/run-folder/run-folder.ts';
 import { loadScenarios } from './scenario/load/load.ts';
-import { networkFileSystemOf } from './store/sqlite/engine/network-file-system.ts';
 
 /** `fail`: the service cannot start. `warn`: it can, but something will hurt. Every check that is not ok says how to fix it. */
 export type Check =

@@ -2,9 +2,9 @@
 // servers leave the pool, and the head stops the service and the database last. The store stays for the next `up`.
 
 import { rm } from 'node:fs/promises';
-import { sleep } from '@millrace/server';
+import { sleep, writeWhole } from '@millrace/server';
 import type { Arguments, Command, Io } from '../command/command.ts';
-import { type Deployment, writeWhole } from './deployment/deployment.ts';
+import type { Deployment } from './deployment/deployment.ts';
 import { cancelJobs, listJobs, releaseJobs, type SlurmJob } from './deployment/queue.ts';
 import { deploymentOptions, toSlurmSettings } from './deployment/slurm-options.ts';
 

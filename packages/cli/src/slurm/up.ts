@@ -2,9 +2,9 @@
 
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { isAddress, type ServiceConfig, type SlurmRole, sleep } from '@millrace/server';
+import { isAddress, type ServiceConfig, type SlurmRole, sleep, writeWhole } from '@millrace/server';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
-import { type Deployment, type HeadRecord, writeWhole } from './deployment/deployment.ts';
+import type { Deployment, HeadRecord } from './deployment/deployment.ts';
 import { listJobs, type SlurmJob, submitJob } from './deployment/queue.ts';
 import { renderScript } from './deployment/script.ts';
 import { deploymentOptions, openHeadClient, type SlurmSettings, toSlurmSettings } from './deployment/slurm-options.ts';

@@ -5,14 +5,15 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { chmod, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '@millrace/protocol';
 import { sleep } from '../base/clock.ts';
 import { openFileLock } from '../base/file-lock.ts';
 import type { Log } from '../base/log.ts';
+import { networkFileSystemOf } from '../base/network-file-system.ts';
 import { runProgram } from '../base/run-program.ts';
-import { networkFileSystemOf } from '../store/sqlite/engine/network-file-system.ts';
+import { writeWhole } from '../base/write-whole.ts';
 import { chooseFreePort } from './free-port.ts';
 import { findPostgres } from './postgres-programs.ts';
 import { isProcessAlive, readPostmaster } from './postmaster.ts';
@@ -105,7 +106,7 @@ async function preparePassword(folder: string): Promise<string> {
   const known = await readText(path);
   if (known !== '') return known;
   const password = randomBytes(24).toString('base64url');
-  await writeDurable(path, password);
+  await writeWhole(path, password); // before it is used: a password that is lost after initdb locks everyone out
   return password;
 }
 
@@ -206,18 +207,4 @@ async function readText(path: string): Promise<string> {
 
 async function readEnd(path: string): Promise<string> {
   return (await readText(path)).split('\n').slice(-5).join('\n');
-}
-
-/** On disk before it is used: a password that is lost after initdb locks everyone out. */
-async function writeDurable(path: string, text: string): Promise<void> {
-  const fresh = `${path}.new`;
-  const file = await open(fresh, 'w', 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await chmod(fresh, 0o600);
-  await rename(fresh, path);
 }

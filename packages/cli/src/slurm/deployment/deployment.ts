@@ -2,9 +2,9 @@
 // were submitted, the logs, and the address of the head while it runs. Jobs are found by their names, so nothing here can be out of date.
 
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import type { ServiceConfig, SlurmRole } from '@millrace/server';
+import { type ServiceConfig, type SlurmRole, writeWhole } from '@millrace/server';
 import { z } from 'zod';
 
 /** What the head writes when its API answers. */
@@ -119,17 +119,4 @@ async function readRecord<T>(path: string, schema: z.ZodType<T>): Promise<T | un
   const parsed = schema.safeParse(JSON.parse(text));
   if (!parsed.success) throw new Error(`${path} is damaged: ${z.prettifyError(parsed.error)}; delete it`);
   return parsed.data;
-}
-
-/** Readers see the old file or the new one, never half of one. */
-export async function writeWhole(path: string, text: string): Promise<void> {
-  const fresh = `${path}.${process.pid}.new`;
-  const file = await open(fresh, 'w', 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(fresh, path);
 }

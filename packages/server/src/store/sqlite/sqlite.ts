@@ -4,6 +4,7 @@
 import { definedOf } from '@millrace/protocol';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { networkFileSystemOf } from '../../base/network-file-system.ts';
 import type { BlobStore } from '../blobs/blob-store.ts';
 import { TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
 import { DiskBudget, type DiskLimits, unlimitedDisk } from '../disk-budget.ts';
@@ -12,7 +13,6 @@ import type { Reads, Writes } from '../rows/operations.ts';
 import { RowStore } from '../rows/row-store.ts';
 import type { Store } from '../store.ts';
 import { TimeGuard } from '../time-guard.ts';
-import { networkFileSystemOf } from './engine/network-file-system.ts';
 import { readStoreSize } from './engine/store-size.ts';
 import { watchHints } from './engine/watch-hints.ts';
 import { ThreadLink } from './link.ts';

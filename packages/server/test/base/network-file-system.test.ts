@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { networkFileSystemOf } from '../../../../src/store/sqlite/engine/network-file-system.ts';
+import { networkFileSystemOf } from '../../src/base/network-file-system.ts';
 
 const mounts = [
   '/dev/vda / ext4 rw 0 0',

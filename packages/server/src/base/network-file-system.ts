@@ -1,4 +1,4 @@
-// Detects whether a path is on a network file system, where SQLite's locks and shared memory are unreliable.
+// Detects whether a path is on a network file system, where locks, shared memory and fsync of a database are unreliable.
 
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
