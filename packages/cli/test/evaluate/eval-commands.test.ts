@@ -21,6 +21,7 @@ test('an evaluation is started once for its content and once for its name, liste
   const conflict = await service.run([...run, '--name', 'step-1'], { stdin: tasks });
   assert.deepEqual([conflict.code, /step-1 exists with different content/.test(conflict.err)], [1, true]);
 
+  while ((await service.client.evaluations.get('step-1')).samples.begun < 12) await new Promise((resolve) => setTimeout(resolve, 10));
   assert.match((await service.run(['eval', 'ls'])).out, /^step-1 +open +0\/12 +- +- +- @4 +0 +math$/m);
   const refused = await service.run(['eval', 'cancel', 'step-1'], { stdin: '' });
   assert.deepEqual([refused.code, /Add --yes/.test(refused.err)], [2, true]);
