@@ -1,4 +1,4 @@
-// The test command against test files that misbehave: each fails, and within its limit.
+// The test command against test files that misbehave: each fails, and within its limit; one that fails once is run again only on request.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -18,14 +18,34 @@ const files = {
 
 for (const [what, text] of Object.entries(files)) {
   test(`${what} fails within the limit of its file`, async () => {
-    await using folder = await makeTempFolder('limit');
-    await writeFile(join(folder.path, 'bad.test.ts'), `import { test } from 'node:test';\n${text}\n`);
     const startedAt = performance.now();
-    const args = [command, '--file-limit-s', String(limitS), join(folder.path, '*.test.ts')];
-    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-    const { status, stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', env, timeout: 60_000 });
+    const { status, stdout } = await runFile(text, ['--file-limit-s', String(limitS)]);
     assert.equal(status, 1, stdout);
     assert.match(stdout, /bad\.test\.ts took more than 5 s and was killed|timed out after 5000ms/);
     assert.ok(performance.now() - startedAt < 30_000, `it took ${performance.now() - startedAt} ms`);
   });
+}
+
+const failsAtFirst = `import { mkdirSync } from 'node:fs';
+test('fails at first', () => { if (mkdirSync(import.meta.dirname + '/seen', { recursive: true }) !== undefined) throw new Error('first'); });`;
+
+test('a file that fails at first passes only when repeats are allowed, and is named', async () => {
+  const once = await runFile(failsAtFirst, []);
+  assert.deepEqual([once.status, /second try/.test(once.stdout)], [1, false], once.stdout);
+  const twice = await runFile(failsAtFirst, ['--repeat']);
+  assert.equal(twice.status, 0, twice.stdout);
+  assert.match(twice.stdout, /^ℹ passed only at the second try: .*bad\.test\.ts$/m);
+});
+
+test('a file that fails twice has failed', async () => {
+  const { status, stdout } = await runFile("test('fails', () => { throw new Error('always'); });", ['--repeat']);
+  assert.deepEqual([status, /^✖ 1 tests failed$/m.test(stdout)], [1, true], stdout);
+});
+
+async function runFile(text: string, options: readonly string[]): Promise<{ readonly status: number | null; readonly stdout: string }> {
+  await using folder = await makeTempFolder('limit');
+  await writeFile(join(folder.path, 'bad.test.ts'), `import { test } from 'node:test';\n${text}\n`);
+  const { NODE_TEST_CONTEXT: _, CI: _ci, ...env } = process.env;
+  const args = [command, ...options, join(folder.path, '*.test.ts')];
+  return spawnSync(process.execPath, args, { encoding: 'utf8', env, timeout: 60_000 });
 }
