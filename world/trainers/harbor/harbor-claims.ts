@@ -56,10 +56,10 @@ const head = {
   plug: "Import paths. Whole rollouts as trials: agent, verifier and environment. For Harbor's own agents: an environment, in sandboxes of `millrace tool-server`.",
   setup: [
     '# the rollout, its sandbox and its verifier are those of Millrace',
-    'harbor run -p tasks/ --agent-import-path millrace_trainers.harbor:MillraceAgent \\',
-    '  --environment-import-path millrace_trainers.harbor:RolloutEnvironment --verifier-import-path millrace_trainers.harbor:MillraceVerifier',
+    'harbor run -p tasks/ --agent millrace_trainers.harbor:MillraceAgent \\',
+    '  --env millrace_trainers.harbor:RolloutEnvironment --verifier millrace_trainers.harbor:MillraceVerifier',
     "# Harbor's own agents and verifier, in sandboxes of `npx millrace tool-server` with sandbox.driver apptainer",
-    'harbor run -p tasks/ -a oracle --environment-import-path millrace_trainers.harbor:MillraceEnvironment',
+    'harbor run -p tasks/ --agent oracle --env millrace_trainers.harbor:MillraceEnvironment',
   ].join('\n'),
   limits: [
     'A sandbox has one user, which owns every file: `user` of Harbor has no effect. docker-compose, GPUs and allowlists of hosts are refused.',

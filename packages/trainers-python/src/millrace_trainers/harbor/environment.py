@@ -20,7 +20,7 @@ HostPath = Union[Path, str]
 
 
 class MillraceEnvironment(BaseEnvironment):
-    """`--environment-import-path millrace_trainers.harbor:MillraceEnvironment`, with `millrace tool-server` on the same machine and
+    """`--env millrace_trainers.harbor:MillraceEnvironment`, with `millrace tool-server` on the same machine and
     `sandbox.driver` apptainer. Of the task's environment the image, or else the Dockerfile, is used."""
 
     def __init__(self, *args: Any, url: Optional[str] = None, image: Optional[str] = None, **kwargs: Any) -> None:

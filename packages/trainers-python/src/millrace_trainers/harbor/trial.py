@@ -72,7 +72,7 @@ class RolloutEnvironment(BaseEnvironment):
 
 
 class MillraceAgent(BaseAgent):
-    """`--agent-import-path millrace_trainers.harbor:MillraceAgent`. The folder of the trial is the task of the scenario `harbor`; with the
+    """`--agent millrace_trainers.harbor:MillraceAgent`. The folder of the trial is the task of the scenario `harbor`; with the
     keyword argument `request`, that rollout request is run instead. `sampling` and `limits` are those of Millrace."""
 
     def __init__(
@@ -115,7 +115,7 @@ class MillraceAgent(BaseAgent):
 
 
 class MillraceVerifier(BaseVerifier):
-    """`--verifier-import-path millrace_trainers.harbor:MillraceVerifier`: the reward is the one that Millrace's verifier measured."""
+    """`--verifier millrace_trainers.harbor:MillraceVerifier`: the reward is the one that Millrace's verifier measured."""
 
     async def verify(self) -> VerifierResult:
         sampled = self.environment.sampled if isinstance(self.environment, RolloutEnvironment) else None
