@@ -9,7 +9,7 @@ import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { openBubblewrapDriver, openLimiter, probeBubblewrap, sandboxConfig, silentLog } from '@millrace/server';
-import { makeTempFolder, type TempFolder } from '@millrace/testkit';
+import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
 import { findCgroups, parseOwnGroups, renderSettings } from '../../../src/sandbox/limits/cgroups.ts';
 import type { Confinement } from '../../../src/sandbox/limits/limits.ts';
 import { renderEntry } from '../../../src/sandbox/limits/rlimits.ts';
