@@ -100,7 +100,7 @@ async function prepare(cluster: SlurmCluster): Promise<Millrace> {
   await makeTinyImage(image);
   const node = toView(process.execPath);
   const testkit = 'packages/testkit/src';
-  const policy = toView(`${testkit}/chaos/chaos-play.ts`);
+  const policy = toView(`${testkit}/chaos/scene/chaos-play.ts`);
   const config = {
     model: { tokenizer: toView(qwen3Folder()) },
     sandbox: { driver: 'apptainer', image, images: join(cluster.home, 'images') },

@@ -2,7 +2,7 @@
 
 export { runAsUser, skipAsUser } from './as-user.ts';
 export { type ChaosReport, type ChaosStore, runChaos } from './chaos/chaos.ts';
-export { mountSmallDisk, type SmallDisk, smallDiskSkip } from './chaos/small-disk.ts';
+export { mountSmallDisk, type SmallDisk, smallDiskSkip } from './chaos/scene/small-disk.ts';
 export { FakeClock } from './clock/fake-clock.ts';
 export { fakeLogprob } from './fake-backend/engines/logprob.ts';
 export type { FakeEngine, FakeRequest } from './fake-backend/engines/wire.ts';
@@ -60,6 +60,7 @@ export {
 } from './recordings/recordings.ts';
 export { type FaultReport, runFaults } from './service/fault-run.ts';
 export { findWrongToken } from './service/find-wrong-token.ts';
+export { TestMachine, type TestMachineOptions } from './service/machine.ts';
 export { processesInSandboxesOf, TestService } from './service/service.ts';
 export { type BackendContractOptions, type ContractBed, defineBackendContract } from './suites/backend-contract.ts';
 export { type BackendSuiteOptions, defineBackendSuite } from './suites/backend-suite.ts';

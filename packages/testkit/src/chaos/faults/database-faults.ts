@@ -2,9 +2,9 @@
 // every commit needs.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type { PostgresServer } from '../postgres/postgres-server.ts';
-import type { ChaosKind } from './plan.ts';
-import { between, type CauseFault, type Scene, until } from './scene.ts';
+import type { PostgresServer } from '../../postgres/postgres-server.ts';
+import type { ChaosKind } from '../scene/plan.ts';
+import { between, type CauseFault, type Scene, until } from '../scene/scene.ts';
 
 const longestWaitMs = 4000;
 
