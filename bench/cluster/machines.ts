@@ -9,6 +9,7 @@ import { backendId } from '@millrace/protocol';
 import { makeRollout, PostgresServer } from '@millrace/testkit';
 import { systemClock } from '../../packages/server/src/base/clock.ts';
 import { silentLog } from '../../packages/server/src/base/log.ts';
+import { EventTail } from '../../packages/server/src/store/event-tail.ts';
 import { openStore } from '../../packages/server/src/store/open/open-store.ts';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 import { type DatabaseActivity, DatabaseProbe, probeSettings } from './database-probe.ts';
@@ -49,6 +50,7 @@ export async function runMachinesBench({ counts, settleMs, windowMs } = fullSize
   const database = stack.use(await PostgresServer.open({ isDurable: true, settings }));
   await prepare(database, most);
   const probe = stack.use(await DatabaseProbe.open(database));
+  await openServer(stack, database.address);
   const clients = Array.from({ length: processes }, () => stack.adopt(forkClient(), (child) => void child.disconnect()));
   const tell = (toOrder: (index: number) => MachinesOrder) => Promise.all(clients.map((child, index) => ask(child, toOrder(index))));
   const measured: MachinesMeasurement[] = [];
@@ -85,6 +87,12 @@ async function prepare(database: PostgresServer, machines: number): Promise<void
     const some = Array.from({ length: submittedTogether }, (_, index) => makeRollout(`r${first + index}`));
     await store.submit(some, { maxQueued: 2 * rollouts + submittedTogether });
   }
+}
+
+/** The server: reads every event. */
+async function openServer(stack: AsyncDisposableStack, address: string): Promise<void> {
+  const store = stack.use(await openStore(address, { clock: systemClock, log: silentLog }));
+  stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log: silentLog }));
 }
 
 function forkClient(): ChildProcess {

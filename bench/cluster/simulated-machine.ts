@@ -4,9 +4,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type WorkerId, workerId } from '@millrace/protocol';
 import { makeReport, makeResult, makeTrajectory } from '@millrace/testkit';
-import { systemClock } from '../../packages/server/src/base/clock.ts';
+import { pauseAfter, systemClock } from '../../packages/server/src/base/clock.ts';
 import { silentLog } from '../../packages/server/src/base/log.ts';
-import { EventTail } from '../../packages/server/src/store/event-tail.ts';
+import { flushPause, loadsPause } from '../../packages/server/src/pipeline/worker.ts';
+import { EventTail, workerEvents } from '../../packages/server/src/store/event-tail.ts';
 import { openStore } from '../../packages/server/src/store/open/open-store.ts';
 import type { Claim, Store } from '../../packages/server/src/store/store.ts';
 
@@ -19,12 +20,12 @@ export interface SimulatedLoad {
 }
 
 /** The calls that are timed. */
-export const timedCalls = ['renew', 'look', 'claim', 'move', 'end', 'turns'] as const;
+export const timedCalls = ['renew', 'look', 'loads', 'claim', 'move', 'end', 'turns'] as const;
 export type TimedCall = (typeof timedCalls)[number];
 
 /** Milliseconds of each call, and how many leases ended. */
 export class CallTimes {
-  readonly ms: Record<TimedCall, number[]> = { renew: [], look: [], claim: [], move: [], end: [], turns: [] };
+  readonly ms: Record<TimedCall, number[]> = { renew: [], look: [], loads: [], claim: [], move: [], end: [], turns: [] };
   turnsWritten = 0;
   leasesEnded = 0;
   failed = 0;
@@ -38,16 +39,7 @@ export class CallTimes {
 }
 
 /** As a worker does. */
-const [renewEveryMs, flushMs, tailGapMs] = [1_000, 100, 20];
-const kinds = [
-  'rollout-queue',
-  'rollout-cancel',
-  'backend-join',
-  'backend-drain',
-  'backend-break',
-  'policy-pause',
-  'policy-resume',
-] as const;
+const [renewEveryMs, tailGapMs] = [1_000, 20];
 const rules = { maxLosses: 10, retryDelayMs: 1_000 };
 
 export class SimulatedMachine implements AsyncDisposable {
@@ -61,6 +53,7 @@ export class SimulatedMachine implements AsyncDisposable {
   #id: WorkerId;
   #lives = 0;
   #flushedAt = 0;
+  #loadsAt = 0;
 
   private constructor(store: Store, name: string, { load, times }: { readonly load: SimulatedLoad; readonly times: () => CallTimes }) {
     this.#store = store;
@@ -76,7 +69,7 @@ export class SimulatedMachine implements AsyncDisposable {
     name: string,
     options: { readonly load: SimulatedLoad; readonly times: () => CallTimes },
   ): Promise<SimulatedMachine> {
-    const machine = new SimulatedMachine(await openStore(address, { clock: systemClock, log: silentLog }), name, options);
+    const machine = new SimulatedMachine(await openStore(address, { clock: systemClock, log: silentLog, hints: 'work' }), name, options);
     await machine.#register();
     await machine.#fill();
     return machine;
@@ -88,9 +81,18 @@ export class SimulatedMachine implements AsyncDisposable {
     const { inFlight, turns, turnMs } = this.#load;
     const endEveryMs = (turns * turnMs) / inFlight;
     this.#loops.push(
-      this.#repeat(renewEveryMs, () => this.#renew()),
-      this.#repeat(flushMs, () => this.#writeTurns()),
-      this.#repeat(endEveryMs, () => this.#replaceOne()),
+      this.#repeat(
+        () => this.#renew(),
+        () => renewEveryMs,
+      ),
+      this.#repeat(
+        () => this.#writeTurns(),
+        (tookMs) => pauseAfter(tookMs, flushPause),
+      ),
+      this.#repeat(
+        () => this.#replaceOne(),
+        (tookMs) => endEveryMs - tookMs,
+      ),
       this.#follow(),
     );
   }
@@ -121,17 +123,16 @@ export class SimulatedMachine implements AsyncDisposable {
     await this.#times().time('move', () => this.#store.place(claim, {}));
   }
 
-  async #repeat(everyMs: number, work: () => Promise<void>): Promise<void> {
+  async #repeat(work: () => Promise<void>, toPauseMs: (tookMs: number) => number): Promise<void> {
     const { signal } = this.#stop;
-    await pause(Math.random() * everyMs, undefined, { signal }).catch(() => {}); // the loop ends
+    const rest = (ms: number) => pause(Math.max(0, ms), undefined, { signal }).catch(() => {}); // the loop ends
+    await rest(Math.random() * toPauseMs(0));
     while (!signal.aborted) {
       const startedAt = performance.now();
       await work().catch(() => {
         this.#times().failed += 1;
       });
-      // A worker pauses for the whole time after each renewal and flush; rollouts end at their own pace.
-      const left = work === this.#replaceOne ? everyMs - (performance.now() - startedAt) : everyMs;
-      await pause(Math.max(0, left), undefined, { signal }).catch(() => {}); // the loop ends
+      await rest(toPauseMs(performance.now() - startedAt));
     }
   }
 
@@ -153,10 +154,11 @@ export class SimulatedMachine implements AsyncDisposable {
       await this.#register();
       await this.#fill();
     }
-    await this.#times().time('look', async () => {
-      await store.expire({ leaseMs, ...rules });
-      await store.backendLoads();
-    });
+    await this.#times().time('look', () => store.expire({ leaseMs, ...rules }));
+    if (performance.now() < this.#loadsAt) return;
+    const startedAt = performance.now();
+    await this.#times().time('loads', () => store.backendLoads());
+    this.#loadsAt = performance.now() + pauseAfter(performance.now() - startedAt, loadsPause);
   }
 
   /** The turns that ended since the last time. */
@@ -179,7 +181,7 @@ export class SimulatedMachine implements AsyncDisposable {
   }
 
   /** The oldest ends, and another is claimed. */
-  readonly #replaceOne = async (): Promise<void> => {
+  async #replaceOne(): Promise<void> {
     const store = this.#store;
     const [oldest] = this.#held.values();
     if (oldest) {
@@ -190,11 +192,11 @@ export class SimulatedMachine implements AsyncDisposable {
     }
     const claimed = await this.#times().time('claim', () => store.claim(this.#id, 1));
     for (const claim of claimed) await this.#run(claim);
-  };
+  }
 
   async #follow(): Promise<void> {
     const after = await this.#store.lastEventId();
-    const tail = new EventTail({ store: this.#store, after, kinds, gapMs: tailGapMs, clock: systemClock, log: silentLog });
+    const tail = new EventTail({ store: this.#store, after, kinds: workerEvents, gapMs: tailGapMs, clock: systemClock, log: silentLog });
     const { signal } = this.#stop;
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     await tail[Symbol.asyncDispose]();

@@ -2,6 +2,7 @@
 
 export { runAsUser, skipAsUser } from './as-user.ts';
 export { type ChaosReport, type ChaosStore, runChaos } from './chaos/chaos.ts';
+export { makeShellTask } from './chaos/scene/chaos-play.ts';
 export { mountSmallDisk, type SmallDisk, smallDiskSkip } from './chaos/scene/small-disk.ts';
 export { FakeClock } from './clock/fake-clock.ts';
 export { fakeLogprob } from './fake-backend/engines/logprob.ts';
