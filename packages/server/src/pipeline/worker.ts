@@ -13,7 +13,7 @@ import { evaluateWaitingOf } from './pipeline-config.ts';
 import { PolicyFollower } from './policy-follower.ts';
 import { Stage } from './stage.ts';
 import { TokenRate } from './token-rate.ts';
-import { TurnReporter } from './turn-reporter.ts';
+import { flushPause, TurnReporter } from './turn-reporter.ts';
 import { makeWorkerId } from './worker-id.ts';
 import { type ReportDeps, toWorkerReport } from './worker-report.ts';
 
@@ -36,8 +36,6 @@ interface HeldRollout {
 const pollMs = 1000;
 /** How often sandboxes and layers that killed workers of this machine left behind are removed. */
 const sweepMs = 30_000;
-/** How often finished turns are written to the event log: less often while the store is slow, in larger writes. */
-export const flushPause = { leastMs: 100, mostMs: 2000 };
 /** What runs on each backend is counted over all machines, for each of them: with many rollouts in flight it is looked at less often. */
 export const loadsPause = { leastMs: 1000, mostMs: 30_000, share: 0.001 };
 
@@ -251,15 +249,13 @@ export class Worker implements AsyncDisposable {
     const startedAt = clock.monotonic();
     if (startedAt < this.#readLoadsAt) return;
     pool.updateLoads(await store.backendLoads());
-    const endedAt = clock.monotonic();
-    this.#readLoadsAt = endedAt + pauseAfter(endedAt - startedAt, loadsPause);
+    this.#readLoadsAt = startedAt + pauseAfter(clock.monotonic() - startedAt, loadsPause);
   }
 
   async #flushTurns(): Promise<void> {
-    const { clock } = this.#deps;
-    const startedAt = clock.monotonic();
+    const startedAt = this.#deps.clock.monotonic();
     await this.#turnReporter.flush(this.#id);
-    await this.#pause(pauseAfter(clock.monotonic() - startedAt, flushPause));
+    await this.#pause(pauseAfter(this.#deps.clock.monotonic() - startedAt, flushPause));
   }
 
   async #sweep(): Promise<void> {
