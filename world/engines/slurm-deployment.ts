@@ -26,8 +26,7 @@ export interface DeploymentOptions {
   readonly leaseMs: number;
   readonly workerNodes?: number;
   readonly graceSeconds?: number;
-  /** Of the LLM server, for each turn. */
-  readonly latencyMs?: number;
+  readonly pipeline?: Readonly<Record<string, number>>;
 }
 
 export interface PreparedDeployment {
@@ -37,7 +36,8 @@ export interface PreparedDeployment {
 }
 
 export async function prepareDeployment(cluster: SlurmCluster, options: DeploymentOptions): Promise<PreparedDeployment> {
-  const { name, leaseMs, workerNodes = 3, graceSeconds = 20, latencyMs = 1500 } = options;
+  // Room for all of them on two machines: what is measured is the takeover, not the queue.
+  const { name, leaseMs, workerNodes = 3, graceSeconds = 20, pipeline = { initSlots: 2, readySlots: 16 } } = options;
   const toView = (path: string) => join(cluster.repository, relative(root, resolve(root, path)));
   const image = join(cluster.home, 'image');
   await mkdir(image);
@@ -49,8 +49,7 @@ export async function prepareDeployment(cluster: SlurmCluster, options: Deployme
   const config = {
     model: { tokenizer: toView(qwen3Folder()) },
     sandbox: { driver: 'apptainer', image, images: join(cluster.home, 'images') },
-    // Room for all of them on two machines: what is measured is the takeover, not the queue.
-    pipeline: { leaseMs, initSlots: 2, readySlots: 16 },
+    pipeline: { leaseMs, ...pipeline },
     slurm: {
       name,
       network: 'lo',
@@ -59,7 +58,7 @@ export async function prepareDeployment(cluster: SlurmCluster, options: Deployme
       graceSeconds,
       head: { cpus: 1 },
       worker: { nodes: workerNodes, cpus: 3, processes: 1, labels: { kind: 'cpu' } },
-      llm: { nodes: 1, cpus: 1, command: `${node} ${server} --policy ${policy} --latency ${latencyMs} --port {port}` },
+      llm: { nodes: 1, cpus: 1, command: `${node} ${server} --policy ${policy} --latency 1500 --port {port}` },
     },
   };
   await writeFile(join(cluster.home, 'cluster.json'), JSON.stringify(config, undefined, 2));

@@ -117,6 +117,22 @@ export class PostgresServer implements AsyncDisposable {
     return stdout.split('\n').filter((line) => line !== '');
   }
 
+  /**
+   * Runs SQL in a transaction and keeps it open for a while, by the clock of this process: `pg_sleep` lasts for days if the date of the server
+   * steps back. False if it could not be kept, because the server died for example.
+   */
+  async hold(sql: string, ms: number): Promise<boolean> {
+    const child = spawn(toProgram('psql'), [...this.#place, '-v', 'ON_ERROR_STOP=1', '-qAt'], { stdio: ['pipe', 'pipe', 'ignore'] });
+    child.stdin.on('error', () => {}); // it has ended
+    const ended = once(child, 'exit');
+    child.stdin.write(`BEGIN; ${sql}; SELECT 1;\n`);
+    const isHeld = await Promise.race([once(child.stdout, 'data').then(() => true), ended.then(() => false)]);
+    if (isHeld) await Promise.race([sleep(ms), ended]);
+    child.stdin.end('ROLLBACK;\n');
+    const [code]: unknown[] = await ended;
+    return isHeld && code === 0;
+  }
+
   get #place(): string[] {
     return ['-h', this.#folder.path, '-p', String(this.#port), '-U', 'millrace', '-d', 'postgres'];
   }
