@@ -19,7 +19,6 @@ export const codeScenario: Scenario<CodeTask> = {
   name: 'code',
   aliases: ['deepcoder'],
   task: codeTask,
-  fromInstance: (instance) => instance,
   sandbox: (task) => (needsSandbox(task.tools) ? specOf(task) : undefined),
 
   async init({ task }) {
