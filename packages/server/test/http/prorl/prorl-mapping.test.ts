@@ -90,9 +90,9 @@ test('addresses lose their /v1 and get a scheme', () => {
 test("a code task of our own shape, with what ProRL Agent's clients add to it, is the same task", () => {
   const task = { question: 'Double it.', tests: [{ input: '4\n', output: '8\n' }], credit: 'partial' };
   const added = { data_source: 'code', instance_id: 'a', trajectory_id: 3, data_kind: 'train', extra_info: { index: 7 } };
-  const { success, data } = codeScenario.task.safeParse(toTask(codeScenario, { ...task, ...added }));
-  assert.ok(success);
-  assert.deepEqual(data, codeScenario.task.safeParse(task).data);
+  const parsed = codeScenario.task.safeParse(toTask(codeScenario, { ...task, ...added }));
+  assert.ok(parsed.success);
+  assert.deepEqual(parsed, codeScenario.task.safeParse(task));
   const row = { question: 'Double it.', input_output: { inputs: ['4'], outputs: ['8'] } };
   assert.deepEqual(toTask(codeScenario, { ...row, ...added }), row);
 });
