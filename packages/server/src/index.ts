@@ -92,6 +92,7 @@ export {
 export type { Score } from './scenario/verifier/verifier.ts';
 export {
   openDriver,
+  openLayers,
   openServer,
   openServiceStore,
   openWorker,

@@ -203,7 +203,7 @@ export async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: L
   return openApptainerDriver({ runDir, config: sandbox, log, images });
 }
 
-function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriver): LayerCache {
+export function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriver): LayerCache {
   return new LayerCache({ driver, runDir, maxBytes: sandbox.layersGib * 2 ** 30, salt: JSON.stringify(sandbox) });
 }
 
