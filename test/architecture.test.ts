@@ -191,6 +191,22 @@ test('the executor, which runs where agents do, takes only types from the protoc
   );
 });
 
+test('the threads of the store load no schemas: they would take longer than the thread takes to start', () => {
+  const byPath = new Map(sources.map((source) => [source.path, source]));
+  const loaded = new Set(['packages/server/src/store/sqlite/thread.ts']);
+  const found: string[] = [];
+  for (const path of loaded) {
+    const { code = '' } = byPath.get(path) ?? {};
+    for (const [, name = ''] of code.matchAll(/^(?:import|export) (?!type )[^;'"`]*?from '([^']+)'/gm)) {
+      if (name.startsWith('.')) loaded.add(join(dirname(path), name));
+      else if (name === 'zod' || name === '@millrace/protocol')
+        found.push(`${path}: loads ${name}; @millrace/protocol/plain has no schemas`);
+    }
+  }
+  assert.ok(loaded.size > 20, 'the imports were found');
+  refuse(found);
+});
+
 test('no source file has more than 300 lines', () => {
   refuse(sources.filter(({ lines }) => lines.length > 300).map(({ path, lines }) => `${path}: ${lines.length} lines`));
 });

@@ -92,6 +92,7 @@ export {
 export type { Score } from './scenario/verifier/verifier.ts';
 export {
   openDriver,
+  openLayers,
   openServer,
   openServiceStore,
   openWorker,
@@ -121,7 +122,6 @@ export { openBlobs } from './store/blobs/open-blobs.ts';
 export type { EvaluationRecord, EvaluationStore, NewEvaluation, TaskRecord } from './store/evaluation-store.ts';
 export { EventTail } from './store/event-tail.ts';
 export { openStore } from './store/open/open-store.ts';
-export { openPostgresStore } from './store/postgres/postgres.ts';
 export type { NewRollout, RolloutRecord } from './store/rollout-record.ts';
 export { type BackupReport, backupStore, restoreStore } from './store/sqlite/admin/backup.ts';
 export { type CompactReport, compactStore, compactWholeStore } from './store/sqlite/admin/compact.ts';

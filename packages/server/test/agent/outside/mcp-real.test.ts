@@ -8,7 +8,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { chooseFreePort } from '@millrace/server';
-import { makeTempFolder, renderCall, type TempFolder } from '@millrace/testkit';
+import { makeTempFolder, renderCall, type TempFolder } from '@millrace/testkit/plain';
 import { build } from 'esbuild';
 import { z } from 'zod';
 import { probeBubblewrap } from '../../../src/sandbox/bubblewrap/probe.ts';
