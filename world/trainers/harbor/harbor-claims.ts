@@ -3,9 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { after, before } from 'node:test';
-import { openToolServer, type RunningToolServer, readConfig, silentLog } from '@millrace/server';
-import { makeTempFolder, type TempFolder } from '@millrace/testkit';
+import { after } from 'node:test';
+import { openToolServer, readConfig, silentLog } from '@millrace/server';
+import { makeTempFolder } from '@millrace/testkit';
 import { z } from 'zod';
 import { makeGitImage } from '../../scenarios/python-image.ts';
 import { openAdapterTrial } from '../scene/adapter-trial.ts';
@@ -27,26 +27,37 @@ const report = z.object({
   environments: z.record(z.string(), z.object({ rewards: z.record(z.string(), z.number()).nullable(), error: z.string().nullable() })),
 });
 
-let temp: TempFolder | undefined;
-let tools: RunningToolServer | undefined;
-after(async () => {
-  await tools?.[Symbol.asyncDispose]();
-  await temp?.[Symbol.asyncDispose]();
-});
-before(async () => {
-  temp = await makeTempFolder('hb');
-  const image = join(temp.path, 'image');
+/** A tool server whose images are this machine's own programs, and a folder for trials. */
+interface ToolBed extends AsyncDisposable {
+  readonly url: string;
+  readonly trials: string;
+}
+
+let bed: Promise<ToolBed> | undefined;
+after(async () => (await bed)?.[Symbol.asyncDispose]());
+
+function openBed(): Promise<ToolBed> {
+  bed ??= startBed();
+  return bed;
+}
+
+async function startBed(): Promise<ToolBed> {
+  await using stack = new AsyncDisposableStack();
+  const { path } = stack.use(await makeTempFolder('hb'));
+  const image = join(path, 'image');
   await makeGitImage(image);
   const config = readConfig(undefined, {
-    data: join(temp.path, 'data'),
-    run: join(temp.path, 'run'),
+    data: join(path, 'data'),
+    run: join(path, 'run'),
     'http.port': 0,
     'sandbox.driver': 'apptainer',
-    'sandbox.images': join(temp.path, 'images'),
+    'sandbox.images': join(path, 'images'),
     'sandbox.imageNames': { 'debian:12-slim': image, 'python:3.12-slim': image },
   });
-  tools = await openToolServer(config, { log: silentLog, sandboxes: 4, timeoutMs: 60_000, idleMs: 600_000 });
-});
+  const { url } = stack.use(await openToolServer(config, { log: silentLog, sandboxes: 4, timeoutMs: 60_000, idleMs: 600_000 }));
+  const owned = stack.move();
+  return { url, trials: join(path, 'trials'), [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
 
 const base = findNewerPython();
 assert.ok(base);
@@ -72,8 +83,8 @@ const { prove } = openAdapterTrial('harbor', head, {
   script: 'trials.py',
   python: { requirements: 'harbor.txt', torch: false, base },
   report,
-  input: () => ({ tasks: runs, examples, folder: join(temp?.path ?? '', 'trials') }),
-  env: () => ({ MILLRACE_TOOL_SERVER: tools?.url ?? '' }),
+  input: async () => ({ tasks: runs, examples, folder: (await openBed()).trials }),
+  env: async () => ({ MILLRACE_TOOL_SERVER: (await openBed()).url }),
 });
 
 prove(

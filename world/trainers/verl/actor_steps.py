@@ -1,5 +1,5 @@
-"""Optimiser steps with verl's own policy loss and log-probabilities, on a tiny model. verl's actor workers are not used: their engines exist
-for CUDA, ROCm and NPU only, and verl has no platform for a CPU."""
+"""Optimiser steps with verl's own policy loss and log-probabilities, on a tiny model. verl's actor workers are not used: their engines
+exist for CUDA, ROCm and NPU only, and verl has no platform for a CPU."""
 
 from __future__ import annotations
 

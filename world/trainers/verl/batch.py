@@ -100,7 +100,8 @@ def step(number: int) -> dict[str, Any]:
                 "acc": float(batch.non_tensor_batch["acc"][index]),
             }
         )
-    return {"rows": rows, "optimised": actor.step(ours.batch), "shape": list(batch.batch["input_ids"].shape), "keys": batch.meta_info["reward_extra_keys"]}
+    shape = list(batch.batch["input_ids"].shape)
+    return {"rows": rows, "optimised": actor.step(ours.batch), "shape": shape, "keys": batch.meta_info["reward_extra_keys"]}
 
 
 def sync_weights(global_steps: int) -> dict[str, Any]:
