@@ -90,7 +90,12 @@ export class ToolSandboxes implements AsyncDisposable {
 
   #open(name: string, spec: SandboxSpec): HeldSandbox {
     const stop = new AbortController();
-    const held: HeldSandbox = { sandbox: this.#start(spec, stop.signal, (slot) => (held.slot = slot)), stop, users: 0, cancelTimer: () => {} };
+    const held: HeldSandbox = {
+      sandbox: this.#start(spec, stop.signal, (slot) => (held.slot = slot)),
+      stop,
+      users: 0,
+      cancelTimer: () => {},
+    };
     this.#held.set(name, held);
     return held;
   }
