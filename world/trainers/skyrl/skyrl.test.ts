@@ -21,14 +21,27 @@ const { prove } = openProofs('skyrl', {
     '    return MillraceGenerator(RolloutSource("math"), step_wise=cfg.generator.step_wise_trajectories)',
   ].join('\n'),
   limits: [
-    'Optimiser steps need its GPU workers, and are not part of the test.',
+    'Its optimiser steps run on one CPU without Ray and FSDP: its dispatch and strategy are replaced, its trainer, policy worker, model wrapper and loss are not.',
     'Without step-wise training SkyRL takes one row for each prompt: the last branch is trained on, and the deviation of a group with an unscored rollout counts that one at the mean.',
   ],
 });
 
-const row = branch.extend({ group: z.string(), member: z.int(), advantages: z.array(z.number()), trained: z.int().nullable() });
-const step = z.object({ rows: z.array(row), metrics: z.record(z.string(), z.number()) });
-const reportShape = z.object({ plain: step, step_wise: step, merged: step, ledger });
+const row = branch.extend({
+  group: z.string(),
+  member: z.int(),
+  advantages: z.array(z.number()),
+  experts: z.array(z.array(z.int())),
+  trained: z.int().nullable(),
+});
+const optimised = z.object({ loss: z.number(), norm: z.number(), tokens: z.int(), changed: z.int() });
+const step = z.object({ rows: z.array(row), optimised: optimised.nullable(), metrics: z.record(z.string(), z.number()) });
+const reportShape = z.object({
+  plain: step,
+  step_wise: step,
+  merged: step,
+  ledger,
+  experts: z.record(z.string(), z.array(z.array(z.int()))),
+});
 type Step = z.infer<typeof step>;
 
 const wanted = plannedRewards.map((rewards) => computeAdvantages(rewards, { ddof: 1, epsilon: 1e-6 }));
@@ -40,16 +53,19 @@ const filled = plannedRewards.map((rewards) =>
   ),
 );
 
-let report: z.infer<typeof reportShape> | undefined;
+let report: Promise<z.infer<typeof reportShape>> | undefined;
 
 /** One run of Python for all claims: importing SkyRL takes most of its time. */
-async function openReport(): Promise<z.infer<typeof reportShape>> {
-  if (report) return report;
+function openReport(): Promise<z.infer<typeof reportShape>> {
+  report ??= runTraining();
+  return report;
+}
+
+async function runTraining(): Promise<z.infer<typeof reportShape>> {
   await using bed = await openTrainerService();
   const python = await openTrainerPython(torchTrainers);
   const input = { tasks, tokenizer: qwen3Folder() };
-  report = reportShape.parse(await runTrainer(bed.url, { python, script: join(import.meta.dirname, 'train.py'), input }));
-  return report;
+  return reportShape.parse(await runTrainer(bed.url, { python, script: join(import.meta.dirname, 'train.py'), input }));
 }
 
 prove(
@@ -85,10 +101,39 @@ prove(
 prove('branches', "SkyRL's own merging of steps finds nothing left to merge", async () => {
   const { step_wise, merged } = await openReport();
   assert.deepEqual(
-    merged.rows.map(({ trained: _, ...rest }) => rest),
-    step_wise.rows.map(({ trained: _, ...rest }) => rest),
+    merged.rows.map(({ trained: _, experts: __, ...rest }) => rest),
+    step_wise.rows.map(({ trained: _, experts: __, ...rest }) => rest),
   );
 });
+
+prove(
+  'steps',
+  "two steps of its trainer and policy worker on a tiny model: with unchanged weights the loss is the advantages' mean over sampled tokens, as by hand, and each step changes the weights",
+  async () => {
+    const { plain, step_wise } = await openReport();
+    for (const { rows, optimised: seen } of [plain, step_wise]) {
+      const tokens = rows.reduce((sum, { sampled }) => sum + sampled.length, 0);
+      const gain = rows.reduce((sum, { sampled, advantages }) => sum + sampled.length * (advantages[0] ?? 0), 0);
+      assert.equal(seen?.tokens, tokens);
+      assertClose(seen?.loss ?? Number.NaN, -gain / tokens, 'the loss');
+      assert.ok(seen && seen.norm > 0 && seen.changed > 10, JSON.stringify(seen));
+    }
+  },
+);
+
+prove('replay', 'its training batch has the experts of each token, at the place of the token', async () => {
+  const { step_wise, experts } = await openReport();
+  for (const { group, member, ids, experts: rows } of step_wise.rows.filter((one) => isFirst(step_wise.rows, one))) {
+    const [, wanted] = Object.entries(experts).find(([id]) => id.endsWith(`-2-${group.split('-')[1]}-${member}`)) ?? [];
+    assert.deepEqual([rows.length, wanted?.length], [ids.length, ids.length - 1]);
+    assert.deepEqual(rows.slice(0, -1), wanted);
+  }
+});
+
+/** The first branch of its rollout. */
+function isFirst(rows: Step['rows'], one: Step['rows'][number]): boolean {
+  return rows.find(({ group, member }) => group === one.group && member === one.member) === one;
+}
 
 function checkSteps({ rows }: Step, all: z.infer<typeof ledger>): void {
   const seen = new Map<string, number>();

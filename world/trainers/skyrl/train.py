@@ -1,4 +1,5 @@
-"""SkyRL's own trainer code on what the generator returns: validation, reward post-processing, tensors, advantages. In both of its modes."""
+"""SkyRL's own trainer code on what the generator returns: validation, reward post-processing, tensors, advantages, in both of its modes;
+and optimiser steps of its policy worker."""
 
 from __future__ import annotations
 
@@ -15,18 +16,21 @@ import typing_extensions
 # On Python 3.11, pydantic refuses the standard library's TypedDict, which SkyRL 0.3.0 uses.
 typing.TypedDict = typing_extensions.TypedDict  # type: ignore[assignment]
 
-from ledger_rows import read_ledger  # noqa: E402
+import local_policy  # noqa: E402
+from ledger_rows import read_experts, read_ledger  # noqa: E402
 from skyrl.train.config import SkyRLTrainConfig  # noqa: E402
 from skyrl.train.generators.base import BatchMetadata, GeneratorInput, TrajectoryID  # noqa: E402
 from skyrl.train.trainer import RayPPOTrainer  # noqa: E402
-from tiny_model import open_tokenizer  # noqa: E402
+from tiny_model import count_changed, open_model, open_tokenizer, take_weights  # noqa: E402
 
 from millrace_trainers import RolloutSource  # noqa: E402
 from millrace_trainers.skyrl import MillraceGenerator  # noqa: E402
 
 given = json.load(sys.stdin)
 tokenizer = open_tokenizer(given["tokenizer"])
-source = RolloutSource(limits={"max_retries": 0})
+source = RolloutSource(limits={"max_retries": 0}, sampling={"routed_experts": True})
+#: SkyRL does not merge steps that have experts.
+plain_source = RolloutSource(limits={"max_retries": 0})
 size = 4
 
 
@@ -36,7 +40,25 @@ class Trainer(RayPPOTrainer):
     def __init__(self, cfg: Any, generator: Any) -> None:
         self.cfg, self.generator, self.tokenizer = cfg, generator, tokenizer
         self.all_metrics: dict[str, Any] = {}
+        self.all_timings: dict[str, float] = {}
         self.dispatch = SimpleNamespace(get_lcm_dp_size=lambda: 1)
+        self.global_step, self.critic_model = 1, None
+
+
+policy: Any = None
+
+
+def optimise(trainer: Trainer, training: Any) -> dict[str, Any]:
+    """One training step of SkyRL's trainer, on the weights that the step before left."""
+    global policy
+    if policy is None:
+        policy = local_policy.LocalDispatch(trainer.cfg, open_model(tokenizer), learning_rate=1e-2)
+    trainer.dispatch = policy
+    training["action_log_probs"] = policy.log_probs(training)
+    model = policy.worker.model
+    before, tokens = take_weights(model), int(training["loss_mask"].sum())
+    status = trainer.train_critic_and_policy(training)
+    return {"loss": status["policy_loss"], "norm": status["grad_norm"], "tokens": tokens, "changed": count_changed(model, before)}
 
 
 def step(number: int, *, step_wise: bool, merge: bool = False) -> dict[str, Any]:
@@ -47,7 +69,8 @@ def step(number: int, *, step_wise: bool, merge: bool = False) -> dict[str, Any]
     cfg.trainer.train_batch_size = cfg.trainer.policy_mini_batch_size = len(given["tasks"])
     cfg.trainer.algorithm.advantage_estimator = "grpo"
     cfg.trainer.critic.model.path = None
-    trainer = Trainer(cfg, MillraceGenerator(source, step_wise=step_wise, filler_id=tokenizer.pad_token_id))
+    cfg.trainer.algorithm.use_kl_loss = False
+    trainer = Trainer(cfg, MillraceGenerator(plain_source if merge else source, step_wise=step_wise, filler_id=tokenizer.pad_token_id))
     tasks = [task for task in given["tasks"] for _ in range(size)]
     ids = [TrajectoryID(f"prompt-{index // size}", index % size) for index in range(len(tasks))]
     batch: GeneratorInput = {
@@ -67,6 +90,7 @@ def step(number: int, *, step_wise: bool, merge: bool = False) -> dict[str, Any]
     training = trainer.compute_advantages_and_returns(training)
     width = training["response_mask"].shape[1]
     rows = []
+    experts = training.get("rollout_expert_indices")
     for index, identity in enumerate(output["trajectory_ids"]):
         trained = training["loss_mask"][index].bool()
         rows.append(
@@ -77,10 +101,13 @@ def step(number: int, *, step_wise: bool, merge: bool = False) -> dict[str, Any]
                 "sampled": training["sequences"][index][-width:][trained].tolist(),
                 "logprobs": training["rollout_logprobs"][index][trained].tolist(),
                 "advantages": sorted(set(training["advantages"][index][trained].tolist())),
+                "experts": [] if merge else experts[index][training["attention_mask"][index].bool()].flatten(1).tolist(),
                 "trained": sum(masks[index]) if not merge else None,
             }
         )
-    return {"rows": rows, "metrics": {name: value for name, value in trainer.all_metrics.items() if isinstance(value, (int, float))}}
+    seen = None if merge else optimise(trainer, training)
+    metrics = {name: value for name, value in trainer.all_metrics.items() if isinstance(value, (int, float))}
+    return {"rows": rows, "optimised": seen, "metrics": metrics}
 
 
 report = {
@@ -91,4 +118,5 @@ report = {
 }
 ids = [f"{source.name}-{call}-{group}-{member}" for call in (1, 2) for group in range(len(given["tasks"])) for member in range(size)]
 report["ledger"] = read_ledger(source.client, ids)
+report["experts"] = {one: read_experts(source.client, one, 0) for one in ids}
 print(json.dumps(report))
