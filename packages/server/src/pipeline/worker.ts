@@ -3,11 +3,20 @@
 
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { type Event, messageOf, RolloutError, type RolloutId, type WorkerId, type WorkerReport } from '@millrace/protocol';
+import {
+  type Event,
+  type MachineLabels,
+  messageOf,
+  RolloutError,
+  type RolloutId,
+  type WorkerId,
+  type WorkerReport,
+} from '@millrace/protocol';
 import { sleep } from '../base/clock.ts';
 import { Slots } from '../base/slots.ts';
 import { EventTail } from '../store/event-tail.ts';
 import type { ClaimedRollout, Store } from '../store/store.ts';
+import { labelsOf } from '../store/work-class.ts';
 import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt.ts';
 import { evaluateWaitingOf } from './pipeline-config.ts';
 import { PolicyFollower } from './policy-follower.ts';
@@ -59,6 +68,7 @@ export class Worker implements AsyncDisposable {
   readonly #turnReporter: TurnReporter;
   readonly #tokenRate: TokenRate;
   readonly #launch: string;
+  readonly #labels: MachineLabels;
   #id: WorkerId;
   #lives = 0;
   #turns = 0;
@@ -68,6 +78,7 @@ export class Worker implements AsyncDisposable {
     this.#deps = deps;
     this.#launch = deps.launch ?? randomUUID().slice(0, 8);
     this.#id = this.#nextId();
+    this.#labels = deps.machine ? labelsOf(deps.machine) : {};
     const { config, clock } = deps;
     this.#turnReporter = new TurnReporter({ store: deps.store, clock, traffic: deps.pool.traffic });
     this.#tokenRate = new TokenRate(clock);
@@ -195,17 +206,20 @@ export class Worker implements AsyncDisposable {
   async #take(): Promise<boolean> {
     using _lock = await this.#claimLock.acquire({ signal: this.#stopping.signal });
     const room = this.#countRoom();
-    const claims = room > 0 ? await this.#deps.store.claim(this.#id, room) : [];
+    const claims = room > 0 ? await this.#deps.store.claim(this.#id, room, this.#labels) : [];
     for (const claimed of claims) this.#start(claimed);
     return claims.length > 0 && claims.length === room;
   }
 
-  /** None while too many finished runs wait: otherwise a slow evaluate, or a store that fails, fills the memory. */
+  /**
+   * None while too many finished runs wait: otherwise a slow evaluate, or a store that fails, fills the memory. None while this machine
+   * is cut off from the backends: other machines can run what it would hold.
+   */
   #countRoom(): number {
     const { init, evaluate } = this.#attempt.stages;
     const hasRun = [...this.#held.values()].filter((held) => held.hasRun).length;
     const isLineFull = hasRun - evaluate.report.active >= evaluateWaitingOf(this.#deps.config);
-    return isLineFull ? 0 : Math.min(this.#readySlots.free, init.free);
+    return isLineFull || this.#deps.pool.isCutOff ? 0 : Math.min(this.#readySlots.free, init.free);
   }
 
   #start(claimed: ClaimedRollout): void {
