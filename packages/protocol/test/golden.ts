@@ -230,6 +230,7 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
   return {
     'rollout.json': { schema: rolloutView, value: rollout },
     'failed-rollout.json': { schema: rolloutView, value: failed },
+    'waiting-rollout.json': { schema: rolloutView, value: fresh },
     'rollout-list.json': { schema: rolloutList, value: { rollouts: [rollout, failed, { ...fresh, metadata: null }], next: 'r-2' } },
     'trajectory.json': { schema: trajectoryView, value: toTrajectoryView(makeTrajectory()) },
     'branched-trajectory.json': { schema: trajectoryView, value: toTrajectoryView(makeBranchedTrajectory()) },

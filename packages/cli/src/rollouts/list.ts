@@ -59,7 +59,7 @@ function renderRollouts(rollouts: readonly RolloutView[], io: Io): string[] {
       colour: toColour(view),
     };
   });
-  const heads = ['rollout', 'state', 'reward', 'scenario', 'attempt', 'took', 'age', 'group', 'failure or reason to wait'];
+  const heads = ['rollout', 'state', 'reward', 'scenario', 'attempt', 'took', 'age', 'group', 'failure'];
   return renderTable(heads, rows, toTableOptions(io, [2, 4, 5, 6]));
 }
 

@@ -19,7 +19,7 @@ import type { ClaimedRollout, Store } from '../store/store.ts';
 import { labelsOf } from '../store/work-class.ts';
 import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt.ts';
 import { evaluateWaitingOf } from './pipeline-config.ts';
-import { PolicyFollower } from './policy-follower.ts';
+import { PolicyFollower, policyKinds } from './policy-follower.ts';
 import { Stage } from './stage.ts';
 import { TokenRate } from './token-rate.ts';
 import { TurnReporter } from './turn-reporter.ts';
@@ -68,7 +68,6 @@ export class Worker implements AsyncDisposable {
   readonly #turnReporter: TurnReporter;
   readonly #tokenRate: TokenRate;
   readonly #launch: string;
-  readonly #labels: MachineLabels;
   #id: WorkerId;
   #lives = 0;
   #turns = 0;
@@ -78,7 +77,6 @@ export class Worker implements AsyncDisposable {
     this.#deps = deps;
     this.#launch = deps.launch ?? randomUUID().slice(0, 8);
     this.#id = this.#nextId();
-    this.#labels = deps.machine ? labelsOf(deps.machine) : {};
     const { config, clock } = deps;
     this.#turnReporter = new TurnReporter({ store: deps.store, clock, traffic: deps.pool.traffic });
     this.#tokenRate = new TokenRate(clock);
@@ -112,17 +110,7 @@ export class Worker implements AsyncDisposable {
     await this.#policy.read();
     const tail = new EventTail({
       store,
-      kinds: [
-        'rollout-queue',
-        'rollout-cancel',
-        'backend-join',
-        'backend-drain',
-        'backend-leave',
-        'backend-break',
-        'backend-recovered',
-        'policy-pause',
-        'policy-resume',
-      ],
+      kinds: ['rollout-queue', 'rollout-cancel', ...policyKinds],
       after,
       gapMs: tailGapMs,
       clock,
@@ -206,15 +194,13 @@ export class Worker implements AsyncDisposable {
   async #take(): Promise<boolean> {
     using _lock = await this.#claimLock.acquire({ signal: this.#stopping.signal });
     const room = this.#countRoom();
-    const claims = room > 0 ? await this.#deps.store.claim(this.#id, room, this.#labels) : [];
+    const { store, machine } = this.#deps;
+    const claims = room > 0 ? await store.claim(this.#id, room, machine && labelsOf(machine)) : [];
     for (const claimed of claims) this.#start(claimed);
     return claims.length > 0 && claims.length === room;
   }
 
-  /**
-   * None while too many finished runs wait: otherwise a slow evaluate, or a store that fails, fills the memory. None while this machine
-   * is cut off from the backends: other machines can run what it would hold.
-   */
+  /** None while too many finished runs wait, which would fill the memory, or while other machines can reach backends and this one cannot. */
   #countRoom(): number {
     const { init, evaluate } = this.#attempt.stages;
     const hasRun = [...this.#held.values()].filter((held) => held.hasRun).length;

@@ -13,6 +13,7 @@ import { HealthMonitor } from './health.ts';
 import { BackendLease, type PoolEntry } from './lease.ts';
 import type { BackendLoad, PlacedRollout, Placements, PlaceOptions } from './placements.ts';
 import { checkHealth, type ProbeGate, tryOut } from './probe.ts';
+import { isSameServer, isUp, toOwnView } from './record-view.ts';
 import { chooseBackend, defaultRouting, isFarBusier, type Routing } from './routing.ts';
 import { probeServer } from './server-probe.ts';
 import { SessionFinisher } from './session-finisher.ts';
@@ -281,29 +282,4 @@ export class BackendPool implements AsyncDisposable {
       log: this.#options.log,
     });
   }
-}
-
-/** A backend that this machine cannot reach is broken here. */
-function toOwnView(record: BackendRecord, machine: string | undefined): BackendRecord {
-  const { health } = record;
-  const own = health?.brokenFor?.find((one) => one.machine === machine);
-  return health && own ? { ...record, health: { brokenAtMs: own.sinceMs, ...health } } : record;
-}
-
-function isUp({ state, health }: BackendRecord): boolean {
-  return state === 'up' && health?.brokenAtMs === undefined;
-}
-
-/** Whether calls go to the same server in the same way. */
-function isSameServer(a: BackendRecord, b: BackendRecord): boolean {
-  return (
-    a.url === b.url &&
-    a.dialect === b.dialect &&
-    a.model === b.model &&
-    a.apiKey === b.apiKey &&
-    a.policyVersion === b.policyVersion &&
-    a.logprobsMode === b.logprobsMode &&
-    a.probe?.contextTokens === b.probe?.contextTokens &&
-    a.probe?.logprobsMode === b.probe?.logprobsMode
-  );
 }

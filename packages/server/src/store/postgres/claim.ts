@@ -66,9 +66,18 @@ async function lockDue(
   { class: own, limit }: LockRequest,
   locked: readonly QueuedRow[] = [],
 ): Promise<QueuedRow[]> {
-  const except = locked.length === 0 ? '' : `AND seq NOT IN (${locked.map(({ seq }) => seq).join(', ')})`;
+  const [except, values] = locked.length === 0 ? ['', []] : [`AND ${isOther('?3')}`, [toList(locked)]];
   const sql = `SELECT ${queuedColumns} FROM rollouts WHERE ${isDue} ${except} ORDER BY seq LIMIT ?2 FOR UPDATE SKIP LOCKED`;
-  return await transaction.all<QueuedRow>(sql, own, limit);
+  return await transaction.all<QueuedRow>(sql, own, limit, ...values);
+}
+
+/** One value for any number of rows, so that the statement is prepared once. */
+function toList(rows: readonly QueuedRow[]): string {
+  return rows.map(({ seq }) => seq).join(',');
+}
+
+function isOther(list: string): string {
+  return `seq <> ALL (string_to_array(${list}, ',')::bigint[])`;
 }
 
 /** How many rollouts at the head of a class may overtake each other. */
@@ -79,23 +88,23 @@ interface WindowRow extends QueuedRow {
   readonly n: number;
 }
 
+// Places: 0 was passed over for long, 1 has siblings here, 2 has siblings nowhere, 3 elsewhere.
+const preferred = `WITH head AS MATERIALIZED (
+SELECT seq, group_id, passed_at, row_number() OVER (ORDER BY seq) AS n FROM rollouts WHERE ${isDue} ORDER BY seq LIMIT ?2
+), homes AS (SELECT g.group_id, here FROM (SELECT DISTINCT group_id FROM head WHERE group_id IS NOT NULL) g, LATERAL (
+SELECT bool_or(host = ?3) AS here FROM rollouts held JOIN workers w ON w.id = held.worker WHERE held.group_id = g.group_id) one
+), ranked AS MATERIALIZED (
+SELECT seq, n, CASE WHEN passed_at <= ?4 THEN 0 WHEN here THEN 1 WHEN here IS NULL THEN 2 ELSE 3 END AS place
+FROM head LEFT JOIN homes USING (group_id))
+SELECT ${queuedColumns}, n FROM rollouts JOIN ranked USING (seq) WHERE ${isDue}
+ORDER BY place, seq LIMIT ?5 FOR UPDATE OF rollouts SKIP LOCKED`;
+
 /** First those that were passed over for long, then those whose siblings run here, then those whose siblings run nowhere. */
 async function lockPreferred(transaction: Transaction, request: LockRequest): Promise<QueuedRow[]> {
   const { host, limit, class: own } = request;
   if (host === undefined) return await lockDue(transaction, request);
-  const sql = `WITH head AS MATERIALIZED (
-      SELECT seq, group_id, passed_at, row_number() OVER (ORDER BY seq) AS n FROM rollouts WHERE ${isDue} ORDER BY seq LIMIT ?2
-    ), homes AS (
-      SELECT held.group_id, bool_or(host = ?3) AS is_here FROM rollouts held JOIN workers ON workers.id = held.worker
-      WHERE held.group_id IN (SELECT group_id FROM head) GROUP BY held.group_id
-    ), ranked AS MATERIALIZED (
-      SELECT seq, n, CASE WHEN passed_at <= ?4 THEN 0 WHEN is_here THEN 1 WHEN is_here IS NULL THEN 2 ELSE 3 END AS place
-      FROM head LEFT JOIN homes USING (group_id)
-    )
-    SELECT ${queuedColumns}, n FROM rollouts JOIN ranked USING (seq) WHERE ${isDue}
-    ORDER BY place, seq LIMIT ?5 FOR UPDATE OF rollouts SKIP LOCKED`;
   const passedAt = transaction.nowMs - longestPassMs;
-  const rows = await transaction.all<WindowRow>(sql, own, windowSize + limit, host, passedAt, limit);
+  const rows = await transaction.all<WindowRow>(preferred, own, windowSize + limit, host, passedAt, limit);
   if (rows.some(({ n }) => n > rows.length)) await notePassed(transaction, own, rows);
   if (rows.length === limit) return rows;
   // Other workers are taking what is in the window.
@@ -104,10 +113,9 @@ async function lockPreferred(transaction: Transaction, request: LockRequest): Pr
 
 /** Those that were overtaken remember since when. */
 async function notePassed(transaction: Transaction, own: number, rows: readonly QueuedRow[]): Promise<void> {
-  const seqs = rows.map(({ seq }) => seq);
   const sql = `UPDATE rollouts SET passed_at = ?2 WHERE seq IN (SELECT seq FROM rollouts WHERE ${isDue} AND passed_at IS NULL
-    AND seq < ?3 AND seq NOT IN (${seqs.join(', ')}) ORDER BY seq LIMIT ?4 FOR UPDATE SKIP LOCKED)`;
-  await transaction.run(sql, own, transaction.nowMs, Math.max(...seqs), windowSize);
+    AND seq < ?3 AND ${isOther('?5')} ORDER BY seq LIMIT ?4 FOR UPDATE SKIP LOCKED)`;
+  await transaction.run(sql, own, transaction.nowMs, Math.max(...rows.map(({ seq }) => seq)), windowSize, toList(rows));
 }
 
 async function takeAll(transaction: Transaction, rows: readonly QueuedRow[], worker: ClaimRequest['worker']): Promise<ClaimedRollout[]> {

@@ -23,11 +23,11 @@ export interface ClaimRequest {
 }
 
 export interface DueRequest extends ClaimRequest {
-  readonly workerRow: WorkerRow;
+  readonly workerRow: ClaimingWorker;
 }
 
 /** What a claim reads of its worker: `quarantine`, and the `workerColumns` of the engine. */
-interface WorkerRow {
+interface ClaimingWorker {
   readonly quarantine: number;
   readonly [column: string]: unknown;
 }
@@ -45,7 +45,7 @@ export async function claim(
 ): Promise<ClaimedRollout[]> {
   const { worker } = request;
   const sql = `SELECT quarantine${workerColumns} FROM workers WHERE id = ? AND ended_at IS NULL AND lease_until > ? FOR UPDATE`;
-  const workerRow = await transaction.one<WorkerRow>(sql, worker, transaction.nowMs);
+  const workerRow = await transaction.one<ClaimingWorker>(sql, worker, transaction.nowMs);
   if (!workerRow) return [];
   await wakeDelayed(transaction);
   const suspects = await chooseSuspects(transaction, { ...request, isQuarantined: workerRow.quarantine === 1 });

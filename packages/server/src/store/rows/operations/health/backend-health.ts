@@ -19,13 +19,13 @@ interface Sight {
   readonly probeAt: number;
 }
 
-interface Place {
+interface BackendSeen {
   readonly id: BackendId;
   readonly machine?: string | undefined;
 }
 
 /** Locks the backend. Absent if it is unknown; null if it works for this machine. */
-async function readSight(transaction: Transaction, { id, machine = '' }: Place): Promise<Sight | null | undefined> {
+async function readSight(transaction: Transaction, { id, machine = '' }: BackendSeen): Promise<Sight | null | undefined> {
   const row = await transaction.one<HealthRow>('SELECT broken_at, probes, probe_at FROM backends WHERE id = ? FOR UPDATE', id);
   if (!row) return undefined;
   if (row.broken_at !== null) return { isForAll: true, since: row.broken_at, probes: row.probes, probeAt: row.probe_at };
@@ -68,14 +68,14 @@ async function isMajority(transaction: Transaction, id: BackendId, machine: stri
 }
 
 /** After a probe that failed, the wait before the next doubles. */
-async function postpone(transaction: Transaction, { id, error, machine = '' }: HealthReport & Place, sight: Sight): Promise<void> {
+async function postpone(transaction: Transaction, { id, error, machine = '' }: HealthReport & BackendSeen, sight: Sight): Promise<void> {
   const { nowMs } = transaction;
   const probeAt = nowMs + Math.min(firstProbeMs * 2 ** sight.probes, longestProbeMs);
   await writeSchedule(transaction, { id, machine }, { ...sight, probes: sight.probes + 1, probeAt });
   await transaction.run('UPDATE backends SET error = ?, error_at = ? WHERE id = ?', error, nowMs, id);
 }
 
-async function writeSchedule(transaction: Transaction, { id, machine = '' }: Place, { isForAll, probes, probeAt }: Sight): Promise<void> {
+async function writeSchedule(transaction: Transaction, { id, machine = '' }: BackendSeen, { isForAll, probes, probeAt }: Sight): Promise<void> {
   if (isForAll) await transaction.run('UPDATE backends SET probes = ?, probe_at = ? WHERE id = ?', probes, probeAt, id);
   else
     await transaction.run(
@@ -88,7 +88,7 @@ async function writeSchedule(transaction: Transaction, { id, machine = '' }: Pla
 }
 
 /** What was broken for all works for all: a machine that still cannot reach it breaks it for itself again. */
-export async function recoverBackend(transaction: Transaction, place: Place): Promise<void> {
+export async function recoverBackend(transaction: Transaction, place: BackendSeen): Promise<void> {
   const { id, machine = '' } = place;
   const sight = await readSight(transaction, place);
   if (!sight) return;
@@ -102,7 +102,7 @@ export async function recoverBackend(transaction: Transaction, place: Place): Pr
 }
 
 /** Postpones the next probe for as long as this one may take, so that only one worker, or one of each machine, probes at a time. */
-export async function takeProbe(transaction: Transaction, place: Place): Promise<number | undefined> {
+export async function takeProbe(transaction: Transaction, place: BackendSeen): Promise<number | undefined> {
   const sight = await readSight(transaction, place);
   if (!sight) return undefined;
   const waitMs = sight.probeAt - transaction.nowMs;
