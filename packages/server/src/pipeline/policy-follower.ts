@@ -1,21 +1,10 @@
 // A worker's view of the policy and its backends: read from the store in order, and the gate's state reported back.
 
-import { type EventKind, messageOf, type WorkerId } from '@millrace/protocol';
+import { messageOf, type WorkerId } from '@millrace/protocol';
 import type { Log } from '../base/log.ts';
 import { PolicyGate } from '../inference/policy-gate.ts';
 import type { BackendPool } from '../inference/pool/pool.ts';
 import type { Store } from '../store/store.ts';
-
-/** The events after which its state is read again. */
-export const policyKinds: readonly EventKind[] = [
-  'backend-join',
-  'backend-drain',
-  'backend-leave',
-  'backend-break',
-  'backend-recovered',
-  'policy-pause',
-  'policy-resume',
-];
 
 export interface FollowerDeps {
   readonly store: Store;

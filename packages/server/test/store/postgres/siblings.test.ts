@@ -32,7 +32,7 @@ describe('siblings on several machines', { skip: skipPostgres }, () => {
     return { clock, store, a, b, claim, [Symbol.asyncDispose]: () => bed[Symbol.asyncDispose]() };
   }
 
-  test('a group goes to one machine, whoever claims how much at a time', async () => {
+  test('a group goes to one machine, however much each claims at a time', async () => {
     await using bed = await openGroups(4, ['a', 'b']);
     assert.deepEqual(await bed.claim(bed.a, 2), ['g0:0', 'g0:1']);
     assert.deepEqual(await bed.claim(bed.b, 3), ['g1:0', 'g1:1', 'g1:2'], 'the siblings of g0 are left to the other machine');

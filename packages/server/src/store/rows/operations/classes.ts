@@ -1,7 +1,8 @@
 // Fair claims between classes of work. Triggers keep each class's counts in the transaction that changes a rollout, so choosing
 // the next rollout reads one class and one rollout, however long the queue is.
 
-import { type BatchId, definedOf, type MachineLabels, type WorkerReport } from '@millrace/protocol';
+import type { BatchId, MachineLabels, WorkerReport } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import type { BatchPlan } from '../../batch-store.ts';
 import { longestDelayMs } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';

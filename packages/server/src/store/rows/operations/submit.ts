@@ -1,14 +1,7 @@
 // What callers change: submitting and cancelling rollouts.
 
-import {
-  definedOf,
-  type GroupId,
-  isTerminal,
-  type MachineLabels,
-  RolloutError,
-  type RolloutId,
-  type RolloutState,
-} from '@millrace/protocol';
+import type { GroupId, MachineLabels, RolloutId, RolloutState } from '@millrace/protocol';
+import { definedOf, isTerminal, RolloutError } from '@millrace/protocol/plain';
 import { toFullMessage } from '../../disk-budget.ts';
 import type { SubmitOutcome } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';

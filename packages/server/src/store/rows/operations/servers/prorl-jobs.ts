@@ -1,7 +1,8 @@
 // Jobs of ProRL Agent's clients: which rollout answers which call, and which server has the call. A job whose server is gone waits for
 // its caller to ask again.
 
-import { definedOf, type RolloutId } from '@millrace/protocol';
+import type { RolloutId } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import type { OpenProrlJob, ProrlJob, ProrlState, ServerStore } from '../../../servers/server-store.ts';
 import type { Transaction } from '../../../transaction.ts';
 
