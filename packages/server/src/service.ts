@@ -18,7 +18,7 @@ import { checkListen } from './http/request/auth.ts';
 import { BackendPool } from './inference/pool/pool.ts';
 import { probeServer } from './inference/pool/server-probe.ts';
 import { sampleTokenizer } from './inference/pool/tokenizer-check.ts';
-import { Leadership } from './leadership.ts';
+
 import { isAddress, openModel } from './open-model.ts';
 import { Worker } from './pipeline/worker.ts';
 import { BatchKeeper } from './sampling/batch-keeper.ts';
@@ -36,6 +36,7 @@ import { type BuiltInOptions, loadScenarios, type Scenarios } from './scenario/l
 import { openBlobs } from './store/blobs/open-blobs.ts';
 import { EventTail } from './store/event-tail.ts';
 import { type HintScope, openStore } from './store/open/open-store.ts';
+import { Leadership } from './store/servers/leadership.ts';
 import type { Store } from './store/store.ts';
 import { toStoreAddress } from './store/store-address.ts';
 import { toDiskLimits } from './store/store-config.ts';

@@ -11,7 +11,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { FakeClock, makeTempFolder } from '@millrace/testkit';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
-import { Leadership } from '../../src/leadership.ts';
+import { Leadership } from '../../src/store/servers/leadership.ts';
 import { BatchKeeper } from '../../src/sampling/batch-keeper.ts';
 import { TaskFiles } from '../../src/sampling/task-files.ts';
 import { WebhookSender } from '../../src/sampling/webhook.ts';

@@ -39,6 +39,13 @@ export async function openClass(transaction: Transaction, workClass: WorkClass, 
   return (await transaction.one<{ seq: number }>(sql, kind, name, rank, weight))?.seq ?? 0;
 }
 
+/** Removes the classes of a batch or an evaluation whose rollouts have ended, with and without requirements. */
+export async function deleteClasses(transaction: Transaction, kind: ClassKind, name: string): Promise<void> {
+  const sql = 'DELETE FROM classes WHERE kind = ?1 AND wanted = 0 AND (name = ?2 OR substr(name, 1, ?3) = ?4)';
+  const start = `${name}\n`;
+  await transaction.run(sql, kind, name, start.length, start);
+}
+
 /** Moves a rollout to the class with the same name that requires these labels too. */
 export async function requireMore(transaction: Transaction, seq: number, more: MachineLabels): Promise<void> {
   const sql = 'SELECT kind, name, rank, weight FROM classes WHERE seq = (SELECT class FROM rollouts WHERE rollouts.seq = ?)';

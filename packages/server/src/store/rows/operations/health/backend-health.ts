@@ -75,7 +75,11 @@ async function postpone(transaction: Transaction, { id, error, machine = '' }: H
   await transaction.run('UPDATE backends SET error = ?, error_at = ? WHERE id = ?', error, nowMs, id);
 }
 
-async function writeSchedule(transaction: Transaction, { id, machine = '' }: BackendSeen, { isForAll, probes, probeAt }: Sight): Promise<void> {
+async function writeSchedule(
+  transaction: Transaction,
+  { id, machine = '' }: BackendSeen,
+  { isForAll, probes, probeAt }: Sight,
+): Promise<void> {
   if (isForAll) await transaction.run('UPDATE backends SET probes = ?, probe_at = ? WHERE id = ?', probes, probeAt, id);
   else
     await transaction.run(

@@ -2,9 +2,9 @@
 // one leads as soon as its lease ends.
 
 import { messageOf } from '@millrace/protocol';
-import { type Clock, sleep } from './base/clock.ts';
-import type { Log } from './base/log.ts';
-import type { Store } from './store/store.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Store } from '../store.ts';
 
 export interface LeadershipDeps {
   readonly store: Pick<Store, 'takeDuty'>;
