@@ -18,7 +18,6 @@ import { checkListen } from './http/request/auth.ts';
 import { BackendPool } from './inference/pool/pool.ts';
 import { probeServer } from './inference/pool/server-probe.ts';
 import { sampleTokenizer } from './inference/pool/tokenizer-check.ts';
-
 import { isAddress, openModel } from './open-model.ts';
 import { Worker } from './pipeline/worker.ts';
 import { BatchKeeper } from './sampling/batch-keeper.ts';
