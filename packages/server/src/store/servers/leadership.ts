@@ -4,10 +4,10 @@
 import { messageOf } from '@millrace/protocol';
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { Store } from '../store.ts';
+import type { ServerStore } from './server-store.ts';
 
 export interface LeadershipDeps {
-  readonly store: Pick<Store, 'takeDuty'>;
+  readonly store: Pick<ServerStore, 'takeDuty'>;
   /** The same after a restart, and different from that of every other server. */
   readonly server: string;
   readonly clock: Clock;
