@@ -23,7 +23,20 @@ const sources = readSources(['packages/*/src/**/*.ts', 'bench/**/*.ts', 'example
 const tests = readSources(['packages/*/test/**/*.ts', 'test/**/*.ts', 'bench/**/*.test.ts', 'examples/**/*.test.ts', 'world/**/*.test.ts']);
 const serverSources = sources.filter(({ path }) => path.startsWith('packages/server/src/'));
 
-const floors = ['base', 'trajectory', 'inference', 'sandbox', 'store', 'agent', 'scenario', 'pipeline', 'sampling', 'http', 'cluster'];
+const floors = [
+  'base',
+  'trajectory',
+  'inference',
+  'sandbox',
+  'store',
+  'agent',
+  'scenario',
+  'pipeline',
+  'sampling',
+  'http',
+  'tool-server',
+  'cluster',
+];
 
 /** The folders of the second test tier; its tests stand on top. */
 const worldFloors = [

@@ -22,6 +22,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'Adds a worker to a service that is already running.',
     load: async () => (await import('./operate/worker.ts')).workerCommand,
   },
+  'tool-server': {
+    summary: 'Runs single actions in sandboxes, for agents that run elsewhere.',
+    load: async () => (await import('./operate/tool-server.ts')).toolServerCommand,
+  },
   slurm: {
     summary: 'Starts, scales, shows and ends a deployment on a Slurm cluster.',
     load: async () => (await import('./slurm/slurm.ts')).slurmCommands,

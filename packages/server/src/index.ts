@@ -92,6 +92,7 @@ export {
 export type { Score } from './scenario/verifier/verifier.ts';
 export {
   openDriver,
+  openLayers,
   openServer,
   openServiceStore,
   openWorker,
@@ -140,6 +141,7 @@ export { hidePassword, isPostgresAddress, storeFile, toStoreAddress } from './st
 export type { ClassLoad, WorkClass } from './store/work-class.ts';
 export { Supervisor, type SupervisorOptions } from './supervisor.ts';
 export { type LogFormat, logFormats, openProcessLog, openTextLog } from './text-log.ts';
+export { openToolServer, type RunningToolServer, type ToolServerOptions } from './tool-service.ts';
 export { renderWithoutReasoning } from './trajectory/branch.ts';
 export { type Conversation, type LocalConversation, openConversation } from './trajectory/conversation.ts';
 export { Ledger } from './trajectory/ledger.ts';

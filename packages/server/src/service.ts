@@ -32,7 +32,7 @@ import { openWarmPool } from './sandbox/warm/warm-pool.ts';
 import { type BuiltInOptions, loadScenarios, type Scenarios } from './scenario/load/load.ts';
 import { openBlobs } from './store/blobs/open-blobs.ts';
 import { EventTail } from './store/event-tail.ts';
-import { openStore } from './store/open/open-store.ts';
+import { type HintScope, openStore } from './store/open/open-store.ts';
 import type { Store } from './store/store.ts';
 import { toStoreAddress } from './store/store-address.ts';
 import { toDiskLimits } from './store/store-config.ts';
@@ -130,7 +130,7 @@ export interface RunningWorker extends AsyncDisposable {
 export async function openWorker(config: ServiceConfig, options: ProcessOptions): Promise<RunningWorker> {
   const { log } = options;
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openServiceStore(config, log));
+  const store = stack.use(await openServiceStore(config, log, 'work'));
   const loopLag = stack.use(openLoopLag());
   const bare = await orStartError(() => openDriver(config, log));
   const layers = openLayers(config, bare);
@@ -203,16 +203,16 @@ export async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: L
   return openApptainerDriver({ runDir, config: sandbox, log, images });
 }
 
-function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriver): LayerCache {
+export function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriver): LayerCache {
   return new LayerCache({ driver, runDir, maxBytes: sandbox.layersGib * 2 ** 30, salt: JSON.stringify(sandbox) });
 }
 
 /** The store of a configuration. */
-export async function openServiceStore(config: ServiceConfig, log: Log): Promise<Store> {
+export async function openServiceStore(config: ServiceConfig, log: Log, hints: HintScope = 'all'): Promise<Store> {
   const limits = toDiskLimits(config.store);
   const blobs = await openBlobs(config.store.blobs, process.env);
   const onDeath = (error: Error) => exit(error, log);
-  return await openStore(toStoreAddress(config), { limits, ...definedOf({ blobs }), clock: systemClock, log, onDeath });
+  return await openStore(toStoreAddress(config), { limits, ...definedOf({ blobs }), clock: systemClock, log, hints, onDeath });
 }
 
 /** Without its store, a process would look healthy and do nothing. Its supervisor starts it again, and nothing is lost. */

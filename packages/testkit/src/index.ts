@@ -2,7 +2,8 @@
 
 export { runAsUser, skipAsUser } from './as-user.ts';
 export { type ChaosReport, type ChaosStore, runChaos } from './chaos/chaos.ts';
-export { mountSmallDisk, type SmallDisk, smallDiskSkip } from './chaos/small-disk.ts';
+export { makeShellTask } from './chaos/scene/chaos-play.ts';
+export { mountSmallDisk, type SmallDisk, smallDiskSkip } from './chaos/scene/small-disk.ts';
 export { fakeLogprob } from './fake-backend/engines/logprob.ts';
 export type { FakeEngine, FakeRequest } from './fake-backend/engines/wire.ts';
 export { FakeBackend, type FakeBackendOptions, type Latency, openFakeBackend } from './fake-backend/fake-backend.ts';
@@ -66,6 +67,7 @@ export {
 } from './recordings/recordings.ts';
 export { type FaultReport, runFaults } from './service/fault-run.ts';
 export { findWrongToken } from './service/find-wrong-token.ts';
+export { TestMachine, type TestMachineOptions } from './service/machine.ts';
 export { processesInSandboxesOf, TestService } from './service/service.ts';
 export { type BackendContractOptions, type ContractBed, defineBackendContract } from './suites/backend-contract.ts';
 export { type BackendSuiteOptions, defineBackendSuite } from './suites/backend-suite.ts';

@@ -22,7 +22,8 @@ export interface TestServiceOptions {
   /** Whether tools are described in the prompt if the template declares none; by default as in the configuration. */
   readonly teachTools?: boolean;
   readonly pipeline?: Readonly<Record<string, unknown>>;
-  readonly http?: Readonly<Record<string, unknown>>;
+  /** The client uses the first of its keys. */
+  readonly http?: Readonly<Record<string, unknown>> & { readonly keys?: readonly string[] };
   readonly sampling?: Readonly<Record<string, unknown>>;
   readonly sandbox?: Readonly<Record<string, unknown>>;
   readonly inference?: Readonly<Record<string, unknown>>;
@@ -47,6 +48,7 @@ export class TestService implements AsyncDisposable {
   #child: ChildProcess | undefined;
   #client: Client | undefined;
   #port = 0;
+  #url = '';
 
   private constructor(folder: string, options: TestServiceOptions) {
     this.folder = folder;
@@ -72,7 +74,7 @@ export class TestService implements AsyncDisposable {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
+    return this.#url;
   }
 
   get storePath(): string {
@@ -115,8 +117,9 @@ export class TestService implements AsyncDisposable {
     const [line]: unknown[] = await Promise.race([once(createInterface(child.stdout), 'line'), once(child, 'exit').then(() => [])]);
     if (typeof line !== 'string') throw new Error(`the service did not start:\n${await this.log()}`);
     const { url } = started.parse(JSON.parse(line));
+    this.#url = url;
     this.#port = Number(new URL(url).port);
-    this.#client ??= openClient({ url });
+    this.#client ??= openClient({ url, ...definedOf({ key: this.#options.http?.keys?.[0] }) });
   }
 
   /** SIGKILL to the server only; its workers notice. */

@@ -140,8 +140,9 @@ export class SweBed implements AsyncDisposable {
   async trial(solution: 'gold' | 'empty', fields: Fields = {}) {
     await using opened = new AsyncDisposableStack();
     const openSandbox = async (spec: SandboxSpec = {}) => opened.use(await this.#driver.open(spec));
-    const context = { task: makeTask(fields), solution, openSandbox, limits: limits as never, signal: AbortSignal.timeout(120_000) };
-    return await this.scenario.trial?.(context);
+    const openPrepared = () => Promise.reject(new Error('the swe scenario prepares its sandboxes itself'));
+    const signal = AbortSignal.timeout(120_000);
+    return await this.scenario.trial?.({ task: makeTask(fields), solution, openSandbox, openPrepared, limits: limits as never, signal });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

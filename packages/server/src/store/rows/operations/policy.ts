@@ -83,7 +83,8 @@ export async function reportGate(
 ): Promise<void> {
   const { worker, pause, generating } = request;
   await transaction.run('UPDATE workers SET pause_seen = ?, generating = ? WHERE id = ? AND ended_at IS NULL', pause, generating, worker);
-  await settlePause(transaction);
+  // Only a look, without a lock: every worker reports every second, and one that lets a pause settle has seen that pause.
+  if ((await readRow(transaction)).state === 'pausing') await settlePause(transaction);
 }
 
 /** Call this whenever a worker may have stopped delaying the pause. */
