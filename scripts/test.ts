@@ -26,7 +26,7 @@ process.env.NODE_COMPILE_CACHE ??= resolve('node_modules/.cache/compile');
 const checks = given.length > 0 ? [] : [...runTool('format and lint', ['biome', 'check', '.']), ...runTool('types', ['tsc', '--noEmit'])];
 const files = given.length > 0 ? given : allTests;
 const options = {
-  // Even on two cores, because files wait for a third of their time: three at once leave a fifth of two cores idle.
+  // Even on two cores, because many files wait. The share of idle time, printed at the end, says whether it is the right number.
   concurrency: Math.max(4, Math.floor(availableParallelism() / 2)),
   slowFiles,
   limitMs: Number(values['file-limit-s']) * 1000,
