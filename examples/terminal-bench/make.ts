@@ -3,10 +3,10 @@
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { makeBaseImage } from '../swe/image.ts';
+import { addProgram, makeBaseImage } from '../swe/image.ts';
 
 const run = promisify(execFile);
 const maxBuffer = 1 << 26;
@@ -64,7 +64,7 @@ async function makeImage(folder: string): Promise<void> {
   const part = `${folder}.part`;
   await makeBaseImage(part);
   await pip('install', '--target', `${part}-uv`, 'uv==0.7.13');
-  await cp(join(`${part}-uv`, 'bin/uv'), join(part, 'usr/bin/uv'));
+  await addProgram(part, join(`${part}-uv`, 'bin/uv'));
   await rm(`${part}-uv`, { recursive: true });
   const { stdout: version } = await run('/usr/bin/python3', ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])']);
   const binary = ['--only-binary', ':all:', '--python-version', version.trim()];
