@@ -1,5 +1,5 @@
-// Measures the two engines of the store next to each other, in the same run and on the same disk: claims, and whole ways of a rollout
-// (claim, three moves, an ending with its trajectory), by several workers that each have their own handle.
+// Measures the two engines of the store next to each other, in the same run and on the same disk: whole ways of a rollout (claim, three
+// moves, an ending with its trajectory), by several workers that each have their own handle. Claims alone: bench/cluster/claims.ts.
 
 import { join } from 'node:path';
 import { type WorkerId, workerId } from '@millrace/protocol';
@@ -12,14 +12,8 @@ import type { BenchReport } from './report/report.ts';
 
 const rollouts = 2_000;
 const handles = 4;
-const claimsAtOnce = 8;
 /** Rollouts that each worker has under way. */
 const lanes = 16;
-
-interface EngineMeasurement {
-  readonly claims: number;
-  readonly transitions: number;
-}
 
 export async function runStoreEnginesBench(): Promise<BenchReport> {
   await using folder = await makeTempFolder('millrace-bench');
@@ -29,10 +23,8 @@ export async function runStoreEnginesBench(): Promise<BenchReport> {
   return {
     title: `Store engines: ${rollouts} rollouts, ${handles} workers in one process`,
     rows: [
-      { what: `claims, ${claimsAtOnce} at once, SQLite`, unit: '1/s', samples: [sqlite.claims], larger: 'better' },
-      { what: `claims, ${claimsAtOnce} at once, PostgreSQL`, unit: '1/s', samples: [postgres.claims], larger: 'better', against: 0 },
-      { what: 'transitions with their endings, SQLite', unit: '1/s', samples: [sqlite.transitions], larger: 'better' },
-      { what: 'transitions with their endings, PostgreSQL', unit: '1/s', samples: [postgres.transitions], larger: 'better', against: 2 },
+      { what: 'transitions with their endings, SQLite', unit: '1/s', samples: [sqlite], larger: 'better' },
+      { what: 'transitions with their endings, PostgreSQL', unit: '1/s', samples: [postgres], larger: 'better', against: 0 },
     ],
     notes: [
       'Both commit to the disk of the temporary folder before they answer. PostgreSQL shares the cores with its clients, over a Unix socket.',
@@ -40,7 +32,8 @@ export async function runStoreEnginesBench(): Promise<BenchReport> {
   };
 }
 
-async function measure(address: string): Promise<EngineMeasurement> {
+/** Transitions per second. */
+async function measure(address: string): Promise<number> {
   await using stack = new AsyncDisposableStack();
   const stores = await Array.fromAsync({ length: handles }, async () =>
     stack.use(await openStore(address, { clock: systemClock, log: silentLog })),
@@ -48,11 +41,8 @@ async function measure(address: string): Promise<EngineMeasurement> {
   const workers = await Promise.all(stores.map((store, index) => register(store, `bench-${index}`)));
   const each = (work: (store: Store, worker: WorkerId) => Promise<void>) =>
     Promise.all(stores.map((store, index) => work(store, workers[index] ?? workerId.parse('none'))));
-  await submitAll(stores[0], 'claim');
-  const claims = await timed(() => each(claimAll), rollouts);
   await submitAll(stores[0], 'run');
-  const transitions = await timed(() => each(runAll), rollouts * 5);
-  return { claims, transitions };
+  return await timed(() => each(runAll), rollouts * 5);
 }
 
 async function register(store: Store, name: string): Promise<WorkerId> {
@@ -66,10 +56,6 @@ async function submitAll(store: Store | undefined, name: string): Promise<void> 
     Array.from({ length: rollouts }, (_, index) => makeRollout(`${name}-${index}`)),
     { maxQueued: 2 * rollouts },
   );
-}
-
-async function claimAll(store: Store, worker: WorkerId): Promise<void> {
-  while ((await store.claim(worker, claimsAtOnce)).length > 0);
 }
 
 async function runAll(store: Store, worker: WorkerId): Promise<void> {

@@ -29,13 +29,16 @@ missing_system_packages() {
     has_python_module wheel || echo python3-wheel
     compgen -G '/usr/lib/python3.*/ensurepip/__main__.py' >/dev/null || echo python3-venv
   fi
-  if is_for test check chaos; then # the chaos run steps the clock, and makes fsync slow
+  if is_for test check chaos test:world; then # the chaos run steps the clock, and makes fsync slow
     compgen -G '/usr/lib*/*/faketime/libfaketimeMT.so.1' >/dev/null || echo libfaketime
     command -v cc >/dev/null || echo gcc
     [[ -f /usr/include/dlfcn.h ]] || echo libc6-dev
   fi
   if is_for test check bench chaos test:world; then # a PostgreSQL server for the store's tests; any version that we support
     compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo postgresql
+  fi
+  if is_for chaos test:world; then # a machine in a network of its own
+    PATH=$PATH:/usr/sbin:/sbin command -v ip >/dev/null || echo iproute2
   fi
   if is_for test:world; then
     command -v promtool >/dev/null || echo prometheus

@@ -19,3 +19,8 @@ export function readMemoryMiB(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   const found = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
   return Number(found?.[1] ?? Number.NaN) / 1024;
 }
+
+/** The process that started it. */
+export function readParent(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1]);
+}

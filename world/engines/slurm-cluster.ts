@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { chmod, chown, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { chooseFreePort, findOnPath } from '@millrace/server';
@@ -14,6 +15,7 @@ import { makeTempFolder, type TempFolder } from '@millrace/testkit';
 
 const userId = 65534;
 const repository = resolve(import.meta.dirname, '../..');
+const asUser = ['setpriv', `--reuid=${userId}`, `--regid=${userId}`, '--clear-groups'];
 const programs = ['sbatch', 'slurmctld', 'slurmd', 'munged'];
 
 /** Why there can be no cluster here; false if there can. As root, installs Debian's packages first where they are missing. */
@@ -63,7 +65,7 @@ export class SlurmCluster implements AsyncDisposable {
 
   /** Runs a command as the user, as on a login node. */
   async run(command: readonly string[], timeoutMs = 300_000): Promise<CommandResult> {
-    const argv = this.#enter(['setpriv', `--reuid=${userId}`, `--regid=${userId}`, '--clear-groups', ...command]);
+    const argv = this.#enter([...asUser, ...command]);
     const options = { env: this.#env(), cwd: this.home, timeout: timeoutMs, killSignal: 'SIGKILL' as const, maxBuffer: 1 << 26 };
     try {
       return { code: 0, ...(await promisify(execFile)(argv[0] ?? '', argv.slice(1), options)) };
@@ -71,6 +73,20 @@ export class SlurmCluster implements AsyncDisposable {
       const { code, stdout = '', stderr = '' } = error as { code?: number; stdout?: string; stderr?: string };
       return { code: typeof code === 'number' ? code : 1, stdout, stderr };
     }
+  }
+
+  /** Starts a command as the user, to be interrupted later with Ctrl-C. */
+  start(command: readonly string[]): { interrupt(): Promise<CommandResult> } {
+    const argv = this.#enter([...asUser, ...command]);
+    const child = spawn(argv[0] ?? '', argv.slice(1), { env: this.#env(), cwd: this.home, stdio: ['ignore', 'pipe', 'pipe'] });
+    const [stdout, stderr, exited] = [text(child.stdout), text(child.stderr), once(child, 'exit')];
+    return {
+      async interrupt() {
+        child.kill('SIGINT');
+        const [code]: unknown[] = await exited;
+        return { code: typeof code === 'number' ? code : 1, stdout: await stdout, stderr: await stderr };
+      },
+    };
   }
 
   /** The machine dies: its slurmd, its steps and every process of its jobs, all at once and without a word. */
@@ -153,7 +169,8 @@ export class SlurmCluster implements AsyncDisposable {
       'SlurmUser=root',
       'SlurmdUser=root',
       'AuthType=auth/munge',
-      `AuthInfo=socket=${join(folder, 'munge/socket')}`,
+      // A job that goes back into the queue waits until the credentials of its first run have expired.
+      `AuthInfo=socket=${join(folder, 'munge/socket')},cred_expire=5`,
       'CredType=cred/munge',
       `SlurmctldPort=${control}`,
       `StateSaveLocation=${join(folder, 'state')}`,

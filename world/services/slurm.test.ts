@@ -2,20 +2,25 @@
 // node dies in mid-run, a Python client receives every group, and `down` leaves nothing behind.
 
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
-import { createConnection } from 'node:net';
-import { join, relative, resolve } from 'node:path';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import { type Client, openClient } from '@millrace/client';
-import { type Event, type MachineView, machineView } from '@millrace/protocol';
+import type { Event, MachineView } from '@millrace/protocol';
 import { probeApptainer } from '@millrace/server';
-import { makeTinyImage, qwen3Folder } from '@millrace/testkit';
 import { z } from 'zod';
-import { type CommandResult, findSlurmSkip, SlurmCluster } from '../engines/slurm-cluster.ts';
+import { findSlurmSkip, SlurmCluster } from '../engines/slurm-cluster.ts';
+import {
+  checkNothingLeft,
+  listRunFolders,
+  type Millrace,
+  prepareDeployment,
+  readStatus,
+  succeed,
+  until,
+  upReply,
+} from '../engines/slurm-deployment.ts';
 
-const root = resolve(import.meta.dirname, '../..');
 const apptainer = await probeApptainer();
 const skip = findSlurmSkip() || (apptainer.ok ? false : `${apptainer.reason}; try: ${apptainer.remedy}`);
 const leaseMs = 10_000;
@@ -23,14 +28,10 @@ const name = 'world';
 const tasks = 8;
 const groupSize = 2;
 
-const upReply = z.object({ url: z.string(), key: z.string(), node: z.string() });
-const jobList = z.array(z.object({ id: z.string(), role: z.string(), state: z.string(), node: z.string() }));
-const statusReply = z.object({ up: z.boolean(), jobs: jobList, machines: z.array(machineView) });
-
 test('a batch runs on three Slurm nodes, survives the death of one, and leaves nothing behind', { skip, timeout: 900_000 }, async () => {
   await using cluster = await SlurmCluster.open({ nodes: 4, cpus: 4 });
-  const millrace = await prepare(cluster);
-  const before = await listRunFolders(); // an earlier run that failed may have left some
+  const { millrace } = await prepareDeployment(cluster, { name, leaseMs });
+  const before = await listRunFolders(name); // an earlier run that failed may have left some
   const { url, key } = upReply.parse(JSON.parse(succeed(await millrace('slurm', 'up', '--wait', '5m', '--json')).stdout));
   await using client = openClient({ url, key });
   await until('three machines and a backend', async () => {
@@ -77,73 +78,23 @@ test('a batch runs on three Slurm nodes, survives the death of one, and leaves n
 
   succeed(await millrace('slurm', 'scale', '2'));
   succeed(await millrace('slurm', 'down'));
-  await checkNothingLeft(cluster, millrace, { url, before });
+  await checkNothingLeft(cluster, millrace, { name, url, before });
 
   const again = upReply.parse(JSON.parse(succeed(await millrace('slurm', 'up', '--wait', '5m', '--json')).stdout));
   assert.equal(again.key, key, 'clients keep their key');
   await using later = openClient(again);
   assert.equal((await later.status()).rollouts.done, tasks * groupSize, 'the next deployment has the same store');
   succeed(await millrace('slurm', 'down', '--purge'));
-  await checkNothingLeft(cluster, millrace, { url: again.url, before });
+  await checkNothingLeft(cluster, millrace, { name, url: again.url, before });
   assert.deepEqual(await readdir(join(cluster.home, 'store')), [], 'the store is deleted');
 });
 
-type Millrace = (...args: string[]) => Promise<CommandResult>;
-
 const groupLine = z.object({ rollouts: z.array(z.object({ id: z.string(), reward: z.number(), why: z.string() })) });
-
-/** Writes the configuration that docs/slurm.md shows, with a fake LLM server in the place of vLLM. */
-async function prepare(cluster: SlurmCluster): Promise<Millrace> {
-  const toView = (path: string) => join(cluster.repository, relative(root, resolve(root, path)));
-  const image = join(cluster.home, 'image');
-  await mkdir(image);
-  await makeTinyImage(image);
-  const node = toView(process.execPath);
-  const testkit = 'packages/testkit/src';
-  const policy = toView(`${testkit}/chaos/chaos-play.ts`);
-  const config = {
-    model: { tokenizer: toView(qwen3Folder()) },
-    sandbox: { driver: 'apptainer', image, images: join(cluster.home, 'images') },
-    // Room for all of them on two machines: what is measured is the takeover, not the queue.
-    pipeline: { leaseMs, initSlots: 2, readySlots: 16 },
-    slurm: {
-      name,
-      network: 'lo',
-      time: '30:00',
-      data: join(cluster.home, 'store'),
-      graceSeconds: 20,
-      head: { cpus: 1 },
-      worker: { nodes: 3, cpus: 3, processes: 1, labels: { kind: 'cpu' } },
-      llm: {
-        nodes: 1,
-        cpus: 1,
-        command: `${node} ${toView(`${testkit}/fake-backend/process/main.ts`)} --policy ${policy} --latency 1500 --port {port}`,
-      },
-    },
-  };
-  await writeFile(join(cluster.home, 'cluster.json'), JSON.stringify(config, undefined, 2));
-  execFileSync('chown', ['-R', '65534:65534', cluster.home]);
-  const main = [node, '--disable-warning=ExperimentalWarning', toView('packages/cli/src/main.ts')];
-  return (...args) => cluster.run([...main, ...args, '--config', 'cluster.json']);
-}
-
-function succeed(result: CommandResult): CommandResult {
-  assert.equal(result.code, 0, `${result.stdout}\n${result.stderr}`);
-  return result;
-}
-
-async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  const endsAt = performance.now() + 240_000;
-  while (!(await isSo())) {
-    assert.ok(performance.now() < endsAt, `${what}: not after four minutes`);
-    await pause(200);
-  }
-}
 
 /** A machine with running rollouts, on a node that runs neither the head nor the LLM server. */
 async function chooseVictim(client: Client, millrace: Millrace): Promise<MachineView> {
   let found: MachineView | undefined;
-  const { jobs } = statusReply.parse(JSON.parse(succeed(await millrace('slurm', 'status', '--json')).stdout));
+  const { jobs } = await readStatus(millrace);
   const shared = new Set(jobs.filter(({ role }) => role !== 'worker').map(({ node }) => node));
   await until('a machine holds rollouts', async () => {
     found = (await client.machines()).find((machine) => machine.held >= 2 && !shared.has(machine.name));
@@ -195,23 +146,4 @@ async function measureTakeover({ seen }: Followed, ids: readonly string[], diedA
   await until('all were taken over', async () => lost.every((id) => moved(id) !== undefined));
   const toMs = (event: Event | undefined) => Date.parse(event?.at ?? '') - diedAt;
   return lost.map((id) => ({ id, queuedMs: toMs(queued(id)), movedMs: toMs(moved(id)) }));
-}
-
-async function listRunFolders(): Promise<string[]> {
-  return (await readdir('/tmp')).filter((folder) => folder.startsWith(`mr-${name}-`));
-}
-
-async function checkNothingLeft(
-  cluster: SlurmCluster,
-  millrace: Millrace,
-  { url, before }: { readonly url: string; readonly before: readonly string[] },
-): Promise<void> {
-  const { up, jobs } = statusReply.parse(JSON.parse(succeed(await millrace('slurm', 'status', '--json')).stdout));
-  assert.deepEqual([up, jobs], [false, []]);
-  assert.equal((await cluster.run(['squeue', '-h'])).stdout, '');
-  await until('no process is left', async () => (await cluster.jobProcesses()).length === 0);
-  const folders = (await listRunFolders()).filter((folder) => !before.includes(folder));
-  assert.ok(folders.length <= 1, `only that of the dead node may be left: ${folders}`);
-  const socket = createConnection(Number(new URL(url).port), new URL(url).hostname);
-  await assert.rejects(new Promise((done, fail) => socket.once('connect', done).once('error', fail)), /ECONNREFUSED/);
 }

@@ -11,7 +11,7 @@ import { readMachine } from './base/machine.ts';
 import { Pace } from './base/pace.ts';
 import type { ServiceConfig } from './config.ts';
 import { runHousekeeping } from './housekeeping.ts';
-import { type AppOptions, openApp } from './http/app.ts';
+import type { AppOptions } from './http/app.ts';
 import { checkListen } from './http/request/auth.ts';
 import { BackendPool } from './inference/pool/pool.ts';
 import { probeServer } from './inference/pool/server-probe.ts';
@@ -32,7 +32,7 @@ import { openWarmPool } from './sandbox/warm/warm-pool.ts';
 import { type BuiltInOptions, loadScenarios, type Scenarios } from './scenario/load/load.ts';
 import { openBlobs } from './store/blobs/open-blobs.ts';
 import { EventTail } from './store/event-tail.ts';
-import { openStore } from './store/open/open-store.ts';
+import { type HintScope, openStore } from './store/open/open-store.ts';
 import type { Store } from './store/store.ts';
 import { toStoreAddress } from './store/store-address.ts';
 import { toDiskLimits } from './store/store-config.ts';
@@ -76,6 +76,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
     const isPaused = (await store.policy()).state !== 'running';
     return await probeServer(backend, { clock: systemClock, signal, tokenizer: model?.tokenizer, isPaused });
   };
+  const { openApp } = await import('./http/app.ts'); // a worker loads no HTTP server
   const app = await openApp({
     ...{ store, tail, scenarios, taskFiles, log, loopLag, probe },
     config: config.http,
@@ -129,7 +130,7 @@ export interface RunningWorker extends AsyncDisposable {
 export async function openWorker(config: ServiceConfig, options: ProcessOptions): Promise<RunningWorker> {
   const { log } = options;
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openServiceStore(config, log));
+  const store = stack.use(await openServiceStore(config, log, 'work'));
   const loopLag = stack.use(openLoopLag());
   const bare = await orStartError(() => openDriver(config, log));
   const layers = openLayers(config, bare);
@@ -207,11 +208,11 @@ export function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: Sand
 }
 
 /** The store of a configuration. */
-export async function openServiceStore(config: ServiceConfig, log: Log): Promise<Store> {
+export async function openServiceStore(config: ServiceConfig, log: Log, hints: HintScope = 'all'): Promise<Store> {
   const limits = toDiskLimits(config.store);
   const blobs = await openBlobs(config.store.blobs, process.env);
   const onDeath = (error: Error) => exit(error, log);
-  return await openStore(toStoreAddress(config), { limits, ...definedOf({ blobs }), clock: systemClock, log, onDeath });
+  return await openStore(toStoreAddress(config), { limits, ...definedOf({ blobs }), clock: systemClock, log, hints, onDeath });
 }
 
 /** Without its store, a process would look healthy and do nothing. Its supervisor starts it again, and nothing is lost. */

@@ -52,7 +52,7 @@ export interface JoinedOptions {
 /** Runs worker processes until `stop`. Throws a StartError if none can start. */
 export async function runJoinedWorkers(config: ServiceConfig, { count, log, stop, urged, onReady }: JoinedOptions): Promise<void> {
   await findCgroups({ enter: true }); // before there are workers, which inherit the place
-  await using store = await openServiceStore(config, log);
+  await using store = await openServiceStore(config, log, 'none'); // it only removes workers that died
   await using workers = new Supervisor({ count, config, store, log, logFormat: 'json' });
   const stopped = new Promise<void>((resolve) => {
     if (stop.aborted) resolve();

@@ -5,7 +5,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { probeBubblewrap, type TaskTrial } from '@millrace/server';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { findFlaky } from '../../src/task/check-tasks.ts';
 import { millrace, openIo } from '../fake-io.ts';
 

@@ -34,3 +34,18 @@ export function sleep(ms: number, options: { readonly clock?: Clock; readonly si
     signal?.addEventListener('abort', abort, { once: true });
   });
 }
+
+export interface PauseRules {
+  readonly leastMs: number;
+  readonly mostMs: number;
+  /** The most of its time that the caller spends in the call; a tenth unless set. */
+  readonly share?: number;
+}
+
+/**
+ * The pause after a call that is repeated again and again: longer after a call that took long, so that a store that is slow under the load
+ * of many processes gets fewer and larger calls instead of more.
+ */
+export function pauseAfter(tookMs: number, { leastMs, mostMs, share = 0.1 }: PauseRules): number {
+  return Math.min(mostMs, Math.max(leastMs, tookMs / share));
+}

@@ -6,6 +6,8 @@ import type { Clock } from '../base/clock.ts';
 import type { Traffic } from '../inference/pool/traffic.ts';
 import type { Claim, NewEvent, Store } from '../store/store.ts';
 
+/** Between two writes of finished turns: less often while the store is slow, in larger writes. */
+export const flushPause = { leastMs: 100, mostMs: 2000 };
 /** How often the traffic of each backend is written. */
 const trafficMs = 2000;
 /** A context is written again when it has grown by this factor: it only breaks ties between backends. */

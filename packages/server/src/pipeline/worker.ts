@@ -4,16 +4,16 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type Event, messageOf, RolloutError, type RolloutId, type WorkerId, type WorkerReport } from '@millrace/protocol';
-import { sleep } from '../base/clock.ts';
+import { pauseAfter, sleep } from '../base/clock.ts';
 import { Slots } from '../base/slots.ts';
-import { EventTail } from '../store/event-tail.ts';
+import { EventTail, workerEvents } from '../store/event-tail.ts';
 import type { ClaimedRollout, Store } from '../store/store.ts';
 import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt.ts';
 import { evaluateWaitingOf } from './pipeline-config.ts';
 import { PolicyFollower } from './policy-follower.ts';
 import { Stage } from './stage.ts';
 import { TokenRate } from './token-rate.ts';
-import { TurnReporter } from './turn-reporter.ts';
+import { flushPause, TurnReporter } from './turn-reporter.ts';
 import { makeWorkerId } from './worker-id.ts';
 import { type ReportDeps, toWorkerReport } from './worker-report.ts';
 
@@ -36,8 +36,8 @@ interface HeldRollout {
 const pollMs = 1000;
 /** How often sandboxes and layers that killed workers of this machine left behind are removed. */
 const sweepMs = 30_000;
-/** How often finished turns are written to the event log. */
-const flushMs = 100;
+/** What runs on each backend is counted over all machines, for each of them: with many rollouts in flight it is looked at less often. */
+export const loadsPause = { leastMs: 1000, mostMs: 30_000, share: 0.001 };
 
 /** With many rollouts, there are hundreds of events a second, and few of them are for this worker. */
 const tailGapMs = 20;
@@ -62,6 +62,7 @@ export class Worker implements AsyncDisposable {
   #id: WorkerId;
   #lives = 0;
   #turns = 0;
+  #readLoadsAt = 0;
   #wake = Promise.withResolvers<void>();
 
   constructor(deps: WorkerDeps) {
@@ -101,17 +102,7 @@ export class Worker implements AsyncDisposable {
     await this.#policy.read();
     const tail = new EventTail({
       store,
-      kinds: [
-        'rollout-queue',
-        'rollout-cancel',
-        'backend-join',
-        'backend-drain',
-        'backend-leave',
-        'backend-break',
-        'backend-recovered',
-        'policy-pause',
-        'policy-resume',
-      ],
+      kinds: workerEvents,
       after,
       gapMs: tailGapMs,
       clock,
@@ -249,13 +240,22 @@ export class Worker implements AsyncDisposable {
     this.#earlyCancels.clear();
     for (const id of cancelled) this.#cancel(id);
     await store.expire(config);
-    this.#deps.pool.updateLoads(await store.backendLoads());
+    await this.#readLoads();
     await this.#pause(Math.min(config.leaseMs / 3, pollMs));
   }
 
+  async #readLoads(): Promise<void> {
+    const { store, pool, clock } = this.#deps;
+    const startedAt = clock.monotonic();
+    if (startedAt < this.#readLoadsAt) return;
+    pool.updateLoads(await store.backendLoads());
+    this.#readLoadsAt = startedAt + pauseAfter(clock.monotonic() - startedAt, loadsPause);
+  }
+
   async #flushTurns(): Promise<void> {
+    const startedAt = this.#deps.clock.monotonic();
     await this.#turnReporter.flush(this.#id);
-    await this.#pause(flushMs);
+    await this.#pause(pauseAfter(this.#deps.clock.monotonic() - startedAt, flushPause));
   }
 
   async #sweep(): Promise<void> {

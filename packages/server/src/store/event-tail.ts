@@ -1,9 +1,22 @@
 // The one reader of the event log in a process. Subscribers get every event after the start position, in order and once.
 
 import { definedOf, type Event, type EventKind, messageOf } from '@millrace/protocol';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, pauseAfter } from '../base/clock.ts';
 import { type Log, stackOf } from '../base/log.ts';
 import type { Store } from './store.ts';
+
+/** What a worker waits for. Most events are none of these: turns, moves and ends. */
+export const workerEvents = [
+  'rollout-queue',
+  'rollout-cancel',
+  'backend-join',
+  'backend-drain',
+  'backend-leave',
+  'backend-break',
+  'backend-recovered',
+  'policy-pause',
+  'policy-resume',
+] as const satisfies readonly EventKind[];
 
 export interface EventTailOptions {
   readonly store: Store;
@@ -12,7 +25,7 @@ export interface EventTailOptions {
   readonly kinds?: readonly EventKind[];
   /** The most events in one read. */
   readonly limit?: number;
-  /** The least time between two reads, for a process whose other work must not wait for them. None by default. */
+  /** The least time between two reads, for a process whose other work must not wait for them; longer while reads are slow. None by default. */
   readonly gapMs?: number;
   readonly clock: Clock;
   readonly log: Log;
@@ -21,6 +34,8 @@ export interface EventTailOptions {
 export type EventListener = (events: readonly Event[]) => void;
 
 const pollMs = 1_000;
+/** A cancelled rollout must stop within a second. */
+const longestGapMs = 500;
 
 /** Reads on a hint from the store, and once a second in case a hint was lost. A listener gets the events read after it subscribed. */
 export class EventTail implements AsyncDisposable {
@@ -71,10 +86,10 @@ export class EventTail implements AsyncDisposable {
   }
 
   /** What wakes the tail meanwhile is read after the gap. */
-  #startGap(): void {
+  #startGap(tookMs: number): void {
     const { gapMs = 0 } = this.#options;
     if (gapMs === 0 || this.#closed) return;
-    this.#stopGap = this.#clock.after(gapMs, () => {
+    this.#stopGap = this.#clock.after(pauseAfter(tookMs, { leastMs: gapMs, mostMs: longestGapMs }), () => {
       this.#stopGap = undefined;
       if (this.#again && !this.#closed) this.#wake();
     });
@@ -85,12 +100,13 @@ export class EventTail implements AsyncDisposable {
     try {
       while (this.#again && !this.#closed) {
         this.#again = false;
+        const startedAt = this.#clock.monotonic();
         const { events, last } = await store.events(this.#after, definedOf({ limit, kinds }));
         if (events.length === limit) this.#again = true;
         this.#after = last;
         if (events.length > 0) this.#notify(events);
         if (events.length < limit) {
-          this.#startGap();
+          this.#startGap(this.#clock.monotonic() - startedAt);
           if (this.#stopGap) return;
         }
       }

@@ -82,8 +82,9 @@ export class Ledger {
 
   /** The first tokens of the current branch whose experts a segment has, and the shape of a row; undefined if there are none. */
   get knownExperts(): { readonly tokens: number; readonly shape: readonly number[] } | undefined {
+    if (this.#routed === 0) return undefined;
     const shape = this.#segments.findLast(({ routedExperts }) => routedExperts)?.routedExperts?.shape;
-    return this.#routed === 0 || !shape ? undefined : { tokens: this.#routed, shape };
+    return shape && { tokens: this.#routed, shape };
   }
 
   get segments(): readonly Segment[] {

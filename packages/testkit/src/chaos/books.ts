@@ -9,10 +9,10 @@ import type { Client } from '@millrace/client';
 import { type Event, isTerminal, type RolloutView } from '@millrace/protocol';
 import { findWrongToken } from '../service/find-wrong-token.ts';
 import { processesInSandboxesOf } from '../service/service.ts';
-import { hungFile } from './chaos-play.ts';
+import { isWorker } from './faults/process-faults.ts';
 import { batchTarget, type ChaosLoad, countLive } from './load.ts';
-import { isWorker } from './process-faults.ts';
-import type { Scene } from './scene.ts';
+import { hungFile } from './scene/chaos-play.ts';
+import type { Scene } from './scene/scene.ts';
 
 /** Everything has ended if nothing changes for this long: the longest pause between two tries is a minute. */
 const patienceMs = 150_000;
@@ -157,11 +157,16 @@ async function checkGroups(
   return { lost: lost ?? [], doubled: doubled ?? [], stuck: stuck ?? [], delivered };
 }
 
-async function findLeftovers({ service }: Scene): Promise<string[]> {
+async function findLeftovers({ service, machine }: Scene): Promise<string[]> {
   const workers = (await service.client.status()).workers.map(({ pid }) => pid);
+  await machine?.processes.stop();
   await service.stop();
   const outlived = await Promise.all(workers.map(async (pid) => ((await isWorker(pid)) ? [`worker ${pid} outlived its server`] : [])));
-  const folders = (await readdir(service.runDir)).filter((name) => name.startsWith('sb-')).map((name) => `sandbox ${name}`);
-  const inside = (await processesInSandboxesOf(service.runDir)).map((pid) => `process ${pid} in a sandbox`);
-  return [...new Set(outlived.flat()), ...folders, ...inside];
+  const left = await Promise.all([service.runDir, ...(machine ? [machine.processes.runDir] : [])].map(findLeftSandboxes));
+  return [...new Set(outlived.flat()), ...left.flat()];
+}
+
+async function findLeftSandboxes(runDir: string): Promise<string[]> {
+  const folders = (await readdir(runDir)).filter((name) => name.startsWith('sb-')).map((name) => `sandbox ${name}`);
+  return [...folders, ...(await processesInSandboxesOf(runDir)).map((pid) => `process ${pid} in a sandbox`)];
 }

@@ -9,21 +9,24 @@ import { openFakeBackend } from '../fake-backend/fake-backend.ts';
 import { longTailLatency } from '../fake-backend/faults.ts';
 import { qwen3Folder } from '../models/qwen3.ts';
 import { PostgresServer } from '../postgres/postgres-server.ts';
+import { TestMachine } from '../service/machine.ts';
 import { TestService } from '../service/service.ts';
 import { makeTempFolder } from '../temp-folder.ts';
 import { type ChaosBooks, checkBooks } from './books.ts';
-import { controlVariable, policy } from './chaos-play.ts';
-import { databaseFaults } from './database-faults.ts';
-import { edgeFaults } from './edge-faults.ts';
+import { databaseFaults } from './faults/database-faults.ts';
+import { edgeFaults } from './faults/edge-faults.ts';
+import { machineFaults } from './faults/machine-faults.ts';
+import { processFaults } from './faults/process-faults.ts';
+import { storeFaults } from './faults/store-faults.ts';
 import { ChaosLoad } from './load.ts';
-import { openLogCounts } from './log-counts.ts';
-import { type ChaosKind, chaosKinds, type PlannedFault, planFaults } from './plan.ts';
-import { openPreload, type Preload } from './preload.ts';
-import { processFaults } from './process-faults.ts';
-import { openReceiver } from './receiver.ts';
-import type { CauseFault, Scene } from './scene.ts';
-import { mountSmallDisk, type SmallDisk, smallDiskSkip } from './small-disk.ts';
-import { storeFaults } from './store-faults.ts';
+import { controlVariable, policy } from './scene/chaos-play.ts';
+import { openLogCounts } from './scene/log-counts.ts';
+import { type MachineNetwork, machineNetworkSkip, openMachineNetwork } from './scene/machine-network.ts';
+import { type ChaosKind, chaosKinds, type PlannedFault, planFaults } from './scene/plan.ts';
+import { openPreload, type Preload } from './scene/preload.ts';
+import { openReceiver } from './scene/receiver.ts';
+import type { CauseFault, ChaosMachine, Scene } from './scene/scene.ts';
+import { mountSmallDisk, type SmallDisk, smallDiskSkip } from './scene/small-disk.ts';
 
 export interface ChaosOptions {
   readonly faults: number;
@@ -58,15 +61,24 @@ const longestPauseMs = 1000;
 /** Holds the store of the whole run: ten rollouts for each fault, and the write-ahead log; a service starts with half a gigabyte free. */
 const toDiskMib = (faults: number) => 768 + Math.ceil(faults / 4);
 
-const causes: Readonly<Record<ChaosKind, CauseFault>> = { ...processFaults, ...storeFaults, ...databaseFaults, ...edgeFaults };
+const causes: Readonly<Record<ChaosKind, CauseFault>> = {
+  ...processFaults,
+  ...storeFaults,
+  ...databaseFaults,
+  ...machineFaults,
+  ...edgeFaults,
+};
+/** Kinds that need a store in PostgreSQL. */
+const clusterKinds: ReadonlySet<ChaosKind> = new Set(Object.keys({ ...databaseFaults, ...machineFaults }) as ChaosKind[]);
+const key = 'a-key-of-the-chaos-run';
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { faults, seed, store = 'sqlite', onProgress = () => {} } = options;
   await using stack = new AsyncDisposableStack();
   const scene = await openScene(stack, { faults, store });
-  const skipped = findSkipped(scene.preload);
+  const skipped = findSkipped(scene);
   const kinds = (Object.keys(chaosKinds) as ChaosKind[]).filter(
-    (kind) => skipped[kind] === undefined && (kind !== 'kill-database' || scene.database),
+    (kind) => skipped[kind] === undefined && (!clusterKinds.has(kind) || scene.database),
   );
   const plan = planFaults({ faults, seed, kinds });
   const load = new ChaosLoad(scene.service.client, { webhook: scene.receiver.url });
@@ -91,6 +103,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     return { seed, faults: counts, skipped, rollouts: load.rollouts.size, batches: load.batches.size, logged, ...books };
   } catch (error) {
     onProgress((await scene.service.log()).slice(-20_000));
+    onProgress(((await scene.machine?.processes.log()) ?? '').slice(-20_000));
     throw error;
   } finally {
     enough.abort();
@@ -104,10 +117,13 @@ async function runLane(lane: readonly PlannedFault[], causeOne: (fault: PlannedF
   }
 }
 
-function findSkipped({ missing }: Preload): Partial<Record<ChaosKind, string>> {
-  const reasonOf = (control: 'clock' | 'sync') => missing.find((one) => one.control === control)?.reason;
-  const [clock, sync] = [reasonOf('clock'), reasonOf('sync')];
+function findSkipped({ preload, database }: Scene): Partial<Record<ChaosKind, string>> {
+  const reasonOf = (control: 'clock' | 'sync') => preload.missing.find((one) => one.control === control)?.reason;
+  const [clock, sync, network] = [reasonOf('clock'), reasonOf('sync'), database ? machineNetworkSkip : false];
+  const machineClock = network || (database && clock);
   return {
+    ...(network && { 'cut-network': network, 'kill-machine': network }),
+    ...(machineClock && { 'machine-clock': machineClock }),
     ...(smallDiskSkip && { 'disk-full': smallDiskSkip }),
     ...(clock !== undefined && { 'clock-step': clock }),
     ...(sync !== undefined && { 'slow-sync': sync }),
@@ -118,36 +134,78 @@ async function openScene(stack: AsyncDisposableStack, { faults, store }: { fault
   const controls = stack.use(await makeTempFolder('chaos')).path;
   const preload = openPreload(controls);
   const disk: SmallDisk | undefined = smallDiskSkip ? undefined : stack.use(await mountSmallDisk({ mib: toDiskMib(faults) }));
-  const database = store === 'postgres' ? stack.use(await openDatabase({ disk, preload, controls })) : undefined;
+  const network = store === 'sqlite' || machineNetworkSkip ? undefined : stack.use(await openMachineNetwork());
+  const host = network && { host: network.hostAddress };
+  const database = store === 'postgres' ? stack.use(await openDatabase({ disk, preload, controls, network })) : undefined;
   const receiver = stack.use(await openReceiver());
   const latencyMs = longTailLatency({ medianMs: 250 });
-  const backends = [stack.use(await openFakeBackend({ policy, latencyMs })), stack.use(await openFakeBackend({ policy, latencyMs }))];
+  const openBackend = async () => stack.use(await openFakeBackend({ policy, latencyMs, ...host }));
+  const backends = [await openBackend(), await openBackend()];
   const service = stack.use(
     await TestService.open({
       workers: 2,
       tokenizer: qwen3Folder(),
-      scenarios: [fileURLToPath(new URL('./chaos-play.ts', import.meta.url))],
+      scenarios: [fileURLToPath(new URL('./scene/chaos-play.ts', import.meta.url))],
       pipeline: { leaseMs, maxLosses: 1_000_000, retryDelayMs: 50, initSlots: 4, readySlots: 8, runSlots: 24, handBackMs: 2000 },
       inference: { stallMs: 1500, tokenMs: 0 },
       retention: { endedHours: 24, eventsHours: 24 },
       env: { ...preload.env, [controlVariable]: controls },
+      ...(host && { http: { ...host, keys: [key] } }),
       ...(database ? { store: { address: database.address } } : disk && { data: disk.path }),
     }),
   );
   for (const [index, { url }] of backends.entries()) await service.client.backends.join({ id: `backend-${index}`, url });
+  const machine = network && database && (await openMachine(stack, { network, database, service, controls }));
   const log = stack.use(openLogCounts(service.logPath));
-  return { service, leaseMs, controls, preload, receiver, backends, log, ...(disk && { disk }), ...(database && { database }) };
+  return {
+    ...{ service, leaseMs, controls, preload, receiver, backends, log },
+    ...(disk && { disk }),
+    ...(database && { database }),
+    ...(machine && { machine }),
+  };
+}
+
+interface MachinePlace {
+  readonly network: MachineNetwork;
+  readonly database: PostgresServer;
+  readonly service: TestService;
+  readonly controls: string;
+}
+
+/** It reaches the service, the database and the backends over its own network only. */
+async function openMachine(stack: AsyncDisposableStack, { network, database, service, controls }: MachinePlace): Promise<ChaosMachine> {
+  const preload = openPreload(stack.use(await makeTempFolder('chaos-machine')).path);
+  const processes = stack.use(
+    await TestMachine.open({
+      url: service.url,
+      key,
+      name: 'far-away',
+      workers: 1,
+      config: { store: { address: database.hostAddress } },
+      env: { ...preload.env, [controlVariable]: controls },
+      enter: network.enter,
+    }),
+  );
+  // What it waits for must be reachable when it is closed, also after a fault that failed half-way.
+  stack.defer(() => network.join());
+  return { processes, network, preload };
 }
 
 interface DatabasePlace {
   readonly disk: SmallDisk | undefined;
+  readonly network: MachineNetwork | undefined;
   readonly preload: Preload;
   readonly controls: string;
 }
 
 /** On the small disk, with a clock that can step and a slow fsync, as another user. */
-async function openDatabase({ disk, preload, controls }: DatabasePlace): Promise<PostgresServer> {
+async function openDatabase({ disk, network, preload, controls }: DatabasePlace): Promise<PostgresServer> {
   await chmod(controls, 0o755);
   await Promise.all((await readdir(controls)).map((name) => chmod(join(controls, name), name === 'sync' ? 0o666 : 0o755)));
-  return await PostgresServer.open({ isDurable: true, env: preload.env, ...(disk && { folder: disk.path }) });
+  return await PostgresServer.open({
+    isDurable: true,
+    env: preload.env,
+    ...(disk && { folder: disk.path }),
+    ...(network && { host: network.hostAddress }),
+  });
 }

@@ -4,7 +4,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@millrace/client';
 import { isTerminal, type RolloutState, type SubmissionInput } from '@millrace/protocol';
-import { makeShellTask } from './chaos-play.ts';
+import { makeShellTask } from './scene/chaos-play.ts';
 
 /** New rollouts are submitted while fewer are live. */
 const mostLive = 40;

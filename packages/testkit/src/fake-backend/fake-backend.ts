@@ -34,6 +34,8 @@ export interface FakeBackendOptions {
   readonly weights?: number;
   readonly faults?: Faults;
   readonly port?: number;
+  /** The address that it listens on; only this machine reaches it unless set. */
+  readonly host?: string;
   /** If set, requests for another model are refused. */
   readonly model?: string;
   readonly maxModelLen?: number;
@@ -89,9 +91,13 @@ export class FakeBackend implements AsyncDisposable {
     this.#server.keepAliveTimeout = 60_000;
   }
 
+  get #host(): string {
+    return this.#options.host ?? '127.0.0.1';
+  }
+
   get url(): string {
     const { port } = this.#server.address() as AddressInfo;
-    return `http://127.0.0.1:${port}`;
+    return `http://${this.#host}:${port}`;
   }
 
   /** The newest requests, oldest first. */
@@ -132,7 +138,7 @@ export class FakeBackend implements AsyncDisposable {
   }
 
   async listen(): Promise<void> {
-    this.#server.listen(this.#options.port ?? 0, '127.0.0.1');
+    this.#server.listen(this.#options.port ?? 0, this.#host);
     await once(this.#server, 'listening');
   }
 

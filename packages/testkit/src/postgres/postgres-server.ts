@@ -4,7 +4,8 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
-import { chown } from 'node:fs/promises';
+import { appendFile, chown } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -28,6 +29,10 @@ export interface PostgresOptions {
   readonly isDurable?: boolean;
   /** Its folder; a temporary one unless set. */
   readonly folder?: string;
+  /** An address of this host that it also listens on. It trusts those who reach it there. */
+  readonly host?: string;
+  /** More settings, as `name=value`; they win over those of every test. */
+  readonly settings?: readonly string[];
   /** Added to the environment of its processes. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -36,6 +41,7 @@ export class PostgresServer implements AsyncDisposable {
   readonly #folder: TempFolder;
   readonly #options: PostgresOptions;
   #process: ChildProcess | undefined;
+  #port = 5432;
   #output = '';
   #schemas = 0;
 
@@ -64,12 +70,18 @@ export class PostgresServer implements AsyncDisposable {
       ];
       const [program, ...values] = asUser(toProgram('initdb'), ...made);
       await promisify(execFile)(program, values, { cwd: folder.path });
+      if (options.host !== undefined) await server.#openHost(options.host);
       await server.start();
       return server;
     } catch (error) {
       await server[Symbol.asyncDispose]();
       throw error;
     }
+  }
+
+  async #openHost(host: string): Promise<void> {
+    this.#port = await findFreePort(host);
+    await appendFile(join(this.#data, 'pg_hba.conf'), `host all all ${host.replace(/\d+$/, '0/24')} trust\n`);
   }
 
   get #data(): string {
@@ -88,27 +100,54 @@ export class PostgresServer implements AsyncDisposable {
     return `${this.address}&options=${encodeURIComponent(`-c search_path=${schema}`)}`;
   }
 
-  /** The address of its one database. */
+  /** The address of its one database, by its socket. */
   get address(): string {
-    return `postgres://millrace@localhost/postgres?host=${encodeURIComponent(this.#folder.path)}`;
+    return `postgres://millrace@localhost:${this.#port}/postgres?host=${encodeURIComponent(this.#folder.path)}`;
+  }
+
+  /** The same over TCP, if it has a `host`. */
+  get hostAddress(): string {
+    return `postgres://millrace@${this.#options.host}:${this.#port}/postgres`;
   }
 
   /** Runs SQL and returns its rows, with columns separated by a bar. */
   async run(sql: string): Promise<string[]> {
-    const values = ['-h', this.#folder.path, '-U', 'millrace', '-d', 'postgres', '-v', 'ON_ERROR_STOP=1', '-qAt', '-c', sql];
+    const values = [...this.#place, '-v', 'ON_ERROR_STOP=1', '-qAt', '-c', sql];
     const { stdout } = await promisify(execFile)(toProgram('psql'), values);
     return stdout.split('\n').filter((line) => line !== '');
+  }
+
+  /**
+   * Runs SQL in a transaction and keeps it open for a while, by the clock of this process: `pg_sleep` lasts for days if the date of the server
+   * steps back. False if it could not be kept, because the server died for example.
+   */
+  async hold(sql: string, ms: number): Promise<boolean> {
+    const child = spawn(toProgram('psql'), [...this.#place, '-v', 'ON_ERROR_STOP=1', '-qAt'], { stdio: ['pipe', 'pipe', 'ignore'] });
+    child.stdin.on('error', () => {}); // it has ended
+    const ended = once(child, 'exit');
+    child.stdin.write(`BEGIN; ${sql}; SELECT 1;\n`);
+    const isHeld = await Promise.race([once(child.stdout, 'data').then(() => true), ended.then(() => false)]);
+    if (isHeld) await Promise.race([sleep(ms), ended]);
+    child.stdin.end('ROLLBACK;\n');
+    const [code]: unknown[] = await ended;
+    return isHeld && code === 0;
+  }
+
+  get #place(): string[] {
+    return ['-h', this.#folder.path, '-p', String(this.#port), '-U', 'millrace', '-d', 'postgres'];
   }
 
   /** Resolves when it accepts connections. */
   async start(): Promise<void> {
     const durability = this.#options.isDurable ? [] : ['fsync=off', 'full_page_writes=off', 'synchronous_commit=off'];
     const settings = [
-      'listen_addresses=',
+      `listen_addresses=${this.#options.host ?? ''}`,
+      `port=${this.#port}`,
       `unix_socket_directories=${this.#folder.path}`,
       'max_connections=200',
       'max_wal_size=128MB',
       ...durability,
+      ...(this.#options.settings ?? []),
     ];
     // Set by `env`, as the ordinary user: a library that is preloaded must not start as root.
     const variables = Object.entries(this.#options.env ?? {}).map(([name, value]) => `${name}=${value}`);
@@ -141,6 +180,11 @@ export class PostgresServer implements AsyncDisposable {
     return this.#output;
   }
 
+  /** Of its first process. */
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
   get isRunning(): boolean {
     return this.#process !== undefined && this.#process.exitCode === null && this.#process.signalCode === null;
   }
@@ -161,7 +205,7 @@ export class PostgresServer implements AsyncDisposable {
 
   async #isReady(child: ChildProcess): Promise<boolean> {
     while (child.exitCode === null && child.signalCode === null) {
-      const values = ['-q', '-h', this.#folder.path, '-U', 'millrace', '-d', 'postgres'];
+      const values = ['-q', ...this.#place];
       const isUp = await promisify(execFile)(toProgram('pg_isready'), values).then(
         () => true,
         () => false,
@@ -171,6 +215,15 @@ export class PostgresServer implements AsyncDisposable {
     }
     return false;
   }
+}
+
+async function findFreePort(host: string): Promise<number> {
+  const server = createServer().listen(0, host);
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
 }
 
 function keepFolder(path: string): TempFolder {

@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { type Client, openClient } from '@millrace/client';
 import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
+import { seedRunFolder } from '../plain/seed-run-folder.ts';
 
 export interface TestServiceOptions {
   readonly workers: number;
@@ -21,7 +22,8 @@ export interface TestServiceOptions {
   /** Whether tools are described in the prompt if the template declares none; by default as in the configuration. */
   readonly teachTools?: boolean;
   readonly pipeline?: Readonly<Record<string, unknown>>;
-  readonly http?: Readonly<Record<string, unknown>>;
+  /** The client uses the first of its keys. */
+  readonly http?: Readonly<Record<string, unknown>> & { readonly keys?: readonly string[] };
   readonly sampling?: Readonly<Record<string, unknown>>;
   readonly sandbox?: Readonly<Record<string, unknown>>;
   readonly inference?: Readonly<Record<string, unknown>>;
@@ -46,6 +48,7 @@ export class TestService implements AsyncDisposable {
   #child: ChildProcess | undefined;
   #client: Client | undefined;
   #port = 0;
+  #url = '';
 
   private constructor(folder: string, options: TestServiceOptions) {
     this.folder = folder;
@@ -56,6 +59,7 @@ export class TestService implements AsyncDisposable {
   static async open(options: TestServiceOptions): Promise<TestService> {
     const service = new TestService(await mkdtemp(join(tmpdir(), 'mr-')), options);
     try {
+      await seedRunFolder(service.runDir);
       await service.start();
     } catch (error) {
       await service[Symbol.asyncDispose]();
@@ -70,7 +74,7 @@ export class TestService implements AsyncDisposable {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
+    return this.#url;
   }
 
   get storePath(): string {
@@ -113,8 +117,9 @@ export class TestService implements AsyncDisposable {
     const [line]: unknown[] = await Promise.race([once(createInterface(child.stdout), 'line'), once(child, 'exit').then(() => [])]);
     if (typeof line !== 'string') throw new Error(`the service did not start:\n${await this.log()}`);
     const { url } = started.parse(JSON.parse(line));
+    this.#url = url;
     this.#port = Number(new URL(url).port);
-    this.#client ??= openClient({ url });
+    this.#client ??= openClient({ url, ...definedOf({ key: this.#options.http?.keys?.[0] }) });
   }
 
   /** SIGKILL to the server only; its workers notice. */

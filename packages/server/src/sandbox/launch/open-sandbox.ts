@@ -71,7 +71,7 @@ export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, 
     recorded.catch(() => {}); // if the start fails, the folder may be removed first
     const sandbox = await waitUntilReady(listener, { id, folder, process: started, confinement, log, release, handedOver }, signal);
     await recorded;
-    watchMemory(started, confinement);
+    watchUse(started, confinement);
     const ms = systemClock.monotonic() - startMs;
     if (handedOver) log.info('sandbox-ahead', { sandboxId: id, driver: name, ms });
     else log.info('sandbox-start', { sandboxId: id, driver: name, start: 'cold', ms });
@@ -88,7 +88,7 @@ export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, 
   }
 }
 
-function watchMemory({ inside, ended }: SandboxProcess, confinement: Confinement): void {
+function watchUse({ inside, ended }: SandboxProcess, confinement: Confinement): void {
   inside.then((pid) => {
     if (pid !== undefined) ended.then(confinement.watch(pid));
   });

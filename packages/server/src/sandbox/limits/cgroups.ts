@@ -9,8 +9,10 @@ import { sendSignal } from '@millrace/executor';
 import { sleep } from '../../base/clock.ts';
 import type { SandboxLimits } from '../config.ts';
 
+/** Those that limit something. */
 export const controllers = ['cpu', 'memory', 'pids'] as const;
-export type Controller = (typeof controllers)[number];
+/** `cpuacct` counts CPU time in version 1; in version 2, `cpu` does. */
+export type Controller = (typeof controllers)[number] | 'cpuacct';
 
 /** A folder in which groups with this controller can be created. */
 export interface CgroupBase {
@@ -23,7 +25,11 @@ export interface CgroupBase {
 const spareProcesses = 24;
 const mib = 1 << 20;
 const periodUs = 100_000;
-/** All sandboxes together have the weight of one process on each core: a worker that wakes does not queue behind hundreds of them. */
+/**
+ * All sandboxes together have the weight of one process on each core, and the server and its workers that of eight: one that wakes does not
+ * queue behind hundreds of sandboxes. They use little, so that sandboxes get most of the time anyway.
+ */
+const parts = { sandboxes: 1, workers: 8 } as const;
 const weights = {
   1: { file: 'cpu.shares', one: 1024, most: 262_144 },
   2: { file: 'cpu.weight', one: 100, most: 10_000 },
@@ -33,6 +39,7 @@ const removeWaitMs = 5_000;
 /** The settings of a group, in the order in which they are written. Not every kernel has the `optional` files. */
 export function renderSettings({ controller, version }: Pick<CgroupBase, 'controller' | 'version'>, limits: SandboxLimits): Setting[] {
   const memory = String((limits.memoryMiB + limits.diskMiB) * mib);
+  if (controller === 'cpuacct') return [];
   const quota = Math.max(1000, Math.round(limits.cpus * periodUs));
   if (controller === 'pids') return [{ file: 'pids.max', value: String(limits.processes + spareProcesses) }];
   if (version === 1) {
@@ -125,15 +132,29 @@ const leaf = 'millrace-workers';
 const parent = 'millrace-sandboxes';
 
 /**
- * The controllers that this process can use for sandboxes. In version 2 a group holds either processes or groups with limits, so `enter`
- * moves this process into a subgroup of the group that it was started in, and creates the group for sandboxes next to it. Without
- * `enter`, nothing is changed.
+ * The controllers that this process can use for sandboxes. `enter` moves this process into a subgroup of the group that it was started in,
+ * and creates the group for sandboxes next to it: each has its own weight, and in version 2 a group holds either processes or groups with
+ * limits. Without `enter`, nothing is changed.
  */
 export async function findCgroups({ enter }: { readonly enter: boolean }): Promise<CgroupBase[]> {
   const own = parseOwnGroups(await readText('/proc/self/cgroup'), await readText('/proc/self/mountinfo'));
   const found = await Promise.all(own.map((base) => (base.version === 2 ? checkUnified(base, enter) : checkWritable(base))));
   const bases = found.flatMap((base) => base ?? []);
-  return enter ? Promise.all(bases.map((base) => openParent(base).catch(() => base))) : bases; // without the common parent, each sandbox has its own weight
+  if (!enter) return bases;
+  for (const base of bases) if (base.controller === 'cpu') await enterLeaf(base).catch(() => {}); // then it has the weight of any process
+  return Promise.all(bases.map((base) => openParent(base).catch(() => base))); // without the common parent, each sandbox has its own weight
+}
+
+async function enterLeaf(base: CgroupBase): Promise<void> {
+  const folder = join(base.folder, leaf);
+  await mkdir(folder, { recursive: true });
+  await setWeight(base, folder, parts.workers);
+  await set(join(folder, 'cgroup.procs'), String(process.pid));
+}
+
+async function setWeight({ version }: CgroupBase, folder: string, part: number): Promise<void> {
+  const { file, one, most } = weights[version];
+  await set(join(folder, file), String(Math.min(most, one * part * availableParallelism())));
 }
 
 /** The group that contains all sandboxes. It is never removed: another worker may be about to use it. */
@@ -141,10 +162,7 @@ async function openParent(base: CgroupBase): Promise<CgroupBase> {
   const folder = join(base.folder, parent);
   await mkdir(folder, { recursive: true });
   if (base.version === 2) await set(join(folder, 'cgroup.subtree_control'), `+${base.controller}`);
-  if (base.controller === 'cpu') {
-    const { file, one, most } = weights[base.version];
-    await set(join(folder, file), String(Math.min(most, one * availableParallelism())));
-  }
+  if (base.controller === 'cpu') await setWeight(base, folder, parts.sandboxes);
   return { ...base, folder };
 }
 
@@ -161,9 +179,9 @@ async function checkWritable(base: CgroupBase): Promise<CgroupBase | undefined> 
 }
 
 async function checkUnified(base: CgroupBase, enter: boolean): Promise<CgroupBase | undefined> {
-  const folder = basename(base.folder) === leaf ? dirname(base.folder) : base.folder;
+  const { folder } = base;
   if (!(await readText(join(folder, 'cgroup.controllers'))).split(/\s/).includes(base.controller)) return undefined;
-  const usable = await checkWritable({ ...base, folder });
+  const usable = await checkWritable(base);
   if (!usable || !enter) return usable;
   const enable = () => set(join(folder, 'cgroup.subtree_control'), `+${base.controller}`);
   try {
@@ -178,7 +196,7 @@ async function checkUnified(base: CgroupBase, enter: boolean): Promise<CgroupBas
   }
 }
 
-/** The folder of this process's group in each hierarchy, from the two files in /proc that describe them. */
+/** The folder of this process's group in each hierarchy, or the one around it if it has entered, from the two files in /proc that describe them. */
 export function parseOwnGroups(cgroup: string, mountinfo: string): CgroupBase[] {
   const mounts = mountinfo.split('\n').flatMap((line) => {
     const [, root, point, type, options] = /^\d+ \d+ \S+ (\S+) (\S+) .* - (cgroup2?) \S+ (\S+)$/.exec(line) ?? [];
@@ -188,16 +206,17 @@ export function parseOwnGroups(cgroup: string, mountinfo: string): CgroupBase[] 
     const [, names, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
     return names !== undefined && path !== undefined ? [{ names: names.split(','), path }] : [];
   });
-  return controllers.flatMap((controller) => {
+  return ([...controllers, 'cpuacct'] as const).flatMap((controller) => {
     const named = paths.find(({ names }) => names.includes(controller));
     const version = named ? 1 : 2;
     const path = (named ?? paths.find(({ names }) => names[0] === ''))?.path;
     const mount = mounts.find(({ type, options }) =>
       version === 1 ? type === 'cgroup' && options.includes(controller) : type === 'cgroup2',
     );
-    if (path === undefined || !mount) return [];
+    if (path === undefined || !mount || (version === 2 && controller === 'cpuacct')) return [];
     const below = mount.root !== '/' && path.startsWith(mount.root) ? path.slice(mount.root.length) : path;
-    return [{ controller, version, folder: join(mount.point, below === '/' ? '' : below) } as const];
+    const folder = join(mount.point, below === '/' ? '' : below);
+    return [{ controller, version, folder: basename(folder) === leaf ? dirname(folder) : folder } as const];
   });
 }
 

@@ -8,6 +8,7 @@ import { definedOf, type ProgramLimits, RolloutError } from '@millrace/protocol'
 import type { Log } from '../../base/log.ts';
 import { type SandboxConfig, type SandboxLimits, sandboxLimits } from '../config.ts';
 import type { SandboxSpec } from '../sandbox.ts';
+import { openBusyWatch } from './busy-watch.ts';
 import { type CgroupBase, findCgroups, listGroups, makeGroups, removeGroups, wasOutOfMemory } from './cgroups.ts';
 import { openMemoryWatch } from './memory-watch.ts';
 import { type HolderEntry, renderEntry } from './rlimits.ts';
@@ -28,7 +29,7 @@ export interface Confinement {
   readonly programLimits: ProgramLimits;
   /** Wraps the driver's command so that its limits hold from its first instruction, and so that it inherits no file of the worker. */
   enter(entry: HolderEntry): string[];
-  /** Watches the memory of a started sandbox, given its first process, if no group limits it. Returns what ends the watch. */
+  /** Watches the CPU time of a started sandbox, and its memory if no group limits it, given its first process. Returns what ends the watch. */
   watch(first: number): () => void;
   /** Whether the agent caused the end of the executor, as far as the kernel shows. Call it before `remove`. */
   explainEnd(how: string): Promise<AgentFault | undefined>;
@@ -45,6 +46,7 @@ export async function openLimiter({ log }: { readonly log: Log }): Promise<Limit
   const bases = await findCgroups({ enter: true });
   const isMemoryBounded = bases.some(({ controller }) => controller === 'memory');
   const memory = openMemoryWatch({ log });
+  const busy = openBusyWatch(bases);
   return {
     bases,
     isMemoryBounded,
@@ -59,7 +61,10 @@ export async function openLimiter({ log }: { readonly log: Log }): Promise<Limit
         limits,
         programLimits: chooseProgramLimits(bases, limits),
         enter: (entry) => renderEntry({ groups, limits, isMemoryBounded }, entry),
-        watch: (first) => (isMemoryBounded ? () => {} : memory.add(first, limits.memoryMiB)),
+        watch(first) {
+          const ends = [busy.add(id), ...(isMemoryBounded ? [] : [memory.add(first, limits.memoryMiB)])];
+          return () => ends.forEach((end) => void end());
+        },
         explainEnd: async (how) => explainEnd(how, limits, await wasOutOfMemory(bases, id)),
         remove: () => removeGroups(groups),
       };

@@ -6,23 +6,30 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { BlobStore } from '../blobs/blob-store.ts';
 import type { DiskLimits } from '../disk-budget.ts';
-import { openPostgresStore } from '../postgres/postgres.ts';
+import type { HintScope } from '../postgres/postgres.ts';
 import { openSqliteStore } from '../sqlite/sqlite.ts';
 import type { Store } from '../store.ts';
 import { isPostgresAddress } from '../store-address.ts';
+
+export type { HintScope };
 
 export interface OpenStoreOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits?: DiskLimits;
   readonly blobs?: BlobStore;
+  /** Which changes wake this process early; all unless set. */
+  readonly hints?: HintScope;
   /** Called when the store can never succeed again in this process. */
   readonly onDeath?: (error: Error) => void;
 }
 
 /** The caller closes it. */
 export async function openStore(address: string, options: OpenStoreOptions): Promise<Store> {
-  if (isPostgresAddress(address)) return await openPostgresStore({ address, ...options });
+  if (isPostgresAddress(address)) {
+    const { openPostgresStore } = await import('../postgres/postgres.ts'); // its client library is loaded only where it is used
+    return await openPostgresStore({ address, ...options });
+  }
   await mkdir(dirname(address), { recursive: true, mode: 0o700 });
   return await openSqliteStore({ path: address, ...options });
 }

@@ -19,9 +19,13 @@ import { databaseBytes } from './database-size.ts';
 import { DatabaseClock } from './engine/database-clock.ts';
 import { toStoreError } from './engine/faults.ts';
 import { migrate } from './engine/migrations.ts';
+import { toWorkChannel } from './engine/postgres-transaction.ts';
 import type { Session } from './engine/session.ts';
 import { PostgresLink } from './link.ts';
 import { SessionKeeper } from './session-keeper.ts';
+
+/** All changes, those that workers wait for, or none: then the process only polls. */
+export type HintScope = 'all' | 'work' | 'none';
 
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database`. */
@@ -31,6 +35,8 @@ export interface PostgresStoreOptions {
   readonly log: Log;
   /** How long a call waits for a database that is away before it fails; ten seconds unless set. */
   readonly patienceMs?: number;
+  /** What the process is notified of; all changes unless set. */
+  readonly hints?: HintScope;
   readonly limits?: DiskLimits;
   /** Where new trajectories are kept; in their rows unless set. */
   readonly blobs?: BlobStore;
@@ -77,7 +83,7 @@ interface Connections {
 }
 
 async function openConnections(options: PostgresStoreOptions): Promise<Connections> {
-  const { address, log, patienceMs = 10_000 } = options;
+  const { address, log, patienceMs = 10_000, hints = 'all' } = options;
   const hasOwnTime = options.clock === systemClock;
   const databaseClock = new DatabaseClock();
   const emitter = new EventEmitter<{ outage: [number]; notification: [] }>();
@@ -87,7 +93,11 @@ async function openConnections(options: PostgresStoreOptions): Promise<Connectio
   const { channel, uptimeMs } = await prepare(writing);
   // What was sent while there was no connection is lost, so a new connection counts as a notification.
   const notify = () => void emitter.emit('notification');
-  const reading = keep((session) => session.listen(channel, notify).then(notify));
+  const reading = keep(async (session) => {
+    if (hints === 'none') return;
+    await session.listen(hints === 'work' ? toWorkChannel(channel) : channel, notify);
+    notify();
+  });
   const common = { hasOwnTime, channel, log };
   return {
     clock: hasOwnTime ? databaseClock : options.clock,

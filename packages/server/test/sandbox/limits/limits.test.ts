@@ -6,10 +6,12 @@ import { once } from 'node:events';
 import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { openBubblewrapDriver, openLimiter, probeBubblewrap, sandboxConfig, silentLog } from '@millrace/server';
-import { makeTempFolder, type TempFolder } from '@millrace/testkit';
+import { FakeClock, makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
+import { openBusyWatch } from '../../../src/sandbox/limits/busy-watch.ts';
 import { findCgroups, parseOwnGroups, renderSettings } from '../../../src/sandbox/limits/cgroups.ts';
 import type { Confinement } from '../../../src/sandbox/limits/limits.ts';
 import { renderEntry } from '../../../src/sandbox/limits/rlimits.ts';
@@ -46,7 +48,10 @@ describe('control groups', () => {
       [1, '/sys/fs/cgroup/cpu,cpuacct'],
       [1, '/sys/fs/cgroup/memory/job/7'],
       [2, '/sys/fs/cgroup/unified/user'],
+      [1, '/sys/fs/cgroup/cpu,cpuacct'],
     ]);
+    const entered = folders('0::/job/millrace-workers', ['41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw']);
+    assert.deepEqual(new Set(entered.map(String)), new Set(['2,/sys/fs/cgroup/job']), 'what has entered finds the same folder again');
     assert.deepEqual(folders('4:memory:/docker/x/y', [v1('memory', '/docker/x')]), [[1, '/sys/fs/cgroup/memory/y']]);
     assert.deepEqual(folders('', []), []);
   });
@@ -80,6 +85,31 @@ describe('a confinement', { skip: groupSkip }, () => {
     assert.equal(basename(folder), 'millrace-sandboxes');
     const weight = Number(await readFile(join(folder, version === 1 ? 'cpu.shares' : 'cpu.weight'), 'utf8'));
     assert.equal(weight, (version === 1 ? 1024 : 100) * availableParallelism());
+    assert.match(await readFile('/proc/self/cgroup', 'utf8'), /\/millrace-workers$/m, 'this process is next to them');
+    const own = join(dirname(folder), 'millrace-workers', version === 1 ? 'cpu.shares' : 'cpu.weight');
+    assert.ok(Number(await readFile(own, 'utf8')) >= 4 * weight, 'and has more weight than all of them');
+  });
+
+  test('is scheduled as idle while it uses more than half a core, and as usual afterwards', { skip: !has('cpu') }, async () => {
+    const { confinement } = await confine('busy');
+    const name = `busy-${process.pid}`;
+    const { version, folder } = limiter.bases.find(({ controller }) => controller === 'cpu') ?? assert.fail();
+    const clock = new FakeClock();
+    const end = openBusyWatch(limiter.bases, clock).add(name);
+    const isIdle = async () => (await readFile(join(folder, name, 'cpu.idle'), 'utf8')).trim();
+    const [file = '', ...args] = confinement.enter({ command: ['sh', '-c', 'while :; do :; done'], reportsPid: false });
+    const spinner = spawn(file, args);
+    const counted = limiter.bases.find(({ controller }) => controller === (version === 1 ? 'cpuacct' : 'cpu')) ?? assert.fail();
+    const readUsage = () => readFile(join(counted.folder, name, version === 1 ? 'cpuacct.usage' : 'cpu.stat'), 'utf8');
+    while (Number(/\d+/.exec(await readUsage())) / (version === 1 ? 1e6 : 1e3) < 600) await sleep(20);
+    clock.advance(1000);
+    assert.equal(await isIdle(), '1');
+    spinner.kill('SIGSTOP');
+    clock.advance(1000);
+    clock.advance(1000);
+    assert.equal(await isIdle(), '0');
+    end();
+    await confinement.remove();
   });
 
   test('is found by many openings at the same time', async () => {

@@ -4,7 +4,19 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { backendId, rolloutId, workerId } from '@millrace/protocol';
-import { makeBatch, makeGroup, makeRollout, makeTrajectory, PostgresServer, skipPostgres, toBatch, toGroup } from '@millrace/testkit';
+import {
+  makeBatch,
+  makeGroup,
+  makeReport,
+  makeRollout,
+  makeTrajectory,
+  PostgresServer,
+  skipPostgres,
+  toBatch,
+  toGroup,
+} from '@millrace/testkit';
+import pg from 'pg';
+import { toWorkChannel } from '../../../src/store/postgres/engine/postgres-transaction.ts';
 import type { ClaimedRollout, Store } from '../../../src/store/store.ts';
 import { openPostgresBed } from './bed.ts';
 import { openLogTransaction, schemaOf, useSequence, waitForLock } from './log-transaction.ts';
@@ -172,6 +184,42 @@ describe('stores that share a PostgreSQL database', { skip: skipPostgres }, () =
       }),
     );
     assert.equal((await store.policy()).state, 'paused');
+  });
+
+  test('a worker renews its lease and reports its gate while another transaction holds the policy', async () => {
+    await using opened = await openStores(1);
+    const { store, server, bed } = opened;
+    const worker = await register(store, 'w');
+    const schema = schemaOf(bed.address);
+    const holding = server.run(`BEGIN; SELECT * FROM ${schema}.policy FOR UPDATE; SELECT pg_sleep(60); ROLLBACK`);
+    const sleeper = `FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND wait_event = 'PgSleep'`;
+    while ((await server.run(`SELECT pid ${sleeper}`)).length === 0);
+    await Promise.all([store.renew(worker, { leaseMs, report: makeReport(1) }), store.reportGate(worker, { pause: 0, generating: 3 })]);
+    assert.equal((await server.run(`SELECT pg_terminate_backend(pid) ${sleeper}`)).length, 1, 'it was held all the time');
+    await assert.rejects(holding);
+  });
+
+  test('what workers wait for wakes them, and turns do not', async () => {
+    await using opened = await openStores(1);
+    const { store, bed } = opened;
+    const channel = `millrace_${schemaOf(bed.address)}`;
+    const client = new pg.Client({ connectionString: bed.address });
+    await using _closed = { [Symbol.asyncDispose]: () => client.end() };
+    await client.connect();
+    for (const name of [channel, toWorkChannel(channel)]) await client.query(`LISTEN ${name}`);
+    const seen: string[] = [];
+    const isSeen = (count: number) =>
+      new Promise<void>((resolve) =>
+        client.on('notification', (notification) => {
+          seen.push(notification.channel);
+          if (seen.length === count) resolve();
+        }),
+      );
+    const all = isSeen(3);
+    await store.appendEvents([{ kind: 'turn-end', data: {} }]);
+    await store.submit([makeRollout('a')], roomy);
+    await all;
+    assert.deepEqual(seen, [channel, channel, toWorkChannel(channel)]);
   });
 
   test('workers that place at the same time balance like one', async () => {

@@ -1,6 +1,7 @@
 // The statements of one open transaction in PostgreSQL. Events and what was served are kept until the commit, which writes them last.
 
 import pg from 'pg';
+import { workerEvents } from '../../event-tail.ts';
 import type { NewEvent } from '../../store.ts';
 import type { LockName, SqlValue, Transaction } from '../../transaction.ts';
 import type { Session } from './session.ts';
@@ -12,6 +13,7 @@ export class PostgresTransaction implements Transaction {
   readonly #session: Session;
   readonly #entries: string[] = [];
   readonly #served = new Set<number>();
+  #wakesWorkers = false;
   nowMs: number;
 
   constructor(session: Session, nowMs: number) {
@@ -57,6 +59,7 @@ export class PostgresTransaction implements Transaction {
 
   async appendEvent({ kind, rolloutId, group, workerId, backendId, data }: NewEvent): Promise<void> {
     const ids = [rolloutId, group, workerId, backendId].map((id) => id ?? null);
+    if (forWorkers.has(kind)) this.#wakesWorkers = true;
     this.#entries.push(JSON.stringify([this.nowMs, kind, ...ids, JSON.stringify(data)]));
   }
 
@@ -81,8 +84,17 @@ export class PostgresTransaction implements Transaction {
   /** What commits the transaction, in one message: the lock of the log is not held while a message is on its way. */
   toCommit(channel: string): string {
     const entries = pg.escapeLiteral(`[${this.#entries.join(',')}]`);
-    return `SELECT append_log(${entries}::json, '{${[...this.#served].join(',')}}'::bigint[], ${pg.escapeLiteral(channel)}); COMMIT`;
+    const log = `SELECT append_log(${entries}::json, '{${[...this.#served].join(',')}}'::bigint[], ${pg.escapeLiteral(channel)})`;
+    const wake = this.#wakesWorkers ? `; SELECT pg_notify(${pg.escapeLiteral(toWorkChannel(channel))}, '')` : '';
+    return `${log}${wake}; COMMIT`;
   }
+}
+
+const forWorkers: ReadonlySet<string> = new Set(workerEvents);
+
+/** The channel of the events that workers wait for: every notification wakes all processes that listen to its channel. */
+export function toWorkChannel(channel: string): string {
+  return `${channel}_work`;
 }
 
 /** A message of PostgreSQL holds at most 65,535 values. */

@@ -1,7 +1,8 @@
 // The policy: one row with its state and version, and the latest gate report of each worker. The state becomes `paused` only when
 // every live worker has seen this pause and has no call in progress.
 
-import { definedOf, type PauseMode, type PolicyState, RolloutError, type WorkerId } from '@millrace/protocol';
+import type { PauseMode, PolicyState, WorkerId } from '@millrace/protocol';
+import { definedOf, RolloutError } from '@millrace/protocol/plain';
 import type { PolicyRecord } from '../../../inference/policy-gate.ts';
 import type { ResumePolicy } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
@@ -82,7 +83,8 @@ export async function reportGate(
 ): Promise<void> {
   const { worker, pause, generating } = request;
   await transaction.run('UPDATE workers SET pause_seen = ?, generating = ? WHERE id = ? AND ended_at IS NULL', pause, generating, worker);
-  await settlePause(transaction);
+  // Only a look, without a lock: every worker reports every second, and one that lets a pause settle has seen that pause.
+  if ((await readRow(transaction)).state === 'pausing') await settlePause(transaction);
 }
 
 /** Call this whenever a worker may have stopped delaying the pause. */

@@ -1,17 +1,8 @@
 // Workers and their leases. A lease belongs to a worker, not to a rollout: renewing it updates one row, however much the worker
 // holds. A lease ends only when it is revoked.
 
-import {
-  definedOf,
-  errorTable,
-  type Failure,
-  RolloutError,
-  type RolloutId,
-  type StageName,
-  stages,
-  type WorkerId,
-  type WorkerReport,
-} from '@millrace/protocol';
+import type { Failure, RolloutId, StageName, WorkerId, WorkerReport } from '@millrace/protocol';
+import { definedOf, errorTable, RolloutError, stages } from '@millrace/protocol/plain';
 import { type Claim, type HeldClaims, type LossRules, longestDelayMs, type WorkerRecord } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { settlePause } from './policy.ts';
@@ -79,9 +70,14 @@ export async function dropWorker(
     await endWorker(transaction, worker, { rules, reason: 'drop' });
 }
 
-/** Gives every worker the time of a whole lease from now. */
+/**
+ * Gives every worker the time of a whole lease from now. Those that have nearly all of it are left alone: after an outage every process
+ * does this, and a thousand of them would wait for each other's rows.
+ */
 export async function restartLeases(transaction: Transaction, { leaseMs }: { readonly leaseMs: number }): Promise<void> {
-  await transaction.run('UPDATE workers SET lease_until = ? WHERE ended_at IS NULL', transaction.nowMs + leaseMs);
+  const endsAt = transaction.nowMs + leaseMs;
+  const sql = 'UPDATE workers SET lease_until = ? WHERE ended_at IS NULL AND lease_until NOT BETWEEN ? AND ?';
+  await transaction.run(sql, endsAt, endsAt - Math.floor(leaseMs / 10), endsAt);
 }
 
 /** Remembered across restarts, so that retention still waits after one. */

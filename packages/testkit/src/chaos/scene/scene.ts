@@ -1,10 +1,12 @@
 // What the faults of a chaos run act on, and the small steps that they share.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type { FakeBackend } from '../fake-backend/fake-backend.ts';
-import type { PostgresServer } from '../postgres/postgres-server.ts';
-import type { TestService } from '../service/service.ts';
+import type { FakeBackend } from '../../fake-backend/fake-backend.ts';
+import type { PostgresServer } from '../../postgres/postgres-server.ts';
+import type { TestMachine } from '../../service/machine.ts';
+import type { TestService } from '../../service/service.ts';
 import type { LogCounts } from './log-counts.ts';
+import type { MachineNetwork } from './machine-network.ts';
 import type { PlannedFault } from './plan.ts';
 import type { Preload } from './preload.ts';
 import type { Receiver } from './receiver.ts';
@@ -23,6 +25,15 @@ export interface Scene {
   readonly database?: PostgresServer;
   /** Absent if this process cannot mount one. */
   readonly disk?: SmallDisk;
+  /** Absent if the store is SQLite's, or if this process cannot make a network. */
+  readonly machine?: ChaosMachine;
+}
+
+/** Workers that joined the service from another network, with a clock of their own. */
+export interface ChaosMachine {
+  readonly processes: TestMachine;
+  readonly network: MachineNetwork;
+  readonly preload: Preload;
 }
 
 /** Causes the fault and undoes it. Resolves with whether it is known to have reached the service. */

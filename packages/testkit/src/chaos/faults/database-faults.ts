@@ -2,9 +2,9 @@
 // every commit needs.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type { PostgresServer } from '../postgres/postgres-server.ts';
-import type { ChaosKind } from './plan.ts';
-import { between, type CauseFault, type Scene, until } from './scene.ts';
+import type { PostgresServer } from '../../postgres/postgres-server.ts';
+import type { ChaosKind } from '../scene/plan.ts';
+import { between, type CauseFault, type Scene, until } from '../scene/scene.ts';
 
 const longestWaitMs = 4000;
 
@@ -43,9 +43,5 @@ function countFull(database: PostgresServer): number {
 
 /** As a process that stopped in the middle of a commit. */
 export async function lockLog(database: PostgresServer, ms: number): Promise<boolean> {
-  const sql = `BEGIN; UPDATE event_log SET last = last; SELECT pg_sleep(${(ms / 1000).toFixed(3)}); ROLLBACK`;
-  return await database.run(sql).then(
-    () => true,
-    () => false,
-  );
+  return await database.hold('UPDATE event_log SET last = last', ms);
 }

@@ -1,13 +1,15 @@
 // The kinds of faults of the chaos run, and a plan of them from a seed: which faults, how far or long each, and when. Faults of
 // different lanes overlap; those of one lane follow each other.
 
-import { makeRandom } from '../models/random.ts';
+import { makeRandom } from '../../models/random.ts';
 
 /**
  * - kill-*: SIGKILL; stop-*: SIGSTOP for longer than the lease
  * - disk-full: no byte is left on the store's disk; store-lock: another process holds the write lock; slow-sync: every fsync takes longer
  * - kill-database: PostgreSQL is killed or crashes, and is started again; for a store in PostgreSQL
- * - clock-step: the date of all processes jumps, by seconds or days, forward or back
+ * - cut-network: a machine that joined has no network for longer than the lease, or gets no replies; kill-machine: it dies with all of its
+ *   workers; machine-clock: its date jumps, and no other; for a store in PostgreSQL
+ * - clock-step: the date of the service and of the database jumps, by seconds or days, forward or back
  * - webhook-dead: the receiver breaks every connection; webhook-slow: it answers late; verifier-hang: evaluate never returns
  * - backend-*: one of the two backends breaks connections, never answers, or answers with errors
  */
@@ -20,6 +22,9 @@ export const chaosKinds = {
   'store-lock': { lane: 'store', weight: 60 },
   'slow-sync': { lane: 'store', weight: 85 },
   'kill-database': { lane: 'store', weight: 60 },
+  'cut-network': { lane: 'machine', weight: 80 },
+  'kill-machine': { lane: 'machine', weight: 30 },
+  'machine-clock': { lane: 'machine-clock', weight: 40 },
   'clock-step': { lane: 'clock', weight: 160 },
   'webhook-dead': { lane: 'delivery', weight: 75 },
   'webhook-slow': { lane: 'delivery', weight: 75 },

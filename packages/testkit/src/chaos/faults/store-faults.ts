@@ -2,9 +2,9 @@
 
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { ChaosKind } from '../scene/plan.ts';
+import { between, type CauseFault, until } from '../scene/scene.ts';
 import { fillDatabaseDisk, lockLog } from './database-faults.ts';
-import type { ChaosKind } from './plan.ts';
-import { between, type CauseFault, until } from './scene.ts';
 
 const longestWaitMs = 4000;
 

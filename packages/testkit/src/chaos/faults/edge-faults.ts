@@ -3,10 +3,10 @@
 import { rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Fault } from '../fake-backend/faults.ts';
-import { hangFile, hungFile } from './chaos-play.ts';
-import type { ChaosKind, PlannedFault } from './plan.ts';
-import { between, type CauseFault, type Scene, until } from './scene.ts';
+import type { Fault } from '../../fake-backend/faults.ts';
+import { hangFile, hungFile } from '../scene/chaos-play.ts';
+import type { ChaosKind, PlannedFault } from '../scene/plan.ts';
+import { between, type CauseFault, type Scene, until } from '../scene/scene.ts';
 
 const longestWaitMs = 6000;
 const dayMs = 86_400_000;

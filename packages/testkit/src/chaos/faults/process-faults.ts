@@ -2,8 +2,8 @@
 
 import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ChaosKind } from './plan.ts';
-import { between, type CauseFault, type Scene } from './scene.ts';
+import type { ChaosKind } from '../scene/plan.ts';
+import { between, type CauseFault, type Scene } from '../scene/scene.ts';
 
 /** As the service manager of a machine would. A start takes seconds, and fails if the disk is full at any moment of it. */
 const longestStartMs = 600_000;

@@ -5,7 +5,7 @@ import { appendFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Scenario } from '@millrace/server';
 import { z } from 'zod';
-import { type Policy, renderCall } from '../fake-backend/policy.ts';
+import { type Policy, renderCall } from '../../fake-backend/policy.ts';
 
 const task = z.strictObject({ number: z.int() });
 

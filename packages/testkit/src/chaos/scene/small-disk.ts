@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeTempFolder } from '../temp-folder.ts';
+import { makeTempFolder } from '../../temp-folder.ts';
 
 export const smallDiskSkip = process.getuid?.() === 0 ? false : 'only root can mount a tmpfs';
 
