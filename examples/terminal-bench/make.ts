@@ -1,5 +1,6 @@
 // Makes Harbor folders of tasks of Terminal-Bench from its source distribution on PyPI, and an image in the place of its base images:
-// `node examples/terminal-bench/make.ts FOLDER` writes FOLDER/tasks and FOLDER/millrace.json. Chosen are tasks that need no network.
+// `node examples/terminal-bench/make.ts FOLDER` writes FOLDER/tasks and FOLDER/millrace.json. Chosen are tasks that need
+// no network and no programs besides Python's.
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -18,7 +19,6 @@ export const taskNames = [
   'grid-pattern-transform',
   'blind-maze-explorer-5x5',
   'blind-maze-explorer-algorithm',
-  'recover-obfuscated-files',
   'sqlite-db-truncate',
 ];
 const baseImages = ['ghcr.io/laude-institute/t-bench/python-3-13:20250620', 'ghcr.io/laude-institute/t-bench/ubuntu-24-04:20250624'];

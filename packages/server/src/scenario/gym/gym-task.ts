@@ -3,14 +3,14 @@
 import { message } from '@millrace/protocol';
 import { z } from 'zod';
 
-export const gymKinds = ['gymnasium', 'gem', 'skyrl', 'openenv', 'verifiers'] as const;
+export const gymKinds = ['gymnasium', 'gem', 'skyrl', 'openenv'] as const;
 
 export const gymTask = z
   .strictObject({
     kind: z
       .enum(gymKinds)
       .describe(
-        'How the environment is called: reset and step (`gymnasium`, `gem`), init, step and close (`skyrl`), an `openenv` class, or turn by turn (`verifiers`, before 0.2).',
+        'How the environment is called: reset and step (`gymnasium`, `gem`), init, step and close (`skyrl`), or an `openenv` class.',
       ),
     env: z
       .string()
@@ -23,7 +23,7 @@ export const gymTask = z
     seed: z
       .int()
       .optional()
-      .describe('Passed to `reset`, for `gymnasium`, `gem` and `openenv`. With `verifiers`, the row of its data set, from 0.'),
+      .describe('Passed to `reset`, for `gymnasium`, `gem` and `openenv`.'),
     prompt: z
       .array(message.pick({ role: true, content: true }))
       .default([])
