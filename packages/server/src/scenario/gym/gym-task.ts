@@ -20,10 +20,7 @@ export const gymTask = z
       .record(z.string(), z.unknown())
       .default({})
       .describe('Arguments of the environment. With `skyrl`, `extras` in it are the extras, and the rest is the configuration.'),
-    seed: z
-      .int()
-      .optional()
-      .describe('Passed to `reset`, for `gymnasium`, `gem` and `openenv`.'),
+    seed: z.int().optional().describe('Passed to `reset`, for `gymnasium`, `gem` and `openenv`.'),
     prompt: z
       .array(message.pick({ role: true, content: true }))
       .default([])
