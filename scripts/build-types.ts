@@ -17,9 +17,12 @@ export async function buildTypes(root: string, out: string): Promise<void> {
     await copyTypes(join(emitted, 'protocol/src'), join(out, 'protocol/dist'));
     await copyTypes(join(emitted, 'client/src'), join(out, 'client/dist'));
     const types = join(out, 'millrace/dist/types');
-    const protocol = join(types, 'protocol/index.js');
+    const protocol = {
+      '@millrace/protocol': join(types, 'protocol/index.js'),
+      '@millrace/protocol/plain': join(types, 'protocol/plain/plain.js'),
+    };
     await copyTypes(join(emitted, 'protocol/src'), join(types, 'protocol'));
-    await copyTypes(join(emitted, 'server/src'), join(types, 'server'), { '@millrace/protocol': protocol });
+    await copyTypes(join(emitted, 'server/src'), join(types, 'server'), protocol);
   } finally {
     await rm(emitted, { recursive: true, force: true });
   }

@@ -5,7 +5,9 @@ import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { runTests, runWithRepeat } from './run-tests.ts';
+import { runTests, runWithRepeat } from './tests/run-tests.ts';
+import { openSeed } from './tests/seed.ts';
+import { slowFiles } from './tests/slow-files.ts';
 
 const allTests = ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts', 'examples/**/*.test.ts', 'bench/**/*.test.ts'];
 
@@ -25,10 +27,13 @@ const checks = given.length > 0 ? [] : [...runTool('format and lint', ['biome', 
 const files = given.length > 0 ? given : allTests;
 const options = {
   concurrency: Math.max(3, Math.floor(availableParallelism() / 2)), // even on two cores, because many wait
+  slowFiles,
   limitMs: Number(values['file-limit-s']) * 1000,
   refuseSkips: values['no-skips'],
 };
+const seed = given.length > 0 ? undefined : openSeed();
 const failures = [...checks, ...(values.repeat ? await runWithRepeat(files, options) : (await runTests(files, options)).failures)];
+seed?.[Symbol.dispose]();
 for (const failure of failures) console.log(`✖ ${failure}`);
 process.exit(failures.length === 0 ? 0 : 1);
 

@@ -2,7 +2,7 @@
 // the engines. Real engines on a busy machine have bad moments: up to three files that fail are run once more, and named.
 
 import { parseArgs } from 'node:util';
-import { runWithRepeat } from './run-tests.ts';
+import { runWithRepeat } from './tests/run-tests.ts';
 
 const { values, positionals: given } = parseArgs({
   allowPositionals: true,

@@ -23,7 +23,20 @@ const sources = readSources(['packages/*/src/**/*.ts', 'bench/**/*.ts', 'example
 const tests = readSources(['packages/*/test/**/*.ts', 'test/**/*.ts', 'bench/**/*.test.ts', 'examples/**/*.test.ts', 'world/**/*.test.ts']);
 const serverSources = sources.filter(({ path }) => path.startsWith('packages/server/src/'));
 
-const floors = ['base', 'trajectory', 'inference', 'sandbox', 'store', 'agent', 'scenario', 'pipeline', 'sampling', 'http', 'cluster'];
+const floors = [
+  'base',
+  'trajectory',
+  'inference',
+  'sandbox',
+  'store',
+  'agent',
+  'scenario',
+  'pipeline',
+  'sampling',
+  'http',
+  'tool-server',
+  'cluster',
+];
 
 /** The folders of the second test tier; its tests stand on top. */
 const worldFloors = [
@@ -176,6 +189,22 @@ test('the executor, which runs where agents do, takes only types from the protoc
       .filter(({ code }) => [...code.matchAll(/^(import|export) (?!type )[^;]*?from '@millrace\/protocol'/gm)].length > 0)
       .map(({ path }) => `${path}: imports more than types from @millrace/protocol`),
   );
+});
+
+test('the threads of the store load no schemas: they would take longer than the thread takes to start', () => {
+  const byPath = new Map(sources.map((source) => [source.path, source]));
+  const loaded = new Set(['packages/server/src/store/sqlite/thread.ts']);
+  const found: string[] = [];
+  for (const path of loaded) {
+    const { code = '' } = byPath.get(path) ?? {};
+    for (const [, name = ''] of code.matchAll(/^(?:import|export) (?!type )[^;'"`]*?from '([^']+)'/gm)) {
+      if (name.startsWith('.')) loaded.add(join(dirname(path), name));
+      else if (name === 'zod' || name === '@millrace/protocol')
+        found.push(`${path}: loads ${name}; @millrace/protocol/plain has no schemas`);
+    }
+  }
+  assert.ok(loaded.size > 20, 'the imports were found');
+  refuse(found);
 });
 
 test('no source file has more than 300 lines', () => {

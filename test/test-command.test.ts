@@ -2,10 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { test } from 'node:test';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
+import { orderFiles } from '../scripts/tests/run-tests.ts';
+import { slowFiles } from '../scripts/tests/slow-files.ts';
 
 const command = join(import.meta.dirname, '../scripts/test.ts');
 const limitS = 5;
@@ -40,6 +43,19 @@ test('a file that fails at first passes only when repeats are allowed, and is na
 test('a file that fails twice has failed', async () => {
   const { status, stdout } = await runFile("test('fails', () => { throw new Error('always'); });", ['--repeat']);
   assert.deepEqual([status, /^✖ 1 tests failed$/m.test(stdout)], [1, true], stdout);
+});
+
+test('files that take long are started first, and each of them exists', () => {
+  const [first = '', second = ''] = slowFiles;
+  const ordered = orderFiles(['test/words.test.ts', 'bench/report/page.test.ts', second, first, first], slowFiles);
+  assert.deepEqual(
+    ordered.map((file) => relative('.', file)),
+    [first, second, 'bench/report/page.test.ts', 'test/words.test.ts'],
+  );
+  assert.deepEqual(
+    slowFiles.filter((file) => !existsSync(join(import.meta.dirname, '..', file))),
+    [],
+  );
 });
 
 async function runFile(text: string, options: readonly string[]): Promise<{ readonly status: number | null; readonly stdout: string }> {

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { runProgram } from './run-program.ts';
 
 const launcher = join(import.meta.dirname, '../../packages/cli/bin/millrace');

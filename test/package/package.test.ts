@@ -6,7 +6,7 @@ import { cp, readFile, readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { probeBubblewrap } from '@millrace/server';
-import { makeTempFolder, type TempFolder } from '@millrace/testkit';
+import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
 import { buildPackages } from '../../scripts/build.ts';
 import { findMissingPython, installWheel } from './python.ts';
 import { runProgram } from './run-program.ts';

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { findReleaseProblems } from '../../scripts/release.ts';
 import { readChanges, readVersion, readVersions, writeVersions } from '../../scripts/versions.ts';
 

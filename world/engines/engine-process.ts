@@ -4,8 +4,8 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { chooseFreePort } from '@millrace/server';
 
 export interface EngineCommand {
   readonly name: string;
@@ -61,7 +61,7 @@ export class EngineProcess implements Engine {
 
   /** Returns when `GET /health` answers 200. The caller closes it. */
   static async open({ name, program, args, env = {}, startMs, port: given }: EngineCommand): Promise<EngineProcess> {
-    const port = given ?? (await findFreePort());
+    const port = given ?? (await chooseFreePort('127.0.0.1'));
     // Its own process group: engines start helpers, and all of them are killed together.
     const options: SpawnOptions = { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true };
     const child = spawn(program, [...args(port)], options);
@@ -138,14 +138,4 @@ async function isHealthy(url: string): Promise<boolean> {
   } catch {
     return false; // it does not listen yet
   }
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('the system gave no port');
-  return address.port;
 }

@@ -5,10 +5,10 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { chooseFreePort } from '@millrace/server';
 import { makeTempFolder, qwen3Folder, TestService } from '@millrace/testkit';
 import { z } from 'zod';
 
@@ -22,15 +22,6 @@ const dashboard = z.object({ panels: z.array(z.object({ targets: z.array(z.objec
 function readQueries(): string[] {
   const { panels } = dashboard.parse(JSON.parse(readFileSync(join(root, 'deploy/grafana/millrace.json'), 'utf8')));
   return panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr.replaceAll('$__rate_interval', '5m')));
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address ? address.port : 0;
 }
 
 const ruleReply = z.object({
@@ -53,7 +44,7 @@ describe('monitoring with a real Prometheus', { skip, timeout: 300_000 }, () => 
   test('a Prometheus that scrapes a service evaluates every rule and every query of the dashboard', async () => {
     await using folder = await makeTempFolder('prometheus');
     await using service = await TestService.open({ workers: 1, tokenizer: qwen3Folder() });
-    const port = await findFreePort();
+    const port = await chooseFreePort('127.0.0.1');
     const config = {
       global: { scrape_interval: '1s', evaluation_interval: '1s' },
       rule_files: [rules],

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { backendId, sampling } from '@millrace/protocol';
 import { type GenerateRequest, openConversation, openVllmBackend, Pace, silentLog } from '@millrace/server';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { logSoftmax } from '../model/matrix.ts';
 import { forward, logprobsAt, makeNetwork, toLogits } from '../model/network.ts';
 import { makeRandom } from '../model/random.ts';

@@ -2,12 +2,11 @@
 // The millrace command: a table of commands, each loaded when it is called. Exit codes: 0 success, 1 something failed,
 // 2 the command line or its input is wrong.
 
-import { messageOf } from '@millrace/protocol';
+import { messageOf } from '@millrace/protocol/plain';
 import { type Command, type CommandGroup, type Io, isGroup, UsageError } from './command/command.ts';
 import { renderGroupHelp, renderHelp, renderRows } from './command/help.ts';
 import { chooseNearest } from './command/nearest.ts';
 import { parseArguments } from './command/parse-arguments.ts';
-import { readVersion } from './command/version.ts';
 
 export interface CommandEntry {
   readonly summary: string;
@@ -22,6 +21,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   worker: {
     summary: 'Adds a worker to a service that is already running.',
     load: async () => (await import('./operate/worker.ts')).workerCommand,
+  },
+  'tool-server': {
+    summary: 'Runs single actions in sandboxes, for agents that run elsewhere.',
+    load: async () => (await import('./operate/tool-server.ts')).toolServerCommand,
   },
   slurm: {
     summary: 'Starts, scales, shows and ends a deployment on a Slurm cluster.',
@@ -115,7 +118,7 @@ export async function runMillrace(argv: readonly string[], io: Io): Promise<numb
   const [name, ...rest] = argv;
   try {
     if (name === undefined) return print(io.stderr, renderOverview(), 2);
-    if (name === '--version' || name === '-v') return print(io.stdout, `${await readVersion()}\n`);
+    if (name === '--version' || name === '-v') return print(io.stdout, `${await (await import('./command/version.ts')).readVersion()}\n`);
     if (name === '--help' || name === '-h' || name === 'help') return await help(rest, io);
     const loaded = await loadCommand(name);
     if (isGroup(loaded)) return await runGroup(loaded, rest, io);

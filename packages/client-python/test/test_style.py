@@ -6,6 +6,8 @@ import ast
 import unittest
 from pathlib import Path
 
+from house_rules import check_files, check_functions, imported_packages
+
 PACKAGE = Path(__file__).resolve().parents[1]
 SOURCES = sorted((PACKAGE / "src").rglob("*.py"))
 FILES = SOURCES + [PACKAGE / "build_wheel.py"] + sorted((PACKAGE / "test").rglob("*.py"))
@@ -22,11 +24,7 @@ MODULES = {
 
 class StyleTest(unittest.TestCase):
     def test_every_file_is_small_and_opens_with_a_sentence(self) -> None:
-        for path in FILES:
-            text = path.read_text()
-            self.assertLessEqual(len(text.splitlines()), 300, path)
-            self.assertRegex(ast.get_docstring(ast.parse(text)) or "", r"[A-Za-z][^.]*\.(\s|$)", path)
-            self.assertLessEqual(max(len(line) for line in text.splitlines()), 140, path)
+        check_files(self, FILES)
 
     def test_every_file_is_valid_python_3_9_with_lazy_annotations(self) -> None:
         for path in FILES:
@@ -38,11 +36,7 @@ class StyleTest(unittest.TestCase):
 
     def test_the_client_imports_only_the_standard_library(self) -> None:
         for path in SOURCES:
-            for node in ast.walk(ast.parse(path.read_text())):
-                names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
-                if isinstance(node, ast.ImportFrom) and node.level == 0:
-                    names.append(node.module or "")
-                self.assertLessEqual({name.split(".")[0] for name in names}, MODULES, path)
+            self.assertLessEqual(imported_packages(path), MODULES, path)
 
     def test_no_folder_holds_more_than_15_files(self) -> None:
         for folder in {path.parent for path in FILES}:
@@ -63,14 +57,7 @@ class StyleTest(unittest.TestCase):
                 del needs[folder]
 
     def test_every_function_is_short_and_typed(self) -> None:
-        for path in SOURCES:
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                    where = f"{path}:{node.lineno}"
-                    self.assertLessEqual((node.end_lineno or 0) - node.lineno + 1, 60, where)
-                    self.assertIsNotNone(node.returns, where)
-                    given = [one for one in (*node.args.args, *node.args.kwonlyargs) if one.arg not in ("self", "cls")]
-                    self.assertTrue(all(one.annotation is not None for one in given), where)
+        check_functions(self, SOURCES)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 // open, and the final ones once it is done.
 
 import { z } from 'zod';
-import { blames, errorCodes } from './error.ts';
 import { evaluationId, rolloutId } from './ids.ts';
-import { limits, policySpan, priority, rolloutStates, sampling, stopReasons } from './rollout.ts';
+import { blames, errorCodes } from './plain/error.ts';
+import { rolloutStates } from './plain/rollout-state.ts';
+import { limits, policySpan, priority, sampling, stopReasons } from './rollout.ts';
 
 const task = z.record(z.string(), z.unknown());
 

@@ -1,9 +1,7 @@
-// Ids are branded strings, so that a rollout's id cannot be used as a backend's. Callers may choose ids that match one pattern, which is
-// safe in a path, a file name and a log line.
+// Ids are branded strings, so that a rollout's id cannot be used as a backend's. Callers may choose ids that match one pattern.
 
 import { z } from 'zod';
-
-export const idPattern = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
+import { idPattern } from './plain/id-pattern.ts';
 
 const idText = z.string().regex(idPattern, 'must be 1 to 128 characters of A-Z a-z 0-9 . _ : -, and start with a letter or a digit');
 

@@ -1,38 +1,9 @@
-// A rollout on the wire: the submission, its states, and its view. The table `moves` lists the legal moves between states, and
-// `canMove` is the one function that reads it.
+// A rollout on the wire: the submission and its view.
 
 import { z } from 'zod';
-import { blames, errorCodes } from './error.ts';
 import { backendId, groupId, rolloutId, workerId } from './ids.ts';
-
-export const rolloutStates = ['queued', 'init', 'ready', 'run', 'evaluate', 'done', 'failed', 'cancelled'] as const;
-export type RolloutState = (typeof rolloutStates)[number];
-
-/**
- * Every live state can return to `queued`: after a retry, a lost worker or a hand-back the rollout starts again. From `run`, a rollout is
- * `done` without `evaluate` if the agent ended its sandbox or left nothing that can be collected: it has the lowest reward.
- */
-export const moves: Record<RolloutState, readonly RolloutState[]> = {
-  queued: ['init', 'failed', 'cancelled'],
-  init: ['ready', 'queued', 'failed', 'cancelled'],
-  ready: ['run', 'queued', 'failed', 'cancelled'],
-  run: ['evaluate', 'done', 'queued', 'failed', 'cancelled'],
-  evaluate: ['done', 'queued', 'failed', 'cancelled'],
-  done: [],
-  failed: [],
-  cancelled: [],
-};
-
-export function canMove(from: RolloutState, to: RolloutState): boolean {
-  return moves[from].includes(to);
-}
-
-export function isTerminal(state: RolloutState): boolean {
-  return moves[state].length === 0;
-}
-
-export const stages = ['init', 'run', 'evaluate'] as const;
-export type StageName = (typeof stages)[number];
+import { blames, errorCodes } from './plain/error.ts';
+import { rolloutStates, stages } from './plain/rollout-state.ts';
 
 /** Why the agent stopped. A rollout with a stop reason is evaluated. */
 export const stopReasons = [

@@ -3,8 +3,8 @@
 
 import { z } from 'zod';
 import { dialects, logprobsModes } from './backend.ts';
-import { definedOf } from './defined.ts';
 import { backendId, rolloutId } from './ids.ts';
+import { definedOf } from './plain/defined.ts';
 import { policySpan } from './rollout.ts';
 
 /**

@@ -4,8 +4,8 @@ import { z } from 'zod';
 import { backendView } from './backend.ts';
 import { batchId, seriesId, workerId } from './ids.ts';
 import { machineReport, machineView } from './machine.ts';
+import { rolloutStates } from './plain/rollout-state.ts';
 import { policyView } from './policy.ts';
-import { rolloutStates } from './rollout.ts';
 
 export const stageReport = z.object({ active: z.int(), waiting: z.int(), slots: z.int() });
 export type StageReport = z.infer<typeof stageReport>;

@@ -92,6 +92,7 @@ export {
 export type { Score } from './scenario/verifier/verifier.ts';
 export {
   openDriver,
+  openLayers,
   openServer,
   openServiceStore,
   openWorker,
@@ -121,7 +122,6 @@ export { openBlobs } from './store/blobs/open-blobs.ts';
 export type { EvaluationRecord, EvaluationStore, NewEvaluation, TaskRecord } from './store/evaluation-store.ts';
 export { EventTail } from './store/event-tail.ts';
 export { openStore } from './store/open/open-store.ts';
-export { openPostgresStore } from './store/postgres/postgres.ts';
 export type { NewRollout, RolloutRecord } from './store/rollout-record.ts';
 export { type BackupReport, backupStore, restoreStore } from './store/sqlite/admin/backup.ts';
 export { type CompactReport, compactStore, compactWholeStore } from './store/sqlite/admin/compact.ts';
@@ -141,6 +141,7 @@ export { hidePassword, isPostgresAddress, storeFile, toStoreAddress } from './st
 export type { ClassLoad, WorkClass } from './store/work-class.ts';
 export { Supervisor, type SupervisorOptions } from './supervisor.ts';
 export { type LogFormat, logFormats, openProcessLog, openTextLog } from './text-log.ts';
+export { openToolServer, type RunningToolServer, type ToolServerOptions } from './tool-service.ts';
 export { renderWithoutReasoning } from './trajectory/branch.ts';
 export { type Conversation, type LocalConversation, openConversation } from './trajectory/conversation.ts';
 export { Ledger } from './trajectory/ledger.ts';

@@ -189,6 +189,10 @@ export const logEvents = {
     means: 'The system calls of agents are not filtered.',
     hint: 'See docs/security.md for what this means, and for what to install.',
   },
+  'tool-action-failed': {
+    means: 'The tool server could not run an action: the sandbox did not open, or died. The trajectory ends without an observation.',
+    hint: 'Read `error`. Check sandboxes with millrace doctor.',
+  },
   'verdict-flaky': {
     means: 'A verifier gave another reward when it judged the same result again.',
     hint: 'Make the verifier deterministic: seeds, time, network, order of files.',

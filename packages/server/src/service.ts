@@ -11,7 +11,7 @@ import { readMachine } from './base/machine.ts';
 import { Pace } from './base/pace.ts';
 import type { ServiceConfig } from './config.ts';
 import { runHousekeeping } from './housekeeping.ts';
-import { type AppOptions, openApp } from './http/app.ts';
+import type { AppOptions } from './http/app.ts';
 import { checkListen } from './http/request/auth.ts';
 import { BackendPool } from './inference/pool/pool.ts';
 import { probeServer } from './inference/pool/server-probe.ts';
@@ -76,6 +76,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
     const isPaused = (await store.policy()).state !== 'running';
     return await probeServer(backend, { clock: systemClock, signal, tokenizer: model?.tokenizer, isPaused });
   };
+  const { openApp } = await import('./http/app.ts'); // a worker loads no HTTP server
   const app = await openApp({
     ...{ store, tail, scenarios, taskFiles, log, loopLag, probe },
     config: config.http,
@@ -202,7 +203,7 @@ export async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: L
   return openApptainerDriver({ runDir, config: sandbox, log, images });
 }
 
-function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriver): LayerCache {
+export function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriver): LayerCache {
   return new LayerCache({ driver, runDir, maxBytes: sandbox.layersGib * 2 ** 30, salt: JSON.stringify(sandbox) });
 }
 

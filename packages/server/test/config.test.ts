@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { readConfig } from '../src/config.ts';
 import { renderConfigDoc } from '../src/config-doc.ts';
 

@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import type { Fields, Log } from '../src/base/log.ts';
 import { serviceConfig } from '../src/config.ts';
 import { StartError } from '../src/service.ts';

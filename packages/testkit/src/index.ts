@@ -4,7 +4,6 @@ export { runAsUser, skipAsUser } from './as-user.ts';
 export { type ChaosReport, type ChaosStore, runChaos } from './chaos/chaos.ts';
 export { makeShellTask } from './chaos/scene/chaos-play.ts';
 export { mountSmallDisk, type SmallDisk, smallDiskSkip } from './chaos/scene/small-disk.ts';
-export { FakeClock } from './clock/fake-clock.ts';
 export { fakeLogprob } from './fake-backend/engines/logprob.ts';
 export type { FakeEngine, FakeRequest } from './fake-backend/engines/wire.ts';
 export { FakeBackend, type FakeBackendOptions, type Latency, openFakeBackend } from './fake-backend/fake-backend.ts';
@@ -17,23 +16,10 @@ export {
   randomFaults,
   scriptedFaults,
 } from './fake-backend/faults.ts';
-export {
-  echoPolicy,
-  fixedPolicy,
-  type Policy,
-  type PolicyAnswer,
-  type PolicyInput,
-  renderCall,
-  type Script,
-  scriptedPolicy,
-} from './fake-backend/policy.ts';
 export { type FakeBackendProcess, openFakeBackendProcess } from './fake-backend/process/process.ts';
 export type { TokenizerDialect } from './fake-backend/tokenizer.ts';
 export { type FakeTokens, openFakeTokens } from './fake-backend/tokens.ts';
-export { writeDockerArchive } from './images/docker-archive.ts';
 export { findRegistry, openRegistry, type Registry } from './images/registry.ts';
-export { makePythonImage, makeTinyImage } from './images/tiny-image.ts';
-export { measureLoopBlock } from './loop-block.ts';
 export {
   findLlamaServer,
   type LlamaServer,
@@ -41,10 +27,30 @@ export {
   openLlamaServer,
   skipWithoutLlamaServer,
 } from './models/llama-server.ts';
-export { type ModelFamily, modelFamilies, modelFolder } from './models/model-folders.ts';
-export { qwen3Folder } from './models/qwen3.ts';
-export { makeRandom } from './models/random.ts';
 export { makeTinyModel } from './models/tiny-model.ts';
+export {
+  echoPolicy,
+  FakeClock,
+  fixedPolicy,
+  type ModelFamily,
+  makePythonImage,
+  makeRandom,
+  makeTempFolder,
+  makeTinyImage,
+  measureLoopBlock,
+  modelFamilies,
+  modelFolder,
+  type Policy,
+  type PolicyAnswer,
+  type PolicyInput,
+  qwen3Folder,
+  renderCall,
+  type Script,
+  scriptedPolicy,
+  seedRunFolder,
+  type TempFolder,
+  writeDockerArchive,
+} from './plain/plain.ts';
 export { findPostgres, type PostgresOptions, PostgresServer, skipPostgres } from './postgres/postgres-server.ts';
 export {
   expandBody,
@@ -81,4 +87,3 @@ export {
 export { makeBatch, makeGroup, makeTasks, toBatch, toGroup } from './suites/store/bed/bed-batches.ts';
 export { type Course, SimulatedPipeline, type SimulatedPipelineOptions } from './suites/store/bed/simulated-pipeline.ts';
 export { defineStoreSuite } from './suites/store/store-suite.ts';
-export { makeTempFolder, type TempFolder } from './temp-folder.ts';

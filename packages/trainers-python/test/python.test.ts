@@ -1,5 +1,5 @@
 // Runs the tests of the trainers' package that need no trainer, one test here for each Python file. What runs in a trainer's own code is
-// tested in world/trainers.
+// tested in world/trainers. The house rules for Python are those of the client's tests.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -7,10 +7,10 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-const source = (name: string) => join(import.meta.dirname, '../..', name, 'src');
+const inPackages = (path: string) => join(import.meta.dirname, '../..', path);
 const env = {
   ...process.env,
-  PYTHONPATH: [source('trainers-python'), source('client-python')].join(':'),
+  PYTHONPATH: ['trainers-python/src', 'client-python/src', 'client-python/test'].map(inPackages).join(':'),
   PYTHONDONTWRITEBYTECODE: '1',
 };
 const run = (...args: string[]) => spawnSync('python3', args, { cwd: import.meta.dirname, env, encoding: 'utf8' });

@@ -1,16 +1,10 @@
 // Agent Lightning 0.3 from PyPI: its store server, its runner and both of its adapters, against a real service.
 
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
-import { after, before } from 'node:test';
 import { z } from 'zod';
-import { openProofs } from '../bed/proofs.ts';
-import { openTrainerPython } from '../bed/trainer-python.ts';
+import { openAdapterTrial } from '../scene/adapter-trial.ts';
 import { readLedger, turnsOf } from '../scene/ledger.ts';
-import { runAdapter } from '../scene/run-adapter.ts';
-import { openTrialService, runs, type TrialService } from '../scene/trial-service.ts';
-
-const folder = import.meta.dirname;
+import { runs } from '../scene/trial-service.ts';
 
 const turn = z.object({ prompt: z.array(z.number()), completion: z.array(z.number()), logprobs: z.array(z.number()) });
 const rollout = z.object({
@@ -26,11 +20,7 @@ const report = z.object({
   step: rollout,
 });
 
-let trial: TrialService | undefined;
-// Before openProofs, whose own hook fails if the proofs differ: the hooks after it would then not run.
-after(() => trial?.[Symbol.asyncDispose]());
-
-const { prove } = openProofs('agent-lightning', {
+const head = {
   trainer: 'Agent Lightning',
   versions: { agentlightning: '0.3.0' },
   plug: 'A runner of its store (0.3), a controller of its gateway (1.0, without `--store`), or an agent for its trainer, `fit(MillraceAgent(), tasks)`.',
@@ -40,45 +30,48 @@ const { prove } = openProofs('agent-lightning', {
     'Its pause of the gateway does not reach Millrace, which calls the LLM servers itself: use `client.policy.pause()` around new weights.',
     '0.3 trains without logprobs, though the triplets have them.',
   ],
+};
+
+const { prove } = openAdapterTrial('agent-lightning', head, {
+  folder: import.meta.dirname,
+  script: 'store.py',
+  python: { requirements: 'agent-lightning.txt', torch: false },
+  report,
+  input: () => ({ tasks: runs }),
 });
 
-let found: z.infer<typeof report> | undefined;
+prove(
+  ['rollouts', 'branches'],
+  'the triplets of both adapters are the turns of the ledger, branches included',
+  async ({ found, client }) => {
+    const { right, wrong, branched } = found.rollouts;
+    for (const { id, turns, proxied, reward } of [right, wrong, branched, found.step]) {
+      const ledger = await readLedger(client, id ?? '');
+      const expected = ledger.branches.flatMap(turnsOf);
+      assert.deepEqual(turns, expected);
+      assert.deepEqual(
+        proxied,
+        expected.map(({ prompt, completion }) => ({ prompt, completion })),
+      );
+      assert.equal(reward, ledger.reward);
+    }
+    assert.deepEqual([right.reward, wrong.reward, branched.reward], [1, 0.25, 1]);
+    assert.equal(branched.turns.length, 4);
+  },
+);
 
-before(async () => {
-  trial = await openTrialService();
-  const python = await openTrainerPython({ requirements: join(folder, 'agent-lightning.txt'), torch: false });
-  found = report.parse(await runAdapter(trial.service.url, { python, script: join(folder, 'store.py'), input: { tasks: runs } }));
-});
-
-prove(['rollouts', 'branches'], 'the triplets of both adapters are the turns of the ledger, branches included', async () => {
-  assert.ok(trial && found);
-  const { right, wrong, branched } = found.rollouts;
-  for (const { id, turns, proxied, reward } of [right, wrong, branched, found.step]) {
-    const ledger = await readLedger(trial.service.client, id ?? '');
-    const expected = ledger.branches.flatMap(turnsOf);
-    assert.deepEqual(turns, expected);
-    assert.deepEqual(
-      proxied,
-      expected.map(({ prompt, completion }) => ({ prompt, completion })),
-    );
-    assert.equal(reward, ledger.reward);
-  }
-  assert.deepEqual([right.reward, wrong.reward, branched.reward], [1, 0.25, 1]);
-  assert.equal(branched.turns.length, 4);
-});
-
-prove('rollouts', 'the reward belongs to the last turn', async () => {
-  assert.deepEqual(found?.rollouts.wrong.rewards, [
+prove('rollouts', 'the reward belongs to the last turn', async ({ found }) => {
+  assert.deepEqual(found.rollouts.wrong.rewards, [
     [null, 0.25],
     [null, 0.25],
   ]);
 });
 
-prove('unscored', 'a rollout without a reward is a failed attempt with no triplet', async () => {
-  const { status, reward, turns } = found?.rollouts.unscored ?? {};
+prove('unscored', 'a rollout without a reward is a failed attempt with no triplet', async ({ found }) => {
+  const { status, reward, turns } = found.rollouts.unscored;
   assert.deepEqual([status, reward, turns], ['failed', null, []]);
 });
 
-prove('rollouts', 'the agent for its trainer runs in its own runner', async () => {
-  assert.deepEqual([found?.step.status, found?.step.reward, found?.step.turns.length], ['succeeded', 1, 2]);
+prove('rollouts', 'the agent for its trainer runs in its own runner', async ({ found }) => {
+  assert.deepEqual([found.step.status, found.step.reward, found.step.turns.length], ['succeeded', 1, 2]);
 });

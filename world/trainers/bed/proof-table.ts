@@ -15,6 +15,8 @@ export const capabilities = {
   steps: 'the trainer made optimiser steps on a real, tiny model',
   versions: 'the trainer knows which weights sampled a token',
   weights: 'the trainer pauses sampling, loads weights and resumes',
+  replay: 'the experts of each token, or the ids that it was sampled from, are in the fields that the trainer has for them',
+  sandboxes: "agents of the trainer's own act in Millrace's sandboxes",
 } as const;
 export type Capability = keyof typeof capabilities;
 const names = Object.keys(capabilities) as [Capability, ...Capability[]];

@@ -1,6 +1,6 @@
 // What a command is: a name, one sentence, options and examples. Help, docs/cli.md and argument parsing are made from it.
 
-import { definedOf } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import type { Io } from '../terminal/io.ts';
 
 export type { Io } from '../terminal/io.ts';

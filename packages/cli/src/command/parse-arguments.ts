@@ -1,7 +1,7 @@
 // Turns the words after a command's name into its arguments. Anything that the command does not declare is a UsageError.
 
 import { parseArgs } from 'node:util';
-import { definedOf, messageOf } from '@millrace/protocol';
+import { definedOf, messageOf } from '@millrace/protocol/plain';
 import { type Arguments, type Command, UsageError } from './command.ts';
 import { chooseNearest } from './nearest.ts';
 

@@ -3,7 +3,7 @@
 
 import { appendFile, readFile } from 'node:fs/promises';
 import { describeIssues, messageOf } from '@millrace/protocol';
-import type { SandboxDriver, SandboxSpec, Scenario, Scenarios, TaskTrial } from '@millrace/server';
+import type { LayerCache, Sandbox, SandboxDriver, SandboxSpec, Scenario, Scenarios, TaskTrial } from '@millrace/server';
 import { z } from 'zod';
 import { nameOf, type TaskLine } from './task-file.ts';
 
@@ -23,7 +23,9 @@ export type CheckedTask = z.infer<typeof checkedTask>;
 
 export interface CheckOptions {
   readonly scenarios: Scenarios;
+  /** Its sandboxes hold their layers. */
   readonly driver: SandboxDriver;
+  readonly layers: LayerCache;
   /** How often the solution is judged. */
   readonly repeats: number;
   readonly parallel: number;
@@ -105,10 +107,25 @@ interface Solving {
   readonly solution: 'gold' | 'empty';
 }
 
-async function runTrial(scenario: Scenario, { line, task, solution }: Solving, { driver, signal }: CheckOptions): Promise<TaskTrial> {
+async function runTrial(scenario: Scenario, solving: Solving, options: CheckOptions): Promise<TaskTrial> {
   if (!scenario.trial) throw new Error(`the scenario ${scenario.name} cannot check its tasks: it has no \`trial\``);
+  const { task, solution, line } = solving;
+  const { driver, signal } = options;
   await using opened = new AsyncDisposableStack();
   const openSandbox = async (spec?: SandboxSpec) =>
     opened.use(await driver.open(spec ?? (await scenario.sandbox?.(task)) ?? {}, { signal }));
-  return await scenario.trial({ task, solution, openSandbox, limits: line.limits, signal });
+  const openPrepared = async () => opened.use(await openWithLayer(scenario, solving, options));
+  return await scenario.trial({ task, solution, openSandbox, openPrepared, limits: line.limits, signal });
+}
+
+/** What \`prepare\` does for several tasks is done once. */
+async function openWithLayer(scenario: Scenario, { task, line }: Solving, { driver, layers, signal }: CheckOptions): Promise<Sandbox> {
+  const spec = (await scenario.sandbox?.(task)) ?? {};
+  const prepare = async (sandbox: Sandbox) => scenario.prepare?.run({ task, sandbox, limits: line.limits, signal });
+  const key = await scenario.prepare?.key(task);
+  const plan = { spec, key: JSON.stringify([scenario.name, key]), prepare, signal, uncharged: <T>(wait: () => Promise<T>) => wait() };
+  await using layer = key === undefined ? undefined : await layers.open(plan); // the sandbox holds it from its start
+  const sandbox = await driver.open({ ...spec, ...(layer && { layer: layer.folder }) }, { signal });
+  if (layer === undefined) await prepare(sandbox);
+  return sandbox;
 }

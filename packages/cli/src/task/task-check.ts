@@ -5,8 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   findCgroups,
+  holdLayers,
   loadScenarios,
   openDriver,
+  openLayers,
   probeApptainer,
   probeBubblewrap,
   readConfig,
@@ -95,8 +97,11 @@ async function check(lines: readonly TaskLine[], checking: Checking): Promise<vo
   if (lines.length === 0) return;
   const { config, known, total, io, ...rest } = checking;
   await findCgroups({ enter: true });
-  const driver = await openDriver(config, silentLog);
-  const scenarios = await loadScenarios(config.scenarios);
+  const bare = await openDriver(config, silentLog);
+  const layers = openLayers(config, bare);
+  const driver = holdLayers(bare, layers);
+  const { judge, gym, tools } = config;
+  const scenarios = await loadScenarios(config.scenarios, { judge, gym, tools });
   const startMs = performance.now();
   const skipped = total - lines.length;
   let done = 0;
@@ -117,7 +122,7 @@ async function check(lines: readonly TaskLine[], checking: Checking): Promise<vo
     live.update();
   };
   try {
-    await checkTasks(lines, { scenarios, driver, onChecked, ...rest });
+    await checkTasks(lines, { scenarios, driver, layers, onChecked, ...rest });
   } finally {
     live.close();
   }

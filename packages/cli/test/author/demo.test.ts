@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import type { Segment, Trajectory } from '@millrace/protocol';
 import { rolloutId } from '@millrace/protocol';
 import { probeBubblewrap } from '@millrace/server';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { findWrongTokens } from '../../src/author/demo/token-check.ts';
 
 const probe = await probeBubblewrap();

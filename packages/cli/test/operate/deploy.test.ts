@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { z } from 'zod';
 
 const root = join(import.meta.dirname, '../../../..');

@@ -5,7 +5,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { probeApptainer } from '@millrace/server';
-import { makeTempFolder, writeDockerArchive } from '@millrace/testkit';
+import { makeTempFolder, writeDockerArchive } from '@millrace/testkit/plain';
 import { millrace, openIo } from '../fake-io.ts';
 
 const probe = await probeApptainer();

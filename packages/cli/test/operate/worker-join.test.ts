@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openClient } from '@millrace/client';
 import { openServer, readConfig, silentLog } from '@millrace/server';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { writeTinyModel } from '../../src/author/local/tiny-model.ts';
 import { millrace, openIo } from '../fake-io.ts';
 

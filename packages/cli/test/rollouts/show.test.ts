@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { backendId, type Segment, sampling, type Trajectory } from '@millrace/protocol';
 import { openTokenizer } from '@millrace/server';
-import { makeTempFolder, qwen3Folder } from '@millrace/testkit';
+import { makeTempFolder, qwen3Folder } from '@millrace/testkit/plain';
 import { FakeService } from '../../../client/test/fake-service.ts';
 import { millrace, openIo } from '../fake-io.ts';
 

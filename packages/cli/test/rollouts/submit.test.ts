@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Trajectory } from '@millrace/protocol';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { FakeService, send } from '../../../client/test/fake-service.ts';
 import { millrace, openIo } from '../fake-io.ts';
 

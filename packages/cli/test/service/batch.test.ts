@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { batchView } from '@millrace/protocol';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { renderBatch, renderBatchLine } from '../../src/service/batch-render.ts';
 import { openPaint, width } from '../../src/terminal/text.ts';
 import { openRealService } from '../real-service.ts';

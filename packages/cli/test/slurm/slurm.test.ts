@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { MachineView } from '@millrace/protocol';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import type { SlurmJob } from '../../src/slurm/deployment/queue.ts';
 import { chooseReleased } from '../../src/slurm/scale.ts';
 import { millrace, openIo } from '../fake-io.ts';

@@ -1,11 +1,11 @@
 // `millrace task`: rows as tasks, from JSON lines and Parquet, and tasks that are checked in real sandboxes.
 
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { probeBubblewrap, type TaskTrial } from '@millrace/server';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { findFlaky } from '../../src/task/check-tasks.ts';
 import { millrace, openIo } from '../fake-io.ts';
 
@@ -107,6 +107,52 @@ test('task check finds solutions that fail and tests that pass without one, and 
   assert.deepEqual([good.length, JSON.parse(good[0] ?? '').task.instance_id], [1, 'good']);
   const again = await run('check', path);
   assert.match(again.out, /good +right[\s\S]*1 of 4 tasks are right/);
+});
+
+const environment = `class Echo:
+    def reset(self, seed=None):
+        return "Say yes.", {}
+    def step(self, action):
+        return "", 1 / 3 if action == "yes" else 0.0, False, False, {}
+`;
+const doubling = { question: 'Double it.', tests: [{ input: '4', output: '8' }] };
+
+test('task check judges tasks of math, stem, code and gym by their own solutions', { skip, timeout: 200_000 }, async () => {
+  await using folder = await makeTempFolder('tk');
+  const [path, config, packages] = ['tasks.jsonl', 'millrace.json', 'packages'].map((name) => join(folder.path, name)) as [
+    string,
+    string,
+    string,
+  ];
+  await mkdir(packages);
+  await writeFile(join(packages, 'echo_env.py'), environment);
+  await writeFile(config, JSON.stringify({ gym: { packages } }));
+  const echo = { kind: 'gymnasium', env: 'echo_env:Echo' };
+  const choice = { kind: 'choice', question: 'Which?', options: ['one', 'two'], answer: 'B' };
+  const cases: readonly (readonly [string, Record<string, unknown>, string, RegExp?])[] = [
+    ['math', { question: '1/2?', answer: ['0.5', '\\frac12'], solution: 'It is \\boxed{\\textbf{1/2}}.' }, 'right'],
+    [
+      'math',
+      { question: '1/2?', answer: '0.5', solution: 'It is \\boxed{2}.' },
+      'gold_fails',
+      /the solution is read as 2, and 0\.5 is expected/,
+    ],
+    ['math', { question: '1/2?', answer: '\\frac{1}{2' }, 'gold_fails', /the expected answer has no answer that can be found/],
+    ['stem', { ...choice, solution: 'One solution is two. The answer is (B).' }, 'right'],
+    ['stem', { ...choice, solution: 'The answer is (A).' }, 'gold_fails', /is read as A/],
+    ['code', { ...doubling, solution: 'print(int(input()) * 2)' }, 'right'],
+    ['code', { ...doubling, solution: 'print(input())' }, 'gold_fails', /test 1 of the solution: wrong_output/],
+    ['code', doubling, 'gold_fails', /the task has no `solution`/],
+    ['gym', { ...echo, solution: ['yes', 'yes', 'yes'] }, 'right'],
+    ['gym', { ...echo, solution: ['yes', 'no'] }, 'gold_fails', /after 2 of 2 turns the reward is 0\.333333333333; 1 is the highest/],
+  ];
+  await writeFile(path, cases.map(([scenario, task], at) => `${JSON.stringify({ id: `${at}`, scenario, task })}\n`).join(''));
+  const { out } = await run('check', path, '--json', '--config', config);
+  const { tasks: checked } = JSON.parse(out) as { tasks: { outcome: string; why?: string }[] };
+  for (const [at, [scenario, , outcome, why]] of cases.entries()) {
+    assert.equal(checked[at]?.outcome, outcome, `${scenario} ${at}: ${checked[at]?.why}`);
+    if (why) assert.match(checked[at]?.why ?? '', why);
+  }
 });
 
 test('a test that differs between runs is flaky', () => {

@@ -5,7 +5,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { RolloutError } from '@millrace/protocol';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { locateFaults } from '../../src/tasks/faults.ts';
 import { readHarborInput } from '../../src/tasks/harbor-input.ts';
 import { parseTaskLines } from '../../src/tasks/task-lines.ts';

@@ -3,7 +3,7 @@
 // exact, bit for bit.
 
 import { z } from 'zod';
-import { definedOf } from '../defined.ts';
+import { definedOf } from '../plain/defined.ts';
 import { provenance, type RoutedExperts, type SamplingMask, type Segment, segmentHead, type Trajectory, toolSpec } from '../trajectory.ts';
 
 export const trajectoryMediaType = 'application/vnd.millrace.trajectory';

@@ -2,7 +2,7 @@
 // leniently as the original reads them: unknown fields are ignored.
 
 import { z } from 'zod';
-import { errorBody } from '../error.ts';
+import { errorBody } from '../error-body.ts';
 import { rolloutId } from '../ids.ts';
 import { failure } from '../rollout.ts';
 

@@ -1,7 +1,7 @@
 // A route of the table, and what routes have in common.
 
 import { type ZodObject, type ZodType, z } from 'zod';
-import type { ErrorCode } from '../error.ts';
+import type { ErrorCode } from '../plain/error.ts';
 
 export interface RouteReply {
   readonly description: string;

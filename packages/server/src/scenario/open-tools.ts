@@ -2,7 +2,8 @@
 // adapter that checks arguments, limits time and attributes failures.
 
 import { describeIssues } from '@millrace/protocol';
-import type { OutsideContext, OutsideTools } from '../agent/outside/outside-tools.ts';
+import type { OutsideContext } from '../agent/outside/open-mcp-server.ts';
+import type { OutsideTools } from '../agent/outside/outside-tools.ts';
 import { Prompts } from '../agent/prompts.ts';
 import type { Tool, ToolResult } from '../agent/tool.ts';
 import { isToolName, type ToolChoice, type ToolName } from '../agent/tool-names.ts';

@@ -94,6 +94,8 @@ export interface TrialContext<Task> extends TaskContext<Task> {
   /** The task's own solution, or nothing. */
   readonly solution: 'gold' | 'empty';
   openSandbox(spec?: SandboxSpec): Promise<Sandbox>;
+  /** A sandbox as `sandbox(task)`, in which `prepare` has run; tasks with the same key share its files. */
+  openPrepared(): Promise<Sandbox>;
 }
 
 /** The result of judging one solution of the task itself. */

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { makeTempFolder, type TempFolder } from '@millrace/testkit';
+import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
 import { makeEditorTool } from '../../src/agent/editor-tool.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { openBubblewrapDriver } from '../../src/sandbox/bubblewrap/bubblewrap.ts';

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { Prompts, promptTexts, readPrompts, renderPromptFiles } from '../../src/agent/prompts.ts';
 import { toolNames } from '../../src/agent/tool-names.ts';
 import { openTools } from '../../src/scenario/open-tools.ts';

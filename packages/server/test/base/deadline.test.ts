@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '@millrace/testkit';
+import { FakeClock } from '@millrace/testkit/plain';
 import { Deadline, Expired } from '../../src/base/deadline.ts';
 
 test('a deadline aborts with Expired when its time is used up', () => {

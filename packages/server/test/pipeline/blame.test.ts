@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type ErrorCode, errorCodes, errorTable, RolloutError } from '@millrace/protocol';
-import { renderCall } from '@millrace/testkit';
+import { renderCall } from '@millrace/testkit/plain';
 import { z } from 'zod';
 import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { makeRandom } from '@millrace/testkit';
+import { makeRandom } from '@millrace/testkit/plain';
 import { isTooOld, mayBegin } from '../../src/sampling/admission.ts';
 import { isInformative, type Judging, judgeGroup } from '../../src/sampling/judge-group.ts';
 

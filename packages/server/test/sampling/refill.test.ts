@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { makeRandom } from '@millrace/testkit';
+import { makeRandom } from '@millrace/testkit/plain';
 import { chanceOf, countToBegin, countWanted, estimateShare, type RefillView } from '../../src/sampling/refill.ts';
 
 const view: RefillView = {

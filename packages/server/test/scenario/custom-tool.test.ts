@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { renderCall } from '@millrace/testkit';
+import { renderCall } from '@millrace/testkit/plain';
 import { defineScenario, defineTool, ScenarioError, z } from '../../src/scenario/public.ts';
 import { finish, says, WorkerBed } from '../pipeline/worker-bed.ts';
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { makeTempFolder, type TempFolder } from '@millrace/testkit';
+import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
 import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
 import { gymTask } from '../../src/scenario/gym/gym-task.ts';
 import { says, WorkerBed } from '../pipeline/worker-bed.ts';

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { makeTempFolder, type TempFolder } from '@millrace/testkit';
+import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
 import { loadScenarios } from '../../src/scenario/load/load.ts';
 
 const own = 'export const scenario = { name: "own", task, init() {}, evaluate() {} };';

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { limits as limitsSchema } from '@millrace/protocol';
 import { openBubblewrapDriver, probeBubblewrap, silentLog } from '@millrace/server';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { renderShellResult } from '../../src/agent/bash-tool.ts';
 import { loadScenarios } from '../../src/scenario/load/load.ts';
 

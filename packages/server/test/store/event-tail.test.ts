@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Event, EventKind } from '@millrace/protocol';
-import { FakeClock } from '@millrace/testkit';
+import { FakeClock } from '@millrace/testkit/plain';
 import { silentLog } from '../../src/base/log.ts';
 import { EventTail } from '../../src/store/event-tail.ts';
 import type { Store } from '../../src/store/store.ts';

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fromBinary, type Message, toBinary, toTrajectoryView, trajectoryView } from '@millrace/protocol';
-import { makeRandom, qwen3Folder } from '@millrace/testkit';
+import { makeRandom, qwen3Folder } from '@millrace/testkit/plain';
 import { appendNext, renderNext } from '../../src/trajectory/branch.ts';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '@millrace/protocol';
-import { makeRandom, modelFolder } from '@millrace/testkit';
+import { makeRandom, modelFolder } from '@millrace/testkit/plain';
 import { chooseResultRoom, chooseTurnTokens, cutMiddle, fitResults, shareRoom } from '../../src/trajectory/budget.ts';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { runSteps } from '../../src/trajectory/tokenizer/tokenizer.ts';

@@ -7,7 +7,7 @@ import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Message, ToolSpec } from '@millrace/protocol';
-import { makeRandom, makeTempFolder, modelFolder, qwen3Folder } from '@millrace/testkit';
+import { makeRandom, makeTempFolder, modelFolder, qwen3Folder } from '@millrace/testkit/plain';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { JinjaTemplate } from '../../src/trajectory/jinja/jinja.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';

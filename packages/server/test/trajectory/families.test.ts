@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import type { Message, ToolSpec } from '@millrace/protocol';
-import { type ModelFamily, makeRandom, modelFamilies, modelFolder } from '@millrace/testkit';
+import { type ModelFamily, makeRandom, modelFamilies, modelFolder } from '@millrace/testkit/plain';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { JinjaTemplate } from '../../src/trajectory/jinja/jinja.ts';
 import { toJsonText } from '../../src/trajectory/jinja/values/python-text.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { backendId } from '@millrace/protocol';
-import { makeRandom } from '@millrace/testkit';
+import { makeRandom } from '@millrace/testkit/plain';
 import { Ledger, type Sampled } from '../../src/trajectory/ledger.ts';
 
 function makeSampled(tokenIds: ArrayLike<number>, changes: Partial<Sampled> = {}): Sampled {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { makeTempFolder, qwen3Folder } from '@millrace/testkit';
+import { makeTempFolder, qwen3Folder } from '@millrace/testkit/plain';
 import { appendDelta } from '../../src/trajectory/branch.ts';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';

@@ -4,11 +4,10 @@ import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { arch } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { findOnPath } from '@millrace/server';
+import { chooseFreePort, findOnPath } from '@millrace/server';
 import { makeTempFolder } from '../temp-folder.ts';
 
 export interface Registry extends AsyncDisposable {
@@ -24,7 +23,7 @@ export function findRegistry(): string | undefined {
 
 export async function openRegistry(program: string): Promise<Registry> {
   const temp = await makeTempFolder('registry');
-  const port = await findPort();
+  const port = await chooseFreePort('127.0.0.1');
   const host = `127.0.0.1:${port}`;
   const config = `version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: ${temp.path}/data\nhttp:\n  addr: ${host}\n`;
   await writeFile(join(temp.path, 'config.yml'), config);
@@ -50,16 +49,6 @@ export async function openRegistry(program: string): Promise<Registry> {
     throw error;
   }
   return { host, push: (name, tag, root) => pushImage(`http://${host}/v2/${name}`, tag, root), [Symbol.asyncDispose]: close };
-}
-
-async function findPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no free port');
-  return address.port;
 }
 
 async function pushImage(url: string, tag: string, root: string): Promise<void> {

@@ -3,9 +3,32 @@ reward as an extra column for a reward function."""
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, Protocol, Sequence
 
+from ..rollouts.rollout import RolloutView
 from .rows import Row
+
+
+class TrlRow(Protocol):
+    """What a completion of TRL is made from."""
+
+    @property
+    def rollout(self) -> RolloutView: ...
+
+    @property
+    def prompt_ids(self) -> list[int]: ...
+
+    @property
+    def response_ids(self) -> list[int]: ...
+
+    @property
+    def response_mask(self) -> list[int]: ...
+
+    @property
+    def response_logprobs(self) -> list[float]: ...
+
+    @property
+    def reward(self) -> Optional[float]: ...
 
 
 def to_trl(rows: Sequence[Row]) -> dict[str, list[Any]]:
@@ -13,6 +36,11 @@ def to_trl(rows: Sequence[Row]) -> dict[str, list[Any]]:
     for row in rows:
         if not row.last:
             raise ValueError(f"rollout {row.rollout.id} has several branches, and TRL takes one completion for each prompt")
+    return to_trl_columns(rows)
+
+
+def to_trl_columns(rows: Sequence[TrlRow]) -> dict[str, list[Any]]:
+    """`reward` goes to `reward_from_rollout`; None is a completion that cannot be scored."""
     return {
         "prompt_ids": [row.prompt_ids for row in rows],
         "completion_ids": [row.response_ids for row in rows],

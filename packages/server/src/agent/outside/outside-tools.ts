@@ -1,23 +1,13 @@
 // The tools from outside that tasks may choose: those of the configuration, which are addresses of the operator's, and MCP servers that run
 // in the sandbox of the task. Nothing that a task or an agent says becomes an address or a header.
 
-import { definedOf, messageOf, RolloutError } from '@millrace/protocol';
-import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { messageOf } from '@millrace/protocol';
 import type { Tool } from '../tool.ts';
-import { isToolName, labelOf, type McpChoice, type ToolChoice, toolNames } from '../tool-names.ts';
+import { isToolName, labelOf, type ToolChoice, toolNames } from '../tool-names.ts';
 import { Endpoint } from './endpoint.ts';
 import { openHttpTool } from './http-tool.ts';
-import { linkEndpoint, linkProgram } from './mcp-link.ts';
-import { ChoiceError, McpServer } from './mcp-server.ts';
+import type { OutsideContext } from './open-mcp-server.ts';
 import type { OutsideConfig } from './outside-config.ts';
-
-export interface OutsideContext {
-  /** Absent in scenarios without a sandbox. */
-  readonly sandbox?: Sandbox | undefined;
-  /** For the start of a server. */
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal;
-}
 
 export interface OpenedOutside extends AsyncDisposable {
   readonly tools: readonly Tool[];
@@ -65,45 +55,14 @@ export class OutsideTools implements AsyncDisposable {
     const endpoint = this.#endpoints.get(name);
     if (tool && endpoint) return { tools: [openHttpTool(endpoint, tool)], [Symbol.asyncDispose]: async () => {} };
     const server = typeof choice === 'string' ? { mcp: name } : choice;
-    if (server.command !== undefined) return await openProgramServer(server, context);
-    if (!endpoint) throw new Error(`${name} is not a tool from outside`);
+    if (server.command === undefined && !endpoint) throw new Error(`${name} is not a tool from outside`);
+    // Loaded only here: most services use no MCP server, and the library is a fifth of what a worker would load.
+    const { openEndpointServer, openProgramServer } = await import('./open-mcp-server.ts');
+    if (server.command !== undefined || !endpoint) return await openProgramServer(server, context);
     return await openEndpointServer(endpoint, server, context);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#endpoints.values()].map((endpoint) => endpoint[Symbol.asyncDispose]()));
-  }
-}
-
-async function openProgramServer(choice: McpChoice, { sandbox, ...time }: OutsideContext): Promise<McpServer> {
-  const { mcp: name, only } = choice;
-  if (!sandbox) throw new Error(`the MCP server ${name} runs in a sandbox, and this task has none`);
-  try {
-    return await McpServer.open({ name, connect: (within) => linkProgram(sandbox, choice, within), ...time, ...definedOf({ only }) });
-  } catch (error) {
-    time.signal.throwIfAborted();
-    if (error instanceof RolloutError && error.blame !== 'caller') throw error;
-    throw new Error(`the MCP server ${name} (${choice.command?.join(' ')}): ${messageOf(error)}`, { cause: error });
-  }
-}
-
-async function openEndpointServer(endpoint: Endpoint, { mcp: name, only }: McpChoice, time: OutsideContext): Promise<McpServer> {
-  const { timeoutMs: callMs } = endpoint;
-  try {
-    return await McpServer.open({
-      name,
-      connect: (within) => linkEndpoint(endpoint, within),
-      timeoutMs: Math.min(time.timeoutMs, callMs),
-      signal: time.signal,
-      callMs,
-      hideSecrets: (text) => endpoint.hideSecrets(text),
-      ...definedOf({ only }),
-    });
-  } catch (error) {
-    time.signal.throwIfAborted();
-    if (error instanceof RolloutError) throw error;
-    const message = `the MCP server ${name} at ${new URL(endpoint.url).origin}: ${endpoint.hideSecrets(messageOf(error))}`;
-    if (error instanceof ChoiceError) throw new Error(message, { cause: error });
-    throw new RolloutError('tool-unavailable', message, { cause: error });
   }
 }

@@ -2,17 +2,15 @@
 // the rollout from training, and a timeout is never resolved. Without a measured reward there is no reward.
 
 import type { CriticalError, ProcessReply, ProcessRequest, ProrlStatus, ServiceStatus, StopReason, Trajectory } from '@millrace/protocol';
+import { withoutRoutingFields } from '../../scenario/routing-fields.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
 import type { RolloutRecord } from '../../store/rollout-record.ts';
 import { toMessages } from './prorl-messages.ts';
 
 type Instance = ProcessRequest['instance'];
 
-const routingFields = new Set(['data_source', 'instance_id', 'trajectory_id', 'data_kind', 'extra_info']);
-
 export function toTask(scenario: Scenario, instance: Instance): unknown {
-  if (scenario.fromInstance !== undefined) return scenario.fromInstance(instance);
-  return Object.fromEntries(Object.entries(instance).filter(([name]) => !routingFields.has(name)));
+  return scenario.fromInstance === undefined ? withoutRoutingFields(instance) : scenario.fromInstance(instance);
 }
 
 /** The id that the caller expects, in the characters that ids allow; absent when the request names none. */

@@ -68,7 +68,8 @@ function closeOf(text: string, open: number, end: number): number {
   return -1;
 }
 
-const announcement = /(?:answer\s*(?:is|to [^\n:.]{0,80} is)\s*:?|answer\s*:|answer\s*=|####|solution is\s*:?)\**\s*([^\n]{1,2000})/gi;
+/** What follows is only looked at, since a line may announce an answer twice. */
+const announcement = /(?:answer\s*(?:is|to [^\n:.]{0,80} is)\s*:?|answer\s*:|answer\s*=|####|solution is\s*:?)\**\s*(?=([^\n]{1,2000}))/gi;
 
 function lastSentence(text: string): string | undefined {
   const found = lastMatch(text, announcement);

@@ -36,12 +36,18 @@ export function parseAnswer(text: string): ShortAnswer {
 }
 
 function read(text: string): ShortAnswer {
-  const clean = normaliseText(text).replaceAll('\\$', ' ').replace(/\s+/g, ' ').trim();
+  const clean = withoutFont(normaliseText(text).replaceAll('\\$', ' ').replace(/\s+/g, ' ').trim());
   const { rest, unit } = splitUnit(trimEnd(clean));
   const tokens = tokenise(rest);
   if (tokens === undefined || tokens.length === 0) throw new Unreadable('too long, or empty');
   const answer = readTokens(tokens, 0);
   return answer.kind === 'value' && unit !== undefined ? { ...answer, unit } : answer;
+}
+
+/** A number in bold is that number: `\textbf{(019)}`. */
+function withoutFont(text: string): string {
+  const [, number] = /^\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox) ?\{ ?(\(?[-+]?[\d.,/]+\)?) ?\}\.?$/.exec(text) ?? [];
+  return number ?? text;
 }
 
 /** A loop: a pattern of repeats at the end takes quadratic time. */

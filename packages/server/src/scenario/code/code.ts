@@ -3,7 +3,7 @@
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { needsSandbox } from '../../agent/tool-names.ts';
 import { shapeReward } from '../reward/shaping.ts';
-import type { Scenario } from '../scenario.ts';
+import type { Scenario, TaskTrial } from '../scenario.ts';
 import { type CodeTask, codeTask } from './code-task.ts';
 import { findProgram } from './find-program.ts';
 import { gradeProgram, type TestGrade } from './grade.ts';
@@ -19,7 +19,6 @@ export const codeScenario: Scenario<CodeTask> = {
   name: 'code',
   aliases: ['deepcoder'],
   task: codeTask,
-  fromInstance: (instance) => instance,
   sandbox: (task) => (needsSandbox(task.tools) ? specOf(task) : undefined),
 
   async init({ task }) {
@@ -49,7 +48,28 @@ export const codeScenario: Scenario<CodeTask> = {
     });
     return shapeReward(task.shaping, { correctness: correctnessOf(task, grades), hasFormat: true, sampledTokens }, describe(grades));
   },
+
+  async trial({ task, solution, openSandbox, limits, signal }) {
+    if (solution === 'gold' && task.solution === undefined)
+      return { isRight: false, tests: {}, why: 'the task has no `solution`, so it cannot be checked' };
+    const grades = await gradeProgram({
+      task,
+      program: solution === 'gold' ? (task.solution ?? '') : '',
+      openSandbox: () => openSandbox(specOf(task)),
+      timeoutMs: limits.evaluate_timeout_s * gradeShare,
+      signal,
+    });
+    return toTrial(grades);
+  },
 };
+
+function toTrial(grades: readonly TestGrade[]): TaskTrial {
+  const tests = Object.fromEntries(grades.map(({ score }, at) => [`test ${at + 1}`, score === 1]));
+  const at = grades.findIndex(({ score }) => score < 1);
+  const failed = grades[at];
+  if (failed === undefined) return { isRight: true, tests };
+  return { isRight: false, tests, why: `test ${at + 1} of the solution: ${failed.verdict} ${failed.stderr.slice(-200)}`.trim() };
+}
 
 function specOf({ image, memory_limit_mib }: CodeTask) {
   const limits = memory_limit_mib > usualMemoryMiB ? { memoryMiB: memory_limit_mib + 512 } : undefined;

@@ -3,14 +3,14 @@
 import { message } from '@millrace/protocol';
 import { z } from 'zod';
 
-export const gymKinds = ['gymnasium', 'gem', 'skyrl', 'openenv'] as const;
+export const gymKinds = ['gymnasium', 'gem', 'skyrl', 'openenv', 'verifiers'] as const;
 
 export const gymTask = z
   .strictObject({
     kind: z
       .enum(gymKinds)
       .describe(
-        'How the environment is called: reset and step (`gymnasium`, `gem`), init, step and close (`skyrl`), or an `openenv` class.',
+        'How the environment is called: reset and step (`gymnasium`, `gem`), init, step and close (`skyrl`), an `openenv` class, or turn by turn (`verifiers`, before 0.2).',
       ),
     env: z
       .string()
@@ -20,7 +20,10 @@ export const gymTask = z
       .record(z.string(), z.unknown())
       .default({})
       .describe('Arguments of the environment. With `skyrl`, `extras` in it are the extras, and the rest is the configuration.'),
-    seed: z.int().optional().describe('Passed to `reset`, for `gymnasium`, `gem` and `openenv`.'),
+    seed: z
+      .int()
+      .optional()
+      .describe('Passed to `reset`, for `gymnasium`, `gem` and `openenv`. With `verifiers`, the row of its data set, from 0.'),
     prompt: z
       .array(message.pick({ role: true, content: true }))
       .default([])
@@ -40,6 +43,11 @@ export const gymTask = z
       .refine(([lowest, highest]) => lowest < highest, 'the lowest reward must come first')
       .default([0, 1])
       .describe('The lowest and the highest reward. The lowest is the reward of an agent that broke its environment.'),
+    solution: z
+      .array(z.string())
+      .min(1)
+      .optional()
+      .describe('The turns of an agent that gets the highest reward, for `millrace task check`. Never shown to the agent.'),
     python: z.string().min(1).default('python3').describe('The Python in the sandbox that has the packages of the environment.'),
     image: z.string().min(1).optional().describe('The image of the sandbox, with these packages. Needs `sandbox.driver` apptainer.'),
     env_vars: z.record(z.string(), z.string()).default({}).describe('Variables of the sandbox.'),

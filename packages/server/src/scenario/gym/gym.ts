@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { definedOf, type Message, messageOf } from '@millrace/protocol';
 import { findParts } from '../../base/parts.ts';
-import type { InitContext, Opening, Scenario, TurnReply } from '../scenario.ts';
+import type { InitContext, Opening, Scenario, TaskTrial, TurnReply } from '../scenario.ts';
 import { ScenarioError } from '../scenario-error.ts';
 import { closeReply, Environment, EnvironmentError, resetReply, type StepReply, stepReply } from './environment.ts';
 import type { GymConfig } from './gym-config.ts';
@@ -55,15 +55,45 @@ export function makeGymScenario({ packages }: GymConfig): Scenario<GymTask> {
       return Buffer.from(JSON.stringify(metrics));
     },
 
+    async trial({ task, solution, openPrepared, limits, signal }) {
+      const turns = solution === 'gold' ? task.solution : [''];
+      if (turns === undefined) return { isRight: false, tests: {}, why: 'the task has no `solution`, so it cannot be checked' };
+      return await playTurns({ task, limits, signal, sandbox: await openPrepared() }, turns, folder);
+    },
+
     evaluate({ task, state, artifact }) {
       const { rewards, isDone, info } = state as Episode;
-      const [lowest, highest] = task.reward_range;
-      const given = task.reward === 'last' ? (rewards.at(-1) ?? 0) : rewards.reduce((sum, reward) => sum + reward, 0);
-      const reward = Math.min(highest, Math.max(lowest, given));
       const metrics = artifact.length === 0 ? {} : JSON.parse(artifact.toString('utf8'));
-      return { reward, details: { steps: rewards.length, done: isDone, rewards: rewards.slice(-100), info, metrics } };
+      return {
+        reward: rewardOf(task, rewards),
+        details: { steps: rewards.length, done: isDone, rewards: rewards.slice(-100), info, metrics },
+      };
     },
   };
+}
+
+/** Rounded, so that six times a sixth is 1. */
+function rewardOf({ reward, reward_range: [lowest, highest] }: GymTask, rewards: readonly number[]): number {
+  const given = reward === 'last' ? (rewards.at(-1) ?? 0) : rewards.reduce((sum, one) => sum + one, 0);
+  return Math.min(highest, Math.max(lowest, Number(given.toPrecision(12))));
+}
+
+/** Right if these turns, and not fewer of them, end the environment with the highest reward. */
+async function playTurns(context: InitContext<GymTask>, turns: readonly string[], folder: string | undefined): Promise<TaskTrial> {
+  const { task, limits, signal } = context;
+  const { state } = await openEpisode(context, folder);
+  const episode = state as Episode;
+  await using _ = episode.environment;
+  const time = { task, timeoutMs: limits.tool_timeout_s * 1000, signal };
+  try {
+    for (const text of turns) if (!episode.isDone) await step(episode, text, time);
+  } catch (error) {
+    if (!(error instanceof ScenarioError)) throw error;
+    return { isRight: false, tests: {}, why: messageOf(error) };
+  }
+  const [reward, highest, played] = [rewardOf(task, episode.rewards), task.reward_range[1], episode.rewards.length];
+  if (reward >= highest && played === turns.length) return { isRight: true, tests: {} };
+  return { isRight: false, tests: {}, why: `after ${played} of ${turns.length} turns the reward is ${reward}; ${highest} is the highest` };
 }
 
 async function openEpisode({ task, sandbox, limits, signal }: InitContext<GymTask>, folder: string | undefined): Promise<Opening> {

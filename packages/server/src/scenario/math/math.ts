@@ -6,6 +6,7 @@ import { Prompts } from '../../agent/prompts.ts';
 import { labelOf, needsSandbox, toolChoice } from '../../agent/tool-names.ts';
 import { isSameAnswer } from '../answer/compare-answers.ts';
 import { findAnswer } from '../answer/find-answer.ts';
+import { ownSolution, tryTexts } from '../answer/own-solution.ts';
 import { shapeReward, shaping } from '../reward/shaping.ts';
 import type { Scenario } from '../scenario.ts';
 
@@ -16,6 +17,7 @@ const mathTask = z.strictObject({
   answer: z
     .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
     .describe('The expected answer, in LaTeX or as text; a list if any of several is right. Never shown to the agent.'),
+  solution: ownSolution,
   tools: toolChoice.default([]),
   shaping,
 });
@@ -34,13 +36,18 @@ export const mathScenario: Scenario<MathTask> = {
   },
   lowestReward: ({ shaping: { range } }) => range[0],
   async evaluate({ task, end, sampledTokens }) {
-    const given = findAnswer(end.answer);
-    const truths = [task.answer].flat().map((answer) => (answer.includes('\\boxed') ? (findAnswer(answer)?.text ?? answer) : answer));
-    const same = given !== undefined && truths.some((truth) => isSameAnswer(given.text, truth));
-    const measured = { correctness: same ? 1 : 0, hasFormat: given?.from === 'box', sampledTokens };
-    return shapeReward(task.shaping, measured, { given: given?.text.slice(0, maxGivenLength) ?? '' });
+    const { given, correctness, hasFormat } = judgeText(task, end.answer);
+    return shapeReward(task.shaping, { correctness, hasFormat, sampledTokens }, { given: given.slice(0, maxGivenLength) });
   },
+  trial: ({ task, solution }) => tryTexts(task, solution, async (text) => judgeText(task, text)),
 };
+
+function judgeText({ answer }: MathTask, text: string) {
+  const given = findAnswer(text);
+  const truths = [answer].flat().map((one) => (one.includes('\\boxed') ? (findAnswer(one)?.text ?? one) : one));
+  const same = given !== undefined && truths.some((truth) => isSameAnswer(given.text, truth));
+  return { given: given?.text ?? '', correctness: same ? 1 : 0, hasFormat: given?.from === 'box' };
+}
 
 function renderQuestion({ question, tools }: MathTask, prompts: Prompts): string {
   if (tools.length === 0) return prompts.render('math', { question });

@@ -2,9 +2,10 @@
 
 import { z } from 'zod';
 import { toolChoice } from '../../agent/tool-names.ts';
+import { ownSolution } from '../answer/own-solution.ts';
 import { shaping } from '../reward/shaping.ts';
 
-const common = { question: z.string().min(1), tools: toolChoice.default([]), shaping };
+const common = { question: z.string().min(1), solution: ownSolution, tools: toolChoice.default([]), shaping };
 const texts = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]);
 
 const choiceTask = z

@@ -3,6 +3,7 @@
 
 import { labelOf, needsSandbox } from '../../agent/tool-names.ts';
 import { findAnswer } from '../answer/find-answer.ts';
+import { tryTexts } from '../answer/own-solution.ts';
 import { shapeReward } from '../reward/shaping.ts';
 import type { Scenario } from '../scenario.ts';
 import { findChoice, letterOf } from './choice.ts';
@@ -23,19 +24,23 @@ export function makeStemScenario(judge: Judge): Scenario<StemTask> {
     },
     lowestReward: ({ shaping: { range } }) => range[0],
     async evaluate({ task, end, sampledTokens, signal }) {
-      const found = findAnswer(end.answer);
-      const given =
-        task.kind === 'choice' ? findChoice(end.answer, task.options) : task.kind === 'text' ? textOf(end.answer) : (found?.text ?? '');
-      const correctness = given !== '' && (await isRight(task, given, { judge, signal })) ? 1 : 0;
-      const measured = { correctness, hasFormat: found?.from === 'box', sampledTokens };
+      const { given, correctness } = await judgeText(task, end.answer, { judge, signal });
+      const measured = { correctness, hasFormat: findAnswer(end.answer)?.from === 'box', sampledTokens };
       return shapeReward(task.shaping, measured, { given: given.slice(0, maxGivenLength) });
     },
+    trial: ({ task, solution, signal }) => tryTexts(task, solution, (text) => judgeText(task, text, { judge, signal })),
   };
 }
 
 interface Means {
   readonly judge: Judge;
   readonly signal: AbortSignal;
+}
+
+async function judgeText(task: StemTask, text: string, means: Means) {
+  const given =
+    task.kind === 'choice' ? findChoice(text, task.options) : task.kind === 'text' ? textOf(text) : (findAnswer(text)?.text ?? '');
+  return { given, correctness: given !== '' && (await isRight(task, given, means)) ? 1 : 0 };
 }
 
 async function isRight(task: StemTask, given: string, { judge, signal }: Means): Promise<boolean> {

@@ -7,6 +7,7 @@ import { labelOf } from '../../agent/tool-names.ts';
 import { systemClock } from '../../base/clock.ts';
 import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
 import { shapeReward } from '../reward/shaping.ts';
+import { withoutRoutingFields } from '../routing-fields.ts';
 import type { Scenario, TaskTrial } from '../scenario.ts';
 import { gradePatch, type PatchGrade } from './grade/grade-patch.ts';
 import { readChanges, takeChanges } from './repository/changes.ts';
@@ -21,8 +22,6 @@ const fileClockMs = 15;
 /** How many tasks are remembered as having run. */
 const maxProven = 10_000;
 const maxNames = 20;
-/** What ProRL Agent's clients add to a row. */
-const routingFields = new Set(['data_source', 'trajectory_id', 'data_kind', 'extra_info']);
 
 export function makeSweScenario(): Scenario<SweTask> {
   /** When each agent got its sandbox. */
@@ -31,7 +30,7 @@ export function makeSweScenario(): Scenario<SweTask> {
   return {
     name: 'swe',
     task: sweTask,
-    fromInstance: (instance) => Object.fromEntries(Object.entries(instance).filter(([name]) => !routingFields.has(name))),
+    fromInstance: (instance) => withoutRoutingFields(instance, ['instance_id']),
     sandbox: specOf,
     prepare: { key: keyOf, run: ({ task, sandbox, limits, signal }) => prepare(sandbox, task, limits.init_timeout_s * 1000, signal) },
 

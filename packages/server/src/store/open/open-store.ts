@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { BlobStore } from '../blobs/blob-store.ts';
 import type { DiskLimits } from '../disk-budget.ts';
-import { type HintScope, openPostgresStore } from '../postgres/postgres.ts';
+import type { HintScope } from '../postgres/postgres.ts';
 import { openSqliteStore } from '../sqlite/sqlite.ts';
 import type { Store } from '../store.ts';
 import { isPostgresAddress } from '../store-address.ts';
@@ -26,7 +26,10 @@ export interface OpenStoreOptions {
 
 /** The caller closes it. */
 export async function openStore(address: string, options: OpenStoreOptions): Promise<Store> {
-  if (isPostgresAddress(address)) return await openPostgresStore({ address, ...options });
+  if (isPostgresAddress(address)) {
+    const { openPostgresStore } = await import('../postgres/postgres.ts'); // its client library is loaded only where it is used
+    return await openPostgresStore({ address, ...options });
+  }
   await mkdir(dirname(address), { recursive: true, mode: 0o700 });
   return await openSqliteStore({ path: address, ...options });
 }

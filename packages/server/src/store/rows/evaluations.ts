@@ -1,15 +1,8 @@
 // Evaluations as rows: creating one, adding the samples of its next tasks, sampling again what has no reward, cancelling it, and
 // deleting it after its time.
 
-import {
-  definedOf,
-  type EvaluationId,
-  type EvaluationState,
-  type GroupId,
-  type RolloutId,
-  type RolloutState,
-  rolloutId,
-} from '@millrace/protocol';
+import type { EvaluationId, EvaluationState, GroupId, RolloutId, RolloutState } from '@millrace/protocol';
+import { definedOf, idPattern } from '@millrace/protocol/plain';
 import type { EvaluationRecord, NewEvaluation } from '../evaluation-store.ts';
 import type { Transaction } from '../transaction.ts';
 import { rankOf } from '../work-class.ts';
@@ -152,7 +145,8 @@ function toEnd({ state, result, failure }: UnscoredRow): SampleEnd {
 /** Its id is that of the sample, with the number of the retry: `e:0:1`, `e:0:1.1`, `e:0:1.2`. */
 function toReplacement({ id: replaced, group_id: group, scenario, body }: UnscoredRow): StoredSubmission {
   const [first = replaced, retries = '0'] = replaced.slice(group.length).split('.');
-  const id = rolloutId.parse(`${group}${first}.${Number(retries) + 1}`);
+  const id = `${group}${first}.${Number(retries) + 1}` as RolloutId;
+  if (!idPattern.test(id)) throw new Error(`the sample ${replaced} cannot be retried: ${id} is no id`);
   const { task, ...rest } = JSON.parse(body);
   const stored = { body: JSON.stringify({ ...rest, id }), task: JSON.stringify(task) };
   return { id, digest: `sample of ${group}`, scenario, group, ...stored };

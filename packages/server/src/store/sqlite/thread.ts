@@ -4,7 +4,8 @@
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { type ErrorCode, messageOf, RolloutError } from '@millrace/protocol';
+import type { ErrorCode } from '@millrace/protocol';
+import { messageOf, RolloutError } from '@millrace/protocol/plain';
 import { systemClock } from '../../base/clock.ts';
 import { reads, writes } from '../rows/operations.ts';
 import type { Transaction } from '../transaction.ts';

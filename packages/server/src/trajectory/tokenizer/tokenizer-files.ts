@@ -14,19 +14,16 @@ export interface TokenizerFiles {
   readonly preTokenizer: unknown;
   readonly model: unknown;
   readonly decoder: unknown;
-  readonly vocab: Iterable<readonly [string, number]>;
+  readonly vocab: ReadonlyMap<string, number>;
   readonly eosIds: readonly number[];
 }
 
 const tokenText = z.union([z.string(), z.object({ content: z.string() }).transform(({ content }) => content)]);
-const vocabulary = z.union([
-  z
-    .looseObject({ vocab: z.custom<readonly [string, number][]>(Array.isArray) })
-    .transform(({ vocab }) => vocab.map(([token], id): [string, number] => [token, id])),
-  z
-    .looseObject({ vocab: z.custom<Readonly<Record<string, number>>>((value) => typeof value === 'object' && value !== null) })
-    .transform(({ vocab }) => Object.entries(vocab)),
-]);
+/** Either the texts in the order of their ids, each with a score, or the id of each text. */
+const vocabulary = z.looseObject({
+  // Checking each of hundreds of thousands of entries would take seconds.
+  vocab: z.custom<readonly [string, number][] | Readonly<Record<string, number>>>((value) => typeof value === 'object' && value !== null),
+});
 const tokenizerFile = z.looseObject({
   added_tokens: z.array(addedToken).default([]),
   normalizer: z.unknown(),
@@ -81,10 +78,20 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
     preTokenizer: file.pre_tokenizer,
     model: file.model,
     decoder: file.decoder,
-    vocab: vocabulary.parse(file.model),
+    vocab: toVocabulary(vocabulary.parse(file.model).vocab),
     eosIds: toEosIds(eosId),
   };
 }
+
+function toVocabulary(vocab: z.infer<typeof vocabulary>['vocab']): ReadonlyMap<string, number> {
+  const ids = new Map<string, number>();
+  // Pairs from `Object.entries` would take as long again.
+  if (isList(vocab)) for (const [id, [token]] of vocab.entries()) ids.set(token, id);
+  else for (const token in vocab) ids.set(token, vocab[token] ?? -1);
+  return ids;
+}
+
+const isList: (value: object) => value is readonly unknown[] = Array.isArray;
 
 async function listFolder(folder: string): Promise<string[]> {
   try {

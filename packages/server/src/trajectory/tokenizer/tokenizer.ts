@@ -80,8 +80,10 @@ class FileTokenizer implements Tokenizer {
   readonly #preTokens: PreTokens;
   readonly #model: TokenModel;
   readonly #decoder: Decoder;
-  readonly #ids: ReadonlyMap<string, number>;
-  readonly #texts: ReadonlyMap<number, string>;
+  readonly #vocab: ReadonlyMap<string, number>;
+  readonly #added: ReadonlyMap<string, number>;
+  /** The text of each id. */
+  readonly #texts: readonly (string | undefined)[];
   /** The template's texts between control tokens, which repeat in every turn. */
   readonly #cache = new Map<string, Int32Array>();
 
@@ -100,10 +102,11 @@ class FileTokenizer implements Tokenizer {
     );
     refuseChanged(control, run);
     this.#preTokens = openPreTokens(preTokenizer);
-    this.#model = openTokenModel(model, { unit: this.#preTokens.unit, reserved: new Set(control.map(({ id }) => id)) });
+    this.#model = openTokenModel(model, { unit: this.#preTokens.unit, vocab, reserved: new Set(control.map(({ id }) => id)) });
     this.#decoder = openDecoder(decoder);
-    this.#ids = new Map([...vocab, ...added.map(({ content, id }): [string, number] => [content, id])]);
-    this.#texts = new Map(this.#ids.entries().map(([text, id]) => [id, text]));
+    this.#vocab = vocab;
+    this.#added = new Map(added.map(({ content, id }) => [content, id]));
+    this.#texts = listTexts(vocab, this.#added);
   }
 
   encode(text: string): Int32Array {
@@ -188,7 +191,7 @@ class FileTokenizer implements Tokenizer {
   decode(tokenIds: ArrayLike<number>): string {
     const tokens: string[] = [];
     for (let at = 0; at < tokenIds.length; at++) {
-      const text = this.#texts.get(tokenIds[at] ?? -1);
+      const text = this.#texts[tokenIds[at] ?? -1];
       if (text !== undefined) tokens.push(text);
     }
     return tokens.length === 0 ? '' : this.#decoder(tokens);
@@ -200,8 +203,16 @@ class FileTokenizer implements Tokenizer {
   }
 
   idOf(text: string): number | undefined {
-    return this.#ids.get(text);
+    return this.#added.get(text) ?? this.#vocab.get(text);
   }
+}
+
+/** An added token that the vocabulary has too is known by the id that it was added with. */
+function listTexts(vocab: ReadonlyMap<string, number>, added: ReadonlyMap<string, number>): (string | undefined)[] {
+  const texts: (string | undefined)[] = [];
+  for (const [text, id] of vocab) if ((added.get(text) ?? id) === id) texts[id] = text;
+  for (const [text, id] of added) texts[id] = text;
+  return texts;
 }
 
 function splitOrdinary(

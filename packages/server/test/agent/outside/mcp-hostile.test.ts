@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { RolloutError } from '@millrace/protocol';
-import { qwen3Folder } from '@millrace/testkit';
+import { qwen3Folder } from '@millrace/testkit/plain';
 import { outsideConfig } from '../../../src/agent/outside/outside-config.ts';
 import { OutsideTools } from '../../../src/agent/outside/outside-tools.ts';
 import type { Tool, ToolContext } from '../../../src/agent/tool.ts';

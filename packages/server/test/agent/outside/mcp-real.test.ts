@@ -5,10 +5,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { makeTempFolder, renderCall, type TempFolder } from '@millrace/testkit';
+import { chooseFreePort } from '@millrace/server';
+import { makeTempFolder, renderCall, type TempFolder } from '@millrace/testkit/plain';
 import { build } from 'esbuild';
 import { z } from 'zod';
 import { probeBubblewrap } from '../../../src/sandbox/bubblewrap/probe.ts';
@@ -124,7 +124,7 @@ describe('published MCP servers', { skip }, () => {
 const requireLine = "import { createRequire } from 'node:module'; const require = createRequire('/');";
 
 async function openEverything() {
-  const port = await freePort();
+  const port = await chooseFreePort('127.0.0.1');
   const entry = packages.resolve('@modelcontextprotocol/server-everything/dist/index.js');
   const child = spawn(process.execPath, [entry, 'streamableHttp'], {
     env: { ...process.env, PORT: `${port}` },
@@ -151,12 +151,4 @@ async function listening(child: ChildProcess): Promise<void> {
     if (/listening/i.test(printed)) return void child.stdout?.resume();
   }
   throw new Error(`server-everything did not start: ${printed}`);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' ? (address?.port ?? 0) : 0;
 }

@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 
 const mount = 'mount -t tmpfs -o size=24m tmpfs "$1" && shift && exec "$@"';
 

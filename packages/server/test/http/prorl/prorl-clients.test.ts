@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { processReply, type Trajectory } from '@millrace/protocol';
-import { FakeClock } from '@millrace/testkit';
+import { FakeClock } from '@millrace/testkit/plain';
 import { type Floor, makeFailure, makeResult, makeTrajectory, openFloor, shareFloor } from '../floor.ts';
 import { post, type Result, toTrainingRow } from './verl-client.ts';
 

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { submission } from '@millrace/protocol';
-import { toBackendUrl, toProcessReply, toWantedId } from '../../../src/http/prorl/prorl-mapping.ts';
+import { toBackendUrl, toProcessReply, toTask, toWantedId } from '../../../src/http/prorl/prorl-mapping.ts';
+import { codeScenario } from '../../../src/scenario/code/code.ts';
 import type { RolloutRecord } from '../../../src/store/rollout-record.ts';
 import { makeFailure, makeResult, toId } from '../floor.ts';
 
@@ -84,4 +85,14 @@ test('addresses lose their /v1 and get a scheme', () => {
   for (const address of ['http://h:1', 'http://h:1/', 'http://h:1/v1', 'http://h:1/v1/', 'h:1', 'h:1/v1'])
     assert.equal(toBackendUrl(address), 'http://h:1');
   assert.equal(toBackendUrl('https://h/base/v1'), 'https://h/base');
+});
+
+test("a code task of our own shape, with what ProRL Agent's clients add to it, is the same task", () => {
+  const task = { question: 'Double it.', tests: [{ input: '4\n', output: '8\n' }], credit: 'partial' };
+  const added = { data_source: 'code', instance_id: 'a', trajectory_id: 3, data_kind: 'train', extra_info: { index: 7 } };
+  const parsed = codeScenario.task.safeParse(toTask(codeScenario, { ...task, ...added }));
+  assert.ok(parsed.success);
+  assert.deepEqual(parsed, codeScenario.task.safeParse(task));
+  const row = { question: 'Double it.', input_output: { inputs: ['4'], outputs: ['8'] } };
+  assert.deepEqual(toTask(codeScenario, { ...row, ...added }), row);
 });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type BackendId, backendId } from '@millrace/protocol';
-import { makeRandom } from '@millrace/testkit';
+import { makeRandom } from '@millrace/testkit/plain';
 import { type Candidate, type Choice, chooseBackend, defaultRouting, isFarBusier } from '../../../src/inference/pool/routing.ts';
 
 type Row = number | readonly [inFlight: number, tokens?: number, siblings?: number];

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { makeRandom } from '@millrace/testkit';
+import { makeRandom } from '@millrace/testkit/plain';
 import { estimateDraws, estimateMean, passAll, passAt } from '../../../src/sampling/evaluation/statistics.ts';
 import type { ScoreCount } from '../../../src/store/evaluation-store.ts';
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { makeTempFolder, type TempFolder } from '@millrace/testkit';
+import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
 import { isStackable } from '../../../src/sandbox/apptainer/root-skeleton.ts';
 
 let folder: TempFolder;

@@ -5,7 +5,7 @@ import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { probeBubblewrap } from '@millrace/server';
-import { makeTempFolder, type TempFolder } from '@millrace/testkit';
+import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
 
 let folder: TempFolder;
 let refusing: string;

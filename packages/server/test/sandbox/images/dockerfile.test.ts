@@ -5,7 +5,7 @@ import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { ImageCache, openApptainerDriver, probeApptainer, silentLog } from '@millrace/server';
-import { makeTempFolder, makeTinyImage, type TempFolder, writeDockerArchive } from '@millrace/testkit';
+import { makeTempFolder, makeTinyImage, type TempFolder, writeDockerArchive } from '@millrace/testkit/plain';
 import { parseDockerfile, readJsonForm } from '../../../src/sandbox/images/dockerfile/dockerfile.ts';
 import { resolveInside } from '../../../src/sandbox/images/dockerfile/inside-root.ts';
 import { matchPath, parseIgnore } from '../../../src/sandbox/images/dockerfile/match-path.ts';

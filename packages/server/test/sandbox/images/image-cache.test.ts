@@ -5,7 +5,7 @@ import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { ImageCache, openApptainerDriver, probeApptainer, silentLog } from '@millrace/server';
-import { makeTempFolder, makeTinyImage, type TempFolder, writeDockerArchive } from '@millrace/testkit';
+import { makeTempFolder, makeTinyImage, type TempFolder, writeDockerArchive } from '@millrace/testkit/plain';
 import { renderBuildError } from '../../../src/sandbox/images/image-source.ts';
 
 const probe = await probeApptainer();

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { describe, test } from 'node:test';
 import { probeApptainer, probeBubblewrap } from '@millrace/server';
-import { makeTempFolder, makeTinyImage } from '@millrace/testkit';
+import { makeTempFolder, makeTinyImage } from '@millrace/testkit/plain';
 
 const drivers = [
   { name: 'openBubblewrapDriver', probe: await probeBubblewrap(), needsImage: false },

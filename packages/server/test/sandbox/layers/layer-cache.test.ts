@@ -15,7 +15,7 @@ import {
   type Sandbox,
   type SandboxDriver,
 } from '@millrace/server';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 
 /** A driver without sandboxes: the test defines the preparation, and a layer is one file of 64 KiB. */
 function makeDriver(): SandboxDriver {

@@ -5,7 +5,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { holdLayers, LayerCache, type Sandbox, type SandboxDriver } from '@millrace/server';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 
 /** A driver whose sandboxes do nothing and whose layers are empty folders. */
 const driver: SandboxDriver = {

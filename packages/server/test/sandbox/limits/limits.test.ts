@@ -10,7 +10,7 @@ import { basename, dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openBubblewrapDriver, openLimiter, probeBubblewrap, sandboxConfig, silentLog } from '@millrace/server';
-import { FakeClock, makeTempFolder, type TempFolder } from '@millrace/testkit';
+import { FakeClock, makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
 import { openBusyWatch } from '../../../src/sandbox/limits/busy-watch.ts';
 import { findCgroups, parseOwnGroups, renderSettings } from '../../../src/sandbox/limits/cgroups.ts';
 import type { Confinement } from '../../../src/sandbox/limits/limits.ts';

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { FakeClock, makeTempFolder } from '@millrace/testkit';
+import { FakeClock, makeTempFolder } from '@millrace/testkit/plain';
 import { silentLog } from '../../../src/base/log.ts';
 import { openMemoryWatch } from '../../../src/sandbox/limits/memory-watch.ts';
 

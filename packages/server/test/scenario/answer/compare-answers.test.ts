@@ -19,6 +19,9 @@ const same: Readonly<Record<string, Pairs>> = {
     ['\\$5', '5'],
     ['5!', '120'],
     ['\\binom{5}{2}', '10'],
+    ['\\textbf{082}', '82'],
+    ['\\textbf{(019) }', '19'],
+    ['\\mathbf{1/2}', '0.5'],
   ],
   expressions: [
     ['2\\sqrt{3}', '\\sqrt{12}'],

@@ -14,6 +14,7 @@ const cases: readonly (readonly [string, string | undefined, string?])[] = [
   ['The final answer is $\\frac{1}{2}$. I hope it is correct.', '\\frac{1}{2}', 'sentence'],
   ['**Answer:** 3.5 m', '3.5 m', 'sentence'],
   ['48/2 = 24\n#### 72', '72', 'sentence'],
+  ['One solution is $m = -2$, the next one is smaller. The answer is (B).', '(B)', 'sentence'],
   ['thus $x = 3$', '3', 'math'],
   ['we count 12 and 1,234.', '1,234', 'number'],
   ['no idea', undefined],

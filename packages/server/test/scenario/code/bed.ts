@@ -1,6 +1,6 @@
 // One bubblewrap driver for the tests of a file, and a program graded on it.
 
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder, seedRunFolder } from '@millrace/testkit/plain';
 import type { z } from 'zod';
 import { silentLog } from '../../../src/base/log.ts';
 import { openBubblewrapDriver } from '../../../src/sandbox/bubblewrap/bubblewrap.ts';
@@ -22,6 +22,7 @@ export class GradeBed implements AsyncDisposable {
   static async open(): Promise<GradeBed> {
     const stack = new AsyncDisposableStack();
     const { path } = stack.use(await makeTempFolder('gr'));
+    await seedRunFolder(path);
     return new GradeBed(stack, await openBubblewrapDriver({ runDir: path, log: silentLog }));
   }
 

@@ -96,7 +96,8 @@ export class HarborBed implements AsyncDisposable {
     await using stack = new AsyncDisposableStack();
     const signal = AbortSignal.timeout(240_000);
     const openSandbox = async (spec: SandboxSpec = task.spec) => stack.use(await this.#driver.open(spec, { signal }));
-    return await this.#scenario.trial?.({ task, solution, limits: limits as never, openSandbox, signal });
+    const openPrepared = () => openSandbox();
+    return await this.#scenario.trial?.({ task, solution, limits: limits as never, openSandbox, openPrepared, signal });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

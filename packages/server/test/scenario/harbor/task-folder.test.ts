@@ -5,7 +5,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { renderTarHeader, renderTarPadding } from '@millrace/executor';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { harborTask } from '../../../src/scenario/harbor/harbor-task.ts';
 import { readReward } from '../../../src/scenario/harbor/reward-file.ts';
 import { readHarborSubmissions } from '../../../src/scenario/harbor/submissions.ts';

@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { makeTempFolder, renderCall, type TempFolder } from '@millrace/testkit';
+import { makeTempFolder, renderCall, type TempFolder } from '@millrace/testkit/plain';
 import { type Fields, silentLog } from '../../../src/base/log.ts';
 import { loadScenarios } from '../../../src/scenario/load/load.ts';
 import { finish, says, WorkerBed } from '../../pipeline/worker-bed.ts';

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { renderCall } from '@millrace/testkit';
+import { renderCall } from '@millrace/testkit/plain';
 import { says, WorkerBed } from '../../pipeline/worker-bed.ts';
 
 const example = new URL('../../../../../examples/web-search/', import.meta.url);

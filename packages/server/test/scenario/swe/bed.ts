@@ -1,7 +1,7 @@
 // A small repository with a bug, its fix in the future, and its tests; and an agent that is a bash script. The repository is made by the setup
 // of the task in bubblewrap sandboxes, with unittest as the test runner.
 
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder, seedRunFolder } from '@millrace/testkit/plain';
 import type { z } from 'zod';
 import { silentLog } from '../../../src/base/log.ts';
 import { openBubblewrapDriver } from '../../../src/sandbox/bubblewrap/bubblewrap.ts';
@@ -95,6 +95,7 @@ export class SweBed implements AsyncDisposable {
   static async open(openDriver?: (runDir: string) => Promise<SandboxDriver>): Promise<SweBed> {
     const stack = new AsyncDisposableStack();
     const { path } = stack.use(await makeTempFolder('sw'));
+    if (!openDriver) await seedRunFolder(path);
     return new SweBed(stack, await (openDriver?.(path) ?? openBubblewrapDriver({ runDir: path, log: silentLog })));
   }
 
@@ -139,8 +140,9 @@ export class SweBed implements AsyncDisposable {
   async trial(solution: 'gold' | 'empty', fields: Fields = {}) {
     await using opened = new AsyncDisposableStack();
     const openSandbox = async (spec: SandboxSpec = {}) => opened.use(await this.#driver.open(spec));
-    const context = { task: makeTask(fields), solution, openSandbox, limits: limits as never, signal: AbortSignal.timeout(120_000) };
-    return await this.scenario.trial?.(context);
+    const openPrepared = () => Promise.reject(new Error('the swe scenario prepares its sandboxes itself'));
+    const signal = AbortSignal.timeout(120_000);
+    return await this.scenario.trial?.({ task: makeTask(fields), solution, openSandbox, openPrepared, limits: limits as never, signal });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -5,7 +5,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 
 for (const role of ['writer', 'reader']) {
   test(`a server whose store ${role} dies logs why and exits`, { timeout: 60_000 }, async () => {

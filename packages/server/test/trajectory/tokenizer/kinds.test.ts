@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { openTokenizer, type Tokenizer } from '../../../src/trajectory/tokenizer/tokenizer.ts';
 import { tinyTexts, tinyTokenizers } from './tiny-tokenizers.ts';
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { makeTempFolder } from '@millrace/testkit';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { openTokenizer } from '../../../src/trajectory/tokenizer/tokenizer.ts';
 import { tinyTokenizers } from './tiny-tokenizers.ts';
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ToolSpec } from '@millrace/protocol';
-import { makeRandom } from '@millrace/testkit';
+import { makeRandom } from '@millrace/testkit/plain';
 import type { ToolFormat } from '../../../src/trajectory/tool-calls/tool-calls.ts';
 import { findToolParser } from '../../../src/trajectory/tool-calls/tool-parsers.ts';
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence
 
+from millrace.export.trl import to_trl_columns
+
 from ..rollouts import Job, RolloutSource
-from ..train_rows import TrainRow, to_train_rows
+from ..train_rows import to_train_rows
 
 
 class MillraceRollouts:
@@ -47,7 +49,7 @@ class MillraceRollouts:
         tokenizer = trainer.processing_class
         filler = tokenizer.pad_token_id if getattr(tokenizer, "pad_token_id", None) is not None else tokenizer.eos_token_id
         rows = [row for row in to_train_rows(self.source.run(jobs), filler_id=filler, max_response=self.max_completion) if row.last]
-        return to_output(rows)
+        return to_trl_columns(rows)
 
     def _add(self, row: Mapping[str, Any]) -> None:
         key, task = _key(row["prompt"]), row["task"]
@@ -80,18 +82,6 @@ class MillraceRollouts:
                 if self.load_weights is not None:
                     self.load_weights(trainer)
         trainer.accelerator.wait_for_everyone()
-
-
-def to_output(rows: Sequence[TrainRow]) -> dict[str, list[Any]]:
-    """What a `rollout_func` returns. `reward` goes to `reward_from_rollout`; None is a completion that cannot be scored."""
-    return {
-        "prompt_ids": [row.prompt_ids for row in rows],
-        "completion_ids": [row.response_ids for row in rows],
-        "logprobs": [row.response_logprobs for row in rows],
-        "env_mask": [row.response_mask for row in rows],
-        "reward": [row.reward for row in rows],
-        "rollout_id": [row.rollout.id for row in rows],
-    }
 
 
 def _group_size(trainer: Any) -> int:

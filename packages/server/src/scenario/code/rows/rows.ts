@@ -9,7 +9,17 @@ import { parseField, type Row } from './row.ts';
 const isRow = (value: unknown): value is Row => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The options of a task that may stand next to the fields of a row. */
-const options = ['credit', 'compare', 'float_tolerance', 'tools', 'image', 'shaping', 'time_limit_s', 'memory_limit_mib'] as const;
+const options = [
+  'credit',
+  'compare',
+  'float_tolerance',
+  'tools',
+  'image',
+  'shaping',
+  'time_limit_s',
+  'memory_limit_mib',
+  'solution',
+] as const;
 
 /** For zod's `preprocess`: a row that cannot be used is an issue that names the field. */
 export function fromRow(value: unknown, context: z.RefinementCtx): unknown {

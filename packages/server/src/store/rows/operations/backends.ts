@@ -1,6 +1,7 @@
 // The registered backends. Their keys are stored, and never appear in an event.
 
-import { type BackendId, type BackendState, type Dialect, definedOf, type LogprobsMode } from '@millrace/protocol';
+import type { BackendId, BackendState, Dialect, LogprobsMode } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import type { BackendProbe, BackendRecord, NewBackend } from '../../../inference/backends/backend.ts';
 import type { Transaction } from '../../transaction.ts';
 import { breakBackend } from './placements.ts';

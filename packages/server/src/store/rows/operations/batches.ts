@@ -1,6 +1,7 @@
 // Batches as rows: creating one, adding tasks, reading it with its counts, and ending it with its surplus.
 
-import { type BatchId, type BatchState, definedOf, type GroupId, type GroupState, type RolloutId, type SeriesId } from '@millrace/protocol';
+import type { BatchId, BatchState, GroupId, GroupState, RolloutId, SeriesId } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import {
   type BatchPause,
   type BatchPlan,

@@ -1,7 +1,8 @@
 // Fair claims between classes of work. Triggers keep each class's counts in the transaction that changes a rollout, so choosing
 // the next rollout reads one class and one rollout, however long the queue is.
 
-import { type BatchId, definedOf, type WorkerReport } from '@millrace/protocol';
+import type { BatchId, WorkerReport } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import { longestDelayMs } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { type ClassKind, type ClassLoad, rankOf, shareOf, type WorkClass } from '../../work-class.ts';

@@ -1,6 +1,7 @@
 // Delivery: the stream of delivered groups, each consumer's position, and the webhook outbox.
 
-import { type BatchId, definedOf, type GroupId, RolloutError } from '@millrace/protocol';
+import type { BatchId, GroupId } from '@millrace/protocol';
+import { definedOf, RolloutError } from '@millrace/protocol/plain';
 import type { GroupRecord, WebhookDue } from '../../batch-store.ts';
 import { longestDelayMs } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';

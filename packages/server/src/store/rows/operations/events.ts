@@ -1,6 +1,7 @@
 // Reading the event log. Each engine assigns ids in its own way, in the order of commits across all processes.
 
-import { definedOf, type Event, type EventKind } from '@millrace/protocol';
+import type { Event, EventKind } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import type { NewEvent } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 

@@ -1,7 +1,8 @@
 // Groups of siblings: starting, carrying over, completing and settling them. Each function is one guarded change in the caller's
 // transaction, so a group starts once, is delivered once, and never after its batch has ended.
 
-import { type BatchId, definedOf, type GroupId, type RolloutId } from '@millrace/protocol';
+import type { BatchId, GroupId, RolloutId } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import { type NewGroup, type Settlement, stormGroups } from '../../batch-store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { rankOf } from '../../work-class.ts';

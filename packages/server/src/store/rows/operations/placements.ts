@@ -1,7 +1,8 @@
 // Which rollout runs on which backend, and which backends are broken. Rollouts in flight are counted from the rows in the placing
 // transaction, so any number of workers balance like one, and a worker that dies leaves no stale count behind.
 
-import { type BackendId, type BackendState, definedOf } from '@millrace/protocol';
+import type { BackendId, BackendState } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import type { BackendProbe } from '../../../inference/backends/backend.ts';
 import { type BackendLoad, firstProbeMs, longestProbeMs, type PlaceOptions, probeTimeoutMs } from '../../../inference/pool/placements.ts';
 import { type Candidate, chooseBackend } from '../../../inference/pool/routing.ts';

@@ -1,7 +1,8 @@
 // The policy: one row with its state and version, and the latest gate report of each worker. The state becomes `paused` only when
 // every live worker has seen this pause and has no call in progress.
 
-import { definedOf, type PauseMode, type PolicyState, RolloutError, type WorkerId } from '@millrace/protocol';
+import type { PauseMode, PolicyState, WorkerId } from '@millrace/protocol';
+import { definedOf, RolloutError } from '@millrace/protocol/plain';
 import type { PolicyRecord } from '../../../inference/policy-gate.ts';
 import type { ResumePolicy } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';

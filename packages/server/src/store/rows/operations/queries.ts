@@ -1,6 +1,7 @@
 // Queries for rollouts: one, a page, a trajectory, and the count in each state.
 
-import { definedOf, type GroupId, RolloutError, type RolloutId, type RolloutState, type WorkerId } from '@millrace/protocol';
+import type { GroupId, RolloutId, RolloutState, WorkerId } from '@millrace/protocol';
+import { definedOf, RolloutError } from '@millrace/protocol/plain';
 import type { RolloutRecord } from '../../rollout-record.ts';
 import type { ListFilter } from '../../store.ts';
 import type { SqlValue, Transaction } from '../../transaction.ts';

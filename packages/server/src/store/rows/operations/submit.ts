@@ -1,6 +1,7 @@
 // What callers change: submitting and cancelling rollouts.
 
-import { definedOf, type GroupId, isTerminal, RolloutError, type RolloutId, type RolloutState } from '@millrace/protocol';
+import type { GroupId, RolloutId, RolloutState } from '@millrace/protocol';
+import { definedOf, isTerminal, RolloutError } from '@millrace/protocol/plain';
 import { toFullMessage } from '../../disk-budget.ts';
 import type { SubmitOutcome } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';

@@ -1,16 +1,8 @@
 // The only statements that change a rollout's state after it was created. Each checks the table of legal moves and writes its
 // event, in the caller's transaction.
 
-import {
-  canMove,
-  definedOf,
-  type Failure,
-  type GroupId,
-  RolloutError,
-  type RolloutId,
-  type RolloutResult,
-  type RolloutState,
-} from '@millrace/protocol';
+import type { Failure, GroupId, RolloutId, RolloutResult, RolloutState } from '@millrace/protocol';
+import { canMove, definedOf, RolloutError } from '@millrace/protocol/plain';
 import type { Claim, Ending } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { addWaste } from './batch/waste.ts';

@@ -1,17 +1,8 @@
 // Workers and their leases. A lease belongs to a worker, not to a rollout: renewing it updates one row, however much the worker
 // holds. A lease ends only when it is revoked.
 
-import {
-  definedOf,
-  errorTable,
-  type Failure,
-  RolloutError,
-  type RolloutId,
-  type StageName,
-  stages,
-  type WorkerId,
-  type WorkerReport,
-} from '@millrace/protocol';
+import type { Failure, RolloutId, StageName, WorkerId, WorkerReport } from '@millrace/protocol';
+import { definedOf, errorTable, RolloutError, stages } from '@millrace/protocol/plain';
 import { type Claim, type HeldClaims, type LossRules, longestDelayMs, type WorkerRecord } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { settlePause } from './policy.ts';

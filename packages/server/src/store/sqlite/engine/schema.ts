@@ -1,7 +1,7 @@
 // The tables of the SQLite store. What changes often (rollouts) is separate from what is large (submissions, trajectories), so a
 // transition rewrites a short row. Every table is STRICT, so a row has the types that its columns declare.
 
-import { messageOf, RolloutError } from '@millrace/protocol';
+import { messageOf, RolloutError } from '@millrace/protocol/plain';
 import { batchTables } from './batch-schema.ts';
 import type { Statements } from './connection.ts';
 import { migrations } from './migrations.ts';

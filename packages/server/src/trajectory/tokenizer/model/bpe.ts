@@ -9,9 +9,7 @@ import type { SymbolUnit, TokenModel, TokenModelOptions } from './token-model.ts
 import { isMarked, makeWordCuts } from './word-cuts.ts';
 
 const bpeModel = z.looseObject({
-  // Checking each of hundreds of thousands of entries would take seconds.
-  vocab: z.custom<Readonly<Record<string, number>>>((value) => typeof value === 'object' && value !== null, 'has no vocabulary'),
-  /** A third element is the rank of the merge; otherwise it is its place in the list. */
+  /** A third element is the rank of the merge; otherwise it is its place in the list. Checking each would take seconds. */
   merges: z.custom<readonly (string | readonly [string, string, number?])[]>(Array.isArray, 'has no list of merges'),
   unk_token: z.string().nullish(),
   byte_fallback: z.boolean().nullish(),
@@ -23,35 +21,42 @@ const bpeModel = z.looseObject({
 });
 
 /** Throws an Error that says what is missing or not supported. */
-export function openBpe(model: unknown, { unit, reserved }: TokenModelOptions): TokenModel {
-  const { vocab, merges, ...flags } = bpeModel.parse(model);
+export function openBpe(model: unknown, { unit, vocab, reserved }: TokenModelOptions): TokenModel {
+  const { merges, ...flags } = bpeModel.parse(model);
   for (const name of ['dropout', 'continuing_subword_prefix', 'end_of_word_suffix'] as const)
     if (flags[name]) throw new Error(`its model has ${name} = ${flags[name]}, which is not supported`);
-  const ids = new Map(Object.entries(vocab));
-  const unknown = flags.unk_token == null ? undefined : ids.get(flags.unk_token);
-  const reservedTokens = ids
-    .entries()
-    .filter(([, id]) => reserved.has(id))
-    .map(([token]) => token)
-    .toArray();
-  const { table, joined } = readMerges(merges, ids, reserved);
-  for (const token of reservedTokens) ids.delete(token);
-  const symbols = chooseSymbols(ids, { ...flags, unknown }, unit);
+  const unknown = flags.unk_token == null ? undefined : vocab.get(flags.unk_token);
+  const { table, joined } = readMerges(merges, vocab, reserved);
+  const tokens: UsableTokens = {
+    find: (token) => {
+      const id = vocab.get(token);
+      return id === undefined || reserved.has(id) ? undefined : id;
+    },
+    vocab,
+  };
   const keepsWhole = flags.ignore_merges === true;
-  const cut = keepsWhole || unit === 'bytes' || !ids.has('▁') ? undefined : makeWordCuts(joined);
-  return new MergingBpe({ ids, table, symbols, keepsWhole, cut });
+  const cut = keepsWhole || unit === 'bytes' || tokens.find('▁') === undefined ? undefined : makeWordCuts(joined);
+  return new MergingBpe({ tokens, table, symbols: chooseSymbols(tokens, { ...flags, unknown }, unit), keepsWhole, cut });
+}
+
+/** The tokens that a text may become. */
+interface UsableTokens {
+  find(token: string): number | undefined;
+  /** With the reserved tokens. */
+  readonly vocab: ReadonlyMap<string, number>;
 }
 
 function readMerges(
   merges: z.infer<typeof bpeModel>['merges'],
-  ids: ReadonlyMap<string, number>,
+  vocab: ReadonlyMap<string, number>,
   reserved: ReadonlySet<number>,
 ): { readonly table: MergeTable; readonly joined: ReadonlySet<number> } {
   const table = new MergeTable(merges.length);
   const joined = new Set<number>();
-  for (const [index, merge] of merges.entries()) {
+  for (let index = 0; index < merges.length; index++) {
+    const merge = merges[index] ?? '';
     const [left = '', right = '', rank = index] = typeof merge === 'string' ? toPair(merge) : merge;
-    const [leftId, rightId, merged] = [ids.get(left), ids.get(right), ids.get(left + right)];
+    const [leftId, rightId, merged] = [vocab.get(left), vocab.get(right), vocab.get(left + right)];
     if (leftId === undefined || rightId === undefined || merged === undefined)
       throw new Error(`its merge of ${JSON.stringify(left)} and ${JSON.stringify(right)} is not in its vocabulary`);
     if (isMarked(right)) joined.add(left.charCodeAt(left.length - 1));
@@ -74,13 +79,13 @@ interface Symbols {
   readonly spell: (piece: string) => string;
 }
 
-function chooseSymbols(ids: ReadonlyMap<string, number>, flags: UnknownFlags, unit: SymbolUnit): Symbols {
-  const bytes = Int32Array.from(byteLetters, (letter) => ids.get(letter) ?? -1);
-  const readCharacters = openCharacters(ids, flags);
-  if (unit === 'characters') return { read: readCharacters, spell: (piece) => piece };
+function chooseSymbols(tokens: UsableTokens, flags: UnknownFlags, unit: SymbolUnit): Symbols {
+  if (unit === 'characters') return { read: openCharacters(tokens, flags), spell: (piece) => piece };
   const spell = (piece: string) => toLetters(Buffer.from(piece));
-  const isWhole = !bytes.includes(-1);
-  return { read: isWhole ? (piece) => readBytes(piece, bytes) : (piece) => readCharacters(spell(piece)), spell };
+  const bytes = Int32Array.from(byteLetters, (letter) => tokens.find(letter) ?? -1);
+  if (!bytes.includes(-1)) return { read: (piece) => readBytes(piece, bytes), spell };
+  const readCharacters = openCharacters(tokens, flags);
+  return { read: (piece) => readCharacters(spell(piece)), spell };
 }
 
 /** The work of one step: about a millisecond. */
@@ -98,18 +103,18 @@ function* readBytes(piece: string, bytes: Int32Array): Steps<Int32Array> {
 }
 
 /** A character that is not in the vocabulary becomes its bytes, the unknown token, or nothing. */
-function openCharacters(ids: ReadonlyMap<string, number>, flags: UnknownFlags): (piece: string) => Steps<Int32Array> {
+function openCharacters({ find: findToken, vocab }: UsableTokens, flags: UnknownFlags): (piece: string) => Steps<Int32Array> {
   const { unknown } = flags;
-  const byteIds = Array.from({ length: 256 }, (_, byte) => ids.get(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`));
+  const byteIds = Array.from({ length: 256 }, (_, byte) => findToken(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`));
   const spellBytes = (character: string) => {
     const found = flags.byte_fallback ? Array.from(Buffer.from(character), (byte) => byteIds[byte]) : [];
     const all = found.filter((id) => id !== undefined);
     return all.length === found.length ? all : [];
   };
   const units = new Int32Array(0x1_0000).fill(-1);
-  for (const [token, id] of ids) if (token.length === 1) units[token.charCodeAt(0)] = id;
+  for (const token of vocab.keys()) if (token.length === 1) units[token.charCodeAt(0)] = findToken(token) ?? -1;
   const find = (piece: string, at: number, length: number) =>
-    (length === 1 ? units[piece.charCodeAt(at)] : ids.get(piece.slice(at, at + length))) ?? -1;
+    (length === 1 ? units[piece.charCodeAt(at)] : findToken(piece.slice(at, at + length))) ?? -1;
   return function* (piece) {
     const symbols = new Int32Array(maxBytesPerUnit * piece.length);
     let [count, isUnknown, nextStep] = [0, false, symbolsPerStep];
@@ -136,7 +141,7 @@ const maxCachedLength = 64;
 const maxCached = 20_000;
 
 interface MergingOptions {
-  readonly ids: ReadonlyMap<string, number>;
+  readonly tokens: UsableTokens;
   readonly table: MergeTable;
   readonly symbols: Symbols;
   /** Whether a piece that is a token becomes that token without merging (`ignore_merges`). */
@@ -155,7 +160,9 @@ class MergingBpe implements TokenModel {
   constructor(options: MergingOptions) {
     this.#options = options;
     this.cut = options.cut;
-    this.#longestWhole = options.keepsWhole ? options.ids.keys().reduce((longest, token) => Math.max(longest, token.length), 0) : 0;
+    this.#longestWhole = options.keepsWhole
+      ? options.tokens.vocab.keys().reduce((longest, token) => Math.max(longest, token.length), 0)
+      : 0;
   }
 
   known(piece: string): Int32Array | undefined {
@@ -170,7 +177,7 @@ class MergingBpe implements TokenModel {
   }
 
   #findWhole(piece: string): number | undefined {
-    return this.#options.ids.get(this.#options.symbols.spell(piece));
+    return this.#options.tokens.find(this.#options.symbols.spell(piece));
   }
 
   #store(piece: string, encoded: Int32Array): void {

@@ -13,7 +13,11 @@ export class MergeTable {
 
   /** A pair that is added twice keeps the later rank, as in a Map. */
   add(left: number, right: number, { rank, merged }: { rank: number; merged: number }): void {
-    this.#cells.set([left, right, rank, merged], 4 * this.#probe(left, right));
+    const [cells, at] = [this.#cells, 4 * this.#probe(left, right)];
+    cells[at] = left;
+    cells[at + 1] = right;
+    cells[at + 2] = rank;
+    cells[at + 3] = merged;
   }
 
   find(left: number, right: number): number {

@@ -19,6 +19,8 @@ export interface TokenModel {
 
 export interface TokenModelOptions {
   readonly unit: SymbolUnit;
+  /** The id of each token of the model. */
+  readonly vocab: ReadonlyMap<string, number>;
   /** No text ever becomes one of these tokens. */
   readonly reserved: ReadonlySet<number>;
 }

@@ -1,6 +1,7 @@
 // Queries for groups: the open ones of a batch with their siblings, the surplus that it can carry over, and its queued tasks.
 
-import { type BatchId, definedOf, type GroupId, type RolloutId, type RolloutState } from '@millrace/protocol';
+import type { BatchId, GroupId, RolloutId, RolloutState } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import type { OpenGroup, Sibling, SurplusGroup, Task } from '../../../batch-store.ts';
 import type { Transaction } from '../../../transaction.ts';
 

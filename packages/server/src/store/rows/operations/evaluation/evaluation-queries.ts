@@ -1,14 +1,7 @@
 // Queries for evaluations: one with its counts, a page, its tasks with their samples, and those with tasks that have not begun.
 
-import {
-  definedOf,
-  type EvaluationFailure,
-  type EvaluationId,
-  type EvaluationState,
-  type RolloutId,
-  type RolloutState,
-  type StopReason,
-} from '@millrace/protocol';
+import type { EvaluationFailure, EvaluationId, EvaluationState, RolloutId, RolloutState, StopReason } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import type {
   EvaluationPlan,
   EvaluationRecord,

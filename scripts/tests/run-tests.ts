@@ -1,12 +1,15 @@
 // Runs test files, each in its own process with a time limit, and returns what went wrong. For both test tiers.
 
-import { relative } from 'node:path';
+import { globSync } from 'node:fs';
+import { relative, resolve } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { openFileLimit } from './file-limit.ts';
 
 export interface TestRunOptions {
   readonly concurrency: number;
+  /** Files that take long, the longest first. They are started first, so that none of them runs alone at the end. */
+  readonly slowFiles?: readonly string[];
   readonly limitMs: number;
   /** Whether a test that is skipped has failed. */
   readonly refuseSkips: boolean;
@@ -25,21 +28,22 @@ export async function runWithRepeat(globPatterns: readonly string[], options: Te
   return second.failures;
 }
 
-interface TestRun {
+interface RunOutcome {
   readonly failures: readonly string[];
   /** The files with a failure. */
   readonly files: readonly string[];
 }
 
 /** A test that is marked as a known defect may fail. */
-export async function runTests(globPatterns: readonly string[], options: TestRunOptions): Promise<TestRun> {
-  const { concurrency, limitMs, refuseSkips } = options;
+export async function runTests(globPatterns: readonly string[], options: TestRunOptions): Promise<RunOutcome> {
+  const { concurrency, limitMs, refuseSkips, slowFiles = [] } = options;
   using limit = openFileLimit(limitMs);
   const files = new Set<string>();
   const skipped: string[] = [];
   const early: string[] = [];
   const counts = { passed: 0, failed: 0, open: 0 };
-  const stream = run({ globPatterns: [...globPatterns], concurrency, timeout: limitMs });
+  const times: FileTime[] = [];
+  const stream = run({ files: orderFiles(globSync(globPatterns), slowFiles), concurrency, timeout: limitMs });
   stream.on('test:pass', ({ name, file = '', skip, todo, details }) => {
     const title = `${relative('.', file)}: ${name}`;
     if (skip !== undefined) {
@@ -55,7 +59,11 @@ export async function runTests(globPatterns: readonly string[], options: TestRun
       files.add(relative('.', file));
     }
   });
+  stream.on('test:summary', ({ file, duration_ms: ms }) => {
+    if (file !== undefined) times.push({ file: relative('.', file), ms });
+  });
   for await (const text of stream.compose(new spec())) process.stdout.write(text);
+  if (times.length > mostNamed) console.log(`ℹ slowest files: ${describeSlowest(times)}`);
   if (counts.open > 0) console.log(`ℹ ${counts.open} tests of known defects fail, as marked`);
   for (const one of early) console.log(`ℹ passes although it is marked as a known defect; remove the mark: ${one}`);
   const failures = [
@@ -65,4 +73,23 @@ export async function runTests(globPatterns: readonly string[], options: TestRun
     ...(refuseSkips ? skipped.map((one) => `skipped, and skips are refused here: ${one}`) : []),
   ];
   return { failures, files: [...files] };
+}
+
+/** Those of `slowFiles` in their order, then the others by name. */
+export function orderFiles(files: readonly string[], slowFiles: readonly string[]): string[] {
+  const slow = slowFiles.map((file) => resolve(file));
+  const rank = (file: string) => (slow.includes(file) ? slow.indexOf(file) : slow.length);
+  return [...new Set(files.map((file) => resolve(file)))].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+}
+
+interface FileTime {
+  readonly file: string;
+  readonly ms: number;
+}
+
+const mostNamed = 10;
+
+function describeSlowest(times: readonly FileTime[]): string {
+  const slowest = times.toSorted((a, b) => b.ms - a.ms).slice(0, mostNamed);
+  return slowest.map(({ file, ms }) => `${file} ${(ms / 1000).toFixed(0)} s`).join(', ');
 }

@@ -1,7 +1,6 @@
 // The error table: every error code, with the blame, whether a retry can help, and the HTTP status. A code that is not in this table
 // cannot be thrown, stored or returned.
 
-import { z } from 'zod';
 import { definedOf } from './defined.ts';
 
 /** `task` covers the task and its scenario. */
@@ -93,26 +92,6 @@ export class RolloutError extends Error {
   get status(): number {
     return errorTable[this.code].status;
   }
-}
-
-/** The body of every error reply of the HTTP API. */
-export const errorBody = z.object({
-  error: z.object({
-    code: z.enum(errorCodes),
-    message: z.string(),
-    blame: z.enum(blames),
-    retryable: z.boolean(),
-    details: z
-      .record(z.string(), z.unknown())
-      .optional()
-      .describe('For an invalid request: `faults`, each with its `path`, its `message` and the `index` of the rollout or task.'),
-  }),
-});
-export type ErrorBody = z.infer<typeof errorBody>;
-
-export function toErrorBody(error: RolloutError): ErrorBody {
-  const { code, message, blame, retryable, details } = error;
-  return { error: { code, message, blame, retryable, ...definedOf({ details }) } };
 }
 
 /** Wraps a call across a boundary: a RolloutError passes unchanged, any other error becomes one with `code` and the same message. */

@@ -1,0 +1,31 @@
+// The test files that take longest, the longest first. The test command starts them first and prints the slowest of each run, which keeps
+// this list true.
+
+export const slowFiles: readonly string[] = [
+  'packages/server/test/sandbox/apptainer/apptainer.test.ts',
+  'examples/learn/learn.test.ts',
+  'packages/server/test/sandbox/bubblewrap/bubblewrap-user.test.ts',
+  'packages/server/test/sandbox/bubblewrap/bubblewrap.test.ts',
+  'test/service.test.ts',
+  'packages/server/test/pipeline/blame.test.ts',
+  'packages/server/test/pipeline/worker.test.ts',
+  'test/package/package.test.ts',
+  'test/chaos.test.ts',
+  'packages/server/test/pipeline/stages.test.ts',
+  'packages/cli/test/operate/serve.test.ts',
+  'test/faults.test.ts',
+  'packages/server/test/pipeline/forks.test.ts',
+  'packages/server/test/store/sqlite/sqlite.test.ts',
+  'packages/server/test/store/postgres/postgres.test.ts',
+  'packages/server/test/sandbox/warm/warm-pool.test.ts',
+  'packages/server/test/sampling/batch-keeper.test.ts',
+  'packages/server/test/pipeline/end.test.ts',
+  'test/batches.test.ts',
+  'packages/client-python/test/end-to-end.test.ts',
+  'packages/server/test/scenario/swe/attacks.test.ts',
+  'packages/cli/test/author/new-try.test.ts',
+  'packages/server/test/scenario/python/python-scenario.test.ts',
+  'test/policy.test.ts',
+  'packages/cli/test/evaluate/eval.test.ts',
+  'test/prorl.test.ts',
+];
