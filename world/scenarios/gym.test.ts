@@ -9,8 +9,8 @@ import { openClient } from '@millrace/client';
 import { openServer, openWorker, readConfig, silentLog } from '@millrace/server';
 import { makeTempFolder, openFakeBackend, openFakeTokens, qwen3Folder, scriptedPolicy } from '@millrace/testkit';
 import { openPython } from '../engines/python-packages.ts';
+import { gymPackages } from './gym-packages.ts';
 
-const packages = { name: 'gym', packages: ['gem-llm==0.1.0', 'skyrl-gym==0.4.0'] };
 /** Without its user interface. */
 const openEnvPackages = {
   name: 'gym-openenv',
@@ -69,7 +69,7 @@ const echoPlays: readonly Play[] = [
 ];
 
 test('environments of GEM and SkyRL-Gym give the rewards that are known', { timeout: 900_000 }, async (context) => {
-  await playAll(await sitePackagesOf(await openPython(packages)), (line) => context.diagnostic(line), plays);
+  await playAll(await sitePackagesOf(await openPython(gymPackages)), (line) => context.diagnostic(line), plays);
 });
 
 test("OpenEnv's own environment gives the rewards that are known", { timeout: 900_000 }, async (context) => {

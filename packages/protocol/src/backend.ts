@@ -30,7 +30,9 @@ const backendHealths = ['ok', 'broken'] as const;
 
 export const joinRequest = z.strictObject({
   id: backendId.optional().describe('Default: derived from the address. Joining again with the same id updates the backend.'),
-  url: z.url({ protocol: /^https?$/ }).describe('The base address. A trailing /v1 is removed.'),
+  url: z
+    .url({ protocol: /^https?$/ })
+    .describe('The base address. A trailing /v1 is removed. `{session}` in it stands for the id of the rollout.'),
   dialect: z.enum(dialects).default('vllm'),
   model: z.string().min(1).optional().describe('Sent as `model` in every request.'),
   api_key: z.string().min(1).optional().describe('Sent as a bearer token; never returned.'),

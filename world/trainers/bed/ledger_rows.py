@@ -7,6 +7,18 @@ from typing import Any, Iterable
 from millrace import Client, MillraceError
 
 
+def read_experts(client: Client, id: str, branch: int) -> list[list[int]]:
+    """For each token of a branch but the last, the experts of all layers in a row; empty if none were recorded."""
+    rows: list[list[int]] = []
+    for segment in client.trajectory(id).segments:
+        experts = segment.routed_experts
+        if segment.head.branch == branch and experts is not None:
+            width = experts.shape[0] * experts.shape[1]
+            ids = list(experts.ids)
+            rows[experts.first :] = [ids[at : at + width] for at in range(0, len(ids), width)]
+    return rows
+
+
 def read_ledger(client: Client, ids: Iterable[str]) -> dict[str, Any]:
     """For each rollout its reward and, for each branch, all ids and those that were sampled with their logprobs."""
     found: dict[str, Any] = {}

@@ -21,7 +21,7 @@ export interface AdapterRun<R> {
   readonly python: Pick<TrainerPackages, 'requirements' | 'torch' | 'base'> | (() => Promise<string>);
   readonly report: z.ZodType<R>;
   readonly input: (trial: TrialService) => unknown;
-  readonly env?: (trial: TrialService) => TrainerRun['env'];
+  readonly env?: (trial: TrialService) => TrainerRun['env'] | Promise<TrainerRun['env']>;
   /** Whether the fake LLM server joins the service; the adapter does it otherwise. */
   readonly joins?: boolean;
 }
@@ -55,8 +55,8 @@ export function openAdapterTrial<R>(name: string, head: ProofHead, run: AdapterR
         ? await packages()
         : await openTrainerPython({ ...packages, requirements: join(folder, packages.requirements) });
     const script = join(folder, run.script);
-    const env = run.env?.(trial) ?? {};
-    found = run.report.parse(await runAdapter(trial.service.url, { python, script, env, input: run.input(trial) }));
+    const env = (await run.env?.(trial)) ?? {};
+    found = run.report.parse(await runAdapter(trial.service.url, { python, script, env, input: await run.input(trial) }));
   });
   return {
     prove: (capability, claim, check) =>

@@ -1,16 +1,10 @@
 // verifiers' own client, env server, taskset loader and trace code, from PyPI, against a real service. prime-rl speaks through the same client.
 
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
-import { after, before } from 'node:test';
 import { z } from 'zod';
-import { openProofs } from '../bed/proofs.ts';
-import { openTrainerPython } from '../bed/trainer-python.ts';
+import { openAdapterTrial } from '../scene/adapter-trial.ts';
 import { readLedger, sequence } from '../scene/ledger.ts';
-import { runAdapter } from '../scene/run-adapter.ts';
-import { openTrialService, runs, slowRun, type TrialService } from '../scene/trial-service.ts';
-
-const folder = import.meta.dirname;
+import { runs, slowRun } from '../scene/trial-service.ts';
 
 const episode = z.object({
   id: z.string(),
@@ -24,11 +18,7 @@ const episode = z.object({
 });
 const report = z.object({ episodes: z.array(episode), routed: episode, refused: z.string(), cancelled: z.string() });
 
-let trial: TrialService | undefined;
-// Before openProofs, whose own hook fails if the proofs differ: the hooks after it would then not run.
-after(() => trial?.[Symbol.asyncDispose]());
-
-const { prove } = openProofs('verifiers', {
+const head = {
   trainer: 'verifiers and prime-rl',
   versions: { verifiers: '0.4.0' },
   plug: 'A taskset and an environment. prime-rl starts its own env server with them; `python -m millrace_trainers.verifiers` is one too.',
@@ -37,20 +27,19 @@ const { prove } = openProofs('verifiers', {
     'prime-rl itself is not on PyPI; its `trace_to_samples` was run by hand.',
     'prime-rl does not read the policy versions, which are in `trace.info`.',
   ],
+};
+
+const { prove } = openAdapterTrial('verifiers', head, {
+  folder: import.meta.dirname,
+  script: 'env_server.py',
+  python: { requirements: 'verifiers.txt', torch: false },
+  report,
+  input: ({ backend }) => ({ tasks: Object.values(runs), slow: slowRun, backend: backend.url }),
+  joins: false,
 });
 
-let found: z.infer<typeof report> | undefined;
-
-before(async () => {
-  trial = await openTrialService({ joins: false });
-  const python = await openTrainerPython({ requirements: join(folder, 'verifiers.txt'), torch: false });
-  const input = { tasks: Object.values(runs), slow: slowRun, backend: trial.backend.url };
-  found = report.parse(await runAdapter(trial.service.url, { python, script: join(folder, 'env_server.py'), input }));
-});
-
-prove(['rollouts', 'branches'], 'the branches of a trace are those of the ledger, token by token', async () => {
-  assert.ok(trial && found);
-  for (const { id, branches } of found.episodes) assert.deepEqual(branches, (await readLedger(trial.service.client, id)).branches, id);
+prove(['rollouts', 'branches'], 'the branches of a trace are those of the ledger, token by token', async ({ found, client }) => {
+  for (const { id, branches } of found.episodes) assert.deepEqual(branches, (await readLedger(client, id)).branches, id);
   assert.deepEqual(
     found.episodes.map(({ branches }) => branches.length),
     [1, 1, 2, 1],
@@ -61,33 +50,33 @@ prove(['rollouts', 'branches'], 'the branches of a trace are those of the ledger
   );
 });
 
-prove('rollouts', 'messages, tool calls and finish reasons are those of the conversation', async () => {
-  assert.deepEqual(found?.episodes[0]?.roles, [['system', 'user', 'assistant', 'tool', 'assistant']]);
-  assert.deepEqual(found?.episodes[0]?.finish, ['tool_calls', 'tool_calls']);
+prove('rollouts', 'messages, tool calls and finish reasons are those of the conversation', async ({ found }) => {
+  assert.deepEqual(found.episodes[0]?.roles, [['system', 'user', 'assistant', 'tool', 'assistant']]);
+  assert.deepEqual(found.episodes[0]?.finish, ['tool_calls', 'tool_calls']);
 });
 
-prove('unscored', 'a rollout without a reward is a failed trace that names the reason, and has no reward', async () => {
-  const last = found?.episodes.at(-1);
+prove('unscored', 'a rollout without a reward is a failed trace that names the reason, and has no reward', async ({ found }) => {
+  const last = found.episodes.at(-1);
   assert.deepEqual([last?.ok, last?.reward, last?.errors], [false, null, ['evaluate-failed']]);
 });
 
-prove('rollouts', 'routed experts come with every token of a branch', async () => {
-  const [ids] = found?.routed.branches.map((one) => one.ids.length) ?? [];
-  assert.deepEqual(found?.routed.experts[0]?.[0], ids);
+prove('replay', 'routed experts come with every token of a branch', async ({ found }) => {
+  const [ids] = found.routed.branches.map((one) => one.ids.length) ?? [];
+  assert.deepEqual(found.routed.experts[0]?.[0], ids);
 });
 
-prove('rollouts', "the trainer's LLM server joins the pool once, with the trainer's model name", async () => {
-  const backends = await trial?.service.client.backends.list();
+prove('rollouts', "the trainer's LLM server joins the pool once, with the trainer's model name", async ({ trial, client }) => {
+  const backends = await client.backends.list();
   assert.deepEqual(
     backends?.map(({ url, model }) => [url, model]),
-    [[trial?.backend.url, 'fake']],
+    [[trial.backend.url, 'fake']],
   );
 });
 
-prove('rollouts', 'a run that the trainer cancels is cancelled in the service', async () => {
-  assert.equal((await trial?.service.client.get(found?.cancelled ?? ''))?.state, 'cancelled');
+prove('rollouts', 'a run that the trainer cancels is cancelled in the service', async ({ found, client }) => {
+  assert.equal((await client.get(found.cancelled ?? ''))?.state, 'cancelled');
 });
 
-prove('rollouts', 'a sampling parameter that Millrace cannot do is refused by name', async () => {
-  assert.match(found?.refused ?? '', /'best_of' is 4/);
+prove('rollouts', 'a sampling parameter that Millrace cannot do is refused by name', async ({ found }) => {
+  assert.match(found.refused ?? '', /'best_of' is 4/);
 });

@@ -1,4 +1,4 @@
-"""Times VeRL-Tool's own bash tool, from its sources: the milliseconds of each call of one trajectory, without HTTP and without a sandbox."""
+"""Times VeRL-Tool's own bash tool, from its sources: milliseconds of each call of one trajectory, without HTTP and without a sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""verl's trainer before v1: the agent-loop manager fills a DataProto, which verl joins with its prompts and computes advantages of."""
+"""verl's trainer before v1: the agent-loop manager fills a DataProto, which verl joins with its prompts, computes advantages of, and
+trains on."""
 
 from __future__ import annotations
 
@@ -11,8 +12,10 @@ from typing import Any
 import numpy
 import torch
 import verl
-from ledger_rows import read_ledger
+from actor_steps import Actor
+from ledger_rows import read_experts, read_ledger
 from omegaconf import OmegaConf
+from tiny_model import open_tokenizer
 from verl.checkpoint_engine import base
 from verl.protocol import DataProto
 from verl.trainer.ppo.core_algos import AdvantageEstimator
@@ -30,6 +33,7 @@ config = OmegaConf.create(
         "actor_rollout_ref": {
             "rollout": {
                 "prompt_length": prompt_length, "response_length": response_length, "n": size, **sampling, "val_kwargs": sampling,
+                "enable_rollout_routing_replay": True,
                 "agent": {"num_workers": 1, "agent_loop_manager_class": "millrace_trainers.verl.MillraceAgentLoopManager"},
             },
             "model": {},
@@ -41,10 +45,21 @@ manager_class = load_class_from_fqn(config.actor_rollout_ref.rollout.agent.agent
 manager = manager_class.create(config=config, llm_client=None, teacher_client=None, reward_loop_worker_handles=None)
 
 
+actor = Actor(open_tokenizer(given["tokenizer"]), size)
+
+
 def objects(values: list[Any]) -> Any:
     array = numpy.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+def find_experts(batch: Any, index: int, rollout_id: str, length: int) -> bool:
+    """Whether the experts of the row are those of the last branch of its rollout, at the places of its tokens."""
+    branch = batch.non_tensor_batch["branch"][index]
+    start = prompt_length - int(batch.batch["attention_mask"][index][:prompt_length].sum())
+    rows = batch.batch["routed_experts"][index][start : start + length - 1].flatten(1).tolist()
+    return len(rows) > 0 and rows == read_experts(manager.source.client, rollout_id, branch)[: length - 1]
 
 
 def step(number: int) -> dict[str, Any]:
@@ -81,10 +96,12 @@ def step(number: int) -> dict[str, Any]:
                 "advantages": sorted(set(ours.batch["advantages"][index][mask].tolist())),
                 "own": sorted(set(own.batch["advantages"][index][mask].tolist())),
                 "steps": [batch.non_tensor_batch[name][index] for name in ("min_global_steps", "max_global_steps")],
+                "replays": find_experts(batch, index, rollout_id, int(attended.sum())),
                 "acc": float(batch.non_tensor_batch["acc"][index]),
             }
         )
-    return {"rows": rows, "shape": list(batch.batch["input_ids"].shape), "keys": batch.meta_info["reward_extra_keys"]}
+    shape = list(batch.batch["input_ids"].shape)
+    return {"rows": rows, "optimised": actor.step(ours.batch), "shape": shape, "keys": batch.meta_info["reward_extra_keys"]}
 
 
 def sync_weights(global_steps: int) -> dict[str, Any]:

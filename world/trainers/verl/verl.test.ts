@@ -22,7 +22,7 @@ const { prove } = openProofs('verl', {
     '  actor_rollout_ref.rollout.checkpoint_manager_class=millrace_trainers.verl.MillraceCheckpointEngineManager',
   ].join('\n'),
   limits: [
-    'Optimiser steps need its GPU workers, and are not part of the test; nor is TransferQueue, which a dict replaces.',
+    "The steps use verl's policy loss and PyTorch's optimiser: its actor workers have engines for CUDA, ROCm and NPU only. TransferQueue is replaced by a dict.",
     'The trainer before v1 takes one row for each prompt, so only the last branch of a rollout is trained on.',
   ],
 });
@@ -33,8 +33,15 @@ const scored = branch.extend({
   branches: z.array(branch),
   advantages: z.array(z.number()),
 });
-const batchRow = scored.extend({ score: z.number(), own: z.array(z.number()), steps: z.array(z.int()), acc: z.number() });
-const batchStep = z.object({ rows: z.array(batchRow), shape: z.array(z.int()), keys: z.array(z.string()) });
+const batchRow = scored.extend({
+  score: z.number(),
+  own: z.array(z.number()),
+  steps: z.array(z.int()),
+  acc: z.number(),
+  replays: z.boolean(),
+});
+const optimised = z.object({ loss: z.number(), clipped: z.number(), tokens: z.int(), changed: z.int(), gain: z.number() });
+const batchStep = z.object({ rows: z.array(batchRow), optimised, shape: z.array(z.int()), keys: z.array(z.string()) });
 const weights = z.object({ during: z.array(z.array(z.unknown())), after: z.array(z.unknown()) });
 const batchReport = z.object({ versions: z.object({ verl: z.literal('0.9.1') }), steps: z.array(batchStep), cut: batchStep, weights });
 const tag = z.object({ global_steps: z.int(), min_global_steps: z.int(), max_global_steps: z.int(), status: z.string() });
@@ -50,15 +57,15 @@ const prompt_length = 24;
 const cut_length = 9;
 
 prove(
-  ['rollouts', 'unscored', 'advantages', 'versions', 'weights'],
-  'a DataProto of the manager has the ids of the ledger, joins with its prompts, and has advantages as by hand without the unscored rollout; verl updates weights while nothing is sampled',
+  ['rollouts', 'unscored', 'advantages', 'versions', 'weights', 'steps', 'replay'],
+  'a DataProto of the manager has the ids of the ledger, joins with its prompts, has the experts of each token, and has advantages as by hand without the unscored rollout; verl updates weights while nothing is sampled; two steps with its policy loss on a tiny model have the loss by hand and change the weights',
   async () => {
     await using bed = await openTrainerService();
     const python = await openTrainerPython(torchTrainers);
     const backend = new URL(bed.backend.url).host;
-    const input = { tasks, prompt_length, response_length: 48, cut_length, backend };
+    const input = { tasks, prompt_length, response_length: 48, cut_length, backend, tokenizer: qwen3Folder() };
     const report = batchReport.parse(await runTrainer(bed.url, { python, script: join(import.meta.dirname, 'batch.py'), input }));
-    for (const [number, { rows, shape, keys }] of report.steps.entries()) {
+    for (const [number, { rows, shape, keys, optimised: seen }] of report.steps.entries()) {
       assert.deepEqual(
         [shape, keys],
         [
@@ -66,6 +73,13 @@ prove(
           ['acc', 'score'],
         ],
       );
+      const gain = rows.reduce((sum, { sampled, advantages }) => sum + sampled.length * (advantages[0] ?? 0), 0);
+      assert.equal(
+        seen.tokens,
+        rows.reduce((sum, { sampled }) => sum + sampled.length, 0),
+      );
+      assertClose(seen.loss, -gain / seen.tokens, 'the loss');
+      assert.ok(seen.clipped === 0 && seen.changed > 10 && seen.gain > 0, JSON.stringify(seen));
       for (const [index, row] of rows.entries()) {
         const [group, member] = [Math.floor(index / 4), index % 4];
         const reward = plannedRewards[group]?.[member] ?? null;
@@ -77,6 +91,7 @@ prove(
           continue;
         }
         assertExact(row, row.branches.at(-1), row.rollout_id);
+        assert.ok(row.replays, `${row.rollout_id}: routed experts`);
         assert.equal(row.acc, reward);
         const [advantage = Number.NaN, ...others] = row.advantages;
         assert.deepEqual(others, []);

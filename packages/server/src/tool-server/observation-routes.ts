@@ -32,7 +32,7 @@ const actionRequest = z
     }
   });
 
-interface Step {
+interface ToolStep {
   readonly trajectory: string;
   readonly action: string;
   readonly image: string | undefined;
@@ -40,7 +40,7 @@ interface Step {
   readonly isLast: boolean;
 }
 
-interface Outcome {
+interface ToolOutcome {
   readonly observation: string | Readonly<Record<string, unknown>>;
   readonly done: boolean;
   readonly valid: boolean;
@@ -78,7 +78,7 @@ export function mountObservations(app: FastifyInstance, options: ToolAppOptions)
   }));
 }
 
-function toSteps({ trajectory_ids, actions, extra_fields, finish, is_last_step }: z.infer<typeof actionRequest>): Step[] {
+function toSteps({ trajectory_ids, actions, extra_fields, finish, is_last_step }: z.infer<typeof actionRequest>): ToolStep[] {
   return trajectory_ids.map((trajectory, index) => ({
     trajectory,
     action: actions[index] ?? '',
@@ -88,7 +88,7 @@ function toSteps({ trajectory_ids, actions, extra_fields, finish, is_last_step }
   }));
 }
 
-async function runStep(step: Step, options: ToolAppOptions): Promise<Outcome> {
+async function runStep(step: ToolStep, options: ToolAppOptions): Promise<ToolOutcome> {
   const { trajectory, action, isFinished, isLast } = step;
   try {
     if (isFinished) return { observation: '', done: true, valid: true };
@@ -107,7 +107,7 @@ const describeInvalid = {
 };
 
 /** A sandbox that cannot be opened, or dies, ends the trajectory with an error, which is not an observation to learn from. */
-async function runAction({ trajectory, action, image }: Step, parsed: ToolAction, options: ToolAppOptions): Promise<Outcome> {
+async function runAction({ trajectory, action, image }: ToolStep, parsed: ToolAction, options: ToolAppOptions): Promise<ToolOutcome> {
   const spec = image === undefined ? {} : { image };
   try {
     const output = await options.sandboxes.use(trajectory, spec, (sandbox) => runTool(sandbox, parsed, options.timeoutMs));

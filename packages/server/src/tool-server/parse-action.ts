@@ -3,15 +3,15 @@
 import { z } from 'zod';
 
 export const toolNames = ['bash', 'python'] as const;
-export type ToolName = (typeof toolNames)[number];
+export type ServedTool = (typeof toolNames)[number];
 
 export interface ToolAction {
-  readonly tool: ToolName;
+  readonly tool: ServedTool;
   readonly code: string;
 }
 
 /** The languages of fenced blocks that each tool runs. */
-const languages: Readonly<Record<ToolName, readonly string[]>> = { bash: ['bash', 'sh', 'shell', 'terminal'], python: ['python'] };
+const languages: Readonly<Record<ServedTool, readonly string[]>> = { bash: ['bash', 'sh', 'shell', 'terminal'], python: ['python'] };
 const called = z.looseObject({
   name: z.string(),
   arguments: z.looseObject({ command: z.string().optional(), code: z.string().optional() }),

@@ -16,7 +16,7 @@ export interface ToolSandboxesOptions {
   readonly log: Log;
 }
 
-interface Held {
+interface HeldSandbox {
   readonly sandbox: Promise<Sandbox>;
   readonly stop: AbortController;
   slot?: Slot;
@@ -28,7 +28,7 @@ interface Held {
 export class ToolSandboxes implements AsyncDisposable {
   readonly #options: ToolSandboxesOptions;
   readonly #slots: Slots;
-  readonly #held = new Map<string, Held>();
+  readonly #held = new Map<string, HeldSandbox>();
   readonly #closing = new Set<Promise<void>>();
 
   constructor(options: ToolSandboxesOptions) {
@@ -88,9 +88,14 @@ export class ToolSandboxes implements AsyncDisposable {
     await Promise.all(this.#closing);
   }
 
-  #open(name: string, spec: SandboxSpec): Held {
+  #open(name: string, spec: SandboxSpec): HeldSandbox {
     const stop = new AbortController();
-    const held: Held = { sandbox: this.#start(spec, stop.signal, (slot) => (held.slot = slot)), stop, users: 0, cancelTimer: () => {} };
+    const held: HeldSandbox = {
+      sandbox: this.#start(spec, stop.signal, (slot) => (held.slot = slot)),
+      stop,
+      users: 0,
+      cancelTimer: () => {},
+    };
     this.#held.set(name, held);
     return held;
   }
@@ -100,7 +105,7 @@ export class ToolSandboxes implements AsyncDisposable {
     return await this.#options.driver.open(spec, { signal });
   }
 
-  async #end(held: Held): Promise<void> {
+  async #end(held: HeldSandbox): Promise<void> {
     held.cancelTimer();
     held.stop.abort(new RolloutError('cancelled', 'the trajectory has ended'));
     try {

@@ -72,6 +72,11 @@ def to_job(sample: Any, args: Any) -> Job:
         "top_k": max(0, int(args.rollout_top_k)),
         "max_tokens": int(args.rollout_max_response_len),
     }
+    if getattr(args, "use_rollout_routing_replay", False):
+        sampling["routed_experts"] = True
+    # slime computes its loss over the tokens that could be sampled; Millrace records them where `top_k` bounds their number.
+    if sampling["top_p"] < 1 and sampling["top_k"] > 0:
+        sampling["sampling_mask"] = True
     return Job(task, group=str(sample.group_index), scenario=metadata.get("scenario"), sampling=sampling)
 
 

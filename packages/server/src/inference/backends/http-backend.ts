@@ -9,6 +9,7 @@ import type { Log } from '../../base/log.ts';
 import type { Pace } from '../../base/pace.ts';
 import type { Backend, BackendProbe, BackendRecord, GenerateRequest, Generation } from './backend.ts';
 import { readHealth } from './calls/server-health.ts';
+import { hasSession, toSessionAddress } from './calls/session-address.ts';
 import { SilenceWatch } from './calls/silence.ts';
 import { toLengthDetails } from './context-length.ts';
 import { post, type Reply } from './http-post.ts';
@@ -53,7 +54,7 @@ export function openControl(record: BackendRecord, { dispatcher, pace }: HttpBac
   const base = toBase(record);
   return async (path: string, body: Record<string, unknown>, { signal }: { readonly signal: AbortSignal }): Promise<number> => {
     const { status } = await post({
-      url: `${base}${path}`,
+      url: toSessionAddress(`${base}${path}`),
       headers: toAuthorization(record),
       body: [Buffer.from(JSON.stringify(body))],
       maxReplyBytes: 1 << 16,
@@ -71,6 +72,7 @@ export function openSend(record: BackendRecord, options: HttpBackendOptions): Se
   const base = toBase(record);
   const watch = new SilenceWatch((signal) => readHealth(record, { signal, dispatcher }), options.clock);
   const warned = new Set<string>();
+  const isGateway = hasSession(base);
   return async (route, request) => {
     const doubt = findLogprobsDoubt(record, request.sampling);
     if (doubt !== undefined && !warned.has(doubt)) {
@@ -84,9 +86,10 @@ export function openSend(record: BackendRecord, options: HttpBackendOptions): Se
     const reader = stream && openStreamReader(stream, { request, checkEvent, pace, clock: options.clock });
     try {
       const reply = await post({
-        url: `${base}${route.path}`,
+        url: toSessionAddress(`${base}${route.path}`, request.sessionId),
         headers: toHeaders(record, request),
-        body: toBody(route, request, record.model),
+        // A gateway takes `logprobs: 0` for a caller that wants none, and removes them.
+        body: toBody(route, isGateway ? { ...request, topLogprobs: 1 } : request, record.model),
         maxReplyBytes: maxReplyBytes(request),
         signal: request.cut ? AbortSignal.any([request.signal, request.cut]) : request.signal,
         dispatcher,

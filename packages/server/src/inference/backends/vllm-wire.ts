@@ -52,7 +52,7 @@ function streamParams({ onTokens }: GenerateRequest): Record<string, unknown> {
 
 /** Every field is always sent: servers have their own defaults (16 tokens, the model's generation config). */
 function samplingParams(request: RouteRequest): Record<string, unknown> {
-  const { sampling, promptTokens, maxTokens, stopTokenIds, knownExperts, onTokens, streamInterval } = request;
+  const { sampling, promptTokens, maxTokens, stopTokenIds, knownExperts, onTokens, streamInterval, topLogprobs = 0 } = request;
   const { seed, routed_experts: wantsExperts, sampling_mask: _, ...fields } = sampling;
   return {
     ...fields,
@@ -63,7 +63,7 @@ function samplingParams(request: RouteRequest): Record<string, unknown> {
     stop_token_ids: stopTokenIds,
     ignore_eos: false,
     skip_special_tokens: false,
-    logprobs: 0,
+    logprobs: topLogprobs,
     // A server that returns experts returns them for every request; the rows of the prompt can be left out.
     routed_experts_prompt_start: wantsExperts ? (knownExperts?.tokens ?? 0) : promptTokens,
     ...definedOf({ stream_interval: onTokens && streamInterval }),

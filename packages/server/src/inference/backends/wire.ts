@@ -27,6 +27,8 @@ export interface TokenRoute {
 export interface RouteRequest extends GenerateRequest {
   /** How many tokens the server collects for each event of a stream. */
   readonly streamInterval?: number;
+  /** How many logprobs the server reports besides that of the sampled token; none by default. */
+  readonly topLogprobs?: number;
   /** Called when a part of a stream has arrived. */
   readonly onChunk?: () => void;
 }

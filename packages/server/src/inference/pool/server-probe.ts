@@ -7,6 +7,7 @@ import { Agent, type Dispatcher, request } from 'undici';
 import { z } from 'zod';
 import type { BackendProbe, BackendRecord } from '../backends/backend.ts';
 import { healthPathOf } from '../backends/calls/server-health.ts';
+import { toSessionAddress } from '../backends/calls/session-address.ts';
 import { readBounded } from '../backends/http-post.ts';
 import { tokenRoutes } from '../backends/open-backend.ts';
 import { describeRefusal, isWithoutRoute } from '../backends/vllm.ts';
@@ -74,7 +75,7 @@ function openAsk({ url, apiKey }: Server, options: { readonly signal: AbortSigna
       ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
     };
     try {
-      const reply = await request(`${url}${path}`, { ...options, method, headers, ...body });
+      const reply = await request(toSessionAddress(`${url}${path}`), { ...options, method, headers, ...body });
       return { status: reply.statusCode, text: await readBounded(reply.body, maxReplyBytes) };
     } catch (error) {
       options.signal.throwIfAborted();

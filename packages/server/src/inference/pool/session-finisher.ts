@@ -4,6 +4,7 @@
 import { type Dispatcher, request } from 'undici';
 import type { Clock } from '../../base/clock.ts';
 import type { BackendRecord } from '../backends/backend.ts';
+import { toSessionAddress } from '../backends/calls/session-address.ts';
 
 const timeoutMs = 10_000;
 
@@ -27,12 +28,15 @@ export class SessionFinisher {
     const timeout = new AbortController();
     const stop = this.#clock.after(timeoutMs, () => timeout.abort());
     try {
-      const { statusCode, body } = await request(`${url}/finish_session?session_id=${encodeURIComponent(sessionId)}`, {
-        method: 'POST',
-        dispatcher: this.#dispatcher,
-        signal: timeout.signal,
-        headers: { 'x-session-id': sessionId, ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }) },
-      });
+      const { statusCode, body } = await request(
+        `${toSessionAddress(url, sessionId)}/finish_session?session_id=${encodeURIComponent(sessionId)}`,
+        {
+          method: 'POST',
+          dispatcher: this.#dispatcher,
+          signal: timeout.signal,
+          headers: { 'x-session-id': sessionId, ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }) },
+        },
+      );
       if (statusCode === 404 || statusCode === 405 || statusCode === 501) this.#unsupported.add(url);
       await body.dump();
     } catch {

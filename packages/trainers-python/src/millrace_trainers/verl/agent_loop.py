@@ -45,7 +45,7 @@ class MillraceAgentLoop(AgentLoopBase):
             group=group,
             id=f"{group}-{kwargs.get('session_id', uuid4())}",
             scenario=self._scenario,
-            sampling=to_sampling(sampling_params, self.rollout_config.response_length),
+            sampling=to_sampling(sampling_params, self.rollout_config),
             limits=self._limits,
         )
         if "global_steps" in kwargs:

@@ -53,7 +53,7 @@ class MillraceAgentLoopManager(AgentLoopManager):
         columns = prompts.non_tensor_batch
         config = self.rollout_config.val_kwargs if prompts.meta_info.get("validate", False) else self.rollout_config
         params = {name: config[name] for name in ("temperature", "top_p", "top_k") if name in config}
-        sampling = to_sampling(params, int(self.rollout_config.response_length))
+        sampling = to_sampling(params, self.rollout_config)
         uids = columns["uid"] if "uid" in columns else range(len(prompts))
         rows = ({name: values[index] for name, values in columns.items()} for index in range(len(prompts)))
         return [Job(read_task(row), group=str(uid), sampling=sampling) for row, uid in zip(rows, uids)]

@@ -74,6 +74,9 @@ def to_data_proto(outputs: Sequence[AgentLoopOutput], inputs: Mapping[str, Any],
         "rollout_log_probs": torch.tensor([_right(one, response_length, 0.0) for one in logprobs], dtype=torch.float32),
         "rm_scores": scores,
     }
+    experts = _stack_experts(outputs, lengths)
+    if experts is not None:
+        batch["routed_experts"] = experts
     infos = [one.extra_fields["reward_extra_info"] for one in outputs]
     # A verifier may report more about one rollout than about another; verl needs every key in every row.
     keys = sorted({key for info in infos for key in info})
@@ -103,6 +106,21 @@ def _to_timing(outputs: Sequence[AgentLoopOutput]) -> dict[str, float]:
         values = numpy.array([getattr(one.metrics, name) for one in outputs])
         timing.update({f"agent_loop/{name}/{key}": float(getattr(values, key)()) for key in ("min", "max", "mean")})
     return timing
+
+
+def _stack_experts(outputs: Sequence[AgentLoopOutput], lengths: tuple[int, int]) -> Optional[Any]:
+    """By the place of each token in prompt and response, as verl replays them; zero where there is no token or nothing was recorded."""
+    found = [one.routed_experts for one in outputs]
+    shape = next((one.shape[1:] for one in found if one is not None), None)
+    if shape is None:
+        return None
+    experts = torch.zeros(len(outputs), sum(lengths), *shape, dtype=torch.int16)
+    for index, (output, rows) in enumerate(zip(outputs, found)):
+        if rows is not None:
+            start = lengths[0] - len(output.prompt_ids)
+            kept = torch.from_numpy(rows)[: len(output.prompt_ids) + len(output.response_ids)]
+            experts[index, start : start + len(kept)] = kept
+    return experts
 
 
 def _stack(rows: Sequence[Sequence[int]]) -> Any:

@@ -16,14 +16,16 @@ def read_task(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return task
 
 
-def to_sampling(params: Mapping[str, Any], max_tokens: int) -> Sampling:
-    """verl writes a `top_k` of -1 for none."""
+def to_sampling(params: Mapping[str, Any], rollout_config: Any) -> Sampling:
+    """verl writes a `top_k` of -1 for none. With `enable_rollout_routing_replay`, the experts of each token are recorded."""
+    replays = bool(rollout_config.get("enable_rollout_routing_replay", False))
     return {
+        **({"routed_experts": True} if replays else {}),  # type: ignore[typeddict-item]
         "temperature": float(params.get("temperature", 1.0)),
         "top_p": float(params.get("top_p", 1.0)),
         "top_k": max(0, int(params.get("top_k", 0))),
         "repetition_penalty": float(params.get("repetition_penalty", 1.0)),
-        "max_tokens": max_tokens,
+        "max_tokens": int(rollout_config.response_length),
     }
 
 

@@ -2,6 +2,7 @@
 
 import { type Dialect, RolloutError } from '@millrace/protocol';
 import { type Dispatcher, request } from 'undici';
+import { toSessionAddress } from './session-address.ts';
 
 export interface ServerAddress {
   readonly url: string;
@@ -30,7 +31,7 @@ export function healthPathOf(dialect: Dialect): string {
 /** GET /health, or /v1/models if the server or a router in front of it does not have that route. Throws if it is not healthy. */
 export async function readHealth({ url, apiKey, dialect }: ServerAddress, options: HealthRequest): Promise<void> {
   const { path: first = '/health', signal, dispatcher } = options;
-  const base = url.replace(/\/+$/, '');
+  const base = toSessionAddress(url.replace(/\/+$/, ''));
   const get = async (path: string) => {
     const { statusCode, body } = await request(`${base}${path}`, {
       signal,

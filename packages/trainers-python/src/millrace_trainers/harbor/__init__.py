@@ -1,0 +1,7 @@
+"""Harbor: `MillraceEnvironment` gives Harbor's own agents and verifiers the sandboxes of a tool server. With `MillraceAgent`,
+`MillraceVerifier` and `RolloutEnvironment` a whole rollout of Millrace, its sandbox and verifier included, is a trial of Harbor."""
+
+from .environment import MillraceEnvironment
+from .trial import MillraceAgent, MillraceVerifier, RolloutEnvironment
+
+__all__ = ["MillraceAgent", "MillraceEnvironment", "MillraceVerifier", "RolloutEnvironment"]
