@@ -83,7 +83,7 @@ async function runNaive(path: string): Promise<StoreMeasurement> {
   }));
   await transact((transaction) => writes.submit(transaction, { rollouts: stored, maxQueued: rollouts }));
   const measured = await measure({
-    claim: async () => (await transact((transaction) => writes.claim(transaction, { worker, limit: 1 })))[0],
+    claim: async () => (await transact((transaction) => writes.claim(transaction, { worker, limit: 1, labels: {} })))[0],
     move: async (claim, to) => transact((transaction) => writes.move(transaction, { claim, to })),
     finish: async (claim) => {
       const trajectory = await compress(toBinary(makeTrajectory(claim.id, claim.attempt)));

@@ -2,7 +2,7 @@
 // skipped. A test file that runs longer than its limit is killed and fails. In CI, up to three files that fail are run once more, and named.
 
 import { spawnSync } from 'node:child_process';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, cpus } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runTests, runWithRepeat } from './tests/run-tests.ts';
@@ -26,14 +26,20 @@ process.env.NODE_COMPILE_CACHE ??= resolve('node_modules/.cache/compile');
 const checks = given.length > 0 ? [] : [...runTool('format and lint', ['biome', 'check', '.']), ...runTool('types', ['tsc', '--noEmit'])];
 const files = given.length > 0 ? given : allTests;
 const options = {
-  concurrency: Math.max(3, Math.floor(availableParallelism() / 2)), // even on two cores, because many wait
+  // Even on two cores, because many files wait. The share of idle time, printed at the end, says whether it is the right number.
+  concurrency: Math.max(4, Math.floor(availableParallelism() / 2)),
   slowFiles,
   limitMs: Number(values['file-limit-s']) * 1000,
   refuseSkips: values['no-skips'],
 };
 const seed = given.length > 0 ? undefined : openSeed();
+const before = readProcessors();
 const failures = [...checks, ...(values.repeat ? await runWithRepeat(files, options) : (await runTests(files, options)).failures)];
 seed?.[Symbol.dispose]();
+const after = readProcessors();
+const idle = (after.idle - before.idle) / (after.total - before.total);
+if (given.length === 0)
+  console.log(`ℹ ${options.concurrency} files at once; the processors were idle for ${(100 * idle).toFixed(0)} % of the time`);
 for (const failure of failures) console.log(`✖ ${failure}`);
 process.exit(failures.length === 0 ? 0 : 1);
 
@@ -42,4 +48,11 @@ function runTool(what: string, [program = '', ...args]: readonly string[]): stri
   const { status } = spawnSync(`node_modules/.bin/${program}`, args, { stdio: ['ignore', 'inherit', 'inherit'] });
   console.log(`${status === 0 ? '✔' : '✖'} ${what} (${program}, ${((performance.now() - startedAt) / 1000).toFixed(1)} s)`);
   return status === 0 ? [] : [`${what}: ${program} ${args.join(' ')} failed`];
+}
+
+/** The time of all processors of the machine since it started. */
+function readProcessors(): { readonly idle: number; readonly total: number } {
+  const times = cpus().map((one) => one.times);
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+  return { idle: sum(times.map(({ idle }) => idle)), total: sum(times.flatMap((one) => Object.values(one))) };
 }

@@ -22,7 +22,7 @@ export interface MachinesSizes {
   readonly windowMs: number;
 }
 
-const fullSizes: MachinesSizes = { counts: [50, 100, 200, 400, 1_000], settleMs: 4_000, windowMs: 10_000 };
+const fullSizes: MachinesSizes = { counts: [50, 200, 500, 1_000], settleMs: 4_000, windowMs: 10_000 };
 /** Twenty turns of half a minute: with 100 in flight, a machine ends one every six seconds. */
 const load: SimulatedLoad = { inFlight: 100, turns: 20, turnMs: 30_000, leaseMs: 15_000 };
 const processes = 2;

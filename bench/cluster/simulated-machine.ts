@@ -41,6 +41,8 @@ export class CallTimes {
 
 /** As a worker does. */
 const [renewEveryMs, tailGapMs] = [1_000, 20];
+/** Until it starts: machines that run must not take away what others were just given. */
+const firstLeaseMs = 70_000;
 const rules = { maxLosses: 10, retryDelayMs: 1_000 };
 
 export class SimulatedMachine implements AsyncDisposable {
@@ -110,7 +112,7 @@ export class SimulatedMachine implements AsyncDisposable {
   }
 
   async #register(): Promise<void> {
-    await this.#store.registerWorker({ id: this.#id, host: this.#name, pid: process.pid }, this.#load);
+    await this.#store.registerWorker({ id: this.#id, host: this.#name, pid: process.pid }, { leaseMs: firstLeaseMs });
   }
 
   async #fill(): Promise<void> {

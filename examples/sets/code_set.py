@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import json
+import os
 import random
 import sys
 
@@ -110,7 +111,7 @@ def main(wheels, out):
         if recorded["reward"] == 1:
             tasks.append((f"taco-{at}", "code", {**task, "solution": program}))
     write_tasks(out, tasks)
-    with open(out.replace(".jsonl", "-recorded.jsonl"), "w", encoding="utf-8") as file:
+    with open(os.path.join(os.path.dirname(out), "code-recorded.jsonl"), "w", encoding="utf-8") as file:
         file.writelines(json.dumps(reply) + "\n" for reply in replies)
 
 

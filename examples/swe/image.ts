@@ -27,7 +27,8 @@ export async function makeBaseImage(folder: string): Promise<void> {
   await rename(part, folder);
 }
 
-async function addProgram(image: string, program: string): Promise<void> {
+/** A program of this machine, with its libraries. */
+export async function addProgram(image: string, program: string): Promise<void> {
   await copyFile(program, join(image, 'usr/bin', basename(program)));
   const { stdout } = await run('ldd', [program]);
   for (const [, library = ''] of stdout.matchAll(/(?:=> |^\s+)(\/\S+) \(0x/gm))

@@ -1,12 +1,13 @@
 // Makes Harbor folders of tasks of Terminal-Bench from its source distribution on PyPI, and an image in the place of its base images:
-// `node examples/terminal-bench/make.ts FOLDER` writes FOLDER/tasks and FOLDER/millrace.json. Chosen are tasks that need no network.
+// `node examples/terminal-bench/make.ts FOLDER` writes FOLDER/tasks and FOLDER/millrace.json. Chosen are tasks that need
+// no network and no programs besides Python's.
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { makeBaseImage } from '../swe/image.ts';
+import { addProgram, makeBaseImage } from '../swe/image.ts';
 
 const run = promisify(execFile);
 const maxBuffer = 1 << 26;
@@ -18,7 +19,6 @@ export const taskNames = [
   'grid-pattern-transform',
   'blind-maze-explorer-5x5',
   'blind-maze-explorer-algorithm',
-  'recover-obfuscated-files',
   'sqlite-db-truncate',
 ];
 const baseImages = ['ghcr.io/laude-institute/t-bench/python-3-13:20250620', 'ghcr.io/laude-institute/t-bench/ubuntu-24-04:20250624'];
@@ -64,7 +64,7 @@ async function makeImage(folder: string): Promise<void> {
   const part = `${folder}.part`;
   await makeBaseImage(part);
   await pip('install', '--target', `${part}-uv`, 'uv==0.7.13');
-  await cp(join(`${part}-uv`, 'bin/uv'), join(part, 'usr/bin/uv'));
+  await addProgram(part, join(`${part}-uv`, 'bin/uv'));
   await rm(`${part}-uv`, { recursive: true });
   const { stdout: version } = await run('/usr/bin/python3', ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])']);
   const binary = ['--only-binary', ':all:', '--python-version', version.trim()];

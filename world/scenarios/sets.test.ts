@@ -13,7 +13,7 @@ import { makeSet, type SetName } from '../../examples/sets/make.ts';
 import { millrace, openIo } from '../../packages/cli/test/fake-io.ts';
 import { worldCacheFolder } from '../engines/world-cache.ts';
 
-const folder = join(worldCacheFolder(), 'sets-example-1');
+const folder = join(worldCacheFolder(), 'sets-example-2');
 const timeout = 900_000;
 
 const report = z.object({
@@ -71,12 +71,12 @@ test('a set of functions and a contest problem: the solutions pass, and rewards 
 
 test('a set of games and puzzles: the players win, and rewards are as expected', { timeout }, async (context) => {
   const lines = await readSet('gym');
-  await checkSet('gym', lines, context);
   const some = lines.filter(({ id }) => !id.endsWith('hard-1'));
+  await checkSet('gym', some, context);
   const solution = (one: Line) => z.array(z.string()).parse(one.task.solution);
   await playAll([
-    ...some.map((one) => mark(one, 'gold', solution(one))),
-    ...some.slice(-4).map((one) => mark(one, 'wrong', ['I do not know.'])),
+    ...some.slice(0, 5).map((one) => mark(one, 'gold', solution(one))),
+    ...some.slice(-3).map((one) => mark(one, 'wrong', ['I do not know.'])),
   ]);
 });
 

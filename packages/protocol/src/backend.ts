@@ -81,6 +81,10 @@ export const backendView = z.object({
   route_reason: z.string().nullable().default(null).describe('Why that is not the first choice of its dialect; null if it is.'),
   state: z.enum(backendStates),
   health: z.enum(backendHealths),
+  broken_for: z
+    .array(z.string())
+    .default([])
+    .describe('Machines that cannot reach it, by their host names. With `health` ok, other machines use it.'),
   last_error: z.object({ message: z.string(), at: z.iso.datetime() }).nullable(),
   in_flight: z.int().describe('Rollouts that are placed on it, across all workers.'),
   calls: z.int().describe('Requests of those rollouts that it is processing or queueing. The other rollouts are running tools.'),

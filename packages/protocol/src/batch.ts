@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { batchId, groupId, seriesId } from './ids.ts';
-import { limits, policySpan, priority, rolloutView, sampling } from './rollout.ts';
+import { limits, policySpan, priority, requires, rolloutView, sampling } from './rollout.ts';
 import { trajectoryView } from './trajectory.ts';
 
 const task = z.record(z.string(), z.unknown());
@@ -111,6 +111,7 @@ export const batchRequest = z.strictObject({
     .max(100)
     .optional()
     .describe('Its share of the workers, relative to other batches and to plain submissions, which have 1. Default: 1.'),
+  requires: requires.optional(),
   webhook: webhook.optional(),
   metadata: z.record(z.string(), z.unknown()).optional().describe('Returned unchanged.'),
 });
@@ -159,6 +160,7 @@ export const batchView = z.object({
     .describe(
       'Several groups in a row failed without blame on their tasks. Their tasks are in line again, and one group at a time is tried until one succeeds.',
     ),
+  waiting: z.string().optional().describe('Why the server that replies cannot start a group from the task file of the batch.'),
 });
 export type BatchView = z.infer<typeof batchView>;
 

@@ -123,6 +123,7 @@ export {
   workerId,
 } from './ids.ts';
 export {
+  type MachineLabels,
   type MachineReport,
   type MachineView,
   machineLabels,

@@ -13,7 +13,9 @@ export const machineReport = z.object({
   labels: machineLabels,
   cpus: z.int(),
   memory_bytes: z.int(),
+  scenarios: z.array(z.string()).optional().describe('The scenarios that its workers have loaded.'),
 });
+export type MachineLabels = z.infer<typeof machineLabels>;
 export type MachineReport = z.infer<typeof machineReport>;
 
 export const machineStates = ['live', 'draining', 'left', 'lost'] as const;

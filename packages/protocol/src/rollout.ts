@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { backendId, groupId, rolloutId, workerId } from './ids.ts';
+import { machineLabels } from './machine.ts';
 import { blames, errorCodes } from './plain/error.ts';
 import { rolloutStates, stages } from './plain/rollout-state.ts';
 
@@ -91,6 +92,10 @@ export const priority = z
   .max(100)
   .describe('Work with a higher priority is started first. Work of equal priority shares the workers fairly. Default: 0.');
 
+export const requires = machineLabels.describe(
+  'The labels that a machine must have to run it, such as `{"gpu": "a100"}`: `machine.labels`, or `--label` of `millrace worker`. Default: none.',
+);
+
 export const submission = z.strictObject({
   id: rolloutId.optional().describe("The caller's id makes the submission idempotent. Default: a new id."),
   scenario: z.string().min(1).max(128),
@@ -99,6 +104,7 @@ export const submission = z.strictObject({
   sampling: sampling.prefault({}),
   limits: limits.prefault({}),
   priority: priority.optional(),
+  requires: requires.optional(),
   metadata: z.record(z.string(), z.unknown()).optional().describe('Returned unchanged.'),
 });
 export type Submission = z.infer<typeof submission>;
@@ -174,6 +180,7 @@ export const rolloutView = z.object({
   created_at: z.iso.datetime(),
   ended_at: z.iso.datetime().nullable(),
   metadata: z.record(z.string(), z.unknown()).nullable(),
+  waiting: z.string().optional().describe('Why no live machine can take it; absent if one can, or if it is not queued.'),
 });
 export type RolloutView = z.infer<typeof rolloutView>;
 

@@ -61,6 +61,7 @@ const backend = {
   route_reason: '/inference/v1/generate answered 403: Scale-out endpoints are disabled.',
   state: 'up',
   health: 'broken',
+  broken_for: ['node-2'],
   last_error: { message: 'connection refused', at },
   in_flight: 3,
   calls: 2,
@@ -71,6 +72,7 @@ const machine = {
   id: 'm-0123456789abcdef',
   name: 'node-1',
   labels: { gpu: 'h100' },
+  scenarios: ['math', 'shell'],
   cpus: 64,
   memory_bytes: 274_877_906_944,
 };
@@ -214,10 +216,21 @@ export function makeBinaryGroups(): Buffer {
 export function makeGolden(): Readonly<Record<string, Golden>> {
   const rollout = makeRolloutView();
   const failed = { ...rollout, id: 'r-3', state: 'failed', reward: null, failure: { ...rollout.failures[0], code: 'worker-lost' } };
-  const fresh = { ...rollout, id: 'r-2', state: 'queued', group: null, worker: null, reward: null, result: null, ended_at: null };
+  const fresh = {
+    ...rollout,
+    id: 'r-2',
+    state: 'queued',
+    waiting: 'no live machine has gpu=a100 (live: node-1)',
+    group: null,
+    worker: null,
+    reward: null,
+    result: null,
+    ended_at: null,
+  };
   return {
     'rollout.json': { schema: rolloutView, value: rollout },
     'failed-rollout.json': { schema: rolloutView, value: failed },
+    'waiting-rollout.json': { schema: rolloutView, value: fresh },
     'rollout-list.json': { schema: rolloutList, value: { rollouts: [rollout, failed, { ...fresh, metadata: null }], next: 'r-2' } },
     'trajectory.json': { schema: trajectoryView, value: toTrajectoryView(makeTrajectory()) },
     'branched-trajectory.json': { schema: trajectoryView, value: toTrajectoryView(makeBranchedTrajectory()) },
@@ -230,7 +243,13 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
     },
     'batch-list.json': {
       schema: batchList,
-      value: { batches: [batch, { ...batch, id: 'b-2', paused: { reason: 'sandbox-died: it died', failed_at: at } }], next: 'b-1' },
+      value: {
+        batches: [
+          batch,
+          { ...batch, id: 'b-2', paused: { reason: 'sandbox-died: it died', failed_at: at }, waiting: 'this server has no task file' },
+        ],
+        next: 'b-1',
+      },
     },
     'group-page.json': { schema: groupPage, value: makeGroupPage() },
     'ack-reply.json': { schema: ackReply, value: { consumer: 'trainer', through: 3 } },

@@ -1,8 +1,7 @@
 """Runs one Python environment inside a sandbox: a worker sends `reset`, `step` and `close` as JSON lines, and gets observations and rewards.
-Gymnasium-style environments (GEM), SkyRL-Gym, OpenEnv and verifiers 0.1 are called as their own trainers call them. Standard library only."""
+Gymnasium-style environments (GEM), SkyRL-Gym and OpenEnv are called as their own trainers call them. Standard library only."""
 
 import asyncio
-import contextlib
 import importlib
 import inspect
 import json
@@ -181,39 +180,6 @@ class OpenEnv:
         return {}
 
 
-class Verifiers:
-    """A `MultiTurnEnv` of verifiers 0.1, without its own calls of a model: it answers each turn, and its rubric scores the whole at the end."""
-
-    def __init__(self, task):
-        make = find(task["env"]) if ":" in task["env"] else importlib.import_module("verifiers").load_environment
-        self.env = make(**task["args"]) if ":" in task["env"] else make(task["env"], **task["args"])
-
-    async def reset(self, task):
-        row = self.env.get_dataset()[task.get("seed") or 0]
-        self.state = await self.env.setup_state(await self.env.init_state(row, client=None, model=""))
-        self.shown = await self.env.get_prompt_messages(self.state)
-        return {"messages": plain_messages(self.shown)}
-
-    async def step(self, action):
-        said = [{"role": "assistant", "content": action}]
-        step = {"prompt": self.shown, "completion": said, "response": None, "tokens": None, "reward": None, "advantage": None}
-        step = {**step, "is_truncated": False, "trajectory_id": self.state["trajectory_id"], "extras": {}}
-        await self.env.add_trajectory_step(self.state, step)
-        messages, done = [], await self.env.is_completed(self.state)
-        if not done:
-            whole = await self.env.get_prompt_messages(self.state)
-            messages, self.shown = whole[len(self.shown) + 1 :], whole
-            done = self.state.get("final_env_response") is not None and await self.env.is_completed(self.state)
-        if done:
-            await self.env.render_completion(self.state)
-            await self.env.rubric.score_rollout(self.state, contextlib.nullcontext())
-        reward = float(self.state["reward"] or 0) if done else 0.0
-        return {"messages": plain_messages(messages), "reward": reward, "done": done, "info": to_plain(self.state["metrics"] or {})}
-
-    def close(self):
-        return {}
-
-
 def action_of(kind):
     for base in getattr(kind, "__orig_bases__", ()):
         for one in getattr(base, "__args__", ())[:1]:
@@ -222,7 +188,7 @@ def action_of(kind):
     raise TypeError(f"the action type of {kind.__name__} is not known: name it in the task, as `action`: \"module:Class\"")
 
 
-KINDS = {"gymnasium": Gymnasium, "gem": Gem, "skyrl": SkyRL, "openenv": OpenEnv, "verifiers": Verifiers}
+KINDS = {"gymnasium": Gymnasium, "gem": Gem, "skyrl": SkyRL, "openenv": OpenEnv}
 
 
 def main():

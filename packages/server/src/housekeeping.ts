@@ -1,4 +1,5 @@
-// What the server does on a timer: takes rollouts back from dead workers, removes old rows, and reports when the store is full.
+// What the server does on a timer: takes rollouts back from dead workers, removes old rows, and reports when the store is full. Of several
+// servers, only the one that leads changes something.
 
 import { messageOf } from '@millrace/protocol';
 import { sleep } from './base/clock.ts';
@@ -11,6 +12,7 @@ export interface Housekeeping {
   readonly config: Pick<ServiceConfig, 'retention' | 'pipeline'>;
   readonly log: Log;
   readonly signal: AbortSignal;
+  readonly leadership: { readonly isLeader: boolean };
   /** Called after each step of retention with how long it held the store's write lock. */
   readonly onLock: (lockMs: number) => void;
 }
@@ -21,14 +23,16 @@ const retainRounds = { usual: 600, full: 30 };
 const sweepRounds = 86_400;
 
 /** Runs until `signal` aborts. */
-export async function runHousekeeping(store: Store, { config: { retention, pipeline }, log, signal, onLock }: Housekeeping): Promise<void> {
+export async function runHousekeeping(store: Store, housekeeping: Housekeeping): Promise<void> {
+  const { log, signal, leadership, onLock } = housekeeping;
+  const { retention, pipeline } = housekeeping.config;
   const ages = toRetentionAges(retention);
   const fullness = new FullnessLog(log);
   for (let round = 0; !signal.aborted; round += 1) {
     try {
-      await store.expire(pipeline);
+      if (leadership.isLeader) await store.expire(pipeline);
       const isFull = fullness.note((await store.size()).full);
-      if (round % (isFull ? retainRounds.full : retainRounds.usual) === 0) {
+      if (leadership.isLeader && round % (isFull ? retainRounds.full : retainRounds.usual) === 0) {
         await retain(store, { ages, log, onLock });
         const blobs = await store.removeBlobs({ sweep: round % sweepRounds === 0 });
         if (blobs > 0) log.info('blobs-removed', { blobs });

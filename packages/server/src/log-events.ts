@@ -70,7 +70,7 @@ export const logEvents = {
     means: 'A worker could not report that it has seen a pause of the policy; the pause takes longer.',
     hint: storeFails,
   },
-  'housekeeping-failed': { means: 'Leases could not be expired, or old rows could not be deleted.', hint: storeFails },
+  'housekeeping-failed': { means: 'Leases could not be expired or taken, or old rows could not be deleted.', hint: storeFails },
   'lowest-reward-failed': {
     means: 'The `lowestReward` of a scenario threw; the rollout fails without a reward.',
     hint: 'Fix the scenario: `error` has the stack.',
@@ -84,6 +84,10 @@ export const logEvents = {
     hint: 'Read `warning` and decide whether it matters for your training.',
   },
   'policy-read-failed': { means: 'A worker could not read the state of the policy.', hint: storeFails },
+  'prorl-job-save-failed': {
+    means: "The calls of ProRL Agent's clients that this server answers could not be renewed or removed.",
+    hint: storeFails,
+  },
   'rejudge-failed': {
     means: 'The second judgement of a rollout failed. Its first reward counts.',
     hint: 'Check whether the verifier can run twice on the same result.',
@@ -200,6 +204,10 @@ export const logEvents = {
   'webhook-failed': {
     means: 'A webhook did not answer with 2xx. The group is sent again after `retry_ms`.',
     hint: 'Check the receiver at the address of the batch, and `http.webhookHosts`.',
+  },
+  'webhook-lost': {
+    means: 'The hold of this server on a delivery ended before it was made, and another server took it over.',
+    hint: 'This server was stopped, or cut off from the store, for more than ten seconds. The receiver may get the group twice.',
   },
   'webhook-read-failed': { means: 'The groups to send could not be read.', hint: storeFails },
   'webhook-save-failed': { means: 'The outcome of a webhook could not be written.', hint: storeFails },

@@ -1,5 +1,7 @@
 // The one place where things are made and wired: a server, or a worker, from a configuration. Closing one closes what it made.
 
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { definedOf, type MachineReport, messageOf } from '@millrace/protocol';
 import { OutsideTools } from './agent/outside/outside-tools.ts';
@@ -33,6 +35,7 @@ import { type BuiltInOptions, loadScenarios, type Scenarios } from './scenario/l
 import { openBlobs } from './store/blobs/open-blobs.ts';
 import { EventTail } from './store/event-tail.ts';
 import { type HintScope, openStore } from './store/open/open-store.ts';
+import { Leadership } from './store/servers/leadership.ts';
 import type { Store } from './store/store.ts';
 import { toStoreAddress } from './store/store-address.ts';
 import { toDiskLimits } from './store/store-config.ts';
@@ -76,9 +79,12 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
     const isPaused = (await store.policy()).state !== 'running';
     return await probeServer(backend, { clock: systemClock, signal, tokenizer: model?.tokenizer, isPaused });
   };
+  const server = toServerId(config);
+  const leadership = stack.use(new Leadership({ store, server, clock: systemClock, log }));
+  await leadership.start();
   const { openApp } = await import('./http/app.ts'); // a worker loads no HTTP server
   const app = await openApp({
-    ...{ store, tail, scenarios, taskFiles, log, loopLag, probe },
+    ...{ store, tail, scenarios, taskFiles, log, loopLag, probe, server, leadership },
     config: config.http,
     clock: systemClock,
     workerSettings: () => toWorkerSettings(config),
@@ -94,7 +100,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   keeper.start();
   webhooks.start();
   const closing = new AbortController();
-  const housekeeping = runHousekeeping(store, { config, log, signal: closing.signal, onLock: (ms) => app.noteRetention(ms) });
+  const housekeeping = runHousekeeping(store, { config, log, leadership, signal: closing.signal, onLock: (ms) => app.noteRetention(ms) });
   stack.defer(async () => {
     closing.abort();
     await housekeeping;
@@ -115,6 +121,11 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
     drain: () => app.drain(),
     [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose](),
   };
+}
+
+/** Of this server among those that share its store, also after a restart. */
+function toServerId({ machine, http }: ServiceConfig): string {
+  return `${readMachine(machine.name).id}/${http.host}:${http.port === 0 ? randomUUID() : http.port}`;
 }
 
 function toBuiltIn({ http, judge, gym, tools }: ServiceConfig, log: Log): BuiltInOptions {
@@ -138,7 +149,9 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   const conversation = await openWorkerModel(config);
   const pace = new Pace();
   const model = { tokenizer: await sampleTokenizer(conversation, pace), warnings: [...conversation.warnings] };
-  const pool = stack.use(new BackendPool({ log, pace, placements: store, ...config.inference, tokenizer: model.tokenizer }));
+  const pool = stack.use(
+    new BackendPool({ log, pace, placements: store, machine: hostname(), ...config.inference, tokenizer: model.tokenizer }),
+  );
   const scenarios = options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios, toBuiltIn(config, log))));
   const outside = stack.use(await orStartError(async () => new OutsideTools(config.tools)));
   const { prompts } = config;
@@ -157,7 +170,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       pace,
       log,
       loopLag,
-      machine: toMachineReport(config),
+      machine: toMachineReport(config, scenarios),
       outside,
       ...definedOf({ prompts: texts, launch: options.launch }),
     }),
@@ -168,9 +181,9 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   return { worker, model, [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose]() };
 }
 
-function toMachineReport({ machine }: ServiceConfig): MachineReport {
+function toMachineReport({ machine }: ServiceConfig, scenarios: Scenarios): MachineReport {
   const { id, name, cpus, memoryBytes } = readMachine(machine.name);
-  return { id, name, cpus, memory_bytes: memoryBytes, labels: machine.labels };
+  return { id, name, cpus, memory_bytes: memoryBytes, labels: machine.labels, scenarios: [...scenarios.names()] };
 }
 
 /** A backend that does not answer now may answer later; a folder stays as it is. */

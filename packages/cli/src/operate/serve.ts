@@ -3,7 +3,16 @@
 
 import { openClient } from '@millrace/client';
 import { definedOf, messageOf } from '@millrace/protocol';
-import { findCgroups, type LogFormat, openProcessLog, openServer, runStartChecks, StartError, Supervisor } from '@millrace/server';
+import {
+  findCgroups,
+  type LogFormat,
+  openProcessLog,
+  openServer,
+  runStartChecks,
+  StartError,
+  type Store,
+  Supervisor,
+} from '@millrace/server';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
 import { openPaint, wantsColor } from '../terminal/text.ts';
 import { onStopAsked, type ServeSettings, serveOptions, toServeSettings } from './config-options.ts';
@@ -58,6 +67,8 @@ export interface ServiceRun {
   readonly onUp?: (url: string) => Promise<void>;
   /** Resolves with the reason when something that the service needs is gone. */
   readonly failed?: Promise<string>;
+  /** Called when it is asked to stop, while everything still works. */
+  readonly beforeStop?: (store: Store) => Promise<void>;
 }
 
 /** Runs the service until it is asked to stop, or cannot go on. Returns the exit code. */
@@ -86,6 +97,7 @@ export async function startService({ config, workers: count, backends }: ServeSe
   const toReason = (reason: string) => ({ reason });
   const noWorker = workers.failed.then((reason) => toReason(`no worker can start any more: ${reason}`));
   const why = await Promise.race([stop.promise, noWorker, ...(run.failed === undefined ? [] : [run.failed.then(toReason)])]);
+  if (why === 'asked') await run.beforeStop?.(server.store);
   server.drain();
   workers.drain();
   if (why !== 'asked') return refuse(io, `millrace: stopped, because ${why.reason}\n`);

@@ -19,7 +19,7 @@ export const workerCommand: Command = {
     },
     key: { type: 'string', value: 'KEY', describe: 'Key of that service; MILLRACE_KEY by default.' },
     workers: { type: 'string', value: 'N', describe: 'With --join: worker processes; one per core by default, at most 8.' },
-    label: { type: 'string', multiple: true, value: 'NAME=VALUE', describe: 'With --join: a label of this machine; may be repeated.' },
+    label: { type: 'string', multiple: true, value: 'NAME=VALUE', describe: 'A label of this machine; may be repeated.' },
   },
   examples: [
     'millrace worker --data .millrace --tokenizer models/qwen3',
@@ -35,7 +35,7 @@ async function runOne(args: Arguments, io: Io): Promise<number> {
     if (args.text(name) !== undefined) throw new UsageError(`--${name} needs --join, the address of a service`);
   const stop = Promise.withResolvers<void>();
   const log = openProcessLog(io.stderr.isTTY === true ? 'text' : 'json', 'worker');
-  await using running = await openWorker(toConfig(args, io), { log });
+  await using running = await openWorker(toConfig(args, io, toLabelOverrides(args)), { log });
   for (const warning of running.model.warnings) log.warn('model-warning', { warning });
   const release = onStopAsked(io, (times) => {
     if (times === 2) running.worker.handBackNow();
@@ -60,8 +60,7 @@ async function runMachine(args: Arguments, io: Io): Promise<number> {
     if (times === 1) io.stderr.write(finishing);
   });
   const count = args.count('workers', 1) ?? chooseWorkers(availableParallelism());
-  const labels = toLabels(args.list('label'));
-  const overrides = { ...toOverrides(args), ...(labels !== undefined && { 'machine.labels': labels }) };
+  const overrides = { ...toOverrides(args), ...toLabelOverrides(args) };
   const key = args.text('key') ?? (io.env.MILLRACE_KEY || undefined);
   try {
     const config = await joinService({ url, overrides, signal: asked.signal, ...definedOf({ key, path: args.text('config') }) });
@@ -75,13 +74,14 @@ async function runMachine(args: Arguments, io: Io): Promise<number> {
   }
 }
 
-function toLabels(given: readonly string[]): Record<string, string> | undefined {
-  if (given.length === 0) return undefined;
-  return Object.fromEntries(
-    given.map((text) => {
-      const at = text.indexOf('=');
-      if (at < 1) throw new UsageError(`--label ${text} is not NAME=VALUE`);
-      return [text.slice(0, at), text.slice(at + 1)];
-    }),
-  );
+/** `--label` replaces the labels of the configuration. */
+function toLabelOverrides(args: Arguments): Readonly<Record<string, unknown>> {
+  const given = args.list('label');
+  if (given.length === 0) return {};
+  const labels = given.map((text) => {
+    const at = text.indexOf('=');
+    if (at < 1) throw new UsageError(`--label ${text} is not NAME=VALUE`);
+    return [text.slice(0, at), text.slice(at + 1)] as const;
+  });
+  return { 'machine.labels': Object.fromEntries(labels) };
 }

@@ -42,7 +42,7 @@ async function runList(args: Arguments, io: Io): Promise<number> {
 function renderRollouts(rollouts: readonly RolloutView[], io: Io): string[] {
   const now = Date.now();
   const rows = rollouts.map((view): TableRow => {
-    const { id, state, reward, scenario, attempt, group, failure } = view;
+    const { id, state, reward, scenario, attempt, group } = view;
     const until = view.ended_at === null ? now : Date.parse(view.ended_at);
     return {
       cells: [
@@ -54,13 +54,18 @@ function renderRollouts(rollouts: readonly RolloutView[], io: Io): string[] {
         toDuration(Math.max(0, until - Date.parse(view.created_at))),
         toDuration(Math.max(0, now - Date.parse(view.created_at))),
         group ?? '-',
-        failure === null ? '' : `${failure.code} (${failure.blame}): ${toVisible(failure.message.split('\n')[0] ?? '')}`,
+        toReason(view),
       ],
       colour: toColour(view),
     };
   });
   const heads = ['rollout', 'state', 'reward', 'scenario', 'attempt', 'took', 'age', 'group', 'failure'];
   return renderTable(heads, rows, toTableOptions(io, [2, 4, 5, 6]));
+}
+
+function toReason({ failure, waiting = '' }: RolloutView): string {
+  if (failure === null) return toVisible(waiting);
+  return `${failure.code} (${failure.blame}): ${toVisible(failure.message.split('\n')[0] ?? '')}`;
 }
 
 function toColour({ state }: RolloutView): TableRow['colour'] {

@@ -34,6 +34,7 @@ function renderHeader(view: RolloutView, trajectory: Trajectory | undefined, sty
     ['reward', view.reward === null ? paint('dim', 'none: no verifier measured one') : paint('bold', String(view.reward))],
     ['scenario', view.scenario + (view.group === null ? '' : paint('dim', `   group ${view.group}`))],
     ['attempt', `${view.attempt}${toTroubles(view)}`],
+    ...(view.waiting === undefined ? [] : [['waits', toVisible(view.waiting)] as const]),
     ...toFailureRows(view, paint),
     ...toResultRows(view, paint),
   ];

@@ -7,7 +7,7 @@ import type { Io } from '../terminal/io.ts';
 import { renderTable, toTableOptions } from '../terminal/table.ts';
 import { padEnd, toCount, toVisible } from '../terminal/text.ts';
 import { toBackendFacts } from './backend-facts.ts';
-import { toBackendState } from './backend-state.ts';
+import { describeBackendState, toBackendState } from './backend-state.ts';
 
 const add: Command = {
   name: 'backend add',
@@ -116,7 +116,7 @@ function renderBackends(backends: readonly BackendView[], io: Io): string[] {
     const { id, dialect, url, in_flight, calls, policy_version, last_error } = backend;
     const state = toBackendState(backend);
     return {
-      cells: [id, state, toCount(in_flight), toCount(calls), toCount(policy_version), dialect, url],
+      cells: [id, describeBackendState(backend), toCount(in_flight), toCount(calls), toCount(policy_version), dialect, url],
       colour: state === 'broken' ? ('red' as const) : state === 'up' ? undefined : ('yellow' as const),
       note: state === 'broken' && last_error !== null ? toVisible(last_error.message) : undefined,
     };

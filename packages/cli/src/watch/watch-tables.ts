@@ -1,7 +1,7 @@
 // The lists of the live view: open batches, backends with their last error, and workers. Each is a heading and its rows.
 
 import type { BackendView, ServiceStatus } from '@millrace/protocol';
-import { toBackendState } from '../service/backend-state.ts';
+import { describeBackendState, toBackendState } from '../service/backend-state.ts';
 import { renderTable, type TableRow } from '../terminal/table.ts';
 import { cut, progressBar, toBytes, toCount, toDuration, toRate, toVisible } from '../terminal/text.ts';
 import type { FrameStyle } from './watch-overview.ts';
@@ -36,7 +36,7 @@ export function renderBackends({ backends }: ServiceStatus, tokens: Readonly<Rec
     return {
       cells: [
         cut(id, nameColumns),
-        state,
+        describeBackendState(backend),
         toCount(in_flight),
         toCount(calls),
         perSecond === undefined ? '-' : toRate(perSecond),

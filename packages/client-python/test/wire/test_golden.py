@@ -34,6 +34,7 @@ from millrace.wire.codec import from_wire, to_wire
 KINDS = {
     "rollout.json": RolloutView,
     "failed-rollout.json": RolloutView,
+    "waiting-rollout.json": RolloutView,
     "rollout-list.json": RolloutList,
     "submit-reply.json": SubmitReply,
     "cancel-reply.json": CancelReply,

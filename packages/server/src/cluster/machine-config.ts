@@ -9,7 +9,9 @@ export const machineConfig = z.strictObject({
     .regex(/^[\w.:-]{1,128}$/, 'must be 1 to 128 letters, digits, dots, colons, underscores and hyphens')
     .optional()
     .describe('The name of this machine in `GET /v1/machines`. Default: the name of the Slurm node, or the host name.'),
-  labels: machineLabels.default({}).describe('What is special about this machine, such as `{"gpu": "h100"}`; shown in `GET /v1/machines`.'),
+  labels: machineLabels
+    .default({})
+    .describe('What is special about this machine, such as `{"gpu": "h100"}`: what `requires` of a submission or batch is compared with.'),
 });
 
 export type MachineConfig = z.infer<typeof machineConfig>;

@@ -41,6 +41,8 @@ export interface AppOptions {
   readonly probe: AppContext['probe'];
   readonly workerSettings: AppContext['workerSettings'];
   readonly loopLag: Pick<LoopLag, 'read'>;
+  readonly server: AppContext['server'];
+  readonly leadership: AppContext['leadership'];
 }
 
 export interface App extends FastifyInstance {

@@ -1,14 +1,15 @@
 // One attempt at a rollout, from its claim to the single write that ends it. Only this file decides a rollout's moves and its end,
 // and assigns the blame for a failure.
 
-import { definedOf, type Failure, messageOf, RolloutError, type StageName } from '@millrace/protocol';
+import { definedOf, type Failure, type MachineLabels, messageOf, RolloutError, type StageName } from '@millrace/protocol';
 import { Deadline } from '../base/deadline.ts';
 import { type Log, stackOf } from '../base/log.ts';
 import { raceSignal } from '../base/race.ts';
 import type { Slot } from '../base/slots.ts';
 import { lowestRewardOf, parseTask } from '../scenario/hooks.ts';
-import { type ClaimedRollout, type Ending, longestDelayMs, type Store } from '../store/store.ts';
+import { type ClaimedRollout, type Ending, longestDelayMs, type Store, type WorkerRecord } from '../store/store.ts';
 import { StoreFault } from '../store/store-fault.ts';
+import { hasLabels, labelsOf, toScenarioLabel } from '../store/work-class.ts';
 import { AttemptRecord } from './attempt-record.ts';
 import type { PipelineConfig } from './pipeline-config.ts';
 import { isRejudged, rejudgeAttempt } from './rejudge.ts';
@@ -109,7 +110,8 @@ async function runStages(deps: AttemptDeps, record: AttemptRecord, options: Atte
 type AttemptEnd =
   | { readonly kind: 'finish'; readonly ending: Ending }
   | { readonly kind: 'retry'; readonly failure: Failure; readonly delayMs: number }
-  | { readonly kind: 'release' | 'fenced' };
+  | { readonly kind: 'release'; readonly requires?: MachineLabels }
+  | { readonly kind: 'fenced' };
 
 async function findEnd(deps: AttemptDeps, record: AttemptRecord, options: AttemptOptions): Promise<AttemptEnd> {
   try {
@@ -130,6 +132,8 @@ async function toEnd(deps: AttemptDeps, record: AttemptRecord, reason: unknown):
   if (reason instanceof Fenced) return { kind: 'fenced' };
   if (reason instanceof HandBack) return { kind: 'release' };
   const failure = record.failureOf(reason);
+  const elsewhere = failure.code === 'unknown-scenario' ? await findElsewhere(deps, claimed) : undefined;
+  if (elsewhere) return { kind: 'release', requires: elsewhere };
   if (failure.code === 'cancelled') return { kind: 'finish', ending: { state: 'cancelled', ...record.partial() } };
   const exception = record.exceptionOf(reason);
   const stack = exception && stackOf(exception);
@@ -144,6 +148,15 @@ async function toEnd(deps: AttemptDeps, record: AttemptRecord, reason: unknown):
   if (failure.retryable && claimed.retries < claimed.submission.limits.max_retries)
     return { kind: 'retry', failure, delayMs: Math.min(config.retryDelayMs * 2 ** claimed.retries, longestDelayMs) };
   return { kind: 'finish', ending: { state: 'failed', failure, ...record.partial() } };
+}
+
+/** What a machine has that can run the rollout, if there is one: another version or configuration may know its scenario. */
+async function findElsewhere({ store, log }: AttemptDeps, { id, submission }: ClaimedRollout): Promise<MachineLabels | undefined> {
+  const requires = toScenarioLabel(submission.scenario);
+  const isAble = ({ hasEnded, report }: WorkerRecord) => !hasEnded && report?.machine && hasLabels(labelsOf(report.machine), requires);
+  if (!(await store.workers()).some(isAble)) return undefined;
+  log.info('rollout-hand-over', { rolloutId: id, scenario: submission.scenario });
+  return requires;
 }
 
 /** Undefined if the scenario's own function fails: then the rollout fails without a reward. */
@@ -179,5 +192,5 @@ async function saveEnd(deps: AttemptDeps, record: AttemptRecord, end: AttemptEnd
 async function writeEnd(store: Store, claimed: ClaimedRollout, end: AttemptEnd): Promise<boolean> {
   if (end.kind === 'finish') return await store.finish(claimed, end.ending);
   if (end.kind === 'retry') return await store.retry(claimed, end.failure, end);
-  return end.kind === 'release' && (await store.release(claimed));
+  return end.kind === 'release' && (await store.release(claimed, definedOf({ requires: end.requires })));
 }

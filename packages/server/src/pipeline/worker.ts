@@ -8,6 +8,7 @@ import { pauseAfter, sleep } from '../base/clock.ts';
 import { Slots } from '../base/slots.ts';
 import { EventTail, workerEvents } from '../store/event-tail.ts';
 import type { ClaimedRollout, Store } from '../store/store.ts';
+import { labelsOf } from '../store/work-class.ts';
 import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt.ts';
 import { evaluateWaitingOf } from './pipeline-config.ts';
 import { PolicyFollower } from './policy-follower.ts';
@@ -186,17 +187,17 @@ export class Worker implements AsyncDisposable {
   async #take(): Promise<boolean> {
     using _lock = await this.#claimLock.acquire({ signal: this.#stopping.signal });
     const room = this.#countRoom();
-    const claims = room > 0 ? await this.#deps.store.claim(this.#id, room) : [];
+    const claims = room > 0 ? await this.#deps.store.claim(this.#id, room, this.#deps.machine && labelsOf(this.#deps.machine)) : [];
     for (const claimed of claims) this.#start(claimed);
     return claims.length > 0 && claims.length === room;
   }
 
-  /** None while too many finished runs wait: otherwise a slow evaluate, or a store that fails, fills the memory. */
+  /** None while too many finished runs wait, which would fill the memory, or while other machines can reach backends and this one cannot. */
   #countRoom(): number {
     const { init, evaluate } = this.#attempt.stages;
     const hasRun = [...this.#held.values()].filter((held) => held.hasRun).length;
     const isLineFull = hasRun - evaluate.report.active >= evaluateWaitingOf(this.#deps.config);
-    return isLineFull ? 0 : Math.min(this.#readySlots.free, init.free);
+    return isLineFull || this.#deps.pool.isCutOff ? 0 : Math.min(this.#readySlots.free, init.free);
   }
 
   #start(claimed: ClaimedRollout): void {

@@ -22,6 +22,8 @@ export class BatchKeeper implements AsyncDisposable {
   #stopPoll: () => void = () => {};
   readonly #closing = new AbortController();
   #idle = false;
+  /** The error of each batch that was logged last. */
+  readonly #stuck = new Map<BatchId, string>();
   #paused: ReadonlySet<BatchId> = new Set();
 
   constructor(deps: KeeperDeps) {
@@ -55,7 +57,7 @@ export class BatchKeeper implements AsyncDisposable {
         changed = (await fillBatch({ batch, open, load, currentVersion, nowMs: this.#deps.clock.now() }, this.#deps)) || changed;
       } catch (error) {
         // A batch that cannot continue, for example because its task file is missing, must not stop the others.
-        this.#deps.log.error('batch-stuck', { batch: batch.id, error: stackOf(error) });
+        this.#logStuck(batch.id, error);
       }
     }
     return changed;
@@ -72,6 +74,13 @@ export class BatchKeeper implements AsyncDisposable {
     for (const [batch, reason] of paused) if (!this.#paused.has(batch)) this.#deps.log.warn('batch-pause', { batch, reason });
     for (const batch of this.#paused) if (!paused.has(batch)) this.#deps.log.info('batch-resume', { batch });
     this.#paused = new Set(paused.keys());
+  }
+
+  /** Once for each reason: the batch is tried every second. */
+  #logStuck(batch: BatchId, error: unknown): void {
+    if (this.#stuck.get(batch) === messageOf(error)) return;
+    this.#stuck.set(batch, messageOf(error));
+    this.#deps.log.error('batch-stuck', { batch, error: stackOf(error) });
   }
 
   #wake(): void {

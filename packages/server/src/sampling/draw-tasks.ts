@@ -3,7 +3,7 @@
 
 import { messageOf, RolloutError, type TaskSource } from '@millrace/protocol';
 import type { Scenarios } from '../scenario/load/load.ts';
-import type { NewGroup, OpenBatch, Task } from '../store/batch-store.ts';
+import type { BatchPlan, NewGroup, OpenBatch, Task } from '../store/batch-store.ts';
 import type { Store } from '../store/store.ts';
 import type { DrawnLine, TaskFiles } from './task-files.ts';
 
@@ -23,6 +23,8 @@ export async function* drawTasks(batch: OpenBatch, most: number, deps: DrawDeps)
   for (const { task } of queued) yield { task, from: { kind: 'queue' } };
   const { source } = batch.plan;
   if (source === undefined || queued.length >= most) return;
+  const fault = await findSourceFault(batch.plan, deps.files);
+  if (fault !== undefined) throw new RolloutError('bad-request', fault);
   const name = cursorName(batch);
   let at = await deps.store.cursor(name);
   for (let count = queued.length; count < most; count += 1) {
@@ -76,6 +78,24 @@ async function readTask({ text }: DrawnLine, scenario: string, scenarios: Scenar
 
 function isTask(value: unknown): value is Task {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Why this server cannot draw from the file of a batch. A cursor counts lines, so it means the same only in a file with the same
+ * content as that of the server that accepted the batch.
+ */
+export async function findSourceFault({ source, source_digest }: BatchPlan, files: TaskFiles): Promise<string | undefined> {
+  if (source === undefined) return undefined;
+  const shown = JSON.stringify(source.file);
+  const advice = 'give every server the same file, or cancel the batch';
+  if (!files.has(source.file)) return `this server has no task file named ${shown}: ${advice}`;
+  try {
+    const digest = await files.digest(source.file);
+    if (source_digest === undefined || digest === source_digest) return undefined;
+    return `the task file ${shown} of this server differs from the one that the batch began with: ${advice}`;
+  } catch (error) {
+    return `this server cannot read its task file ${shown}: ${messageOf(error)}: ${advice}`;
+  }
 }
 
 /** Throws when the file is unknown, cannot be read, or has no valid task at the cursor. */

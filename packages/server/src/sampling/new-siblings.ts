@@ -25,7 +25,8 @@ export function makeSiblings({ batch, group, task, plan, from, count }: Siblings
     const id = rolloutId.parse(`${group}:${number}`);
     const { seed } = plan.sampling;
     const sampling = { ...plan.sampling, ...definedOf({ seed: seed === undefined ? undefined : seed + number }) };
-    const submission = { id, scenario: plan.scenario, task: { ...task }, group, sampling, limits: plan.limits, metadata: { batch } };
+    const { scenario, limits, requires } = plan;
+    const submission = { id, scenario, task: { ...task }, group, sampling, limits, metadata: { batch }, ...definedOf({ requires }) };
     return { id, submission, digest: `sibling of ${group}` };
   });
 }

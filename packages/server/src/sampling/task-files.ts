@@ -1,6 +1,7 @@
 // Registered task files. The offsets of the lines are indexed once and each task is read by its offset, so a file can be much
 // larger than memory. The order of a round is a function of seed and round, so a cursor is a single number.
 
+import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { RolloutError, type TaskSource } from '@millrace/protocol';
@@ -10,6 +11,8 @@ interface IndexedFile {
   /** The byte offsets of each non-empty line. */
   readonly starts: readonly number[];
   readonly ends: readonly number[];
+  /** Of its content. */
+  readonly digest: string;
 }
 
 export interface DrawnLine {
@@ -49,6 +52,11 @@ export class TaskFiles {
   /** Lines in one round. */
   async count(name: string): Promise<number> {
     return (await this.#index(name)).starts.length;
+  }
+
+  /** Of its content, as this server first read it. */
+  async digest(name: string): Promise<string> {
+    return (await this.#index(name)).digest;
   }
 
   /** The line at a cursor position; absent after the last round. */
@@ -101,7 +109,9 @@ async function indexLines(path: string): Promise<IndexedFile> {
     }
     [start, blank] = [end + 1, true];
   };
+  const hash = createHash('sha256');
   for await (const chunk of createReadStream(path)) {
+    hash.update(chunk as Buffer);
     for (const byte of chunk as Buffer) {
       if (byte === 10) close(at);
       else if (byte > 32) blank = false;
@@ -109,7 +119,7 @@ async function indexLines(path: string): Promise<IndexedFile> {
     }
   }
   close(at);
-  return { path, starts, ends };
+  return { path, starts, ends, digest: hash.digest('hex') };
 }
 
 /** A Fisher-Yates shuffle with mulberry32. */

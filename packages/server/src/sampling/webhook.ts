@@ -1,5 +1,6 @@
 // Sends delivered groups to the webhooks of their batches, in order, and retries each with increasing delays until it gets a 2xx.
-// The position is in the store, so a restart continues with the next group. A webhook that never responds blocks only its batch.
+// The position is in the store, so a restart continues with the next group, and of several servers one sends each group: the one that
+// holds it in the store. A webhook that never responds blocks only its batch.
 // Headers and signature are those of the Standard Webhooks specification, so its libraries can verify them.
 
 import { createHmac } from 'node:crypto';
@@ -11,6 +12,7 @@ import type { Log } from '../base/log.ts';
 import type { WebhookDue } from '../store/batch-store.ts';
 import type { Store } from '../store/store.ts';
 import { toGroupJson } from './group-json.ts';
+import { holdDelivery } from './webhook-hold.ts';
 import type { WebhookTargets } from './webhook-target.ts';
 
 export interface WebhookDeps {
@@ -24,6 +26,8 @@ const firstPauseMs = 500;
 const longestPauseMs = 60_000;
 const responseTimeoutMs = 30_000;
 const pollMs = 5000;
+/** The clock of the store may be behind this one: a look that finds nothing due is not repeated at once. */
+const leastPauseMs = 20;
 
 export class WebhookSender implements AsyncDisposable {
   readonly #deps: WebhookDeps;
@@ -69,7 +73,7 @@ export class WebhookSender implements AsyncDisposable {
         const { due, nextAtMs } = await store.dueWebhooks();
         for (const one of due) if (!this.#sending.has(one.batch)) this.#sending.set(one.batch, this.#send(one));
         this.#stopTimer();
-        const pauseMs = nextAtMs === undefined ? pollMs : Math.min(pollMs, Math.max(1, nextAtMs - clock.now()));
+        const pauseMs = nextAtMs === undefined ? pollMs : Math.min(pollMs, Math.max(leastPauseMs, nextAtMs - clock.now()));
         this.#stopTimer = this.#closing.signal.aborted ? () => {} : clock.after(pauseMs, () => this.#wake());
       }
     } catch (error) {
@@ -81,14 +85,21 @@ export class WebhookSender implements AsyncDisposable {
   }
 
   async #send(due: WebhookDue): Promise<void> {
-    const { log } = this.#deps;
+    const { log, clock } = this.#deps;
     const { batch, seq, attempts } = due;
+    const { signal } = this.#closing;
     try {
-      const fault = await this.#post(due);
+      await using held = await holdDelivery(due, this.#deps);
+      if (!held) return;
+      const fault = await this.#post(due, AbortSignal.any([signal, held.lost]));
+      if (held.lost.aborted) return log.warn('webhook-lost', { batch, seq, effect: 'another server sends this group' });
       if (this.#closing.signal.aborted && fault !== undefined) return;
       const delayMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempts, 20));
       if (fault !== undefined) log.warn('webhook-failed', { batch, seq, attempts: attempts + 1, fault, retry_ms: delayMs });
       await this.#save(definedOf({ batch, seq, delayMs: fault === undefined ? undefined : delayMs }));
+    } catch (error) {
+      log.error('webhook-save-failed', { batch, seq, error: messageOf(error), retry_ms: pollMs });
+      await sleep(pollMs, { clock, signal }).catch(() => {}); // closing ends the pause
     } finally {
       this.#sending.delete(batch);
       this.#wake();
@@ -111,7 +122,7 @@ export class WebhookSender implements AsyncDisposable {
   }
 
   /** Returns what went wrong; absent on success. */
-  async #post({ batch, seq, url, secret }: WebhookDue): Promise<string | undefined> {
+  async #post({ batch, seq, url, secret }: WebhookDue, signal: AbortSignal): Promise<string | undefined> {
     const { store, clock, targets } = this.#deps;
     try {
       const fault = targets.findFault(url);
@@ -131,7 +142,7 @@ export class WebhookSender implements AsyncDisposable {
           'webhook-timestamp': String(stamp.seconds),
           ...definedOf({ 'webhook-signature': secret && sign(body, { secret, ...stamp }) }),
         },
-        signal: this.#closing.signal,
+        signal,
         dispatcher: this.#agent,
         headersTimeout: responseTimeoutMs,
         bodyTimeout: responseTimeoutMs,

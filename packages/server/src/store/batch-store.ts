@@ -18,7 +18,10 @@ import type { NewRollout, RolloutRecord } from './rollout-record.ts';
 export type Task = Readonly<Record<string, unknown>>;
 
 /** A request without its tasks and its webhook. */
-export type BatchPlan = Omit<BatchRequest, 'id' | 'tasks' | 'webhook' | 'closed'>;
+export type BatchPlan = Omit<BatchRequest, 'id' | 'tasks' | 'webhook' | 'closed'> & {
+  /** Of the content of its task file when it was created. */
+  readonly source_digest?: string;
+};
 
 export interface NewBatch {
   readonly id: BatchId;
@@ -146,6 +149,14 @@ export interface WebhookDue {
   readonly attempts: number;
 }
 
+export interface WebhookHold {
+  readonly batch: BatchId;
+  readonly seq: number;
+  readonly leaseMs: number;
+  /** What the call before returned. */
+  readonly heldUntilMs?: number;
+}
+
 export interface MoreTasks {
   readonly tasks: readonly Task[];
   /** No more tasks follow. */
@@ -215,8 +226,13 @@ export interface BatchStore {
   ack(batch: BatchId, consumer: string, through: number): Promise<number | undefined>;
   acked(batch: BatchId, consumer: string): Promise<number>;
 
-  /** The next group of each batch with a webhook, if it is due. `nextAtMs`: when the next postponed one is due. */
+  /** The next group of each batch with a webhook, if it is due and no server holds it. `nextAtMs`: when the next postponed one is due. */
   dueWebhooks(): Promise<{ readonly due: readonly WebhookDue[]; readonly nextAtMs?: number }>;
+  /**
+   * Holds a delivery that is due for `leaseMs`, so that no other server sends it, or with `heldUntilMs` extends such a hold; with a
+   * `leaseMs` of 0 it ends. Returns when the hold ends; absent if the delivery is not due, or is no longer held by the caller.
+   */
+  holdWebhook(hold: WebhookHold): Promise<number | undefined>;
   /** Records a delivery, or with `delayMs` a failure after which it is due again. */
   noteWebhook(sent: { readonly batch: BatchId; readonly seq: number; readonly delayMs?: number }): Promise<void>;
 }

@@ -1,6 +1,6 @@
 // A rollout as it enters the store, and as the store keeps it.
 
-import type { Failure, GroupId, RolloutId, RolloutResult, RolloutState, Submission, WorkerId } from '@millrace/protocol';
+import type { Failure, GroupId, MachineLabels, RolloutId, RolloutResult, RolloutState, Submission, WorkerId } from '@millrace/protocol';
 
 /** A submission with its id. `digest` distinguishes a repeated submission from a different one with the same id. */
 export interface NewRollout {
@@ -23,4 +23,6 @@ export interface RolloutRecord {
   readonly failures: readonly Failure[];
   readonly createdAtMs: number;
   readonly endedAtMs?: number;
+  /** While it is queued: what a machine must have to claim it. */
+  readonly requires?: MachineLabels;
 }

@@ -8,6 +8,7 @@ import type {
   EventKind,
   Failure,
   GroupId,
+  MachineLabels,
   PauseMode,
   RolloutId,
   RolloutResult,
@@ -24,6 +25,7 @@ import type { BatchStore } from './batch-store.ts';
 import type { EvaluationStore } from './evaluation-store.ts';
 import type { RetentionAges } from './retention-ages.ts';
 import type { NewRollout, RolloutRecord } from './rollout-record.ts';
+import type { ServerStore } from './servers/server-store.ts';
 import type { ClassLoad, WorkClass } from './work-class.ts';
 
 /** One worker's right to write one attempt of a rollout. A write under an outdated claim changes nothing. */
@@ -35,6 +37,9 @@ export interface Claim {
 
 /** No rollout waits longer than this before it is retried. */
 export const longestDelayMs = 60_000;
+
+/** For how long a rollout is passed over because its siblings run on another machine. */
+export const longestPassMs = 5_000;
 
 /** What happens to a rollout that lost its worker. */
 export interface LossRules {
@@ -135,7 +140,7 @@ export interface ResumePolicy {
   readonly saltCaches?: boolean;
 }
 
-export interface Store extends BatchStore, EvaluationStore, Placements, AsyncDisposable {
+export interface Store extends BatchStore, EvaluationStore, Placements, ServerStore, AsyncDisposable {
   // Callers.
 
   /**
@@ -182,17 +187,25 @@ export interface Store extends BatchStore, EvaluationStore, Placements, AsyncDis
   /**
    * Takes up to `limit` queued rollouts, moves them to init and increments their attempt. Higher priorities go first; within one,
    * replacements and the last groups of a batch; then the class with the fewest active rollouts for its weight, its oldest first.
-   * Empty for a worker whose lease expired, and while the store is full.
+   * Rollouts that require labels are passed over unless `labels`, those of the worker's machine, has them. Empty for a worker whose
+   * lease expired, and while the store is full.
+   *
+   * With workers on several machines (`host`), rollouts whose siblings run on another machine go after those whose siblings run on this
+   * one, and after groups that run nowhere, so that siblings share what a machine has prepared. A rollout that was passed over for
+   * `longestPassMs` goes before all of these.
    */
-  claim(worker: WorkerId, limit: number): Promise<readonly ClaimedRollout[]>;
+  claim(worker: WorkerId, limit: number, labels?: MachineLabels): Promise<readonly ClaimedRollout[]>;
   /** Moves a claimed rollout to its next state. False when fenced: the claim no longer belongs to this worker. */
   move(claim: Claim, to: 'ready' | 'run' | 'evaluate'): Promise<boolean>;
   /** Ends it: writes state, result, failure and trajectory in one transaction. False when fenced: nothing was written. */
   finish(claim: Claim, ending: Ending): Promise<boolean>;
   /** Returns it to the queue after a retryable failure, which is counted and added to `failures`. It can be claimed after `delayMs`. False when fenced. */
   retry(claim: Claim, failure: Failure, options: { readonly delayMs: number }): Promise<boolean>;
-  /** Returns it to the queue, for example at shutdown, without counting a retry or a loss. False when fenced. */
-  release(claim: Claim): Promise<boolean>;
+  /**
+   * Returns it to the queue, for example at shutdown, without counting a retry or a loss. With `requires`, only machines that have these
+   * labels too claim it from now on. False when fenced.
+   */
+  release(claim: Claim, options?: { readonly requires?: MachineLabels }): Promise<boolean>;
   /** For a worker that is known to be gone: requeues or ends what it holds immediately, by the rules of `expire`. */
   dropWorker(worker: WorkerId, rules: LossRules): Promise<void>;
   /**

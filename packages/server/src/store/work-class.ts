@@ -1,4 +1,7 @@
-// Classes of work: what shares the workers fairly. Each batch, each evaluation run, and the plain submissions of each key are one.
+// Classes of work: what shares the workers fairly. Each batch, each evaluation run, and the plain submissions of each key are one. What
+// requires labels of a machine is a class apart, so that a claim passes over all of it at once.
+
+import type { MachineLabels, MachineReport } from '@millrace/protocol';
 
 export type ClassKind = 'plain' | 'batch' | 'evaluation';
 
@@ -8,6 +11,33 @@ export interface WorkClass {
   readonly name: string;
   /** A class with twice the weight gets twice the slots while both have work. */
   readonly weight: number;
+  /** Only machines with these labels claim it. */
+  readonly requires?: MachineLabels | undefined;
+}
+
+/** The name under which a class is stored: one with requirements has them after a line feed, which no other name contains. */
+export function toStoredName({ name, requires = {} }: Pick<WorkClass, 'name' | 'requires'>): string {
+  const sorted = Object.entries(requires).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return sorted.length === 0 ? name : `${name}\n${JSON.stringify(Object.fromEntries(sorted))}`;
+}
+
+export function fromStoredName(stored: string): Pick<WorkClass, 'name' | 'requires'> {
+  const at = stored.indexOf('\n');
+  return at < 0 ? { name: stored } : { name: stored.slice(0, at), requires: JSON.parse(stored.slice(at + 1)) };
+}
+
+export function hasLabels(labels: MachineLabels, requires: MachineLabels = {}): boolean {
+  return Object.entries(requires).every(([name, value]) => labels[name] === value);
+}
+
+/** What work can require of a machine: its labels and its scenarios. */
+export function labelsOf({ labels, scenarios = [] }: Pick<MachineReport, 'labels' | 'scenarios'>): MachineLabels {
+  return { ...labels, ...Object.assign({}, ...scenarios.map(toScenarioLabel)) };
+}
+
+/** A colon is in no label that a user gives. */
+export function toScenarioLabel(scenario: string): MachineLabels {
+  return { [`scenario:${scenario}`]: 'loaded' };
 }
 
 export interface ClassLoad extends WorkClass {

@@ -81,6 +81,11 @@ interface FloorOptions {
   readonly limits?: DiskLimits;
   /** Wraps the real store before the app gets it. */
   wrap?(store: Store): Store;
+  /** The store of another floor, as a second server on it; the caller closes it. */
+  readonly shared?: Store;
+  readonly server?: string;
+  readonly isLeader?: boolean;
+  readonly taskFiles?: Readonly<Record<string, string>>;
 }
 
 export async function openFloor({
@@ -90,22 +95,28 @@ export async function openFloor({
   log = silentLog,
   limits = unlimitedDisk,
   wrap = (store) => store,
+  shared,
+  server = 'server',
+  isLeader = true,
+  taskFiles = {},
 }: FloorOptions = {}): Promise<Floor> {
   const folder = await makeTempFolder('millrace-http');
-  const store = await openSqliteStore({ path: join(folder.path, 'store.sqlite'), clock, limits, log: silentLog });
+  const store = shared ?? (await openSqliteStore({ path: join(folder.path, 'store.sqlite'), clock, limits, log: silentLog }));
   const tail = new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log: silentLog });
   const byName = new Map([sums, free].flatMap((one) => [one.name, ...(one.aliases ?? [])].map((name) => [name, one] as const)));
   const app = await openApp({
     store: wrap(store),
     tail,
     scenarios: { get: (name) => byName.get(name), names: () => ['sums', 'free'] },
-    taskFiles: new TaskFiles({}),
+    taskFiles: new TaskFiles(taskFiles),
     config: httpConfig.parse(config),
     log,
     clock,
     probe,
     workerSettings: () => ({ config: { data: '/data' }, local_store: null }),
     loopLag: { read: () => ({ p50: 0, p99: 1, max: 2 }) },
+    server,
+    leadership: { isLeader },
   });
   const call: Floor['call'] = async (method, url, body) => {
     const reply = await app.inject(definedOf({ method, url, payload: body as object | undefined }));
@@ -125,7 +136,7 @@ export async function openFloor({
     async [Symbol.asyncDispose]() {
       await app.close();
       await tail[Symbol.asyncDispose]();
-      await store[Symbol.asyncDispose]();
+      if (!shared) await store[Symbol.asyncDispose]();
       await folder[Symbol.asyncDispose]();
     },
   };

@@ -4,8 +4,9 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { describe, test } from 'node:test';
-import { RolloutError } from '@millrace/protocol';
-import { findWrongToken, processesInSandboxesOf, scriptedFaults } from '@millrace/testkit';
+import { setTimeout as wait } from 'node:timers/promises';
+import { RolloutError, workerId } from '@millrace/protocol';
+import { findWrongToken, makeReport, processesInSandboxesOf, scriptedFaults } from '@millrace/testkit';
 import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
 import { bash, finish, says, shell, toRecord, WorkerBed } from './worker-bed.ts';
 
@@ -206,5 +207,20 @@ describe('a worker', { skip }, () => {
     process.kill(Math.min(...(await processesInSandboxesOf(bed.runDir))), 'SIGKILL');
     const { state, failure } = await bed.ended(id);
     assert.deepEqual([state, failure?.code, failure?.stage], ['failed', 'sandbox-died', 'run']);
+  });
+
+  test('a rollout whose scenario this worker lacks goes to a machine that has it, and fails if there is none', async () => {
+    await using bed = await WorkerBed.open();
+    await bed.startWorker();
+    const newer = (id: string) => ({ ...shell(id), scenario: 'newer' });
+    assert.equal((await bed.ended(await bed.submit(newer('alone')))).failure?.code, 'unknown-scenario');
+    const other = workerId.parse('other');
+    await bed.store.registerWorker({ id: other, host: 'other', pid: 1 }, { leaseMs: 60_000 });
+    const machine = { id: 'm', name: 'other', labels: {}, cpus: 1, memory_bytes: 1, scenarios: ['newer'] };
+    await bed.store.renew(other, { leaseMs: 60_000, report: { ...makeReport(0), machine } });
+    const id = await bed.submit(newer('two'));
+    while ((await bed.store.get(id))?.requires === undefined) await wait(10);
+    const [claimed] = await bed.store.claim(other, 1, { 'scenario:newer': 'loaded' });
+    assert.deepEqual([claimed?.id, claimed?.retries], ['two', 0]);
   });
 });

@@ -188,7 +188,7 @@ async function openMachine(stack: AsyncDisposableStack, { network, database, ser
   );
   // What it waits for must be reachable when it is closed, also after a fault that failed half-way.
   stack.defer(() => network.join());
-  return { processes, network, preload };
+  return { processes, network, preload, log: stack.use(openLogCounts(processes.logPath)) };
 }
 
 interface DatabasePlace {

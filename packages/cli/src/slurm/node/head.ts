@@ -12,6 +12,8 @@ import {
   readConfig,
   type ServiceConfig,
   StartError,
+  type Store,
+  sleep,
 } from '@millrace/server';
 import type { Io } from '../../command/command.ts';
 import { startService } from '../../operate/serve.ts';
@@ -21,6 +23,7 @@ import { findNodeAddress } from './address.ts';
 import type { StopSignals } from './node.ts';
 import { makeRunFolder } from './run-folder.ts';
 
+const pollMs = 300;
 /** The script puts the job back into the queue. */
 const tryAgainCode = 75;
 
@@ -56,6 +59,7 @@ export async function runHead({ config, deployment }: SlurmSettings, stop: StopS
         format: 'json',
         onUp: (url) =>
           deployment.writeHead({ url, node: node ?? host, jobId: io.env.SLURM_JOB_ID ?? '', startedAt: new Date().toISOString() }),
+        beforeStop: (store) => waitForWorkers(store, { withinMs: toWaitMs(config.slurm.graceSeconds), urged: stop.urged }),
         ...(postgres && { failed: postgres.died }),
       },
     );
@@ -117,6 +121,27 @@ function toHeadConfig(path: string, { host, port, key, run, data, graceSeconds, 
     'pipeline.handBackMs': toHandBackMs(graceSeconds),
     'store.address': storeUrl,
   });
+}
+
+/**
+ * At the time limit, all jobs are asked to end together: what workers hold goes back to the queue only while there is a store. Workers that
+ * were not asked to end hold what they have until the next head.
+ */
+async function waitForWorkers(
+  store: Pick<Store, 'workers'>,
+  { withinMs, urged }: { readonly withinMs: number; readonly urged: AbortSignal },
+): Promise<void> {
+  const endsAt = performance.now() + withinMs;
+  while (performance.now() < endsAt && !urged.aborted) {
+    const left = await store.workers().catch(() => []); // there is no store to wait for
+    if (left.every(({ hasEnded }) => hasEnded)) return;
+    await sleep(pollMs, { signal: urged }).catch(() => {}); // asked twice: the wait ends
+  }
+}
+
+/** Workers use up what `toHandBackMs` gives them, and then leave; the rest is for the server and the database. */
+function toWaitMs(graceSeconds: number): number {
+  return Math.round(graceSeconds * 800);
 }
 
 /** Part of the grace period is for what comes after: saving, leaving, and stopping the database. */

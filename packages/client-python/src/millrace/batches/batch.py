@@ -58,6 +58,8 @@ class BatchView:
     metadata: Optional[Mapping[str, Any]]
     #: Groups failed without blame on their tasks: one at a time is tried until one succeeds.
     paused: Optional[BatchPause] = None
+    #: Why the server that replied cannot draw from the task file.
+    waiting: Optional[str] = None
 
     @property
     def ended(self) -> bool:

@@ -112,6 +112,8 @@ class BatchRequest(_RequiredBatchRequest, total=False):
     priority: int
     #: Its share of the workers, relative to other batches and to plain submissions, which have 1; default 1.
     weight: float
+    #: The labels that a machine must have to run its rollouts, such as {"gpu": "a100"}; default none.
+    requires: Mapping[str, str]
     webhook: Webhook
     #: Returned unchanged with the batch.
     metadata: Mapping[str, Any]

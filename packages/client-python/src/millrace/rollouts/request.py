@@ -71,5 +71,7 @@ class RolloutRequest(_RequiredRolloutRequest, total=False):
     limits: Limits
     #: Work with a higher priority is started first; default 0.
     priority: int
+    #: The labels that a machine must have to run it, such as {"gpu": "a100"}; default none.
+    requires: Mapping[str, str]
     #: Returned unchanged with the rollout.
     metadata: Mapping[str, Any]

@@ -112,6 +112,8 @@ class RolloutView:
     created_at: str
     ended_at: Optional[str]
     metadata: Optional[Mapping[str, Any]]
+    #: Why no live machine can take it, while it is queued.
+    waiting: Optional[str] = None
 
     @property
     def ended(self) -> bool:

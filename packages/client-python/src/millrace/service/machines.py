@@ -20,6 +20,8 @@ class MachineReport:
     labels: Mapping[str, str]
     cpus: int
     memory_bytes: int
+    #: The scenarios that its workers have loaded.
+    scenarios: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class MachineView:
     #: Since one of its workers last renewed its lease.
     heartbeat_age_ms: int
     started_at: str
+    #: The scenarios that its workers have loaded.
+    scenarios: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,8 @@ class BackendView:
     probe: Optional[BackendProbe]
     #: In the reply to a join: what was changed in the request.
     note: Optional[str]
+    #: Machines that cannot reach it, by their host names. With `health` ok, other machines use it.
+    broken_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ export function toBackendView(backend: BackendRecord, context: BackendContext): 
     route_reason: probe?.routeReason ?? null,
     state,
     health: health?.brokenAtMs === undefined ? 'ok' : 'broken',
+    broken_for: health?.brokenFor?.map(({ machine }) => machine) ?? [],
     last_error: health ? { message: health.error, at: toTime(health.errorAtMs) } : null,
     in_flight: load?.inFlight ?? 0,
     calls: context.workers.reduce((total, { report }) => total + (report?.calls?.[id] ?? 0), 0),

@@ -27,6 +27,10 @@ export interface AppContext {
   readonly probe: (backend: NewBackend) => Promise<BackendProbe>;
   /** What a worker on another machine needs. */
   readonly workerSettings: () => WorkerSettings;
+  /** The id of this server among those that share its store. */
+  readonly server: string;
+  /** Whether it is the one server that reports the metrics of the whole service. */
+  readonly leadership: { readonly isLeader: boolean };
   readonly status: StatusReader;
   readonly feed: EventFeed;
   readonly waiters: EndWaiters;

@@ -1,26 +1,42 @@
 // Explains why rollouts make no progress and what to do about it, in short sentences for people. Empty when nothing is missing.
 
-import type { BackendView, PolicyView } from '@millrace/protocol';
+import type { BackendView, MachineView, PolicyView } from '@millrace/protocol';
 import { mayBegin } from '../../sampling/admission.ts';
 import type { OpenBatch } from '../../store/batch-store.ts';
+import type { ClassLoad } from '../../store/work-class.ts';
+import { findMissing } from './waiting.ts';
 
 export interface HintSources {
   readonly liveWorkers: number;
   readonly backends: readonly BackendView[];
   readonly policy: PolicyView;
   readonly batches: readonly OpenBatch[];
+  readonly classes: readonly ClassLoad[];
+  readonly machines: readonly MachineView[];
   /** Why the store is full; undefined while it is not. */
   readonly storeFull: string | undefined;
 }
 
-export function findHints({ liveWorkers, backends, policy, batches, storeFull }: HintSources): string[] {
+export function findHints(sources: HintSources): string[] {
+  const { liveWorkers, backends, policy, batches, storeFull } = sources;
   return [
     ...(storeFull === undefined ? [] : [`the store is full: ${storeFull}`]),
     ...(liveWorkers === 0 ? ['no worker is running: start one with `millrace worker`'] : []),
+    ...findClassHints(sources),
     ...findBackendHints(backends),
     ...(policy.state === 'running' ? [] : [`the policy is ${policy.state}: resume it with \`millrace policy resume\``]),
     ...batches.flatMap((batch) => findBatchHints(batch, toCurrentVersion(backends, policy))),
   ];
+}
+
+/** Work that no live machine can take. */
+function findClassHints({ classes, machines }: HintSources): string[] {
+  const queued = new Map<string, number>();
+  for (const one of classes) {
+    const missing = one.queued > 0 && one.requires ? findMissing(one.requires, machines) : undefined;
+    if (missing !== undefined) queued.set(missing, (queued.get(missing) ?? 0) + one.queued);
+  }
+  return [...queued].map(([missing, n]) => `${n} ${n === 1 ? 'rollout waits' : 'rollouts wait'}: ${missing}`);
 }
 
 function findBackendHints(backends: readonly BackendView[]): string[] {

@@ -80,7 +80,7 @@ async function readStatus({ store, clock, loopLag, recentEnds }: StatusDeps): Pr
     policy,
     batches: batches.map(toOpenBatchView),
     recent: recentEnds.read(),
-    hints: findHints({ liveWorkers: alive.length, backends, policy, batches, storeFull: size.full }),
+    hints: findHints({ liveWorkers: alive.length, backends, policy, batches, classes, machines, storeFull: size.full }),
     tokens_per_s: alive.reduce((total, { report }) => total + (report?.tokens_per_s ?? 0), 0),
     last_event_id: lastEventId,
     store: toStoreView(size),

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate as yieldLoop } from 'node:timers/promises';
 import { type BatchId, type BatchRequest, type BatchView, batchId, definedOf, RolloutError } from '@millrace/protocol';
-import { checkSource } from '../../sampling/draw-tasks.ts';
+import { checkSource, findSourceFault } from '../../sampling/draw-tasks.ts';
 import { toBatchView } from '../../sampling/group-view.ts';
 import { leastRewards } from '../../sampling/judge-group.ts';
 import { toRecipe } from '../../sampling/new-siblings.ts';
@@ -28,12 +28,13 @@ export async function createBatch(request: BatchRequest, context: AppContext): P
   if (scenario === undefined) throw unknownScenario(['scenario'], request.scenario, context.scenarios);
   const { id = batchId.parse(`b-${randomUUID()}`), tasks, webhook, closed, ...rest } = request;
   const digest = toDigest({ ...rest, tasks, webhook, closed });
+  let plan: BatchPlan = { ...rest, scenario: scenario.name };
   // A repeated request must succeed even if the cursor of its task file has moved on.
   if ((await context.store.batch(id)) === undefined) {
     await checkTasks(tasks, scenario);
-    await checkSource({ plan: { ...rest, scenario: scenario.name } }, { ...context, files: context.taskFiles });
+    await checkSource({ plan }, { ...context, files: context.taskFiles });
+    if (request.source) plan = { ...plan, source_digest: await context.taskFiles.digest(request.source.file) };
   }
-  const plan: BatchPlan = { ...rest, scenario: scenario.name };
   const outcome = await context.store.createBatch({
     id,
     digest,
@@ -62,10 +63,11 @@ export async function appendTasks(id: BatchId, more: MoreTasks, context: AppCont
   return readBatchView(id, context);
 }
 
-export async function readBatchView(id: BatchId, { store }: Pick<AppContext, 'store'>): Promise<BatchView> {
+export async function readBatchView(id: BatchId, { store, taskFiles }: Pick<AppContext, 'store' | 'taskFiles'>): Promise<BatchView> {
   const record = await store.batch(id);
   if (record === undefined) throw unknownBatch(id);
-  return toBatchView(record);
+  const waiting = record.state === 'open' ? await findSourceFault(record.plan, taskFiles) : undefined;
+  return { ...toBatchView(record), ...definedOf({ waiting }) };
 }
 
 export function unknownBatch(id: BatchId): RolloutError {

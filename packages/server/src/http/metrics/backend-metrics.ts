@@ -28,7 +28,7 @@ export function openBackendMetrics(registry: Registry): BackendMetrics {
     push({ kind, backend_id: backend, data }) {
       if (backend === undefined) return;
       if (kind === 'backend-traffic') countTraffic(counters, backend, trafficData.parse(data));
-      if (kind === 'backend-break') counters.breaks.inc({ backend });
+      if (kind === 'backend-break' && data.machine === undefined) counters.breaks.inc({ backend });
       if (kind === 'rollout-place') counters.moves.inc({ backend });
     },
     show(backends) {
@@ -54,7 +54,7 @@ function openCounters(registry: Registry) {
     cached: counter('cached_tokens', 'Prompt tokens found in the prefix cache, if the server reports them.'),
     sampled: counter('sampled_tokens', 'Tokens sampled.'),
     seconds: counter('call_seconds', 'Time spent in successful calls, including time in the queue of the backend.'),
-    breaks: counter('breaks', 'Times the backend was marked broken.'),
+    breaks: counter('breaks', 'Times the backend was marked broken for all machines.'),
     moves: counter('moves', 'Running rollouts moved to it from another backend.'),
   };
 }

@@ -1,4 +1,5 @@
-// Metrics in the Prometheus format: counters and histograms from the event log, gauges from the status.
+// Metrics in the Prometheus format: counters and histograms from the event log, gauges from the status. Of several servers, one reports
+// what they all see, and each reports its own process: a sum over all servers counts everything once.
 
 import { type Event, errorCodes, rolloutStates, type ServiceStatus, timings } from '@millrace/protocol';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
@@ -10,26 +11,27 @@ export interface Metrics {
   request(labels: { readonly method: string; readonly route: string; readonly status: number }, ms: number): void;
   /** One step of retention. */
   retention(lockMs: number): void;
-  render(status: ServiceStatus): Promise<string>;
+  render(status: ServiceStatus, options: { readonly isLeader: boolean }): Promise<string>;
 }
 
 export function openMetrics(): Metrics {
-  const registry = new Registry();
-  const events = openEventMetrics(registry);
-  const gauges = openGauges(registry);
-  const backends = openBackendMetrics(registry);
+  const [service, own] = [new Registry(), new Registry()];
+  const events = openEventMetrics(service);
+  const gauges = openGauges(service);
+  const backends = openBackendMetrics(service);
+  const showOwn = openOwnGauges(own);
   const requests = new Histogram({
     name: 'millrace_http_request_seconds',
     help: 'Duration of requests; long polls have their own route label, ending in ?wait.',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30],
-    registers: [registry],
+    registers: [own],
   });
   const retention = new Histogram({
     name: 'millrace_retention_lock_seconds',
     help: "How long each step of retention held the store's write lock.",
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
-    registers: [registry],
+    registers: [own],
   });
   return {
     push(batch) {
@@ -38,10 +40,12 @@ export function openMetrics(): Metrics {
     },
     retention: (lockMs) => retention.observe(lockMs / 1000),
     request: (labels, ms) => requests.observe(labels, ms / 1000),
-    render(status) {
+    async render(status, { isLeader }) {
+      showOwn(status, isLeader);
+      if (!isLeader) return await own.metrics();
       gauges(status);
       backends.show(status.backends);
-      return registry.metrics();
+      return (await own.metrics()) + (await service.metrics());
     },
   };
 }
@@ -147,8 +151,6 @@ function openGauges(registry: Registry): (status: ServiceStatus) => void {
   const rollouts = gauge('rollouts', 'Rollouts by state.', 'state');
   const workers = gauge('workers', 'Workers by whether their lease is valid.', 'alive');
   const stages = gauge('stage_rollouts', 'Active and waiting rollouts in each stage, over all live workers.', 'stage', 'what');
-  const lag = gauge('loop_lag_seconds', 'Event loop lag of the server.', 'quantile');
-  const memory = gauge('resident_bytes', 'Resident memory of the server.');
   const store = gauge(
     'store_bytes',
     "Bytes of the store's file, of its write-ahead log, reusable inside the file, and free on its disk.",
@@ -167,12 +169,26 @@ function openGauges(registry: Registry): (status: ServiceStatus) => void {
         stages.inc({ stage, what: 'waiting' }, waiting);
       }
     }
-    for (const [quantile, ms] of Object.entries(status.loop_lag_ms)) lag.set({ quantile }, ms / 1000);
-    memory.set(status.rss_bytes);
     store.set({ what: 'file' }, status.store?.file_bytes ?? 0);
     store.set({ what: 'wal' }, status.store?.wal_bytes ?? 0);
     store.set({ what: 'reusable' }, status.store?.reusable_bytes ?? 0);
     store.set({ what: 'free' }, status.store?.free_bytes ?? 0);
     full.set(status.store?.full == null ? 0 : 1);
+  };
+}
+
+function openOwnGauges(registry: Registry): (status: ServiceStatus, isLeader: boolean) => void {
+  const registers = [registry];
+  const lag = new Gauge({ name: 'millrace_loop_lag_seconds', help: 'Event loop lag of the server.', labelNames: ['quantile'], registers });
+  const memory = new Gauge({ name: 'millrace_resident_bytes', help: 'Resident memory of the server.', registers });
+  const leads = new Gauge({
+    name: 'millrace_server_leads',
+    help: '1 on the server that reports the metrics of the whole service; the others report only their own process.',
+    registers,
+  });
+  return (status, isLeader) => {
+    for (const [quantile, ms] of Object.entries(status.loop_lag_ms)) lag.set({ quantile }, ms / 1000);
+    memory.set(status.rss_bytes);
+    leads.set(Number(isLeader));
   };
 }

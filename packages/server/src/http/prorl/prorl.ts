@@ -1,7 +1,6 @@
 // ProRL Agent's seven routes, so that its unchanged clients work. They are a thin layer: each request becomes an ordinary rollout,
-// durable and listed like any other.
+// durable and listed like any other. What they remember is in the store, so it holds for all servers.
 
-import { randomUUID } from 'node:crypto';
 import {
   isTerminal,
   limits,
@@ -17,13 +16,14 @@ import {
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { type AppContext, closedSignal, tombstoneMs } from '../context/context.ts';
-import { checkIntake, checkTask, submitAll, toNewRollout, toRolloutId } from '../intake/intake.ts';
+import { checkIntake, checkTask, toRolloutId } from '../intake/intake.ts';
 import { refuseImages } from '../intake/refuse-images.ts';
 import { check } from '../request/check.ts';
 import { sendError, toReplyError } from '../request/errors.ts';
 import { mount, type RouteInput } from '../request/mount.ts';
 import { waitForEnd } from '../routes/rollout-routes.ts';
 import { addServer } from './add-server.ts';
+import { ProrlJobs } from './prorl-jobs.ts';
 import { toProcessReply, toProrlStatus, toTask, toWantedId } from './prorl-mapping.ts';
 import { parseInstance, toSettings } from './prorl-params.ts';
 import { findScenario } from './prorl-registry.ts';
@@ -33,77 +33,70 @@ const swapMs = 60_000;
 /** What a job may take in all, waiting included, is twice its time and this. */
 const graceMs = 10_000;
 
-/** One /process call in progress. */
-interface Job {
-  readonly name: string | undefined;
-  id?: RolloutId;
-  cancelled: boolean;
-}
-
 class ProrlServer {
   readonly #context: AppContext;
-  readonly #jobs = new Set<Job>();
-  #running = false;
-  /** When the backends were cleared; undefined once one was added. */
-  #clearedAt: number | undefined;
+  readonly #jobs: ProrlJobs;
+  /** This server was started since it was last stopped. */
+  #wasStarted = false;
 
   constructor(context: AppContext) {
     this.#context = context;
+    this.#jobs = new ProrlJobs(context);
   }
 
-  start(): void {
-    if (this.#running) throw new RolloutError('bad-request', 'Server is already running');
-    this.#running = true;
+  /** For all servers of the store. A client that starts each of them, or one that was restarted, is right. */
+  async start(): Promise<void> {
+    if (this.#wasStarted && (await this.#isRunning())) throw new RolloutError('bad-request', 'Server is already running');
+    await this.#context.store.noteProrl('start');
+    this.#wasStarted = true;
   }
 
   async stop(): Promise<void> {
-    this.checkRunning();
-    this.#running = false;
-    await this.#cancelAll([...this.#jobs]);
+    await this.checkRunning();
+    const { store } = this.#context;
+    await store.noteProrl('stop');
+    this.#wasStarted = false;
+    await this.#cancelAll(await store.prorlJobs());
   }
 
-  checkRunning(): void {
-    if (!this.#running) throw new RolloutError('not-running', 'Server is not running. Please start the server first.');
+  async checkRunning(): Promise<void> {
+    if (!(await this.#isRunning())) throw new RolloutError('not-running', 'Server is not running. Please start the server first.');
   }
 
-  get pending(): number {
-    return this.#jobs.size;
+  /** Calls that wait for an answer of any server. */
+  async countPending(): Promise<number> {
+    return (await this.#context.store.prorlJobs()).filter(({ isLive }) => isLive).length;
   }
 
   async process(request: ProcessRequest, signal: AbortSignal): Promise<ProcessReply> {
-    this.checkRunning();
+    await this.checkRunning();
     checkIntake(this.#context);
     const submission = await toSubmission(request, this.#context);
     await this.#needBackend();
-    const wanted = toWantedId(request);
-    const job: Job = { name: wanted, cancelled: false };
-    this.#jobs.add(job);
+    const id = await this.#jobs.open(submission, toWantedId(request), signal);
     try {
-      const id = await this.#submit(submission, wanted);
-      job.id = id;
-      if (job.cancelled) await this.#cancel(job);
       return await this.#finish(request, id, signal);
     } finally {
-      this.#jobs.delete(job);
+      await this.#jobs.close(id);
     }
   }
 
-  async addServer(address: string): Promise<string> {
-    const status = await addServer(address, this.#context);
-    this.#clearedAt = undefined;
-    return status;
+  async clearServers(): Promise<void> {
+    const { store } = this.#context;
+    await store.clearBackends();
+    await store.noteProrl('clear');
   }
 
-  async clearServers(): Promise<void> {
-    await this.#context.store.clearBackends();
-    this.#clearedAt = this.#context.clock.monotonic();
+  async #isRunning(): Promise<boolean> {
+    return (await this.#context.store.prorlState()).isRunning;
   }
 
   /** Right after a clear, rollouts are accepted and wait for the server that is added next. */
   async #needBackend(): Promise<void> {
-    const { store, clock } = this.#context;
+    const { store } = this.#context;
     if ((await store.backends()).length > 0) return;
-    if (this.#clearedAt !== undefined && clock.monotonic() - this.#clearedAt < swapMs) return;
+    const { clearedAgoMs = swapMs } = await store.prorlState();
+    if (clearedAgoMs < swapMs) return;
     const message = 'No LLM server addresses configured. Please add at least one LLM server address.';
     throw new RolloutError('not-running', message);
   }
@@ -111,29 +104,10 @@ class ProrlServer {
   /** Works even before the job arrives. */
   async cancel(name: string): Promise<void> {
     const wanted = toWantedId({ job_id: name, instance: {} });
-    const jobs = [...this.#jobs].filter((job) => job.name === wanted);
-    if (jobs.length > 0) return this.#cancelAll(jobs);
-    if (wanted !== undefined) await this.#context.store.cancel(toRolloutId(wanted), { tombstoneMs });
-  }
-
-  /** As in the original, a second call for the same instance runs again, under its own id. */
-  async #submit(submission: Omit<Submission, 'id'>, wanted: string | undefined): Promise<RolloutId> {
-    const fresh = () => toRolloutId(wanted === undefined ? `r-${randomUUID()}` : `${wanted.slice(0, 80)}.${randomUUID()}`);
-    for (const id of wanted === undefined ? [fresh()] : [toRolloutId(wanted), fresh()]) {
-      const created = await this.#tryCreate(id, submission);
-      if (created) return id;
-    }
-    throw new RolloutError('internal', 'a random id was already taken');
-  }
-
-  async #tryCreate(id: RolloutId, submission: Omit<Submission, 'id'>): Promise<boolean> {
-    try {
-      const { rollouts } = await submitAll([toNewRollout(id, submission)], this.#context);
-      return rollouts[0]?.created === true;
-    } catch (error) {
-      if (error instanceof RolloutError && error.code === 'conflict') return false;
-      throw error;
-    }
+    if (wanted === undefined) return;
+    const { store } = this.#context;
+    const jobs = await store.prorlJobs(wanted);
+    await this.#cancelAll(jobs.length > 0 ? jobs : [{ rollout: toRolloutId(wanted) }]);
   }
 
   async #finish({ instance }: ProcessRequest, id: RolloutId, signal: AbortSignal): Promise<ProcessReply> {
@@ -147,13 +121,8 @@ class ProrlServer {
     throw new RolloutError('not-running', `rollout ${id} was cancelled: its caller disconnected, or the service is shutting down`);
   }
 
-  async #cancelAll(jobs: readonly Job[]): Promise<void> {
-    await Promise.all(jobs.map((job) => this.#cancel(job)));
-  }
-
-  async #cancel(job: Job): Promise<void> {
-    job.cancelled = true;
-    if (job.id !== undefined) await this.#context.store.cancel(job.id, { tombstoneMs });
+  async #cancelAll(jobs: readonly { readonly rollout: RolloutId }[]): Promise<void> {
+    await Promise.all(jobs.map(({ rollout }) => this.#context.store.cancel(rollout, { tombstoneMs })));
   }
 }
 
@@ -176,8 +145,8 @@ export function mountProrl(app: FastifyInstance, context: AppContext): void {
 }
 
 function mountControl(app: FastifyInstance, server: ProrlServer, context: AppContext): void {
-  mount(app, routes.prorlStart, () => {
-    server.start();
+  mount(app, routes.prorlStart, async () => {
+    await server.start();
     return { status: 'Server started successfully' };
   });
   mount(app, routes.prorlStop, async () => {
@@ -185,10 +154,10 @@ function mountControl(app: FastifyInstance, server: ProrlServer, context: AppCon
     return { status: 'Server stopped successfully' };
   });
   mount(app, routes.prorlStatus, async () => {
-    server.checkRunning();
-    return toProrlStatus(await context.status.read(), server.pending);
+    await server.checkRunning();
+    return toProrlStatus(await context.status.read(), await server.countPending());
   });
-  mount(app, routes.prorlAddServer, async ({ body: { address } }) => ({ status: await server.addServer(address) }));
+  mount(app, routes.prorlAddServer, async ({ body: { address } }) => ({ status: await addServer(address, context) }));
   mount(app, routes.prorlClearServers, async () => {
     await server.clearServers();
     return { status: 'Cleared all LLM server addresses' };

@@ -15,6 +15,7 @@ import { toTrajectoryJson } from '../../sampling/group-json.ts';
 import type { RolloutRecord } from '../../store/rollout-record.ts';
 import { toRolloutView } from '../../store/rollout-view.ts';
 import { type AppContext, closedSignal, tombstoneMs } from '../context/context.ts';
+import { toWaitingViews } from '../context/waiting.ts';
 import { checkIntake, readSubmissions, submitAll } from '../intake/intake.ts';
 import { chooseMediaType } from '../request/accept.ts';
 import { callerOf } from '../request/auth.ts';
@@ -46,9 +47,9 @@ export async function waitForEnd(
   return store.get(id);
 }
 
-async function listRollouts(query: RouteInput<typeof routes.listRollouts>['query'], { store }: AppContext): Promise<RolloutList> {
-  const { rollouts, next } = await store.list(definedOf(query));
-  return { rollouts: rollouts.map(toRolloutView), next: next ?? null };
+async function listRollouts(query: RouteInput<typeof routes.listRollouts>['query'], context: AppContext): Promise<RolloutList> {
+  const { rollouts, next } = await context.store.list(definedOf(query));
+  return { rollouts: await toWaitingViews(rollouts, context), next: next ?? null };
 }
 
 async function getRollout(
@@ -57,7 +58,8 @@ async function getRollout(
 ): Promise<RolloutView> {
   const record = await (wait === 0 ? context.store.get(id) : waitForEnd(id, { ms: wait * 1000, signal: closedSignal(reply) }, context));
   if (record === undefined) throw unknownRollout(id);
-  return toRolloutView(record);
+  const [view = toRolloutView(record)] = await toWaitingViews([record], context);
+  return view;
 }
 
 async function getTrajectory({ params: { id }, request, reply }: RouteInput<typeof routes.getTrajectory>, { store, log }: AppContext) {

@@ -26,7 +26,7 @@ export function mountService(app: FastifyInstance, context: AppContext): void {
   mount(app, routes.getReadiness, () => checkReady(context));
   mount(app, routes.getMetrics, async ({ reply }) => {
     reply.type('text/plain; version=0.0.4; charset=utf-8');
-    return context.metrics.render(await context.status.read());
+    return context.metrics.render(await context.status.read(), context.leadership);
   });
   mount(app, routes.getOpenapi, () => document);
 }

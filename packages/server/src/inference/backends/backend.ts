@@ -58,6 +58,8 @@ export interface BackendProbe {
 export interface BackendHealth {
   /** Since when nothing is placed on it; absent while it works. */
   readonly brokenAtMs?: number;
+  /** The machines that cannot reach it, by their host names, and since when nothing of theirs is placed on it. */
+  readonly brokenFor?: readonly { readonly machine: string; readonly sinceMs: number }[];
   /** The last error. It stays after the backend has recovered. */
   readonly error: string;
   readonly errorAtMs: number;

@@ -1,5 +1,5 @@
-// Which backends work, judged from the calls that rollouts make. Several failures in a row break a backend for all workers, and a
-// broken one is probed until it recovers. A busy or slow backend is not broken.
+// Which backends work, judged from the calls that rollouts make. Several failures in a row break a backend for this machine, and for all
+// if others agree; a broken one is probed until it recovers. A busy or slow backend is not broken.
 
 import { type BackendId, messageOf, RolloutError } from '@millrace/protocol';
 import { type Clock, sleep } from '../../base/clock.ts';
@@ -41,6 +41,8 @@ export interface HealthOptions {
   describe(id: BackendId, options: { readonly signal: AbortSignal }): Promise<BackendProbe>;
   /** How many failed calls in a row break a backend. */
   readonly breakAfter: number;
+  /** The host name of this machine. */
+  readonly machine?: string | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -118,7 +120,8 @@ export class HealthMonitor implements AsyncDisposable {
   }
 
   #break(id: BackendId, error: unknown): Promise<void> {
-    return this.#options.placements.breakBackend(id, { error: describe(error) });
+    const { placements, machine } = this.#options;
+    return placements.breakBackend(id, { error: describe(error), machine });
   }
 
   #logFailure(id: BackendId, error: unknown): void {
@@ -136,10 +139,10 @@ export class HealthMonitor implements AsyncDisposable {
 
   /** Probes whenever it is this worker's turn and the policy is not paused, until the backend works or another worker has found that it does. */
   async #recover(id: BackendId, signal: AbortSignal): Promise<void> {
-    const { placements, clock } = this.#options;
+    const { placements, clock, machine } = this.#options;
     for (;;) {
       await this.#options.waitForPolicy({ signal });
-      const waitMs = await placements.takeProbe(id).catch((error) => {
+      const waitMs = await placements.takeProbe(id, { machine }).catch((error) => {
         this.#logFailure(id, error);
         return pauseMs;
       });
@@ -150,7 +153,7 @@ export class HealthMonitor implements AsyncDisposable {
   }
 
   async #probe(id: BackendId, signal: AbortSignal): Promise<boolean> {
-    const { placements, checkHealth, tryOut } = this.#options;
+    const { placements, checkHealth, tryOut, machine } = this.#options;
     try {
       await checkHealth(id, { signal });
       await tryOut(id, { signal });
@@ -158,10 +161,10 @@ export class HealthMonitor implements AsyncDisposable {
       if (found?.tokenizer === 'different') throw new RolloutError('backend-failed', found.tokenizerReason ?? 'its tokenizer differs');
     } catch (error) {
       signal.throwIfAborted();
-      await placements.breakBackend(id, { error: describe(error), isProbe: true });
+      await placements.breakBackend(id, { error: describe(error), isProbe: true, machine });
       return false;
     }
-    await placements.recoverBackend(id);
+    await placements.recoverBackend(id, { machine });
     return true;
   }
 

@@ -37,16 +37,24 @@ export interface Placements {
    */
   place(rollout: PlacedRollout, options: PlaceOptions): Promise<BackendId | undefined>;
   /**
-   * Nothing more is placed on it. A backend that is already broken stays as it is, unless a probe failed: then the wait before
-   * the next probe doubles.
+   * Nothing more of this machine is placed on it; and nothing of any machine once more than half of the machines with rollouts on it
+   * say so, or if no machine is named. A backend that is already broken stays as it is, unless a probe failed: then the wait before the
+   * next probe doubles.
    */
-  breakBackend(id: BackendId, options: { readonly error: string; readonly isProbe?: boolean }): Promise<void>;
-  /** It works again. */
-  recoverBackend(id: BackendId): Promise<void>;
+  breakBackend(id: BackendId, report: HealthReport): Promise<void>;
+  /** It works again: for this machine, or for all if it was broken for all. */
+  recoverBackend(id: BackendId, options?: Pick<HealthReport, 'machine'>): Promise<void>;
   /** Adds to what is known about its server. Ignored if it has left. */
   noteProbe(id: BackendId, probe: BackendProbe): Promise<void>;
-  /** 0 if the caller is to probe a broken backend now, else the milliseconds to wait; undefined if it is not broken. */
-  takeProbe(id: BackendId): Promise<number | undefined>;
+  /** 0 if the caller is to probe a broken backend now, else the milliseconds to wait; undefined if it is not broken for its machine. */
+  takeProbe(id: BackendId, options?: Pick<HealthReport, 'machine'>): Promise<number | undefined>;
+}
+
+export interface HealthReport {
+  readonly error: string;
+  readonly isProbe?: boolean;
+  /** The host of the worker that reports it. */
+  readonly machine?: string | undefined;
 }
 
 /** The wait before the first probe of a broken backend. It doubles after each failed probe, up to the longest. */

@@ -13,6 +13,7 @@ import { HealthMonitor } from './health.ts';
 import { BackendLease, type PoolEntry } from './lease.ts';
 import type { BackendLoad, PlacedRollout, Placements, PlaceOptions } from './placements.ts';
 import { checkHealth, type ProbeGate, tryOut } from './probe.ts';
+import { isSameServer, isUp, toOwnView } from './record-view.ts';
 import { chooseBackend, defaultRouting, isFarBusier, type Routing } from './routing.ts';
 import { probeServer } from './server-probe.ts';
 import { SessionFinisher } from './session-finisher.ts';
@@ -38,6 +39,8 @@ export interface PoolOptions {
   readonly breakAfter?: number;
   /** Whether later turns have a higher priority. */
   readonly prioritizeLong?: boolean;
+  /** The host name of this machine: what it cannot reach is broken for it alone, unless other machines agree. */
+  readonly machine?: string;
   /** Compared with the tokenizer of a server that recovers. */
   readonly tokenizer?: TokenizerSample;
 }
@@ -79,6 +82,7 @@ export class BackendPool implements AsyncDisposable {
   readonly #sessions: SessionFinisher;
   readonly #closed = new AbortController();
   #gate: ProbeGate | undefined;
+  #isCutOff = false;
   #loads: ReadonlyMap<BackendId, BackendLoad> = new Map();
   #someUp = Promise.withResolvers<void>();
 
@@ -95,13 +99,19 @@ export class BackendPool implements AsyncDisposable {
     return this.#options.prioritizeLong ?? false;
   }
 
+  /** Whether this machine can reach none of the backends that other machines use. */
+  get isCutOff(): boolean {
+    return this.#isCutOff;
+  }
+
   /** From now on probes sample only while the gate is open, and count as calls. */
   useGate(gate: ProbeGate): void {
     this.#gate = gate;
   }
 
   /** Takes the complete list of records: backends that are not in it leave. The others keep their rollouts and connections. */
-  update(records: readonly BackendRecord[]): void {
+  update(all: readonly BackendRecord[]): void {
+    const records = all.map((record) => toOwnView(record, this.#options.machine));
     const present = new Set(records.map(({ id }) => id));
     for (const [id, entry] of this.#entries) {
       if (present.has(id)) continue;
@@ -125,6 +135,7 @@ export class BackendPool implements AsyncDisposable {
       if (!isSameServer(entry.record, record)) entry.backend = this.#open(record);
       entry.record = record;
     }
+    this.#isCutOff = all.some(isUp) && !records.some(isUp);
     this.#health?.update(records);
     if (records.some(isUp)) {
       this.#someUp.resolve();
@@ -266,26 +277,9 @@ export class BackendPool implements AsyncDisposable {
         await tryOut(find(id).backend, { ...common, signal, ...definedOf({ cut: pass?.cut, adapter: pass?.adapter }) });
       },
       breakAfter: this.#options.breakAfter ?? 5,
+      machine: this.#options.machine,
       clock: this.#clock,
       log: this.#options.log,
     });
   }
-}
-
-function isUp({ state, health }: BackendRecord): boolean {
-  return state === 'up' && health?.brokenAtMs === undefined;
-}
-
-/** Whether calls go to the same server in the same way. */
-function isSameServer(a: BackendRecord, b: BackendRecord): boolean {
-  return (
-    a.url === b.url &&
-    a.dialect === b.dialect &&
-    a.model === b.model &&
-    a.apiKey === b.apiKey &&
-    a.policyVersion === b.policyVersion &&
-    a.logprobsMode === b.logprobsMode &&
-    a.probe?.contextTokens === b.probe?.contextTokens &&
-    a.probe?.logprobsMode === b.probe?.logprobsMode
-  );
 }

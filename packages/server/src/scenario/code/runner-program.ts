@@ -71,6 +71,7 @@ def run_python(code, name, body, result):
     status = 0
     try:
         exec(PRELUDE, space)
+        space.pop(name, None) # operator's add is not the program's
         exec(code, space)
         if name is not None:
             owner = space.get('Solution')

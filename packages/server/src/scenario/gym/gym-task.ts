@@ -3,14 +3,14 @@
 import { message } from '@millrace/protocol';
 import { z } from 'zod';
 
-export const gymKinds = ['gymnasium', 'gem', 'skyrl', 'openenv', 'verifiers'] as const;
+export const gymKinds = ['gymnasium', 'gem', 'skyrl', 'openenv'] as const;
 
 export const gymTask = z
   .strictObject({
     kind: z
       .enum(gymKinds)
       .describe(
-        'How the environment is called: reset and step (`gymnasium`, `gem`), init, step and close (`skyrl`), an `openenv` class, or turn by turn (`verifiers`, before 0.2).',
+        'How the environment is called: reset and step (`gymnasium`, `gem`), init, step and close (`skyrl`), or an `openenv` class.',
       ),
     env: z
       .string()
@@ -20,10 +20,7 @@ export const gymTask = z
       .record(z.string(), z.unknown())
       .default({})
       .describe('Arguments of the environment. With `skyrl`, `extras` in it are the extras, and the rest is the configuration.'),
-    seed: z
-      .int()
-      .optional()
-      .describe('Passed to `reset`, for `gymnasium`, `gem` and `openenv`. With `verifiers`, the row of its data set, from 0.'),
+    seed: z.int().optional().describe('Passed to `reset`, for `gymnasium`, `gem` and `openenv`.'),
     prompt: z
       .array(message.pick({ role: true, content: true }))
       .default([])

@@ -1,27 +1,45 @@
 // Claims in PostgreSQL: a few statements for any number of rollouts. Rows that another worker is taking are skipped, so workers that
-// claim together never wait for each other and never take the same rollout.
+// claim together never wait for each other and never take the same rollout. With several machines, siblings go where siblings run.
 
 import type { RolloutId } from '@millrace/protocol';
 import { groupTaskColumn, toSubmission } from '../rows/operations/batch/group-task.ts';
-import { type ClaimRequest, type QueuedRow, queuedColumns, toClaimed } from '../rows/operations/claims.ts';
+import {
+  type ClaimEngine,
+  type ClaimRequest,
+  type DueRequest,
+  type QueuedRow,
+  queuedColumns,
+  toClaimed,
+} from '../rows/operations/claims.ts';
 import { appendMoved } from '../rows/operations/transitions.ts';
-import type { ClaimedRollout } from '../store.ts';
+import { type ClaimedRollout, longestPassMs } from '../store.ts';
 import type { Transaction } from '../transaction.ts';
+import { fromStoredName, hasLabels } from '../work-class.ts';
 import { type DueClass, divideTurns } from './divide-turns.ts';
 
 /** More classes than any claim has room for: the first of each rank matter. */
 const mostClasses = 1_000;
 
-export async function takeTogether(transaction: Transaction, { worker, limit }: ClaimRequest): Promise<ClaimedRollout[]> {
-  const sql = 'SELECT seq, rank, weight, active, due, served FROM due_classes ORDER BY rank DESC, active / weight, served, seq LIMIT ?';
-  let classes = await transaction.all<DueClass>(sql, mostClasses);
+/** The host of the worker, if there are workers on others too. */
+const preferringHost = `, CASE WHEN EXISTS (SELECT 1 FROM workers other WHERE other.host <> workers.host AND other.ended_at IS NULL)
+  THEN host END AS preferring_host`;
+
+export const postgresClaims: ClaimEngine = { takeDue: takeTogether, workerColumns: preferringHost };
+
+async function takeTogether(transaction: Transaction, request: DueRequest): Promise<ClaimedRollout[]> {
+  const { worker, limit, labels, workerRow } = request;
+  const host = typeof workerRow.preferring_host === 'string' ? workerRow.preferring_host : undefined;
+  const sql = `SELECT seq, name, rank, weight, active, due, served FROM claimable_classes
+    ORDER BY rank DESC, active / weight, served, seq LIMIT ?`;
+  const due = await transaction.all<DueClass & { readonly name: string }>(sql, mostClasses);
+  let classes: readonly DueClass[] = due.filter(({ name }) => hasLabels(labels, fromStoredName(name).requires));
   const taken: QueuedRow[] = [];
   while (taken.length < limit && classes.length > 0) {
     const order = divideTurns(classes, limit - taken.length);
     const [found, empty] = [new Map<number, QueuedRow[]>(), new Set<number>()];
     for (const seq of new Set(order)) {
       const turns = order.filter((one) => one === seq).length;
-      const rows = await lockDue(transaction, seq, turns);
+      const rows = await lockPreferred(transaction, { host, class: seq, limit: turns });
       if (rows.length > 0) await transaction.noteServed(seq);
       // The others are being taken by another worker.
       if (rows.length < turns) empty.add(seq);
@@ -34,10 +52,73 @@ export async function takeTogether(transaction: Transaction, { worker, limit }: 
   return await takeAll(transaction, taken, worker);
 }
 
-async function lockDue(transaction: Transaction, classSeq: number, limit: number): Promise<QueuedRow[]> {
-  const sql = `SELECT ${queuedColumns} FROM rollouts WHERE state = 'queued' AND line = 'due' AND class = ?
-    ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED`;
-  return await transaction.all<QueuedRow>(sql, classSeq, limit);
+interface LockRequest {
+  readonly class: number;
+  readonly limit: number;
+  readonly host?: string | undefined;
+}
+
+const isDue = "state = 'queued' AND line = 'due' AND class = ?1";
+
+/** The oldest first, except those that are locked here. */
+async function lockDue(
+  transaction: Transaction,
+  { class: own, limit }: LockRequest,
+  locked: readonly QueuedRow[] = [],
+): Promise<QueuedRow[]> {
+  const [except, values] = locked.length === 0 ? ['', []] : [`AND ${isOther('?3')}`, [toList(locked)]];
+  const sql = `SELECT ${queuedColumns} FROM rollouts WHERE ${isDue} ${except} ORDER BY seq LIMIT ?2 FOR UPDATE SKIP LOCKED`;
+  return await transaction.all<QueuedRow>(sql, own, limit, ...values);
+}
+
+/** One value for any number of rows, so that the statement is prepared once. */
+function toList(rows: readonly QueuedRow[]): string {
+  return rows.map(({ seq }) => seq).join(',');
+}
+
+function isOther(list: string): string {
+  return `seq <> ALL (string_to_array(${list}, ',')::bigint[])`;
+}
+
+/** How many rollouts at the head of a class may overtake each other. */
+const windowSize = 64;
+
+interface WindowRow extends QueuedRow {
+  /** Its position in the window, from 1. */
+  readonly n: number;
+}
+
+// As `isDue`, but without an index: without statistics, PostgreSQL would read the whole line instead of the rows of the window.
+const isStillDue = "state || '' = 'queued' AND line || '' = 'due' AND class + 0 = ?1";
+
+// Places: 0 was passed over for long, 1 has siblings here, 2 has siblings nowhere, 3 elsewhere.
+const preferred = `WITH head AS MATERIALIZED (
+SELECT seq, group_id, passed_at, row_number() OVER (ORDER BY seq) AS n FROM rollouts WHERE ${isDue} ORDER BY seq LIMIT ?2
+), homes AS MATERIALIZED (SELECT g.group_id, here FROM (SELECT DISTINCT group_id FROM head WHERE group_id IS NOT NULL) g, LATERAL (
+SELECT bool_or(host = ?3) AS here FROM rollouts held JOIN workers w ON w.id = held.worker WHERE held.group_id = g.group_id) one
+), ranked AS MATERIALIZED (
+SELECT seq, n, CASE WHEN passed_at <= ?4 THEN 0 WHEN here THEN 1 WHEN here IS NULL THEN 2 ELSE 3 END AS place
+FROM head LEFT JOIN homes USING (group_id))
+SELECT ${queuedColumns}, n FROM rollouts JOIN ranked USING (seq) WHERE ${isStillDue}
+ORDER BY place, seq LIMIT ?5 FOR UPDATE OF rollouts SKIP LOCKED`;
+
+/** First those that were passed over for long, then those whose siblings run here, then those whose siblings run nowhere. */
+async function lockPreferred(transaction: Transaction, request: LockRequest): Promise<QueuedRow[]> {
+  const { host, limit, class: own } = request;
+  if (host === undefined) return await lockDue(transaction, request);
+  const passedAt = transaction.nowMs - longestPassMs;
+  const rows = await transaction.all<WindowRow>(preferred, own, windowSize + limit, host, passedAt, limit);
+  if (rows.some(({ n }) => n > rows.length)) await notePassed(transaction, own, rows);
+  if (rows.length === limit) return rows;
+  // Other workers are taking what is in the window.
+  return [...rows, ...(await lockDue(transaction, { class: own, limit: limit - rows.length }, rows))];
+}
+
+/** Those that were overtaken remember since when. */
+async function notePassed(transaction: Transaction, own: number, rows: readonly QueuedRow[]): Promise<void> {
+  const sql = `UPDATE rollouts SET passed_at = ?2 WHERE seq IN (SELECT seq FROM rollouts WHERE ${isDue} AND passed_at IS NULL
+    AND seq < ?3 AND ${isOther('?5')} ORDER BY seq LIMIT ?4 FOR UPDATE SKIP LOCKED)`;
+  await transaction.run(sql, own, transaction.nowMs, Math.max(...rows.map(({ seq }) => seq)), windowSize, toList(rows));
 }
 
 async function takeAll(transaction: Transaction, rows: readonly QueuedRow[], worker: ClaimRequest['worker']): Promise<ClaimedRollout[]> {

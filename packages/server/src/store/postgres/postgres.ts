@@ -14,7 +14,7 @@ import { reads, type Writes, writes } from '../rows/operations.ts';
 import { RowStore } from '../rows/row-store.ts';
 import type { Store } from '../store.ts';
 import { TimeGuard } from '../time-guard.ts';
-import { takeTogether } from './claim.ts';
+import { postgresClaims } from './claim.ts';
 import { databaseBytes } from './database-size.ts';
 import { DatabaseClock } from './engine/database-clock.ts';
 import { toStoreError } from './engine/faults.ts';
@@ -46,7 +46,7 @@ const postgresReads = { ...reads, databaseBytes };
 
 const postgresWrites: Writes = {
   ...writes,
-  claim: (transaction, request) => claim(transaction, request, takeTogether),
+  claim: (transaction, request) => claim(transaction, request, postgresClaims),
 };
 
 /** Connects, and creates the tables in the first schema of the search path if they are missing. The caller closes the store. */

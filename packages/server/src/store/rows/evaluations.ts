@@ -6,7 +6,7 @@ import { definedOf, idPattern } from '@millrace/protocol/plain';
 import type { EvaluationRecord, NewEvaluation } from '../evaluation-store.ts';
 import type { Transaction } from '../transaction.ts';
 import { rankOf } from '../work-class.ts';
-import { openClass } from './operations/classes.ts';
+import { deleteClasses, openClass } from './operations/classes.ts';
 import { addEnd, type SampleEnd, uncountSample } from './operations/evaluation/count-sample.ts';
 import {
   type EvaluationRow,
@@ -185,8 +185,8 @@ export async function retainEvaluationSlice(transaction: Transaction, evaluation
     const sql = `DELETE FROM ${table} WHERE evaluation_seq = ?1 AND task_index IN (${some})`;
     while ((await transaction.run(sql, evaluationSeq, rowsPerStep)) === rowsPerStep) if (isSpent()) return { rollouts, more: true };
   }
-  const name = '(SELECT id FROM evaluations WHERE seq = ?)';
-  await transaction.run(`DELETE FROM classes WHERE kind = 'evaluation' AND wanted = 0 AND name = ${name}`, evaluationSeq);
+  const row = await transaction.one<{ id: string }>('SELECT id FROM evaluations WHERE seq = ?', evaluationSeq);
+  if (row) await deleteClasses(transaction, 'evaluation', row.id);
   for (const table of ['evaluation_failures', 'evaluation_stops'])
     await transaction.run(`DELETE FROM ${table} WHERE evaluation_seq = ?`, evaluationSeq);
   await transaction.run('DELETE FROM evaluations WHERE seq = ?', evaluationSeq);

@@ -16,14 +16,25 @@ import { appendTasks, batch, batches, createBatch, endBatch, openBatches, resume
 import { blobGarbage, forgetGarbage, knownBlobs, replaceText, storeId, trajectoriesWithText } from './operations/blobs.ts';
 import { claim, finish, move, release, retry } from './operations/claims.ts';
 import { classes, load } from './operations/classes.ts';
-import { ack, acked, deliveredGroups, dueWebhooks, noteWebhook } from './operations/delivery.ts';
+import { ack, acked, deliveredGroups, dueWebhooks, holdWebhook, noteWebhook } from './operations/delivery.ts';
 import { evaluation, evaluationTasks, unbegunEvaluations } from './operations/evaluation/evaluation-queries.ts';
 import { appendEvents, events, lastEventAtMs, lastEventId, oldestEventId } from './operations/events.ts';
 import { beginGroup, cursor, renewGroup, replaceSiblings, settleGroup, takeGroup } from './operations/groups.ts';
-import { backendLoads, breakBackend, noteProbe, noteTraffic, place, recoverBackend, takeProbe } from './operations/placements.ts';
+import { breakBackend, recoverBackend, takeProbe } from './operations/health/backend-health.ts';
+import { backendLoads, noteProbe, noteTraffic, place } from './operations/placements.ts';
 import { pausePolicy, policy, reportGate, resumePolicy, touch } from './operations/policy.ts';
 import { countStates, get, list, reusableBytes, trajectory } from './operations/queries.ts';
 import { expiredBatches, expiredGroups, retainBatchSlice, retainGroupSlice, retainSlice } from './operations/retention.ts';
+import { takeDuty } from './operations/servers/duties.ts';
+import {
+  adoptProrlJob,
+  closeProrlJob,
+  noteProrl,
+  openProrlJob,
+  prorlJobs,
+  prorlState,
+  renewProrlJobs,
+} from './operations/servers/prorl-jobs.ts';
 import { cancel, submit } from './operations/submit.ts';
 import {
   clockJumpedAtMs,
@@ -81,12 +92,19 @@ export const writes = {
   replaceSiblings,
   settleGroup,
   ack,
+  holdWebhook,
   noteWebhook,
   createEvaluation,
   beginTasks,
   cancelEvaluation,
   retryUnscored,
   retainEvaluationSlice,
+  takeDuty,
+  noteProrl,
+  openProrlJob,
+  adoptProrlJob,
+  renewProrlJobs,
+  closeProrlJob,
 };
 
 export const reads = {
@@ -129,6 +147,8 @@ export const reads = {
   unbegunEvaluations,
   expiredEvaluations,
   expiredGroups,
+  prorlState,
+  prorlJobs,
 };
 
 export type Operations = Readonly<Record<string, (transaction: Transaction, request: never) => Promise<unknown>>>;

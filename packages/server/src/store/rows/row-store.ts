@@ -88,7 +88,8 @@ export class RowStore implements Store {
 
   registerWorker: Store['registerWorker'] = (worker, { leaseMs }) => this.#write('registerWorker', { ...worker, leaseMs });
   renew: Store['renew'] = (worker, options) => this.#write('renew', { worker, ...options });
-  claim: Store['claim'] = async (worker, limit) => ((await this.#isFull()) ? [] : this.#write('claim', { worker, limit }));
+  claim: Store['claim'] = async (worker, limit, labels = {}) =>
+    (await this.#isFull()) ? [] : this.#write('claim', { worker, limit, labels });
   move: Store['move'] = (claim, to) => this.#write('move', { claim, to });
   finish: Store['finish'] = async (claim, { trajectory, ...ending }) => {
     const kept = trajectory ? await this.#keep(claim, await compress(toBinary(trajectory))) : {};
@@ -103,7 +104,7 @@ export class RowStore implements Store {
     }
   };
   retry: Store['retry'] = (claim, failure, { delayMs }) => this.#write('retry', { claim, failure, delayMs });
-  release: Store['release'] = (claim) => this.#write('release', claim);
+  release: Store['release'] = (claim, { requires = {} } = {}) => this.#write('release', { claim, requires });
   dropWorker: Store['dropWorker'] = (worker, { maxLosses, retryDelayMs = 0 }) =>
     this.#write('dropWorker', { worker, rules: { maxLosses, retryDelayMs } });
 
@@ -131,9 +132,9 @@ export class RowStore implements Store {
   backendLoads: Store['backendLoads'] = () => this.#read('backendLoads', undefined);
   place: Store['place'] = (claim, options) => this.#write('place', { claim, options });
   breakBackend: Store['breakBackend'] = (id, options) => this.#write('breakBackend', { id, ...options });
-  recoverBackend: Store['recoverBackend'] = (id) => this.#write('recoverBackend', id);
+  recoverBackend: Store['recoverBackend'] = (id, options) => this.#write('recoverBackend', { id, ...options });
   noteProbe: Store['noteProbe'] = (id, probe) => this.#write('noteProbe', { id, probe });
-  takeProbe: Store['takeProbe'] = (id) => this.#write('takeProbe', id);
+  takeProbe: Store['takeProbe'] = (id, options) => this.#write('takeProbe', { id, ...options });
   noteTraffic: Store['noteTraffic'] = (notes) => this.#write('noteTraffic', notes);
 
   policy: Store['policy'] = () => this.#read('policy', undefined);
@@ -165,6 +166,7 @@ export class RowStore implements Store {
   ack: Store['ack'] = (batch, consumer, through) => this.#write('ack', { batch, consumer, through });
   acked: Store['acked'] = (batch, consumer) => this.#read('acked', { batch, consumer });
   dueWebhooks: Store['dueWebhooks'] = () => this.#read('dueWebhooks', undefined);
+  holdWebhook: Store['holdWebhook'] = (hold) => this.#write('holdWebhook', hold);
   noteWebhook: Store['noteWebhook'] = (sent) => this.#write('noteWebhook', sent);
 
   createEvaluation: Store['createEvaluation'] = async (evaluation) =>
@@ -178,6 +180,15 @@ export class RowStore implements Store {
   retryUnscored: Store['retryUnscored'] = async (id, { limit }) =>
     this.#write('retryUnscored', { id, limit, full: (await this.size()).full });
   cancelEvaluation: Store['cancelEvaluation'] = (id) => this.#write('cancelEvaluation', id);
+
+  takeDuty: Store['takeDuty'] = (request) => this.#write('takeDuty', request);
+  prorlState: Store['prorlState'] = () => this.#read('prorlState', undefined);
+  noteProrl: Store['noteProrl'] = (change) => this.#write('noteProrl', change);
+  openProrlJob: Store['openProrlJob'] = (job) => this.#write('openProrlJob', job);
+  adoptProrlJob: Store['adoptProrlJob'] = (job) => this.#write('adoptProrlJob', job);
+  renewProrlJobs: Store['renewProrlJobs'] = (request) => this.#write('renewProrlJobs', request);
+  closeProrlJob: Store['closeProrlJob'] = (rollout) => this.#write('closeProrlJob', rollout);
+  prorlJobs: Store['prorlJobs'] = (name) => this.#read('prorlJobs', name);
 
   appendEvents: Store['appendEvents'] = (events) => this.#write('appendEvents', events);
   events: Store['events'] = (after, options) => this.#read('events', { after, ...options });

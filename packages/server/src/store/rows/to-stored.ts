@@ -10,8 +10,8 @@ export async function toStored(rollouts: readonly NewRollout[]): Promise<StoredS
   const stored: StoredSubmission[] = [];
   for (const { id, digest, submission } of rollouts) {
     const { task, ...rest } = submission;
-    const { scenario, group, priority } = rest;
-    stored.push(definedOf({ id, digest, scenario, group, priority, body: JSON.stringify(rest), task: JSON.stringify(task) }));
+    const { scenario, group, priority, requires } = rest;
+    stored.push(definedOf({ id, digest, scenario, group, priority, requires, body: JSON.stringify(rest), task: JSON.stringify(task) }));
     if (stored.length % 500 === 0) await scheduler.yield();
   }
   return stored;

@@ -20,6 +20,7 @@ const housekeeping = runHousekeeping(floor.store, {
   config: serviceConfig.parse({}),
   log: { ...silentLog, error: note, info: note },
   signal: closing.signal,
+  leadership: { isLeader: true },
   onLock: () => {},
 });
 const ballast = join(tmpdir(), 'ballast');

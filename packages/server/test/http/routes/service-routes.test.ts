@@ -20,7 +20,18 @@ test('a backend joins, is listed without its key, drains and leaves', async () =
   const route = { probe: null, route: '/inference/v1/generate', route_reason: null, note: null };
   const logprobs_reason =
     'it was not possible to find out: the policy was paused, or the server did not answer; give logprobs_mode when the backend joins';
-  const view = { ...known, logprobs_reason, ...route, state: 'up', health: 'ok', last_error: null, in_flight: 0, calls: 3, tokens: 0 };
+  const view = {
+    ...known,
+    logprobs_reason,
+    ...route,
+    state: 'up',
+    health: 'ok',
+    broken_for: [],
+    last_error: null,
+    in_flight: 0,
+    calls: 3,
+    tokens: 0,
+  };
   assert.deepEqual(joined.body, view);
   assert.deepEqual((await floor.call('GET', '/v1/backends')).body, { backends: [view] });
   assert.equal((await floor.call('POST', `/v1/backends/${view.id}/drain`)).body.state, 'draining');

@@ -69,9 +69,9 @@ class Bed implements AsyncDisposable {
     await this.refresh();
   }
 
-  async run(count: number, changes: Record<string, unknown> = {}): Promise<readonly Claim[]> {
-    const worker = workerId.parse(`w${this.clock.now()}-${count}`);
-    await this.store.registerWorker({ id: worker, host: 'here', pid: 1 }, { leaseMs: 1e9 });
+  async run(count: number, changes: Record<string, unknown> = {}, host = 'here'): Promise<readonly Claim[]> {
+    const worker = workerId.parse(`w${this.clock.now()}-${count}-${host}`);
+    await this.store.registerWorker({ id: worker, host, pid: 1 }, { leaseMs: 1e9 });
     const ids = Array.from({ length: count }, (_, index) => `${worker}-${index}`);
     await this.store.submit(
       ids.map((id) => makeRollout(id, changes)),
@@ -414,4 +414,23 @@ test('while all backends are removed and added again, running and new rollouts w
   await bed.refresh();
   for (const lease of await Promise.all(waits)) assert.equal(await call(lease), 'answered');
   assert.deepEqual(await bed.loads(), { a: 3, b: 3 });
+});
+
+test('a machine that cannot reach a backend is cut off until its own probe succeeds, and the others go on', async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake();
+  const [near, far] = [bed.addPool({ machine: 'near' }), bed.addPool({ machine: 'far' })];
+  await bed.join(toRecord(a, fake.url));
+  const [[one], [two]] = [await bed.run(1, {}, 'near'), await bed.run(1, {}, 'far')];
+  using _near = await near.acquire({ signal, rollout: one });
+  await bed.store.breakBackend(a, { error: 'no route', machine: 'far' });
+  await bed.refresh();
+  assert.deepEqual([near.isCutOff, far.isCutOff], [false, true]);
+  const waiting = far.acquire({ signal, rollout: two });
+  using again = await near.acquire({ signal, rollout: one });
+  assert.equal(again.id, 'a');
+  while ((await bed.store.backends())[0]?.health?.brokenFor !== undefined) bed.clock.advance(1000);
+  await bed.refresh();
+  using lease = await waiting;
+  assert.deepEqual([lease.id, far.isCutOff], ['a', false]);
 });

@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { FakeClock, makeTempFolder } from '@millrace/testkit';
+import { FakeClock, makeTempFolder } from '@millrace/testkit/plain';
 import { openBusyWatch } from '../../../src/sandbox/limits/busy-watch.ts';
 import type { CgroupBase } from '../../../src/sandbox/limits/cgroups.ts';
 

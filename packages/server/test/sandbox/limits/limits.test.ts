@@ -136,7 +136,7 @@ describe('a confinement', { skip: groupSkip }, () => {
     await confinement.remove();
   });
 
-  test('a sweep kills all processes in the groups of a dead owner, and removes the groups', { skip }, async () => {
+  test('a sweep kills all processes in the groups of a dead owner, and removes the groups', { skip }, async (context) => {
     const driver = await openBubblewrapDriver({ runDir, log: silentLog });
     const id = 'sb-999999-1-z';
     const { folder, confinement } = await confine(id);
@@ -144,12 +144,16 @@ describe('a confinement', { skip: groupSkip }, () => {
     const [file = '', ...args] = confinement.enter({ command: ['sleep', '1000'], reportsPid: false });
     const sleeper = spawn(file, args);
     const bystander = spawn('sleep', ['1000']);
+    context.after(() => bystander.kill());
     await Promise.all([once(sleeper, 'spawn'), once(bystander, 'spawn')]);
+    for (const base of limiter.bases) {
+      const list = join(base.folder, `${id}-${process.pid}`, 'cgroup.procs');
+      while (!(await readFile(list, 'utf8')).split('\n').includes(String(sleeper.pid))) await sleep(10);
+    }
     const [[, signal]] = await Promise.all([once(sleeper, 'exit'), driver.sweep()]);
     assert.equal(signal, 'SIGKILL');
     await assertNone(`${id}-${process.pid}`);
     assert.equal(bystander.exitCode ?? bystander.signalCode, null);
-    bystander.kill();
   });
 
   async function assertNone(name: string): Promise<void> {

@@ -59,6 +59,12 @@ describe('grading a program', hasBwrap, () => {
     assert.deepEqual(await bed.verdicts(off, { function_name: 'scale', tests }), ['passed', 'wrong_output']);
   });
 
+  test('a function that the program does not define is not taken from the usual modules', async () => {
+    const task = { function_name: 'add', tests: [{ input: '[1, 2]', output: '3' }] };
+    assert.deepEqual(await bed.verdicts('', task), ['runtime_error']);
+    assert.deepEqual(await bed.verdicts('def add(x, y):\n    return sub(x, -y)', task), ['passed']);
+  });
+
   test('each limit ends its test with its own verdict', async () => {
     const one = { tests: doubles(1), time_limit_s: 1, memory_limit_mib: 128 };
     assert.deepEqual(await bed.verdicts('while True: pass', one), ['time_limit']);

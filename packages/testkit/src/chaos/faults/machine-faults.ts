@@ -4,7 +4,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { MachineView } from '@millrace/protocol';
 import type { ChaosKind } from '../scene/plan.ts';
-import { between, type CauseFault, type ChaosMachine, type Scene } from '../scene/scene.ts';
+import { between, type CauseFault, type ChaosMachine, type Scene, until } from '../scene/scene.ts';
 
 /** A machine that gets no work, because another fault is under way, is hit as it is. */
 const longestWaitMs = 20_000;
@@ -17,12 +17,16 @@ export const machineFaults = {
     const { machine, leaseMs } = scene;
     if (!machine) return false;
     await waitUntilBusy(scene, machine);
+    const before = countTroubles(machine);
     machine.network.cut(choice < 0.5 ? 'down' : 'replies');
+    let hasHit: boolean;
     try {
-      return await isMissed(scene, { machine, forMs: between(1.2, 3, size) * leaseMs });
+      hasHit = await isMissed(scene, { machine, forMs: between(1.2, 3, size) * leaseMs });
     } finally {
       machine.network.join();
     }
+    // If the server was away meanwhile, the machine itself knows.
+    return hasHit || (await until(() => countTroubles(machine) > before, longestWaitMs));
   },
 
   async 'kill-machine'(scene, { size }) {
@@ -51,6 +55,13 @@ async function look({ service }: Scene, { processes }: ChaosMachine): Promise<Ma
   const machines = await service.client.machines().catch(() => []); // another fault is under way
   const own = machines.filter(({ name }) => name === processes.name);
   return own.find(({ state }) => state === 'live') ?? own[0];
+}
+
+/** What its workers logged about calls that got no reply. */
+function countTroubles({ log }: ChaosMachine): number {
+  const counts = log.read();
+  const events = ['store-connection-lost', 'store-stall', 'worker-fenced', 'rollout-fenced', 'rollout-failure'];
+  return events.reduce((sum, event) => sum + (counts.get(event) ?? 0), 0);
 }
 
 async function waitUntilBusy(scene: Scene, machine: ChaosMachine): Promise<void> {

@@ -34,6 +34,7 @@ export interface ChaosMachine {
   readonly processes: TestMachine;
   readonly network: MachineNetwork;
   readonly preload: Preload;
+  readonly log: LogCounts;
 }
 
 /** Causes the fault and undoes it. Resolves with whether it is known to have reached the service. */

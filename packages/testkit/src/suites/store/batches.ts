@@ -12,7 +12,7 @@ const b = toBatch('b');
 let workers = 0;
 
 /** Claims all queued rollouts and ends each with a reward. */
-async function finishAll(store: Store, rewardOf: (id: RolloutId) => number = (id) => Number(id.endsWith('0'))): Promise<void> {
+export async function finishAll(store: Store, rewardOf: (id: RolloutId) => number = (id) => Number(id.endsWith('0'))): Promise<void> {
   const worker = await registerWorker(store, `finisher-${workers++}`);
   for (const claim of await store.claim(worker, 1000)) {
     for (const to of ['ready', 'run', 'evaluate'] as const) await store.move(claim, to);
@@ -24,7 +24,7 @@ async function finishAll(store: Store, rewardOf: (id: RolloutId) => number = (id
   }
 }
 
-function deliver(batch: BatchId, begun: number): Settlement {
+export function deliver(batch: BatchId, begun: number): Settlement {
   const group = toGroup(`${batch}:${begun}`);
   return { group, batch, state: 'delivered', members: [makeId(`${group}:0`), makeId(`${group}:1`)] };
 }

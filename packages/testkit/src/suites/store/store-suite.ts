@@ -9,10 +9,12 @@ import { defineClaimTests } from './claims.ts';
 import { defineEvaluationTests } from './evaluations.ts';
 import { defineFairnessTests } from './fairness.ts';
 import { defineLogTests } from './log.ts';
+import { defineMachineTests } from './machines.ts';
 import { definePlacementTests } from './placements.ts';
 import { definePoisonTests } from './poison.ts';
 import { definePolicyTests } from './policy.ts';
 import { defineRetentionTests } from './retention.ts';
+import { defineServerTests } from './servers.ts';
 import { defineWorkerTests } from './workers.ts';
 
 export function defineStoreSuite(name: string, openBed: OpenBed): void {
@@ -29,5 +31,7 @@ export function defineStoreSuite(name: string, openBed: OpenBed): void {
     defineBatchRequestTests(openBed);
     defineEvaluationTests(openBed);
     defineRetentionTests(openBed);
+    defineServerTests(openBed);
+    defineMachineTests(openBed);
   });
 }

@@ -3,6 +3,7 @@
 
 import { messageOf, RolloutError } from '@millrace/protocol';
 import { functions, logTables } from './log-tables.ts';
+import { machineTables } from './machine-tables.ts';
 import type { Session } from './session.ts';
 import { tables } from './tables.ts';
 
@@ -13,7 +14,10 @@ interface Migration {
 }
 
 /** The first makes an empty schema 1. Never edited once released. */
-const migrations: readonly Migration[] = [{ sql: `${tables}${logTables}${functions}`, usableFrom: 1 }];
+const migrations: readonly Migration[] = [
+  { sql: `${tables}${logTables}${functions}`, usableFrom: 1 },
+  { sql: machineTables, usableFrom: 1 },
+];
 
 export const newestSchema = migrations.length;
 

@@ -4,7 +4,7 @@ import type { BackendId, BackendState, Dialect, LogprobsMode } from '@millrace/p
 import { definedOf } from '@millrace/protocol/plain';
 import type { BackendProbe, BackendRecord, NewBackend } from '../../../inference/backends/backend.ts';
 import type { Transaction } from '../../transaction.ts';
-import { breakBackend } from './placements.ts';
+import { breakBackend } from './health/backend-health.ts';
 import { lockPolicy, raisePolicyVersion } from './policy.ts';
 
 export async function joinBackend(transaction: Transaction, backend: NewBackend): Promise<void> {
@@ -19,6 +19,7 @@ export async function joinBackend(transaction: Transaction, backend: NewBackend)
     probe = excluded.probe, state = excluded.state, broken_at = NULL, probes = 0, error = NULL, error_at = NULL`;
   const found = probe === undefined ? null : JSON.stringify(probe);
   await transaction.run(sql, id, url, dialect, model ?? null, apiKey ?? null, policyVersion, logprobsMode ?? null, found, state);
+  await transaction.run('DELETE FROM backend_faults WHERE backend = ?', id);
   await raisePolicyVersion(transaction, policyVersion);
   const data = { url, dialect, model: model ?? null, policy_version: policyVersion, state };
   await transaction.appendEvent({ kind: 'backend-join', backendId: id, data });
@@ -36,6 +37,7 @@ export async function drainBackend(transaction: Transaction, id: BackendId): Pro
 
 export async function leaveBackend(transaction: Transaction, id: BackendId): Promise<boolean> {
   const known = (await transaction.run('DELETE FROM backends WHERE id = ?', id)) > 0;
+  await transaction.run('DELETE FROM backend_faults WHERE backend = ?', id);
   if (known) await transaction.appendEvent({ kind: 'backend-leave', backendId: id, data: {} });
   return known;
 }
@@ -60,7 +62,14 @@ interface BackendRow {
   readonly error_at: number | null;
 }
 
+interface FaultRow {
+  readonly backend: BackendId;
+  readonly machine: string;
+  readonly since: number;
+}
+
 export async function backends(transaction: Transaction): Promise<BackendRecord[]> {
+  const faults = await transaction.all<FaultRow>('SELECT backend, machine, since FROM backend_faults ORDER BY machine');
   return (await transaction.all<BackendRow>('SELECT * FROM backends ORDER BY id')).map((row) => ({
     id: row.id,
     url: row.url,
@@ -72,12 +81,18 @@ export async function backends(transaction: Transaction): Promise<BackendRecord[
       apiKey: row.api_key ?? undefined,
       logprobsMode: row.logprobs_mode ?? undefined,
       probe: row.probe === null ? undefined : (JSON.parse(row.probe) as BackendProbe),
-      health: healthOf(row),
+      health: healthOf(row, faults),
     }),
   }));
 }
 
-function healthOf({ error, error_at, broken_at }: BackendRow): BackendRecord['health'] {
+function healthOf({ id, error, error_at, broken_at }: BackendRow, faults: readonly FaultRow[]): BackendRecord['health'] {
   if (error === null || error_at === null) return undefined;
-  return definedOf({ error, errorAtMs: error_at, brokenAtMs: broken_at ?? undefined });
+  const brokenFor = faults.filter(({ backend }) => backend === id).map(({ machine, since }) => ({ machine, sinceMs: since }));
+  return definedOf({
+    error,
+    errorAtMs: error_at,
+    brokenAtMs: broken_at ?? undefined,
+    brokenFor: brokenFor.length > 0 ? brokenFor : undefined,
+  });
 }

@@ -1,11 +1,12 @@
 // What workers change: claiming rollouts and writing under their claims. A write under an outdated claim, or to a rollout that has
 // ended, returns false and changes nothing.
 
-import type { Failure, RolloutState, Submission, WorkerId } from '@millrace/protocol';
+import type { Failure, MachineLabels, RolloutState, Submission, WorkerId } from '@millrace/protocol';
 import type { Claim, ClaimedRollout } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
+import { fromStoredName, hasLabels } from '../../work-class.ts';
 import { groupTaskColumn, toSubmission } from './batch/group-task.ts';
-import { chooseClass, wakeDelayed } from './classes.ts';
+import { chooseClass, requireMore, wakeDelayed } from './classes.ts';
 import { advance, end, type RolloutRow, readHeld, rolloutColumns, type StoredEnding, sendBack, suspectLosses } from './transitions.ts';
 
 export interface QueuedRow extends RolloutRow {
@@ -17,27 +18,46 @@ export interface QueuedRow extends RolloutRow {
 export interface ClaimRequest {
   readonly worker: WorkerId;
   readonly limit: number;
+  /** Of its machine. */
+  readonly labels: MachineLabels;
 }
 
-/** Takes rollouts that are due, those of the class whose turn it is first. */
-export type TakeDue = (transaction: Transaction, request: ClaimRequest) => Promise<ClaimedRollout[]>;
+export interface DueRequest extends ClaimRequest {
+  readonly workerRow: ClaimingWorker;
+}
 
-export async function claim(transaction: Transaction, request: ClaimRequest, takeDue: TakeDue = takeOneByOne): Promise<ClaimedRollout[]> {
-  const { worker, limit } = request;
-  const sql = 'SELECT quarantine FROM workers WHERE id = ? AND ended_at IS NULL AND lease_until > ? FOR UPDATE';
-  const row = await transaction.one<{ quarantine: number }>(sql, worker, transaction.nowMs);
-  if (!row) return [];
+/** What a claim reads of its worker: `quarantine`, and the `workerColumns` of the engine. */
+interface ClaimingWorker {
+  readonly quarantine: number;
+  readonly [column: string]: unknown;
+}
+
+export interface ClaimEngine {
+  /** Takes rollouts that are due, those of the class whose turn it is first. */
+  takeDue(transaction: Transaction, request: DueRequest): Promise<ClaimedRollout[]>;
+  readonly workerColumns?: string;
+}
+
+export async function claim(
+  transaction: Transaction,
+  request: ClaimRequest,
+  { takeDue, workerColumns = '' }: ClaimEngine = { takeDue: takeOneByOne },
+): Promise<ClaimedRollout[]> {
+  const { worker } = request;
+  const sql = `SELECT quarantine${workerColumns} FROM workers WHERE id = ? AND ended_at IS NULL AND lease_until > ? FOR UPDATE`;
+  const workerRow = await transaction.one<ClaimingWorker>(sql, worker, transaction.nowMs);
+  if (!workerRow) return [];
   await wakeDelayed(transaction);
-  const suspects = await chooseSuspects(transaction, { worker, limit, isQuarantined: row.quarantine === 1 });
+  const suspects = await chooseSuspects(transaction, { ...request, isQuarantined: workerRow.quarantine === 1 });
   if (suspects) return await Array.fromAsync(suspects, (suspect) => take(transaction, suspect, worker));
-  return await takeDue(transaction, request);
+  return await takeDue(transaction, { ...request, workerRow });
 }
 
 /** Triggers count each rollout before the next class is chosen. */
-async function takeOneByOne(transaction: Transaction, { worker, limit }: ClaimRequest): Promise<ClaimedRollout[]> {
+async function takeOneByOne(transaction: Transaction, { worker, limit, labels }: ClaimRequest): Promise<ClaimedRollout[]> {
   const claimed: ClaimedRollout[] = [];
   while (claimed.length < limit) {
-    const next = await chooseNext(transaction);
+    const next = await chooseNext(transaction, labels);
     if (!next) break;
     claimed.push(await take(transaction, next, worker));
   }
@@ -47,8 +67,8 @@ async function takeOneByOne(transaction: Transaction, { worker, limit }: ClaimRe
 export const queuedColumns = `${rolloutColumns}, retries, created_at, queued_at`;
 
 /** The oldest rollout of the class whose turn it is. */
-async function chooseNext(transaction: Transaction): Promise<QueuedRow | undefined> {
-  const chosen = await chooseClass(transaction);
+async function chooseNext(transaction: Transaction, labels: MachineLabels): Promise<QueuedRow | undefined> {
+  const chosen = await chooseClass(transaction, labels);
   if (chosen === undefined) return undefined;
   const sql = `SELECT ${queuedColumns} FROM rollouts INDEXED BY rollouts_due
     WHERE state = 'queued' AND line = 'due' AND class = ? ORDER BY seq LIMIT 1`;
@@ -64,9 +84,9 @@ const cohortSize = 8;
  */
 async function chooseSuspects(
   transaction: Transaction,
-  { worker, limit, isQuarantined }: { readonly worker: WorkerId; readonly limit: number; readonly isQuarantined: boolean },
+  { worker, limit, labels, isQuarantined }: ClaimRequest & { readonly isQuarantined: boolean },
 ): Promise<QueuedRow[] | undefined> {
-  const [first] = await readSuspects(transaction, 1);
+  const [first] = await readSuspects(transaction, 1, labels);
   if (!first && !isQuarantined) return undefined;
   await transaction.lock('quarantine');
   const held = await transaction.all<{ losses: number }>('SELECT losses FROM rollouts WHERE worker = ?', worker);
@@ -79,13 +99,18 @@ async function chooseSuspects(
   if (!first || (held.length > 0 && !holdsSuspect)) return [];
   const isAlone = [first, ...held].some(({ losses }) => losses > suspectLosses);
   const room = Math.min(limit, (isAlone ? 1 : cohortSize) - held.length);
-  return (await readSuspects(transaction, Math.max(0, room))).filter(({ losses }) => isAlone || losses === suspectLosses);
+  return (await readSuspects(transaction, Math.max(0, room), labels)).filter(({ losses }) => isAlone || losses === suspectLosses);
 }
 
-async function readSuspects(transaction: Transaction, limit: number): Promise<QueuedRow[]> {
-  const sql = `SELECT ${queuedColumns} FROM rollouts INDEXED BY rollouts_suspect
+/** How many suspects a claim looks at: those that require other labels are passed over. */
+const mostSuspects = 100;
+
+async function readSuspects(transaction: Transaction, limit: number, labels: MachineLabels): Promise<QueuedRow[]> {
+  const sql = `SELECT ${queuedColumns}, (SELECT name FROM classes WHERE classes.seq = rollouts.class) AS class_name
+    FROM rollouts INDEXED BY rollouts_suspect
     WHERE state = 'queued' AND line = 'suspect' ORDER BY losses, seq LIMIT ? FOR UPDATE SKIP LOCKED`;
-  return await transaction.all<QueuedRow>(sql, limit);
+  const rows = await transaction.all<QueuedRow & { readonly class_name: string | null }>(sql, mostSuspects);
+  return rows.filter(({ class_name: name }) => hasLabels(labels, fromStoredName(name ?? '').requires)).slice(0, limit);
 }
 
 /** False when another live worker is in quarantine and there is other work to do. */
@@ -132,8 +157,12 @@ export async function retry(
   return row !== undefined;
 }
 
-export async function release(transaction: Transaction, claim: Claim): Promise<boolean> {
-  const row = await readHeld(transaction, claim);
+export async function release(
+  transaction: Transaction,
+  request: { readonly claim: Claim; readonly requires: MachineLabels },
+): Promise<boolean> {
+  const row = await readHeld(transaction, request.claim);
+  if (row && Object.keys(request.requires).length > 0) await requireMore(transaction, row.seq, request.requires);
   if (row) await sendBack(transaction, row, { kind: 'release' });
   return row !== undefined;
 }

@@ -1,11 +1,22 @@
 // Fair claims between classes of work. Triggers keep each class's counts in the transaction that changes a rollout, so choosing
 // the next rollout reads one class and one rollout, however long the queue is.
 
-import type { BatchId, WorkerReport } from '@millrace/protocol';
+import type { BatchId, MachineLabels, WorkerReport } from '@millrace/protocol';
 import { definedOf } from '@millrace/protocol/plain';
+import type { BatchPlan } from '../../batch-store.ts';
 import { longestDelayMs } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
-import { type ClassKind, type ClassLoad, rankOf, shareOf, type WorkClass } from '../../work-class.ts';
+import {
+  type ClassKind,
+  type ClassLoad,
+  fromStoredName,
+  hasLabels,
+  labelsOf,
+  rankOf,
+  shareOf,
+  toStoredName,
+  type WorkClass,
+} from '../../work-class.ts';
 import { countStates } from './queries.ts';
 import { suspectLosses } from './transitions.ts';
 
@@ -13,7 +24,9 @@ import { suspectLosses } from './transitions.ts';
 const mostDue = 1000;
 
 /** The `seq` of the class with this rank. */
-export async function openClass(transaction: Transaction, { kind, name, weight }: WorkClass, rank: number): Promise<number> {
+export async function openClass(transaction: Transaction, workClass: WorkClass, rank: number): Promise<number> {
+  const { kind, weight } = workClass;
+  const name = toStoredName(workClass);
   const known = await transaction.one<{ seq: number; weight: number }>(
     'SELECT seq, weight FROM classes WHERE kind = ? AND name = ? AND rank = ?',
     kind,
@@ -24,6 +37,24 @@ export async function openClass(transaction: Transaction, { kind, name, weight }
   const sql = `INSERT INTO classes (kind, name, rank, weight) VALUES (?, ?, ?, ?)
     ON CONFLICT (kind, name, rank) DO UPDATE SET weight = excluded.weight RETURNING seq`;
   return (await transaction.one<{ seq: number }>(sql, kind, name, rank, weight))?.seq ?? 0;
+}
+
+/** Removes the classes of a batch or an evaluation whose rollouts have ended, with and without requirements. */
+export async function deleteClasses(transaction: Transaction, kind: ClassKind, name: string): Promise<void> {
+  const sql = 'DELETE FROM classes WHERE kind = ?1 AND wanted = 0 AND (name = ?2 OR substr(name, 1, ?3) = ?4)';
+  const start = `${name}\n`;
+  await transaction.run(sql, kind, name, start.length, start);
+}
+
+/** Moves a rollout to the class with the same name that requires these labels too. */
+export async function requireMore(transaction: Transaction, seq: number, more: MachineLabels): Promise<void> {
+  const sql = 'SELECT kind, name, rank, weight FROM classes WHERE seq = (SELECT class FROM rollouts WHERE rollouts.seq = ?)';
+  const row = await transaction.one<Pick<ClassRow, 'kind' | 'name' | 'rank' | 'weight'>>(sql, seq);
+  if (!row) return;
+  const { name, requires } = fromStoredName(row.name);
+  const { kind, weight, rank } = row;
+  const own = await openClass(transaction, { kind, name, weight, requires: { ...requires, ...more } }, rank);
+  await transaction.run('UPDATE rollouts SET class = ? WHERE seq = ?', own, seq);
 }
 
 /**
@@ -42,15 +73,21 @@ export async function wakeDelayed(transaction: Transaction): Promise<void> {
   }
 }
 
+/** More classes than any claim looks at. */
+const mostClasses = 1_000;
+
 /**
- * The class whose turn it is: of the highest rank with work, the one with the fewest active rollouts for its weight, and of equal
- * ones the one that waited longest.
+ * The class whose turn it is: of the highest rank with work that a machine with these labels can do, the one with the fewest active
+ * rollouts for its weight, and of equal ones the one that waited longest.
  */
-export async function chooseClass(transaction: Transaction): Promise<number | undefined> {
-  const sql = 'SELECT seq FROM classes INDEXED BY classes_due WHERE due > 0 ORDER BY rank DESC, share, served LIMIT 1';
-  const chosen = (await transaction.one<{ seq: number }>(sql))?.seq;
-  if (chosen !== undefined) await transaction.noteServed(chosen);
-  return chosen;
+export async function chooseClass(transaction: Transaction, labels: MachineLabels): Promise<number | undefined> {
+  const sql = 'SELECT seq, name FROM classes INDEXED BY classes_due WHERE due > 0 ORDER BY rank DESC, share, served LIMIT ?';
+  const read = (limit: number) => transaction.all<{ seq: number; name: string }>(sql, limit);
+  const canTake = ({ name }: { readonly name: string }) => hasLabels(labels, fromStoredName(name).requires);
+  const [first] = await read(1);
+  const chosen = !first || canTake(first) ? first : (await read(mostClasses)).find(canTake);
+  if (chosen) await transaction.noteServed(chosen.seq);
+  return chosen?.seq;
 }
 
 interface ClassRow {
@@ -63,10 +100,10 @@ interface ClassRow {
 }
 
 /** Those with queued or active rollouts. */
-async function readBusy(transaction: Transaction): Promise<ClassRow[]> {
+async function readBusy(transaction: Transaction): Promise<(ClassRow & Pick<WorkClass, 'requires'>)[]> {
   const sql =
     'SELECT kind, name, rank, weight, queued, active FROM classes INDEXED BY classes_busy WHERE wanted > 0 ORDER BY rank DESC, seq';
-  return await transaction.all<ClassRow>(sql);
+  return (await transaction.all<ClassRow>(sql)).map((row) => ({ ...row, ...fromStoredName(row.name) }));
 }
 
 export async function classes(transaction: Transaction): Promise<ClassLoad[]> {
@@ -78,9 +115,12 @@ export async function load(transaction: Transaction, batch?: BatchId): Promise<{
   const counts = await countStates(transaction);
   const sql = 'SELECT report FROM workers WHERE ended_at IS NULL AND lease_until > ? AND report IS NOT NULL';
   const reports = (await transaction.all<{ report: string }>(sql, transaction.nowMs)).map(({ report }): WorkerReport => JSON.parse(report));
-  const countSlots = (stage: 'run' | 'evaluate') => reports.reduce((total, { stages }) => total + stages[stage].slots, 0);
-  const waiting = Math.max(0, counts.evaluate - countSlots('evaluate'));
-  const slots = countSlots('run');
+  const { rank, weight, requires } = await readShare(transaction, batch);
+  const able = reports.filter(({ machine }) => hasLabels(machine ? labelsOf(machine) : {}, requires));
+  const countSlots = (some: readonly WorkerReport[], stage: 'run' | 'evaluate') =>
+    some.reduce((total, { stages }) => total + stages[stage].slots, 0);
+  const waiting = Math.max(0, counts.evaluate - countSlots(reports, 'evaluate'));
+  const slots = countSlots(able, 'run');
   if (batch === undefined) return { queued: counts.queued, active: counts.init + counts.ready + counts.run + waiting, slots };
   const busy = await readBusy(transaction);
   const own = busy.filter(({ kind, name }) => kind === 'batch' && name === batch);
@@ -89,12 +129,16 @@ export async function load(transaction: Transaction, batch?: BatchId): Promise<{
   return {
     queued: total('queued'),
     active: total('active') + waiting,
-    slots: shareOf(await readShare(transaction, batch), others, slots),
+    slots: shareOf({ rank, weight }, others, slots),
   };
 }
 
-async function readShare(transaction: Transaction, batch: BatchId): Promise<{ rank: number; weight: number }> {
+async function readShare(
+  transaction: Transaction,
+  batch: BatchId | undefined,
+): Promise<{ rank: number; weight: number; requires?: MachineLabels | undefined }> {
+  if (batch === undefined) return { rank: 0, weight: 1 };
   const row = await transaction.one<{ plan: string }>('SELECT plan FROM batches WHERE id = ?', batch);
-  const { priority, weight = 1 }: { priority?: number; weight?: number } = JSON.parse(row?.plan ?? '{}');
-  return { rank: rankOf(definedOf({ priority })), weight };
+  const { priority, weight = 1, requires }: Pick<BatchPlan, 'priority' | 'weight' | 'requires'> = JSON.parse(row?.plan ?? '{}');
+  return { rank: rankOf(definedOf({ priority })), weight, requires };
 }

@@ -2,7 +2,7 @@
 
 import type { BatchId, GroupId } from '@millrace/protocol';
 import { definedOf, RolloutError } from '@millrace/protocol/plain';
-import type { GroupRecord, WebhookDue } from '../../batch-store.ts';
+import type { GroupRecord, WebhookDue, WebhookHold } from '../../batch-store.ts';
 import { longestDelayMs } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { readBatch, readPlan } from './batches.ts';
@@ -107,6 +107,19 @@ export async function dueWebhooks(transaction: Transaction): Promise<{ due: Webh
     .filter((row) => !isLater(row))
     .map(({ id, url, secret, sent, attempts }) => definedOf({ batch: id, url, secret: secret ?? undefined, seq: sent + 1, attempts }));
   return definedOf({ due, nextAtMs: later.length > 0 ? Math.min(...later) : undefined });
+}
+
+/** A hold postpones the delivery, so a server that dies leaves it due when the hold ends. */
+export async function holdWebhook(transaction: Transaction, hold: WebhookHold): Promise<number | undefined> {
+  const { batch, seq, leaseMs, heldUntilMs } = hold;
+  const { nowMs } = transaction;
+  const [isFree, values] =
+    heldUntilMs === undefined
+      ? ['(not_before <= ? OR not_before > ?)', [nowMs, nowMs + longestDelayMs]]
+      : ['not_before = ?', [heldUntilMs]];
+  const sql = `UPDATE outbox SET not_before = ? WHERE batch_seq = (SELECT seq FROM batches WHERE id = ?) AND sent = ? AND ${isFree}`;
+  const held = await transaction.run(sql, nowMs + leaseMs, batch, seq - 1, ...values);
+  return held === 0 ? undefined : nowMs + leaseMs;
 }
 
 export async function noteWebhook(

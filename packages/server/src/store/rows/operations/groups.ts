@@ -202,8 +202,8 @@ async function hurry(transaction: Transaction, batch: BatchRow): Promise<void> {
 }
 
 async function openBatchClass(transaction: Transaction, batch: BatchRow, isUrgent: boolean): Promise<number> {
-  const { priority, weight = 1 } = readPlan(batch);
-  return await openClass(transaction, { kind: 'batch', name: batch.id, weight }, rankOf({ priority, isUrgent }));
+  const { priority, weight = 1, requires } = readPlan(batch);
+  return await openClass(transaction, { kind: 'batch', name: batch.id, weight, requires }, rankOf({ priority, isUrgent }));
 }
 
 /** Counts groups in a row that failed without blame on their tasks. Once they pause the batch, their tasks return to the queue. */

@@ -1,10 +1,10 @@
-// Which rollout runs on which backend, and which backends are broken. Rollouts in flight are counted from the rows in the placing
+// Which rollout runs on which backend. Rollouts in flight are counted from the rows in the placing
 // transaction, so any number of workers balance like one, and a worker that dies leaves no stale count behind.
 
 import type { BackendId, BackendState } from '@millrace/protocol';
 import { definedOf } from '@millrace/protocol/plain';
 import type { BackendProbe } from '../../../inference/backends/backend.ts';
-import { type BackendLoad, firstProbeMs, longestProbeMs, type PlaceOptions, probeTimeoutMs } from '../../../inference/pool/placements.ts';
+import type { BackendLoad, PlaceOptions } from '../../../inference/pool/placements.ts';
 import { type Candidate, chooseBackend } from '../../../inference/pool/routing.ts';
 import type { Claim, TrafficNotes } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
@@ -42,10 +42,15 @@ interface CurrentPlacement {
   readonly isSticky: boolean;
 }
 
-/** Backends that may take the rollout: up and not broken, or draining if it already runs there. Its own load is not counted. */
+/**
+ * Backends that may take the rollout: up and broken neither for all nor for its machine, or draining if it already runs there. Its own
+ * load is not counted.
+ */
 async function readTargets(transaction: Transaction, row: RolloutRow, { from, isSticky }: CurrentPlacement): Promise<Target[]> {
-  const sql = 'SELECT id, state, policy_version AS version FROM backends WHERE broken_at IS NULL ORDER BY id FOR UPDATE';
-  const known = await transaction.all<{ id: BackendId; state: BackendState; version: number }>(sql);
+  const faults = 'SELECT backend FROM backend_faults WHERE machine = (SELECT host FROM workers WHERE workers.id = ?)';
+  const sql = `SELECT id, state, policy_version AS version FROM backends WHERE broken_at IS NULL AND id NOT IN (${faults})
+    ORDER BY id FOR UPDATE`;
+  const known = await transaction.all<{ id: BackendId; state: BackendState; version: number }>(sql, row.worker);
   const loads = new Map((await backendLoads(transaction)).map((load) => [load.id, load]));
   const siblings = await readSiblings(transaction, row);
   return known
@@ -77,27 +82,6 @@ export async function backendLoads(transaction: Transaction): Promise<BackendLoa
   }));
 }
 
-export async function breakBackend(
-  transaction: Transaction,
-  request: { readonly id: BackendId; readonly error: string; readonly isProbe?: boolean },
-): Promise<void> {
-  const { id, error, isProbe = false } = request;
-  const { nowMs } = transaction;
-  const row = await transaction.one<HealthRow>('SELECT broken_at, probes, probe_at FROM backends WHERE id = ? FOR UPDATE', id);
-  if (!row || (row.broken_at === null) === isProbe) return;
-  const waitMs = Math.min(firstProbeMs * 2 ** row.probes, longestProbeMs);
-  const sql = 'UPDATE backends SET broken_at = ?, probes = ?, probe_at = ?, error = ?, error_at = ? WHERE id = ?';
-  await transaction.run(sql, row.broken_at ?? nowMs, row.probes + 1, nowMs + waitMs, error, nowMs, id);
-  if (!isProbe) await transaction.appendEvent({ kind: 'backend-break', backendId: id, data: { error } });
-}
-
-export async function recoverBackend(transaction: Transaction, id: BackendId): Promise<void> {
-  const row = await transaction.one<HealthRow>('SELECT broken_at, probes, probe_at FROM backends WHERE id = ? FOR UPDATE', id);
-  if (!row || row.broken_at === null) return;
-  await transaction.run('UPDATE backends SET broken_at = NULL, probes = 0, probe_at = 0 WHERE id = ?', id);
-  await transaction.appendEvent({ kind: 'backend-recovered', backendId: id, data: { broken_ms: transaction.nowMs - row.broken_at } });
-}
-
 export async function noteProbe(
   transaction: Transaction,
   { id, probe }: { readonly id: BackendId; readonly probe: BackendProbe },
@@ -108,23 +92,6 @@ export async function noteProbe(
   const known = isWhole ? undefined : (await transaction.one<{ probe: string | null }>(sql, id))?.probe;
   const merged = { ...JSON.parse(known ?? '{}'), ...probe };
   await transaction.run('UPDATE backends SET probe = ? WHERE id = ?', JSON.stringify(merged), id);
-}
-
-/** Postpones the next probe for as long as this one may take, so that only one worker probes at a time. */
-export async function takeProbe(transaction: Transaction, id: BackendId): Promise<number | undefined> {
-  const row = await transaction.one<HealthRow>('SELECT broken_at, probes, probe_at FROM backends WHERE id = ? FOR UPDATE', id);
-  if (!row || row.broken_at === null) return undefined;
-  const waitMs = row.probe_at - transaction.nowMs;
-  // A probe that is further away than any can be was planned by a clock that was ahead.
-  if (waitMs > 0 && waitMs <= Math.max(longestProbeMs, probeTimeoutMs + firstProbeMs)) return waitMs;
-  await transaction.run('UPDATE backends SET probe_at = ? WHERE id = ?', transaction.nowMs + probeTimeoutMs + firstProbeMs, id);
-  return 0;
-}
-
-interface HealthRow {
-  readonly broken_at: number | null;
-  readonly probes: number;
-  readonly probe_at: number;
 }
 
 export async function noteTraffic(transaction: Transaction, { contexts, errors }: TrafficNotes): Promise<void> {

@@ -5,6 +5,7 @@ import { definedOf, RolloutError } from '@millrace/protocol/plain';
 import type { RolloutRecord } from '../../rollout-record.ts';
 import type { ListFilter } from '../../store.ts';
 import type { SqlValue, Transaction } from '../../transaction.ts';
+import { fromStoredName } from '../../work-class.ts';
 import { groupTaskColumn, toSubmission } from './batch/group-task.ts';
 
 export interface RecordRow {
@@ -23,9 +24,11 @@ export interface RecordRow {
   readonly failures: string;
   readonly body: string;
   readonly group_task: string | null;
+  readonly class_name: string | null;
 }
 
-export const records = `SELECT rollouts.*, submissions.body, ${groupTaskColumn} FROM rollouts JOIN submissions USING (seq)`;
+const className = '(SELECT classes.name FROM classes WHERE classes.seq = rollouts.class) AS class_name';
+export const records = `SELECT rollouts.*, submissions.body, ${groupTaskColumn}, ${className} FROM rollouts JOIN submissions USING (seq)`;
 
 export async function get(transaction: Transaction, id: RolloutId): Promise<RolloutRecord | undefined> {
   const row = await transaction.one<RecordRow>(`${records} WHERE id = ?`, id);
@@ -117,6 +120,7 @@ export function toRecord(row: RecordRow): RolloutRecord {
       result: row.result === null ? undefined : JSON.parse(row.result),
       failure: row.failure === null ? undefined : JSON.parse(row.failure),
       endedAtMs: row.ended_at ?? undefined,
+      requires: row.state === 'queued' ? fromStoredName(row.class_name ?? '').requires : undefined,
     }),
   };
 }

@@ -4,6 +4,7 @@
 import type { GroupState } from '@millrace/protocol';
 import { systemClock } from '../../../base/clock.ts';
 import type { Transaction } from '../../transaction.ts';
+import { deleteClasses } from './classes.ts';
 
 /** How long one slice may hold the write lock. */
 const sliceMs = 2;
@@ -130,8 +131,8 @@ export async function retainBatchSlice(transaction: Transaction, batchSeq: numbe
     const sql = `DELETE FROM ${table} WHERE batch_seq = ?1 AND ${key} IN (${some})`;
     while ((await transaction.run(sql, batchSeq, rowsPerStep)) === rowsPerStep) if (isSpent()) return { rollouts, more: true };
   }
-  const names = '(SELECT id FROM batches WHERE seq = ?)';
-  await transaction.run(`DELETE FROM classes WHERE kind = 'batch' AND wanted = 0 AND name = ${names}`, batchSeq);
+  const row = await transaction.one<{ id: string }>('SELECT id FROM batches WHERE seq = ?', batchSeq);
+  if (row) await deleteClasses(transaction, 'batch', row.id);
   for (const table of ['batch_appends', 'consumers', 'outbox', 'group_counts', 'batch_waste'])
     await transaction.run(`DELETE FROM ${table} WHERE batch_seq = ?`, batchSeq);
   await transaction.run('DELETE FROM batches WHERE seq = ?', batchSeq);

@@ -1,11 +1,11 @@
 // What callers change: submitting and cancelling rollouts.
 
-import type { GroupId, RolloutId, RolloutState } from '@millrace/protocol';
+import type { GroupId, MachineLabels, RolloutId, RolloutState } from '@millrace/protocol';
 import { definedOf, isTerminal, RolloutError } from '@millrace/protocol/plain';
 import { toFullMessage } from '../../disk-budget.ts';
 import type { SubmitOutcome } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
-import { plainClass, rankOf, type WorkClass } from '../../work-class.ts';
+import { plainClass, rankOf, toStoredName, type WorkClass } from '../../work-class.ts';
 import { toStoredBody } from './batch/group-task.ts';
 import { openClass } from './classes.ts';
 import { countStates } from './queries.ts';
@@ -17,6 +17,7 @@ export interface StoredSubmission {
   readonly scenario: string;
   readonly group?: GroupId;
   readonly priority?: number;
+  readonly requires?: MachineLabels;
   /** The submission as JSON, without its task. */
   readonly body: string;
   /** The task as JSON. */
@@ -112,12 +113,14 @@ async function readTombstones(transaction: Transaction, ids: readonly RolloutId[
   return new Set(rows.filter(({ until }) => until > transaction.nowMs).map(({ id }) => id));
 }
 
-/** Finds the class of each rollout by its priority. */
+/** Finds the class of each rollout by its priority and what it requires. */
 function openClasses(transaction: Transaction, workClass: WorkClass): (rollout: StoredSubmission) => Promise<number> {
-  const byPriority = new Map<number, number>();
-  return async ({ priority = 0 }) => {
-    const known = byPriority.get(priority) ?? (await openClass(transaction, workClass, rankOf({ priority })));
-    byPriority.set(priority, known);
+  const opened = new Map<string, number>();
+  return async ({ priority = 0, requires }) => {
+    const own = { ...workClass, requires };
+    const key = `${priority} ${toStoredName(own)}`;
+    const known = opened.get(key) ?? (await openClass(transaction, own, rankOf({ priority })));
+    opened.set(key, known);
     return known;
   };
 }

@@ -50,4 +50,25 @@ END;
 CREATE TABLE store_identity (id TEXT NOT NULL) STRICT;
 INSERT INTO store_identity VALUES (lower(hex(randomblob(8))));
 `,
+  // What several servers agree on, and which machines cannot reach a backend.
+  13: `CREATE TABLE duties (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE prorl (id INTEGER PRIMARY KEY CHECK (id = 1), running INTEGER NOT NULL, cleared_at INTEGER) STRICT;
+INSERT INTO prorl VALUES (1, 0, NULL);
+CREATE TABLE prorl_jobs (
+  rollout TEXT PRIMARY KEY,
+  name TEXT,
+  digest TEXT NOT NULL,
+  server TEXT NOT NULL,
+  until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE backend_faults (
+  backend TEXT NOT NULL,
+  machine TEXT NOT NULL,
+  since INTEGER NOT NULL,
+  probes INTEGER NOT NULL,
+  probe_at INTEGER NOT NULL,
+  error TEXT NOT NULL,
+  PRIMARY KEY (backend, machine)
+) STRICT, WITHOUT ROWID;
+`,
 };

@@ -53,9 +53,9 @@ export async function submitAll(store: Store, ids: readonly string[], changes: R
   );
 }
 
-export async function registerWorker(store: Store, name: string): Promise<WorkerId> {
+export async function registerWorker(store: Store, name: string, host = 'host'): Promise<WorkerId> {
   const id = workerId.parse(name);
-  await store.registerWorker({ id, host: 'host', pid: 1 }, { leaseMs });
+  await store.registerWorker({ id, host, pid: 1 }, { leaseMs });
   return id;
 }
 
