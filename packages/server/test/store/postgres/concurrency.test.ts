@@ -191,12 +191,12 @@ describe('stores that share a PostgreSQL database', { skip: skipPostgres }, () =
     const { store, server, bed } = opened;
     const worker = await register(store, 'w');
     const schema = schemaOf(bed.address);
-    const holding = server.run(`BEGIN; SELECT * FROM ${schema}.policy FOR UPDATE; SELECT pg_sleep(60); ROLLBACK`);
+    const isEnded = assert.rejects(server.run(`BEGIN; SELECT * FROM ${schema}.policy FOR UPDATE; SELECT pg_sleep(60); ROLLBACK`));
     const sleeper = `FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND wait_event = 'PgSleep'`;
     while ((await server.run(`SELECT pid ${sleeper}`)).length === 0);
     await Promise.all([store.renew(worker, { leaseMs, report: makeReport(1) }), store.reportGate(worker, { pause: 0, generating: 3 })]);
     assert.equal((await server.run(`SELECT pg_terminate_backend(pid) ${sleeper}`)).length, 1, 'it was held all the time');
-    await assert.rejects(holding);
+    await isEnded;
   });
 
   test('what workers wait for wakes them, and turns do not', async () => {
