@@ -146,10 +146,16 @@ export async function findCgroups({ enter }: { readonly enter: boolean }): Promi
 }
 
 async function enterLeaf(base: CgroupBase): Promise<void> {
+  const folder = await moveIntoLeaf(base);
+  await setWeight(base, folder, parts.workers);
+}
+
+/** Workers inherit the place of their server: moving again would make the kernel wait for nothing. */
+async function moveIntoLeaf(base: CgroupBase): Promise<string> {
   const folder = join(base.folder, leaf);
   await mkdir(folder, { recursive: true });
-  await setWeight(base, folder, parts.workers);
-  await set(join(folder, 'cgroup.procs'), String(process.pid));
+  if (!(await readPids(folder)).includes(process.pid)) await set(join(folder, 'cgroup.procs'), String(process.pid));
+  return folder;
 }
 
 async function setWeight({ version }: CgroupBase, folder: string, part: number): Promise<void> {
@@ -186,8 +192,7 @@ async function checkUnified(base: CgroupBase, enter: boolean): Promise<CgroupBas
   const enable = () => set(join(folder, 'cgroup.subtree_control'), `+${base.controller}`);
   try {
     await enable().catch(async () => {
-      await mkdir(join(folder, leaf), { recursive: true });
-      await set(join(folder, leaf, 'cgroup.procs'), String(process.pid));
+      await moveIntoLeaf(base);
       await enable();
     });
     return usable;
