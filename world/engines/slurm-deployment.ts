@@ -8,15 +8,22 @@ import { createConnection } from 'node:net';
 import { join, relative, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { machineView } from '@millrace/protocol';
+import { probeApptainer } from '@millrace/server';
 import { makeTinyImage, qwen3Folder } from '@millrace/testkit';
 import { z } from 'zod';
-import type { CommandResult, SlurmCluster } from './slurm-cluster.ts';
+import { type CommandResult, findSlurmSkip, type SlurmCluster } from './slurm-cluster.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 
 export const upReply = z.object({ url: z.string(), key: z.string(), node: z.string() });
 const jobList = z.array(z.object({ id: z.string(), role: z.string(), state: z.string(), node: z.string(), elapsed: z.string() }));
 const statusReply = z.object({ up: z.boolean(), jobs: jobList, machines: z.array(machineView) });
+
+/** Why this machine cannot run a deployment with Apptainer, if it cannot. */
+export async function findDeploymentSkip(): Promise<string | false> {
+  const apptainer = await probeApptainer();
+  return findSlurmSkip() || (apptainer.ok ? false : `${apptainer.reason}; try: ${apptainer.remedy}`);
+}
 
 /** Runs `millrace` on the login node. */
 export type Millrace = (...args: string[]) => Promise<CommandResult>;

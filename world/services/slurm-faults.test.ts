@@ -6,11 +6,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Client, openClient } from '@millrace/client';
 import type { Event } from '@millrace/protocol';
-import { probeApptainer } from '@millrace/server';
 import { makeShellTask } from '@millrace/testkit';
-import { findSlurmSkip, SlurmCluster } from '../engines/slurm-cluster.ts';
+import { SlurmCluster } from '../engines/slurm-cluster.ts';
 import {
   checkNothingLeft,
+  findDeploymentSkip,
   listRunFolders,
   type Millrace,
   prepareDeployment,
@@ -20,8 +20,7 @@ import {
   upReply,
 } from '../engines/slurm-deployment.ts';
 
-const apptainer = await probeApptainer();
-const skip = findSlurmSkip() || (apptainer.ok ? false : `${apptainer.reason}; try: ${apptainer.remedy}`);
+const skip = await findDeploymentSkip();
 const name = 'faults';
 const [mostNodes, perNode] = [3, 12];
 const [firstRollouts, lastRollouts] = [60, 16];

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { type Client, openClient } from '@millrace/client';
 import type { Event, MachineView } from '@millrace/protocol';
-import { probeApptainer } from '@millrace/server';
 import { z } from 'zod';
-import { findSlurmSkip, SlurmCluster } from '../engines/slurm-cluster.ts';
+import { SlurmCluster } from '../engines/slurm-cluster.ts';
 import {
   checkNothingLeft,
+  findDeploymentSkip,
   listRunFolders,
   type Millrace,
   prepareDeployment,
@@ -21,8 +21,7 @@ import {
   upReply,
 } from '../engines/slurm-deployment.ts';
 
-const apptainer = await probeApptainer();
-const skip = findSlurmSkip() || (apptainer.ok ? false : `${apptainer.reason}; try: ${apptainer.remedy}`);
+const skip = await findDeploymentSkip();
 const leaseMs = 10_000;
 const name = 'world';
 const tasks = 8;
