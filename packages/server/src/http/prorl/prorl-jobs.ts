@@ -13,6 +13,13 @@ const lookMs = 500;
 /** How long after its server died a job is continued by a call that repeats it. Later, its sample may be of weights long gone. */
 const adoptMs = 600_000;
 
+interface ProrlCall {
+  readonly submission: Omit<Submission, 'id'>;
+  readonly name: string | undefined;
+  /** Of its content, whatever its id. */
+  readonly digest: string;
+}
+
 export class ProrlJobs {
   readonly #context: AppContext;
   readonly #held = new Set<RolloutId>();
@@ -27,7 +34,8 @@ export class ProrlJobs {
 
   /** Submits the rollout of a call, or continues that of a call that a server left behind. */
   async open(submission: Omit<Submission, 'id'>, name: string | undefined, signal: AbortSignal): Promise<RolloutId> {
-    const id = (name && (await this.#adopt(digestOf(submission), name, signal))) || (await this.#submit(submission, name));
+    const call = { submission, name, digest: toNewRollout(toRolloutId('any'), submission).digest };
+    const id = (name && (await this.#adopt(call.digest, name, signal))) || (await this.#submit(call));
     this.#held.add(id);
     this.#renewLater();
     return id;
@@ -60,15 +68,15 @@ export class ProrlJobs {
   }
 
   /** As in the original, a second call for the same instance runs again, under its own id. */
-  async #submit(submission: Omit<Submission, 'id'>, name: string | undefined): Promise<RolloutId> {
+  async #submit(call: ProrlCall): Promise<RolloutId> {
+    const { name } = call;
     const fresh = () => toRolloutId(name === undefined ? `r-${randomUUID()}` : `${name.slice(0, 80)}.${randomUUID()}`);
-    for (const id of name === undefined ? [fresh()] : [toRolloutId(name), fresh()])
-      if (await this.#tryCreate(id, submission, name)) return id;
+    for (const id of name === undefined ? [fresh()] : [toRolloutId(name), fresh()]) if (await this.#tryCreate(id, call)) return id;
     throw new RolloutError('internal', 'a random id was already taken');
   }
 
-  async #tryCreate(id: RolloutId, submission: Omit<Submission, 'id'>, name: string | undefined): Promise<boolean> {
-    const job = { rollout: id, name, digest: digestOf(submission), server: this.#server, leaseMs };
+  async #tryCreate(id: RolloutId, { submission, name, digest }: ProrlCall): Promise<boolean> {
+    const job = { rollout: id, name, digest, server: this.#server, leaseMs };
     if (!(await this.#context.store.openProrlJob(job))) return false;
     try {
       const { rollouts } = await submitAll([toNewRollout(id, submission)], this.#context);
@@ -92,8 +100,4 @@ export class ProrlJobs {
       if (this.#held.size > 0) this.#renewLater();
     });
   }
-}
-
-function digestOf(submission: Omit<Submission, 'id'>): string {
-  return toNewRollout(toRolloutId('any'), submission).digest;
 }
