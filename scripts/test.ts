@@ -1,5 +1,5 @@
 // The test command: format and lint, types, then every test. Fails if anything fails; with CI=true or --no-skips also if a test was
-// skipped. A test file that runs longer than its limit is killed and fails. In CI, up to three files that fail are run once more, and named.
+// skipped. A test file that runs longer than its limit is killed and fails. In CI, up to six files that fail are run once more, and named.
 
 import { spawnSync } from 'node:child_process';
 import { availableParallelism, cpus } from 'node:os';

@@ -1,5 +1,5 @@
 // The test run of `npm run test:world`, started by scripts/world.ts once the engines are up: one file after the other, because they share
-// the engines. Real engines on a busy machine have bad moments: up to three files that fail are run once more, and named.
+// the engines. Real engines on a busy machine have bad moments: up to six files that fail are run once more, and named.
 
 import { parseArgs } from 'node:util';
 import { runWithRepeat } from './tests/run-tests.ts';

@@ -30,14 +30,21 @@ for (const [what, text] of Object.entries(files)) {
 }
 
 const failsAtFirst = `import { mkdirSync } from 'node:fs';
-test('fails at first', () => { if (mkdirSync(import.meta.dirname + '/seen', { recursive: true }) !== undefined) throw new Error('first'); });`;
+export const define = () =>
+  test('fails at first', () => { if (mkdirSync(import.meta.dirname + '/seen', { recursive: true }) !== undefined) throw new Error('first'); });`;
 
 test('a file that fails at first passes only when repeats are allowed, and is named', async () => {
-  const once = await runFile(failsAtFirst, []);
+  const once = await runFile(`${failsAtFirst}\ndefine();`, []);
   assert.deepEqual([once.status, /second try/.test(once.stdout)], [1, false], once.stdout);
-  const twice = await runFile(failsAtFirst, ['--repeat']);
+  const twice = await runFile(`${failsAtFirst}\ndefine();`, ['--repeat']);
   assert.equal(twice.status, 0, twice.stdout);
   assert.match(twice.stdout, /^ℹ passed only at the second try: .*bad\.test\.ts$/m);
+});
+
+test('a test of a shared suite that fails at first: the file that uses the suite is run again, not the suite', async () => {
+  const { status, stdout } = await runFile("import { define } from './suite.ts';\ndefine();", ['--repeat'], failsAtFirst);
+  assert.equal(status, 0, stdout);
+  assert.match(stdout, /^ℹ passed only at the second try: .*bad\.test\.ts$/m);
 });
 
 test('a file that fails twice has failed', async () => {
@@ -58,9 +65,15 @@ test('files that take long are started first, and each of them exists', () => {
   );
 });
 
-async function runFile(text: string, options: readonly string[]): Promise<{ readonly status: number | null; readonly stdout: string }> {
+interface Outcome {
+  readonly status: number | null;
+  readonly stdout: string;
+}
+
+async function runFile(text: string, options: readonly string[], suite = ''): Promise<Outcome> {
   await using folder = await makeTempFolder('limit');
-  await writeFile(join(folder.path, 'bad.test.ts'), `import { test } from 'node:test';\n${text}\n`);
+  for (const [name, content] of Object.entries({ 'bad.test.ts': text, 'suite.ts': suite }))
+    await writeFile(join(folder.path, name), `import { test } from 'node:test';\n${content}\n`);
   const { NODE_TEST_CONTEXT: _, CI: _ci, ...env } = process.env;
   const args = [command, ...options, join(folder.path, '*.test.ts')];
   return spawnSync(process.execPath, args, { encoding: 'utf8', env, timeout: 60_000 });

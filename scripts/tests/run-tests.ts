@@ -15,10 +15,10 @@ export interface TestRunOptions {
   readonly refuseSkips: boolean;
 }
 
-/** More than these are no bad moment of a busy machine. */
-const mostRepeated = 3;
+/** A bad moment of a busy machine hits those that run in it. More than these have another cause. */
+const mostRepeated = 6;
 
-/** Runs the files; up to three that fail are run once more, on their own, and named. */
+/** Runs the files; up to six that fail are run once more, on their own, and named. */
 export async function runWithRepeat(globPatterns: readonly string[], options: TestRunOptions): Promise<readonly string[]> {
   const first = await runTests(globPatterns, options);
   if (first.files.length === 0 || first.files.length > mostRepeated) return first.failures;
@@ -44,19 +44,20 @@ export async function runTests(globPatterns: readonly string[], options: TestRun
   const counts = { passed: 0, failed: 0, open: 0 };
   const times: FileTime[] = [];
   const stream = run({ files: orderFiles(globSync(globPatterns), slowFiles), concurrency, timeout: limitMs });
-  stream.on('test:pass', ({ name, file = '', skip, todo, details }) => {
-    const title = `${relative('.', file)}: ${name}`;
+  stream.on('test:pass', (event) => {
+    const { name, skip, todo, details } = event;
+    const title = `${nameFile(event)}: ${name}`;
     if (skip !== undefined) {
       skipped.push(`${title}${typeof skip === 'string' ? ` (${skip})` : ''}`);
-      if (refuseSkips) files.add(relative('.', file));
+      if (refuseSkips) files.add(nameFile(event));
     } else if (todo !== undefined) early.push(title);
     else if (details.type !== 'suite') counts.passed += 1;
   });
-  stream.on('test:fail', ({ todo, file = '' }) => {
-    if (todo !== undefined) counts.open += 1;
+  stream.on('test:fail', (event) => {
+    if (event.todo !== undefined) counts.open += 1;
     else {
       counts.failed += 1;
-      files.add(relative('.', file));
+      files.add(nameFile(event));
     }
   });
   stream.on('test:summary', ({ file, duration_ms: ms }) => {
@@ -73,6 +74,11 @@ export async function runTests(globPatterns: readonly string[], options: TestRun
     ...(refuseSkips ? skipped.map((one) => `skipped, and skips are refused here: ${one}`) : []),
   ];
   return { failures, files: [...files] };
+}
+
+/** The file that was run. `file` is where the test is defined: for one of a shared suite, another file. */
+function nameFile({ file = '', entryFile = file }: { readonly file?: string; readonly entryFile?: string }): string {
+  return relative('.', entryFile);
 }
 
 /** Those of `slowFiles` in their order, then the others by name. */
