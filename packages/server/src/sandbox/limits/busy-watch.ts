@@ -1,5 +1,6 @@
 // Lets calm sandboxes go first. Looks at the CPU time of all sandboxes once a second, and has the kernel schedule one that uses more than
-// half a core as idle: it gets what the others leave, and a neighbour's call does not wait until its time slices end.
+// half a core as idle: it gets what the others leave, and a neighbour's call does not wait until its time slices end. On a full machine the
+// others leave nothing. So it looks at the idle ones ten times a second, and gives those that starve, or need no more, their usual share back.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ export interface BusyWatch {
   add(name: string): () => void;
 }
 
-const intervalMs = 1000;
+const [intervalMs, idleIntervalMs] = [1000, 100];
 /** In cores. Below the second one it goes back to its usual share: no sandbox starves because it was busy once. */
 const [busyAbove, calmBelow] = [0.5, 0.25];
 
@@ -19,6 +20,7 @@ interface Watched {
   readonly usageFile: string;
   readonly idleFile: string;
   usedMs: number;
+  lookedAt: number;
   isIdle: boolean;
 }
 
@@ -29,19 +31,14 @@ export function openBusyWatch(bases: readonly CgroupBase[], clock: Clock = syste
   if (!cpu || !usage) return { add: () => () => {} };
   const usageName = usage.version === 2 ? 'cpu.stat' : 'cpuacct.usage';
   const watched = new Set<Watched>();
-  let lookedAt = clock.monotonic();
-  let isScheduled = false;
-  function look(): void {
-    isScheduled = false;
-    const elapsedMs = clock.monotonic() - lookedAt;
-    lookedAt = clock.monotonic();
-    for (const one of watched) judge(one, elapsedMs);
-    schedule();
-  }
-  function schedule(): void {
-    if (isScheduled || watched.size === 0) return;
-    isScheduled = true;
-    clock.after(intervalMs, look);
+  const idle = new Set<Watched>();
+  const watchAll = openRounds(clock, intervalMs, watched, look);
+  const watchIdle = openRounds(clock, idleIntervalMs, idle, look);
+  function look(one: Watched): void {
+    judge(one, clock.monotonic());
+    if (one.isIdle) idle.add(one);
+    else idle.delete(one);
+    watchIdle();
   }
   return {
     add(name) {
@@ -49,22 +46,43 @@ export function openBusyWatch(bases: readonly CgroupBase[], clock: Clock = syste
         usageFile: join(usage.folder, name, usageName),
         idleFile: join(cpu.folder, name, 'cpu.idle'),
         usedMs: 0,
+        lookedAt: clock.monotonic(),
         isIdle: false,
       };
       one.usedMs = readUsedMs(one) ?? 0;
-      if (watched.size === 0) lookedAt = clock.monotonic();
       watched.add(one);
-      schedule();
-      return () => watched.delete(one);
+      watchAll();
+      return () => {
+        watched.delete(one);
+        idle.delete(one);
+      };
     },
   };
 }
 
-function judge(one: Watched, elapsedMs: number): void {
+/** Returns what starts the rounds over `all`; they stop when it is empty. */
+function openRounds(clock: Clock, everyMs: number, all: ReadonlySet<Watched>, look: (one: Watched) => void): () => void {
+  let isScheduled = false;
+  function schedule(): void {
+    if (isScheduled || all.size === 0) return;
+    isScheduled = true;
+    clock.after(everyMs, () => {
+      isScheduled = false;
+      for (const one of all) look(one);
+      schedule();
+    });
+  }
+  return schedule;
+}
+
+function judge(one: Watched, now: number): void {
+  const elapsedMs = now - one.lookedAt;
+  if (elapsedMs < (one.isIdle ? idleIntervalMs : intervalMs) / 2) return; // too short: it may only have started a program
   const usedMs = readUsedMs(one);
   if (usedMs === undefined) return;
-  const cores = (usedMs - one.usedMs) / Math.max(elapsedMs, 1);
+  const cores = (usedMs - one.usedMs) / elapsedMs;
   one.usedMs = usedMs;
+  one.lookedAt = now;
   const shouldIdle = one.isIdle ? cores >= calmBelow : cores > busyAbove;
   if (shouldIdle === one.isIdle) return;
   try {

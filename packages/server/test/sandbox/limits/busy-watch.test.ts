@@ -30,12 +30,15 @@ for (const version of [1, 2] as const) {
     use(0);
     writeFileSync(join(group, 'cpu.idle'), '0');
     const end = watch.add('one');
-    const look = (ms: number) => {
+    const look = (ms: number, elapsedMs = 1000) => {
       use(ms);
-      clock.advance(1000);
+      clock.advance(elapsedMs);
       return readFileSync(join(group, 'cpu.idle'), 'utf8');
     };
-    assert.deepEqual([look(400), look(600), look(300), look(200), look(400)], ['0', '1', '1', '0', '0']);
+    assert.deepEqual([look(400), look(600)], ['0', '1']);
+    // Now it is looked at ten times a second, so that it starves for no longer than that.
+    assert.deepEqual([look(30, 100), look(80, 100), look(20, 100), look(60, 100)], ['1', '1', '0', '0']);
+    assert.deepEqual([look(200), look(400)], ['0', '0']);
     await rm(group, { recursive: true });
     clock.advance(1000); // a sandbox that has ended harms nothing
     end();
