@@ -85,7 +85,7 @@ export function definePython({ sandbox, driver }: SuiteContext): void {
 
   claim('a cell that ignores the interrupt is killed with its process, and the loss is reported', async () => {
     const stubborn = 'import signal\nkept = 1\nprint("begun")\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass';
-    const result = await sees(stubborn, 'begun\n', { timeoutMs: 100 });
+    const result = await sees(stubborn, 'begun\n', { timeoutMs: 500 });
     assert.deepEqual([result.end, result.stateLost], ['timeout', true]);
     await sees('kept', /NameError/);
   });
