@@ -18,7 +18,7 @@ class Gauge:
         self._interval_s = interval_s
         self._lock = threading.Lock()
         self._counts = {"polls": 0.0, "seconds": 0.0, "sampling": 0.0, "training": 0.0, "both": 0.0, "waiting": 0.0, "running": 0.0}
-        self._training = False
+        self._doing = ""
         self._timers: dict[str, float] = {}
         self._utilization: list[float] = []
         self._end = threading.Event()
@@ -28,13 +28,14 @@ class Gauge:
 
     @contextmanager
     def time(self, name: str) -> Iterator[None]:
-        """Adds to the seconds of this name. `train` is the GPU's work; every other name is waiting for something else."""
+        """Adds to the seconds of this name. `train` is the GPU's work; every other name is waiting for something else. During `reload`
+        vLLM samples nothing, although it counts its requests as running."""
         started = time.monotonic()
-        self._training = name == "train"
+        self._doing = name
         try:
             yield
         finally:
-            self._training = False
+            self._doing = ""
             with self._lock:
                 self._timers[name] = self._timers.get(name, 0.0) + time.monotonic() - started
 
@@ -62,10 +63,12 @@ class Gauge:
         """Each answer stands for the time since the one before: a busy vLLM answers late, so its polls are fewer."""
         before = time.monotonic()
         while not self._end.wait(self._interval_s):
-            training = self._training
+            training, reloading = self._doing == "train", self._doing == "reload"
             running = self._read_running()
             if running is None:
                 continue
+            if reloading:
+                running = 0
             now = time.monotonic()
             passed, before = now - before, now
             with self._lock:
