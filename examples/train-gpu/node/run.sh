@@ -12,9 +12,9 @@ if [[ -d $target/site ]]; then export PYTHONPATH=$target/site; fi
 export PYTHONUNBUFFERED=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 python=${PYTHON:-python3} millrace=$target/service/node_modules/.bin/millrace
 
-math='--task math --steps 160'
+math='--task math --steps 160 --max-groups 64'
 tools='--task math-tools --warmup 12 --groups 8 --group-size 8 --max-groups 32 --held-out 16 --init-slots 24'
-shell='--task shell --steps 120 --warmup 6 --groups 8 --group-size 8 --max-groups 32 --held-out 16 --init-slots 24'
+shell='--task shell --steps 120 --warmup 8 --groups 8 --group-size 8 --max-groups 32 --held-out 16 --init-slots 24'
 speed='--task math --steps 25 --warmup 12 --evaluate-every 100 --held-out 4'
 declare -A runs=(
   [math]="$math" [math-1]="$math --seed 1" [math-2]="$math --seed 2"
