@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Draws runs of train.py as one SVG, with the standard library alone: draw.py OUT.svg RUN… (folders with steps.jsonl). Folders joined
-with commas are seeds of one run.
+"""Draws runs of train.py as one SVG, with the standard library alone: draw.py OUT.svg RUN… (folders with steps.jsonl, or such files).
+Those joined with commas are seeds of one run.
 
 One row for each run: the reward of its steps with the held-out mean, of every seed; and of the first seed held-out accuracy by kind, what
 the GPU did, how far recorded and recomputed log-probabilities are apart, and the cores that each program used, where that was measured."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from html import escape
@@ -17,6 +16,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [here]
 
 from trainer.options import TASKS  # noqa: E402
+from trainer.runs import read_run, seconds_of  # noqa: E402
 
 COLOURS = ("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed")
 WIDTH, HEIGHT, LEFT, TOP = 270, 190, 48, 56
@@ -63,33 +63,25 @@ class Panel:
         return WIDTH * x / self.right, HEIGHT * (1 - share)
 
 
-def read_run(folder: str) -> tuple[str, list[dict[str, Any]], list[dict[str, Any]]]:
-    """The task of a run, its steps, and its evaluations."""
-    with open(os.path.join(folder, "steps.jsonl")) as file:
-        lines = [json.loads(line) for line in file if line.strip()]
-    task = next(one["options"]["task"] for one in lines if one["event"] == "start")
-    return task, [one for one in lines if one["event"] == "step"], [one for one in lines if one["event"] == "held-out"]
-
-
 def points(lines: Sequence[dict[str, Any]], value: Callable[[dict[str, Any]], Optional[float]]) -> list[tuple[float, float]]:
     return [(float(one["step"]), float(found)) for one in lines if (found := value(one)) is not None]
 
 
 def draw_run(folders: str) -> list[Panel]:
     seeds = [read_run(folder) for folder in folders.split(",")]
-    task, steps, held_out = seeds[0]
-    name = os.path.basename(os.path.normpath(folders.split(",")[0]))
-    right = max([one["step"] for _, *both in seeds for some in both for one in some], default=1)
-    reward = Panel(f"{name}: mean reward" + (f", {len(seeds)} seeds" if len(seeds) > 1 else ""), right=right)
-    for at, (_, some, evaluated) in enumerate(seeds):
-        reward.line(points(some, lambda one: one["reward"]), COLOURS[0], "" if at else "sampled")
-        reward.line(points(evaluated, lambda one: one["mean"]), COLOURS[3], "" if at else "held out", dots=True)
+    first = seeds[0]
+    steps = first.steps
+    right = max([one["step"] for run in seeds for one in (*run.steps, *run.held_out)], default=1)
+    reward = Panel(f"{first.name}: mean reward" + (f", {len(seeds)} seeds" if len(seeds) > 1 else ""), right=right)
+    for at, run in enumerate(seeds):
+        reward.line(points(run.steps, lambda one: one["reward"]), COLOURS[0], "" if at else "sampled")
+        reward.line(points(run.held_out, lambda one: one["mean"]), COLOURS[3], "" if at else "held out", dots=True)
     kinds = Panel("held out, by kind", right=right)
-    for (kind, title), colour in zip(TASKS[task].titles.items(), COLOURS):
-        kinds.line(points(held_out, lambda one, kind=kind: one["by_kind"][kind]), colour, title, dots=True)  # type: ignore[misc]
+    for (kind, title), colour in zip(TASKS[first.options["task"]].titles.items(), COLOURS):
+        kinds.line(points(first.held_out, lambda one, kind=kind: one["by_kind"][kind]), colour, title, dots=True)  # type: ignore[misc]
     gpu = Panel("the GPU: share of a step's time", right=right)
     for key, title, colour in (("sampling", "samples", COLOURS[0]), ("training", "trains", COLOURS[2]), ("waiting", "waits", COLOURS[3])):
-        gpu.line(points(smooth(steps, lambda one, key=key: one[f"share_{key}"] * one["step_s"]), lambda one: one["value"]), colour, title)  # type: ignore[misc]
+        gpu.line(points(smooth(steps, lambda one, key=key: one[f"share_{key}"] * seconds_of(one)), lambda one: one["value"]), colour, title)  # type: ignore[misc]
     difference = [one["mismatch_mean"] for one in steps if one.get("mismatch_mean") is not None]
     exact = Panel("recorded − recomputed logprob, mean |Δ|", right=right, top=max([*difference, 0.02 if max(difference, default=1) > 1e-4 else 1e-9]) * 1.1)
     exact.line(points(steps, lambda one: one.get("mismatch_mean")), COLOURS[4], "same weights")
@@ -109,11 +101,11 @@ def draw_cores(steps: Sequence[dict[str, Any]], right: float) -> list[Panel]:
 
 
 def smooth(steps: Sequence[dict[str, Any]], seconds: Callable[[dict[str, Any]], float], width: int = 5) -> list[dict[str, Any]]:
-    """The seconds of the last few steps as a share of their time."""
+    """The seconds of the last few steps as a share of their time, evaluations included."""
     found = []
     for at in range(len(steps)):
         some = steps[max(0, at - width + 1) : at + 1]
-        found.append({"step": steps[at]["step"], "value": sum(seconds(one) for one in some) / sum(one["step_s"] for one in some)})
+        found.append({"step": steps[at]["step"], "value": sum(map(seconds, some)) / sum(map(seconds_of, some))})
     return found
 
 

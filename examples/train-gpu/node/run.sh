@@ -14,7 +14,7 @@ python=${PYTHON:-python3} millrace=$target/service/node_modules/.bin/millrace
 
 math='--task math --steps 160 --max-groups 64'
 tools='--task math-tools --warmup 12 --groups 8 --group-size 8 --max-groups 32 --held-out 16 --init-slots 24'
-shell='--task shell --steps 120 --warmup 8 --groups 8 --group-size 8 --max-groups 32 --held-out 16 --init-slots 24'
+shell='--task shell --steps 120 --warmup 14 --groups 8 --group-size 8 --max-groups 32 --held-out 16 --init-slots 24'
 speed='--task math --steps 25 --warmup 12 --evaluate-every 100 --held-out 4'
 declare -A runs=(
   [math]="$math" [math-1]="$math --seed 1" [math-2]="$math --seed 2"
@@ -24,7 +24,7 @@ declare -A runs=(
   [synchronous]="$speed --synchronous" [asynchronous]="$speed"
   [in-place]="$speed --in-place" [four-servers]="$speed --in-place"
 )
-order=(math+math-1+math-2 shell+shell-retokenised synchronous asynchronous in-place four-servers math-tools)
+order=(math+math-1+math-2 shell shell-retokenised synchronous asynchronous in-place four-servers math-tools)
 
 engines=()
 trap 'for pid in "${engines[@]}"; do kill "$pid" 2>/dev/null || true; done' EXIT
