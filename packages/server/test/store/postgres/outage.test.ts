@@ -7,6 +7,7 @@ import { rolloutId, workerId } from '@millrace/protocol';
 import { makeReport, makeRollout, PostgresServer, skipPostgres } from '@millrace/testkit';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
+import { Session } from '../../../src/store/postgres/engine/session.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres.ts';
 import { StoreFault } from '../../../src/store/store-fault.ts';
 import { openPostgresBed } from './bed.ts';
@@ -80,6 +81,25 @@ describe('a store whose PostgreSQL fails', { skip: skipPostgres }, () => {
     other.onHint(hinted.resolve);
     await store.submit([makeRollout('after')], roomy);
     await hinted.promise;
+  });
+
+  test('leases that are given again after an outage wait for no row, and one that was skipped is given later', async () => {
+    const server = await openServer();
+    await using bed = await openPostgresBed(server);
+    const [one, two] = [workerId.parse('one'), workerId.parse('two')];
+    for (const id of [one, two]) await bed.store.registerWorker({ id, host: 'host', pid: 1 }, { leaseMs: 20_000 });
+    // A store that is opened just after its database was started does not trust the leases it finds.
+    const other = await bed.another();
+    const giveAgain = () => other.expire({ leaseMs: 60_000, maxLosses: 3 });
+    const readGiven = async () =>
+      (await other.workers()).filter(({ leaseUntilMs }) => leaseUntilMs > Date.now() + 40_000).map(({ id }) => id);
+    const session = await Session.open(bed.address);
+    await session.script("BEGIN; SELECT id FROM workers WHERE id = 'one' FOR UPDATE");
+    await giveAgain();
+    assert.deepEqual(await readGiven(), [two]);
+    await session.close();
+    await giveAgain();
+    assert.deepEqual(await readGiven(), [one, two]);
   });
 
   test('a database that stays away is a fault of the store, which names it without its password', async () => {
