@@ -83,6 +83,36 @@ describe('a store whose PostgreSQL fails', { skip: skipPostgres }, () => {
     await hinted.promise;
   });
 
+  test('a transaction whose connection was lost is ended by its process, not by a timeout of the server', async () => {
+    const server = await openServer();
+    await using bed = await openPostgresBed(server);
+    await using proxy = await openCuttingProxy(server.socketFolder);
+    const address = bed.address.replace(encodeURIComponent(server.socketFolder), encodeURIComponent(proxy.socketFolder));
+    await using store = await openPostgresStore({ address, clock: systemClock, log: silentLog });
+    const worker = workerId.parse('w');
+    await store.registerWorker({ id: worker, host: 'host', pid: 1 }, { leaseMs: 60_000 });
+    const [holder, watcher] = [await Session.open(bed.address), await Session.open(bed.address)];
+    await holder.script("BEGIN; SELECT id FROM workers WHERE id = 'w' FOR UPDATE");
+    const waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    const untilWaiting = async (before: number | undefined): Promise<number> => {
+      for (;;) {
+        const pids = (await watcher.query<{ pid: number }>(waiting)).map(({ pid }) => pid);
+        const [pid] = pids.filter((one) => one !== before);
+        if (pid !== undefined && pids.length === 1) return pid;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    };
+    const renewing = store.renew(worker, { leaseMs: 60_000, report: makeReport(0) });
+    const first = await untilWaiting(undefined);
+    const lostAt = performance.now();
+    proxy.loseClients();
+    await untilWaiting(first);
+    const tookMs = performance.now() - lostAt;
+    assert.ok(tookMs < 9_000, `${tookMs} ms: the lock timeout of the server has ended it`);
+    for (const session of [holder, watcher]) await session.close();
+    assert.equal((await renewing).alive, true);
+  });
+
   test('leases that are given again after an outage wait for no row, and one that was skipped is given later', async () => {
     const server = await openServer();
     await using bed = await openPostgresBed(server);
