@@ -16,7 +16,8 @@ export interface NodesSizes {
 const fullSizes: NodesSizes = { counts: [1, 2, 4, 8], settleMs: 9_000, windowMs: 24_000 };
 const slots = 4;
 const turns = 15;
-const latencyMs = 400;
+/** A turn of a small model on a GPU. Shorter ones need more than two cores for eight nodes, and then the bench measures those. */
+const latencyMs = 800;
 /** Rollouts that wait, for each node: new ones are submitted while there are fewer. */
 const line = 4 * slots;
 /** Of linear, on the most nodes. */
