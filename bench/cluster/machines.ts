@@ -112,9 +112,12 @@ function forkClient(): ChildProcess {
 }
 
 async function ask(child: ChildProcess, order: MachinesOrder): Promise<MachinesAnswer> {
-  const answered = once(child, 'message');
+  const over = new AbortController();
+  const [message, exit] = [once(child, 'message', over), once(child, 'exit', over)];
+  for (const one of [message, exit]) one.catch(() => {}); // the other came first
   child.send(order);
-  const [answer] = await Promise.race([answered, once(child, 'exit')]);
+  const [answer] = await Promise.race([message, exit]);
+  over.abort();
   if (typeof answer !== 'object' || answer === null) throw new Error(`a process of machines ended with ${answer}`);
   return answer as MachinesAnswer;
 }

@@ -7,7 +7,7 @@ import { makeReport, makeResult, makeTrajectory } from '@millrace/testkit';
 import { pauseAfter, systemClock } from '../../packages/server/src/base/clock.ts';
 import { silentLog } from '../../packages/server/src/base/log.ts';
 import { flushPause } from '../../packages/server/src/pipeline/turn-reporter.ts';
-import { loadsPause } from '../../packages/server/src/pipeline/worker.ts';
+import { loadsPause, toRenewPause } from '../../packages/server/src/pipeline/worker-report.ts';
 import { EventTail, workerEvents } from '../../packages/server/src/store/event-tail.ts';
 import { openStore } from '../../packages/server/src/store/open/open-store.ts';
 import type { Claim, Store } from '../../packages/server/src/store/store.ts';
@@ -40,7 +40,7 @@ export class CallTimes {
 }
 
 /** As a worker does. */
-const [renewEveryMs, tailGapMs] = [1_000, 20];
+const tailGapMs = 20;
 /** Until it starts: machines that run must not take away what others were just given. */
 const firstLeaseMs = 70_000;
 const rules = { maxLosses: 10, retryDelayMs: 1_000 };
@@ -86,7 +86,7 @@ export class SimulatedMachine implements AsyncDisposable {
     this.#loops.push(
       this.#repeat(
         () => this.#renew(),
-        () => renewEveryMs,
+        (tookMs) => pauseAfter(tookMs, toRenewPause(this.#load.leaseMs)),
       ),
       this.#repeat(
         () => this.#writeTurns(),

@@ -1,11 +1,21 @@
-// What a worker reports with each renewal of its lease.
+// What a worker reports with each renewal of its lease, and how often.
 
 import { definedOf, type MachineReport, type WorkerReport } from '@millrace/protocol';
+import type { PauseRules } from '../base/clock.ts';
 import type { LoopLag } from '../base/loop-lag.ts';
 import type { BackendPool } from '../inference/pool/pool.ts';
 import type { PipelineConfig } from './pipeline-config.ts';
 import type { Stage } from './stage.ts';
 import type { TokenRate } from './token-rate.ts';
+
+/** Longer while the store is slow: with a thousand machines, renewals would otherwise be most of its work. */
+export function toRenewPause(leaseMs: number): PauseRules {
+  const leastMs = Math.min(1000, leaseMs / 3);
+  return { leastMs, mostMs: Math.max(leastMs, leaseMs / 5) };
+}
+
+/** What runs on each backend is counted over all machines, for each of them: with many rollouts in flight it is looked at less often. */
+export const loadsPause: PauseRules = { leastMs: 1000, mostMs: 30_000, share: 0.001 };
 
 export interface ReportDeps {
   readonly loopLag: LoopLag;

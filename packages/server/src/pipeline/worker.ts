@@ -16,7 +16,7 @@ import { Stage } from './stage.ts';
 import { TokenRate } from './token-rate.ts';
 import { flushPause, TurnReporter } from './turn-reporter.ts';
 import { makeWorkerId } from './worker-id.ts';
-import { type ReportDeps, toWorkerReport } from './worker-report.ts';
+import { loadsPause, type ReportDeps, toRenewPause, toWorkerReport } from './worker-report.ts';
 
 export type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate'> &
   ReportDeps & {
@@ -37,8 +37,6 @@ interface HeldRollout {
 const pollMs = 1000;
 /** How often sandboxes and layers that killed workers of this machine left behind are removed. */
 const sweepMs = 30_000;
-/** What runs on each backend is counted over all machines, for each of them: with many rollouts in flight it is looked at less often. */
-export const loadsPause = { leastMs: 1000, mostMs: 30_000, share: 0.001 };
 
 /** With many rollouts, there are hundreds of events a second, and few of them are for this worker. */
 const tailGapMs = 20;
@@ -229,7 +227,8 @@ export class Worker implements AsyncDisposable {
   }
 
   async #renew(): Promise<void> {
-    const { store, config, log } = this.#deps;
+    const { store, config, log, clock } = this.#deps;
+    const startedAt = clock.monotonic();
     const [{ alive, cancelled }] = await Promise.all([this.#renewLease(), this.#policy.report()]);
     if (!alive) {
       log.warn('worker-fenced', { workerId: this.#id, held: this.#held.size });
@@ -242,7 +241,7 @@ export class Worker implements AsyncDisposable {
     for (const id of cancelled) this.#cancel(id);
     await store.expire(config);
     await this.#readLoads();
-    await this.#pause(Math.min(config.leaseMs / 3, pollMs));
+    await this.#pause(pauseAfter(clock.monotonic() - startedAt, toRenewPause(config.leaseMs)));
   }
 
   async #readLoads(): Promise<void> {

@@ -30,6 +30,8 @@ export class SessionKeeper {
   /** The address without its password. */
   readonly where: string;
   #session: Session | undefined;
+  /** The last one, until there is another. */
+  #broken: Session | undefined;
   #lostAt: number | undefined;
 
   constructor(options: SessionKeeperOptions) {
@@ -48,9 +50,12 @@ export class SessionKeeper {
   async open(): Promise<Session> {
     if (this.#session && !this.#session.isBroken) return this.#session;
     if (this.#session) this.#lostAt ??= systemClock.monotonic();
+    this.#broken = this.#session ?? this.#broken;
     await this.close();
     const session = await Session.open(this.#options.address);
     try {
+      if (this.#broken) await session.endOther(this.#broken);
+      this.#broken = undefined;
       await this.#options.onOpen?.(session);
     } catch (error) {
       await session.close();

@@ -117,8 +117,7 @@ export class RowStore implements Store {
     if (!guard.doubtsLeases(leaseMs))
       return hasLate ? await this.#write('expire', { rules: { maxLosses, retryDelayMs }, leaseMs, asOfMs }) : 0;
     if (guard.hasJumped) await this.#write('noteClockJump', undefined);
-    await this.#write('restartLeases', { leaseMs });
-    guard.trustLeases();
+    if (await this.#write('restartLeases', { leaseMs })) guard.trustLeases();
     return 0;
   };
 

@@ -10,6 +10,8 @@ export interface CuttingProxy extends AsyncDisposable {
   readonly socketFolder: string;
   readonly cuts: number;
   cutNextCommit(options: { readonly isForwarded: boolean }): void;
+  /** Breaks all connections for their clients. The server knows nothing of it, as after a network that failed. */
+  loseClients(): void;
 }
 
 const socketFile = '.s.PGSQL.5432';
@@ -17,6 +19,7 @@ const socketFile = '.s.PGSQL.5432';
 export async function openCuttingProxy(serverFolder: string): Promise<CuttingProxy> {
   const folder = await makeTempFolder('proxy');
   const sockets = new Set<Socket>();
+  const clients = new Set<Socket>();
   let cutting: { readonly isForwarded: boolean } | undefined;
   let cuts = 0;
   const server = createServer((client) => {
@@ -38,7 +41,8 @@ export async function openCuttingProxy(serverFolder: string): Promise<CuttingPro
       upstream.end();
     });
     upstream.on('data', (chunk) => client.write(chunk));
-    client.on('close', () => upstream.end());
+    clients.add(client);
+    client.on('close', () => clients.delete(client) && upstream.end());
     upstream.on('close', () => client.destroy());
   });
   server.listen(join(folder.path, socketFile));
@@ -50,6 +54,11 @@ export async function openCuttingProxy(serverFolder: string): Promise<CuttingPro
     },
     cutNextCommit(options) {
       cutting = options;
+    },
+    loseClients() {
+      const lost = [...clients];
+      clients.clear();
+      for (const client of lost) client.destroy();
     },
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();

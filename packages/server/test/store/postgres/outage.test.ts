@@ -7,6 +7,7 @@ import { rolloutId, workerId } from '@millrace/protocol';
 import { makeReport, makeRollout, PostgresServer, skipPostgres } from '@millrace/testkit';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
+import { Session } from '../../../src/store/postgres/engine/session.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres.ts';
 import { StoreFault } from '../../../src/store/store-fault.ts';
 import { openPostgresBed } from './bed.ts';
@@ -80,6 +81,55 @@ describe('a store whose PostgreSQL fails', { skip: skipPostgres }, () => {
     other.onHint(hinted.resolve);
     await store.submit([makeRollout('after')], roomy);
     await hinted.promise;
+  });
+
+  test('a transaction whose connection was lost is ended by its process, not by a timeout of the server', async () => {
+    const server = await openServer();
+    await using bed = await openPostgresBed(server);
+    await using proxy = await openCuttingProxy(server.socketFolder);
+    const address = bed.address.replace(encodeURIComponent(server.socketFolder), encodeURIComponent(proxy.socketFolder));
+    await using store = await openPostgresStore({ address, clock: systemClock, log: silentLog });
+    const worker = workerId.parse('w');
+    await store.registerWorker({ id: worker, host: 'host', pid: 1 }, { leaseMs: 60_000 });
+    const [holder, watcher] = [await Session.open(bed.address), await Session.open(bed.address)];
+    await holder.script("BEGIN; SELECT id FROM workers WHERE id = 'w' FOR UPDATE");
+    const waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    const untilWaiting = async (before: number | undefined): Promise<number> => {
+      for (;;) {
+        const pids = (await watcher.query<{ pid: number }>(waiting)).map(({ pid }) => pid);
+        const [pid] = pids.filter((one) => one !== before);
+        if (pid !== undefined && pids.length === 1) return pid;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    };
+    const renewing = store.renew(worker, { leaseMs: 60_000, report: makeReport(0) });
+    const first = await untilWaiting(undefined);
+    const lostAt = performance.now();
+    proxy.loseClients();
+    await untilWaiting(first);
+    const tookMs = performance.now() - lostAt;
+    assert.ok(tookMs < 9_000, `${tookMs} ms: the lock timeout of the server has ended it`);
+    for (const session of [holder, watcher]) await session.close();
+    assert.equal((await renewing).alive, true);
+  });
+
+  test('leases that are given again after an outage wait for no row, and one that was skipped is given later', async () => {
+    const server = await openServer();
+    await using bed = await openPostgresBed(server);
+    const [one, two] = [workerId.parse('one'), workerId.parse('two')];
+    for (const id of [one, two]) await bed.store.registerWorker({ id, host: 'host', pid: 1 }, { leaseMs: 20_000 });
+    // A store that is opened just after its database was started does not trust the leases it finds.
+    const other = await bed.another();
+    const giveAgain = () => other.expire({ leaseMs: 60_000, maxLosses: 3 });
+    const readGiven = async () =>
+      (await other.workers()).filter(({ leaseUntilMs }) => leaseUntilMs > Date.now() + 40_000).map(({ id }) => id);
+    const session = await Session.open(bed.address);
+    await session.script("BEGIN; SELECT id FROM workers WHERE id = 'one' FOR UPDATE");
+    await giveAgain();
+    assert.deepEqual(await readGiven(), [two]);
+    await session.close();
+    await giveAgain();
+    assert.deepEqual(await readGiven(), [one, two]);
   });
 
   test('a database that stays away is a fault of the store, which names it without its password', async () => {

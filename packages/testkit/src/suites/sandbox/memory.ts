@@ -47,9 +47,14 @@ export function defineMemory({ driver, isRootWritable }: SuiteContext): void {
 
   test('bounded: memory of many processes together, also if they share it', async () => {
     await using sandbox = await driver().open({ limits });
-    const child = 'import mmap, time\nm = mmap.mmap(-1, 2**27)\nfor i in range(0, 2**27, 4096): m[i] = 1\ntime.sleep(8)';
-    const { output } = await sandbox.runShell(`for i in {1..12}; do (python3 -c '${child}'; echo "code $?") & done; wait`, {
-      timeoutMs: 30_000,
+    const child = `import mmap, os, time
+m = mmap.mmap(-1, 2**27)
+for i in range(0, 2**27, 4096): m[i] = 1
+while not os.path.exists("/tmp/enough"): time.sleep(0.05)`;
+    // Those that fit wait until eight have ended, which only the limit can do.
+    const start = `for i in {1..12}; do (python3 -c '${child}'; echo "code $?") & done`;
+    const { output } = await sandbox.runShell(`${start}; for i in {1..8}; do wait -n; done; touch /tmp/enough; wait`, {
+      timeoutMs: 60_000,
     });
     const killed = output.match(/code 137/g)?.length ?? 0;
     assert.ok(killed >= 8, output);

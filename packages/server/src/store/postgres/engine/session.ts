@@ -26,6 +26,8 @@ export class Session {
   readonly #names = new Map<string, string>();
   /** Statements that were translated to PostgreSQL's syntax. */
   readonly texts = new Map<string, string>();
+  /** The server's process for this connection, and when it was started: its number may be used again. */
+  #process: readonly [pid: number, startedAt: string] | undefined;
   #broken: Error | undefined;
 
   private constructor(client: pg.Client) {
@@ -54,6 +56,9 @@ export class Session {
       await client.query(
         "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')",
       );
+      const own = 'SELECT pid, backend_start::text AS started FROM pg_stat_activity WHERE pid = pg_backend_pid()';
+      const [row] = await session.query<{ pid: number; started: string }>(own);
+      if (row) session.#process = [row.pid, row.started];
       return session;
     } catch (error) {
       await session.close();
@@ -97,6 +102,15 @@ export class Session {
       if (from === channel) onNotification();
     });
     await this.script(`LISTEN ${pg.escapeIdentifier(channel)}`);
+  }
+
+  /** Ends what the server may still do for a connection that broke: its transaction holds locks until the server notices by itself. */
+  async endOther(broken: Session): Promise<void> {
+    if (!broken.#process) return;
+    await this.query(
+      'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2::timestamptz',
+      broken.#process,
+    );
   }
 
   onEnd(listener: () => void): void {

@@ -71,13 +71,17 @@ export async function dropWorker(
 }
 
 /**
- * Gives every worker the time of a whole lease from now. Those that have nearly all of it are left alone: after an outage every process
- * does this, and a thousand of them would wait for each other's rows.
+ * Gives every worker the time of a whole lease from now, and returns whether all of them have it. Those that have nearly all of it are left
+ * alone, and so are rows that another process is just changing: after an outage every process does this, and a thousand of them would wait
+ * for each other's rows, which is the next outage.
  */
-export async function restartLeases(transaction: Transaction, { leaseMs }: { readonly leaseMs: number }): Promise<void> {
+export async function restartLeases(transaction: Transaction, { leaseMs }: { readonly leaseMs: number }): Promise<boolean> {
   const endsAt = transaction.nowMs + leaseMs;
-  const sql = 'UPDATE workers SET lease_until = ? WHERE ended_at IS NULL AND lease_until NOT BETWEEN ? AND ?';
-  await transaction.run(sql, endsAt, endsAt - Math.floor(leaseMs / 10), endsAt);
+  const span = [endsAt - Math.floor(leaseMs / 10), endsAt];
+  const late = 'FROM workers WHERE ended_at IS NULL AND lease_until NOT BETWEEN ? AND ?';
+  const free = `SELECT id ${late} ORDER BY id FOR UPDATE SKIP LOCKED`;
+  await transaction.run(`UPDATE workers SET lease_until = ? WHERE id IN (${free})`, endsAt, ...span);
+  return (await transaction.one(`SELECT id ${late} LIMIT 1`, ...span)) === undefined;
 }
 
 /** Remembered across restarts, so that retention still waits after one. */
