@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { evaluationId, rolloutId } from './ids.ts';
 import { blames, errorCodes } from './plain/error.ts';
 import { rolloutStates } from './plain/rollout-state.ts';
-import { limits, policySpan, priority, sampling, stopReasons } from './rollout.ts';
+import { limits, policySpan, priority, requires, sampling, stopReasons } from './rollout.ts';
 
 const task = z.record(z.string(), z.unknown());
 
@@ -30,6 +30,7 @@ export const evaluationRequest = z.strictObject({
     .max(100)
     .optional()
     .describe('Its share of the workers, relative to batches, other evaluations and plain submissions. Default: 1.'),
+  requires: requires.optional(),
   metadata: z.record(z.string(), z.unknown()).optional().describe('Returned unchanged.'),
 });
 export type EvaluationRequest = z.infer<typeof evaluationRequest>;
@@ -91,6 +92,7 @@ export const evaluationView = z.object({
   created_at: z.iso.datetime(),
   ended_at: z.iso.datetime().nullable(),
   metadata: z.record(z.string(), z.unknown()).nullable(),
+  waiting: z.string().optional().describe('Why no live machine can take its samples; absent if one can, or if it has ended.'),
 });
 export type EvaluationView = z.infer<typeof evaluationView>;
 

@@ -163,6 +163,7 @@ const evaluation = {
 const newEvaluation = {
   ...evaluation,
   id: 'e-2',
+  waiting: 'no live machine has gpu=a100 (live: node-1 gpu=t4)',
   policy_versions: null,
   correct_at: null,
   metadata: null,

@@ -54,6 +54,7 @@ export function renderEvaluation(evaluation: EvaluationView, paint: Paint): stri
     `  tasks        ${toCount(tasks)} of ${scenario}, ${toCount(n)} ${n === 1 ? 'sample' : 'samples'} each`,
     `  sampling     temperature ${sampling.temperature}, max_tokens ${sampling.max_tokens}${toVersions(evaluation)}`,
     `  samples      ${toCount(samples.scored)} scored, ${toCount(samples.unscored)} unscored, ${toCount(samples.correct)} correct (${correct})`,
+    ...(evaluation.waiting === undefined ? [] : [paint('yellow', `  waiting      ${evaluation.waiting}`)]),
     '',
     ...renderNumbers(evaluation, paint),
     '',

@@ -25,7 +25,12 @@ export const runOptions = {
     describe: 'For pass@k: a sample is correct if its reward is at least this; by default the highest reward of its task.',
   },
   ...samplingOptions,
-  set: { type: 'string', value: 'KEY=VALUE', multiple: true, describe: 'Any other field of the request, such as priority=10.' },
+  set: {
+    type: 'string',
+    value: 'KEY=VALUE',
+    multiple: true,
+    describe: 'Any other field of the request, such as priority=10 or requires=\'{"gpu": "a100"}\'.',
+  },
   detach: { type: 'boolean', describe: 'Prints the id and does not wait.' },
 } as const satisfies Record<string, Option>;
 

@@ -36,10 +36,10 @@ class EvaluationsTest(unittest.TestCase):
     def test_a_request_gets_an_id_and_keeps_the_callers(self) -> None:
         with FakeService(Progress(9).reply_to) as service, Client(service.url) as client:
             client.evaluations.create({"scenario": "math", "tasks": iter([{"question": "1"}]), "n": 4})  # type: ignore[typeddict-item]
-            client.evaluations.create({"id": "mine", "scenario": "math", "tasks": [{"question": "1"}], "sampling": {"temperature": 0.6}})
+            client.evaluations.create({"id": "mine", "scenario": "math", "tasks": [{"question": "1"}], "requires": {"gpu": "a100"}})
             made, mine = (request.body for request in service.received)
         self.assertRegex(made["id"], r"^e-[0-9a-f-]{36}$")
-        self.assertEqual((made["tasks"], made["n"], mine["id"], mine["sampling"]), ([{"question": "1"}], 4, "mine", {"temperature": 0.6}))
+        self.assertEqual((made["tasks"], made["n"], mine["id"], mine["requires"]), ([{"question": "1"}], 4, "mine", {"gpu": "a100"}))
 
     def test_wait_returns_when_the_evaluation_has_ended(self) -> None:
         with FakeService(Progress(3).reply_to) as service, Client(service.url) as client:

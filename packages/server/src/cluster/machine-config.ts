@@ -11,7 +11,9 @@ export const machineConfig = z.strictObject({
     .describe('The name of this machine in `GET /v1/machines`. Default: the name of the Slurm node, or the host name.'),
   labels: machineLabels
     .default({})
-    .describe('What is special about this machine, such as `{"gpu": "h100"}`: what `requires` of a submission or batch is compared with.'),
+    .describe(
+      'What is special about this machine, such as `{"gpu": "h100"}`: what `requires` of a submission, batch or evaluation is compared with.',
+    ),
 });
 
 export type MachineConfig = z.infer<typeof machineConfig>;

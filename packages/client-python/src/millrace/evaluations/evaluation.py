@@ -89,6 +89,8 @@ class EvaluationView:
     created_at: str
     ended_at: Optional[str]
     metadata: Optional[Mapping[str, Any]]
+    #: Why no live machine can take its samples; None if one can, or if it has ended.
+    waiting: Optional[str] = None
 
     @property
     def ended(self) -> bool:

@@ -27,5 +27,7 @@ class EvaluationRequest(_RequiredEvaluationRequest, total=False):
     priority: int
     #: Its share of the workers, relative to batches, other evaluations and plain submissions; default 1.
     weight: float
+    #: The labels that a machine must have to run its samples, such as {"gpu": "a100"}; default none.
+    requires: Mapping[str, str]
     #: Returned unchanged with the evaluation.
     metadata: Mapping[str, Any]

@@ -1,6 +1,8 @@
-// Why a queued rollout waits although machines are live: none of them has the labels that it requires.
+// Why a queued rollout or an evaluation waits although machines are live: none of them has the labels that it requires.
 
-import { definedOf, type MachineLabels, type MachineView, type RolloutView } from '@millrace/protocol';
+import { definedOf, type EvaluationView, type MachineLabels, type MachineView, type RolloutView } from '@millrace/protocol';
+import { toEvaluationView } from '../../sampling/evaluation/evaluation-view.ts';
+import type { EvaluationRecord } from '../../store/evaluation-store.ts';
 import type { RolloutRecord } from '../../store/rollout-record.ts';
 import { toRolloutView } from '../../store/rollout-view.ts';
 import { hasLabels, labelsOf } from '../../store/work-class.ts';
@@ -8,11 +10,32 @@ import type { AppContext } from './context.ts';
 
 /** The views of rollouts, with why each waits if no live machine can take it. */
 export async function toWaitingViews(records: readonly RolloutRecord[], { status }: Pick<AppContext, 'status'>): Promise<RolloutView[]> {
-  const machines = records.some(({ requires }) => requires !== undefined) ? ((await status.read()).machines ?? []) : [];
+  const machines = await readMachines(records, status);
   return records.map((record) => {
     const waiting = record.requires && findMissing(record.requires, machines);
     return { ...toRolloutView(record), ...definedOf({ waiting }) };
   });
+}
+
+/** The views of evaluations, with why the samples of each wait if no live machine can take them. */
+export async function toWaitingEvaluations(
+  records: readonly EvaluationRecord[],
+  { status }: Pick<AppContext, 'status'>,
+): Promise<EvaluationView[]> {
+  const open = records.map(({ state, plan }) => definedOf({ requires: state === 'open' ? plan.requires : undefined }));
+  const machines = await readMachines(open, status);
+  return records.map((record, index) => {
+    const requires = open[index]?.requires;
+    return { ...toEvaluationView(record), ...definedOf({ waiting: requires && findMissing(requires, machines) }) };
+  });
+}
+
+/** Read only if one of them requires a label. */
+async function readMachines(
+  all: readonly { readonly requires?: MachineLabels }[],
+  status: AppContext['status'],
+): Promise<readonly MachineView[]> {
+  return all.some(({ requires }) => requires !== undefined) ? ((await status.read()).machines ?? []) : [];
 }
 
 const mostNamed = 5;

@@ -3,11 +3,11 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate as yieldLoop } from 'node:timers/promises';
 import { type EvaluationId, type EvaluationRequest, type EvaluationView, evaluationId, RolloutError } from '@millrace/protocol';
-import { toEvaluationView } from '../../sampling/evaluation/evaluation-view.ts';
 import { highestRewardOf, parseTask } from '../../scenario/hooks.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
 import type { NewEvaluation } from '../../store/evaluation-store.ts';
 import type { AppContext } from '../context/context.ts';
+import { toWaitingEvaluations } from '../context/waiting.ts';
 import { toDigest } from '../request/digest.ts';
 import { checkTasks } from './batch-intake.ts';
 import { checkIntake, unknownScenario } from './intake.ts';
@@ -48,10 +48,11 @@ export async function retryEvaluation(id: EvaluationId, context: AppContext): Pr
   }
 }
 
-export async function readEvaluationView(id: EvaluationId, { store }: Pick<AppContext, 'store'>): Promise<EvaluationView> {
-  const record = await store.evaluation(id);
-  if (record === undefined) throw unknownEvaluation(id);
-  return toEvaluationView(record);
+export async function readEvaluationView(id: EvaluationId, context: Pick<AppContext, 'store' | 'status'>): Promise<EvaluationView> {
+  const record = await context.store.evaluation(id);
+  const [view] = record ? await toWaitingEvaluations([record], context) : [];
+  if (view === undefined) throw unknownEvaluation(id);
+  return view;
 }
 
 export function unknownEvaluation(id: EvaluationId): RolloutError {

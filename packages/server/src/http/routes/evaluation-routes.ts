@@ -2,8 +2,9 @@
 
 import { definedOf, routes } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
-import { toEvaluationTask, toEvaluationView } from '../../sampling/evaluation/evaluation-view.ts';
+import { toEvaluationTask } from '../../sampling/evaluation/evaluation-view.ts';
 import { type AppContext, closedSignal } from '../context/context.ts';
+import { toWaitingEvaluations } from '../context/waiting.ts';
 import { createEvaluation, readEvaluationView, retryEvaluation } from '../intake/evaluation-intake.ts';
 import { mount, type RouteInput } from '../request/mount.ts';
 
@@ -12,7 +13,7 @@ export function mountEvaluations(app: FastifyInstance, context: AppContext): voi
   mount(app, routes.createEvaluation, ({ body }) => createEvaluation(body, context));
   mount(app, routes.listEvaluations, async ({ query }) => {
     const { evaluations, next } = await store.evaluations(definedOf(query));
-    return { evaluations: evaluations.map(toEvaluationView), next: next ?? null };
+    return { evaluations: await toWaitingEvaluations(evaluations, context), next: next ?? null };
   });
   mount(app, routes.getEvaluation, (input) => getEvaluation(input, context));
   mount(app, routes.readEvaluationTasks, (input) => readTasks(input, context));

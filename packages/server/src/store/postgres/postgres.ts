@@ -10,6 +10,7 @@ import { TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
 import { DiskBudget, type DiskLimits, unlimitedDisk } from '../disk-budget.ts';
 import { Hints } from '../rows/hints.ts';
 import { claim } from '../rows/operations/claims.ts';
+import { place } from '../rows/operations/placements.ts';
 import { reads, type Writes, writes } from '../rows/operations.ts';
 import { RowStore } from '../rows/row-store.ts';
 import type { Store } from '../store.ts';
@@ -21,6 +22,7 @@ import { toStoreError } from './engine/faults.ts';
 import { migrate } from './engine/migrations.ts';
 import { toWorkChannel } from './engine/postgres-transaction.ts';
 import type { Session } from './engine/session.ts';
+import { noteTrafficTogether, readKeptLoads } from './kept-loads.ts';
 import { PostgresLink } from './link.ts';
 import { SessionKeeper } from './session-keeper.ts';
 
@@ -42,11 +44,13 @@ export interface PostgresStoreOptions {
   readonly blobs?: BlobStore;
 }
 
-const postgresReads = { ...reads, databaseBytes };
+const postgresReads = { ...reads, databaseBytes, backendLoads: readKeptLoads };
 
 const postgresWrites: Writes = {
   ...writes,
   claim: (transaction, request) => claim(transaction, request, postgresClaims),
+  place: (transaction, request) => place(transaction, request, readKeptLoads),
+  noteTraffic: noteTrafficTogether,
 };
 
 /** Connects, and creates the tables in the first schema of the search path if they are missing. The caller closes the store. */

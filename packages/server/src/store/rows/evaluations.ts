@@ -74,11 +74,15 @@ export async function beginTasks(transaction: Transaction, { id, begun, samples 
   const row = await lockEvaluation(transaction, id);
   if (row?.state !== 'open' || row.begun !== begun || begun + samples.length > row.tasks) return false;
   await transaction.run('UPDATE evaluations SET begun = begun + ? WHERE seq = ?', samples.length, row.seq);
-  const { priority, weight = 1 } = readEvaluationPlan(row);
-  const own = await openClass(transaction, { kind: 'evaluation', name: id, weight }, rankOf({ priority }));
+  const own = await openOwnClass(transaction, row);
   for (const [index, rollouts] of samples.entries())
     for (const rollout of rollouts) await addSample(transaction, { evaluation: row.seq, task: begun + index, class: own }, rollout);
   return true;
+}
+
+async function openOwnClass(transaction: Transaction, row: EvaluationRow): Promise<number> {
+  const { priority, weight = 1, requires } = readEvaluationPlan(row);
+  return await openClass(transaction, { kind: 'evaluation', name: row.id, weight, requires }, rankOf({ priority }));
 }
 
 async function addSample(
@@ -125,8 +129,7 @@ export async function retryUnscored(
   if (found.length === 0) return 0;
   refuseIfFull({ full });
   await transaction.run("UPDATE evaluations SET state = 'open', ended_at = NULL WHERE seq = ?", row.seq);
-  const { priority, weight = 1 } = readEvaluationPlan(row);
-  const own = await openClass(transaction, { kind: 'evaluation', name: id, weight }, rankOf({ priority }));
+  const own = await openOwnClass(transaction, row);
   for (const sample of found) {
     const place = { evaluation: row.seq, task: sample.task_index };
     await uncountSample(transaction, place, toEnd(sample));

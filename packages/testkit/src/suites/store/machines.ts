@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import { backendId, type WorkerId } from '@millrace/protocol';
 import type { Store } from '@millrace/server';
 import { leaseMs, makeFailure, makeReport, maxLosses, moveUpTo, type OpenBed, openTimedBed, registerWorker, submitAll } from './bed/bed.ts';
-import { makeBatch, makeGroup, toBatch } from './bed/bed-batches.ts';
+import { begin, e, makeBatch, makeEvaluation, makeGroup, toBatch } from './bed/bed-batches.ts';
 
 const a100 = { gpu: 'a100', disk: 'fast' };
 
@@ -88,6 +88,36 @@ function defineLabelTests(openBed: OpenBed): void {
     assert.equal((await store.claim(workerOf('able'), 9, a100)).length, 2);
     await store.endBatch(toBatch('b'), 'cancelled');
     await store.dropWorker(workerOf('able'), { maxLosses });
+    clock.advance(10_000);
+    await store.retain({ endedMs: 1000, eventsMs: 3_600_000 });
+    assert.deepEqual(await store.classes(), []);
+  });
+
+  test('the samples of an evaluation require what it does, also when they are taken again, and count as its queue', async () => {
+    await using bed = await openTimedBed(openBed);
+    const { store, clock } = bed;
+    const worker = await registerWorker(store, 'w');
+    const requires = { gpu: 'a100' };
+    await store.createEvaluation(makeEvaluation({ count: 2, requires }));
+    assert.deepEqual((await store.evaluation(e))?.plan.requires, requires);
+    await begin(store, 0, 1);
+    assert.deepEqual(
+      (await store.unbegunEvaluations()).map(({ queued }) => queued),
+      [2],
+    );
+    assert.deepEqual(await store.claim(worker, 9), []);
+    const claims = await store.claim(worker, 9, a100);
+    assert.equal(claims.length, 2);
+    for (const claim of claims) await store.finish(claim, { state: 'failed', failure: makeFailure('backend-failed', 1) });
+    assert.equal(await store.retryUnscored(e, { limit: 9 }), 2);
+    assert.deepEqual(await store.claim(worker, 9), []);
+    const [first, second] = await store.claim(worker, 9, a100);
+    assert.ok(first && second);
+    await store.release(first, { requires: { 'scenario:new': 'loaded' } });
+    const [load] = (await store.classes()).filter(({ queued }) => queued > 0);
+    assert.deepEqual([load?.kind, load?.name, load?.requires], ['evaluation', 'e', { ...requires, 'scenario:new': 'loaded' }]);
+    await store.cancelEvaluation(e);
+    await store.dropWorker(worker, { maxLosses });
     clock.advance(10_000);
     await store.retain({ endedMs: 1000, eventsMs: 3_600_000 });
     assert.deepEqual(await store.classes(), []);

@@ -2,6 +2,7 @@
 // runs them and the others wait. A migration only adds, so that processes of the version before can go on.
 
 import { messageOf, RolloutError } from '@millrace/protocol';
+import { loadTables } from './load-tables.ts';
 import { functions, logTables } from './log-tables.ts';
 import { machineTables } from './machine-tables.ts';
 import type { Session } from './session.ts';
@@ -17,6 +18,7 @@ interface Migration {
 const migrations: readonly Migration[] = [
   { sql: `${tables}${logTables}${functions}`, usableFrom: 1 },
   { sql: machineTables, usableFrom: 1 },
+  { sql: loadTables, usableFrom: 1 },
 ];
 
 export const newestSchema = migrations.length;

@@ -1,5 +1,5 @@
-// Which rollout runs on which backend. Rollouts in flight are counted from the rows in the placing
-// transaction, so any number of workers balance like one, and a worker that dies leaves no stale count behind.
+// Which rollout runs on which backend. Rollouts in flight are counted in the placing transaction, from the rows or from totals that
+// change with them, so any number of workers balance like one, and a worker that dies leaves no stale count behind.
 
 import type { BackendId, BackendState } from '@millrace/protocol';
 import { definedOf } from '@millrace/protocol/plain';
@@ -14,16 +14,20 @@ interface Target extends Candidate {
   readonly version: number;
 }
 
+/** The backends that have rollouts in flight; in a transaction that has locked the backends, as all others left them. */
+export type ReadLoads = (transaction: Transaction) => Promise<BackendLoad[]>;
+
 export async function place(
   transaction: Transaction,
   request: { readonly claim: Claim; readonly options: PlaceOptions },
+  readLoads: ReadLoads = backendLoads,
 ): Promise<BackendId | undefined> {
   const { exclude = [], isSticky = false, tokens, routing } = request.options;
   const row = await readHeld(transaction, request.claim);
   if (row?.state !== 'run') return undefined;
   const from =
     (await transaction.one<{ backend: BackendId | null }>('SELECT backend FROM rollouts WHERE seq = ?', row.seq))?.backend ?? undefined;
-  const chosen = chooseBackend(await readTargets(transaction, row, { from, isSticky }), {
+  const chosen = chooseBackend(await readTargets(transaction, row, { from, isSticky, readLoads }), {
     exclude,
     ...definedOf({ current: isSticky ? from : undefined, routing }),
   });
@@ -40,18 +44,19 @@ export async function place(
 interface CurrentPlacement {
   readonly from: BackendId | undefined;
   readonly isSticky: boolean;
+  readonly readLoads: ReadLoads;
 }
 
 /**
  * Backends that may take the rollout: up and broken neither for all nor for its machine, or draining if it already runs there. Its own
  * load is not counted.
  */
-async function readTargets(transaction: Transaction, row: RolloutRow, { from, isSticky }: CurrentPlacement): Promise<Target[]> {
+async function readTargets(transaction: Transaction, row: RolloutRow, { from, isSticky, readLoads }: CurrentPlacement): Promise<Target[]> {
   const faults = 'SELECT backend FROM backend_faults WHERE machine = (SELECT host FROM workers WHERE workers.id = ?)';
   const sql = `SELECT id, state, policy_version AS version FROM backends WHERE broken_at IS NULL AND id NOT IN (${faults})
     ORDER BY id FOR UPDATE`;
   const known = await transaction.all<{ id: BackendId; state: BackendState; version: number }>(sql, row.worker);
-  const loads = new Map((await backendLoads(transaction)).map((load) => [load.id, load]));
+  const loads = new Map((await readLoads(transaction)).map((load) => [load.id, load]));
   const siblings = await readSiblings(transaction, row);
   return known
     .filter(({ id, state }) => state === 'up' || (isSticky && id === from))
@@ -75,11 +80,17 @@ async function readSiblings(transaction: Transaction, { seq, group_id }: Rollout
 export async function backendLoads(transaction: Transaction): Promise<BackendLoad[]> {
   const sql = `SELECT backend AS id, count(*) AS in_flight, sum(context_tokens) AS tokens FROM rollouts INDEXED BY rollouts_placed
     WHERE state = 'run' AND backend IS NOT NULL GROUP BY backend`;
-  return (await transaction.all<{ id: BackendId; in_flight: number; tokens: number }>(sql)).map(({ id, in_flight: inFlight, tokens }) => ({
-    id,
-    inFlight,
-    tokens,
-  }));
+  return (await transaction.all<LoadRow>(sql)).map(toLoad);
+}
+
+export interface LoadRow {
+  readonly id: BackendId;
+  readonly in_flight: number;
+  readonly tokens: number;
+}
+
+export function toLoad({ id, in_flight: inFlight, tokens }: LoadRow): BackendLoad {
+  return { id, inFlight, tokens };
 }
 
 export async function noteProbe(
@@ -97,6 +108,10 @@ export async function noteProbe(
 export async function noteTraffic(transaction: Transaction, { contexts, errors }: TrafficNotes): Promise<void> {
   const grown = 'UPDATE rollouts SET context_tokens = ? WHERE id = ? AND worker = ? AND attempt = ?';
   for (const { claim, tokens } of contexts) await transaction.run(grown, tokens, claim.id, claim.worker, claim.attempt);
+  await noteErrors(transaction, errors);
+}
+
+export async function noteErrors(transaction: Transaction, errors: TrafficNotes['errors']): Promise<void> {
   const failed = 'UPDATE backends SET error = ?, error_at = ? WHERE id = ?';
   for (const { backend, message } of errors) await transaction.run(failed, message, transaction.nowMs, backend);
 }

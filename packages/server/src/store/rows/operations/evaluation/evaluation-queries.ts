@@ -84,7 +84,8 @@ async function readRewards(transaction: Transaction, seq: number): Promise<Evalu
 }
 
 export async function unbegunEvaluations(transaction: Transaction): Promise<UnbegunEvaluation[]> {
-  const queued = "(SELECT coalesce(sum(queued), 0) FROM classes WHERE kind = 'evaluation' AND name = evaluations.id)";
+  const isOwn = `(name = evaluations.id OR substr(name, 1, length(evaluations.id) + 1) = evaluations.id || '\n')`;
+  const queued = `(SELECT coalesce(sum(queued), 0) FROM classes WHERE kind = 'evaluation' AND ${isOwn})`;
   const sql = `SELECT *, ${queued} AS queued FROM evaluations WHERE state = 'open' AND begun < tasks ORDER BY seq`;
   return (await transaction.all<EvaluationRow & { readonly queued: number }>(sql)).map((row) => ({
     id: row.id,
