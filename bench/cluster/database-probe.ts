@@ -81,7 +81,9 @@ export class DatabaseProbe implements AsyncDisposable {
   }
 
   async #read(): Promise<{ commits: number; walBytes: number; cpuMs: number }> {
-    const sql = `SELECT (SELECT sum(xact_commit) FROM pg_stat_database) AS commits, (SELECT wal_bytes FROM pg_stat_wal) AS bytes`;
+    // The database's own count of commits comes in late.
+    const sql = `SELECT (SELECT coalesce(sum(calls), 0) FROM pg_stat_statements WHERE query = 'COMMIT') AS commits,
+      (SELECT wal_bytes FROM pg_stat_wal) AS bytes`;
     const [row] = await this.#session.query<{ commits: number; bytes: number }>(sql);
     return { commits: row?.commits ?? 0, walBytes: row?.bytes ?? 0, cpuMs: readFamilyCpuMs(this.#server.pid ?? 0) };
   }

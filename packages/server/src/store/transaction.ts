@@ -7,7 +7,7 @@ import type { NewEvent } from './store.ts';
 export type SqlValue = string | number | null | Uint8Array;
 
 /** What calls may have to agree on without a row to lock. `submit`: which ids are used, and how long the queue is. */
-export type LockName = 'submit' | 'quarantine';
+export type LockName = 'submit' | 'quarantine' | 'place';
 
 export interface Transaction {
   readonly nowMs: number;

@@ -76,6 +76,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 }
 
+/** A commit is seen a moment after it was announced. */
+const echoMs = 5;
+
 interface Connections {
   readonly clock: Clock;
   readonly writer: PostgresLink<Writes>;
@@ -97,9 +100,16 @@ async function openConnections(options: PostgresStoreOptions): Promise<Connectio
   const { channel, uptimeMs } = await prepare(writing);
   // What was sent while there was no connection is lost, so a new connection counts as a notification.
   const notify = () => void emitter.emit('notification');
+  let stopEcho: (() => void) | undefined;
+  /** Changes that follow soon are not announced: it looks once more when the time is over in which they are not. */
+  const notifyTwice = (quietMs: string) => {
+    notify();
+    stopEcho?.();
+    stopEcho = systemClock.after(Number(quietMs) + echoMs, notify);
+  };
   const reading = keep(async (session) => {
     if (hints === 'none') return;
-    await session.listen(hints === 'work' ? toWorkChannel(channel) : channel, notify);
+    await session.listen(hints === 'work' ? toWorkChannel(channel) : channel, notifyTwice);
     notify();
   });
   const common = { hasOwnTime, channel, log };

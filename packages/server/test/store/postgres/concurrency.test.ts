@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { backendId, rolloutId, workerId } from '@millrace/protocol';
 import {
   makeBatch,
@@ -217,9 +218,32 @@ describe('stores that share a PostgreSQL database', { skip: skipPostgres }, () =
       );
     const all = isSeen(3);
     await store.appendEvents([{ kind: 'turn-end', data: {} }]);
+    await setTimeout(100); // longer than two notifications are apart
     await store.submit([makeRollout('a')], roomy);
     await all;
     assert.deepEqual(seen, [channel, channel, toWorkChannel(channel)]);
+  });
+
+  test('changes that follow each other are announced once, and all of them are noticed long before the next poll', async () => {
+    await using opened = await openStores(2);
+    const { store, stores, bed } = opened;
+    const client = new pg.Client({ connectionString: bed.address });
+    await using _closed = { [Symbol.asyncDispose]: () => client.end() };
+    await client.connect();
+    await client.query(`LISTEN millrace_${schemaOf(bed.address)}`);
+    let announced = 0;
+    client.on('notification', () => {
+      announced += 1;
+    });
+    const hintedAt: number[] = [];
+    stores[1]?.onHint(() => hintedAt.push(performance.now()));
+    await setTimeout(1_100); // the first poll is over
+    for (let turn = 0; turn < 10; turn += 1) await store.appendEvents([{ kind: 'turn-end', data: {} }]);
+    const writtenAt = performance.now();
+    while (!hintedAt.some((at) => at > writtenAt)) await setTimeout(5);
+    const afterMs = (hintedAt.find((at) => at > writtenAt) ?? 0) - writtenAt;
+    assert.ok(afterMs < 500, `${afterMs} ms after the last change`);
+    assert.ok(announced < 10, `${announced} notifications`);
   });
 
   test('workers that place at the same time balance like one', async () => {

@@ -14,7 +14,7 @@ const leaseMs = 60_000;
 const ids = ['a', 'b', 'c'] as const;
 
 const dropThirdSchema = `DROP FUNCTION count_load() CASCADE; DROP TABLE backend_totals CASCADE; DROP VIEW pending_loads;
-  DROP FUNCTION flush_loads(); DROP FUNCTION add_pending_load(text, bigint, bigint); DROP FUNCTION read_pending_loads();
+  DROP FUNCTION flush_loads(); DROP TABLE notices; DROP FUNCTION announce(text); DROP FUNCTION add_pending_load(text, bigint, bigint); DROP FUNCTION read_pending_loads();
   UPDATE store_schema SET version = 2;
   CREATE OR REPLACE FUNCTION append_log(entries json, served_classes bigint[], channel text) RETURNS void LANGUAGE sql AS 'SELECT flush_counts()'`;
 

@@ -1,11 +1,30 @@
-// The third schema: how many rollouts run on each backend, and the length of their contexts together, kept as rollouts change. Like
-// the other counts, they are changed last, under the lock of the log. Processes of the versions before go on: a trigger counts for them.
+// The third schema: notifications that do not grow with the number of workers, and how many rollouts run on each backend, with the
+// length of their contexts together, kept as rollouts change. Like the other counts, they are changed last, under the lock of the log. Processes of the versions before go on: a trigger counts for them.
 
 import { text } from './columns.ts';
 
+// A notification wakes the server's processes for all connections that listen, so with many workers there are fewer of them. Each carries
+// the time for which no other follows: who gets it looks once more after that. Called under the lock of the log.
+const announcements = `
+CREATE TABLE notices (channel ${text} PRIMARY KEY, at timestamptz NOT NULL) WITH (fillfactor = 50);
+CREATE FUNCTION announce(name text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  passed double precision := (SELECT 1000 * extract(epoch FROM clock_timestamp() - at) FROM notices WHERE channel = name);
+  pause double precision := 20;
+BEGIN
+  IF passed >= 0 AND passed < pause THEN RETURN; END IF;
+  pause := pause + 0.5 * (SELECT count(*) FROM workers WHERE ended_at IS NULL);
+  IF passed >= 0 AND passed < pause THEN RETURN; END IF;
+  INSERT INTO notices VALUES (name, clock_timestamp()) ON CONFLICT (channel) DO UPDATE SET at = excluded.at;
+  PERFORM pg_notify(name, ceil(pause)::text);
+END
+$$;
+`;
+
 // What a transaction changes is added up in the setting millrace.pending_loads: backend to [rollouts, tokens]. Only `flush_loads` writes
 // the totals: another statement that did would hold their rows while it waits for the lock of the log. The triggers come before the
-// first totals, because making them waits for all writers.
+// first totals, because making them waits for all writers. Transactions that wait for the log wait in a line for a lock of its own: each of
+// many that waited for its row would read all versions of it that were written meanwhile.
 export const loadTables = `
 CREATE TABLE backend_totals (id ${text} PRIMARY KEY, in_flight bigint NOT NULL, tokens bigint NOT NULL) WITH (fillfactor = 50);
 CREATE FUNCTION read_pending_loads() RETURNS jsonb LANGUAGE sql STABLE AS $$
@@ -71,6 +90,7 @@ DECLARE
   newest bigint;
 BEGIN
   IF added = 0 AND served_classes = '{}' AND read_pending() = '{}' AND read_pending_loads() = '{}' THEN RETURN; END IF;
+  PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 3);
   UPDATE event_log SET last = last + added RETURNING last INTO newest;
   INSERT INTO events (id, at, kind, rollout_id, group_id, worker_id, backend_id, data)
     SELECT newest - added + n, (e ->> 0)::bigint, e ->> 1, e ->> 2, e ->> 3, e ->> 4, e ->> 5, e ->> 6
@@ -78,7 +98,7 @@ BEGIN
   PERFORM flush_counts();
   PERFORM flush_loads();
   UPDATE classes SET served = newest WHERE seq = ANY (served_classes);
-  IF added > 0 THEN PERFORM pg_notify(channel, ''); END IF;
+  IF added > 0 THEN PERFORM announce(channel); END IF;
 END
 $$;
-`;
+${announcements}`;

@@ -25,18 +25,20 @@ export const newestSchema = migrations.length;
 
 const versionTable = `CREATE TABLE IF NOT EXISTS store_schema (version bigint NOT NULL, usable_from bigint NOT NULL)`;
 
-/** Throws for a schema that this version cannot use. */
+interface SchemaRow {
+  readonly version: number;
+  readonly usable_from: number;
+}
+
+/** Throws for a schema that this version cannot use. One that is there needs no lock: hundreds of processes may start at the same time. */
 export async function migrate(session: Session): Promise<void> {
+  if (checkSchema(await readSchema(session)) === newestSchema) return;
   await session.script('BEGIN');
   try {
     await session.query("SELECT pg_advisory_xact_lock(hashtext('millrace'), hashtext(current_schema()))");
-    const [table] = await session.query<{ name: string | null }>("SELECT to_regclass('store_schema')::text AS name");
-    if (table?.name === null) await session.script(versionTable);
-    const [found = { version: 0, usable_from: 0 }] = await session.query<{ version: number; usable_from: number }>(
-      'SELECT version, usable_from FROM store_schema',
-    );
-    checkSchema(found);
-    if (found.version < newestSchema) await runMigrations(session, found.version);
+    await session.script(versionTable);
+    const version = checkSchema(await readSchema(session));
+    if (version < newestSchema) await runMigrations(session, version);
     await session.script('COMMIT');
   } catch (error) {
     await session.script('ROLLBACK').catch(() => {}); // the connection is gone, and with it the transaction
@@ -58,8 +60,15 @@ async function runMigrations(session: Session, from: number): Promise<void> {
   await session.query('INSERT INTO store_schema VALUES ($1, $2)', [newestSchema, usableFrom]);
 }
 
-function checkSchema({ version, usable_from }: { readonly version: number; readonly usable_from: number }): void {
-  if (usable_from <= newestSchema) return;
+async function readSchema(session: Session): Promise<SchemaRow> {
+  const [table] = await session.query<{ name: string | null }>("SELECT to_regclass('store_schema')::text AS name");
+  const rows = table?.name == null ? [] : await session.query<SchemaRow>('SELECT version, usable_from FROM store_schema');
+  return rows[0] ?? { version: 0, usable_from: 0 };
+}
+
+/** Its number. */
+function checkSchema({ version, usable_from }: SchemaRow): number {
+  if (usable_from <= newestSchema) return version;
   const what = `the store has schema ${version}, which needs at least schema ${usable_from}`;
   throw new RolloutError('internal', `${what}; this version of Millrace knows schema ${newestSchema}: start the newer version`);
 }

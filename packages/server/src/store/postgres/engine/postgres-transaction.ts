@@ -6,7 +6,8 @@ import type { NewEvent } from '../../store.ts';
 import type { LockName, SqlValue, Transaction } from '../../transaction.ts';
 import type { Session } from './session.ts';
 
-const lockNumbers: Record<LockName, number> = { submit: 1, quarantine: 2 };
+/** 3 is the log's, in load-tables.ts. */
+const lockNumbers: Record<LockName, number> = { submit: 1, quarantine: 2, place: 4 };
 
 export class PostgresTransaction implements Transaction {
   readonly rowsPerStatement = 100;
@@ -85,7 +86,7 @@ export class PostgresTransaction implements Transaction {
   toCommit(channel: string): string {
     const entries = pg.escapeLiteral(`[${this.#entries.join(',')}]`);
     const log = `SELECT append_log(${entries}::json, '{${[...this.#served].join(',')}}'::bigint[], ${pg.escapeLiteral(channel)})`;
-    const wake = this.#wakesWorkers ? `; SELECT pg_notify(${pg.escapeLiteral(toWorkChannel(channel))}, '')` : '';
+    const wake = this.#wakesWorkers ? `; SELECT announce(${pg.escapeLiteral(toWorkChannel(channel))})` : '';
     return `${log}${wake}; COMMIT`;
   }
 }

@@ -96,10 +96,10 @@ export class Session {
     return { rows, sentAt, receivedAt: systemClock.monotonic() };
   }
 
-  /** Calls back for each notification of the channel, until the connection ends. */
-  async listen(channel: string, onNotification: () => void): Promise<void> {
-    this.#client.on('notification', ({ channel: from }) => {
-      if (from === channel) onNotification();
+  /** Calls back with the text of each notification of the channel, until the connection ends. */
+  async listen(channel: string, onNotification: (text: string) => void): Promise<void> {
+    this.#client.on('notification', ({ channel: from, payload = '' }) => {
+      if (from === channel) onNotification(payload);
     });
     await this.script(`LISTEN ${pg.escapeIdentifier(channel)}`);
   }

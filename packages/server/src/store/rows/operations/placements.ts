@@ -55,6 +55,7 @@ async function readTargets(transaction: Transaction, row: RolloutRow, { from, is
   const faults = 'SELECT backend FROM backend_faults WHERE machine = (SELECT host FROM workers WHERE workers.id = ?)';
   const sql = `SELECT id, state, policy_version AS version FROM backends WHERE broken_at IS NULL AND id NOT IN (${faults})
     ORDER BY id FOR UPDATE`;
+  await transaction.lock('place'); // one line for all that place, instead of one for each backend
   const known = await transaction.all<{ id: BackendId; state: BackendState; version: number }>(sql, row.worker);
   const loads = new Map((await readLoads(transaction)).map((load) => [load.id, load]));
   const siblings = await readSiblings(transaction, row);
