@@ -5,7 +5,7 @@ import { CallTimes, type SimulatedLoad, SimulatedMachine } from './simulated-mac
 
 export type MachinesOrder =
   | { readonly kind: 'open'; readonly address: string; readonly load: SimulatedLoad; readonly names: readonly string[] }
-  | { readonly kind: 'start' | 'measure' | 'read' };
+  | { readonly kind: 'rest' | 'start' | 'measure' | 'read' };
 
 export interface MachinesAnswer {
   readonly ms: CallTimes['ms'];
@@ -22,10 +22,11 @@ const openedTogether = 8;
 if (import.meta.main) {
   let times = new CallTimes();
   let cpu = process.cpuUsage();
-  const waiting: SimulatedMachine[] = [];
+  const machines: SimulatedMachine[] = [];
   const follow = async (order: MachinesOrder) => {
     if (order.kind === 'open') await openAll(order);
-    if (order.kind === 'start') for (const machine of waiting.splice(0)) machine.start();
+    if (order.kind === 'rest') await Promise.all(machines.map((machine) => machine.rest()));
+    if (order.kind === 'start') for (const machine of machines) machine.start();
     if (order.kind === 'measure') {
       times = new CallTimes();
       cpu = process.cpuUsage();
@@ -38,7 +39,7 @@ if (import.meta.main) {
     const left = [...names];
     const openSome = async () => {
       for (let name = left.shift(); name !== undefined; name = left.shift())
-        waiting.push(await SimulatedMachine.open(address, name, { load, times: () => times }));
+        machines.push(await SimulatedMachine.open(address, name, { load, times: () => times }));
     };
     await Promise.all(Array.from({ length: openedTogether }, openSome));
   };

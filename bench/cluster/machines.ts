@@ -14,7 +14,7 @@ import { openStore } from '../../packages/server/src/store/open/open-store.ts';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 import { type DatabaseActivity, DatabaseProbe, probeSettings } from './database-probe.ts';
 import type { MachinesAnswer, MachinesOrder } from './machines-process.ts';
-import { type SimulatedLoad, type TimedCall, timedCalls } from './simulated-machine.ts';
+import { firstLeaseMs, type SimulatedLoad, type TimedCall, timedCalls } from './simulated-machine.ts';
 
 export interface MachinesSizes {
   readonly counts: readonly number[];
@@ -58,8 +58,10 @@ export async function runMachinesBench({ counts, settleMs, windowMs } = fullSize
   for (const machines of counts) {
     const names = Array.from({ length: machines - opened }, (_, index) => `m${opened + index}`);
     const { address } = database;
+    // Those that run would keep the database too busy to open others.
+    await tell(() => ({ kind: 'rest' }));
     await tell((index) => ({ kind: 'open', address, load, names: names.filter((_, at) => at % processes === index) }));
-    await repeatDeadlocked(() => probe.run(startRunning));
+    await probe.run(startRunning);
     opened = machines;
     await tell(() => ({ kind: 'start' }));
     await pause(settleMs);
@@ -71,21 +73,10 @@ export async function runMachinesBench({ counts, settleMs, windowMs } = fullSize
   return toReport(measured);
 }
 
-/** Machines that already run update some of the same rows meanwhile. */
-async function repeatDeadlocked(act: () => Promise<unknown>): Promise<void> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      await act();
-      return;
-    } catch (error) {
-      if (tries === 10 || !/deadlock detected/.test(String(error))) throw error;
-    }
-  }
-}
-
-/** What was claimed runs, on all backends alike, in one statement: 100,000 ways through all stages would take an hour. */
+/** What was claimed runs, on all backends alike, in one statement: 100,000 ways through all stages would take an hour. Leases start again. */
 const startRunning = `BEGIN;
   UPDATE rollouts SET state = 'run', backend = 'backend-' || seq % ${backends}, backend_version = 0, context_tokens = 8000 WHERE state = 'init';
+  UPDATE workers SET lease_until = (1000 * extract(epoch FROM clock_timestamp()))::bigint + ${firstLeaseMs} WHERE ended_at IS NULL;
   SELECT append_log('[]'::json, '{}'::bigint[], 'none');
   COMMIT; ANALYZE rollouts, submissions, workers, events`;
 
@@ -189,10 +180,14 @@ function describe(one: MachinesMeasurement | undefined): string {
   return [
     `PostgreSQL used ${cores(activity.cpuMs)} cores and the simulation ${cores(clientCpuMs)}, ${perSecond(activity.commits)} transactions and ${perSecond(activity.walBytes / 1024)} KiB of log a second`,
     `${perSecond(one.ended * activity.seconds)} ends, ${Math.round(one.turnsWritten)} turns, ${perSecond(ms.renew.length)} renewals a second, ${leasesEnded} leases ended, ${failed} calls failed`,
-    `p99 of a renewal ${Math.round(percentile(ms.renew, 0.99))} ms, of a look ${Math.round(percentile(ms.look, 0.99))} ms`,
+    `p99 of a renewal ${p99(ms.renew)}, of a look ${p99(ms.look)}`,
     `statements: ${top.join('; ')}`,
     `processes: ${waits.join(', ')}`,
   ].join('. ');
+}
+
+function p99(ms: readonly number[]): string {
+  return ms.length === 0 ? '- (none ended)' : `${Math.round(percentile(ms, 0.99))} ms`;
 }
 
 function shorten(text: string): string {

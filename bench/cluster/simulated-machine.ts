@@ -41,8 +41,8 @@ export class CallTimes {
 
 /** As a worker does. */
 const tailGapMs = 20;
-/** Until it starts: machines that run must not take away what others were just given. */
-const firstLeaseMs = 70_000;
+/** Until it starts. */
+export const firstLeaseMs = 300_000;
 const rules = { maxLosses: 10, retryDelayMs: 1_000 };
 
 export class SimulatedMachine implements AsyncDisposable {
@@ -50,8 +50,8 @@ export class SimulatedMachine implements AsyncDisposable {
   readonly #load: SimulatedLoad;
   readonly #name: string;
   readonly #times: () => CallTimes;
-  readonly #stop = new AbortController();
-  readonly #loops: Promise<void>[] = [];
+  #stop = new AbortController();
+  #loops: Promise<void>[] = [];
   readonly #held = new Map<string, Claim>();
   #id: WorkerId;
   #lives = 0;
@@ -100,9 +100,16 @@ export class SimulatedMachine implements AsyncDisposable {
     );
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** Ends its loops; `start` begins them again. */
+  async rest(): Promise<void> {
     this.#stop.abort();
     await Promise.all(this.#loops);
+    this.#loops = [];
+    this.#stop = new AbortController();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.rest();
     await this.#store[Symbol.asyncDispose]();
   }
 
