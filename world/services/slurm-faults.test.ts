@@ -1,6 +1,6 @@
 // What happens to the jobs of a deployment on a real Slurm while rollouts run: `autoscale` adds nodes by the waiting line and releases them
-// afterwards, a job goes back into Slurm's queue, another is cancelled, and the time limit ends all of them. No rollout is lost, none ends
-// twice, and the next allocation goes on from the same store.
+// afterwards, a job goes back into Slurm's queue, another is cancelled, `roll` replaces all of them, and the time limit ends them. No rollout
+// is lost, none ends twice, and the next allocation goes on from the same store.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,7 +23,7 @@ import {
 const skip = await findDeploymentSkip();
 const name = 'faults';
 const [mostNodes, perNode] = [3, 12];
-const [firstRollouts, lastRollouts] = [60, 16];
+const [firstRollouts, rolledRollouts, lastRollouts] = [60, 16, 16];
 const pace = ['--up-after', '1s', '--down-after', '4s', '--every', '1s'];
 const scaling = ['--min', '1', '--max', `${mostNodes}`, '--per-node', `${perNode}`, ...pace];
 
@@ -74,7 +74,22 @@ test('jobs that are requeued, cancelled or out of time lose no rollout, and auto
   assert.match(succeed(await scalingDown.interrupt()).stdout, /has 1 worker nodes; it had 2/);
   note('autoscale has one node again');
 
-  await submit(client, firstRollouts, lastRollouts);
+  await submit(client, firstRollouts, rolledRollouts);
+  const old = (await readStatus(millrace)).jobs.map(({ id }) => id);
+  await findBusyJob(client, millrace, []);
+  assert.match(succeed(await millrace('slurm', 'roll')).stdout, /the head and 1 worker nodes were started again/);
+  const { jobs } = await readStatus(millrace);
+  assert.deepEqual(
+    jobs.filter(({ id, role }) => role !== 'llm' && old.includes(id)).map(({ id }) => id),
+    [],
+    'all jobs are new',
+  );
+  note('a new version was rolled out');
+  const beforeLimit = firstRollouts + rolledRollouts;
+  await until('all ended', async () => (await client.status()).rollouts.done === beforeLimit);
+  assert.deepEqual(await listLosses(client, firstRollouts, rolledRollouts), [], 'what ran was handed back');
+
+  await submit(client, beforeLimit, lastRollouts);
   await findBusyJob(client, millrace, []);
   for (const { id, elapsed } of (await readStatus(millrace)).jobs)
     succeed(await cluster.run(['scontrol', 'update', `JobId=${id}`, `TimeLimit=${toNextMinute(elapsed)}`]));
@@ -84,10 +99,10 @@ test('jobs that are requeued, cancelled or out of time lose no rollout, and auto
 
   const again = await up();
   await using later = openClient(again);
-  const losses = await listLosses(later, firstRollouts, lastRollouts);
+  const losses = await listLosses(later, beforeLimit, lastRollouts);
   assert.deepEqual(losses, [], 'what ran at the time limit was handed back');
-  await until('the rest ended', async () => (await later.status()).rollouts.done === firstRollouts + lastRollouts);
-  await checkEnds(later, firstRollouts + lastRollouts);
+  await until('the rest ended', async () => (await later.status()).rollouts.done === beforeLimit + lastRollouts);
+  await checkEnds(later, beforeLimit + lastRollouts);
   note('the next allocation finished the rest');
   succeed(await millrace('slurm', 'down', '--purge'));
   await checkNothingLeft(cluster, millrace, { name, url: again.url, before });

@@ -6,6 +6,7 @@ import { downCommand } from './down.ts';
 import { logsCommand } from './logs.ts';
 import { nodeCommand } from './node/node.ts';
 import { renderCommand } from './render.ts';
+import { rollCommand } from './roll.ts';
 import { scaleCommand } from './scale.ts';
 import { statusCommand } from './status.ts';
 import { upCommand } from './up.ts';
@@ -19,6 +20,7 @@ export const slurmCommands: CommandGroup = {
     logs: logsCommand,
     scale: scaleCommand,
     autoscale: autoscaleCommand,
+    roll: rollCommand,
     down: downCommand,
     render: renderCommand,
     node: nodeCommand,

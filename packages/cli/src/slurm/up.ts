@@ -29,17 +29,24 @@ export const upCommand: Command = {
 async function runUp(args: Arguments, io: Io): Promise<number> {
   const settings = toSlurmSettings(args, io);
   const { config, deployment } = settings;
-  checkConfig(config);
-  await deployment.create();
-  const key = await deployment.makeKey();
-  await writeWhole(deployment.configPath, JSON.stringify(await toNodeConfig(args.text('config'), config), undefined, 2));
-  await writeScripts(settings);
+  const key = await writeDeployment(args, settings);
   await submitMissing(settings, io);
   const head = await waitForHead(deployment, { waitMs: args.duration('wait') ?? Number.POSITIVE_INFINITY, io });
   if (head === undefined) return 1;
   if (args.flag('json')) io.stdout.write(`${JSON.stringify({ url: head.url, key, node: head.node })}\n`);
   else io.stdout.write(renderUp(head, { key, deployment, nodes: config.slurm.worker.nodes }));
   return 0;
+}
+
+/** What jobs start with: the folder, the configuration, the scripts and the key, which it returns. */
+export async function writeDeployment(args: Arguments, settings: SlurmSettings): Promise<string> {
+  const { config, deployment } = settings;
+  checkConfig(config);
+  await deployment.create();
+  const key = await deployment.makeKey();
+  await writeWhole(deployment.configPath, JSON.stringify(await toNodeConfig(args.text('config'), config), undefined, 2));
+  await writeScripts(settings);
+  return key;
 }
 
 function checkConfig({ model, slurm }: ServiceConfig): void {
@@ -116,19 +123,23 @@ export async function submitNodes(
   return ids;
 }
 
+interface HeadWait {
+  readonly waitMs: number;
+  readonly io: Io;
+  /** The job of the head before, which may still answer. */
+  readonly before?: string;
+}
+
 /** Absent, with the reason on standard error, if the head ended or took too long. */
-async function waitForHead(
-  deployment: Deployment,
-  { waitMs, io }: { readonly waitMs: number; readonly io: Io },
-): Promise<HeadRecord | undefined> {
+export async function waitForHead(deployment: Deployment, { waitMs, io, before }: HeadWait): Promise<HeadRecord | undefined> {
   const stop = new AbortController();
   const release = io.onInterrupt(() => stop.abort());
   let shown = '';
   try {
     for (const startedAt = performance.now(); !stop.signal.aborted; ) {
       const head = await deployment.readHead();
-      if (head !== undefined && (await isAnswering(deployment))) return head;
-      const job = (await listJobs(deployment)).find(({ role }) => role === 'head');
+      if (head !== undefined && head.jobId !== before && (await isAnswering(deployment))) return head;
+      const job = (await listJobs(deployment)).find(({ role, id }) => role === 'head' && id !== before);
       if (job === undefined) return await reportEnded(deployment, io);
       const seen = `${job.id} is ${job.state}${job.reason === 'None' ? '' : ` (${job.reason})`}`;
       if (seen !== shown) io.stderr.write(`millrace: job ${seen}\n`);
