@@ -56,17 +56,20 @@ async function replaceHead(deployment: Deployment, head: SlurmJob, io: Io): Prom
   return found && id;
 }
 
-/** Released first: there may be no node left for others. */
+/** Released first: there may be no node left for others. Ends when the old jobs are gone and the new ones work. */
 async function replaceWorkers(deployment: Deployment, workers: readonly SlurmJob[], head: string): Promise<void> {
   await Promise.all(workers.map(({ id }) => deployment.markReleased(id)));
   await releaseJobs(workers);
   const arrays = await submitNodes(deployment, 'worker', { count: workers.length, after: head });
-  while (!(await areLive(deployment, arrays))) await sleep(pollMs);
+  const old = new Set(workers.map(({ id }) => id));
+  while (!(await areReplaced(deployment, old, arrays))) await sleep(pollMs);
 }
 
-/** Those that run have joined. One that has ended meanwhile was released or has failed, which `slurm status` shows. */
-async function areLive(deployment: Deployment, arrays: readonly string[]): Promise<boolean> {
-  const jobs = (await listJobs(deployment)).filter(({ id }) => arrays.includes(id.split('_')[0] ?? ''));
+/** A new job that has ended meanwhile was released or has failed, which `slurm status` shows. */
+async function areReplaced(deployment: Deployment, old: ReadonlySet<string>, arrays: readonly string[]): Promise<boolean> {
+  const listed = await listJobs(deployment);
+  if (listed.some(({ id }) => old.has(id))) return false;
+  const jobs = listed.filter(({ id }) => arrays.includes(id.split('_')[0] ?? ''));
   await using client = await openHeadClient(deployment, 10_000);
   const machines = (await client?.machines().catch(() => [])) ?? []; // the head is busy: the next look may succeed
   const live = new Set(machines.filter(({ state }) => state === 'live').map(({ name }) => name));
