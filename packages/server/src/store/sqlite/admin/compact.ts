@@ -2,6 +2,7 @@
 // service runs.
 
 import type { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
 import { sleep, systemClock } from '../../../base/clock.ts';
 import { whileBusySync } from '../engine/connection.ts';
 import { openStoreFile, readNumber, whileUnused } from './store-file.ts';
@@ -17,6 +18,8 @@ export interface CompactReport {
 /** A step is made smaller when it holds the lock for longer than this, and larger when it is well below. */
 const stepMs = 4;
 const mostPages = 4096;
+const [mostCopies, copyPauseMs] = [100, 20];
+const copyResult = z.object({ log: z.number(), checkpointed: z.number() });
 
 /** `onStep` is called after each step with the bytes that are left. Stops between steps when `signal` aborts. */
 export async function compactStore(
@@ -41,10 +44,20 @@ export async function compactStore(
       onStep?.(left * pageBytes);
       await sleep(Math.max(1, heldMs));
     }
-    db.exec('PRAGMA wal_checkpoint(PASSIVE)'); // the file shrinks when its log is copied back
+    await copyLogBack(db);
     return { steps, freedBytes: freedPages * pageBytes, longestLockMs, lockMs };
   } finally {
     db.close();
+  }
+}
+
+/** The file shrinks when its whole log is copied back, which readers and writers may delay. If they do for long, the service does it later. */
+async function copyLogBack(db: DatabaseSync): Promise<void> {
+  const copy = db.prepare('PRAGMA wal_checkpoint(PASSIVE)');
+  for (let tries = 0; tries < mostCopies; tries += 1) {
+    const { log, checkpointed } = copyResult.parse(copy.get());
+    if (checkpointed === log) return;
+    await sleep(copyPauseMs);
   }
 }
 

@@ -71,6 +71,19 @@ test('compacting gives the space of deleted rows back in steps, while the servic
   assert.ok((await compactStore(bed.path)).freedBytes < 0.01 * reusableBytes, 'nothing is left to give back');
 });
 
+test('a reader delays the end of compacting, and the file is smaller all the same', async () => {
+  await using bed = await openSqliteBed();
+  await fill(bed.store, 400);
+  const [db, reader] = [new DatabaseSync(bed.path), new DatabaseSync(bed.path)];
+  db.exec('DELETE FROM submissions WHERE seq > 10; PRAGMA wal_checkpoint(PASSIVE)');
+  db.close();
+  const before = statSync(bed.path).size;
+  reader.exec('BEGIN; SELECT count(*) FROM submissions');
+  const { freedBytes } = await compactStore(bed.path, { onStep: (left) => left === 0 && setTimeout(() => reader.close(), 100) });
+  assert.ok(freedBytes > 3_000_000);
+  assert.ok(statSync(bed.path).size < before - 0.9 * freedBytes, 'the file is smaller');
+});
+
 test('a file of an older version is compacted as a whole, and only while no service has it open', async () => {
   await using bed = await openSqliteBed();
   await fill(bed.store, 200);
