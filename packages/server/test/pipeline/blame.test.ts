@@ -24,6 +24,8 @@ interface Attempted {
   readonly submission?: Parameters<WorkerBed['submit']>[0];
   readonly bed?: Omit<BedOptions, 'policy'>;
   readonly end: End;
+  /** On a busy machine the limit of the stage may be the first that passes. */
+  readonly lateCode?: ErrorCode;
 }
 
 const zero: End = [0, undefined, 1];
@@ -164,6 +166,7 @@ const audit: Record<ErrorCode, readonly Attempted[] | typeof outOfReach> = {
       turns: [bash('echo "sleep 100" > solve.sh'), finish()],
       submission: shell('r1', { check: 'judged bash solve.sh' }, { limits: { evaluate_timeout_s: 8 } }),
       end: zero,
+      lateCode: 'policy-failed',
     },
     {
       turns: [finish()],
@@ -199,15 +202,16 @@ function failing(sandbox: Sandbox, code: ErrorCode): Sandbox {
 }
 
 describe('the blame audit', { skip, timeout: 300_000 }, () => {
-  for (const code of errorCodes) {
-    const attempts = audit[code];
+  for (const tried of errorCodes) {
+    const attempts = audit[tried];
     if (attempts === outOfReach) continue;
-    for (const [index, { turns, submission = shell('r1', { check: 'false' }), bed: options, end }] of attempts.entries()) {
-      test(`an agent that tries to cause ${code} (${index + 1}) ends with ${end[0] === null ? 'no reward' : `the reward ${end[0]}`}`, async () => {
+    for (const [index, { turns, submission = shell('r1', { check: 'false' }), bed: options, end, lateCode }] of attempts.entries()) {
+      test(`an agent that tries to cause ${tried} (${index + 1}) ends with ${end[0] === null ? 'no reward' : `the reward ${end[0]}`}`, async () => {
         await using bed = await WorkerBed.open({ ...options, policy: says(...turns) });
         await bed.startWorker();
         const { result, failure, attempt, state } = await bed.ended(await bed.submit(submission));
-        assert.deepEqual([result?.reward, failure?.code, attempt], end, JSON.stringify(failure ?? result?.score));
+        const isLate = lateCode !== undefined && failure?.code === lateCode;
+        assert.deepEqual([result?.reward, isLate ? end[1] : failure?.code, attempt], end, JSON.stringify(failure ?? result?.score));
         assert.equal(state, end[0] === null ? 'failed' : 'done');
       });
     }
