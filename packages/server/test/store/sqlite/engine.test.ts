@@ -116,12 +116,12 @@ test('ten thousand rollouts are accepted in one call, and claiming takes as long
     const many = Array.from({ length }, (_, index) => makeRollout(`r${index}`));
     assert.equal((await bed.store.submit(many, roomy)).kind, 'accepted');
     const claimsMs: number[] = [];
-    for (let n = 0; n < 40; n++) {
+    for (let n = 0; n < 80; n++) {
       const start = performance.now();
       assert.equal((await bed.store.claim(worker, 1)).length, 1);
       claimsMs.push(performance.now() - start);
     }
-    return claimsMs.sort((one, other) => one - other)[10] ?? Number.NaN;
+    return Math.min(...claimsMs); // the others waited for a core
   };
   const [short, long] = [await measure(100), await measure(10_000)];
   assert.ok(long < 10 * short, `a claim took ${long} ms of a long queue, and ${short} ms of a short one`);
