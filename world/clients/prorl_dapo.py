@@ -111,12 +111,13 @@ class Client:
                     self.report["retries"] += 1
                     self.queue.append((instance, attempt + 1))
                     continue
-                name = instance["instance_id"]
-                group = groups.setdefault(name, {})
-                group[instance["trajectory_id"]] = result or {"messages": [], "resolved": False}
                 count += 1
                 if count == 3 and swap_to is not None:
                     await self.swap(swap_to)
+                # Nothing waits from here on: another worker would see the same full group.
+                name = instance["instance_id"]
+                group = groups.setdefault(name, {})
+                group[instance["trajectory_id"]] = result or {"messages": [], "resolved": False}
                 solved = sum(1 for one in group.values() if one["resolved"])
                 if len(group) == TRAJECTORIES and solved in (0, TRAJECTORIES):
                     del groups[name]
