@@ -34,7 +34,7 @@ from trainer.demonstrations import make_demonstrations  # noqa: E402
 from trainer.gauge import Gauge  # noqa: E402
 from trainer.options import TASKS, read_options  # noqa: E402
 from trainer.policy import Clip, Policy, TrainRow  # noqa: E402
-from trainer.processes import post, start_millrace, start_vllm  # noqa: E402
+from trainer.processes import load_weights, start_millrace, start_vllm  # noqa: E402
 from trainer.retokenise import retokenise  # noqa: E402
 
 
@@ -249,9 +249,7 @@ class Trainer:
             with gauge.time("pause"):
                 self.client.policy.pause()
         with gauge.time("reload"):
-            post(f"{self.engine}/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": os.path.abspath(folder)}})
-            if not options.in_place:
-                post(f"{self.engine}/reset_prefix_cache")
+            load_weights(self.engine, folder, flush_cache=not options.in_place)
         with gauge.time("resume"):
             self.version += 1
             self.client.policy.resume(self.version, caches_flushed=not options.in_place)
@@ -261,11 +259,7 @@ class Trainer:
         source = self.task_set.training(options.seed + 1000)
         tasks = [next(source) for _ in range(options.demonstrations)]
         rows = make_demonstrations(self.client, self.tokenizer, self.task_set, tasks)
-        for group in self.policy.optimizer.param_groups:
-            group["lr"] = options.warmup_rate
-        losses = [self.policy.imitate(random.sample(rows, min(64, len(rows)))) for _ in range(options.warmup)]
-        for group in self.policy.optimizer.param_groups:
-            group["lr"] = options.learning_rate
+        losses = self.policy.warm_up(rows, steps=options.warmup, learning_rate=options.warmup_rate)
         self.write({"event": "warm-up", "steps": options.warmup, "demonstrations": len(rows), "losses": [round(one, 4) for one in losses]})
 
     def evaluate(self, step: int) -> None:

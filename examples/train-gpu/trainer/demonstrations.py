@@ -25,11 +25,11 @@ def make_demonstrations(client: Client, tokenizer: Any, task_set: TaskSet, tasks
         segments = client.trajectory(one.id).segments
         first = next(index for index, segment in enumerate(segments) if segment.sampled)
         prompt = [int(id) for segment in segments[:first] for id in segment.token_ids]
-        rows.append(_to_row(tokenizer, prompt, task_set.demonstrate(task)))
+        rows.append(to_row(tokenizer, prompt, task_set.demonstrate(task)))
     return rows
 
 
-def _to_row(tokenizer: Any, prompt: list[int], parts: Sequence[Part]) -> TrainRow:
+def to_row(tokenizer: Any, prompt: list[int], parts: Sequence[Part]) -> TrainRow:
     ids: list[int] = []
     mask: list[int] = []
     for text, sampled in parts:

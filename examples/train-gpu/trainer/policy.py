@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from dataclasses import dataclass, replace
 from typing import Any, Iterable, Sequence
 
@@ -108,6 +109,18 @@ class Policy:
                 values = iter(self.logprobs(part)[0].tolist())
             found += [replace(row, recorded=[next(values) if one else 0.0 for one in row.mask]) for row in part]
         return found
+
+    def warm_up(self, rows: Sequence[TrainRow], *, steps: int, learning_rate: float) -> list[float]:
+        """Supervised steps with a learning rate of their own. Returns the loss before each."""
+        usual = [group["lr"] for group in self.optimizer.param_groups]
+        self._set_rates([learning_rate] * len(usual))
+        losses = [self.imitate(random.sample(rows, min(64, len(rows)))) for _ in range(steps)]
+        self._set_rates(usual)
+        return losses
+
+    def _set_rates(self, rates: Sequence[float]) -> None:
+        for group, rate in zip(self.optimizer.param_groups, rates):
+            group["lr"] = rate
 
     def imitate(self, rows: Sequence[TrainRow]) -> float:
         """One supervised step on the masked tokens of the rows. Returns the loss per token before it."""

@@ -82,6 +82,13 @@ def post(url: str, body: Any = None, timeout_s: float = 120) -> bytes:
         return bytes(reply.read())
 
 
+def load_weights(engine: str, folder: str, *, flush_cache: bool) -> None:
+    """vLLM reads the weights in place; prefixes that it computed with the old ones are dropped on request."""
+    post(f"{engine}/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": os.path.abspath(folder)}})
+    if flush_cache:
+        post(f"{engine}/reset_prefix_cache")
+
+
 def start_vllm(model: str, *, port: int, log: str, cpu: bool, api_servers: int, cache_gib: int) -> Process:
     command, env = vllm_command(model, port=port, cpu=cpu, api_servers=api_servers, cache_gib=cache_gib)
     return Process("vLLM", command, url=f"http://127.0.0.1:{port}/health", log=log, env=env)
