@@ -26,8 +26,8 @@ Points = Sequence[tuple[float, float]]
 class Panel:
     """One chart with a linear horizontal axis and a vertical axis from 0, or a logarithmic one."""
 
-    def __init__(self, title: str, *, right: float, top: float = 1.0, bottom: float = 0.0) -> None:
-        self.title, self.right, self.top, self.bottom = title, max(1.0, right), top, bottom
+    def __init__(self, title: str, *, right: float, top: float = 1.0, bottom: float = 0.0, marks: bool = True) -> None:
+        self.title, self.right, self.top, self.bottom, self.marks = title, max(1.0, right), top, bottom, marks
         self.parts: list[str] = []
         self.names: list[tuple[str, str]] = []
 
@@ -50,7 +50,8 @@ class Panel:
             lines.append(f'<line x1="0" x2="{WIDTH}" y1="{height:.1f}" y2="{height:.1f}" stroke="#e5e7eb"/>')
             lines.append(f'<text x="-6" y="{height + 4:.1f}" text-anchor="end">{value:.3g}</text>')
             step = self.right * index / 4
-            lines.append(f'<text x="{self._at(step, self.bottom)[0]:.1f}" y="{HEIGHT + 16}" text-anchor="middle">{step:.0f}</text>')
+            if self.marks:
+                lines.append(f'<text x="{self._at(step, self.bottom)[0]:.1f}" y="{HEIGHT + 16}" text-anchor="middle">{step:.0f}</text>')
         legend = "".join(
             f'<text x="{4 + 112 * (at % 2)}" y="{HEIGHT + 32 + 14 * (at // 2)}" fill="{colour}">{escape(name)}</text>'
             for at, (name, colour) in enumerate(self.names)
@@ -112,13 +113,16 @@ def smooth(steps: Sequence[dict[str, Any]], seconds: Callable[[dict[str, Any]], 
 def main() -> None:
     if len(sys.argv) < 3:
         sys.exit("usage: draw.py OUT.svg RUN…")
-    rows = [draw_run(folders) for folders in sys.argv[2:]]
+    write_picture(sys.argv[1], "Training runs: reward, held-out share, timing", [draw_run(folders) for folders in sys.argv[2:]])
+
+
+def write_picture(path: str, title: str, rows: Sequence[Sequence[Panel]]) -> None:
     across, down = WIDTH + LEFT + 24, HEIGHT + TOP + 56
     body = "".join(panel.render(LEFT + across * x, TOP + down * y) for y, row in enumerate(rows) for x, panel in enumerate(row))
     size = f'width="{across * max(len(row) for row in rows) + 24}" height="{down * len(rows) + 16}"'
     style = 'font-family="system-ui, sans-serif" font-size="11" fill="#111827"'
-    with open(sys.argv[1], "w") as file:
-        file.write(f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}><title>Training runs: reward, held-out share, timing</title><rect width="100%" height="100%" fill="#fff"/>{body}</svg>\n')
+    with open(path, "w") as file:
+        file.write(f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}><title>{title}</title><rect width="100%" height="100%" fill="#fff"/>{body}</svg>\n')
 
 
 if __name__ == "__main__":

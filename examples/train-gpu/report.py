@@ -66,9 +66,14 @@ def tokens(runs: Sequence[Run]) -> list[Row]:
     rows.append(("staleness, mean", *(f"{run.mean(lambda one: one['staleness_mean']):.2f}" for run in runs)))
     rows.append(("entropy, first and last 10 steps", *(f"{entropy(some[:10]):.2f}, {entropy(some[-10:]):.2f}" for some in updates)))
     size = [run.options["group_size"] for run in runs]
-    rows.append(("rows whose text gives other tokens", *(f"{sum(one['retokenised_rows'] for one in run.steps) / (n * sum(one['groups'] for one in run.steps)):.1%}" for run, n in zip(runs, size))))
+    rows.append(("rows whose text gives other tokens", *(f"{changed(run.steps, n):.1%}" for run, n in zip(runs, size))))
+    rows.append(("the same, last 20 steps", *(f"{changed(run.steps[-20:], n):.1%}" for run, n in zip(runs, size))))
     rows.append(("failed or stale rollouts", *(str(sum(one["wasted_rollouts"].get(name, 0) for one in run.steps for name in ("failed", "stale"))) for run in runs)))
     return rows
+
+
+def changed(steps: Sequence[dict[str, int]], group_size: int) -> float:
+    return sum(one["retokenised_rows"] for one in steps) / (group_size * sum(one["groups"] for one in steps))
 
 
 def entropy(steps: Sequence[dict[str, float]]) -> float:

@@ -19,12 +19,15 @@ speed='--task math --steps 25 --warmup 12 --evaluate-every 100 --held-out 4'
 declare -A runs=(
   [math]="$math" [math-1]="$math --seed 1" [math-2]="$math --seed 2"
   [math-fast]="$math --learning-rate 2e-5 --beta2 0.95"
-  [shell]="$shell" [shell-retokenised]="$shell --retokenise"
+  [baseline]="--task math --steps 160 --groups 40" [math-plain]="--task math --steps 160 --groups 40 --max-groups 40 --synchronous"
+  [shell]="$shell" [shell-1]="$shell --seed 1" [shell-2]="$shell --seed 2" [shell-retokenised]="$shell --retokenise"
   [math-tools]="$tools --steps 60"
   [synchronous]="$speed --synchronous" [asynchronous]="$speed"
-  [in-place]="$speed --in-place" [four-servers]="$speed --in-place"
+  [in-place]="$speed --in-place" [four-servers]="$speed --in-place" [ahead]="$speed --in-place --lookahead 2"
+  [baseline-speed]="$speed --groups 57"
 )
-order=(math+math-1+math-2 shell shell-retokenised synchronous asynchronous in-place four-servers math-tools)
+order=(math+math-1+math-2 baseline+math-plain shell shell-1 shell-2 shell-retokenised math-tools)
+order+=(baseline-speed synchronous asynchronous in-place four-servers ahead)
 
 engines=()
 trap 'for pid in "${engines[@]}"; do kill "$pid" 2>/dev/null || true; done' EXIT
@@ -41,14 +44,15 @@ engine() {
 
 # one NAME INDEX COUNT PORT: one run with the vLLM at PORT; COUNT runs share the machine.
 one() {
-  local name=$1 out=$target/runs/$1 workers=$((8 / $3)) port=$4
+  local name=$1 out=$target/runs/$1 workers=$((8 / $3)) port=$4 program=train
+  if [[ $name == baseline* ]]; then program=baseline; fi
   mkdir -p "$out" "/dev/shm/millrace-$name"
   for _ in $(seq 900); do
     if curl -sf "http://127.0.0.1:$port/health" >/dev/null; then break; fi
     sleep 1
   done
   # shellcheck disable=SC2086 # options, word by word
-  "$python" "$example/train.py" --model "$target/model" --engine "http://127.0.0.1:$port" --port $((8107 + 10 * $2)) --out "$out" \
+  "$python" "$example/$program.py" --model "$target/model" --engine "http://127.0.0.1:$port" --port $((8107 + 10 * $2)) --out "$out" \
     --millrace "$millrace" --weights "/dev/shm/millrace-$name" --workers $((workers > 2 ? workers : 2)) ${runs[$name]} ${RUN_OPTIONS:-} >"$out/log" 2>&1 || return
   rm -rf "/dev/shm/millrace-$name"
 }
@@ -66,7 +70,7 @@ for together in "$@"; do
   pids=()
   for index in "${!names[@]}"; do
     port=$((8100 + 10 * index)) servers=1
-    if [[ ${names[$index]} == four-servers ]]; then port=8190 servers=4; fi
+    if [[ ${names[$index]} =~ ^(four-servers|ahead)$ ]]; then port=8190 servers=4; fi
     engine "$port" "$servers"
     one "${names[$index]}" "$index" "${#names[@]}" "$port" &
     pids+=($!)
