@@ -11,17 +11,22 @@ const page = readFileSync(join(import.meta.dirname, '../../docs/training.md'), '
 
 test('every table on the page is what its command prints', () => {
   const commands = [...page.matchAll(/^`examples\/train-gpu\/report\.py (.+)`$/gm)].map(([, args = '']) => args.split(' '));
-  assert.equal(commands.length, 5);
+  assert.equal(commands.length, 9);
   for (const args of commands) {
     const table = execFileSync('python3', ['report.py', ...args], { cwd: import.meta.dirname, encoding: 'utf8' });
     assert.ok(page.includes(`\n${table}`), `the page does not have the table of report.py ${args.join(' ')}:\n${table}`);
   }
 });
 
-test('the picture is what draw.py draws of them', async () => {
-  await using temp = await makeTempFolder('picture');
-  const picture = join(temp.path, 'training.svg');
-  const runs = ['results/math.jsonl.gz,results/math-1.jsonl.gz,results/math-2.jsonl.gz', 'results/shell.jsonl.gz'];
-  execFileSync('python3', ['draw.py', picture, ...runs], { cwd: import.meta.dirname });
-  assert.equal(readFileSync(picture, 'utf8'), readFileSync(join(import.meta.dirname, '../../docs/pictures/training.svg'), 'utf8'));
-});
+const toSeeds = (name: string) => ['', '-1', '-2'].map((seed) => `results/${name}${seed}.jsonl.gz`).join(',');
+
+for (const [picture, program, ...args] of [
+  ['training.svg', 'draw.py', toSeeds('math'), toSeeds('shell')],
+  ['training-compared.svg', 'compare.py', 'results'],
+] as const)
+  test(`the picture ${picture} is what ${program} draws of them`, async () => {
+    await using temp = await makeTempFolder('picture');
+    const drawn = join(temp.path, picture);
+    execFileSync('python3', [program, drawn, ...args], { cwd: import.meta.dirname });
+    assert.equal(readFileSync(drawn, 'utf8'), readFileSync(join(import.meta.dirname, '../../docs/pictures', picture), 'utf8'));
+  });
