@@ -21,8 +21,9 @@ export interface PythonRun {
   readonly body: Buffer;
 }
 
-/** How long an interrupted cell has to end, and then a killed one. */
-const graceMs = 1000;
+/** How long an interrupted cell has to end: IPython writes its traceback, which takes a second on a busy machine. */
+const interruptMs = 3000;
+const killMs = 1000;
 /** How much output between two cells is kept for the second one. */
 const lateCap = 8192;
 
@@ -59,8 +60,8 @@ export class PythonSession {
     this.#late = Buffer.alloc(0);
     const stopper = openStopper(
       [
-        [() => host.interrupt(), graceMs],
-        [() => host.kill(), graceMs],
+        [() => host.interrupt(), interruptMs],
+        [() => host.kill(), killMs],
       ],
       options,
     );
