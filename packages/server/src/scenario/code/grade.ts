@@ -42,6 +42,7 @@ export interface TestGrade {
 
 const compileMs = 30_000;
 /** Of all tests that the runner gets at once. */
+const mostTests = 256;
 const maxInputBytes = 16 << 20;
 const maxOutputBytes = 24 << 20;
 /** An output may be longer than the expected one only by this much and the same again. */
@@ -103,9 +104,9 @@ async function compileProgram(sandbox: Sandbox, { task, program, signal }: Grade
   return timedOut ? 'the compiler timed out' : stderr.subarray(0, 2000).toString('utf8');
 }
 
-/** Early stopping wants few tests at a time at first; a full list wants as many as fit. */
+/** Early stopping wants few tests at a time at first; a full list wants as many as fit, since each chunk starts a runner. */
 function* toChunks(task: CodeTask): Generator<readonly CodeTest[]> {
-  let [size, at] = [task.credit === 'all' ? 1 : 64, 0];
+  let [size, at] = [task.credit === 'all' ? 1 : mostTests, 0];
   while (at < task.tests.length) {
     const chunk: CodeTest[] = [];
     let [inputBytes, outputBytes] = [0, 0];
@@ -117,7 +118,7 @@ function* toChunks(task: CodeTask): Generator<readonly CodeTest[]> {
     }
     yield chunk;
     at += chunk.length;
-    size = Math.min(64, size * 4);
+    size = Math.min(mostTests, size * 4);
   }
 }
 

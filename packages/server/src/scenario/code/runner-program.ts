@@ -9,7 +9,6 @@
  * - The time limit is for CPU time. The wall time is limited too, with room for a busy machine.
  */
 export const runnerProgram = `import ctypes, json, os, resource, select, signal, sys, time, types
-import bisect, collections, copy, datetime, fractions, functools, heapq, io, itertools, math, operator, random, re, statistics, string, typing
 libc = ctypes.CDLL(None)
 libc.prctl(4, 0, 0, 0, 0)
 libc.prctl(36, 1, 0, 0, 0)
@@ -182,10 +181,14 @@ def run_test(job, test, body):
         'signal': os.WTERMSIG(status) if os.WIFSIGNALED(status) else None, 'cpu_ms': round(cpu * 1000, 1), 'wall_ms': round(wall * 1000, 1),
         'rss_mib': usage.ru_maxrss >> 10, 'out': len(out), 'result': len(res), 'err': len(err)}, out, res, err)
     return end == 'exit' and status == 0
+def load_modules():
+    # Once, for all forks. Other programs do not wait for them.
+    import bisect, collections, copy, datetime, fractions, functools, heapq, io, itertools, math, operator, random, re, statistics, string, typing
 def main():
     job, text = read_frame()
     write_frame({'ready': True})
     if job['mode'] == 'python':
+        load_modules()
         try: job['code'] = compile(text.decode('utf-8', 'surrogateescape'), 'solution.py', 'exec', dont_inherit=True)
         except BaseException as error:
             write_frame({'compile_error': str(error)[:2000]}); return
