@@ -154,6 +154,7 @@ export {
   type StageName,
   stages,
   toRolloutError,
+  tryJson,
 } from './plain/plain.ts';
 export {
   type PauseInput,

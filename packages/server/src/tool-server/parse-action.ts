@@ -1,5 +1,6 @@
 // What an agent of VeRL-Tool wrote, as the action of one tool, and what the tool answered, in the frame that such an agent was trained on.
 
+import { tryJson } from '@millrace/protocol';
 import { z } from 'zod';
 
 export const toolNames = ['bash', 'python'] as const;
@@ -48,14 +49,6 @@ function parseCall(text: string): ToolAction | undefined {
   const { command, code } = data.arguments;
   if (data.name === 'bash' && command !== undefined) return { tool: 'bash', code: command };
   return /^i?python$/.test(data.name) && code !== undefined ? { tool: 'python', code } : undefined;
-}
-
-function tryJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // not a call: the reply says which actions are
-  }
 }
 
 /** What ends an action, and what its observation stands between. The first that fits is used. */

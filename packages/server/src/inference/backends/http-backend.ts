@@ -1,7 +1,7 @@
 // What all adapters share: a request is sent along a route with its routing headers, and the reply becomes a generation or
 // the error that its status stands for.
 
-import { definedOf, RolloutError } from '@millrace/protocol';
+import { definedOf, RolloutError, tryJson } from '@millrace/protocol';
 import type { Dispatcher } from 'undici';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
@@ -178,19 +178,11 @@ function findUnknownToken(text: string): string | undefined {
  */
 function throwErrorIn(path: string, text: string): void {
   if (!/^\s*\{\s*"error"/.test(text)) return;
-  const { data } = errorEvent.safeParse(parseJson(text));
+  const { data } = errorEvent.safeParse(tryJson(text));
   if (data) throw toReplyError(path, { status: data.error.code ?? 400, text });
 }
 
 const errorEvent = z.looseObject({ error: z.looseObject({ code: z.coerce.number().int().min(400).max(599).optional().catch(undefined) }) });
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // truncated: the parser of the reply reports it
-  }
-}
 
 /** A generous bound on the longest valid reply. Some servers echo the prompt as text, and vLLM may send experts that no one asked for. */
 function maxReplyBytes({ promptTokens, maxTokens, sampling }: GenerateRequest): number {

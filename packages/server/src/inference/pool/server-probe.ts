@@ -2,7 +2,7 @@
 // model, its context length, which token route it has, what its logprobs are of, and whether its tokenizer is the service's. At most
 // one token is sampled, and none while the policy is paused.
 
-import { definedOf, type LogprobsMode, messageOf, RolloutError } from '@millrace/protocol';
+import { definedOf, type LogprobsMode, messageOf, RolloutError, tryJson } from '@millrace/protocol';
 import { Agent, type Dispatcher, request } from 'undici';
 import { z } from 'zod';
 import type { BackendProbe, BackendRecord } from '../backends/backend.ts';
@@ -161,12 +161,8 @@ async function sampleLogprobsMode({ model }: Facts, ask: Ask): Promise<LogprobsM
 }
 
 function parse<T>(schema: z.ZodType<T>, { status, text }: ServerAnswer): T | undefined {
-  if (status !== 200) return undefined;
-  try {
-    return schema.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined; // not JSON: the server has another route under this name
-  }
+  // What is not JSON comes from another route under this name.
+  return status === 200 ? schema.safeParse(tryJson(text)).data : undefined;
 }
 
 function fail(message: string, cause?: unknown): RolloutError {

@@ -1,7 +1,7 @@
 // Whether a server's tokenizer is the service's: both encode the same texts, and the ids are compared. A server with another
 // vocabulary would continue ids that mean something else to it, and nothing else would show it.
 
-import type { Dialect } from '@millrace/protocol';
+import { type Dialect, tryJson } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Pace } from '../../base/pace.ts';
 import type { Conversation } from '../../trajectory/conversation.ts';
@@ -53,12 +53,8 @@ function toPrompt(prompt: string, model: string | undefined): Record<string, unk
 }
 
 function parseTokens({ status, text }: ServerAnswer): readonly number[] | undefined {
-  if (status !== 200) return undefined;
-  try {
-    return reply.safeParse(JSON.parse(text)).data?.tokens;
-  } catch {
-    return undefined; // not JSON: the server has another route under this name
-  }
+  // What is not JSON comes from another route under this name.
+  return status === 200 ? reply.safeParse(tryJson(text)).data?.tokens : undefined;
 }
 
 /** How many ids are shown from the first that differs. */

@@ -1,7 +1,7 @@
 // Runs a program on a list of tests in one sandbox, with one start of the runner. What the program does to its sandbox, or to the runner, ends
 // the list early and is never an error of ours.
 
-import { RolloutError } from '@millrace/protocol';
+import { RolloutError, tryJson } from '@millrace/protocol';
 import { z } from 'zod';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
 import { runnerProgram } from './runner-program.ts';
@@ -113,7 +113,7 @@ function toRunList(result: ExecResult, count: number): RunList {
   while (at + 4 <= stdout.length) {
     const start = at + 4;
     const end = start + stdout.readUInt32BE(at);
-    const parsed = end > stdout.length ? undefined : parseHead(stdout.subarray(start, end));
+    const parsed = end > stdout.length ? undefined : head.safeParse(tryJson(stdout.toString('utf8', start, end))).data;
     if (parsed === undefined) break;
     at = end;
     if ('ready' in parsed) isReady = true;
@@ -131,14 +131,6 @@ function toRunList(result: ExecResult, count: number): RunList {
 }
 
 type Head = z.infer<typeof head>;
-
-function parseHead(bytes: Buffer): Head | undefined {
-  try {
-    return head.safeParse(JSON.parse(bytes.toString('utf8'))).data;
-  } catch {
-    return undefined; // what is not JSON was not written by the runner
-  }
-}
 
 function toRun(run: Extract<Head, { end: string }>, bytes: Buffer): TestRun {
   const [result, err] = [run.out, run.out + run.result];

@@ -2,7 +2,7 @@
 // never a wrong answer; a reply without a verdict, which an agent can provoke, is a vote against it unless the judge cannot judge at all.
 
 import { createHash } from 'node:crypto';
-import { messageOf, RolloutError } from '@millrace/protocol';
+import { messageOf, RolloutError, tryJson } from '@millrace/protocol';
 import { z } from 'zod';
 import { systemClock } from '../../base/clock.ts';
 import { Deadline } from '../../base/deadline.ts';
@@ -111,17 +111,9 @@ export class Judge {
     const mayRecover = response.status === 429 || response.status >= 500;
     if (!response.ok)
       throw new RolloutError(mayRecover ? 'backend-failed' : 'evaluate-failed', `status ${response.status}: ${text.slice(0, 300)}`);
-    const parsed = reply.safeParse(parseJson(text));
+    const parsed = reply.safeParse(tryJson(text));
     if (!parsed.success) throw new RolloutError('backend-failed', `not a chat completion: ${text.slice(0, 300)}`);
     return parsed.data.choices[0]?.message.content ?? '';
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // reported as not being a chat completion
   }
 }
 
