@@ -86,7 +86,16 @@ def load_weights(engine: str, folder: str, *, flush_cache: bool) -> None:
     """vLLM reads the weights in place; prefixes that it computed with the old ones are dropped on request."""
     post(f"{engine}/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": os.path.abspath(folder)}})
     if flush_cache:
-        post(f"{engine}/reset_prefix_cache")
+        drop_prefixes(engine)
+
+
+def drop_prefixes(engine: str, timeout_s: float = 30) -> None:
+    """vLLM refuses, with status 200, while a request holds some: one that has just ended may, for a moment."""
+    started = time.monotonic()
+    while json.loads(post(f"{engine}/reset_prefix_cache") or b"{}").get("success") is False:
+        if time.monotonic() - started > timeout_s:
+            raise RuntimeError(f"vLLM still holds prefixes of the old weights after {timeout_s:.0f} s: something samples at {engine}")
+        time.sleep(0.05)
 
 
 def start_vllm(model: str, *, port: int, log: str, cpu: bool, api_servers: int, cache_gib: int) -> Process:
