@@ -44,6 +44,8 @@ class Policy:
         # Weights and optimizer in float32; matrix products in bfloat16, or in float32 where the engine computes in float32 too.
         self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").to(device)
         self.model.config.use_cache = False
+        # On a CPU, vLLM 0.32 keeps the output layer that it packed at its start, and that layer is the embedding.
+        self.model.get_input_embeddings().weight.requires_grad_(device != "cpu")
         self._seen = _Measures()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=learning_rate, betas=(0.9, beta2), weight_decay=0.0)
 
