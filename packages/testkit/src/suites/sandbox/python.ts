@@ -48,6 +48,14 @@ export function definePython({ sandbox, driver }: SuiteContext): void {
     await sees('import asyncio\nawait asyncio.sleep(0, "slept")', "'slept'\n");
   });
 
+  claim('what only a terminal needs is not loaded, and a cell can import it', async () => {
+    await sees('import sys; [name for name in ("prompt_toolkit", "IPython.terminal", "jedi") if name in sys.modules]', '[]\n');
+    await sees(
+      'from IPython.terminal.debugger import TerminalPdb; import IPython; IPython.terminal.debugger.TerminalPdb is TerminalPdb',
+      'True\n',
+    );
+  });
+
   claim('input raises an error that says what to do, and programs read an empty input', async () => {
     await sees('input("name? ")', /StdinNotImplementedError: there is no interactive input here/);
     await sees('import getpass; getpass.getpass()', /no interactive input/);
