@@ -21,8 +21,8 @@ export interface PythonRun {
   readonly body: Buffer;
 }
 
-/** How long an interrupted cell has to end: IPython writes its traceback, which takes a second on a busy machine. */
-const interruptMs = 3000;
+/** How long an interrupted cell has to end. IPython writes its traceback, which is slow on a busy machine. */
+const interruptMs = 2000;
 const killMs = 1000;
 /** How much output between two cells is kept for the second one. */
 const lateCap = 8192;
