@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { ImageCache, openApptainerDriver, probeApptainer, silentLog } from '@millrace/server';
 import { makeTempFolder, makeTinyImage, type TempFolder, writeDockerArchive } from '@millrace/testkit/plain';
 import { parseDockerfile, readJsonForm } from '../../../src/sandbox/images/dockerfile/dockerfile.ts';
+import { digestFolder } from '../../../src/sandbox/images/dockerfile/dockerfile-key.ts';
 import { resolveInside } from '../../../src/sandbox/images/dockerfile/inside-root.ts';
 import { matchPath, parseIgnore } from '../../../src/sandbox/images/dockerfile/match-path.ts';
 import { planStages } from '../../../src/sandbox/images/dockerfile/stages.ts';
@@ -94,6 +95,21 @@ test('names of images are replaced by the longest that fits, and paths are relat
   assert.equal(replaceName('docker://debian', names), 'docker://all/debian');
   assert.equal(toBaseName('../base.sif', '/t/e/Dockerfile'), '/t/base.sif');
   assert.equal(toBaseName('debian:12', '/t/e/Dockerfile'), 'docker://debian:12');
+});
+
+test('a context of many files has one digest, which changes with each file, and Node has nothing to warn of', async (t) => {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on('warning', note);
+  t.after(() => process.off('warning', note));
+  await using folder = await makeTempFolder('context');
+  for (let n = 0; n < 30; n += 1) await writeFile(join(folder.path, `${n}`), `${n}`);
+  const first = await digestFolder(folder.path);
+  assert.equal(await digestFolder(folder.path), first);
+  await writeFile(join(folder.path, '29'), '30');
+  assert.notEqual(await digestFolder(folder.path), first);
+  await new Promise(setImmediate);
+  assert.deepEqual(warnings, []);
 });
 
 test('no link of an image leads out of its folder', async () => {

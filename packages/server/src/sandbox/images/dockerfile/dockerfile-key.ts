@@ -5,7 +5,6 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { lstat, readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { hashContent } from '../../run-folder/make-once.ts';
 import { parseDockerfile } from './dockerfile.ts';
 import { planStages } from './stages.ts';
@@ -38,7 +37,7 @@ export async function digestFolder(folder: string): Promise<string> {
     hash.update(
       JSON.stringify([name, found.mode & 0o111, found.isDirectory(), found.isSymbolicLink() ? await readlink(path) : found.size]),
     );
-    if (found.isFile()) await pipeline(createReadStream(path), hash, { end: false });
+    if (found.isFile()) for await (const chunk of createReadStream(path)) hash.update(chunk);
     if (found.isDirectory()) for (const child of (await readdir(path)).sort()) await add(join(path, child), `${name}/${child}`);
   };
   await add(folder, '.');
