@@ -61,8 +61,8 @@ def read_options(description: Optional[str]) -> argparse.Namespace:
     if options.cpu:
         given = vars(parser.parse_args([*_required(options)]))
         small: dict[str, float] = {
-            **{"steps": 2, "groups": 2, "group_size": 4, "max_groups": 6, "max_tokens": 40, "held_out": 1, "samples": 2},
-            **{"warmup": 8, "warmup_rate": 1e-4, "demonstrations": 12, "evaluate_every": 2, "workers": 1, "run_slots": 16, "warm_sandboxes": 1},
+            **{"steps": 2, "groups": 2, "group_size": 8, "max_groups": 6, "max_tokens": 40, "held_out": 1, "samples": 2},
+            **{"warmup": 12, "warmup_rate": 1e-4, "demonstrations": 12, "evaluate_every": 2, "workers": 1, "run_slots": 16, "warm_sandboxes": 1},
         }
         # What was named on the command line stays.
         for name, value in small.items():
