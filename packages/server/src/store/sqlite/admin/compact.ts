@@ -19,7 +19,7 @@ export interface CompactReport {
 const stepMs = 4;
 const mostPages = 4096;
 const [mostCopies, copyPauseMs] = [100, 20];
-const copyResult = z.object({ log: z.number(), checkpointed: z.number() });
+const copyResult = z.object({ busy: z.number(), log: z.number(), checkpointed: z.number() });
 
 /** `onStep` is called after each step with the bytes that are left. Stops between steps when `signal` aborts. */
 export async function compactStore(
@@ -55,8 +55,8 @@ export async function compactStore(
 async function copyLogBack(db: DatabaseSync): Promise<void> {
   const copy = db.prepare('PRAGMA wal_checkpoint(PASSIVE)');
   for (let tries = 0; tries < mostCopies; tries += 1) {
-    const { log, checkpointed } = copyResult.parse(copy.get());
-    if (checkpointed === log) return;
+    const { busy, log, checkpointed } = copyResult.parse(copy.get());
+    if (busy === 0 && checkpointed === log) return; // busy: the service copies, perhaps not up to the end
     await sleep(copyPauseMs);
   }
 }
