@@ -76,7 +76,6 @@ MAX_IMAGE_BYTES = 4 << 20
 MAX_IMAGES = 16
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 TEXT_TYPES = ("text/plain", "text/markdown", "text/latex", "text/html", "application/json", "image/svg+xml")
-SHELL_CODE = InteractiveShell.run_code.__code__
 NO_INPUT = "there is no interactive input here: put values in the code, and pass input to programs through pipes or files"
 
 
@@ -160,10 +159,12 @@ class HostShell(InteractiveShell):
         return SList(text.splitlines()) if split else text
 
     def showtraceback(self, exc_tuple: Any = None, filename: Optional[str] = None, tb_offset: Optional[int] = None, **options: Any) -> None:
-        """Takes IPython's own frame away. IPython would parse its file, which takes 0.1 s, and then leave it out."""
-        kind, value, trace = sys.exc_info()
-        if exc_tuple is None and tb_offset is None and trace and trace.tb_next and trace.tb_frame.f_code is SHELL_CODE:
-            exc_tuple, tb_offset = (kind, value, trace.tb_next), 0
+        """Starts at the cell's own frame. IPython would parse the files of those before it, which takes 0.1 s, and show some of them."""
+        if exc_tuple is None and tb_offset is None:
+            kind, value, trace = sys.exc_info()
+            while trace and trace.tb_frame.f_globals is not self.user_global_ns:
+                trace = trace.tb_next
+            exc_tuple, tb_offset = (kind, value, trace), 0
         super().showtraceback(exc_tuple, filename, tb_offset, **options)
 
     def ask_exit(self) -> None:
