@@ -17,8 +17,9 @@ export function definePython({ sandbox, driver }: SuiteContext): void {
     test(title, (t: TestContext) => (missing === undefined ? work() : t.skip(missing)));
   const sees = async (code: string, output: string | RegExp, options: Partial<PythonOptions> = {}) => {
     const result = await run(code, options);
-    if (typeof output === 'string') assert.equal(result.output, output);
-    else assert.match(result.output, output);
+    const seen = `${result.output}\n[${result.end} after ${result.ms} ms: ${code}]`;
+    if (typeof output === 'string') assert.equal(result.output, output, seen);
+    else assert.match(result.output, output, seen);
     return result;
   };
 
