@@ -56,7 +56,7 @@ class WithoutTerminal:
 
 try:
     with WithoutTerminal():
-        import IPython.core.completer
+        import IPython.core.completer  # it would load jedi later
         from IPython.core.displayhook import DisplayHook
         from IPython.core.displaypub import DisplayPublisher
         from IPython.core.error import StdinNotImplementedError

@@ -21,7 +21,7 @@ export interface PythonRun {
   readonly body: Buffer;
 }
 
-/** How long an interrupted cell has to end. IPython writes its traceback, which is slow on a busy machine. */
+/** How long an interrupted cell has to end: a while, since on a busy machine it may get no core for a second. */
 const interruptMs = 2000;
 const killMs = 1000;
 /** How much output between two cells is kept for the second one. */

@@ -41,7 +41,7 @@ export interface TestGrade {
 }
 
 const compileMs = 30_000;
-/** Of all tests that the runner gets at once. */
+/** The most that the runner gets at once: tests, and the bytes of all of them. */
 const mostTests = 256;
 const maxInputBytes = 16 << 20;
 const maxOutputBytes = 24 << 20;
