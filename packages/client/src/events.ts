@@ -1,8 +1,8 @@
 // The event log as an endless iterator. After a break it resumes where it stopped, and yields no event twice.
 
-import { definedOf, type Event, event, RolloutError, routes } from '@millrace/protocol';
+import { definedOf, type Event, event, RolloutError, routes, tryJson } from '@millrace/protocol';
 import { readMessages } from './sse.ts';
-import { type CallOptions, pause, type Transport, tryJson } from './transport.ts';
+import { type CallOptions, pause, type Transport } from './transport.ts';
 
 export interface EventsOptions extends CallOptions {
   /** Events after this id. */

@@ -2,7 +2,7 @@
 // that is down or restarting is retried until `timeoutMs` have passed without an answer. Every call of the API is safe to repeat.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { definedOf, type ErrorCode, errorBody, messageOf, RolloutError, type Schema } from '@millrace/protocol';
+import { definedOf, type ErrorCode, errorBody, messageOf, RolloutError, type Schema, tryJson } from '@millrace/protocol';
 import { Agent, type Dispatcher, request } from 'undici';
 
 export interface CallOptions {
@@ -206,15 +206,6 @@ function codeOf(error: unknown): unknown {
 function toRetryAfterMs(header: string | string[] | undefined): number {
   const seconds = Number(header);
   return Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds, 60) * 1000 : longestPauseMs;
-}
-
-/** Undefined for text that is not JSON; every schema refuses that. */
-export function tryJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function excerpt(text: string): string {

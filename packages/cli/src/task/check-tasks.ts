@@ -2,7 +2,7 @@
 // that the next run continues.
 
 import { appendFile, readFile } from 'node:fs/promises';
-import { describeIssues, messageOf } from '@millrace/protocol';
+import { describeIssues, messageOf, tryJson } from '@millrace/protocol';
 import type { LayerCache, Sandbox, SandboxDriver, SandboxSpec, Scenario, Scenarios, TaskTrial } from '@millrace/server';
 import { z } from 'zod';
 import { nameOf, type TaskLine } from './task-file.ts';
@@ -40,18 +40,10 @@ export async function readJournal(path: string, repeats: number): Promise<Map<st
   const text = await readFile(path, 'utf8').catch(() => ''); // the first run
   const found = new Map<string, CheckedTask>();
   for (const line of text.split('\n')) {
-    const parsed = checkedTask.safeParse(parseJson(line));
+    const parsed = checkedTask.safeParse(tryJson(line));
     if (parsed.success && parsed.data.repeats >= repeats) found.set(parsed.data.digest, parsed.data);
   }
   return found;
-}
-
-function parseJson(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined; // cut off by the end of the last run
-  }
 }
 
 /** Resolves when every task is checked, or when the signal aborts. */

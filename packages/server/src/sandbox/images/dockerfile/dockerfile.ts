@@ -1,7 +1,7 @@
 // Reads a Dockerfile: its instructions with their lines, flags and here-documents. An instruction that no build here can carry out is
 // refused with file and line.
 
-import { messageOf, RolloutError } from '@millrace/protocol';
+import { messageOf, RolloutError, tryJson } from '@millrace/protocol';
 
 export const instructionNames = [
   ...['FROM', 'RUN', 'COPY', 'ADD', 'WORKDIR', 'ENV', 'ARG', 'USER', 'SHELL'],
@@ -61,12 +61,8 @@ export function refuseLine({ path, line }: LinePlace, message: string): RolloutE
 /** The strings of an instruction in JSON form, such as `["python3", "-m", "http.server"]`; absent for any other form. */
 export function readJsonForm(text: string): string[] | undefined {
   if (!text.startsWith('[')) return undefined;
-  try {
-    const value: unknown = JSON.parse(text);
-    return Array.isArray(value) && value.every((one) => typeof one === 'string') ? value : undefined;
-  } catch {
-    return undefined; // a shell command that starts with a bracket
-  }
+  const value = tryJson(text); // undefined for a shell command that starts with a bracket
+  return Array.isArray(value) && value.every((one) => typeof one === 'string') ? value : undefined;
 }
 
 function readEscape(lines: readonly string[]): string {
