@@ -2,7 +2,7 @@
 // agent's own loss.
 
 import assert from 'node:assert/strict';
-import { lstat, readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RolloutError } from '@millrace/protocol';
 import type { Sandbox } from '@millrace/server';
@@ -48,11 +48,10 @@ async function copyOut(sandbox: Sandbox): Promise<void> {
     (await readdir(temp.path)).filter((name) => !['canary', 'work'].includes(name)),
     [],
   );
-  const names = await readdir(target, { recursive: true }).catch(() => []);
-  for (const name of names) {
-    const entry = await lstat(join(target, name));
-    assert.ok(entry.isFile() || entry.isDirectory() || entry.isSymbolicLink(), name);
-    if (entry.isFile()) assert.notEqual(await readFile(join(target, name), 'latin1'), 'unharmed', name);
+  // With types, links are not followed.
+  for (const entry of await readdir(target, { recursive: true, withFileTypes: true }).catch(() => [])) {
+    assert.ok(entry.isFile() || entry.isDirectory() || entry.isSymbolicLink(), entry.name);
+    if (entry.isFile()) assert.notEqual(await readFile(join(entry.parentPath, entry.name), 'latin1'), 'unharmed', entry.name);
   }
   // Which blame a failed copy gets is decided where the rollout is recorded; it must never be retried.
   if (problem && !(problem instanceof RolloutError && !problem.retryable)) throw problem;
