@@ -163,7 +163,7 @@ test('failed calls and the pauses after them are not charged; the answered call 
   const clock = new FakeClock();
   using deadline = new Deadline('run', 10_000, clock);
   await using fake = await openFake({ faults: scriptedFaults(['http-500', 'hang']) });
-  await using pool = new BackendPool({ ...quiet, stallMs: 50 });
+  await using pool = new BackendPool({ ...quiet, stallMs: 500 });
   pool.update([toRecord('a', fake)]);
   const ledger = new Ledger();
   ledger.appendPrompt({ tokenIds: tokens.encode('hi'), text: '', messages: [] });
@@ -184,7 +184,7 @@ test('failed calls and the pauses after them are not charged; the answered call 
 test('a backend that hangs costs a retry on another one, not the rollout', async () => {
   await using a = await openFake({ faults: () => 'hang' });
   await using b = await openFake();
-  await using pool = new BackendPool({ ...quiet, stallMs: 50 });
+  await using pool = new BackendPool({ ...quiet, stallMs: 500 });
   pool.update([toRecord('a', a), toRecord('b', b)]);
   using sampler = begin(pool);
   const { backend, retries } = await sample(sampler);
