@@ -62,7 +62,7 @@ async function openFakeEngine({ fake: options }: RecordingSession): Promise<Engi
       maxModelLen: contextTokens,
       vocabularySize: 49_152,
       tokenMs: 4,
-      latencyMs: ({ promptTokens }) => (promptTokens > 1000 ? 200 : 0),
+      latencyMs: ({ promptTokens }) => (promptTokens > 1000 ? 2000 : 0),
     },
     await tokens,
   );
