@@ -12,9 +12,14 @@ export interface WatchOptions {
   readonly onBroken: () => void;
 }
 
-/** The first look comes after the shortest time, the next ones after as long as the command has been running, up to the longest. */
-const shortestMs = 100;
+/**
+ * The next looks come after as long as the command has been running, up to the longest. The first is late on purpose: with hundreds of
+ * sandboxes on full cores an ordinary command takes 200 ms, and a first look after 100 ms took a fifth of their CPU time.
+ */
+const firstMs = 500;
 const longestMs = 5000;
+/** While bash waits for input. */
+const idleMs = 100;
 /** On a busy machine, what we typed may take hundreds of milliseconds to reach bash: the kernel passes it on in the background. */
 export const brokenMs = 1500;
 
@@ -22,7 +27,7 @@ export function watchBash(pid: number, { wasRead, onIdle, onBroken }: WatchOptio
   const beganMs = performance.now();
   let idleSinceMs: number | undefined;
   let isBroken = false;
-  let timer = setTimeout(look, shortestMs);
+  let timer = setTimeout(look, firstMs);
 
   function look(): void {
     const isIdle = isWaiting(pid, wasRead);
@@ -34,7 +39,7 @@ export function watchBash(pid: number, { wasRead, onIdle, onBroken }: WatchOptio
       onBroken();
     }
     const elapsedMs = nowMs - beganMs;
-    timer = setTimeout(look, isIdle ? shortestMs : Math.min(Math.max(elapsedMs, shortestMs), longestMs));
+    timer = setTimeout(look, isIdle ? idleMs : Math.min(elapsedMs, longestMs));
   }
   return { close: () => clearTimeout(timer) };
 }
