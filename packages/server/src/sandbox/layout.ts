@@ -19,8 +19,8 @@ export const executorFolderMiB = 80;
  */
 export const snapshotFlags = ['--no-rehash-snapshot'];
 
-/** SIGUSR1 would open a debugger. The executor compiles too little to need three compiler threads. */
-const nodeFlags = ['--disable-sigusr1', '--v8-pool-size=0', ...snapshotFlags, '--snapshot-blob', `${executorFiles}/snapshot`];
+/** SIGUSR1 would open a debugger. One thread for V8's own work: by default it has one for each core of the machine, and they count as processes. */
+const nodeFlags = ['--disable-sigusr1', '--v8-pool-size=1', ...snapshotFlags, '--snapshot-blob', `${executorFiles}/snapshot`];
 
 export const executorArguments = [...nodeFlags, `${executorFiles}/main.js`, linkFolder, executorFolder, home];
 

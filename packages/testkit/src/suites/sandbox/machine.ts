@@ -48,6 +48,12 @@ export function definePrograms({ sandbox }: SuiteContext): void {
     assert.doesNotMatch(result.stdout.toString(), /ptmx|pts/);
   });
 
+  test('the executor has few threads, however many cores the machine has: they count as processes of the sandbox', async () => {
+    const result = await sandbox().exec(['bash', '-c', 'ls /proc/1/task | wc -l'], { timeoutMs });
+    const threads = Number(result.stdout.toString());
+    assert.ok(threads >= 1 && threads <= 12, `${threads} threads`);
+  });
+
   test('output over the cap is cut off and counted', async () => {
     const result = await sandbox().exec(['bash', '-c', 'printf 1234567890'], { timeoutMs, capBytes: 4 });
     assert.deepEqual([result.stdout.toString(), result.cutBytes], ['1234', 6]);
