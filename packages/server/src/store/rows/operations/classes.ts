@@ -67,8 +67,9 @@ export async function wakeDelayed(transaction: Transaction): Promise<void> {
     ['not_before <= ?', nowMs],
     ['not_before > ?', nowMs + longestDelayMs],
   ] as const) {
-    const sql = `UPDATE rollouts SET line = CASE WHEN losses >= ? THEN 'suspect' ELSE 'due' END WHERE seq IN (SELECT seq FROM rollouts
-      WHERE state = 'queued' AND line = 'delayed' AND ${isOver} ORDER BY not_before LIMIT ? FOR UPDATE SKIP LOCKED)`;
+    const sql = `UPDATE rollouts SET line = CASE WHEN losses >= ? THEN 'suspect' ELSE 'due' END WHERE seq IN (SELECT seq
+      FROM rollouts INDEXED BY rollouts_delayed WHERE state = 'queued' AND line = 'delayed' AND ${isOver}
+      ORDER BY not_before LIMIT ? FOR UPDATE SKIP LOCKED)`;
     await transaction.run(sql, suspectLosses, atMs, mostDue);
   }
 }

@@ -198,7 +198,8 @@ function isLast({ target, delivered }: Pick<BatchRow, 'target' | 'delivered'>): 
 /** The queued siblings of a batch that reached its last groups go first. */
 async function hurry(transaction: Transaction, batch: BatchRow): Promise<void> {
   const [usual, urgent] = await Array.fromAsync([false, true], (isUrgent) => openBatchClass(transaction, batch, isUrgent));
-  await transaction.run("UPDATE rollouts SET class = ? WHERE state = 'queued' AND line = 'due' AND class = ?", urgent ?? 0, usual ?? 0);
+  const sql = "UPDATE rollouts INDEXED BY rollouts_due SET class = ? WHERE state = 'queued' AND line = 'due' AND class = ?";
+  await transaction.run(sql, urgent ?? 0, usual ?? 0);
 }
 
 async function openBatchClass(transaction: Transaction, batch: BatchRow, isUrgent: boolean): Promise<number> {
