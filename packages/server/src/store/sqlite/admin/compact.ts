@@ -18,7 +18,7 @@ export interface CompactReport {
 /** A step is made smaller when it holds the lock for longer than this, and larger when it is well below. */
 const stepMs = 4;
 const mostPages = 4096;
-const [mostCopies, copyPauseMs] = [100, 20];
+const [mostCopies, copyPauseMs] = [500, 20];
 const copyResult = z.object({ busy: z.number(), log: z.number(), checkpointed: z.number() });
 
 /** `onStep` is called after each step with the bytes that are left. Stops between steps when `signal` aborts. */
