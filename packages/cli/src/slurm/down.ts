@@ -42,7 +42,7 @@ async function runDown(args: Arguments, io: Io): Promise<number> {
   return 0;
 }
 
-/** Returns when no such job is left: asked to end first, cancelled after the grace period. */
+/** Returns when no such job is left: asked to end first, cancelled after the grace period, and again if it came back. */
 async function endJobs(
   deployment: Deployment,
   { roles, graceMs }: { readonly roles: readonly SlurmJob['role'][]; readonly graceMs: number },
@@ -51,12 +51,11 @@ async function endJobs(
   const first = await list();
   await Promise.all(first.map(({ id }) => deployment.markReleased(id)));
   await releaseJobs(first);
-  const startedAt = performance.now();
-  let isCancelled = false;
+  let cancelAt = performance.now() + graceMs;
   for (let left = await list(); left.length > 0; left = await list()) {
-    if (performance.now() - startedAt > graceMs && !isCancelled) {
+    if (performance.now() > cancelAt) {
       await cancelJobs(left);
-      isCancelled = true;
+      cancelAt = performance.now() + leaveMs;
     }
     await sleep(pollMs);
   }

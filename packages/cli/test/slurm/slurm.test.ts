@@ -1,9 +1,12 @@
 // The parts of `millrace slurm` that need no Slurm: the scripts, and which nodes are released. world/services/slurm.test.ts runs it all.
 
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import type { MachineView } from '@millrace/protocol';
 import { makeTempFolder } from '@millrace/testkit/plain';
@@ -51,6 +54,24 @@ test('workers and LLM servers ask for GPUs, whole nodes and more; scripts are va
   assert.match(out, /\nmodule load apptainer\n/);
   assert.equal(out.match(/^#!\/bin\/bash$/gm)?.length, 3);
   execFileSync('bash', ['-n'], { input: out });
+});
+
+test('a job whose program crashes goes back into the queue, and one that is asked to end while it starts does not', async () => {
+  await using temp = await makeTempFolder('slurm');
+  await writeFile(join(temp.path, 'scontrol'), '#!/bin/sh\nexit 1\n', { mode: 0o755 }); // so that the script does not wait for Slurm to end it
+  const { out } = await render({}, 'worker');
+  const start = (program: string) => {
+    const path = join(temp.path, 'job.sh');
+    writeFileSync(path, out.replace(/^.* slurm node .* &$/m, `${program} &`));
+    return spawn('bash', [path], { env: { PATH: `${temp.path}:/usr/bin:/bin` }, stdio: ['ignore', 'pipe', 'inherit'] });
+  };
+  const crashed = start('false');
+  assert.match(await text(crashed.stdout), /ended with exit code 1; this job goes back into the queue/);
+  const asked = start('{ echo started; exec sleep 60; }');
+  const ended = once(asked, 'exit');
+  asked.stdout.once('data', () => asked.kill('SIGTERM'));
+  assert.doesNotMatch(await text(asked.stdout), /queue/);
+  assert.equal((await ended)[0], 143);
 });
 
 test('a field that would be a second line of a script is refused by name', async () => {
