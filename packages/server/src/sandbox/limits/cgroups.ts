@@ -26,13 +26,13 @@ const spareProcesses = 24;
 const mib = 1 << 20;
 const periodUs = 100_000;
 /**
- * All sandboxes together have the weight of one process on each core, and the server and its workers that of eight: one that wakes does not
- * queue behind hundreds of sandboxes. They use little, so that sandboxes get most of the time anyway.
+ * The server and its workers have the largest weight there is, and all sandboxes together that of one process on each core: a worker that
+ * wakes up does not queue behind hundreds of sandboxes. Workers use little, so sandboxes get most of the time anyway. In version 2 nothing
+ * else competes at this level, so the sandboxes keep the default weight.
  */
-const parts = { sandboxes: 1, workers: 8 } as const;
 const weights = {
-  1: { file: 'cpu.shares', one: 1024, most: 262_144 },
-  2: { file: 'cpu.weight', one: 100, most: 10_000 },
+  1: { file: 'cpu.shares', workers: 262_144, sandboxes: 1024 * availableParallelism() },
+  2: { file: 'cpu.weight', workers: 10_000, sandboxes: 100 },
 } as const;
 const removeWaitMs = 5_000;
 
@@ -147,7 +147,7 @@ export async function findCgroups({ enter }: { readonly enter: boolean }): Promi
 
 async function enterLeaf(base: CgroupBase): Promise<void> {
   const folder = await moveIntoLeaf(base);
-  await setWeight(base, folder, parts.workers);
+  await setWeight(base, folder, 'workers');
 }
 
 /** Workers inherit the place of their server: moving again would make the kernel wait for nothing. */
@@ -158,9 +158,8 @@ async function moveIntoLeaf(base: CgroupBase): Promise<string> {
   return folder;
 }
 
-async function setWeight({ version }: CgroupBase, folder: string, part: number): Promise<void> {
-  const { file, one, most } = weights[version];
-  await set(join(folder, file), String(Math.min(most, one * part * availableParallelism())));
+async function setWeight({ version }: CgroupBase, folder: string, whose: 'workers' | 'sandboxes'): Promise<void> {
+  await set(join(folder, weights[version].file), String(weights[version][whose]));
 }
 
 /** The group that contains all sandboxes. It is never removed: another worker may be about to use it. */
@@ -168,7 +167,7 @@ async function openParent(base: CgroupBase): Promise<CgroupBase> {
   const folder = join(base.folder, parent);
   await mkdir(folder, { recursive: true });
   if (base.version === 2) await set(join(folder, 'cgroup.subtree_control'), `+${base.controller}`);
-  if (base.controller === 'cpu') await setWeight(base, folder, parts.sandboxes);
+  if (base.controller === 'cpu') await setWeight(base, folder, 'sandboxes');
   return { ...base, folder };
 }
 
