@@ -1,9 +1,10 @@
 // `npm run bench [-- name …] [--write]`: runs the benchmarks and prints each with its baseline; --write saves what ran to
-// docs/benchmarks.md. Exits with 1 if a target was missed.
+// docs/benchmarks.md. Exits with 1 if a target was missed. With --against, each also runs in another checkout, and their figures are compared.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
+import { runAgainst } from './report/against.ts';
 import { replaceSections } from './report/page.ts';
 import { type BenchReport, renderReport } from './report/report.ts';
 
@@ -37,11 +38,14 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
 };
 
 const usage = `usage: npm run bench [-- NAME … [--write]]
+       npm run bench -- [NAME …] --against FOLDER [--rounds N]
 
 Runs all benchmarks, or those named, and prints each with its baseline. Exits with 1 if a target was missed.
 
-  --write   save the reports of those that ran to docs/benchmarks.md
-  --help    print this
+  --write            save the reports of those that ran to docs/benchmarks.md
+  --against FOLDER   run each in turns here and in another checkout, after npm ci there, and print both
+  --rounds N         how often, for --against (3)
+  --help             print this
 
 benchmarks: ${Object.keys(benches).join(', ')}`;
 
@@ -56,6 +60,10 @@ const written = `On ${machine}, ${new Date().toISOString().slice(0, 10)}`;
 const sections = new Map<string, string>();
 for (const [name, run] of Object.entries(benches)) {
   if (positionals.length > 0 && !positionals.includes(name)) continue;
+  if (values.against) {
+    console.log(await runAgainst(name, { folder: values.against, rounds: Number(values.rounds) }));
+    continue;
+  }
   console.error(`running ${name} …`);
   const report = await run();
   const section = renderReport(report, `${written}: \`npm run bench -- ${name}\``);
@@ -73,9 +81,13 @@ process.exit();
 function readArguments() {
   const flag = { type: 'boolean', default: false } as const;
   try {
-    const found = parseArgs({ options: { write: flag, help: { ...flag, short: 'h' } }, allowPositionals: true });
+    const found = parseArgs({
+      options: { write: flag, against: { type: 'string' }, rounds: { type: 'string', default: '3' }, help: { ...flag, short: 'h' } },
+      allowPositionals: true,
+    });
     const unknown = found.positionals.filter((name) => !Object.hasOwn(benches, name));
     if (unknown.length > 0) throw new Error(`no benchmark is named ${unknown.join(', ')}`);
+    if (!(Number(found.values.rounds) >= 1)) throw new Error(`--rounds is a number, at least 1, not ${found.values.rounds}`);
     return found;
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : error}\n\n${usage}`);

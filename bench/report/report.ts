@@ -51,7 +51,7 @@ function ratio(row: BenchRow, base: BenchRow): string {
   return `${round(better)} × better`;
 }
 
-function round(value: number): string {
+export function round(value: number): string {
   if (!Number.isFinite(value)) return '-';
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 1 ? 2 : 3;
   return value.toLocaleString('en', { maximumFractionDigits: digits });
