@@ -8,6 +8,6 @@ export type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]:
 /** A copy of `fields` without the undefined ones. */
 export function definedOf<T extends object>(fields: T): Defined<T> {
   const defined: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(fields)) if (value !== undefined) defined[key] = value;
+  for (const key of Object.keys(fields) as (keyof T & string)[]) if (fields[key] !== undefined) defined[key] = fields[key];
   return defined as Defined<T>;
 }
