@@ -32,21 +32,21 @@ export class Slots {
   }
 
   /** Waits for a slot; rejects with the signal's reason if it aborts first. */
-  acquire(options: { readonly signal: AbortSignal }): Promise<Slot> {
+  acquire(options: { readonly signal?: AbortSignal | undefined }): Promise<Slot> {
     const { signal } = options;
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
+      if (signal?.aborted) return reject(signal.reason);
       const slot = this.take();
       if (slot) return resolve(slot);
       const granted = () => {
-        signal.removeEventListener('abort', aborted);
+        signal?.removeEventListener('abort', aborted);
         resolve(new Slot(() => this.#release()));
       };
       const aborted = () => {
         this.#waiters.delete(granted);
-        reject(signal.reason);
+        reject(signal?.reason);
       };
-      signal.addEventListener('abort', aborted, { once: true });
+      signal?.addEventListener('abort', aborted, { once: true });
       this.#waiters.add(granted);
     });
   }

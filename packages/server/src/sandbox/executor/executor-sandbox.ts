@@ -15,6 +15,7 @@ import {
   type SandboxId,
   shellRunReply,
 } from '@millrace/protocol';
+import type { CallGate } from '../limits/call-gate.ts';
 import type {
   ExecOptions,
   ExecResult,
@@ -33,6 +34,8 @@ import { download, upload } from './transfer.ts';
 export interface ExecutorSandboxParts {
   readonly id: SandboxId;
   readonly client: ExecutorClient;
+  /** For calls that start programs. */
+  readonly gate: CallGate;
   readonly died: AbortSignal;
   readonly close: () => Promise<void>;
 }
@@ -49,20 +52,20 @@ const defaultMaxEntries = 100_000;
 const pythonStartMs = 60_000;
 
 export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
-  const { id, client, died, close } = parts;
+  const { id, client, gate, died, close } = parts;
   let shellTurn: Promise<unknown> = Promise.resolve();
-  const run = (argv: readonly string[], options: ExecOptions) => exec(client, argv, options);
+  const run = (argv: readonly string[], options: ExecOptions) => gate.run(() => exec(client, argv, options), options.signal);
   let pythonTurn: Promise<unknown> = Promise.resolve();
   return {
     id,
     died,
     runShell(command, options) {
-      const run = shellTurn.then(() => runShell(client, command, options));
+      const run = shellTurn.then(() => gate.run(() => runShell(client, command, options), options.signal));
       shellTurn = run.catch(() => {}); // reported to the caller of that run
       return run;
     },
     runPython(code, options) {
-      const run = pythonTurn.then(() => runPython(client, code, options));
+      const run = pythonTurn.then(() => gate.run(() => runPython(client, code, options), options.signal));
       pythonTurn = run.catch(() => {}); // as above
       return run;
     },

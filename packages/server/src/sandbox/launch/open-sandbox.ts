@@ -166,7 +166,7 @@ async function waitUntilReady(listener: Listener, started: StartedSandbox, signa
 }
 
 function connectSandbox(socket: Socket, started: StartedSandbox): { sandbox: Sandbox; ready: Promise<void> } {
-  const { id, log } = started;
+  const { id, log, confinement } = started;
   const died = new AbortController();
   let closing: Promise<void> | undefined;
 
@@ -195,7 +195,7 @@ function connectSandbox(socket: Socket, started: StartedSandbox): { sandbox: San
     closing ??= end();
     return closing;
   };
-  return { sandbox: toSandbox({ id, client, died: died.signal, close }), ready: client.ready };
+  return { sandbox: toSandbox({ id, client, gate: confinement.gate, died: died.signal, close }), ready: client.ready };
 }
 
 /** For a sandbox that is started ahead, the clock starts when a rollout receives it. */

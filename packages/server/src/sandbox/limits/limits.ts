@@ -9,6 +9,7 @@ import type { Log } from '../../base/log.ts';
 import { type SandboxConfig, type SandboxLimits, sandboxLimits } from '../config.ts';
 import type { SandboxSpec } from '../sandbox.ts';
 import { openBusyWatch } from './busy-watch.ts';
+import { CallGate } from './call-gate.ts';
 import { type CgroupBase, findCgroups, listGroups, makeGroups, removeGroups, wasOutOfMemory } from './cgroups.ts';
 import { openMemoryWatch } from './memory-watch.ts';
 import { type HolderEntry, renderEntry } from './rlimits.ts';
@@ -25,6 +26,8 @@ export interface Limiter {
 /** The limits of one sandbox, set up before it starts. */
 export interface Confinement {
   readonly limits: SandboxLimits;
+  /** Shared by all sandboxes of the driver. */
+  readonly gate: CallGate;
   /** Limits that no group enforces: the executor sets them on the programs that it starts. */
   readonly programLimits: ProgramLimits;
   /** Wraps the driver's command so that its limits hold from its first instruction, and so that it inherits no file of the worker. */
@@ -47,6 +50,7 @@ export async function openLimiter({ log }: { readonly log: Log }): Promise<Limit
   const isMemoryBounded = bases.some(({ controller }) => controller === 'memory');
   const memory = openMemoryWatch({ log });
   const busy = openBusyWatch(bases);
+  const gate = new CallGate();
   return {
     bases,
     isMemoryBounded,
@@ -59,6 +63,7 @@ export async function openLimiter({ log }: { readonly log: Log }): Promise<Limit
       });
       return {
         limits,
+        gate,
         programLimits: chooseProgramLimits(bases, limits),
         enter: (entry) => renderEntry({ groups, limits, isMemoryBounded }, entry),
         watch(first) {
