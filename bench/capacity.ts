@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { ServiceStatus, SubmissionInput } from '@millrace/protocol';
+import { findCgroups } from '@millrace/server';
 import { openFakeBackendProcess, qwen3Folder, TestService } from '@millrace/testkit';
 import { readPssMiB } from './report/processes.ts';
 import { type BenchReport, percentile } from './report/report.ts';
@@ -27,6 +28,8 @@ const kinds = {
 
 export async function runCapacityBench(kind: keyof typeof kinds): Promise<BenchReport> {
   const { title, submission } = kinds[kind];
+  // The fake backend gets the weight of the workers: a real one runs on another machine, and competes with none of them.
+  await findCgroups({ enter: true });
   const freeMiB = readAvailableMiB();
   // With sandboxes, no rollout ends during the measurement: starting the next one would take CPU time from the turns.
   const more = kind === 'plain' ? 1 : 40;

@@ -13,7 +13,7 @@ const print = (rows: readonly [what: string, value: number][]) =>
 test('a row is compared with the row of the same text, and a renamed one with the one in its place', () => {
   const there = print([
     ['turns', 1500],
-    ['beside it', 10],
+    ['by it', 10],
   ]);
   const own = print([
     ['turns', 1200],
