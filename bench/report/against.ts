@@ -56,18 +56,14 @@ export function renderComparison(
       return other && mine ? [{ there: other.value, own: mine.value }] : [];
     });
     if (pairs.length === 0) continue;
-    const [there, own] = [
+    const median = (side: 'there' | 'own') =>
       percentile(
-        pairs.map((pair) => pair.there),
+        pairs.map((pair) => pair[side]),
         0.5,
-      ),
-      percentile(
-        pairs.map((pair) => pair.own),
-        0.5,
-      ),
-    ];
+      );
     const ratios = pairs.map((pair) => round(pair.own / pair.there));
-    lines.push(`| ${what} | ${round(there)} | ${round(own)} | ${unit} | ${round(own / there)} | ${ratios.join(', ')} |`);
+    const ratio = round(median('own') / median('there'));
+    lines.push(`| ${what} | ${round(median('there'))} | ${round(median('own'))} | ${unit} | ${ratio} | ${ratios.join(', ')} |`);
   }
   return `${lines.join('\n')}\n`;
 }
