@@ -119,7 +119,7 @@ export const logEvents = {
   },
   'rollout-save-failed': { means: 'A step of a rollout could not be written. The worker holds it and tries again.', hint: storeFails },
   'sandbox-close-failed': {
-    means: 'A sandbox that was ready in advance could not be closed.',
+    means: 'A sandbox could not be removed.',
     hint: 'None: the next sweep removes it.',
   },
   'sandbox-die': {

@@ -10,6 +10,7 @@ import { sleep } from './base/clock.ts';
 import type { Log } from './base/log.ts';
 import { findParts } from './base/parts.ts';
 import type { ServiceConfig } from './config.ts';
+import { sweepRunFolder } from './sandbox/run-folder/run-folder.ts';
 import { StartError } from './service.ts';
 import type { Store } from './store/store.ts';
 import type { LogFormat } from './text-log.ts';
@@ -115,6 +116,18 @@ export class Supervisor implements AsyncDisposable {
     await Promise.all(this.#keepers);
     patience.abort();
     await overdue;
+    await this.#sweep();
+  }
+
+  /** Workers sweep for each other; what the last ones left, perhaps killed, would stay until the next service starts here. */
+  async #sweep(): Promise<void> {
+    const { config, log } = this.#options;
+    try {
+      const count = await sweepRunFolder(config.run);
+      if (count > 0) log.warn('sandboxes-swept', { count });
+    } catch (error) {
+      log.warn('sandbox-close-failed', { error: messageOf(error) });
+    }
   }
 
   async #keep(): Promise<void> {

@@ -1,7 +1,7 @@
 // Claims about the processes that a server starts: what is tried again, what is not, and what is reported.
 
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
@@ -14,6 +14,7 @@ import { Supervisor } from '../src/supervisor.ts';
 
 interface Bed {
   readonly supervisor: Supervisor;
+  readonly runDir: string;
   readonly warnings: { readonly event: string; readonly fields: Fields }[];
   /** Resolves when the log has this event. */
   logged(event: string): Promise<void>;
@@ -35,12 +36,12 @@ async function openBed(stack: AsyncDisposableStack, source: string, count = 2): 
   };
   const log: Log = { info() {}, warn: keep, error: keep };
   const store = { workers: async () => [] } as unknown as Store;
-  const config = serviceConfig.parse({ pipeline: { handBackMs: 0 } });
+  const config = serviceConfig.parse({ run: folder.path, pipeline: { handBackMs: 0 } });
   const supervisor = stack.use(new Supervisor({ count, config, store, log, logFormat: 'json', workerMain: pathToFileURL(workerMain) }));
   const logged = async (event: string) => {
     if (!warnings.some((warning) => warning.event === event)) await new Promise<void>((done) => waiting.set(event, done));
   };
-  return { supervisor, warnings, logged };
+  return { supervisor, runDir: folder.path, warnings, logged };
 }
 
 test('a worker that cannot start is not started again: the reason is reported, once', async () => {
@@ -91,3 +92,27 @@ test('when the last worker of a running service cannot start again, the reason i
     ],
   );
 });
+
+test('what the last workers left in the run folder is removed when the service ends, with its processes', async () => {
+  await using stack = new AsyncDisposableStack();
+  const source = `
+    import { spawn } from 'node:child_process';
+    import { mkdirSync, readFileSync } from 'node:fs';
+    const [startTicks] = readFileSync('/proc/self/stat', 'utf8').split(') ')[1].split(' ').slice(19);
+    const folder = import.meta.dirname + '/sb-' + process.pid + '-' + Number(startTicks).toString(36) + '-01234567';
+    mkdirSync(folder);
+    spawn('sh', ['-c', 'sleep 60; exit', folder + '/'], { detached: true, stdio: 'ignore' });
+    await report({ kind: 'ready' });`;
+  const { supervisor, runDir, warnings } = await openBed(stack, source, 1);
+  await supervisor.started;
+  await supervisor[Symbol.asyncDispose]();
+  assert.deepEqual(await readdir(runDir), ['worker.mjs']);
+  assert.deepEqual(warnings, [{ event: 'sandboxes-swept', fields: { count: 1 } }]);
+  assert.equal(await countHolders(`${runDir}/sb-`), 0);
+});
+
+async function countHolders(part: string): Promise<number> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
+  return lines.filter((line) => line.includes(part)).length;
+}

@@ -58,7 +58,7 @@ export async function recordProcess(folder: string, pid: number): Promise<void> 
 /** Returns how many sandboxes of dead owners were removed. Any number of workers may sweep at once: one of them removes each folder. */
 export async function sweepRunFolder(runDir: string): Promise<number> {
   let count = 0;
-  for (const name of await readdir(runDir)) {
+  for (const name of (await readdir(runDir).catch(isGone)) || []) {
     const [, pid, start] = namePattern.exec(name) ?? [];
     if (pid === undefined || start === undefined || isAlive(Number(pid), Number.parseInt(start, 36))) continue;
     // Renaming makes the folder ours: if we die, it is an orphan again. A second worker finds nothing to rename.
@@ -78,7 +78,7 @@ function isAlive(pid: number, startTicks: number): boolean {
   return readProcess(pid)?.startTicks === startTicks;
 }
 
-function isGone(error: NodeJS.ErrnoException): boolean {
+function isGone(error: NodeJS.ErrnoException): false {
   if (error.code !== 'ENOENT') throw error;
   return false;
 }
