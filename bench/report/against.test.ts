@@ -36,3 +36,14 @@ test('a row that the other checkout does not have is left out', () => {
   assert.doesNotMatch(rows, /memory/);
   assert.match(rows, /turns \| 1,500 \| 1,500/);
 });
+
+test('rows of the same text in different units are different rows', () => {
+  const figures = (cpu: number, wall: number) => [
+    { what: 'a turn', unit: 'ms CPU', value: cpu },
+    { what: 'a turn', unit: 'ms wall', value: wall },
+  ];
+  const rows = renderComparison('turn-cost', [{ there: figures(1, 10), own: figures(1, 20) }])
+    .split('\n')
+    .slice(5, -1);
+  assert.deepEqual(rows, ['| a turn | 1 | 1 | ms CPU | 1 | 1 |', '| a turn | 10 | 20 | ms wall | 2 | 2 |']);
+});

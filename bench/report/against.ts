@@ -51,7 +51,8 @@ export function renderComparison(
   const lines = ['', `## ${name}`, '', '| what | there | here | unit | here / there | in each round |', '|---|---:|---:|---|---:|---:|'];
   for (const [place, { what, unit }] of (runs[0]?.own ?? []).entries()) {
     const pairs = runs.flatMap(({ there, own }) => {
-      const other = there.find((figure) => figure.what === what) ?? (there.length === own.length ? there[place] : undefined);
+      const other =
+        there.find((figure) => figure.what === what && figure.unit === unit) ?? (there.length === own.length ? there[place] : undefined);
       const mine = own[place];
       return other && mine ? [{ there: other.value, own: mine.value }] : [];
     });
