@@ -8,6 +8,7 @@ import { IdList } from './model/id-list.ts';
 import { openTokenModel, type TokenModel } from './model/token-model.ts';
 import { type Normalizer, openNormalizer } from './split/normalizers.ts';
 import { openPreTokens, type PreTokens } from './split/pre-tokens.ts';
+import type { Pieces } from './split/splits.ts';
 import { readTokenizerFiles, type TokenizerFiles } from './tokenizer-files.ts';
 
 export interface EncodeOptions {
@@ -168,23 +169,18 @@ class FileTokenizer implements Tokenizer {
 
   *#appendPieces(out: IdList, text: string, isStart: boolean): Steps<void> {
     const { cut } = this.#model;
+    const pieces = this.#preTokens.split(text, isStart);
     let work = 0;
-    for (const piece of this.#preTokens.split(text, isStart)) {
+    for (const piece of cut ? cutPieces(pieces, cut) : pieces) {
       if (piece === undefined) {
         yield;
         continue;
       }
-      for (const word of cut && piece.length > 1 ? cut(piece) : [piece]) {
-        if (word === undefined) {
-          yield;
-          continue;
-        }
-        out.append(this.#model.known(word) ?? (yield* this.#model.encode(word)));
-        work += 16 + word.length;
-        if (work < workPerStep) continue;
-        work = 0;
-        yield;
-      }
+      out.append(this.#model.known(piece) ?? (yield* this.#model.encode(piece)));
+      work += 16 + piece.length;
+      if (work < workPerStep) continue;
+      work = 0;
+      yield;
     }
   }
 
@@ -204,6 +200,13 @@ class FileTokenizer implements Tokenizer {
 
   idOf(text: string): number | undefined {
     return this.#added.get(text) ?? this.#vocab.get(text);
+  }
+}
+
+function* cutPieces(pieces: Pieces, cut: (piece: string) => Pieces): Pieces {
+  for (const piece of pieces) {
+    if (piece === undefined || piece.length === 1) yield piece;
+    else yield* cut(piece);
   }
 }
 

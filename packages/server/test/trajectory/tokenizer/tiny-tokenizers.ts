@@ -104,6 +104,8 @@ export const tinyTokenizers: Readonly<Record<string, object>> = {
   'intersections of classes': byteTokenizer(
     sequence(splitAt(String.raw`\p{Han}+|[\p{Lu}\p{Ll}&&[^\p{Han}a]]+|\p{N}{1,3}|\s+`), { ...byteLevel, use_regex: false }),
   ),
+  'empty matches': byteTokenizer(sequence(splitAt(String.raw`\d*`), { ...byteLevel, use_regex: false })),
+  'empty matches, merged with the next': byteTokenizer(sequence(splitAt('t?', 'MergedWithNext'), { ...byteLevel, use_regex: false })),
   'a mark before each text': toFile({
     normalizer: { type: 'Sequence', normalizers: [{ type: 'Prepend', prepend: '▁' }, replaceSpaces] },
     pre_tokenizer: null,

@@ -4,16 +4,18 @@
 
 import { type Atom, type PatternPart, translatePattern } from './oniguruma.ts';
 
-/** A found match, in code units. */
-export interface FoundMatch {
+/** The matches of a pattern in a text, one after the other: a million of them need no object each. */
+export interface Matches {
+  /** The last one that was found, in code units. It is empty only where the one before does not end. */
   readonly begin: number;
   readonly end: number;
+  /** Finds the next one. False if there is none. */
+  next(): boolean;
 }
 
 const maxClasses = 256;
 /** The work of one step: about a millisecond. */
 const unitsPerStep = 32_768;
-const matchesPerStep = 4096;
 
 export class ClassPattern {
   readonly #parts: readonly PatternPart[];
@@ -32,21 +34,10 @@ export class ClassPattern {
     this.#tests = this.#atoms.map(({ source, ignoresCase }) => new RegExp(`^${source}$`, ignoresCase ? 'vi' : 'v'));
   }
 
-  /** Yields undefined when a step is over. Empty matches are left out. */
-  *find(text: string): Generator<FoundMatch | undefined> {
+  /** Yields when a step is over. */
+  *find(text: string): Generator<undefined, Matches> {
     const { written, offsets } = yield* this.#write(text);
-    const expression = this.#compile();
-    let count = 0;
-    for (let from = 0; from < written.length; ) {
-      if (++count % matchesPerStep === 0) yield; // a caller may join or drop all of them
-      expression.lastIndex = from; // other texts may have been matched in between
-      const match = expression.exec(written);
-      if (!match) return;
-      const end = match.index + match[0].length;
-      from = Math.max(end, match.index + 1);
-      if (end === match.index) continue;
-      yield offsets ? { begin: offsets[match.index] ?? 0, end: offsets[end] ?? text.length } : { begin: match.index, end };
-    }
+    return new MatchCursor(this.#compile(), written, offsets);
   }
 
   /** `offsets` are the positions of characters in the text, if some of them are two code units long. */
@@ -98,6 +89,39 @@ export class ClassPattern {
   #toSet(atom: number): string {
     const numbers = this.#signatures.flatMap((signature, index) => (signature[atom] === '1' ? [index] : []));
     return `[${numbers.map((index) => `\\x${index.toString(16).padStart(2, '0')}`).join('')}]`;
+  }
+}
+
+class MatchCursor implements Matches {
+  begin = 0;
+  end = 0;
+  readonly #expression: RegExp;
+  readonly #written: string;
+  readonly #offsets: Int32Array | undefined;
+  #from = 0;
+  #last = -1;
+
+  constructor(expression: RegExp, written: string, offsets: Int32Array | undefined) {
+    this.#expression = expression;
+    this.#written = written;
+    this.#offsets = offsets;
+  }
+
+  next(): boolean {
+    let match = this.#exec(this.#from);
+    if (match?.[0] === '' && match.index === this.#last) match = this.#exec(this.#last + 1);
+    if (!match) return false;
+    const end = match.index + match[0].length;
+    this.#from = Math.max(end, match.index + 1);
+    this.#last = end;
+    this.begin = this.#offsets?.[match.index] ?? match.index;
+    this.end = this.#offsets?.[end] ?? end;
+    return true;
+  }
+
+  #exec(from: number): RegExpExecArray | null {
+    this.#expression.lastIndex = from; // other texts may have been matched in between
+    return this.#expression.exec(this.#written);
   }
 }
 

@@ -42,7 +42,7 @@ const gpt2Pattern = String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\
 export function openPreTokens(config: unknown): PreTokens {
   const steps = config === null || config === undefined ? [] : readSteps(config);
   const isBytes = steps.at(-1)?.type === 'ByteLevel';
-  const splitters = steps.map((one, index) => openSplitter(one, isBytes && index === steps.length - 1));
+  const splitters = steps.flatMap((one, index) => openSplitter(one, isBytes && index === steps.length - 1) ?? []);
   const [first = (text: string) => [text], ...others] = splitters;
   const split = others.reduce<Splitter>(
     (before, splitter) =>
@@ -71,8 +71,8 @@ function readSteps(config: unknown): PreTokenizerStep[] {
   return parsed.data.type === 'Sequence' ? parsed.data.pretokenizers.flatMap(readSteps) : [parsed.data];
 }
 
-/** The last ByteLevel leaves the bytes to the model. */
-function openSplitter(config: PreTokenizerStep, isLast: boolean): Splitter {
+/** The last ByteLevel leaves the bytes to the model. Undefined if nothing is left to do. */
+function openSplitter(config: PreTokenizerStep, isLast: boolean): Splitter | undefined {
   switch (config.type) {
     case 'Split':
       return splitAt(toSource(config.pattern), config.behavior, config.invert);
@@ -104,7 +104,11 @@ function escapeText(text: string): string {
   return Array.from(text, (character) => `\\x{${character.codePointAt(0)?.toString(16)}}`).join('');
 }
 
-function openByteLevel({ add_prefix_space, use_regex }: Extract<PreTokenizerConfig, { type: 'ByteLevel' }>, isLast: boolean): Splitter {
+function openByteLevel(
+  { add_prefix_space, use_regex }: Extract<PreTokenizerConfig, { type: 'ByteLevel' }>,
+  isLast: boolean,
+): Splitter | undefined {
+  if (isLast && !add_prefix_space && !use_regex) return undefined;
   const pattern = new ClassPattern(gpt2Pattern);
   return function* (text) {
     const spaced = add_prefix_space && !text.startsWith(' ') ? ` ${text}` : text;
