@@ -27,6 +27,8 @@ import { type BenchReport, type BenchRow, percentile } from '../report/report.ts
 const sizes = [1_000, 16_000, 64_000];
 const turnsEach = 100;
 const warmUps = 10;
+/** After one, the compiler is still at work, and the more code there is, the longer. */
+const warmUpRounds = 8;
 const tokensPerTurn = 64;
 const observationTokens = 200;
 
@@ -42,7 +44,7 @@ export async function runTurnCostBench(): Promise<BenchReport> {
   pool.update([record]);
   const bed = { conversation, pool, backend: openVllmBackend(record, deps), random: makeRandom(1) };
   const rows: BenchRow[] = [];
-  await measureAll(bed, makePast(bed, 1_000)); // warms up the compiler
+  for (let round = 0; round < warmUpRounds; round++) await measureAll(bed, makePast(bed, 1_000));
   for (const size of sizes) {
     const { rebuilt, stringified, ours } = await measureAll(bed, makePast(bed, size));
     const base = rows.length;

@@ -86,6 +86,8 @@ async function chooseSuspects(
   transaction: Transaction,
   { worker, limit, labels, isQuarantined }: ClaimRequest & { readonly isQuarantined: boolean },
 ): Promise<QueuedRow[] | undefined> {
+  // Most claims find none, and a query with few columns is by far the cheaper one.
+  if (!isQuarantined && !(await transaction.one(`SELECT 1 AS found FROM ${suspects} LIMIT 1`))) return undefined;
   const [first] = await readSuspects(transaction, 1, labels);
   if (!first && !isQuarantined) return undefined;
   await transaction.lock('quarantine');
@@ -105,10 +107,11 @@ async function chooseSuspects(
 /** How many suspects a claim looks at: those that require other labels are passed over. */
 const mostSuspects = 100;
 
+const suspects = "rollouts INDEXED BY rollouts_suspect WHERE state = 'queued' AND line = 'suspect'";
+
 async function readSuspects(transaction: Transaction, limit: number, labels: MachineLabels): Promise<QueuedRow[]> {
   const sql = `SELECT ${queuedColumns}, (SELECT name FROM classes WHERE classes.seq = rollouts.class) AS class_name
-    FROM rollouts INDEXED BY rollouts_suspect
-    WHERE state = 'queued' AND line = 'suspect' ORDER BY losses, seq LIMIT ? FOR UPDATE SKIP LOCKED`;
+    FROM ${suspects} ORDER BY losses, seq LIMIT ? FOR UPDATE SKIP LOCKED`;
   const rows = await transaction.all<QueuedRow & { readonly class_name: string | null }>(sql, mostSuspects);
   return rows.filter(({ class_name: name }) => hasLabels(labels, fromStoredName(name ?? '').requires)).slice(0, limit);
 }

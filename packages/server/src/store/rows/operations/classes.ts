@@ -63,15 +63,21 @@ export async function requireMore(transaction: Transaction, seq: number, more: M
  */
 export async function wakeDelayed(transaction: Transaction): Promise<void> {
   const { nowMs } = transaction;
-  for (const [isOver, atMs] of [
-    ['not_before <= ?', nowMs],
-    ['not_before > ?', nowMs + longestDelayMs],
-  ] as const) {
-    const sql = `UPDATE rollouts SET line = CASE WHEN losses >= ? THEN 'suspect' ELSE 'due' END WHERE seq IN (SELECT seq
-      FROM rollouts INDEXED BY rollouts_delayed WHERE state = 'queued' AND line = 'delayed' AND ${isOver}
-      ORDER BY not_before LIMIT ? FOR UPDATE SKIP LOCKED)`;
-    await transaction.run(sql, suspectLosses, atMs, mostDue);
-  }
+  const latestMs = nowMs + longestDelayMs;
+  // Most claims find none. An update that changes nothing would cost SQLite more than the rest of a claim.
+  const { first, last } = (await transaction.one<{ first: number | null; last: number | null }>(delaysSql)) ?? { first: null, last: null };
+  if (first !== null && first <= nowMs) await wake(transaction, 'not_before <= ?', nowMs);
+  if (last !== null && last > latestMs) await wake(transaction, 'not_before > ?', latestMs);
+}
+
+const delayed = "rollouts INDEXED BY rollouts_delayed WHERE state = 'queued' AND line = 'delayed'";
+const delaysSql = `SELECT (SELECT not_before FROM ${delayed} ORDER BY not_before LIMIT 1) AS first,
+  (SELECT not_before FROM ${delayed} ORDER BY not_before DESC LIMIT 1) AS last`;
+
+async function wake(transaction: Transaction, isOver: string, atMs: number): Promise<void> {
+  const sql = `UPDATE rollouts SET line = CASE WHEN losses >= ? THEN 'suspect' ELSE 'due' END
+    WHERE seq IN (SELECT seq FROM ${delayed} AND ${isOver} ORDER BY not_before LIMIT ? FOR UPDATE SKIP LOCKED)`;
+  await transaction.run(sql, suspectLosses, atMs, mostDue);
 }
 
 /** More classes than any claim looks at. */

@@ -50,13 +50,11 @@ export async function advance(
 ): Promise<void> {
   const { state, claim } = to;
   checkMove(row, state);
-  await transaction.run(
-    'UPDATE rollouts SET state = ?, worker = ?, attempt = ? WHERE seq = ?',
-    state,
-    claim.worker,
-    claim.attempt,
-    row.seq,
-  );
+  const { worker, attempt } = claim;
+  // A column that is set to what it was still changes its index.
+  if (row.worker === worker && row.attempt === attempt)
+    await transaction.run('UPDATE rollouts SET state = ? WHERE seq = ?', state, row.seq);
+  else await transaction.run('UPDATE rollouts SET state = ?, worker = ?, attempt = ? WHERE seq = ?', state, worker, attempt, row.seq);
   await appendMoved(transaction, row, to);
 }
 

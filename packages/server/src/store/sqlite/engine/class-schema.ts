@@ -60,3 +60,38 @@ UPDATE rollouts SET class = coalesce((SELECT classes.seq FROM siblings JOIN batc
   JOIN classes ON kind = 'batch' AND name = batches.id WHERE siblings.seq = rollouts.seq),
   (SELECT seq FROM classes WHERE kind = 'plain')) WHERE ended_at IS NULL;
 `;
+
+const states = ['queued', 'init', 'ready', 'run', 'evaluate', 'done', 'failed', 'cancelled'];
+const countAll = (change: (state: string) => string) => states.map((state) => `${state} = ${state} ${change(state)}`).join(', ');
+
+/** The counts in one row, and one update of a class for each move: a trigger's every statement costs as much as the move itself. */
+export const oneRowCounts = `
+CREATE TABLE rollout_counts (id INTEGER PRIMARY KEY CHECK (id = 1), ${states.map((state) => `${state} INTEGER NOT NULL`).join(', ')}) STRICT;
+INSERT INTO rollout_counts SELECT 1, ${states.map((state) => `(SELECT n FROM state_counts WHERE state = '${state}')`).join(', ')};
+DROP TRIGGER rollout_added;
+DROP TRIGGER rollout_moved;
+DROP TRIGGER rollout_reclassed;
+DROP TRIGGER rollout_deleted;
+DROP TABLE state_counts;
+CREATE VIEW state_counts AS ${states.map((state) => `SELECT '${state}' AS state, ${state} AS n FROM rollout_counts`).join(' UNION ALL ')};
+CREATE TRIGGER rollout_added AFTER INSERT ON rollouts BEGIN
+  UPDATE rollout_counts SET ${countAll((state) => `+ (NEW.state = '${state}')`)} WHERE id = 1;
+  ${countInClass('NEW', '+')}
+END;
+CREATE TRIGGER rollout_moved AFTER UPDATE OF state ON rollouts WHEN OLD.state <> NEW.state BEGIN
+  UPDATE rollout_counts SET ${countAll((state) => `+ (NEW.state = '${state}') - (OLD.state = '${state}')`)} WHERE id = 1;
+END;
+CREATE TRIGGER rollout_relined AFTER UPDATE OF state, line ON rollouts WHEN OLD.class = NEW.class
+  AND ((OLD.state = 'queued') <> (NEW.state = 'queued') OR ${isDue('OLD')} <> ${isDue('NEW')} OR ${isActive('OLD')} <> ${isActive('NEW')}) BEGIN
+  UPDATE classes SET queued = queued + (NEW.state = 'queued') - (OLD.state = 'queued'),
+    due = due + ${isDue('NEW')} - ${isDue('OLD')}, active = active + ${isActive('NEW')} - ${isActive('OLD')} WHERE seq = NEW.class;
+END;
+CREATE TRIGGER rollout_reclassed AFTER UPDATE OF class ON rollouts WHEN OLD.class <> NEW.class BEGIN
+  ${countInClass('OLD', '-')}
+  ${countInClass('NEW', '+')}
+END;
+CREATE TRIGGER rollout_deleted AFTER DELETE ON rollouts BEGIN
+  UPDATE rollout_counts SET ${countAll((state) => `- (OLD.state = '${state}')`)} WHERE id = 1;
+  ${countInClass('OLD', '-')}
+END;
+`;
