@@ -47,6 +47,8 @@ export interface RunList {
 
 /** A limit for the wall time, for programs that sleep: not so near to the limit of CPU time that a busy machine reaches it. */
 export const wallMsOf = (timeMs: number): number => 3 * timeMs + 2000;
+/** How long a program may wait for a core in addition. With hundreds of sandboxes that compute, it gets a hundredth of one. */
+const maxWaitMsOf = (timeMs: number): number => 5 * wallMsOf(timeMs);
 
 const overheadBytes = 4096;
 const startMs = 20_000;
@@ -60,7 +62,7 @@ export interface RunLimits {
 /** Throws `evaluate-failed` if the runner could not start: then nothing of the agent has run. */
 export async function runTests(sandbox: Sandbox, job: TestJob, tests: readonly TestInput[], limits: RunLimits): Promise<RunList> {
   const capBytes = tests.reduce((sum, test) => sum + 2 * test.outputBytes + overheadBytes, overheadBytes);
-  const wallMs = tests.reduce((sum, { timeMs }) => sum + wallMsOf(timeMs), startMs);
+  const wallMs = tests.reduce((sum, { timeMs }) => sum + wallMsOf(timeMs) + maxWaitMsOf(timeMs), startMs);
   const timeoutMs = Math.max(1, Math.min(limits.timeoutMs, wallMs));
   const stdin = Buffer.concat([renderJob(job), ...tests.map(renderTest)]);
   let result: ExecResult;
@@ -88,7 +90,8 @@ function renderJob({ source, argv, functionName, stopEarly }: TestJob): Buffer {
 }
 
 function renderTest({ input, argv, timeMs, memoryMiB, outputBytes }: TestInput): Buffer {
-  return renderFrame({ argv, time_ms: timeMs, wall_ms: wallMsOf(timeMs), memory_mib: memoryMiB, output_bytes: outputBytes }, input);
+  const limits = { time_ms: timeMs, wall_ms: wallMsOf(timeMs), max_wait_ms: maxWaitMsOf(timeMs), memory_mib: memoryMiB };
+  return renderFrame({ argv, ...limits, output_bytes: outputBytes }, input);
 }
 
 const head = z.union([

@@ -4,7 +4,7 @@ import { makeTempFolder, seedRunFolder } from '@millrace/testkit/plain';
 import type { z } from 'zod';
 import { silentLog } from '../../../src/base/log.ts';
 import { openBubblewrapDriver } from '../../../src/sandbox/bubblewrap/bubblewrap.ts';
-import type { Sandbox, SandboxDriver } from '../../../src/sandbox/sandbox.ts';
+import type { Sandbox, SandboxDriver, SandboxSpec } from '../../../src/sandbox/sandbox.ts';
 import { type CodeTask, codeFields } from '../../../src/scenario/code/code-task.ts';
 import { gradeProgram, type TestGrade } from '../../../src/scenario/code/grade.ts';
 
@@ -30,10 +30,10 @@ export class GradeBed implements AsyncDisposable {
     return this.#driver.open({});
   }
 
-  async grade(program: string, fields: Fields = {}, timeoutMs = 120_000): Promise<readonly TestGrade[]> {
+  async grade(program: string, fields: Fields = {}, timeoutMs = 120_000, spec: SandboxSpec = {}): Promise<readonly TestGrade[]> {
     const task: CodeTask = codeFields.parse({ question: 'q', tests: [{ input: '', output: '' }], ...fields });
     await using opened = new AsyncDisposableStack();
-    const openSandbox = async () => opened.use(await this.#driver.open({}));
+    const openSandbox = async () => opened.use(await this.#driver.open(spec));
     return await gradeProgram({ task, program, openSandbox, timeoutMs });
   }
 

@@ -20,6 +20,17 @@ describe('grading a program', hasBwrap, () => {
     assert.equal(wrong.at(-1), 'not_run');
   });
 
+  test('a program that gets no core is not charged for the wait, and one that sleeps is', async () => {
+    const limits = { cpus: 0.05 };
+    const fields = { time_limit_s: 0.5, tests: [{ input: '', output: '' }] };
+    const slow = 'import time\nwhile time.process_time() < 0.3: pass';
+    const [grade] = await bed.grade(slow, fields, 120_000, { limits });
+    assert.equal(grade?.verdict, 'passed');
+    assert.ok(Number(grade?.cpuMs) > 250);
+    const [asleep] = await bed.grade('import time\ntime.sleep(60)', fields);
+    assert.equal(asleep?.verdict, 'time_limit');
+  });
+
   test('partial credit runs every test', async () => {
     const verdicts = await bed.verdicts('n = int(input())\nprint(2 * n if n % 2 else 7)', { tests: doubles(10), credit: 'partial' });
     assert.equal(verdicts.filter((one) => one === 'passed').length, 5);
