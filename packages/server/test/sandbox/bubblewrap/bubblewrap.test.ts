@@ -8,8 +8,9 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { openBubblewrapDriver, probeBubblewrap, type SandboxDriver, sandboxConfig, silentLog, sleep } from '@millrace/server';
+import { openBubblewrapDriver, probeBubblewrap, type SandboxDriver, sandboxConfig, silentLog } from '@millrace/server';
 import { defineSandboxSuite, makeTempFolder, type TempFolder } from '@millrace/testkit';
+import { waitUntilNoneRuns } from '@millrace/testkit/plain';
 import { agentUid } from '../../../src/sandbox/launch/agent-user.ts';
 
 const probe = await probeBubblewrap();
@@ -138,7 +139,7 @@ describe('bubblewrap', { skip }, () => {
     assert.equal(sandboxesIn(await readdir(runDir)).length, 2);
     owner.kill('SIGKILL');
     await once(owner, 'exit');
-    await waitUntilNone('millrace-survivor');
+    await waitUntilNoneRuns((text) => text.startsWith('millrace-survivor'));
     const counts = await Promise.all([driver.sweep(), driver.sweep(), driver.sweep()]);
     assert.equal(
       counts.reduce((sum, count) => sum + count, 0),
@@ -253,15 +254,4 @@ async function startOwner(runDir: string): Promise<ChildProcess> {
   });
   await once(owner.stdout, 'data');
   return owner;
-}
-
-/** The kernel kills them. They are not our children, so there is no event to wait for. */
-async function waitUntilNone(word: string): Promise<void> {
-  for (let tries = 0; tries < 200; tries += 1) {
-    const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-    const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
-    if (!lines.some((line) => line.startsWith(word))) return;
-    await sleep(10);
-  }
-  assert.fail(`a process named ${word} is still running`);
 }

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { test } from 'node:test';
 import { sleep } from '@millrace/server';
+import { readCommandLines } from '../../plain/command-lines.ts';
 import { type SuiteContext, timeoutMs } from './context.ts';
 
 export function defineOutside({ driver, hostUid, isPooled }: SuiteContext): void {
@@ -38,12 +39,10 @@ export function defineOutside({ driver, hostUid, isPooled }: SuiteContext): void
 /** The real user ids of processes whose name starts with the mark; there is no event for the moment when it gets its name. */
 async function findUsers(mark: string): Promise<(number | undefined)[]> {
   for (let tries = 0; tries < 200; tries += 1) {
-    const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-    const read = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => ''); // it has ended
-    const lines = await Promise.all(pids.map((pid) => read(pid, 'cmdline')));
-    const found = pids.filter((_, index) => lines[index]?.startsWith(mark));
+    const found = (await readCommandLines()).filter(({ text }) => text.startsWith(mark));
+    const readStatus = (pid: number) => readFile(`/proc/${pid}/status`, 'utf8').catch(() => ''); // it has ended
     if (found.length > 0)
-      return Promise.all(found.map(async (pid) => Number(/^Uid:\t(\d+)/m.exec(await read(pid, 'status'))?.[1] ?? Number.NaN)));
+      return Promise.all(found.map(async ({ pid }) => Number(/^Uid:\t(\d+)/m.exec(await readStatus(pid))?.[1] ?? Number.NaN)));
     await sleep(10);
   }
   return [];
