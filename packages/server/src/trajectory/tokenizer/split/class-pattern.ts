@@ -6,7 +6,7 @@ import { type Atom, type PatternPart, translatePattern } from './oniguruma.ts';
 
 /** The matches of a pattern in a text, one after the other: a million of them need no object each. */
 export interface Matches {
-  /** The last one that was found, in code units. It is empty only where the one before does not end. */
+  /** The last one that was found, in code units. It may be empty, but not directly after the one before. */
   readonly begin: number;
   readonly end: number;
   /** Finds the next one. False if there is none. */
