@@ -38,13 +38,14 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
 };
 
 const usage = `usage: npm run bench [-- NAME … [--write]]
-       npm run bench -- [NAME …] --against FOLDER [--rounds N]
+       npm run bench -- [NAME …] --against FOLDER [--rounds N] [--at-once]
 
 Runs all benchmarks, or those named, and prints each with its baseline. Exits with 1 if a target was missed.
 
   --write            save the reports of those that ran to docs/benchmarks.md
   --against FOLDER   run each in turns here and in another checkout, after npm ci there, and print both
   --rounds N         how often, for --against (3)
+  --at-once          for --against: both at the same time instead, so that both are disturbed alike; needs a free core
   --help             print this
 
 benchmarks: ${Object.keys(benches).join(', ')}`;
@@ -61,7 +62,7 @@ const sections = new Map<string, string>();
 for (const [name, run] of Object.entries(benches)) {
   if (positionals.length > 0 && !positionals.includes(name)) continue;
   if (values.against) {
-    console.log(await runAgainst(name, { folder: values.against, rounds: Number(values.rounds) }));
+    console.log(await runAgainst(name, { folder: values.against, rounds: Number(values.rounds), isAtOnce: values['at-once'] }));
     continue;
   }
   console.error(`running ${name} …`);
@@ -82,7 +83,13 @@ function readArguments() {
   const flag = { type: 'boolean', default: false } as const;
   try {
     const found = parseArgs({
-      options: { write: flag, against: { type: 'string' }, rounds: { type: 'string', default: '3' }, help: { ...flag, short: 'h' } },
+      options: {
+        write: flag,
+        against: { type: 'string' },
+        rounds: { type: 'string', default: '3' },
+        'at-once': flag,
+        help: { ...flag, short: 'h' },
+      },
       allowPositionals: true,
     });
     const unknown = found.positionals.filter((name) => !Object.hasOwn(benches, name));

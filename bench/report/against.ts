@@ -1,4 +1,4 @@
-// Runs a benchmark here and in another checkout, in turns: one machine differs between hours by more than most changes do.
+// Runs a benchmark here and in another checkout, in turns or at the same time: the speed of one machine changes by more than most changes do.
 
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
@@ -14,12 +14,22 @@ interface Figure {
 
 const here = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The other checkout is installed, and has a benchmark of this name. */
-export async function runAgainst(name: string, { folder, rounds }: { readonly folder: string; readonly rounds: number }): Promise<string> {
+interface AgainstOptions {
+  /** It is installed, and has a benchmark of this name. */
+  readonly folder: string;
+  readonly rounds: number;
+  /** Both run at the same time, so that whatever slows one down slows the other down too. Only for benchmarks that leave a core free. */
+  readonly isAtOnce: boolean;
+}
+
+export async function runAgainst(name: string, { folder, rounds, isAtOnce }: AgainstOptions): Promise<string> {
   const runs: { readonly there: Figure[]; readonly own: Figure[] }[] = [];
   for (let count = 1; count <= rounds; count += 1) {
     console.error(`running ${name} in ${folder} and here, round ${count} of ${rounds} …`);
-    runs.push({ there: await run(folder, name), own: await run(here, name) });
+    const other = run(folder, name);
+    if (!isAtOnce) await other;
+    const [there, own] = await Promise.all([other, run(here, name)]);
+    runs.push({ there, own });
   }
   return renderComparison(name, runs);
 }
