@@ -21,6 +21,8 @@ export interface RolloutRow {
   readonly lone_losses: number;
   readonly worker: Claim['worker'] | null;
   readonly cancel_asked: number;
+  /** 1 for a rollout of a batch. */
+  readonly is_sibling: number;
   readonly failures: string;
 }
 
@@ -34,7 +36,8 @@ export interface StoredEnding {
   readonly blob?: { readonly key: string; readonly bytes: number };
 }
 
-export const rolloutColumns = 'seq, id, scenario, group_id, state, attempt, losses, lone_losses, worker, cancel_asked, failures';
+export const rolloutColumns =
+  'seq, id, scenario, group_id, state, attempt, losses, lone_losses, worker, cancel_asked, is_sibling, failures';
 
 /** The fence: returns a row only while this claim holds the rollout. */
 export async function readHeld(transaction: Transaction, claim: Claim): Promise<RolloutRow | undefined> {
@@ -114,7 +117,7 @@ export async function end(transaction: Transaction, row: RolloutRow, ending: Sto
     ending.failure ? JSON.stringify(ending.failure) : null,
     row.seq,
   );
-  await addWaste(transaction, row.seq);
+  if (row.is_sibling === 1) await addWaste(transaction, row.seq);
   if (ending.trajectory) await transaction.run('INSERT INTO trajectories (seq, body) VALUES (?, ?)', row.seq, ending.trajectory);
   if (ending.blob) {
     const sql = 'INSERT INTO trajectories (seq, body, blob, bytes) VALUES (?, ?, ?, ?)';
