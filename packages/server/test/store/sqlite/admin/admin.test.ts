@@ -1,10 +1,12 @@
 // What an administrator does with a store's file: statistics, compaction, backups and restoring, while a service writes to it.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { existsSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
 import { workerId } from '@millrace/protocol';
 import { makeBatch, makeGroup, makeResult, makeRollout, makeTrajectory, moveUpTo } from '@millrace/testkit';
 import { systemClock } from '../../../../src/base/clock.ts';
@@ -69,6 +71,30 @@ test('compacting gives the space of deleted rows back in steps, while the servic
   assert.ok(statSync(bed.path).size < before - 0.9 * reusableBytes, 'the file is smaller');
   assert.ok((await bed.store.get(makeRollout('during-0').id)) !== undefined);
   assert.ok((await compactStore(bed.path)).freedBytes < 0.01 * reusableBytes, 'nothing is left to give back');
+});
+
+/** Commits all the time, from another thread: each commit may fall into the copy of the log. */
+const restlessWriter = `
+const { parentPort, workerData } = require('node:worker_threads');
+const db = new (require('node:sqlite').DatabaseSync)(workerData, { timeout: 60_000 });
+db.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0');
+const write = db.prepare('UPDATE submissions SET body = ? WHERE seq = 1');
+setInterval(() => { for (let n = 0; n < 20; n += 1) write.run(String(n)); parentPort.postMessage('wrote'); }, 1);`;
+
+test('after compacting the file is smaller even if others write without a pause', async () => {
+  for (let round = 0; round < 4; round += 1) {
+    await using bed = await openSqliteBed();
+    await fill(bed.store, 100);
+    const db = new DatabaseSync(bed.path);
+    db.exec('DELETE FROM submissions WHERE seq > 10; PRAGMA wal_checkpoint(TRUNCATE)');
+    db.close();
+    const before = statSync(bed.path).size;
+    await using writer = new Worker(restlessWriter, { eval: true, workerData: bed.path });
+    await once(writer, 'message');
+    const { freedBytes } = await compactStore(bed.path);
+    assert.ok(freedBytes > 500_000, `${freedBytes} bytes were given back`);
+    assert.ok(statSync(bed.path).size < before - 0.9 * freedBytes, `the file is smaller in round ${round}`);
+  }
 });
 
 test('a reader delays the end of compacting, and the file is smaller all the same', async () => {
