@@ -43,7 +43,7 @@ export async function compactStore(
       onStep?.(left * pageBytes);
       await sleep(Math.max(1, heldMs));
     }
-    await copyLogBack(db, () => statSync(path).size <= readNumber(db, 'PRAGMA page_count') * pageBytes);
+    await copyLogBack(db, path);
     return { steps, freedBytes: freedPages * pageBytes, longestLockMs, lockMs };
   } finally {
     db.close();
@@ -54,11 +54,16 @@ export async function compactStore(
  * The file shrinks when its whole log is copied back while no other process writes; SQLite reports a full copy even if one does. If readers
  * or writers delay it for long, the service does it later.
  */
-async function copyLogBack(db: DatabaseSync, isSmall: () => boolean): Promise<void> {
-  for (let tries = 0; tries < mostCopies && !isSmall(); tries += 1) {
+async function copyLogBack(db: DatabaseSync, path: string): Promise<void> {
+  for (let tries = 0; tries < mostCopies && statSync(path).size > readBytes(db); tries += 1) {
     if (tries > 0) await sleep(copyPauseMs);
     db.exec('PRAGMA wal_checkpoint(PASSIVE)');
   }
+}
+
+/** What the file needs for all of its pages, those in the log too. */
+function readBytes(db: DatabaseSync): number {
+  return readNumber(db, 'PRAGMA page_count') * readNumber(db, 'PRAGMA page_size');
 }
 
 /** Returns how long it held the write lock, with the commit. */
@@ -81,10 +86,9 @@ export function compactWholeStore(path: string): CompactReport {
   const startedAt = systemClock.monotonic();
   let freedBytes = 0;
   const isUnused = whileUnused(path, (db) => {
-    const read = () => readNumber(db, 'PRAGMA page_count') * readNumber(db, 'PRAGMA page_size');
-    const before = read();
+    const before = readBytes(db);
     db.exec('PRAGMA auto_vacuum = INCREMENTAL; VACUUM');
-    freedBytes = before - read();
+    freedBytes = before - readBytes(db);
   });
   if (!isUnused) throw new Error(`${path} is in use: stop the service first, or compact it in steps without --whole`);
   const lockMs = systemClock.monotonic() - startedAt;

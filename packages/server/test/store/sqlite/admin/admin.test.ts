@@ -33,6 +33,14 @@ async function fill(store: Store, count: number): Promise<void> {
   }
 }
 
+/** Makes most of a filled file reusable. Returns its size. */
+function deleteTasks(path: string): number {
+  const db = new DatabaseSync(path);
+  db.exec('DELETE FROM submissions WHERE seq > 10; PRAGMA wal_checkpoint(TRUNCATE)');
+  db.close();
+  return statSync(path).size;
+}
+
 test('the statistics count rows and bytes by table and rollouts by outcome, while the store is open', async () => {
   await using bed = await openSqliteBed();
   await fill(bed.store, 20);
@@ -54,10 +62,7 @@ test('the statistics count rows and bytes by table and rollouts by outcome, whil
 test('compacting gives the space of deleted rows back in steps, while the service writes', async () => {
   await using bed = await openSqliteBed();
   await fill(bed.store, 400);
-  const db = new DatabaseSync(bed.path);
-  db.exec('DELETE FROM submissions WHERE seq > 10; PRAGMA wal_checkpoint(PASSIVE)');
-  db.close();
-  const before = statSync(bed.path).size;
+  const before = deleteTasks(bed.path);
   const { reusableBytes } = await bed.store.size();
   assert.ok(reusableBytes > 3_000_000, `${reusableBytes} bytes can be used again`);
   const writes: Promise<unknown>[] = [];
@@ -85,10 +90,7 @@ test('after compacting the file is smaller even if others write without a pause'
   for (let round = 0; round < 4; round += 1) {
     await using bed = await openSqliteBed();
     await fill(bed.store, 100);
-    const db = new DatabaseSync(bed.path);
-    db.exec('DELETE FROM submissions WHERE seq > 10; PRAGMA wal_checkpoint(TRUNCATE)');
-    db.close();
-    const before = statSync(bed.path).size;
+    const before = deleteTasks(bed.path);
     await using writer = new Worker(restlessWriter, { eval: true, workerData: bed.path });
     await once(writer, 'message');
     const { freedBytes } = await compactStore(bed.path);
@@ -100,10 +102,8 @@ test('after compacting the file is smaller even if others write without a pause'
 test('a reader delays the end of compacting, and the file is smaller all the same', async () => {
   await using bed = await openSqliteBed();
   await fill(bed.store, 400);
-  const [db, reader] = [new DatabaseSync(bed.path), new DatabaseSync(bed.path)];
-  db.exec('DELETE FROM submissions WHERE seq > 10; PRAGMA wal_checkpoint(PASSIVE)');
-  db.close();
-  const before = statSync(bed.path).size;
+  const before = deleteTasks(bed.path);
+  const reader = new DatabaseSync(bed.path);
   reader.exec('BEGIN; SELECT count(*) FROM submissions');
   const { freedBytes } = await compactStore(bed.path, { onStep: (left) => left === 0 && setTimeout(() => reader.close(), 100) });
   assert.ok(freedBytes > 3_000_000);
