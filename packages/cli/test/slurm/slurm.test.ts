@@ -60,18 +60,25 @@ test('a job whose program crashes goes back into the queue, and one that is aske
   await using temp = await makeTempFolder('slurm');
   await writeFile(join(temp.path, 'scontrol'), '#!/bin/sh\nexit 1\n', { mode: 0o755 }); // so that the script does not wait for Slurm to end it
   const { out } = await render({}, 'worker');
-  const start = (program: string) => {
+  const start = (line: string) => {
     const path = join(temp.path, 'job.sh');
-    writeFileSync(path, out.replace(/^.* slurm node .* &$/m, `${program} &`));
+    writeFileSync(
+      path,
+      out.replace(/^.* slurm node .* &$/m, () => line),
+    );
     return spawn('bash', [path], { env: { PATH: `${temp.path}:/usr/bin:/bin` }, stdio: ['ignore', 'pipe', 'inherit'] });
   };
-  const crashed = start('false');
+  const crashed = start('false &');
   assert.match(await text(crashed.stdout), /ended with exit code 1; this job goes back into the queue/);
-  const asked = start('{ echo started; exec sleep 60; }');
-  const ended = once(asked, 'exit');
-  asked.stdout.once('data', () => asked.kill('SIGTERM'));
-  assert.doesNotMatch(await text(asked.stdout), /queue/);
-  assert.equal((await ended)[0], 143);
+  const afterStart = '{ echo started; exec sleep 60; } &';
+  const beforeIdIsKnown = 'sleep 60 & kill -TERM $$';
+  for (const line of [afterStart, beforeIdIsKnown]) {
+    const asked = start(line);
+    const ended = once(asked, 'exit');
+    asked.stdout.once('data', () => asked.kill('SIGTERM'));
+    assert.doesNotMatch(await text(asked.stdout), /queue/);
+    assert.equal((await ended)[0], 143);
+  }
 });
 
 test('a field that would be a second line of a script is refused by name', async () => {
