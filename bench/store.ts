@@ -65,12 +65,12 @@ async function runOurs(path: string): Promise<StoreMeasurement> {
 }
 
 async function runNaive(path: string): Promise<StoreMeasurement> {
-  const { db, statements, at } = openConnection(path, { readOnly: false });
+  const { db, statements, commit, at } = openConnection(path, { readOnly: false });
   makeTables(statements);
   const transact = async <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> => {
     db.exec('BEGIN IMMEDIATE');
     const value = await work(at(Date.now()));
-    db.exec('COMMIT');
+    commit();
     return value;
   };
   await transact((transaction) => writes.registerWorker(transaction, { id: worker, host: 'bench', pid: process.pid, leaseMs: 3_600_000 }));

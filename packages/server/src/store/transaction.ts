@@ -2,12 +2,21 @@
 // SQLite and PostgreSQL share, with `?` or `?1` for values. Each engine ignores the hints of the other: `INDEXED BY` is for SQLite,
 // and row locks (`FOR UPDATE`) are for PostgreSQL, because a write transaction of SQLite has the whole file to itself.
 
+import type { RolloutState } from '@millrace/protocol';
 import type { NewEvent } from './store.ts';
 
 export type SqlValue = string | number | null | Uint8Array;
 
 /** What calls may have to agree on without a row to lock. `submit`: which ids are used, and how long the queue is. */
 export type LockName = 'submit' | 'quarantine' | 'place';
+
+/** A rollout of this class leaves a state for another. `line` says how it waited, if it was queued. */
+export interface RolloutMove {
+  readonly class: number;
+  readonly line: string;
+  readonly from: RolloutState;
+  readonly to: RolloutState;
+}
 
 export interface Transaction {
   readonly nowMs: number;
@@ -27,8 +36,11 @@ export interface Transaction {
   lock(name: LockName): Promise<void>;
   /** Its id is assigned so that ids increase in the order of commits. */
   appendEvent(event: NewEvent): Promise<void>;
-  /** A class of work had its turn: later than all that had theirs before. */
-  noteServed(classSeq: number): Promise<void>;
+  /**
+   * Counts a rollout whose `state` a statement changed. Not for statements that set its `line` or `class`, which triggers count. A class
+   * whose rollout was due and is claimed had its turn: later than all that had theirs before.
+   */
+  noteMove(move: RolloutMove): Promise<void>;
   /** The id of the newest event, even if retention deleted it; 0 when there was none. */
   lastEventId(): Promise<number>;
 }

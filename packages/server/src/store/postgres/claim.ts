@@ -11,7 +11,7 @@ import {
   queuedColumns,
   toClaimed,
 } from '../rows/operations/claims.ts';
-import { appendMoved } from '../rows/operations/transitions.ts';
+import { appendMoved, toMove } from '../rows/operations/transitions.ts';
 import { type ClaimedRollout, longestPassMs } from '../store.ts';
 import type { Transaction } from '../transaction.ts';
 import { fromStoredName, hasLabels } from '../work-class.ts';
@@ -40,7 +40,6 @@ async function takeTogether(transaction: Transaction, request: DueRequest): Prom
     for (const seq of new Set(order)) {
       const turns = order.filter((one) => one === seq).length;
       const rows = await lockPreferred(transaction, { host, class: seq, limit: turns });
-      if (rows.length > 0) await transaction.noteServed(seq);
       // The others are being taken by another worker.
       if (rows.length < turns) empty.add(seq);
       found.set(seq, rows);
@@ -131,6 +130,7 @@ async function takeAll(transaction: Transaction, rows: readonly QueuedRow[], wor
   const claimed: ClaimedRollout[] = [];
   for (const row of rows) {
     const claim = { id: row.id, worker, attempt: row.attempt + 1 };
+    await transaction.noteMove(toMove(row, 'init'));
     await appendMoved(transaction, row, { state: 'init', claim });
     const submission = submissions.get(row.id);
     if (!submission) throw new Error(`rollout ${row.id} has no submission`);

@@ -88,7 +88,7 @@ class StoreThread {
     connection: Connection,
     calls: readonly OperationCall[],
   ): Promise<{ replies: OperationReply[]; hasEvents: boolean }> {
-    const { db, statements } = connection;
+    const { db, statements, counts } = connection;
     db.exec(this.#options.role === 'writer' ? 'BEGIN IMMEDIATE' : 'BEGIN');
     try {
       const before = readLastEventId(statements);
@@ -97,17 +97,19 @@ class StoreThread {
       const timeOf = ({ nowMs }: OperationCall) => (this.#options.hasOwnTime ? startedAtMs : nowMs);
       const replies = await Array.fromAsync(calls, (call) => this.#runCall(connection, { call, nowMs: timeOf(call) }));
       const hasEvents = readLastEventId(statements) !== before;
-      db.exec('COMMIT');
+      connection.commit();
       const lockMs = systemClock.monotonic() - lockedAt;
       return { replies: replies.map((reply) => ({ ...reply, lockMs })), hasEvents };
     } catch (error) {
+      counts.clear();
       if (db.isTransaction) db.exec('ROLLBACK');
       throw error;
     }
   }
 
   async #runCall(connection: Connection, { call, nowMs }: { call: OperationCall; nowMs: number }): Promise<OperationReply> {
-    const { statements } = connection;
+    const { statements, counts } = connection;
+    const { mark } = counts;
     statements.run('SAVEPOINT one_call');
     try {
       const operation = this.#operations.get(call.name);
@@ -120,6 +122,7 @@ class StoreThread {
       if (isBusy(error) || !connection.db.isTransaction) throw error;
       statements.run('ROLLBACK TO one_call');
       statements.run('RELEASE one_call');
+      counts.undo(mark);
       return { id: call.id, error: toWire(error, this.#options.path) };
     }
   }

@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { workerEvents } from '../../event-tail.ts';
 import type { NewEvent } from '../../store.ts';
-import type { LockName, SqlValue, Transaction } from '../../transaction.ts';
+import type { LockName, RolloutMove, SqlValue, Transaction } from '../../transaction.ts';
 import type { Session } from './session.ts';
 
 /** 3 is the log's, in load-tables.ts. */
@@ -68,8 +68,9 @@ export class PostgresTransaction implements Transaction {
     return (await this.one<{ last: number }>('SELECT last FROM event_log'))?.last ?? 0;
   }
 
-  async noteServed(classSeq: number): Promise<void> {
-    this.#served.add(classSeq);
+  /** Triggers count it. */
+  async noteMove({ class: own, line, from, to }: RolloutMove): Promise<void> {
+    if (from === 'queued' && line === 'due' && to === 'init') this.#served.add(own);
   }
 
   /** For `undo`. */

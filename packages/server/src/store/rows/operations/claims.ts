@@ -53,7 +53,7 @@ export async function claim(
   return await takeDue(transaction, { ...request, workerRow });
 }
 
-/** Triggers count each rollout before the next class is chosen. */
+/** Each rollout is counted before the next class is chosen. */
 async function takeOneByOne(transaction: Transaction, { worker, limit, labels }: ClaimRequest): Promise<ClaimedRollout[]> {
   const claimed: ClaimedRollout[] = [];
   while (claimed.length < limit) {
@@ -165,9 +165,11 @@ export async function release(
   request: { readonly claim: Claim; readonly requires: MachineLabels },
 ): Promise<boolean> {
   const row = await readHeld(transaction, request.claim);
-  if (row && Object.keys(request.requires).length > 0) await requireMore(transaction, row.seq, request.requires);
-  if (row) await sendBack(transaction, row, { kind: 'release' });
-  return row !== undefined;
+  if (!row) return false;
+  const requiresMore = Object.keys(request.requires).length > 0;
+  const own = requiresMore ? await requireMore(transaction, row, request.requires) : row.class;
+  await sendBack(transaction, { ...row, class: own }, { kind: 'release' });
+  return true;
 }
 
 async function readSubmission(transaction: Transaction, seq: number): Promise<Submission> {

@@ -1,5 +1,5 @@
-// Fair claims between classes of work. Triggers keep each class's counts in the transaction that changes a rollout, so choosing
-// the next rollout reads one class and one rollout, however long the queue is.
+// Fair claims between classes of work. Each class's counts are kept in the transaction that changes a rollout, so choosing the next
+// rollout reads one class and one rollout, however long the queue is.
 
 import type { BatchId, MachineLabels, WorkerReport } from '@millrace/protocol';
 import { definedOf } from '@millrace/protocol/plain';
@@ -18,7 +18,7 @@ import {
   type WorkClass,
 } from '../../work-class.ts';
 import { countStates } from './queries.ts';
-import { suspectLosses } from './transitions.ts';
+import { type RolloutRow, suspectLosses } from './transitions.ts';
 
 /** How many delayed rollouts one claim can make claimable. */
 const mostDue = 1000;
@@ -46,15 +46,20 @@ export async function deleteClasses(transaction: Transaction, kind: ClassKind, n
   await transaction.run(sql, kind, name, start.length, start);
 }
 
-/** Moves a rollout to the class with the same name that requires these labels too. */
-export async function requireMore(transaction: Transaction, seq: number, more: MachineLabels): Promise<void> {
-  const sql = 'SELECT kind, name, rank, weight FROM classes WHERE seq = (SELECT class FROM rollouts WHERE rollouts.seq = ?)';
-  const row = await transaction.one<Pick<ClassRow, 'kind' | 'name' | 'rank' | 'weight'>>(sql, seq);
-  if (!row) return;
+/** Moves a rollout to the class with the same name that requires these labels too. Returns the `seq` of that class. */
+export async function requireMore(
+  transaction: Transaction,
+  rollout: Pick<RolloutRow, 'seq' | 'class'>,
+  more: MachineLabels,
+): Promise<number> {
+  const sql = 'SELECT kind, name, rank, weight FROM classes WHERE seq = ?';
+  const row = await transaction.one<Pick<ClassRow, 'kind' | 'name' | 'rank' | 'weight'>>(sql, rollout.class);
+  if (!row) return rollout.class;
   const { name, requires } = fromStoredName(row.name);
   const { kind, weight, rank } = row;
   const own = await openClass(transaction, { kind, name, weight, requires: { ...requires, ...more } }, rank);
-  await transaction.run('UPDATE rollouts SET class = ? WHERE seq = ?', own, seq);
+  await transaction.run('UPDATE rollouts SET class = ? WHERE seq = ?', own, rollout.seq);
+  return own;
 }
 
 /**
@@ -92,9 +97,7 @@ export async function chooseClass(transaction: Transaction, labels: MachineLabel
   const read = (limit: number) => transaction.all<{ seq: number; name: string }>(sql, limit);
   const canTake = ({ name }: { readonly name: string }) => hasLabels(labels, fromStoredName(name).requires);
   const [first] = await read(1);
-  const chosen = !first || canTake(first) ? first : (await read(mostClasses)).find(canTake);
-  if (chosen) await transaction.noteServed(chosen.seq);
-  return chosen?.seq;
+  return (!first || canTake(first) ? first : (await read(mostClasses)).find(canTake))?.seq;
 }
 
 interface ClassRow {

@@ -90,7 +90,7 @@ export async function reusableBytes(transaction: Transaction): Promise<number> {
   return pages * bytes;
 }
 
-/** Read from counters that triggers keep. */
+/** Read from counters, not counted. */
 export async function countStates(transaction: Transaction): Promise<Record<RolloutState, number>> {
   const counts: Record<RolloutState, number> = { queued: 0, init: 0, ready: 0, run: 0, evaluate: 0, done: 0, failed: 0, cancelled: 0 };
   for (const { state, n } of await transaction.all<{ state: RolloutState; n: number }>('SELECT state, n FROM state_counts'))

@@ -4,7 +4,7 @@
 import type { Failure, GroupId, RolloutId, RolloutResult, RolloutState } from '@millrace/protocol';
 import { canMove, definedOf, RolloutError } from '@millrace/protocol/plain';
 import type { Claim, Ending } from '../../store.ts';
-import type { Transaction } from '../../transaction.ts';
+import type { RolloutMove, Transaction } from '../../transaction.ts';
 import { addWaste } from './batch/waste.ts';
 import { countSample, type FinishedEvaluation } from './evaluation/count-sample.ts';
 
@@ -23,6 +23,9 @@ export interface RolloutRow {
   readonly cancel_asked: number;
   /** 1 for a rollout of a batch. */
   readonly is_sibling: number;
+  readonly class: number;
+  /** How it waits, if it is queued: `due`, `delayed` or `suspect`. */
+  readonly line: string;
   readonly failures: string;
 }
 
@@ -37,7 +40,7 @@ export interface StoredEnding {
 }
 
 export const rolloutColumns =
-  'seq, id, scenario, group_id, state, attempt, losses, lone_losses, worker, cancel_asked, is_sibling, failures';
+  'seq, id, scenario, group_id, state, attempt, losses, lone_losses, worker, cancel_asked, is_sibling, class, line, failures';
 
 /** The fence: returns a row only while this claim holds the rollout. */
 export async function readHeld(transaction: Transaction, claim: Claim): Promise<RolloutRow | undefined> {
@@ -58,7 +61,12 @@ export async function advance(
   if (row.worker === worker && row.attempt === attempt)
     await transaction.run('UPDATE rollouts SET state = ? WHERE seq = ?', state, row.seq);
   else await transaction.run('UPDATE rollouts SET state = ?, worker = ?, attempt = ? WHERE seq = ?', state, worker, attempt, row.seq);
+  await transaction.noteMove(toMove(row, state));
   await appendMoved(transaction, row, to);
+}
+
+export function toMove({ class: own, line, state }: RolloutRow, to: RolloutState): RolloutMove {
+  return { class: own, line, from: state, to };
 }
 
 export async function appendMoved(
@@ -117,6 +125,7 @@ export async function end(transaction: Transaction, row: RolloutRow, ending: Sto
     ending.failure ? JSON.stringify(ending.failure) : null,
     row.seq,
   );
+  await transaction.noteMove(toMove(row, ending.state));
   if (row.is_sibling === 1) await addWaste(transaction, row.seq);
   if (ending.trajectory) await transaction.run('INSERT INTO trajectories (seq, body) VALUES (?, ?)', row.seq, ending.trajectory);
   if (ending.blob) {

@@ -3,6 +3,7 @@
 
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import type { SqlValue, Transaction } from '../../transaction.ts';
+import { type CountKind, PendingCounts } from './pending-counts.ts';
 
 /** Prepared statements of one connection. */
 export interface Statements {
@@ -16,6 +17,9 @@ export interface Statements {
 export interface Connection {
   readonly db: DatabaseSync;
   readonly statements: Statements;
+  /** Of the open transaction. `commit` writes them; a caller that rolls back undoes or clears them. */
+  readonly counts: PendingCounts;
+  commit(): void;
   /** For an operation in the open transaction. Its promises are settled when it returns them, so nothing else runs in between. */
   at(nowMs: number): Transaction;
 }
@@ -31,13 +35,12 @@ export function openConnection(path: string, options: { readonly readOnly: boole
     db.close();
     throw error;
   }
-  const prepared = new Map<string, StatementSync>();
+  const prepared = new Map<string, PreparedStatement>();
   const prepare = (sql: string): StatementSync => {
-    const known = prepared.get(sql);
-    if (known) return known;
-    const statement = db.prepare(sql.replaceAll(rowLock, ''));
-    prepared.set(sql, statement);
-    return statement;
+    const known = prepared.get(sql) ?? { statement: db.prepare(sql.replaceAll(rowLock, '')), needs: listCounts(sql) };
+    prepared.set(sql, known);
+    for (const kind of known.needs) counts.write(kind);
+    return known.statement;
   };
   const statements = {
     one: <Row>(sql: string, ...values: SQLInputValue[]) => prepare(sql).get(...values) as Row | undefined,
@@ -45,13 +48,35 @@ export function openConnection(path: string, options: { readonly readOnly: boole
     run: (sql: string, ...values: SQLInputValue[]) => Number(prepare(sql).run(...values).changes),
     exec: (sql: string) => db.exec(sql),
   };
-  return { db, statements, at: (nowMs) => toTransaction(statements, nowMs) };
+  const counts = new PendingCounts({ run: statements.run, lastEventId: () => readLastEventId(statements) });
+  return {
+    db,
+    statements,
+    counts,
+    commit() {
+      counts.write('states');
+      counts.write('classes');
+      db.exec('COMMIT');
+      counts.clear();
+    },
+    at: (nowMs) => toTransaction({ ...statements, counts }, nowMs),
+  };
+}
+
+interface PreparedStatement {
+  readonly statement: StatementSync;
+  readonly needs: readonly CountKind[];
+}
+
+/** The counts that a statement reads or changes. */
+function listCounts(sql: string): CountKind[] {
+  return [...(/\b(state|rollout)_counts\b/.test(sql) ? ['states' as const] : []), ...(/\bclasses\b/.test(sql) ? ['classes' as const] : [])];
 }
 
 /** A write transaction has the whole file to itself, and SQLite has no syntax for locks of rows. */
 const rowLock = /\bFOR UPDATE( OF \w+)?( SKIP LOCKED)?/g;
 
-function toTransaction({ one, all, run }: Statements, nowMs: number): Transaction {
+function toTransaction({ one, all, run, counts }: Statements & Pick<Connection, 'counts'>, nowMs: number): Transaction {
   return {
     nowMs,
     rowsPerStatement: 1,
@@ -69,9 +94,7 @@ function toTransaction({ one, all, run }: Statements, nowMs: number): Transactio
       const { kind, rolloutId = null, group = null, workerId = null, backendId = null, data } = event;
       run(sql, nowMs, kind, rolloutId, group, workerId, backendId, JSON.stringify(data));
     },
-    noteServed: async (classSeq) => {
-      run('UPDATE classes SET served = ? WHERE seq = ?', readLastEventId({ one }), classSeq);
-    },
+    noteMove: async (move) => counts.note(move),
     lastEventId: async () => readLastEventId({ one }),
   };
 }

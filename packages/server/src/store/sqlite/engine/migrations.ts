@@ -1,7 +1,7 @@
 // The numbered migrations of the SQLite store. Each takes a store from one schema to the next and is never edited once released: a
 // new store gets the base schema and then runs them too, so both end with the same tables.
 
-import { classTables, oneRowCounts } from './class-schema.ts';
+import { classTables, oneRowCounts, rareTriggers } from './class-schema.ts';
 import { counterTables } from './counter-schema.ts';
 import { evaluationTables } from './evaluation-schema.ts';
 
@@ -72,4 +72,5 @@ CREATE TABLE backend_faults (
 ) STRICT, WITHOUT ROWID;
 `,
   14: oneRowCounts,
+  15: rareTriggers,
 };
