@@ -26,14 +26,14 @@ const spareProcesses = 24;
 const mib = 1 << 20;
 const periodUs = 100_000;
 /**
- * All sandboxes together have the weight of one process on each core, and the server and its workers four times that: a worker that wakes up
+ * All sandboxes together have the weight of one process on each core, and the server and its workers twice that: a worker that wakes up
  * does not queue behind hundreds of sandboxes. With a larger weight it wakes up for single events, which costs more than it gains. In version
  * 2 nothing else competes at this level, so the sandboxes keep the default weight.
  */
 const cores = Math.min(64, availableParallelism()); // more would exceed the largest weight of version 1
 const weights = {
-  1: { file: 'cpu.shares', workers: 4096 * cores, sandboxes: 1024 * cores },
-  2: { file: 'cpu.weight', workers: 400, sandboxes: 100 },
+  1: { file: 'cpu.shares', workers: 2048 * cores, sandboxes: 1024 * cores },
+  2: { file: 'cpu.weight', workers: 200, sandboxes: 100 },
 } as const;
 const removeWaitMs = 5_000;
 

@@ -78,7 +78,7 @@ describe('a confinement', { skip: groupSkip }, () => {
     return { folder, confinement };
   }
 
-  test('is in the group of all sandboxes, which has a quarter of the weight of the group of the workers', {
+  test('is in the group of all sandboxes, which has half the weight of the group of the workers', {
     skip: !has('cpu'),
   }, async () => {
     const { version, folder } = limiter.bases.find(({ controller }) => controller === 'cpu') ?? assert.fail();
@@ -87,7 +87,7 @@ describe('a confinement', { skip: groupSkip }, () => {
     assert.equal(weight, version === 1 ? 1024 * Math.min(64, availableParallelism()) : 100);
     assert.match(await readFile('/proc/self/cgroup', 'utf8'), /\/millrace-workers$/m, 'this process is next to them');
     const own = join(dirname(folder), 'millrace-workers', version === 1 ? 'cpu.shares' : 'cpu.weight');
-    assert.equal(Number(await readFile(own, 'utf8')), 4 * weight, 'with four times the weight');
+    assert.equal(Number(await readFile(own, 'utf8')), 2 * weight, 'with twice the weight');
   });
 
   test('is scheduled as idle while it uses more than half a core, and as usual afterwards', { skip: !has('cpu') }, async () => {
