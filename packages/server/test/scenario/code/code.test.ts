@@ -36,7 +36,10 @@ describe('the built-in graders', { skip, timeout: 240_000 }, () => {
     const empty = await bed.submitAll(
       ...tasks.map(({ scenario, task }, at) => ({ id: `empty-${at}`, scenario, task: { ...task, question: `EMPTY ${task.question}` } })),
     );
-    for (const id of right) assert.equal((await bed.ended(id)).result?.reward, 1, id);
+    for (const id of right) {
+      const { result } = await bed.ended(id);
+      assert.equal(result?.reward, 1, `${id}: ${JSON.stringify(result?.score)}`);
+    }
     for (const id of empty) assert.equal((await bed.ended(id)).result?.reward, 0, id);
   });
 
