@@ -18,7 +18,10 @@ interface AgainstOptions {
   /** It is installed, and has a benchmark of this name. */
   readonly folder: string;
   readonly rounds: number;
-  /** Both run at the same time, so that whatever slows one down slows the other down too. Only for benchmarks that leave a core free. */
+  /**
+   * Both run at the same time, so that whatever slows one down slows the other down too. Only for benchmarks that leave a core free, and
+   * only their first phase: after it, one side may already be in the next.
+   */
   readonly isAtOnce: boolean;
 }
 
