@@ -18,6 +18,11 @@ export interface RolloutMove {
   readonly to: RolloutState;
 }
 
+/** Whether the class of this rollout has its turn: one that was due is claimed. */
+export function isTurn({ line, from, to }: RolloutMove): boolean {
+  return from === 'queued' && line === 'due' && to === 'init';
+}
+
 export interface Transaction {
   readonly nowMs: number;
   /** How many rows a statement should delete: more than one where each statement costs a round trip. */
@@ -37,8 +42,8 @@ export interface Transaction {
   /** Its id is assigned so that ids increase in the order of commits. */
   appendEvent(event: NewEvent): Promise<void>;
   /**
-   * Counts a rollout whose `state` a statement changed. Not for statements that set its `line` or `class`, which triggers count. A class
-   * whose rollout was due and is claimed had its turn: later than all that had theirs before.
+   * Counts a rollout after a statement changed its `state`. A statement that also sets its `line` or `class` needs no call: triggers count
+   * it. A class that had its turn (`isTurn`) comes after all that had theirs before.
    */
   noteMove(move: RolloutMove): Promise<void>;
   /** The id of the newest event, even if retention deleted it; 0 when there was none. */

@@ -88,7 +88,7 @@ class StoreThread {
     connection: Connection,
     calls: readonly OperationCall[],
   ): Promise<{ replies: OperationReply[]; hasEvents: boolean }> {
-    const { db, statements, counts } = connection;
+    const { db, statements } = connection;
     db.exec(this.#options.role === 'writer' ? 'BEGIN IMMEDIATE' : 'BEGIN');
     try {
       const before = readLastEventId(statements);
@@ -101,8 +101,7 @@ class StoreThread {
       const lockMs = systemClock.monotonic() - lockedAt;
       return { replies: replies.map((reply) => ({ ...reply, lockMs })), hasEvents };
     } catch (error) {
-      counts.clear();
-      if (db.isTransaction) db.exec('ROLLBACK');
+      connection.rollBack();
       throw error;
     }
   }

@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { workerEvents } from '../../event-tail.ts';
 import type { NewEvent } from '../../store.ts';
-import type { LockName, RolloutMove, SqlValue, Transaction } from '../../transaction.ts';
+import { isTurn, type LockName, type RolloutMove, type SqlValue, type Transaction } from '../../transaction.ts';
 import type { Session } from './session.ts';
 
 /** 3 is the log's, in load-tables.ts. */
@@ -69,8 +69,8 @@ export class PostgresTransaction implements Transaction {
   }
 
   /** Triggers count it. */
-  async noteMove({ class: own, line, from, to }: RolloutMove): Promise<void> {
-    if (from === 'queued' && line === 'due' && to === 'init') this.#served.add(own);
+  async noteMove(move: RolloutMove): Promise<void> {
+    if (isTurn(move)) this.#served.add(move.class);
   }
 
   /** For `undo`. */

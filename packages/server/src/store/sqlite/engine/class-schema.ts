@@ -64,6 +64,17 @@ UPDATE rollouts SET class = coalesce((SELECT classes.seq FROM siblings JOIN batc
 export const states = ['queued', 'init', 'ready', 'run', 'evaluate', 'done', 'failed', 'cancelled'] as const;
 const countAll = (change: (state: string) => string) => states.map((state) => `${state} = ${state} ${change(state)}`).join(', ');
 
+/** `moved` and `relined` are the columns that a statement sets. */
+const renderMoveTriggers = (moved: string, relined: string) => `
+CREATE TRIGGER rollout_moved AFTER UPDATE OF ${moved} ON rollouts WHEN OLD.state <> NEW.state BEGIN
+  UPDATE rollout_counts SET ${countAll((state) => `+ (NEW.state = '${state}') - (OLD.state = '${state}')`)} WHERE id = 1;
+END;
+CREATE TRIGGER rollout_relined AFTER UPDATE OF ${relined} ON rollouts WHEN OLD.class = NEW.class
+  AND ((OLD.state = 'queued') <> (NEW.state = 'queued') OR ${isDue('OLD')} <> ${isDue('NEW')} OR ${isActive('OLD')} <> ${isActive('NEW')}) BEGIN
+  UPDATE classes SET queued = queued + (NEW.state = 'queued') - (OLD.state = 'queued'),
+    due = due + ${isDue('NEW')} - ${isDue('OLD')}, active = active + ${isActive('NEW')} - ${isActive('OLD')} WHERE seq = NEW.class;
+END;`;
+
 /** The counts in one row, and one update of a class for each move: a trigger's every statement costs as much as the move itself. */
 export const oneRowCounts = `
 CREATE TABLE rollout_counts (id INTEGER PRIMARY KEY CHECK (id = 1), ${states.map((state) => `${state} INTEGER NOT NULL`).join(', ')}) STRICT;
@@ -77,15 +88,7 @@ CREATE VIEW state_counts AS ${states.map((state) => `SELECT '${state}' AS state,
 CREATE TRIGGER rollout_added AFTER INSERT ON rollouts BEGIN
   UPDATE rollout_counts SET ${countAll((state) => `+ (NEW.state = '${state}')`)} WHERE id = 1;
   ${countInClass('NEW', '+')}
-END;
-CREATE TRIGGER rollout_moved AFTER UPDATE OF state ON rollouts WHEN OLD.state <> NEW.state BEGIN
-  UPDATE rollout_counts SET ${countAll((state) => `+ (NEW.state = '${state}') - (OLD.state = '${state}')`)} WHERE id = 1;
-END;
-CREATE TRIGGER rollout_relined AFTER UPDATE OF state, line ON rollouts WHEN OLD.class = NEW.class
-  AND ((OLD.state = 'queued') <> (NEW.state = 'queued') OR ${isDue('OLD')} <> ${isDue('NEW')} OR ${isActive('OLD')} <> ${isActive('NEW')}) BEGIN
-  UPDATE classes SET queued = queued + (NEW.state = 'queued') - (OLD.state = 'queued'),
-    due = due + ${isDue('NEW')} - ${isDue('OLD')}, active = active + ${isActive('NEW')} - ${isActive('OLD')} WHERE seq = NEW.class;
-END;
+END;${renderMoveTriggers('state', 'state, line')}
 CREATE TRIGGER rollout_reclassed AFTER UPDATE OF class ON rollouts WHEN OLD.class <> NEW.class BEGIN
   ${countInClass('OLD', '-')}
   ${countInClass('NEW', '+')}
@@ -99,13 +102,5 @@ END;
 /** Most moves set no `line`: without a trigger they cost half as much, and `PendingCounts` counts them. */
 export const rareTriggers = `
 DROP TRIGGER rollout_moved;
-DROP TRIGGER rollout_relined;
-CREATE TRIGGER rollout_moved AFTER UPDATE OF line ON rollouts WHEN OLD.state <> NEW.state BEGIN
-  UPDATE rollout_counts SET ${countAll((state) => `+ (NEW.state = '${state}') - (OLD.state = '${state}')`)} WHERE id = 1;
-END;
-CREATE TRIGGER rollout_relined AFTER UPDATE OF line ON rollouts WHEN OLD.class = NEW.class
-  AND ((OLD.state = 'queued') <> (NEW.state = 'queued') OR ${isDue('OLD')} <> ${isDue('NEW')} OR ${isActive('OLD')} <> ${isActive('NEW')}) BEGIN
-  UPDATE classes SET queued = queued + (NEW.state = 'queued') - (OLD.state = 'queued'),
-    due = due + ${isDue('NEW')} - ${isDue('OLD')}, active = active + ${isActive('NEW')} - ${isActive('OLD')} WHERE seq = NEW.class;
-END;
+DROP TRIGGER rollout_relined;${renderMoveTriggers('line', 'line')}
 `;

@@ -17,9 +17,11 @@ export interface Statements {
 export interface Connection {
   readonly db: DatabaseSync;
   readonly statements: Statements;
-  /** Of the open transaction. `commit` writes them; a caller that rolls back undoes or clears them. */
+  /** Of the open transaction: `commit` writes them. A caller that rolls back to a savepoint undoes them. */
   readonly counts: PendingCounts;
   commit(): void;
+  /** SQLite may already have rolled it back. */
+  rollBack(): void;
   /** For an operation in the open transaction. Its promises are settled when it returns them, so nothing else runs in between. */
   at(nowMs: number): Transaction;
 }
@@ -37,8 +39,11 @@ export function openConnection(path: string, options: { readonly readOnly: boole
   }
   const prepared = new Map<string, PreparedStatement>();
   const prepare = (sql: string): StatementSync => {
-    const known = prepared.get(sql) ?? { statement: db.prepare(sql.replaceAll(rowLock, '')), needs: listCounts(sql) };
-    prepared.set(sql, known);
+    let known = prepared.get(sql);
+    if (!known) {
+      known = { statement: db.prepare(sql.replaceAll(rowLock, '')), needs: listCounts(sql) };
+      prepared.set(sql, known);
+    }
     for (const kind of known.needs) counts.write(kind);
     return known.statement;
   };
@@ -58,6 +63,10 @@ export function openConnection(path: string, options: { readonly readOnly: boole
       counts.write('classes');
       db.exec('COMMIT');
       counts.clear();
+    },
+    rollBack() {
+      counts.clear();
+      if (db.isTransaction) db.exec('ROLLBACK');
     },
     at: (nowMs) => toTransaction({ ...statements, counts }, nowMs),
   };

@@ -2,7 +2,7 @@
 // trigger for each move would cost as much as the move itself: SQLite updates a table that has one in two passes.
 
 import type { RolloutState } from '@millrace/protocol';
-import type { RolloutMove } from '../../transaction.ts';
+import { isTurn, type RolloutMove } from '../../transaction.ts';
 import { states } from './class-schema.ts';
 
 /** Which counts a statement needs. */
@@ -25,11 +25,13 @@ interface ClassChange {
   isServed: boolean;
 }
 
+const noneWritten = { states: 0, classes: 0 };
+
 export class PendingCounts {
   readonly #writer: CountWriter;
   readonly #moves: RolloutMove[] = [];
   /** How many of the moves are in the tables. */
-  #written = { states: 0, classes: 0 };
+  #written: CountMark['written'] = noneWritten;
 
   constructor(writer: CountWriter) {
     this.#writer = writer;
@@ -41,23 +43,23 @@ export class PendingCounts {
 
   /** For `undo`. */
   get mark(): CountMark {
-    return { moves: this.#moves.length, written: { ...this.#written } };
+    return { moves: this.#moves.length, written: this.#written };
   }
 
   /** What was noted since the mark was rolled back, and so was what was written since. */
   undo({ moves, written }: CountMark): void {
     this.#moves.splice(moves);
-    this.#written = { ...written };
+    this.#written = written;
   }
 
   clear(): void {
-    this.undo({ moves: 0, written: { states: 0, classes: 0 } });
+    this.undo({ moves: 0, written: noneWritten });
   }
 
   write(kind: CountKind): void {
     if (this.#written[kind] === this.#moves.length) return;
     const moves = this.#moves.slice(this.#written[kind]);
-    this.#written[kind] = this.#moves.length;
+    this.#written = { ...this.#written, [kind]: this.#moves.length };
     if (kind === 'states') this.#writeStates(moves);
     else this.#writeClasses(moves);
   }
@@ -69,14 +71,14 @@ export class PendingCounts {
 
   #writeClasses(moves: readonly RolloutMove[]): void {
     const changes = new Map<number, ClassChange>();
-    for (const { class: own, line, from, to } of moves) {
+    for (const move of moves) {
+      const { class: own, line, from, to } = move;
       const change = changes.get(own) ?? { queued: 0, due: 0, active: 0, isServed: false };
       changes.set(own, change);
       change.active += Number(isActive(to)) - Number(isActive(from));
-      if (from !== 'queued') continue;
-      change.queued -= 1;
-      change.due -= Number(line === 'due');
-      change.isServed ||= line === 'due' && to === 'init';
+      change.queued -= Number(from === 'queued');
+      change.due -= Number(from === 'queued' && line === 'due');
+      change.isServed ||= isTurn(move);
     }
     for (const [own, { queued, due, active, isServed }] of changes)
       if (queued !== 0 || active !== 0)
