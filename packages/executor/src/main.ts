@@ -8,7 +8,7 @@ import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { ExecutorCall, ProgramLimits } from '@millrace/protocol';
 import { loadCFunctions } from './process/c-functions.ts';
-import { runProgram } from './process/exec.ts';
+import { expired, runProgram } from './process/exec.ts';
 import { readSandboxFile, writeSandboxFile } from './process/files.ts';
 import { isUsedUp } from './process/launch.ts';
 import type { OpenPrograms } from './process/open-program.ts';
@@ -57,7 +57,7 @@ export function main([linkFolder = '', ownFolder = '', home = '', port]: readonl
   socket.on('close', () => process.exit(1));
 
   async function handle(call: ExecutorCall, body: Buffer, sessions: Sessions): Promise<void> {
-    if (call.method === 'cancel') return cancels.get(call.params.call)?.abort();
+    if (call.method === 'cancel') return cancels.get(call.params.call)?.abort(call.params.expired ? expired : undefined);
     const cancel = new AbortController();
     cancels.set(call.id, cancel);
     try {

@@ -180,7 +180,7 @@ export const folderReadReply = z.object({
 });
 export type FolderReadReply = z.infer<typeof folderReadReply>;
 
-/** A cancel has no reply: the call that it stops replies. */
+/** A cancel has no reply: the call that it stops replies, as after its own time limit if it has `expired`. */
 export type ExecutorCall =
   | { readonly id: number; readonly method: 'shell.run'; readonly params: ShellRunParams }
   | { readonly id: number; readonly method: 'python.run'; readonly params: PythonRunParams }
@@ -192,7 +192,7 @@ export type ExecutorCall =
   | { readonly id: number; readonly method: 'file.read'; readonly params: FileReadParams }
   | { readonly id: number; readonly method: 'file.write'; readonly params: FileWriteParams }
   | { readonly id: number; readonly method: 'folder.read'; readonly params: FolderReadParams }
-  | { readonly id: number; readonly method: 'cancel'; readonly params: { readonly call: number } };
+  | { readonly id: number; readonly method: 'cancel'; readonly params: { readonly call: number; readonly expired?: boolean } };
 
 export const executorErrorKinds = ['not-found', 'too-large', 'bad-call', 'failed', 'limit'] as const;
 export type ExecutorErrorKind = (typeof executorErrorKinds)[number];

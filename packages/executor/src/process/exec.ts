@@ -22,6 +22,9 @@ export interface ExecContext {
   readonly signal: AbortSignal;
 }
 
+/** The reason with which a program is stopped whose time is up by the worker's clock. */
+export const expired = 'expired';
+
 /** How long to keep reading after the exit while another process holds the pipes. */
 const drainMs = 100;
 
@@ -45,11 +48,15 @@ export async function runProgram(params: ExecParams, input: Buffer, context: Exe
     timedOut = true;
     kill();
   });
-  context.signal.addEventListener('abort', kill, { once: true });
-  if (context.signal.aborted) kill();
+  const stop = () => {
+    timedOut ||= context.signal.reason === expired;
+    kill();
+  };
+  context.signal.addEventListener('abort', stop, { once: true });
+  if (context.signal.aborted) stop();
   const { exitCode, signal, problem } = await exit.finally(() => {
     clearTimeout(timer);
-    context.signal.removeEventListener('abort', kill);
+    context.signal.removeEventListener('abort', stop);
   });
   const [out, err] = [stdout(), problem === undefined ? stderr() : { bytes: Buffer.from(problem), cut: 0 }];
   const sizes = { stdout_bytes: out.bytes.length, stderr_bytes: err.bytes.length, cut_bytes: out.cut + err.cut };

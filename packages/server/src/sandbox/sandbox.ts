@@ -26,8 +26,13 @@ export interface LayerRequest {
   readonly signal?: AbortSignal;
 }
 
+/** Stops the clock of the caller while it waits. */
+export type Uncharged = <T>(wait: () => Promise<T>) => Promise<T>;
+
 export interface ShellOptions {
   readonly timeoutMs: number;
+  /** For the wait until the call may begin, which is never charged against `timeoutMs`. */
+  readonly uncharged?: Uncharged;
   /** How many bytes of output to keep; 64 KiB by default. */
   readonly capBytes?: number;
   readonly signal?: AbortSignal;
@@ -68,6 +73,8 @@ export interface PythonOptions {
   readonly capBytes?: number;
   /** Starts a new Python process first. */
   readonly restart?: boolean;
+  /** As for a command of the shell. */
+  readonly uncharged?: Uncharged;
   readonly signal?: AbortSignal;
 }
 
@@ -88,8 +95,12 @@ export interface ExecOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
+  /** Ends the program before that, in the same way. */
+  readonly expire?: AbortSignal;
   /** How many bytes of each output to keep; 64 KiB by default. */
   readonly capBytes?: number;
+  /** As for a command of the shell. */
+  readonly uncharged?: Uncharged;
   readonly signal?: AbortSignal;
 }
 
@@ -151,6 +162,18 @@ export interface FolderArchive {
   readonly unchanged: Buffer;
 }
 
+/** What the kernel counted for everything in a sandbox. */
+export interface SandboxUse {
+  /** Of all processes that it ever had. */
+  readonly cpuMs: number;
+  /** Whether a thread runs at this moment, or is ready to and has no core, or waits for the disk or for memory. */
+  readonly isBusy: boolean;
+  /** Processes that were killed because the sandbox reached its own limit of memory. */
+  readonly ownOomKills: number;
+  /** Processes that were killed because the machine ran out of memory. */
+  readonly foreignOomKills: number;
+}
+
 /**
  * Closing is idempotent, bounded in time, and leaves no process and no file behind. If the sandbox dies on its own, every pending and
  * later call throws `sandbox-died`, or `sandbox-limit` or `sandbox-killed` if the agent caused it. A call whose signal aborts throws the
@@ -177,6 +200,8 @@ export interface Sandbox extends AsyncDisposable {
    * being written is cut at its size. Throws `not-found` or `artifact-too-large`.
    */
   readFolder(path: string, options: FolderOptions): Promise<FolderArchive>;
+  /** Takes a fraction of a millisecond. All zero once the sandbox has ended. */
+  readUse(): SandboxUse;
   /** Copies a file or a folder of this machine to a path in the sandbox. If both are folders, their contents are merged. */
   upload(hostPath: string, sandboxPath: string, options?: TransferOptions): Promise<void>;
   /**

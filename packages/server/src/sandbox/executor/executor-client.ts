@@ -15,6 +15,8 @@ export interface CallSpec<T> {
   readonly maxBytes: number;
   /** An executor that has not replied by then is considered broken. */
   readonly deadlineMs: number;
+  /** Ends the call as its own time limit does: it still replies. */
+  readonly expire?: AbortSignal | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -71,13 +73,16 @@ export class ExecutorClient {
       this.#socket.write(encodeFrame({ id, method: 'cancel', params: { call: id } }));
       reject(spec.signal?.reason);
     };
+    const onExpire = () => this.#socket.write(encodeFrame({ id, method: 'cancel', params: { call: id, expired: true } }));
     spec.signal?.addEventListener('abort', onAbort, { once: true });
+    spec.expire?.addEventListener('abort', onExpire, { once: true });
     const cancelDeadline = systemClock.after(spec.deadlineMs, () => this.#break(`no reply to ${spec.method} within ${spec.deadlineMs} ms`));
     try {
       return await promise;
     } finally {
       cancelDeadline();
       spec.signal?.removeEventListener('abort', onAbort);
+      spec.expire?.removeEventListener('abort', onExpire);
     }
   }
 

@@ -24,6 +24,7 @@ import type {
   PythonOptions,
   PythonResult,
   Sandbox,
+  SandboxUse,
   ShellOptions,
   ShellResult,
 } from '../sandbox.ts';
@@ -36,6 +37,7 @@ export interface ExecutorSandboxParts {
   readonly client: ExecutorClient;
   /** For calls that start programs. */
   readonly gate: CallGate;
+  readonly readUse: () => SandboxUse;
   readonly died: AbortSignal;
   readonly close: () => Promise<void>;
 }
@@ -44,28 +46,28 @@ const defaultCapBytes = 64 * 1024;
 /** Rendered text has at most three bytes for each byte of output, plus a note. */
 const textBytesPerByte = 3;
 const noteBytes = 256;
-/** How long after a command's timeout its reply may arrive: stopping a command takes up to a second. */
-const marginMs = 15_000;
-const fileDeadlineMs = 60_000;
+/** How long after a command's timeout its reply may arrive: stopping a command takes up to a second, and much longer on a full machine. */
+const marginMs = 60_000;
+const fileDeadlineMs = 300_000;
 const defaultMaxEntries = 100_000;
 /** The first cell waits for Python to start, which may take up to a minute. */
 const pythonStartMs = 60_000;
 
 export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
-  const { id, client, gate, died, close } = parts;
+  const { id, client, gate, readUse, died, close } = parts;
   let shellTurn: Promise<unknown> = Promise.resolve();
-  const run = (argv: readonly string[], options: ExecOptions) => gate.run(() => exec(client, argv, options), options.signal);
+  const run = (argv: readonly string[], options: ExecOptions) => gate.run(() => exec(client, argv, options), options);
   let pythonTurn: Promise<unknown> = Promise.resolve();
   return {
     id,
     died,
     runShell(command, options) {
-      const run = shellTurn.then(() => gate.run(() => runShell(client, command, options), options.signal));
+      const run = shellTurn.then(() => gate.run(() => runShell(client, command, options), options));
       shellTurn = run.catch(() => {}); // reported to the caller of that run
       return run;
     },
     runPython(code, options) {
-      const run = pythonTurn.then(() => gate.run(() => runPython(client, code, options), options.signal));
+      const run = pythonTurn.then(() => gate.run(() => runPython(client, code, options), options));
       pythonTurn = run.catch(() => {}); // as above
       return run;
     },
@@ -84,6 +86,7 @@ export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
       await client.call({ method: 'file.write', params, body, reply: fileWriteReply, maxBytes: 0, deadlineMs: fileDeadlineMs, signal });
     },
     readFolder: (path, options) => readFolder(client, path, options),
+    readUse,
     [Symbol.asyncDispose]: close,
   };
 }
@@ -150,7 +153,7 @@ async function runPython(client: ExecutorClient, code: string, options: PythonOp
 }
 
 async function exec(client: ExecutorClient, argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
-  const { stdin = '', cwd, env, timeoutMs, capBytes = defaultCapBytes, signal } = options;
+  const { stdin = '', cwd, env, timeoutMs, capBytes = defaultCapBytes, expire, signal } = options;
   const params = definedOf({ argv, cwd, env, timeout_ms: timeoutMs, cap_bytes: capBytes });
   const { result, body } = await client.call({
     method: 'exec',
@@ -159,6 +162,7 @@ async function exec(client: ExecutorClient, argv: readonly string[], options: Ex
     reply: execReply.refine((reply) => reply.stdout_bytes <= capBytes && reply.stderr_bytes <= capBytes + noteBytes),
     maxBytes: 2 * capBytes + noteBytes,
     deadlineMs: timeoutMs + marginMs,
+    expire,
     signal,
   });
   return definedOf({

@@ -168,6 +168,10 @@ async function waitUntilReady(listener: Listener, started: StartedSandbox, signa
 function connectSandbox(socket: Socket, started: StartedSandbox): { sandbox: Sandbox; ready: Promise<void> } {
   const { id, log, confinement } = started;
   const died = new AbortController();
+  let first: number | undefined;
+  started.process.inside.then((pid) => {
+    first = pid;
+  });
   let closing: Promise<void> | undefined;
 
   async function die(why: string, fault?: AgentFault): Promise<void> {
@@ -195,7 +199,10 @@ function connectSandbox(socket: Socket, started: StartedSandbox): { sandbox: San
     closing ??= end();
     return closing;
   };
-  return { sandbox: toSandbox({ id, client, gate: confinement.gate, died: died.signal, close }), ready: client.ready };
+  return {
+    sandbox: toSandbox({ id, client, gate: confinement.gate, readUse: () => confinement.readUse(first), died: died.signal, close }),
+    ready: client.ready,
+  };
 }
 
 /** For a sandbox that is started ahead, the clock starts when a rollout receives it. */
@@ -219,7 +226,7 @@ function startWallClock({ confinement, process, handedOver }: StartedSandbox, on
 /** A death that the agent caused is not blamed on the sandbox. */
 async function toDeathError({ id, process, confinement }: StartedSandbox, why: string, known?: AgentFault): Promise<RolloutError> {
   const how = await process.ended;
-  const fault = known ?? (await confinement.explainEnd(how));
+  const fault = known ?? confinement.explainEnd(how);
   if (fault) return new RolloutError(fault.code, `sandbox ${id} was ended: ${fault.message}`);
   return new RolloutError('sandbox-died', `sandbox ${id} died: ${why}; ${how}`);
 }

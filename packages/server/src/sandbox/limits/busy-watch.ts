@@ -2,10 +2,11 @@
 // half a core as idle: it gets what the others leave, and a neighbour's call does not wait until its time slices end. On a full machine the
 // others leave nothing. So it looks at the idle ones ten times a second, and gives those that starve, or need no more, their usual share back.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { CgroupBase } from './cgroups.ts';
+import { readUsageMs } from './use.ts';
 
 export interface BusyWatch {
   /** Watches the groups with this name until the returned function is called. */
@@ -49,7 +50,7 @@ export function openBusyWatch(bases: readonly CgroupBase[], clock: Clock = syste
         lookedAt: clock.monotonic(),
         isIdle: false,
       };
-      one.usedMs = readUsedMs(one) ?? 0;
+      one.usedMs = readUsageMs(one.usageFile) ?? 0;
       watched.add(one);
       watchAll();
       return () => {
@@ -78,7 +79,7 @@ function openRounds(clock: Clock, everyMs: number, all: ReadonlySet<Watched>, lo
 function judge(one: Watched, now: number): void {
   const elapsedMs = now - one.lookedAt;
   if (elapsedMs < (one.isIdle ? idleIntervalMs : intervalMs) / 2) return; // too short: it may only have started a program
-  const usedMs = readUsedMs(one);
+  const usedMs = readUsageMs(one.usageFile);
   if (usedMs === undefined) return;
   const cores = (usedMs - one.usedMs) / elapsedMs;
   one.usedMs = usedMs;
@@ -89,15 +90,4 @@ function judge(one: Watched, now: number): void {
     writeFileSync(one.idleFile, shouldIdle ? '1' : '0', { flag: 'r+' });
     one.isIdle = shouldIdle;
   } catch {} // the sandbox has ended, or the kernel is older than 5.15 and cannot
-}
-
-/** Reads at once: a group's file is never on a disk, and hundreds of reads through the thread pool cost ten times as much. */
-function readUsedMs({ usageFile }: Watched): number | undefined {
-  try {
-    const text = readFileSync(usageFile, 'latin1');
-    const microseconds = /^usage_usec (\d+)/m.exec(text)?.[1];
-    return microseconds === undefined ? Number(text) / 1e6 : Number(microseconds) / 1e3;
-  } catch {
-    return undefined; // the sandbox has ended
-  }
 }

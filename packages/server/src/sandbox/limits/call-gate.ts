@@ -5,10 +5,17 @@
 import { availableParallelism } from 'node:os';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { Slots } from '../../base/slots.ts';
+import type { Uncharged } from '../sandbox.ts';
 
 const callsPerCore = 2;
 /** An ordinary call ends sooner. A longer one mostly waits, for its own programs or for the network, and must not keep others waiting. */
 const heldMs = 50;
+
+export interface GateOptions {
+  readonly signal?: AbortSignal;
+  /** The wait is not the time of whoever calls. */
+  readonly uncharged?: Uncharged;
+}
 
 export class CallGate {
   readonly #slots: Slots;
@@ -20,8 +27,8 @@ export class CallGate {
   }
 
   /** Waits for a place, and gives it back when the call ends or has taken long. Rejects with the signal's reason if it aborts first. */
-  async run<T>(call: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-    using slot = this.#slots.take() ?? (await this.#slots.acquire({ signal }));
+  async run<T>(call: () => Promise<T>, { signal, uncharged = (wait) => wait() }: GateOptions): Promise<T> {
+    using slot = this.#slots.take() ?? (await uncharged(() => this.#slots.acquire({ signal })));
     const cancel = this.#clock.after(heldMs, () => slot[Symbol.dispose]());
     try {
       return await call();

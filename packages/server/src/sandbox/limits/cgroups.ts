@@ -118,17 +118,6 @@ async function readPids(group: string): Promise<number[]> {
   return text.split('\n').map(Number).filter(Boolean);
 }
 
-/** Whether the group lost a process because it reached its own memory limit, as opposed to the machine running out of memory. */
-export async function wasOutOfMemory(bases: readonly CgroupBase[], name: string): Promise<boolean> {
-  const base = bases.find(({ controller }) => controller === 'memory');
-  if (!base) return false;
-  const group = join(base.folder, name);
-  const files = base.version === 1 ? ['memory.oom_control', 'memory.max_usage_in_bytes', 'memory.limit_in_bytes'] : ['memory.events'];
-  const [kills = '', peak, limit] = await Promise.all(files.map((file) => readText(join(group, file))));
-  const isHit = base.version === 1 ? Number(peak) > 0.98 * Number(limit) : /^oom [1-9]/m.test(kills);
-  return isHit && /^oom_kill [1-9]/m.test(kills);
-}
-
 const leaf = 'millrace-workers';
 const parent = 'millrace-sandboxes';
 

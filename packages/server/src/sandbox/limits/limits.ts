@@ -7,12 +7,13 @@ import { join } from 'node:path';
 import { definedOf, type ProgramLimits, RolloutError } from '@millrace/protocol';
 import type { Log } from '../../base/log.ts';
 import { type SandboxConfig, type SandboxLimits, sandboxLimits } from '../config.ts';
-import type { SandboxSpec } from '../sandbox.ts';
+import type { SandboxSpec, SandboxUse } from '../sandbox.ts';
 import { openBusyWatch } from './busy-watch.ts';
 import { CallGate } from './call-gate.ts';
-import { type CgroupBase, findCgroups, listGroups, makeGroups, removeGroups, wasOutOfMemory } from './cgroups.ts';
+import { type CgroupBase, findCgroups, listGroups, makeGroups, removeGroups } from './cgroups.ts';
 import { openMemoryWatch } from './memory-watch.ts';
 import { type HolderEntry, renderEntry } from './rlimits.ts';
+import { openUse } from './use.ts';
 
 /** One for each driver: what this process can limit does not change while it runs. */
 export interface Limiter {
@@ -34,8 +35,10 @@ export interface Confinement {
   enter(entry: HolderEntry): string[];
   /** Watches the CPU time of a started sandbox, and its memory if no group limits it, given its first process. Returns what ends the watch. */
   watch(first: number): () => void;
+  /** What the kernel counted, given the first process, which is needed where there are no groups. Nothing after `remove`. */
+  readUse(first: number | undefined): SandboxUse;
   /** Whether the agent caused the end of the executor, as far as the kernel shows. Call it before `remove`. */
-  explainEnd(how: string): Promise<AgentFault | undefined>;
+  explainEnd(how: string): AgentFault | undefined;
   remove(): Promise<void>;
 }
 
@@ -61,6 +64,7 @@ export async function openLimiter({ log }: { readonly log: Log }): Promise<Limit
         await removeGroups(groups);
         throw error;
       });
+      const readUse = openUse(bases, id);
       return {
         limits,
         gate,
@@ -70,7 +74,8 @@ export async function openLimiter({ log }: { readonly log: Log }): Promise<Limit
           const ends = [busy.add(id), ...(isMemoryBounded ? [] : [memory.add(first, limits.memoryMiB)])];
           return () => ends.forEach((end) => void end());
         },
-        explainEnd: async (how) => explainEnd(how, limits, await wasOutOfMemory(bases, id)),
+        readUse,
+        explainEnd: (how) => explainEnd(how, limits, readUse(undefined).ownOomKills > 0),
         remove: () => removeGroups(groups),
       };
     },

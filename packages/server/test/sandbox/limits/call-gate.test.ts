@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { definedOf } from '@millrace/protocol';
 import { FakeClock } from '@millrace/testkit/plain';
 import { CallGate } from '../../../src/sandbox/limits/call-gate.ts';
 
@@ -14,7 +15,7 @@ function openGate() {
     const ended = gate.run(() => {
       begun.push(name);
       return promise;
-    }, signal);
+    }, definedOf({ signal }));
     return { ended, end: () => resolve(name) };
   };
   return { clock, begun, run };
