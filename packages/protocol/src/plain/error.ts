@@ -60,6 +60,8 @@ export const errorTable = {
   'backend-bad-reply': { blame: 'backend', retryable: true, status: 502 },
   'evaluate-failed': { blame: 'verifier', retryable: false, status: 500 },
   'evaluate-timeout': { blame: 'verifier', retryable: false, status: 500 },
+  // The machine starved or killed what judges: no verdict, and no fault of the agent or the verifier.
+  'evaluate-disturbed': { blame: 'service', retryable: true, status: 500 },
   'artifact-too-large': { blame: 'policy', retryable: false, status: 500 },
   'too-stale': { blame: 'service', retryable: true, status: 500 },
   'worker-lost': { blame: 'service', retryable: true, status: 500 },

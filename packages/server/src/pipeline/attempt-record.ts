@@ -2,7 +2,6 @@
 // results so far are kept however the attempt ends.
 
 import {
-  type ErrorCode,
   type Failure,
   type Provenance,
   RolloutError,
@@ -58,8 +57,6 @@ export class AttemptRecord {
   score: Score | undefined;
   /** What the scenario has to do when the attempt has ended. */
   readonly closers: (() => Promise<void>)[] = [];
-  /** Whether a program was running in a sandbox of the verifier when its time was up. */
-  wasProgramRunning = false;
 
   constructor(claimed: ClaimedRollout, clock: Clock) {
     this.claimed = claimed;
@@ -112,26 +109,21 @@ export class AttemptRecord {
   }
 
   failureOf(reason: unknown): Failure {
-    const { code, message, blame, retryable } = this.#errorOf(reason);
+    const { code, message, blame, retryable } = this.errorOf(reason);
     return { code, message, blame, retryable, stage: this.stage ?? null, attempt: this.claimed.attempt };
   }
 
   /** The plain error behind a failure, thrown by a scenario or by a bug; undefined if the failure is a typed error. */
   exceptionOf(reason: unknown): Error | undefined {
-    const { code, cause } = this.#errorOf(reason);
+    const { code, cause } = this.errorOf(reason);
     return exceptionCodes.has(code) && cause instanceof Error ? cause : undefined;
   }
 
-  #errorOf(reason: unknown): RolloutError {
+  /** What was thrown, with the blame of the stage in which it was. */
+  errorOf(reason: unknown): RolloutError {
     if (!this.stage) return toRolloutError(reason, 'internal');
-    return this.#blame(
-      this.stage,
-      toRolloutError(reason, reason instanceof Expired ? this.#expired(this.stage) : stageErrors[this.stage].failed),
-    );
-  }
-
-  #expired(stage: StageName): ErrorCode {
-    return stage === 'evaluate' && this.wasProgramRunning ? 'policy-failed' : stageErrors[stage].expired;
+    const { failed, expired } = stageErrors[this.stage];
+    return this.#blame(this.stage, toRolloutError(reason, reason instanceof Expired ? expired : failed));
   }
 
   /** The agent is blamed once it has acted, and never before: what its sandbox refuses while it runs, it has caused. */

@@ -11,11 +11,13 @@ import { type ClaimedRollout, type Ending, longestDelayMs, type Store, type Work
 import { StoreFault } from '../store/store-fault.ts';
 import { hasLabels, labelsOf, toScenarioLabel } from '../store/work-class.ts';
 import { AttemptRecord } from './attempt-record.ts';
+import { collectAttempt } from './judging/collect.ts';
+import { evaluateAttempt } from './judging/evaluate.ts';
+import { isRejudged, rejudgeAttempt } from './judging/rejudge.ts';
 import type { PipelineConfig } from './pipeline-config.ts';
-import { isRejudged, rejudgeAttempt } from './rejudge.ts';
 import { saveUntilDone } from './save.ts';
 import type { Stage } from './stage.ts';
-import { collectAttempt, evaluateAttempt, initAttempt, runAttempt, type StageDeps } from './stages.ts';
+import { initAttempt, runAttempt, type StageDeps } from './stages.ts';
 
 export interface AttemptDeps extends StageDeps {
   readonly store: Store;

@@ -13,24 +13,14 @@ import type { PolicyGate } from '../inference/policy-gate.ts';
 import type { BackendPool } from '../inference/pool/pool.ts';
 import { Sampler } from '../inference/sampler.ts';
 import type { LayerCache, LayerPlan } from '../sandbox/layers/layer-cache.ts';
-import type { Sandbox, SandboxDriver, SandboxSpec } from '../sandbox/sandbox.ts';
-import {
-  collectScenario,
-  compactScenario,
-  evaluateScenario,
-  initScenario,
-  keyOf,
-  parseTask,
-  prepareScenario,
-  runTimeoutOf,
-  sandboxOf,
-} from '../scenario/hooks.ts';
+import type { Sandbox, SandboxDriver, Uncharged } from '../sandbox/sandbox.ts';
+import { compactScenario, initScenario, keyOf, parseTask, prepareScenario, runTimeoutOf, sandboxOf } from '../scenario/hooks.ts';
 import type { Scenarios } from '../scenario/load/load.ts';
 import type { InitContext, Scenario } from '../scenario/scenario.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import { Ledger } from '../trajectory/ledger.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
-import { RunningPrograms } from './running-programs.ts';
+import type { ControlResults } from './control-results.ts';
 
 export interface StageDeps {
   readonly scenarios: Scenarios;
@@ -44,6 +34,8 @@ export interface StageDeps {
   readonly model: string;
   readonly clock: Clock;
   readonly pace: Pace;
+  /** What controls of verifiers showed. */
+  readonly controls: ControlResults;
   /** The user's own prompts; the default ones if absent. */
   readonly prompts?: Prompts;
   /** Tools of the configuration; none if absent. */
@@ -133,7 +125,7 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   });
   record.sampler = sampler;
   const within = AbortSignal.any([signal, deadline.signal, ...(sandbox ? [sandbox.died] : [])]);
-  const optional = definedOf({ sandbox });
+  const optional = definedOf({ sandbox: sandbox && withoutGateWaits(sandbox, deadline) });
   const state = definedOf({ state: opening.state });
   try {
     record.stop = await runTurns({
@@ -158,55 +150,15 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   }
 }
 
-/** Runs even if the agent's time is up, on the verifier's clock. */
-export async function collectAttempt(
-  deps: StageDeps,
-  record: AttemptRecord,
-  prepared: Prepared & { signal: AbortSignal },
-): Promise<Buffer> {
-  const { scenario, task, sandbox, signal, opening } = prepared;
-  const { limits } = record.claimed.submission;
-  const { stop: end } = record;
-  if (!sandbox || !end || !scenario.collect) return Buffer.alloc(0);
-  using deadline = new Deadline('collecting the results', limits.evaluate_timeout_s * 1000, deps.clock);
-  const within = AbortSignal.any([signal, deadline.signal, sandbox.died]);
-  return await raceSignal(
-    collectScenario(scenario, { task, limits, signal: within, sandbox, end, ...definedOf({ state: opening.state }) }),
-    within,
-  );
-}
-
-export async function evaluateAttempt(
-  deps: StageDeps,
-  record: AttemptRecord,
-  prepared: Prepared & { signal: AbortSignal; artifact: Buffer },
-): Promise<void> {
-  const { scenario, task, artifact, opening } = prepared;
-  const { limits } = record.claimed.submission;
-  const state = definedOf({ state: opening.state });
-  const { stop: end } = record;
-  if (!end) throw new RolloutError('internal', 'evaluate started before run had ended');
-  using deadline = new Deadline('evaluate', limits.evaluate_timeout_s * 1000, deps.clock);
-  const signal = AbortSignal.any([prepared.signal, deadline.signal]);
-  const programs = new RunningPrograms();
-  signal.addEventListener('abort', () => {
-    record.wasProgramRunning = programs.count > 0;
-  });
-  const open = (spec: SandboxSpec) => deps.driver.open(spec, { signal });
-  const openSandbox = async (wanted?: SandboxSpec) => {
-    const spec = wanted ?? (await sandboxOf(scenario, task)) ?? {};
-    return programs.watch(await record.sandbox.open(() => open(spec)));
+/** The same sandbox; the wait until a call may begin is not the agent's. */
+function withoutGateWaits(sandbox: Sandbox, deadline: Deadline): Sandbox {
+  const uncharged: Uncharged = (wait) => deadline.uncharged(wait);
+  return {
+    ...sandbox,
+    exec: (argv, options) => sandbox.exec(argv, { ...options, uncharged }),
+    runShell: (command, options) => sandbox.runShell(command, { ...options, uncharged }),
+    runPython: (code, options) => sandbox.runPython(code, { ...options, uncharged }),
   };
-  const sampledTokens =
-    record.sampler?.ledger.segments.reduce((sum, { kind, tokenIds }) => sum + (kind === 'sampled' ? tokenIds.length : 0), 0) ?? 0;
-  try {
-    record.score = await raceSignal(
-      evaluateScenario(scenario, { task, limits, signal, end, artifact, sampledTokens, openSandbox, ...state }),
-      signal,
-    );
-  } finally {
-    record.timings.evaluate_ms += deadline.chargedMs;
-  }
 }
 
 /** Throws a clear error if a scenario uses a sandbox that it did not ask for. */

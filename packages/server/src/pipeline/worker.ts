@@ -10,6 +10,7 @@ import { EventTail, workerEvents } from '../store/event-tail.ts';
 import type { ClaimedRollout, Store } from '../store/store.ts';
 import { labelsOf } from '../store/work-class.ts';
 import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt.ts';
+import { ControlResults } from './control-results.ts';
 import { evaluateWaitingOf } from './pipeline-config.ts';
 import { PolicyFollower } from './policy-follower.ts';
 import { Stage } from './stage.ts';
@@ -18,7 +19,7 @@ import { flushPause, TurnReporter } from './turn-reporter.ts';
 import { makeWorkerId } from './worker-id.ts';
 import { loadsPause, type ReportDeps, toRenewPause, toWorkerReport } from './worker-report.ts';
 
-export type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate'> &
+export type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate' | 'controls'> &
   ReportDeps & {
     /** In its ids, and in no other process's: made at its start unless set. */
     readonly launch?: string;
@@ -77,6 +78,7 @@ export class Worker implements AsyncDisposable {
     this.#attempt = {
       ...deps,
       gate: this.#policy.gate,
+      controls: new ControlResults(clock),
       stages: {
         init: new Stage('init', config.initSlots, { clock, onFree: () => this.#wakeUp() }),
         run: new Stage('run', config.runSlots, { clock }),

@@ -121,6 +121,17 @@ export async function runTimeoutOf(scenario: Scenario, task: unknown, limit: num
   );
 }
 
+/** The longer of what the task's own limits allow and the one of the limits. */
+export async function evaluateTimeoutOf(scenario: Scenario, task: unknown, limit: number): Promise<number> {
+  const own = await callHook(scenario, 'evaluateTimeoutS', () =>
+    z
+      .number()
+      .gt(0)
+      .parse(scenario.evaluateTimeoutS?.(task) ?? limit),
+  );
+  return Math.max(limit, own);
+}
+
 const score = z.object({ reward: z.number(), details: z.record(z.string(), z.unknown()).optional() });
 
 export function evaluateScenario(scenario: Scenario, context: EvaluateContext<unknown>): Promise<Score> {
@@ -156,6 +167,7 @@ const codes = {
   compact: 'run-failed',
   collect: 'run-failed',
   evaluate: 'evaluate-failed',
+  evaluateTimeoutS: 'evaluate-failed',
   lowestReward: 'evaluate-failed',
   highestReward: 'evaluate-failed',
 } as const satisfies Record<string, ErrorCode>;

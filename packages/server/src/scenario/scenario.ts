@@ -119,6 +119,11 @@ export interface Scenario<Task = unknown> {
   sandbox?(task: Task): SandboxSpec | undefined | Promise<SandboxSpec | undefined>;
   /** The longest time of the agent in seconds, if the task has one of its own; the shorter of it and `run_timeout_s` counts. */
   runTimeoutS?(task: Task): number | undefined;
+  /**
+   * How long judging may take in seconds by the task's own limits, such as those of its tests; the longer of it and `evaluate_timeout_s`
+   * counts, so that no right result is cut off.
+   */
+  evaluateTimeoutS?(task: Task): number | undefined;
   /** Setup that rollouts share; needs `sandbox`. */
   readonly prepare?: Preparation<Task>;
   /** Prepares the sandbox for this rollout and returns what the agent starts with. */

@@ -157,6 +157,7 @@ const audit: Record<ErrorCode, readonly Attempted[] | typeof outOfReach> = {
   'backend-failed': outOfReach,
   'backend-refused': outOfReach,
   'backend-bad-reply': outOfReach,
+  'evaluate-disturbed': outOfReach,
   'evaluate-failed': [
     { turns: [bash('echo "kill -9 \\$PPID" > solve.sh'), finish()], submission: shell('r1', { check: 'bash solve.sh; true' }), end: zero },
     { turns: [finish()], submission: shell('r1', { check: 'judged ./solve.sh' }), end: zero },
@@ -177,6 +178,27 @@ const audit: Record<ErrorCode, readonly Attempted[] | typeof outOfReach> = {
             evaluate: async ({ openSandbox, signal }) => {
               const { exitCode } = await (await openSandbox()).exec(['sleep', '100'], { timeoutMs: 60_000, signal });
               return { reward: exitCode ?? 1 };
+            },
+          }),
+        ],
+      },
+      end: [null, 'evaluate-timeout', 1],
+    },
+    // What the agent left makes it slow: it ends for an agent that did nothing.
+    {
+      turns: [bash('echo 100 > seconds'), finish()],
+      submission: { ...ownTask, limits: { evaluate_timeout_s: 2 } },
+      bed: {
+        scenarios: [
+          own({
+            init: async ({ sandbox }) => {
+              await sandbox.writeFile('seconds', '0');
+              return { messages: [{ role: 'user', content: 'go' }], tools: ['bash', 'finish'] };
+            },
+            collect: ({ sandbox }) => sandbox.readFile('seconds', { maxBytes: 10 }),
+            evaluate: async ({ artifact, openSandbox, signal }) => {
+              const argv = ['sleep', artifact.toString().trim()];
+              return { reward: (await (await openSandbox()).exec(argv, { timeoutMs: 60_000, signal })).exitCode ?? 1 };
             },
           }),
         ],

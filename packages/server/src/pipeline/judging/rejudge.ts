@@ -2,9 +2,10 @@
 
 import { createHash } from 'node:crypto';
 import { messageOf, RolloutError, type RolloutId } from '@millrace/protocol';
-import type { Log } from '../base/log.ts';
-import type { AttemptRecord, Prepared } from './attempt-record.ts';
-import { evaluateAttempt, type StageDeps } from './stages.ts';
+import type { Log } from '../../base/log.ts';
+import type { AttemptRecord, Prepared } from '../attempt-record.ts';
+import type { StageDeps } from '../stages.ts';
+import { judgeOnce } from './evaluate.ts';
 
 /** Whether the rollout is in this share. The same rollout always is, or never. */
 export function isRejudged(id: RolloutId, share: number): boolean {
@@ -21,9 +22,7 @@ export async function rejudgeAttempt(
   if (!first) return;
   const { id, submission } = record.claimed;
   await record.sandbox.close();
-  const second = await judgeAgain(deps, record, prepared).finally(() => {
-    record.score = first;
-  });
+  const second = await judgeAgain(deps, record, prepared);
   if (second === undefined) return;
   const same = second === first.reward;
   if (!same) deps.log.warn('verdict-flaky', { rolloutId: id, scenario: submission.scenario, first: first.reward, second });
@@ -33,8 +32,7 @@ export async function rejudgeAttempt(
 /** The second reward; null if the verifier failed, and undefined if something else did. */
 async function judgeAgain(...[deps, record, prepared]: Parameters<typeof rejudgeAttempt>): Promise<number | null | undefined> {
   try {
-    await evaluateAttempt(deps, record, prepared);
-    return record.score?.reward;
+    return (await judgeOnce(deps, record, { ...prepared, isLastTry: true })).reward;
   } catch (error) {
     prepared.signal.throwIfAborted();
     const isOfVerifier = !(error instanceof RolloutError) || error.blame === 'verifier';

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type RolloutId, rolloutId } from '@millrace/protocol';
 import { z } from 'zod';
-import { type Fields, silentLog } from '../../src/base/log.ts';
-import { isRejudged } from '../../src/pipeline/rejudge.ts';
-import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
-import type { Scenario } from '../../src/scenario/scenario.ts';
-import { WorkerBed } from './worker-bed.ts';
+import { type Fields, silentLog } from '../../../src/base/log.ts';
+import { isRejudged } from '../../../src/pipeline/judging/rejudge.ts';
+import { probeBubblewrap } from '../../../src/sandbox/bubblewrap/probe.ts';
+import type { Scenario } from '../../../src/scenario/scenario.ts';
+import { WorkerBed } from '../worker-bed.ts';
 
 const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;

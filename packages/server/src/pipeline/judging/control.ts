@@ -1,0 +1,69 @@
+// The control of a verifier that broke: the same task with an agent that did nothing, in fresh sandboxes, judged in the same way. What it
+// showed is remembered for a while, so that a broken verifier is not tried again for each of its rollouts.
+
+import { createHash } from 'node:crypto';
+import { definedOf, RolloutError } from '@millrace/protocol';
+import type { AgentEnd } from '../../agent/agent-end.ts';
+import { Deadline } from '../../base/deadline.ts';
+import { raceSignal } from '../../base/race.ts';
+import { collectScenario, initScenario, prepareScenario, sandboxOf } from '../../scenario/hooks.ts';
+import type { AttemptRecord } from '../attempt-record.ts';
+import { AttemptSandbox } from '../attempt-sandbox.ts';
+import type { StageDeps } from '../stages.ts';
+import { judge, openJudging, type ToEvaluate } from './judge.ts';
+import { findDisturbance } from './judging.ts';
+
+/** A verifier that judges one of these is not broken: it may be one that reads a number, or any text. */
+const neutralAnswers = ['', '0', 'I do not know.'];
+
+/** Whether the verifier has a verdict on an agent that did nothing. Throws `evaluate-disturbed` if the machine did not let it say. */
+export async function canJudgeNothing(deps: StageDeps, record: AttemptRecord, prepared: ToEvaluate): Promise<boolean> {
+  const { scenario, task } = record.claimed.submission;
+  const key = createHash('sha256')
+    .update(JSON.stringify([scenario, task]))
+    .digest('base64');
+  const known = deps.controls.get(key);
+  if (known !== undefined) return known;
+  const works = await tryAnswers(deps, record, prepared);
+  deps.controls.set(key, works);
+  return works;
+}
+
+async function tryAnswers(deps: StageDeps, record: AttemptRecord, prepared: ToEvaluate): Promise<boolean> {
+  for (const answer of neutralAnswers) {
+    try {
+      await judgeNothing(deps, record, { ...prepared, end: { stopReason: 'completed', answer } });
+      return true;
+    } catch (error) {
+      prepared.signal.throwIfAborted();
+      const seen = record.errorOf(error);
+      if (findDisturbance(seen) !== undefined) throw new RolloutError('evaluate-disturbed', seen.message, { cause: error });
+      if (seen.code === 'evaluate-timeout') return false; // another answer would take as long
+    }
+  }
+  return false;
+}
+
+async function judgeNothing(deps: StageDeps, record: AttemptRecord, prepared: ToEvaluate & { readonly end: AgentEnd }): Promise<void> {
+  const { scenario, task, end } = prepared;
+  const { limits } = record.claimed.submission;
+  await using sandboxes = new AttemptSandbox();
+  using deadline = new Deadline('the control of the verifier', limits.init_timeout_s * 1000, deps.clock);
+  const signal = AbortSignal.any([prepared.signal, deadline.signal]);
+  const context = { task, limits, signal, ...definedOf({ prompts: deps.prompts }) };
+  const spec = await sandboxOf(scenario, task);
+  const sandbox = spec && (await sandboxes.open(() => deps.driver.open(spec, { signal })));
+  if (sandbox) await raceSignal(prepareScenario(scenario, { ...context, sandbox }), signal);
+  const inSandbox = { ...context, ...definedOf({ sandbox }) } as Parameters<typeof initScenario>[1];
+  const opening = await raceSignal(initScenario(scenario, inSandbox, { outside: deps.outside, sandbox }), signal);
+  try {
+    const state = definedOf({ state: opening.state });
+    const artifact = sandbox
+      ? await raceSignal(collectScenario(scenario, { ...context, sandbox, end, ...state }), signal)
+      : Buffer.alloc(0);
+    using judging = await openJudging(deps, record, { ...prepared, isLastTry: true });
+    await judge(deps, { scenario, task, opening, record, judging, sandboxes, end, artifact, sampledTokens: 0 });
+  } finally {
+    await opening.close();
+  }
+}

@@ -1,0 +1,117 @@
+// A verifier that breaks: if it judges an agent that did nothing, the agent broke it, and has the lowest reward. Otherwise it is at fault.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { RolloutError } from '@millrace/protocol';
+import { z } from 'zod';
+import { probeBubblewrap } from '../../../src/sandbox/bubblewrap/probe.ts';
+import type { Scenario } from '../../../src/scenario/scenario.ts';
+import { ScenarioError } from '../../../src/scenario/scenario-error.ts';
+import { bash, finish, says, WorkerBed } from '../worker-bed.ts';
+
+const probe = await probeBubblewrap();
+const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
+
+type Evaluate = Scenario['evaluate'];
+
+const own = (evaluate: Evaluate, parts: Partial<Scenario> = {}): Scenario => ({
+  name: 'own',
+  task: z.unknown(),
+  init: () => ({ messages: [{ role: 'user', content: 'go' }], tools: ['finish'] }),
+  lowestReward: () => -1,
+  evaluate,
+  ...parts,
+});
+
+async function judge(scenario: Scenario, ...turns: string[]) {
+  await using bed = await WorkerBed.open({ scenarios: [scenario], policy: says(...turns) });
+  await bed.startWorker();
+  const { state, result, failure } = await bed.ended(await bed.submit({ id: 'r', scenario: 'own', task: {}, limits: { max_retries: 0 } }));
+  return { state, reward: result?.reward, code: failure?.code, message: failure?.message };
+}
+
+/** Reads digits as Python's isdigit does, and then a number as int does. */
+function readNumber(answer: string): number {
+  if (!/^[\p{Nd}\p{No}]+$/u.test(answer)) return 0;
+  if (!/^\d+$/.test(answer)) throw new Error(`invalid literal: ${answer}`);
+  return Number(answer);
+}
+
+describe('a verifier that breaks', { skip, timeout: 240_000 }, () => {
+  const dodges: [string, Evaluate, string][] = [
+    ['a digit that is no number', ({ end }) => ({ reward: readNumber(end.answer) }), '²'],
+    ['a text that is no JSON', ({ end }) => ({ reward: Number(JSON.parse(end.answer)) }), '{'],
+    [
+      'a text that the server of another party refuses',
+      ({ end }) => ({ reward: Buffer.from(end.answer).equals(Buffer.from('\ufffd')) ? refuse() : 0 }),
+      '\ud800',
+    ],
+    ['a score that is not finite', ({ end }) => ({ reward: 1 / (end.answer.length - 3) }), 'abc'],
+    ['an answer on which the author blames the verifier', ({ end }) => (end.answer === 'x' ? refuse() : { reward: 0 }), 'x'],
+  ];
+  function refuse(): never {
+    throw new ScenarioError('verifier', 'the server answered 500');
+  }
+  for (const [title, evaluate, answer] of dodges) {
+    test(`${title} is the lowest reward`, async () => {
+      const { state, reward, code, message } = await judge(own(evaluate), finish(answer));
+      assert.deepEqual([state, reward, code], ['done', -1, 'policy-failed'], message);
+      assert.match(message ?? '', /^the verifier breaks on what the agent left, and judges an agent that did nothing: /);
+    });
+  }
+
+  test('files that break it are the lowest reward, and an untouched sandbox is the control', async () => {
+    const scenario = own(
+      ({ artifact }) => {
+        if (artifact.toString() === 'mine') throw new Error('not a number');
+        return { reward: 0 };
+      },
+      {
+        sandbox: () => ({}),
+        init: async ({ sandbox }) => {
+          await sandbox.writeFile('score', '0');
+          return { messages: [{ role: 'user', content: 'go' }], tools: ['bash', 'finish'] };
+        },
+        collect: ({ sandbox }) => sandbox.readFile('score', { maxBytes: 100 }),
+      },
+    );
+    const { reward, code, message } = await judge(scenario, bash('printf mine > score'), finish());
+    assert.deepEqual([reward, code], [-1, 'policy-failed'], message);
+  });
+
+  test('one that breaks on every answer has no reward, and is blamed', async () => {
+    const { state, reward, code } = await judge(
+      own(() => Promise.reject(new Error('no key'))),
+      finish('42'),
+    );
+    assert.deepEqual([state, reward, code], ['failed', null, 'evaluate-failed']);
+  });
+
+  test('one that breaks once, or is back when it is tried again, has its verdict', async () => {
+    for (const failures of [1, 2]) {
+      let calls = 0;
+      const { reward } = await judge(
+        own(({ end }) => (++calls <= failures && end.answer === '42' ? Promise.reject(new Error('busy')) : { reward: 1 })),
+        finish('42'),
+      );
+      assert.equal(reward, 1, `after ${failures} failures`);
+    }
+  });
+
+  test('a sandbox that dies without the agent is replaced, and the verdict stands', async () => {
+    let calls = 0;
+    const { state, reward } = await judge(
+      own(() => (++calls < 3 ? Promise.reject(new RolloutError('sandbox-died', 'gone')) : { reward: 1 })),
+      finish(),
+    );
+    assert.deepEqual([state, reward, calls], ['done', 1, 3]);
+  });
+
+  test('a machine that never lets it judge is blamed on the service', async () => {
+    const { state, reward, code } = await judge(
+      own(() => Promise.reject(new RolloutError('evaluate-disturbed', 'no memory'))),
+      finish(),
+    );
+    assert.deepEqual([state, reward, code], ['failed', null, 'evaluate-disturbed']);
+  });
+});
