@@ -11,7 +11,7 @@ import { machineConfig } from './cluster/machine-config.ts';
 import { slurmConfig } from './cluster/slurm-config.ts';
 import { httpConfig } from './http/request/http-config.ts';
 import { inferenceConfig } from './inference/inference-config.ts';
-import { pipelineConfig } from './pipeline/pipeline-config.ts';
+import { pipelineConfig } from './pipeline/attempt/pipeline-config.ts';
 import { samplingConfig } from './sampling/sampling-config.ts';
 import { sandboxConfig } from './sandbox/config.ts';
 import { gymConfig } from './scenario/gym/gym-config.ts';

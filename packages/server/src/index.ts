@@ -30,7 +30,7 @@ export { Sampler } from './inference/sampler.ts';
 export { logEvents, renderLogEvents } from './log-events.ts';
 export { type ModelReport, reportModel } from './model-report.ts';
 export { isAddress } from './open-model.ts';
-export { Stage } from './pipeline/stage.ts';
+export { Stage } from './pipeline/attempt/stage.ts';
 export { BatchKeeper, type KeeperDeps } from './sampling/batch-keeper.ts';
 export { toRecipe } from './sampling/new-siblings.ts';
 export { TaskFiles } from './sampling/task-files.ts';

@@ -4,8 +4,8 @@ import { definedOf, type MachineReport, type WorkerReport } from '@millrace/prot
 import type { PauseRules } from '../base/clock.ts';
 import type { LoopLag } from '../base/loop-lag.ts';
 import type { BackendPool } from '../inference/pool/pool.ts';
-import type { PipelineConfig } from './pipeline-config.ts';
-import type { Stage } from './stage.ts';
+import type { PipelineConfig } from './attempt/pipeline-config.ts';
+import type { Stage } from './attempt/stage.ts';
 import type { TokenRate } from './token-rate.ts';
 
 /** Longer while the store is slow: with a thousand machines, renewals would otherwise be most of its work. */

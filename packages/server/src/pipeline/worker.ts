@@ -9,11 +9,11 @@ import { Slots } from '../base/slots.ts';
 import { EventTail, workerEvents } from '../store/event-tail.ts';
 import type { ClaimedRollout, Store } from '../store/store.ts';
 import { labelsOf } from '../store/work-class.ts';
-import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt.ts';
-import { ControlResults } from './control-results.ts';
-import { evaluateWaitingOf } from './pipeline-config.ts';
+import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt/attempt.ts';
+import { ControlResults } from './attempt/control-results.ts';
+import { evaluateWaitingOf } from './attempt/pipeline-config.ts';
+import { openStages } from './attempt/stage.ts';
 import { PolicyFollower } from './policy-follower.ts';
-import { Stage } from './stage.ts';
 import { TokenRate } from './token-rate.ts';
 import { flushPause, TurnReporter } from './turn-reporter.ts';
 import { makeWorkerId } from './worker-id.ts';
@@ -79,11 +79,7 @@ export class Worker implements AsyncDisposable {
       ...deps,
       gate: this.#policy.gate,
       controls: new ControlResults(clock),
-      stages: {
-        init: new Stage('init', config.initSlots, { clock, onFree: () => this.#wakeUp() }),
-        run: new Stage('run', config.runSlots, { clock }),
-        evaluate: new Stage('evaluate', config.evaluateSlots, { clock }),
-      },
+      stages: openStages(config, { clock, onInitFree: () => this.#wakeUp() }),
       onTurn: (record, report) => {
         this.#turns += 1;
         this.#turnReporter.add(record.claimed, this.#id, report);

@@ -1,5 +1,7 @@
 // The error that a scenario's author throws to name the blame for a rollout that cannot be scored.
 
+import { RolloutError } from '@millrace/protocol';
+
 /** Recognised by this key instead of its class: a scenario may hold another copy of this module than the service. */
 const brand = Symbol.for('millrace.scenario-error');
 
@@ -10,8 +12,8 @@ export type ScenarioBlame = (typeof scenarioBlames)[number];
  * Ends the attempt with an explicit blame, and without a reward unless the policy is blamed:
  * - `task`: the task itself is broken, for example its data is missing
  * - `policy`: the agent did something that cannot be judged; the rollout is done with the lowest reward of the scenario
- * - `sandbox`: the sandbox or something it depends on is not usable; the rollout is tried again
- * - `verifier`: the verifier could not measure the reward
+ * - `sandbox`: the sandbox or a service that judging depends on is not usable; the rollout is tried again
+ * - `verifier`: the verifier could not measure the reward. If it can judge an agent that did nothing, that is blamed on the policy
  */
 export class ScenarioError extends Error {
   readonly blame: ScenarioBlame;
@@ -23,6 +25,13 @@ export class ScenarioError extends Error {
     this.blame = blame;
   }
 }
+
+/** A verifier that cannot judge, which was shown not to depend on what the agent left: no control is needed. */
+export function toVerifierFault(message: string): RolloutError {
+  return new RolloutError('evaluate-failed', message, { details: { shown: true } });
+}
+
+export const isShownFault = (error: RolloutError): boolean => error.code === 'evaluate-failed' && error.details?.shown === true;
 
 export function isScenarioError(error: unknown): error is ScenarioError {
   return error instanceof Error && brand in error && 'blame' in error && scenarioBlames.some((blame) => blame === error.blame);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '@millrace/testkit/plain';
-import { Stage } from '../../src/pipeline/stage.ts';
+import { Stage } from '../../src/pipeline/attempt/stage.ts';
 
 const never = new AbortController().signal;
 

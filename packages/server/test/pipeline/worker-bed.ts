@@ -22,7 +22,7 @@ import { openLoopLag } from '../../src/base/loop-lag.ts';
 import { Pace } from '../../src/base/pace.ts';
 import type { BackendRecord } from '../../src/inference/backends/backend.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
-import { pipelineConfig } from '../../src/pipeline/pipeline-config.ts';
+import { pipelineConfig } from '../../src/pipeline/attempt/pipeline-config.ts';
 import { Worker } from '../../src/pipeline/worker.ts';
 import { openBubblewrapDriver } from '../../src/sandbox/bubblewrap/bubblewrap.ts';
 import { LayerCache } from '../../src/sandbox/layers/layer-cache.ts';

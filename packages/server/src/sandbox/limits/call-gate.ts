@@ -11,9 +11,9 @@ const callsPerCore = 2;
 /** An ordinary call ends sooner. A longer one mostly waits, for its own programs or for the network, and must not keep others waiting. */
 const heldMs = 50;
 
-export interface GateOptions {
+export interface GatedCall {
   readonly signal?: AbortSignal;
-  /** The wait is not the time of whoever calls. */
+  /** The wait is not charged to the caller. */
   readonly uncharged?: Uncharged;
 }
 
@@ -27,7 +27,7 @@ export class CallGate {
   }
 
   /** Waits for a place, and gives it back when the call ends or has taken long. Rejects with the signal's reason if it aborts first. */
-  async run<T>(call: () => Promise<T>, { signal, uncharged = (wait) => wait() }: GateOptions): Promise<T> {
+  async run<T>(call: () => Promise<T>, { signal, uncharged = (wait) => wait() }: GatedCall): Promise<T> {
     using slot = this.#slots.take() ?? (await uncharged(() => this.#slots.acquire({ signal })));
     const cancel = this.#clock.after(heldMs, () => slot[Symbol.dispose]());
     try {

@@ -13,7 +13,7 @@ interface Timer {
   readonly callback: () => void;
 }
 
-interface Watched {
+interface WatchedSandbox {
   readonly sandbox: Pick<Sandbox, 'readUse'>;
   last: Pick<SandboxUse, 'cpuMs' | 'isBusy'>;
 }
@@ -28,7 +28,7 @@ export interface OwnClockOptions {
 export class OwnClock implements Clock {
   readonly #clock: Clock;
   readonly #readPressureMs: () => number;
-  readonly #watched = new Set<Watched>();
+  readonly #watched = new Set<WatchedSandbox>();
   readonly #timers = new Set<Timer>();
   #ownMs = 0;
   #lookedAtMs: number;

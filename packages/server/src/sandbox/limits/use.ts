@@ -1,5 +1,5 @@
 // What the kernel counted for a sandbox: the CPU time of everything that ever ran in it, whether anything in it is busy at this moment, and
-// how many of its processes were killed for want of memory. An agent can change none of it.
+// how many of its processes were killed for lack of memory. An agent can change none of it.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

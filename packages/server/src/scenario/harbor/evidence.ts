@@ -5,6 +5,7 @@ import { posix } from 'node:path';
 import { RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
+import { toVerifierFault } from '../scenario-error.ts';
 import type { HarborTask } from './harbor-task.ts';
 import { runTests, stopPrograms, type TestsRun, tailOf, testsRun } from './run-tests.ts';
 
@@ -121,8 +122,7 @@ async function unpackArtifacts(sandbox: Sandbox, evidence: Buffer, signal: Abort
     const unpack = 'mkdir -p "$0" && exec tar --extract --file=- --directory "$0" --no-same-owner "$@"';
     const argv = ['/bin/sh', '-c', unpack, path, ...exclude.map((pattern) => `--exclude=${pattern}`)];
     const result = await sandbox.exec(argv, { stdin: body, timeoutMs: unpackTimeoutMs, signal });
-    if (result.exitCode === 127)
-      throw new RolloutError('evaluate-failed', "there is no tar program in the verifier's image: add tar to it");
+    if (result.exitCode === 127) throw toVerifierFault("there is no tar program in the verifier's image: add tar to it");
     if (result.exitCode !== 0) throw new RolloutError('policy-failed', `the artifacts of ${path} could not be unpacked: ${tailOf(result)}`);
   }
 }

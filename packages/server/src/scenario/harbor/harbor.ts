@@ -6,6 +6,7 @@ import { Prompts } from '../../agent/prompts.ts';
 import { sleep } from '../../base/clock.ts';
 import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
 import type { Scenario, TaskTrial } from '../scenario.ts';
+import { toVerifierFault } from '../scenario-error.ts';
 import { renderShellValues } from '../shell.ts';
 import type { Score } from '../verifier/verifier.ts';
 import { runControl, runOracle } from './control.ts';
@@ -13,8 +14,8 @@ import { collectEvidence, judgeEvidence, prepareFolders } from './evidence.ts';
 import { type HarborTask, harborTask } from './harbor-task.ts';
 import type { TestsRun } from './run-tests.ts';
 
-/** In milliseconds of each second: the rest is for sandboxes and files. */
-const checkShare = 900;
+/** For what is neither the tests nor the task's own solution. */
+const spareS = 300;
 const maxControls = 1000;
 
 export function makeHarborScenario(): Scenario<HarborTask> {
@@ -25,6 +26,7 @@ export function makeHarborScenario(): Scenario<HarborTask> {
     task: harborTask,
     sandbox: ({ spec }) => spec,
     runTimeoutS: ({ folder }) => folder.toml.agent.timeout_sec,
+    evaluateTimeoutS: ({ folder: { toml } }) => 2 * toml.verifier.timeout_sec + (toml.agent.timeout_sec ?? 600) + spareS,
 
     prepare: {
       key: ({ digest }) => digest,
@@ -46,19 +48,19 @@ export function makeHarborScenario(): Scenario<HarborTask> {
       };
     },
 
-    collect: ({ task, sandbox, limits, signal }) => collectEvidence(sandbox, task, { timeoutMs: toTimeoutMs(task, limits), signal }),
+    collect: ({ task, sandbox, signal }) => collectEvidence(sandbox, task, { timeoutMs: toTimeoutMs(task), signal }),
 
     lowestReward: ({ reward_range: [lowest] }) => lowest,
     highestReward: ({ reward_range: [, highest] }) => highest,
 
-    async trial({ task, solution, openSandbox, limits, signal }) {
+    async trial({ task, solution, openSandbox, signal }) {
       if (solution === 'gold' && !task.folder.hasSolution) throw new Error('there is no solution/solve.sh');
-      const options = { openSandbox: (spec: SandboxSpec) => openSandbox(spec), timeoutMs: toTimeoutMs(task, limits), signal };
+      const options = { openSandbox: (spec: SandboxSpec) => openSandbox(spec), timeoutMs: toTimeoutMs(task), signal };
       return toTrial(task, await runOracle(task, { ...options, solves: solution === 'gold' }));
     },
 
-    async evaluate({ task, artifact, openSandbox, limits, signal }) {
-      const options = { openSandbox: (spec: SandboxSpec) => openSandbox(spec), timeoutMs: toTimeoutMs(task, limits), signal };
+    async evaluate({ task, artifact, openSandbox, signal }) {
+      const options = { openSandbox: (spec: SandboxSpec) => openSandbox(spec), timeoutMs: toTimeoutMs(task), signal };
       const run = await judgeEvidence(artifact, task, options);
       const score = toScore(task, run);
       if (score) return score;
@@ -71,15 +73,12 @@ export function makeHarborScenario(): Scenario<HarborTask> {
   };
 }
 
-function toTimeoutMs({ folder }: HarborTask, limits: { readonly evaluate_timeout_s: number }): number {
-  return Math.min(folder.toml.verifier.timeout_sec * 1000, limits.evaluate_timeout_s * checkShare);
-}
+const toTimeoutMs = ({ folder }: HarborTask): number => folder.toml.verifier.timeout_sec * 1000;
 
-/** Absent if the run reported no reward. A script that the agent's files slowed down or killed is the lowest reward, whatever it wrote before. */
+/** Absent if the run reported no reward, or did not end by itself: then the control decides, whatever it wrote before. */
 export function toScore({ reward_range: [lowest, highest] }: HarborTask, run: TestsRun): Score | undefined {
   const { report, end, exit_code, output } = run;
-  if (end !== undefined) return { reward: lowest, details: { end, output } };
-  if (report.kind === 'none') return undefined;
+  if (end !== undefined || report.kind === 'none') return undefined;
   const reward = Math.min(highest, Math.max(lowest, report.reward));
   return { reward, details: { exit_code, output, ...(Object.keys(report.parts).length > 0 ? { parts: report.parts } : {}) } };
 }
@@ -93,14 +92,11 @@ function toTrial(task: HarborTask, run: TestsRun): TaskTrial {
 }
 
 /** `fault` is why the check reports no reward for the task's own solution either. */
-function toFaultScore({ folder, reward_range: [lowest] }: HarborTask, { report, output }: TestsRun, fault: string | undefined): Score {
-  const reason = report.kind === 'none' ? report.reason : '';
-  if (fault === undefined) return { reward: lowest, details: { no_reward: reason, output } };
+function toFaultScore({ folder, reward_range: [lowest] }: HarborTask, { report, end, output }: TestsRun, fault: string | undefined): Score {
+  const reason = end === undefined && report.kind === 'none' ? report.reason : `the check ${end}`;
+  if (fault === undefined) return { reward: lowest, details: end === undefined ? { no_reward: reason, output } : { end, output } };
   const what = folder.hasSolution ? 'its own solution' : 'an untouched environment';
-  throw new RolloutError(
-    'evaluate-failed',
-    `the check of ${folder.name} reports no reward, and none for ${what} either: ${fault}: ${output || reason}`,
-  );
+  throw toVerifierFault(`the check of ${folder.name} reports no reward, and none for ${what} either: ${fault}: ${output || reason}`);
 }
 
 /** As Docker does: failures in the start period do not count. */

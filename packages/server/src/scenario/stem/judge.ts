@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { systemClock } from '../../base/clock.ts';
 import { Deadline } from '../../base/deadline.ts';
 import { retry } from '../../base/retry.ts';
+import { toVerifierFault } from '../scenario-error.ts';
 import type { JudgeConfig } from './judge-config.ts';
 
 export interface JudgedAnswer {
@@ -39,8 +40,7 @@ export class Judge {
 
   /** Throws `evaluate-failed` if the server gave no verdict. A verdict is remembered; a failure is not. */
   async isSame(judgement: JudgedAnswer, signal?: AbortSignal): Promise<boolean> {
-    if (!this.isConfigured)
-      throw new RolloutError('evaluate-failed', 'the task needs a judge, and the configuration has none: set judge.url and judge.model');
+    if (!this.isConfigured) throw toVerifierFault('the task needs a judge, and the configuration has none: set judge.url and judge.model');
     const key = keyOf(judgement);
     const known = this.#verdicts.get(key);
     if (known !== undefined) return known;
@@ -69,11 +69,7 @@ export class Judge {
   /** A judge that has no verdict on the expected answer either is at fault. */
   async #control(judgement: JudgedAnswer, signal: AbortSignal | undefined): Promise<void> {
     const vote = await this.#ask({ ...judgement, given: judgement.expected }, signal);
-    if (vote === 'none')
-      throw new RolloutError(
-        'evaluate-failed',
-        `the judge ${this.#config.model} replies without a verdict, also about the expected answer`,
-      );
+    if (vote === 'none') throw toVerifierFault(`the judge ${this.#config.model} replies without a verdict, also about the expected answer`);
   }
 
   async #ask(judgement: JudgedAnswer, signal: AbortSignal | undefined): Promise<Vote> {

@@ -17,15 +17,20 @@ import { type SweTask, sweTask } from './task/swe-task.ts';
 
 /** In milliseconds of each second: the rest is for the sandboxes. */
 const gradeShare = 900;
+/** For everything but the tests. */
+const spareS = 600;
 /** The times of files are up to this much older than the clock. */
 const fileClockMs = 15;
 /** How many tasks are remembered as having run. */
 const maxProven = 10_000;
 const maxNames = 20;
 
+/** When the agent got its sandbox. */
+interface AgentStart {
+  readonly sinceMs: number;
+}
+
 export function makeSweScenario(): Scenario<SweTask> {
-  /** When each agent got its sandbox. */
-  const startedMs = new WeakMap<Sandbox, number>();
   const proven = new Set<string>();
   return {
     name: 'swe',
@@ -40,30 +45,30 @@ export function makeSweScenario(): Scenario<SweTask> {
       );
       const { end } = await sandbox.runShell(enter.join('\n'), { timeoutMs: 60_000, signal });
       if (end !== 'exited') throw new RolloutError('sandbox-failed', `the shell did not enter ${task.workdir}: ${end}`);
-      startedMs.set(sandbox, systemClock.now() - fileClockMs);
-      return { messages: [{ role: 'user', content: renderProblem(task, prompts) }], tools: task.tools };
+      const state: AgentStart = { sinceMs: systemClock.now() - fileClockMs };
+      return { messages: [{ role: 'user', content: renderProblem(task, prompts) }], tools: task.tools, state };
     },
 
-    async collect({ task, sandbox, signal }) {
-      const sinceMs = startedMs.get(sandbox);
-      return await takeChanges(sandbox, task.workdir, { signal, ...definedOf({ sinceMs }) }).catch((error) => {
+    async collect({ task, sandbox, state, signal }) {
+      const { sinceMs } = state as AgentStart;
+      return await takeChanges(sandbox, task.workdir, { signal, sinceMs }).catch((error) => {
         if (!(error instanceof RolloutError) || error.code !== 'not-found') throw error;
         throw new RolloutError('policy-failed', `the agent removed the repository: ${error.message}`);
       });
     },
 
+    // The tests run a second time as their control.
+    evaluateTimeoutS: ({ test_timeout_s }) => 2 * test_timeout_s + spareS,
     lowestReward: ({ shaping: { range } }) => range[0],
     highestReward: ({ shaping: { range } }) => range[1],
 
     async evaluate({ task, artifact, sampledTokens, openSandbox, limits, signal }) {
       const timeoutMs = limits.evaluate_timeout_s * gradeShare;
-      const deadlineMs = systemClock.now() + timeoutMs;
       const { patch, paths } = await makeDiff(await openSandbox(), task, { artifact, timeoutMs, signal });
       const measured = { hasFormat: patch !== '', sampledTokens };
       if (patch === '') return shapeReward(task.shaping, { correctness: 0, ...measured }, { git_patch: '', reason: 'empty_patch' });
       if (proven.size > maxProven) proven.clear();
-      const leftMs = Math.max(1, deadlineMs - systemClock.now());
-      const grade = await gradePatch({ task, patch, paths, openSandbox, timeoutMs: leftMs, proven, signal });
+      const grade = await gradePatch({ task, patch, paths, openSandbox, stepMs: timeoutMs, proven, signal });
       return shapeReward(task.shaping, { correctness: grade.resolved ? 1 : 0, ...measured }, { git_patch: patch, ...describe(grade) });
     },
 
@@ -71,7 +76,7 @@ export function makeSweScenario(): Scenario<SweTask> {
       const patch = solution === 'gold' ? task.patch : '';
       if (solution === 'gold' && patch === '')
         return { isRight: false, tests: {}, why: 'the task has no patch, so its solution cannot be checked' };
-      return toTrial(await gradePatch({ task, patch, openSandbox, timeoutMs: limits.evaluate_timeout_s * gradeShare, signal }));
+      return toTrial(await gradePatch({ task, patch, openSandbox, stepMs: limits.evaluate_timeout_s * gradeShare, signal }));
     },
   };
 }

@@ -63,12 +63,14 @@ describe('harbor', { skip, timeout: 600_000 }, () => {
     assert.match(String(details?.no_reward), /neither/);
   });
 
-  test("the verifier's time limit ends a check, which is the lowest reward", async () => {
-    const folder = await bed.write('slow', {
-      'task.toml': '[verifier]\ntimeout_sec = 1\n',
-      'tests/test.sh': 'echo 1 > /logs/verifier/reward.txt; sleep 600',
-    });
-    assert.deepEqual((await bed.judge(folder, [])).details?.end, 'timed out');
+  test('a check that the agent made slow is the lowest reward, and one that is slow without it is at fault', async () => {
+    const toml = '[verifier]\ntimeout_sec = 1\n';
+    const script = 'echo 1 > /logs/verifier/reward.txt; [ ! -e slow ] || sleep 600';
+    const slowed = await bed.write('slowed', { 'task.toml': toml, 'tests/test.sh': script });
+    const { reward, details } = await bed.judge(slowed, ['touch slow']);
+    assert.deepEqual([reward, details?.end], [0, 'timed out']);
+    const slow = await bed.write('slow', { 'task.toml': toml, 'tests/test.sh': 'echo 1 > /logs/verifier/reward.txt; sleep 600' });
+    await assert.rejects(bed.judge(slow, []), /and none for its own solution either: it timed out/);
   });
 
   test('a program of the agent runs during the check only if the task says so', async () => {

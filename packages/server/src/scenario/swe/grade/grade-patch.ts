@@ -2,9 +2,9 @@
 // against a run without the patch, so that a broken task is never charged to the agent, and a broken repository never to the task.
 
 import { createHash } from 'node:crypto';
-import { RolloutError } from '@millrace/protocol';
 import { systemClock } from '../../../base/clock.ts';
 import type { Sandbox } from '../../../sandbox/sandbox.ts';
+import { toVerifierFault } from '../../scenario-error.ts';
 import { runnerOf } from '../logs/parse-log.ts';
 import { applyPatch, findPaths, restorePaths } from '../repository/apply-patch.ts';
 import { prepareRepository } from '../repository/prepare.ts';
@@ -21,8 +21,8 @@ export interface PatchGradeOptions {
   /** The paths that the patch changes; found from its text if absent. */
   readonly paths?: readonly ChangedPath[];
   openSandbox(): Promise<Sandbox>;
-  /** For everything together. */
-  readonly timeoutMs: number;
+  /** For each step but the tests, whose limit is `test_timeout_s`. */
+  readonly stepMs: number;
   /** Tasks whose tests were seen to run on this machine. */
   readonly proven?: Set<string>;
   readonly signal?: AbortSignal;
@@ -45,12 +45,11 @@ export interface PatchGrade extends TestsVerdict {
 /** Throws `evaluate-failed` if the tests do not run without the patch either: then the task or its image is at fault. */
 export async function gradePatch(options: PatchGradeOptions): Promise<PatchGrade> {
   const { task, proven } = options;
-  const deadlineMs = systemClock.now() + options.timeoutMs;
-  const grade = await tryPatch(options, deadlineMs);
+  const grade = await tryPatch(options);
   const isSound = grade.reason === undefined && (grade.isAttested || runnerOf(task.log_parser) === undefined);
   if (isSound) proven?.add(proofOf(task, grade.isAttested));
   if (isSound || grade.reason === 'patch_failed') return grade;
-  return await settle(grade, options, deadlineMs);
+  return await settle(grade, options);
 }
 
 const proofOf = (task: SweTask, isAttested: boolean): string =>
@@ -59,15 +58,12 @@ const proofOf = (task: SweTask, isAttested: boolean): string =>
     .digest('hex');
 
 /** Decides whose fault a run without evidence is, by a run of the reference solution, or of no patch where there is none. */
-async function settle(grade: PatchGrade, options: PatchGradeOptions, deadlineMs: number): Promise<PatchGrade> {
+async function settle(grade: PatchGrade, options: PatchGradeOptions): Promise<PatchGrade> {
   const { task, proven } = options;
   if (proven?.has(proofOf(task, true)) || (grade.reason !== undefined && proven?.has(proofOf(task, false)))) return blame(grade);
-  const leftMs = deadlineMs - systemClock.now();
-  if (leftMs < grade.testMs || leftMs < 1000) return blame(grade);
-  const control = await tryPatch({ ...options, patch: task.patch, paths: undefined }, deadlineMs);
+  const control = await tryPatch({ ...options, patch: task.patch, paths: undefined });
   if (control.reason !== undefined)
-    throw new RolloutError(
-      'evaluate-failed',
+    throw toVerifierFault(
       `${task.instance_id}: without the agent's patch, too, ${control.why ?? control.reason}: ${control.log.trim().slice(-500)}`,
     );
   proven?.add(proofOf(task, control.isAttested));
@@ -90,23 +86,22 @@ function blame(grade: PatchGrade): PatchGrade {
 
 type TryOptions = Omit<PatchGradeOptions, 'paths'> & { readonly paths?: readonly ChangedPath[] | undefined };
 
-async function tryPatch({ task, patch, paths, openSandbox, signal }: TryOptions, deadlineMs: number): Promise<PatchGrade> {
+async function tryPatch({ task, patch, paths, openSandbox, stepMs, signal }: TryOptions): Promise<PatchGrade> {
   const sandbox = await openSandbox();
-  const timeLeft = () => Math.max(1, deadlineMs - systemClock.now());
-  const within = () => ({ workdir: task.workdir, timeoutMs: timeLeft(), ...(signal ? { signal } : {}) });
-  await prepareRepository(sandbox, task, { purpose: 'tests', ...within() });
-  const changed = paths ?? (await findPaths(sandbox, filesOf(patch), within()));
-  const applied = await applyPatch(sandbox, patch, within());
+  const within = { workdir: task.workdir, timeoutMs: stepMs, ...(signal ? { signal } : {}) };
+  await prepareRepository(sandbox, task, { purpose: 'tests', ...within });
+  const changed = paths ?? (await findPaths(sandbox, filesOf(patch), within));
+  const applied = await applyPatch(sandbox, patch, within);
   if (applied.by === undefined) return toGrade(task, { reason: 'patch_failed', why: applied.why, testMs: 0 });
   const testFiles = filesOf(task.test_patch);
   const solutionFiles = filesOf(task.patch);
   const restored = chooseProtected(changed, { testFiles, solutionFiles, extra: task.protected, repo: task.repo });
-  await restorePaths(sandbox, [...restored, ...(await findPaths(sandbox, testFiles, within()))], within());
-  const ready = await addTests(sandbox, task, within());
+  await restorePaths(sandbox, [...restored, ...(await findPaths(sandbox, testFiles, within))], within);
+  const ready = await addTests(sandbox, task, within);
   const rest = { appliedBy: applied.by, restored: restored.map(({ path }) => path) };
   if (ready !== undefined) return toGrade(task, { ...rest, reason: 'tests_broken', why: ready, testMs: 0 });
   const startMs = systemClock.monotonic();
-  const run = await runTests(sandbox, task, { ...within(), timeoutMs: Math.min(timeLeft(), task.test_timeout_s * 1000) });
+  const run = await runTests(sandbox, task, { ...within, timeoutMs: task.test_timeout_s * 1000 });
   return toGrade(task, { ...rest, run, testMs: systemClock.monotonic() - startMs });
 }
 

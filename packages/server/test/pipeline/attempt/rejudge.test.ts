@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { type RolloutId, rolloutId } from '@millrace/protocol';
 import { z } from 'zod';
 import { type Fields, silentLog } from '../../../src/base/log.ts';
-import { isRejudged } from '../../../src/pipeline/judging/rejudge.ts';
+import { isRejudged } from '../../../src/pipeline/attempt/rejudge.ts';
 import { probeBubblewrap } from '../../../src/sandbox/bubblewrap/probe.ts';
 import type { Scenario } from '../../../src/scenario/scenario.ts';
 import { WorkerBed } from '../worker-bed.ts';

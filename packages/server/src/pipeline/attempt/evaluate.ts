@@ -2,12 +2,13 @@
 // nothing: if that can be judged, what this agent left broke the verifier, and its reward is the lowest. Otherwise the verifier is at fault.
 
 import { RolloutError } from '@millrace/protocol';
+import { isShownFault } from '../../scenario/scenario-error.ts';
 import type { Score } from '../../scenario/verifier/verifier.ts';
-import type { AttemptRecord } from '../attempt-record.ts';
-import type { StageDeps } from '../stages.ts';
+import type { AttemptRecord } from './attempt-record.ts';
 import { canJudgeNothing } from './control.ts';
-import { judge, openJudging, type ToEvaluate } from './judge.ts';
-import { findDisturbance } from './judging.ts';
+import { judge, openOwnTime, type ToEvaluate } from './judge.ts';
+import { findDisturbance } from './own-time.ts';
+import type { StageDeps } from './stages.ts';
 
 /** How often an evaluation is started at most. */
 const tries = 3;
@@ -36,8 +37,9 @@ export async function evaluateAttempt(deps: StageDeps, record: AttemptRecord, pr
 }
 
 /** Whether the verifier gave no verdict, and says itself that the agent is not to blame. */
-function isBreak({ code }: RolloutError): boolean {
-  return code === 'evaluate-failed' || code === 'evaluate-timeout' || code === 'scenario-died';
+function isBreak(error: RolloutError): boolean {
+  const { code } = error;
+  return (code === 'evaluate-failed' && !isShownFault(error)) || code === 'evaluate-timeout' || code === 'scenario-died';
 }
 
 function toPolicyFault(error: RolloutError): RolloutError {
@@ -56,10 +58,10 @@ export async function judgeOnce(
   if (!end) throw new RolloutError('internal', 'evaluate started before run had ended');
   const sampledTokens =
     record.sampler?.ledger.segments.reduce((sum, { kind, tokenIds }) => sum + (kind === 'sampled' ? tokenIds.length : 0), 0) ?? 0;
-  using judging = await openJudging(deps, record, { ...prepared, isLastTry });
+  using time = await openOwnTime(deps, record, { ...prepared, isLastTry });
   try {
-    return await judge(deps, { ...prepared, record, judging, sandboxes: record.sandbox, end, artifact, sampledTokens });
+    return await judge(deps, { ...prepared, record, time, sandboxes: record.sandbox, end, artifact, sampledTokens });
   } finally {
-    record.timings.evaluate_ms += judging.deadline.chargedMs;
+    record.timings.evaluate_ms += time.deadline.chargedMs;
   }
 }

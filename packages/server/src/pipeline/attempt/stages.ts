@@ -2,23 +2,23 @@
 // Clocks run only here, so waiting for a slot is never charged.
 
 import { definedOf, RolloutError } from '@millrace/protocol';
-import type { OutsideTools } from '../agent/outside/outside-tools.ts';
-import type { Prompts } from '../agent/prompts.ts';
-import { runTurns, type TurnReport } from '../agent/turn-loop.ts';
-import type { Clock } from '../base/clock.ts';
-import { Deadline } from '../base/deadline.ts';
-import type { Pace } from '../base/pace.ts';
-import { raceSignal } from '../base/race.ts';
-import type { PolicyGate } from '../inference/policy-gate.ts';
-import type { BackendPool } from '../inference/pool/pool.ts';
-import { Sampler } from '../inference/sampler.ts';
-import type { LayerCache, LayerPlan } from '../sandbox/layers/layer-cache.ts';
-import type { Sandbox, SandboxDriver, Uncharged } from '../sandbox/sandbox.ts';
-import { compactScenario, initScenario, keyOf, parseTask, prepareScenario, runTimeoutOf, sandboxOf } from '../scenario/hooks.ts';
-import type { Scenarios } from '../scenario/load/load.ts';
-import type { InitContext, Scenario } from '../scenario/scenario.ts';
-import type { Conversation } from '../trajectory/conversation.ts';
-import { Ledger } from '../trajectory/ledger.ts';
+import type { OutsideTools } from '../../agent/outside/outside-tools.ts';
+import type { Prompts } from '../../agent/prompts.ts';
+import { runTurns, type TurnReport } from '../../agent/turn-loop.ts';
+import type { Clock } from '../../base/clock.ts';
+import { Deadline } from '../../base/deadline.ts';
+import type { Pace } from '../../base/pace.ts';
+import { raceSignal } from '../../base/race.ts';
+import type { PolicyGate } from '../../inference/policy-gate.ts';
+import type { BackendPool } from '../../inference/pool/pool.ts';
+import { Sampler } from '../../inference/sampler.ts';
+import type { LayerCache, LayerPlan } from '../../sandbox/layers/layer-cache.ts';
+import type { Sandbox, SandboxDriver, Uncharged } from '../../sandbox/sandbox.ts';
+import { compactScenario, initScenario, keyOf, parseTask, prepareScenario, runTimeoutOf, sandboxOf } from '../../scenario/hooks.ts';
+import type { Scenarios } from '../../scenario/load/load.ts';
+import type { InitContext, Scenario } from '../../scenario/scenario.ts';
+import type { Conversation } from '../../trajectory/conversation.ts';
+import { Ledger } from '../../trajectory/ledger.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import type { ControlResults } from './control-results.ts';
 

@@ -2,10 +2,10 @@
 // costs time and no rollout.
 
 import { messageOf } from '@millrace/protocol';
-import { type Clock, sleep } from '../base/clock.ts';
-import type { Log } from '../base/log.ts';
-import type { Claim } from '../store/store.ts';
-import { StoreFault } from '../store/store-fault.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Claim } from '../../store/store.ts';
+import { StoreFault } from '../../store/store-fault.ts';
 
 const firstDelayMs = 100;
 const mostDelayMs = 5000;

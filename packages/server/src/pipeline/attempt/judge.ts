@@ -6,26 +6,26 @@ import { raceSignal } from '../../base/race.ts';
 import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
 import { evaluateScenario, evaluateTimeoutOf, sandboxOf } from '../../scenario/hooks.ts';
 import type { Score } from '../../scenario/verifier/verifier.ts';
-import type { AttemptRecord, Prepared } from '../attempt-record.ts';
-import type { AttemptSandbox } from '../attempt-sandbox.ts';
-import type { StageDeps } from '../stages.ts';
-import { Judging } from './judging.ts';
+import type { AttemptRecord, Prepared } from './attempt-record.ts';
+import type { AttemptSandbox } from './attempt-sandbox.ts';
+import { OwnTime } from './own-time.ts';
+import type { StageDeps } from './stages.ts';
 
 export type ToEvaluate = Prepared & { readonly signal: AbortSignal; readonly artifact: Buffer };
 
 /** The clock of one evaluation of this task. */
-export async function openJudging(
+export async function openOwnTime(
   { clock }: StageDeps,
   { claimed }: AttemptRecord,
   { scenario, task, signal, isLastTry }: Pick<Prepared, 'scenario' | 'task'> & { signal: AbortSignal; isLastTry: boolean },
-): Promise<Judging> {
+): Promise<OwnTime> {
   const timeoutS = await evaluateTimeoutOf(scenario, task, claimed.submission.limits.evaluate_timeout_s);
-  return new Judging({ what: 'evaluate', timeoutMs: timeoutS * 1000, clock, signal, isLastTry });
+  return new OwnTime({ what: 'evaluate', timeoutMs: timeoutS * 1000, clock, signal, isLastTry });
 }
 
-export interface Judged extends Prepared {
+export interface ToJudge extends Prepared {
   readonly record: AttemptRecord;
-  readonly judging: Judging;
+  readonly time: OwnTime;
   /** Holds the sandboxes that the verifier opens. */
   readonly sandboxes: AttemptSandbox;
   readonly end: AgentEnd;
@@ -33,13 +33,13 @@ export interface Judged extends Prepared {
   readonly sampledTokens: number;
 }
 
-export async function judge({ driver }: StageDeps, judged: Judged): Promise<Score> {
-  const { scenario, task, opening, record, judging, sandboxes, end, artifact, sampledTokens } = judged;
-  const { signal, deadline } = judging;
+export async function judge({ driver }: StageDeps, judged: ToJudge): Promise<Score> {
+  const { scenario, task, opening, record, time, sandboxes, end, artifact, sampledTokens } = judged;
+  const { signal, deadline } = time;
   const { limits } = record.claimed.submission;
   const openSandbox = async (wanted?: SandboxSpec): Promise<Sandbox> => {
     const spec = wanted ?? (await sandboxOf(scenario, task)) ?? {};
-    return judging.watch(await deadline.uncharged(() => sandboxes.open(() => driver.open(spec, { signal }))));
+    return time.watch(await deadline.uncharged(() => sandboxes.open(() => driver.open(spec, { signal }))));
   };
   const context = { task, limits, signal, end, artifact, sampledTokens, openSandbox, ...definedOf({ state: opening.state }) };
   return await raceSignal(evaluateScenario(scenario, context), signal);

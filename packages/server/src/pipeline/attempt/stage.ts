@@ -2,9 +2,10 @@
 // holds another's slot.
 
 import type { StageName, StageReport } from '@millrace/protocol';
-import { type Clock, systemClock } from '../base/clock.ts';
-import { raceSignal } from '../base/race.ts';
-import { Slots } from '../base/slots.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { raceSignal } from '../../base/race.ts';
+import { Slots } from '../../base/slots.ts';
+import type { PipelineConfig } from './pipeline-config.ts';
 
 export class Stage {
   readonly name: StageName;
@@ -35,4 +36,15 @@ export class Stage {
     using _slot = await this.#slots.acquire(options);
     return await raceSignal(work(this.#clock.monotonic() - arrivedAt), options.signal);
   }
+}
+
+export function openStages(
+  config: PipelineConfig,
+  { clock, onInitFree }: { clock: Clock; onInitFree: () => void },
+): Record<StageName, Stage> {
+  return {
+    init: new Stage('init', config.initSlots, { clock, onFree: onInitFree }),
+    run: new Stage('run', config.runSlots, { clock }),
+    evaluate: new Stage('evaluate', config.evaluateSlots, { clock }),
+  };
 }

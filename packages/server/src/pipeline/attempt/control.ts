@@ -7,14 +7,14 @@ import type { AgentEnd } from '../../agent/agent-end.ts';
 import { Deadline } from '../../base/deadline.ts';
 import { raceSignal } from '../../base/race.ts';
 import { collectScenario, initScenario, prepareScenario, sandboxOf } from '../../scenario/hooks.ts';
-import type { AttemptRecord } from '../attempt-record.ts';
-import { AttemptSandbox } from '../attempt-sandbox.ts';
-import type { StageDeps } from '../stages.ts';
-import { judge, openJudging, type ToEvaluate } from './judge.ts';
-import { findDisturbance } from './judging.ts';
+import type { AttemptRecord } from './attempt-record.ts';
+import { AttemptSandbox } from './attempt-sandbox.ts';
+import { judge, openOwnTime, type ToEvaluate } from './judge.ts';
+import { findDisturbance } from './own-time.ts';
+import type { StageDeps } from './stages.ts';
 
-/** A verifier that judges one of these is not broken: it may be one that reads a number, or any text. */
-const neutralAnswers = ['', '0', 'I do not know.'];
+/** A verifier that judges these is not broken. There are two, since one may be right, and none is empty: such answers are often not looked at. */
+const neutralAnswers = ['0', '7'];
 
 /** Whether the verifier has a verdict on an agent that did nothing. Throws `evaluate-disturbed` if the machine did not let it say. */
 export async function canJudgeNothing(deps: StageDeps, record: AttemptRecord, prepared: ToEvaluate): Promise<boolean> {
@@ -33,15 +33,14 @@ async function tryAnswers(deps: StageDeps, record: AttemptRecord, prepared: ToEv
   for (const answer of neutralAnswers) {
     try {
       await judgeNothing(deps, record, { ...prepared, end: { stopReason: 'completed', answer } });
-      return true;
     } catch (error) {
       prepared.signal.throwIfAborted();
       const seen = record.errorOf(error);
       if (findDisturbance(seen) !== undefined) throw new RolloutError('evaluate-disturbed', seen.message, { cause: error });
-      if (seen.code === 'evaluate-timeout') return false; // another answer would take as long
+      return false;
     }
   }
-  return false;
+  return true;
 }
 
 async function judgeNothing(deps: StageDeps, record: AttemptRecord, prepared: ToEvaluate & { readonly end: AgentEnd }): Promise<void> {
@@ -61,8 +60,8 @@ async function judgeNothing(deps: StageDeps, record: AttemptRecord, prepared: To
     const artifact = sandbox
       ? await raceSignal(collectScenario(scenario, { ...context, sandbox, end, ...state }), signal)
       : Buffer.alloc(0);
-    using judging = await openJudging(deps, record, { ...prepared, isLastTry: true });
-    await judge(deps, { scenario, task, opening, record, judging, sandboxes, end, artifact, sampledTokens: 0 });
+    using time = await openOwnTime(deps, record, { ...prepared, isLastTry: true });
+    await judge(deps, { scenario, task, opening, record, time, sandboxes, end, artifact, sampledTokens: 0 });
   } finally {
     await opening.close();
   }

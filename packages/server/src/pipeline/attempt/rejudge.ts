@@ -3,9 +3,9 @@
 import { createHash } from 'node:crypto';
 import { messageOf, RolloutError, type RolloutId } from '@millrace/protocol';
 import type { Log } from '../../base/log.ts';
-import type { AttemptRecord, Prepared } from '../attempt-record.ts';
-import type { StageDeps } from '../stages.ts';
+import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import { judgeOnce } from './evaluate.ts';
+import type { StageDeps } from './stages.ts';
 
 /** Whether the rollout is in this share. The same rollout always is, or never. */
 export function isRejudged(id: RolloutId, share: number): boolean {

@@ -14,7 +14,7 @@ const spareMs = 60_000;
 /** A program that was stopped by the wall clock had its time if it used this much of it. */
 const fairShare = 0.8;
 
-export interface JudgingOptions {
+export interface OwnTimeOptions {
   /** For the messages of errors: `evaluate`. */
   readonly what: string;
   /** Of the programs themselves. */
@@ -25,15 +25,15 @@ export interface JudgingOptions {
   readonly isLastTry: boolean;
 }
 
-export class Judging implements Disposable {
+export class OwnTime implements Disposable {
   readonly deadline: Deadline;
   /** Aborts when the time is up, on either clock, or with the signal of the options. */
   readonly signal: AbortSignal;
   readonly #own: OwnClock;
-  readonly #options: JudgingOptions;
+  readonly #options: OwnTimeOptions;
   readonly #stopWall: () => void;
 
-  constructor(options: JudgingOptions) {
+  constructor(options: OwnTimeOptions) {
     const { what, timeoutMs, clock, signal } = options;
     this.#options = options;
     this.#own = new OwnClock({ clock });

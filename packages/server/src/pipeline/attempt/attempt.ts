@@ -2,19 +2,19 @@
 // and assigns the blame for a failure.
 
 import { definedOf, type Failure, type MachineLabels, messageOf, RolloutError, type StageName } from '@millrace/protocol';
-import { Deadline } from '../base/deadline.ts';
-import { type Log, stackOf } from '../base/log.ts';
-import { raceSignal } from '../base/race.ts';
-import type { Slot } from '../base/slots.ts';
-import { lowestRewardOf, parseTask } from '../scenario/hooks.ts';
-import { type ClaimedRollout, type Ending, longestDelayMs, type Store, type WorkerRecord } from '../store/store.ts';
-import { StoreFault } from '../store/store-fault.ts';
-import { hasLabels, labelsOf, toScenarioLabel } from '../store/work-class.ts';
+import { Deadline } from '../../base/deadline.ts';
+import { type Log, stackOf } from '../../base/log.ts';
+import { raceSignal } from '../../base/race.ts';
+import type { Slot } from '../../base/slots.ts';
+import { lowestRewardOf, parseTask } from '../../scenario/hooks.ts';
+import { type ClaimedRollout, type Ending, longestDelayMs, type Store, type WorkerRecord } from '../../store/store.ts';
+import { StoreFault } from '../../store/store-fault.ts';
+import { hasLabels, labelsOf, toScenarioLabel } from '../../store/work-class.ts';
 import { AttemptRecord } from './attempt-record.ts';
-import { collectAttempt } from './judging/collect.ts';
-import { evaluateAttempt } from './judging/evaluate.ts';
-import { isRejudged, rejudgeAttempt } from './judging/rejudge.ts';
+import { collectAttempt } from './collect.ts';
+import { evaluateAttempt } from './evaluate.ts';
 import type { PipelineConfig } from './pipeline-config.ts';
+import { isRejudged, rejudgeAttempt } from './rejudge.ts';
 import { saveUntilDone } from './save.ts';
 import type { Stage } from './stage.ts';
 import { initAttempt, runAttempt, type StageDeps } from './stages.ts';

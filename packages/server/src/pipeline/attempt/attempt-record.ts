@@ -11,17 +11,17 @@ import {
   type Trajectory,
   toRolloutError,
 } from '@millrace/protocol';
-import type { AgentEnd } from '../agent/agent-end.ts';
-import type { AgentTally } from '../agent/turn-loop.ts';
-import type { Clock } from '../base/clock.ts';
-import { Expired } from '../base/deadline.ts';
-import type { Sampler } from '../inference/sampler.ts';
-import type { Sandbox } from '../sandbox/sandbox.ts';
-import type { Opened } from '../scenario/hooks.ts';
-import type { Scenario } from '../scenario/scenario.ts';
-import type { Score } from '../scenario/verifier/verifier.ts';
-import type { ClaimedRollout } from '../store/store.ts';
-import type { ModelDigests } from '../trajectory/conversation.ts';
+import type { AgentEnd } from '../../agent/agent-end.ts';
+import type { AgentTally } from '../../agent/turn-loop.ts';
+import type { Clock } from '../../base/clock.ts';
+import { Expired } from '../../base/deadline.ts';
+import type { Sampler } from '../../inference/sampler.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+import type { Opened } from '../../scenario/hooks.ts';
+import type { Scenario } from '../../scenario/scenario.ts';
+import type { Score } from '../../scenario/verifier/verifier.ts';
+import type { ClaimedRollout } from '../../store/store.ts';
+import type { ModelDigests } from '../../trajectory/conversation.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 
 /** The code of a plain error or an expired deadline, by the stage in which it happened. */

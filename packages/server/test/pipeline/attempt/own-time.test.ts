@@ -7,7 +7,7 @@ import { type ErrorCode, RolloutError } from '@millrace/protocol';
 import { FakeClock, makeTempFolder, seedRunFolder } from '@millrace/testkit/plain';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
-import { findDisturbance, Judging } from '../../../src/pipeline/judging/judging.ts';
+import { findDisturbance, OwnTime } from '../../../src/pipeline/attempt/own-time.ts';
 import { openBubblewrapDriver } from '../../../src/sandbox/bubblewrap/bubblewrap.ts';
 import { probeBubblewrap } from '../../../src/sandbox/bubblewrap/probe.ts';
 import type { ExecResult, Sandbox, SandboxDriver } from '../../../src/sandbox/sandbox.ts';
@@ -17,8 +17,8 @@ const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 
 const never = new AbortController().signal;
-const openJudging = (options: Partial<ConstructorParameters<typeof Judging>[0]> = {}) =>
-  new Judging({ what: 'evaluate', timeoutMs: 60_000, clock: systemClock, signal: never, isLastTry: false, ...options });
+const openOwnTime = (options: Partial<ConstructorParameters<typeof OwnTime>[0]> = {}) =>
+  new OwnTime({ what: 'evaluate', timeoutMs: 60_000, clock: systemClock, signal: never, isLastTry: false, ...options });
 
 /** Kills the process inside any sandbox that has this word in its arguments, as an administrator or the kernel would. */
 async function killFromOutside(word: string): Promise<void> {
@@ -47,7 +47,7 @@ describe('an evaluation on its own clock', { skip, timeout: 240_000 }, () => {
   const spin = (seconds: number) => ['python3', '-c', `import time\nwhile time.process_time() < ${seconds}: pass`];
 
   test('a program with a twentieth of a core has its whole time', async () => {
-    using judging = openJudging();
+    using judging = openOwnTime();
     const sandbox = judging.watch(await open({ cpus: 0.05 }));
     const { exitCode, timedOut } = await sandbox.exec(spin(0.3), { timeoutMs: 1_500 });
     assert.deepEqual([exitCode, timedOut], [0, false]);
@@ -61,7 +61,7 @@ describe('an evaluation on its own clock', { skip, timeout: 240_000 }, () => {
       ['bash', '-c', 'for i in {1..8}; do while :; do :; done & done; wait'],
       ['bash', '-c', 'trap "" CHLD; while :; do (for i in {1..999}; do :; done); done'],
     ];
-    using judging = openJudging();
+    using judging = openOwnTime();
     const run = async (argv: readonly string[]) => {
       const sandbox = judging.watch(await open({ cpus: 0.3 }));
       return (await sandbox.exec(argv, { timeoutMs: 600 })).timedOut;
@@ -70,17 +70,17 @@ describe('an evaluation on its own clock', { skip, timeout: 240_000 }, () => {
   });
 
   test('a kill from outside is no result, until it has happened in every try', async () => {
-    const killed = (judging: Judging, sandbox: Sandbox, word: string) =>
+    const killed = (judging: OwnTime, sandbox: Sandbox, word: string) =>
       Promise.all([judging.watch(sandbox).exec(['sleep', word], { timeoutMs: 60_000 }), killFromOutside(word)]);
-    using first = openJudging();
+    using first = openOwnTime();
     await assert.rejects(killed(first, await open(), '7001'), (error: RolloutError) => findDisturbance(error) === 'passing');
-    using last = openJudging({ isLastTry: true });
+    using last = openOwnTime({ isLastTry: true });
     const [{ signal }] = await killed(last, await open(), '7002');
     assert.equal(signal, 'SIGKILL');
   });
 
   test('a kill at the own limit of memory is a result', async () => {
-    using judging = openJudging();
+    using judging = openOwnTime();
     const sandbox = judging.watch(await open({ memoryMiB: 384, diskMiB: 16 }));
     const hog = ['python3', '-c', 'x = bytearray(1 << 30)'];
     const { exitCode, signal } = await sandbox.exec(hog, { timeoutMs: 60_000 });
@@ -96,7 +96,7 @@ test('a program that the machine gives nothing to ends as starved, not as timed 
   const result: ExecResult = { timedOut: true, signal: 'SIGKILL', stdout: Buffer.alloc(0), stderr: Buffer.alloc(0), cutBytes: 0 };
   const exec = ({ timeoutMs }: { timeoutMs: number }) =>
     new Promise<ExecResult>((resolve) => void clock.after(timeoutMs, () => resolve(result)));
-  using judging = openJudging({ clock, timeoutMs: 600_000 });
+  using judging = openOwnTime({ clock, timeoutMs: 600_000 });
   const sandbox = judging.watch({ ...fake, readUse: () => busy, exec: (_, options) => exec(options) });
   const run = sandbox.exec(['make'], { timeoutMs: 10_000 });
   run.catch(() => {}); // asserted below
