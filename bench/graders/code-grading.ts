@@ -56,7 +56,6 @@ async function gradeTogether(driver: SandboxDriver, language: 'python' | 'cpp', 
     task: codeFields.parse({ question: 'q', language, tests, credit }),
     program: programs[language],
     openSandbox,
-    timeoutMs,
   });
   if (grades.some(({ verdict }) => verdict !== 'passed')) throw new Error('the benchmark program failed a test');
 }

@@ -97,6 +97,8 @@ export interface ExecOptions {
   readonly timeoutMs: number;
   /** Ends the program before that, in the same way. */
   readonly expire?: AbortSignal;
+  /** In an evaluation: the caller decides what a SIGKILL means. Otherwise the evaluation is repeated after one from outside. */
+  readonly judgesKills?: boolean;
   /** How many bytes of each output to keep; 64 KiB by default. */
   readonly capBytes?: number;
   /** As for a command of the shell. */

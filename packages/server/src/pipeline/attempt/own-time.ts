@@ -80,7 +80,7 @@ export class OwnTime implements Disposable {
       const expiring = options.expire ? AbortSignal.any([expire.signal, options.expire]) : expire.signal;
       const result = await sandbox.exec(argv, { ...options, timeoutMs, expire: expiring, uncharged });
       if (result.timedOut && !expiring.aborted) throw toStarved(`${argv[0]} got too little of this machine for ${timeoutMs / 1000} s`);
-      if (result.signal === 'SIGKILL' && !result.timedOut) this.#checkKill(argv, before, sandbox);
+      if (result.signal === 'SIGKILL' && !result.timedOut && !options.judgesKills) this.#checkKill(argv, before, sandbox);
       return result;
     } finally {
       stop();

@@ -1,16 +1,19 @@
 // Runs a task's checker program on outputs of the agent's program, in a sandbox in which none of that program has run. A checker that fails
 // on an output is tried on the expected output too: if it fails there as well, the verifier is at fault, and otherwise the output is wrong.
 
-import { RolloutError } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { toVerifierFault } from '../scenario-error.ts';
 import type { CodeChecker } from './code-task.ts';
+import { CompileError, openCompiled } from './compile.ts';
 import { languages } from './languages.ts';
-import { type RunLimits, runTests, type TestRun } from './run-tests.ts';
+import type { TestRun } from './run-tests.ts';
+import { TestBench } from './test-bench.ts';
 
-const folder = '/workspace';
 const memoryMiB = 1024;
 const outputBytes = 1 << 16;
-const compileMs = 60_000;
+const fileNames = ['input', 'output', 'answer'] as const;
+type FileName = (typeof fileNames)[number];
 
 export interface CheckedOutput {
   readonly input: string;
@@ -19,55 +22,57 @@ export interface CheckedOutput {
 }
 
 export class Checker {
-  readonly #sandbox: Sandbox;
   readonly #checker: CodeChecker;
+  readonly #bench: TestBench;
+  readonly #signal: AbortSignal | undefined;
 
-  private constructor(sandbox: Sandbox, checker: CodeChecker) {
-    this.#sandbox = sandbox;
+  private constructor(checker: CodeChecker, bench: TestBench, signal: AbortSignal | undefined) {
     this.#checker = checker;
+    this.#bench = bench;
+    this.#signal = signal;
   }
 
   /** Throws `evaluate-failed` if it does not compile. */
-  static async open(sandbox: Sandbox, checker: CodeChecker, signal?: AbortSignal): Promise<Checker> {
-    const { file, compile } = languages[checker.language];
-    const optional = signal ? { signal } : {};
-    await sandbox.writeFile(`${folder}/${file}`, checker.source, optional);
-    if (compile) {
-      const { exitCode, stderr } = await sandbox.exec(compile, { cwd: folder, timeoutMs: compileMs, ...optional });
-      if (exitCode !== 0)
-        throw new RolloutError('evaluate-failed', `the checker does not compile: ${stderr.subarray(0, 2000).toString('utf8').trim()}`);
-    }
-    return new Checker(sandbox, checker);
+  static async open(openSandbox: () => Promise<Sandbox>, checker: CodeChecker, signal: AbortSignal | undefined): Promise<Checker> {
+    const { language, source } = checker;
+    const openChecker = async () => {
+      try {
+        return await openCompiled({ language, source, openSandbox, signal });
+      } catch (error) {
+        if (error instanceof CompileError) throw toVerifierFault(`the checker does not compile: ${error.message.trim()}`);
+        throw error;
+      }
+    };
+    return new Checker(checker, await TestBench.open(openChecker, signal), signal);
   }
 
   /** Between 0 and 1 for each output. */
-  async score(outputs: readonly CheckedOutput[], limits: RunLimits): Promise<number[]> {
-    const scores = await this.#run(outputs, limits);
+  async score(outputs: readonly CheckedOutput[]): Promise<number[]> {
+    const scores = await this.#run(outputs);
     const failed = outputs.filter((_, at) => scores[at] === undefined);
-    if (failed.length > 0) await this.#tryExpected(failed, limits);
+    if (failed.length > 0) await this.#tryExpected(failed);
     return scores.map((score) => score ?? 0);
   }
 
-  async #tryExpected(failed: readonly CheckedOutput[], limits: RunLimits): Promise<void> {
+  async #tryExpected(failed: readonly CheckedOutput[]): Promise<void> {
     const expected = failed.map((one) => ({ ...one, output: Buffer.from(one.answer) }));
-    const scores = await this.#run(expected, limits);
+    const scores = await this.#run(expected);
     if (scores.some((score) => score === undefined))
-      throw new RolloutError('evaluate-failed', 'the checker fails on the expected output too: it crashed, timed out or printed no number');
+      throw toVerifierFault('the checker fails on the expected output too: it crashed, timed out or printed no number');
   }
 
-  async #run(outputs: readonly CheckedOutput[], limits: RunLimits): Promise<(number | undefined)[]> {
+  async #run(outputs: readonly CheckedOutput[]): Promise<(number | undefined)[]> {
     const { run } = languages[this.#checker.language];
-    const optional = limits.signal ? { signal: limits.signal } : {};
-    const tests = [];
-    for (const [at, one] of outputs.entries()) {
-      const paths = { input: `/tmp/check/${at}.in`, output: `/tmp/check/${at}.out`, answer: `/tmp/check/${at}.ans` };
-      await this.#sandbox.writeFile(paths.input, one.input, optional);
-      await this.#sandbox.writeFile(paths.output, one.output, optional);
-      await this.#sandbox.writeFile(paths.answer, one.answer, optional);
-      const argv = [...run, ...this.#checker.arguments.map((name) => paths[name])];
-      tests.push({ input: Buffer.alloc(0), argv, timeMs: this.#checker.time_limit_s * 1000, memoryMiB, outputBytes });
-    }
-    const { runs } = await runTests(this.#sandbox, { argv: run, stopEarly: false }, tests, limits);
+    const pathOf = (at: number, name: FileName) => `/tmp/check/${at}.${name}`;
+    const tests = outputs.map((_, at) => {
+      const argv = [...run, ...this.#checker.arguments.map((name) => pathOf(at, name))];
+      return { input: Buffer.alloc(0), argv, timeMs: this.#checker.time_limit_s * 1000, memoryMiB, outputBytes };
+    });
+    const writeFiles = async (sandbox: Sandbox) => {
+      for (const [at, one] of outputs.entries())
+        for (const name of fileNames) await sandbox.writeFile(pathOf(at, name), one[name], definedOf({ signal: this.#signal }));
+    };
+    const { runs } = await this.#bench.run({ argv: run, stopEarly: false }, tests, writeFiles);
     return outputs.map((_, at) => this.#toScore(runs[at]));
   }
 

@@ -6,12 +6,10 @@ import { shapeReward } from '../reward/shaping.ts';
 import type { Scenario, TaskTrial } from '../scenario.ts';
 import { type CodeTask, codeTask } from './code-task.ts';
 import { findProgram } from './find-program.ts';
-import { gradeProgram, type TestGrade } from './grade.ts';
+import { gradeProgram, gradeSecondsOf, type TestGrade } from './grade.ts';
 import { languages } from './languages.ts';
 
 const maxProgramBytes = 1 << 20;
-/** In milliseconds of each second: the rest is for the sandboxes. */
-const gradeShare = 900;
 /** What one sandbox has by default, less what the runner needs. */
 const usualMemoryMiB = 1536;
 
@@ -33,9 +31,10 @@ export const codeScenario: Scenario<CodeTask> = {
     });
   },
 
+  evaluateTimeoutS: gradeSecondsOf,
   lowestReward: ({ shaping: { range } }) => range[0],
 
-  async evaluate({ task, end, artifact, sampledTokens, openSandbox, limits, signal }) {
+  async evaluate({ task, end, artifact, sampledTokens, openSandbox, signal }) {
     const program = artifact.length > 0 ? artifact.toString('utf8') : findProgram(end.answer, task.language);
     if (program === undefined)
       return shapeReward(task.shaping, { correctness: 0, hasFormat: false, sampledTokens }, { verdict: 'no_program' });
@@ -43,20 +42,18 @@ export const codeScenario: Scenario<CodeTask> = {
       task,
       program,
       openSandbox: () => openSandbox(specOf(task)),
-      timeoutMs: limits.evaluate_timeout_s * gradeShare,
       signal,
     });
     return shapeReward(task.shaping, { correctness: correctnessOf(task, grades), hasFormat: true, sampledTokens }, describe(grades));
   },
 
-  async trial({ task, solution, openSandbox, limits, signal }) {
+  async trial({ task, solution, openSandbox, signal }) {
     if (solution === 'gold' && task.solution === undefined)
       return { isRight: false, tests: {}, why: 'the task has no `solution`, so it cannot be checked' };
     const grades = await gradeProgram({
       task,
       program: solution === 'gold' ? (task.solution ?? '') : '',
       openSandbox: () => openSandbox(specOf(task)),
-      timeoutMs: limits.evaluate_timeout_s * gradeShare,
       signal,
     });
     return toTrial(grades);

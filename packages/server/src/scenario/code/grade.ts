@@ -1,15 +1,15 @@
 // Grades a program on the tests of a task. The expected outputs stay in this process: the sandbox in which the program runs gets inputs only,
 // and one at a time. The outputs are compared here, or by the task's checker in a sandbox of its own.
 
-import { RolloutError } from '@millrace/protocol';
-import { systemClock } from '../../base/clock.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { type CheckedOutput, Checker } from './checker.ts';
 import type { CodeTask } from './code-task.ts';
+import { CompileError, compileSecondsMost, openCompiled } from './compile.ts';
 import { languages } from './languages.ts';
 import { isSameOutput } from './output/compare-output.ts';
 import { isSameJson } from './output/exact-json.ts';
-import { type RunList, runTests, type TestInput, type TestJob, type TestRun } from './run-tests.ts';
+import { ownMsOf, type RunList, type TestInput, type TestJob, type TestRun } from './run-tests.ts';
+import { TestBench } from './test-bench.ts';
 
 export type TestVerdict =
   | 'passed'
@@ -27,8 +27,6 @@ export interface GradeOptions {
   readonly task: CodeTask;
   readonly program: string;
   openSandbox(): Promise<Sandbox>;
-  /** For everything together. */
-  readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
 
@@ -40,7 +38,8 @@ export interface TestGrade {
   readonly stderr: string;
 }
 
-const compileMs = 30_000;
+/** For everything but compiling and testing. */
+const spareS = 120;
 /** The most that the runner gets at once: tests, and the bytes of all of them. */
 const mostTests = 256;
 const maxInputBytes = 16 << 20;
@@ -48,14 +47,29 @@ const maxOutputBytes = 24 << 20;
 /** An output may be longer than the expected one only by this much and the same again. */
 const spareBytes = 64 << 10;
 
+/** The longest time that judging a program may take by the limits of its tests. */
+export function gradeSecondsOf({ tests, time_limit_s, checker }: CodeTask): number {
+  const each = ownMsOf(time_limit_s * 1000) + (checker ? 2 * ownMsOf(checker.time_limit_s * 1000) : 0);
+  return 2 * compileSecondsMost + (tests.length * each) / 1000 + spareS;
+}
+
 /** One grade per test. */
 export async function gradeProgram(options: GradeOptions): Promise<readonly TestGrade[]> {
-  const { task, program } = options;
-  const deadlineMs = systemClock.now() + options.timeoutMs;
-  const sandbox = await options.openSandbox();
-  const fault = await compileProgram(sandbox, options);
-  if (fault !== undefined) return task.tests.map(() => toGrade('compile_error', fault));
-  const checker = task.checker && (await Checker.open(await options.openSandbox(), task.checker, options.signal));
+  try {
+    return await gradeTests(options);
+  } catch (error) {
+    if (error instanceof CompileError) return options.task.tests.map(() => toGrade('compile_error', error.message));
+    throw error;
+  }
+}
+
+async function gradeTests(options: GradeOptions): Promise<readonly TestGrade[]> {
+  const { task, program, signal } = options;
+  const bench = await TestBench.open(
+    () => openCompiled({ language: task.language, source: program, openSandbox: options.openSandbox, signal }),
+    signal,
+  );
+  const checker = task.checker && (await Checker.open(options.openSandbox, task.checker, signal));
   const { compile, run } = languages[task.language];
   const stopEarly = task.credit === 'all';
   const job: TestJob = {
@@ -65,15 +79,9 @@ export async function gradeProgram(options: GradeOptions): Promise<readonly Test
   };
   const grades: TestGrade[] = [];
   for (const chunk of toChunks(task)) {
-    const limits = { timeoutMs: deadlineMs - systemClock.now(), ...(options.signal ? { signal: options.signal } : {}) };
-    if (limits.timeoutMs <= 0) break;
-    const list = await runTests(
-      sandbox,
-      job,
-      chunk.map((test) => toInput(task, test)),
-      limits,
-    );
-    const scores = checker ? await checkOutputs(checker, { chunk, list }, limits) : undefined;
+    const inputs = chunk.map((test) => toInput(task, test));
+    const list = await bench.run(job, inputs);
+    const scores = checker ? await checkOutputs(checker, { chunk, list }) : undefined;
     grades.push(
       ...chunk.slice(0, gradedCount(list, chunk.length)).map((test, at) => gradeTest({ task, test, list, at, checked: scores?.[at] })),
     );
@@ -89,20 +97,6 @@ const toGrade = (verdict: TestVerdict, stderr = ''): TestGrade => ({ verdict, sc
 /** The tests that ran, and the one that ended the list. */
 const gradedCount = ({ runs, brokenBy, compileError }: RunList, count: number): number =>
   Math.min(count, runs.length + (brokenBy === undefined && compileError === undefined ? 0 : 1));
-
-/** Undefined, or what the compiler said. */
-async function compileProgram(sandbox: Sandbox, { task, program, signal }: GradeOptions): Promise<string | undefined> {
-  const { file, compile } = languages[task.language];
-  if (!compile) return undefined;
-  const optional = signal ? { signal } : {};
-  const [compiler = ''] = compile;
-  const found = await sandbox.exec(['/bin/sh', '-c', 'command -v "$0"', compiler], { timeoutMs: compileMs, ...optional });
-  if (found.exitCode !== 0) throw new RolloutError('evaluate-failed', `there is no ${compiler} in the sandbox: add it to the image`);
-  await sandbox.writeFile(`/workspace/${file}`, program, optional);
-  const { exitCode, timedOut, stderr } = await sandbox.exec(compile, { cwd: '/workspace', timeoutMs: compileMs, ...optional });
-  if (exitCode === 0) return undefined;
-  return timedOut ? 'the compiler timed out' : stderr.subarray(0, 2000).toString('utf8');
-}
 
 /** Early stopping wants few tests at a time at first; a full list wants as many as fit, since each chunk starts a runner. */
 function* toChunks(task: CodeTask): Generator<readonly CodeTest[]> {
@@ -139,13 +133,12 @@ function toInput(task: CodeTask, test: CodeTest): TestInput {
 async function checkOutputs(
   checker: Checker,
   { chunk, list }: { readonly chunk: readonly CodeTest[]; readonly list: RunList },
-  limits: { readonly timeoutMs: number; readonly signal?: AbortSignal },
 ): Promise<(number | undefined)[]> {
   const ended = list.runs.map((run, at) => ({ run, test: chunk[at] })).filter(({ run }) => run.end === 'exit' && run.exitCode === 0);
   const outputs = ended.flatMap(({ run, test }): CheckedOutput[] =>
     test ? [{ input: test.input, output: run.stdout, answer: test.output }] : [],
   );
-  const scores = outputs.length === 0 ? [] : await checker.score(outputs, limits);
+  const scores = outputs.length === 0 ? [] : await checker.score(outputs);
   return list.runs.map((run) => scores[ended.findIndex((one) => one.run === run)]);
 }
 
@@ -161,17 +154,23 @@ function gradeTest({ task, test, list, at, checked }: Graded): TestGrade {
   const run = list.runs[at];
   if (list.compileError !== undefined) return toGrade('compile_error', list.compileError);
   if (run === undefined) return toGrade('broke_sandbox', list.brokenBy);
-  const failure = failureOf(run, task);
+  const failure = failureOf(run, { task, isOutOfMemory: list.isOutOfMemory });
   const rest = { cpuMs: run.cpuMs, stderr: run.stderr };
   if (failure !== undefined) return { verdict: failure, score: 0, ...rest };
   const score = checked ?? (isRight(run, task, test) ? 1 : 0);
   return { verdict: score === 1 ? 'passed' : 'wrong_output', score, ...rest };
 }
 
-function failureOf({ end, exitCode, stderr, result }: TestRun, task: CodeTask): TestVerdict | undefined {
+interface Measured {
+  readonly task: CodeTask;
+  readonly isOutOfMemory: boolean;
+}
+
+function failureOf({ end, exitCode, stderr, result }: TestRun, { task, isOutOfMemory }: Measured): TestVerdict | undefined {
   if (end === 'time') return 'time_limit';
   if (end === 'output') return 'output_limit';
-  if (end === 'memory' || (exitCode !== 0 && /MemoryError|bad_alloc/.test(stderr))) return 'memory_limit';
+  if (end === 'memory' || (exitCode === undefined && isOutOfMemory) || (exitCode !== 0 && /MemoryError|bad_alloc/.test(stderr)))
+    return 'memory_limit';
   if (exitCode !== 0) return 'runtime_error';
   return task.function_name !== undefined && result.length === 0 ? 'runtime_error' : undefined;
 }

@@ -1,7 +1,7 @@
 // Runs a program on a list of tests in one sandbox, with one start of the runner. What the program does to its sandbox, or to the runner, ends
-// the list early and is never an error of ours.
+// the list early and is never an error of ours. What the machine did to it is told apart by what the kernel counted for the sandbox.
 
-import { RolloutError, tryJson } from '@millrace/protocol';
+import { definedOf, RolloutError, tryJson } from '@millrace/protocol';
 import { z } from 'zod';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
 import { runnerProgram } from './runner-program.ts';
@@ -26,7 +26,7 @@ export interface TestInput {
 }
 
 export interface TestRun {
-  readonly end: 'exit' | 'time' | 'output' | 'memory';
+  readonly end: 'exit' | 'time' | 'output' | 'memory' | 'starved';
   readonly exitCode?: number;
   readonly signal?: number;
   readonly cpuMs: number;
@@ -41,40 +41,52 @@ export interface RunList {
   /** In the order of the tests; fewer if the list ended early. */
   readonly runs: readonly TestRun[];
   readonly compileError?: string;
-  /** What the program did to the runner or to its sandbox. */
+  /** Why the runner did not come to its end: something killed it, stopped it, or used up its sandbox. */
   readonly brokenBy?: string;
+  /** The runner did not start, or started nothing. */
+  readonly isUnstarted?: boolean;
+  /** The runner was stopped for longer than all its tests may take: only a program of the sandbox can do that. */
+  readonly isStopped?: boolean;
+  /** Whether a process was killed because the sandbox reached its own limit of memory. */
+  readonly isOutOfMemory: boolean;
+  /** CPU time of the sandbox that is not in the runs: of processes that nobody waited for. */
+  readonly hiddenCpuMs: number;
 }
 
-/** A limit for the wall time, for programs that sleep: not so near to the limit of CPU time that a busy machine reaches it. */
-export const wallMsOf = (timeMs: number): number => 3 * timeMs + 2000;
-/** How long a program may wait for a core in addition. With hundreds of sandboxes that compute, it gets a hundredth of one. */
-const maxWaitMsOf = (timeMs: number): number => 5 * wallMsOf(timeMs);
+/** The longest sleep of a program: not so near to the limit of CPU time that a program which reads and writes a lot reaches it. */
+const sleepMsOf = (timeMs: number): number => 3 * timeMs + 2000;
+/** A machine that takes longer gives too little for a verdict: with hundreds of sandboxes that compute, each gets a hundredth of a core. */
+const wallMsOf = (timeMs: number): number => 50 * timeMs + 60_000;
+/** The longest time of one test, of the program itself. */
+export const ownMsOf = (timeMs: number): number => timeMs + sleepMsOf(timeMs);
 
 const overheadBytes = 4096;
-const startMs = 20_000;
+const startMs = 10_000;
 const judgedFaults: ReadonlySet<string> = new Set(['sandbox-limit', 'sandbox-killed', 'sandbox-refused']);
 
-export interface RunLimits {
-  readonly timeoutMs: number;
-  readonly signal?: AbortSignal;
-}
-
-/** Throws `evaluate-failed` if the runner could not start: then nothing of the agent has run. */
-export async function runTests(sandbox: Sandbox, job: TestJob, tests: readonly TestInput[], limits: RunLimits): Promise<RunList> {
+export async function runTests(
+  sandbox: Sandbox,
+  job: TestJob,
+  tests: readonly TestInput[],
+  signal: AbortSignal | undefined,
+): Promise<RunList> {
   const capBytes = tests.reduce((sum, test) => sum + 2 * test.outputBytes + overheadBytes, overheadBytes);
-  const wallMs = tests.reduce((sum, { timeMs }) => sum + wallMsOf(timeMs) + maxWaitMsOf(timeMs), startMs);
-  const timeoutMs = Math.max(1, Math.min(limits.timeoutMs, wallMs));
+  const timeoutMs = tests.reduce((sum, { timeMs }) => sum + ownMsOf(timeMs), startMs);
   const stdin = Buffer.concat([renderJob(job), ...tests.map(renderTest)]);
-  let result: ExecResult;
+  const before = sandbox.readUse();
+  const used = () => {
+    const use = sandbox.readUse();
+    return { isOutOfMemory: use.ownOomKills > before.ownOomKills, cpuMs: use.cpuMs - before.cpuMs };
+  };
   try {
-    const options = { stdin, timeoutMs, capBytes, cwd: '/workspace', ...(limits.signal ? { signal: limits.signal } : {}) };
-    result = await sandbox.exec(['python3', '-I', '-c', runnerProgram], options);
+    const options = { stdin, timeoutMs, capBytes, cwd: '/workspace', judgesKills: true, ...definedOf({ signal }) };
+    const result = await sandbox.exec(['python3', '-I', '-c', runnerProgram], options);
+    return toRunList(result, tests.length, used());
   } catch (error) {
-    limits.signal?.throwIfAborted();
-    if (error instanceof RolloutError && judgedFaults.has(error.code)) return { runs: [], brokenBy: error.message };
-    throw error;
+    signal?.throwIfAborted();
+    if (!(error instanceof RolloutError) || !judgedFaults.has(error.code)) throw error;
+    return { runs: [], brokenBy: error.message, isOutOfMemory: error.code === 'sandbox-limit', hiddenCpuMs: 0 };
   }
-  return toRunList(result, tests.length);
 }
 
 function renderFrame(head: Readonly<Record<string, unknown>>, body: Buffer): Buffer {
@@ -90,7 +102,7 @@ function renderJob({ source, argv, functionName, stopEarly }: TestJob): Buffer {
 }
 
 function renderTest({ input, argv, timeMs, memoryMiB, outputBytes }: TestInput): Buffer {
-  const limits = { time_ms: timeMs, wall_ms: wallMsOf(timeMs), max_wait_ms: maxWaitMsOf(timeMs), memory_mib: memoryMiB };
+  const limits = { time_ms: timeMs, sleep_ms: sleepMsOf(timeMs), wall_ms: wallMsOf(timeMs), memory_mib: memoryMiB };
   return renderFrame({ argv, ...limits, output_bytes: outputBytes }, input);
 }
 
@@ -98,7 +110,8 @@ const head = z.union([
   z.object({ ready: z.literal(true) }),
   z.object({ compile_error: z.string() }),
   z.object({
-    end: z.enum(['exit', 'time', 'output', 'memory']),
+    end: z.enum(['exit', 'time', 'output', 'memory', 'starved']),
+    own_ms: z.number(),
     exit: z.int().nullable(),
     signal: z.int().nullable(),
     cpu_ms: z.number(),
@@ -109,9 +122,10 @@ const head = z.union([
   }),
 ]);
 
-function toRunList(result: ExecResult, count: number): RunList {
+/** `used`: what the kernel counted for the sandbox meanwhile. */
+function toRunList(result: ExecResult, count: number, used: { readonly isOutOfMemory: boolean; readonly cpuMs: number }): RunList {
   const runs: TestRun[] = [];
-  let [at, isReady, compileError]: [number, boolean, string | undefined] = [0, false, undefined];
+  let [at, ownMs, isReady, compileError]: [number, number, boolean, string | undefined] = [0, 0, false, undefined];
   const { stdout } = result;
   while (at + 4 <= stdout.length) {
     const start = at + 4;
@@ -124,13 +138,17 @@ function toRunList(result: ExecResult, count: number): RunList {
     else {
       if (at + parsed.out + parsed.result + parsed.err > stdout.length) break;
       runs.push(toRun(parsed, stdout.subarray(at)));
+      ownMs = parsed.own_ms;
       at += parsed.out + parsed.result + parsed.err;
     }
   }
-  if (!isReady) throw new RolloutError('evaluate-failed', `the runner of the tests did not start: ${describe(result)}`);
-  if (compileError !== undefined) return { runs: [], compileError };
+  const { isOutOfMemory, cpuMs } = used;
+  if (!isReady) return { runs: [], isUnstarted: true, brokenBy: describe(result), isOutOfMemory, hiddenCpuMs: 0 };
+  if (compileError !== undefined) return { runs: [], compileError, isOutOfMemory, hiddenCpuMs: 0 };
   const isWhole = result.exitCode === 0 && runs.length <= count;
-  return { runs: runs.slice(0, count), ...(isWhole ? {} : { brokenBy: `the runner of the tests ${describe(result)}` }) };
+  const hiddenCpuMs = cpuMs - ownMs - runs.reduce((sum, run) => sum + run.cpuMs, 0);
+  const broken = isWhole ? {} : { brokenBy: `the runner of the tests ${describe(result)}`, isStopped: result.timedOut };
+  return { runs: runs.slice(0, count), ...broken, isOutOfMemory, hiddenCpuMs };
 }
 
 type Head = z.infer<typeof head>;

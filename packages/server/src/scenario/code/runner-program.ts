@@ -6,7 +6,9 @@
  * - The kernel lets no other process open or trace it, since it is not dumpable. Its children may be.
  * - A Python program is compiled once, and each test is a fork. Any other program is started for each test.
  * - After each test every other process of the sandbox is killed, and all of them are waited for.
- * - The time limit is for CPU time. The wall time is limited too, but not while a thread of the program is ready to run and has no core.
+ * - The time limit is for the CPU time of all processes of the program. Its sleep is limited too: time in which no thread of it is busy. A
+ *   thread that is ready to run and has no core, or waits for the disk or for memory, does not sleep. A program that the machine gives too
+ *   little for a long time ends as `starved`, which is no verdict.
  */
 export const runnerProgram = `import ctypes, json, os, resource, select, signal, sys, time, types
 libc = ctypes.CDLL(None)
@@ -20,6 +22,8 @@ os.set_blocking(wake_read, False)
 os.set_blocking(wake_write, False)
 signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
 signal.signal(signal.SIGCHLD, lambda *_: None)
+TICKS = os.sysconf('SC_CLK_TCK')
+LOOK = 0.1
 PRELUDE = compile('''from math import *
 from typing import *
 from collections import *
@@ -111,17 +115,35 @@ def start(job, test, body, pipes):
     try: os.execvp(argv[0], argv)
     except BaseException as error:
         os.write(2, str(error).encode()); os._exit(127)
-def find_wait(before):
-    # The longest time, in seconds, for which one thread that was started since then was ready to run and had no core.
-    longest = 0
-    for name in set(os.listdir('/proc')) - before:
-        try:
-            for task in os.listdir(f'/proc/{name}/task'):
-                with open(f'/proc/{name}/task/{task}/schedstat') as file: longest = max(longest, int(file.read().split()[1]))
-        except (OSError, IndexError): pass
-    return longest / 1e9
+def read_stat(path):
+    with open(path) as file: return file.read().rpartition(')')[2].split()
+def children_cpu():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+class Use:
+    # What the processes that were started since then used: CPU time in seconds, also of those that nobody waited for, and sleep.
+    def __init__(self):
+        self.before = set(os.listdir('/proc'))
+        self.ended, self.cpu, self.lost, self.slept = children_cpu(), 0, 0, 0
+        self.looked, self.busy = time.monotonic(), True
+    def look(self):
+        ticks, busy = 0, False
+        for name in set(os.listdir('/proc')) - self.before:
+            if not name.isdigit(): continue
+            try:
+                ticks += sum(map(int, read_stat(f'/proc/{name}/stat')[11:15]))
+                busy = busy or any(read_stat(f'/proc/{name}/task/{task}/stat')[0] in 'RD' for task in os.listdir(f'/proc/{name}/task'))
+            except (OSError, IndexError): pass
+        self.count(ticks / TICKS)
+        now = time.monotonic()
+        if not busy and not self.busy: self.slept += now - self.looked
+        self.looked, self.busy = now, busy
+    def count(self, living):
+        cpu = children_cpu() - self.ended + living + self.lost
+        if cpu < self.cpu: self.lost += self.cpu - cpu
+        self.cpu = max(cpu, self.cpu)
 def run_test(job, test, body):
-    before = set(os.listdir('/proc'))
+    use = Use()
     pipes = [os.pipe() for _ in range(4)]
     started = time.monotonic()
     pid = os.fork()
@@ -139,7 +161,6 @@ def run_test(job, test, body):
     if left: poll.register(in_write, select.POLLOUT)
     else: os.close(in_write)
     open_input, end, status, usage = bool(left), 'exit', None, None
-    deadline, waited = started + test['wall_ms'] / 1000, 0
     def drain(fd):
         for _ in range(64):
             try: data = os.read(fd, 1 << 16)
@@ -151,13 +172,11 @@ def run_test(job, test, body):
             else: return 'full'
         return True
     while status is None:
-        rest = deadline + waited - time.monotonic()
-        if rest <= 0:
-            wait = min(find_wait(before), test['max_wait_ms'] / 1000)
-            if wait <= waited: end = 'time'; break
-            waited = wait
-            continue
-        for fd, event in poll.poll(rest * 1000):
+        if time.monotonic() - use.looked > LOOK:
+            use.look()
+            if use.cpu * 1000 > test['time_ms'] or use.slept * 1000 > test['sleep_ms']: end = 'time'; break
+            if (time.monotonic() - started) * 1000 > test['wall_ms']: end = 'starved'; break
+        for fd, event in poll.poll(LOOK * 1000):
             if fd == wake_read:
                 try: os.read(wake_read, 4096)
                 except BlockingIOError: pass
@@ -185,13 +204,15 @@ def run_test(job, test, body):
         for fd in outputs:
             if drain(fd) == 'full' and fd != err_read: end = 'output'
     for fd in (*outputs, *([in_write] if open_input else [])): os.close(fd)
-    cpu = usage.ru_utime + usage.ru_stime
+    use.count(0)
+    cpu = use.cpu
     if end == 'exit' and (cpu * 1000 > test['time_ms'] or os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU): end = 'time'
     if end == 'exit' and usage.ru_maxrss > test['memory_mib'] << 10: end = 'memory'
     out, err, res = (b''.join(outputs[fd]) for fd in (out_read, err_read, res_read))
     if end != 'exit': out = res = b''
     err = err[-2000:]
-    write_frame({'end': end, 'exit': os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    write_frame({'end': end, 'own_ms': round((own.ru_utime + own.ru_stime) * 1000, 1), 'exit': os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
         'signal': os.WTERMSIG(status) if os.WIFSIGNALED(status) else None, 'cpu_ms': round(cpu * 1000, 1), 'wall_ms': round(wall * 1000, 1),
         'rss_mib': usage.ru_maxrss >> 10, 'out': len(out), 'result': len(res), 'err': len(err)}, out, res, err)
     return end == 'exit' and status == 0

@@ -54,7 +54,7 @@ describe('attacks on the grading of programs', { timeout: 300_000, concurrency: 
   test('a program that stops its runner passes nothing, and the time for the tests ends it', async () => {
     const program = 'import os, signal\nprint(2, flush=True)\nos.kill(os.getppid(), signal.SIGSTOP)';
     const tests = [{ input: '1', output: '2' }];
-    assert.deepEqual(await bed.verdicts(program, { tests, time_limit_s: 0.5 }, 8000), ['broke_sandbox']);
+    assert.deepEqual(await bed.verdicts(program, { tests, time_limit_s: 0.5 }), ['broke_sandbox']);
   });
 
   test('a function whose result claims to equal everything is compared by its JSON', async () => {

@@ -2,7 +2,9 @@
 
 import { makeTempFolder, seedRunFolder } from '@millrace/testkit/plain';
 import type { z } from 'zod';
+import { systemClock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
+import { OwnTime } from '../../../src/pipeline/attempt/own-time.ts';
 import { openBubblewrapDriver } from '../../../src/sandbox/bubblewrap/bubblewrap.ts';
 import type { Sandbox, SandboxDriver, SandboxSpec } from '../../../src/sandbox/sandbox.ts';
 import { type CodeTask, codeFields } from '../../../src/scenario/code/code-task.ts';
@@ -30,15 +32,17 @@ export class GradeBed implements AsyncDisposable {
     return this.#driver.open({});
   }
 
-  async grade(program: string, fields: Fields = {}, timeoutMs = 120_000, spec: SandboxSpec = {}): Promise<readonly TestGrade[]> {
+  async grade(program: string, fields: Fields = {}, spec: SandboxSpec = {}): Promise<readonly TestGrade[]> {
     const task: CodeTask = codeFields.parse({ question: 'q', tests: [{ input: '', output: '' }], ...fields });
     await using opened = new AsyncDisposableStack();
-    const openSandbox = async () => opened.use(await this.#driver.open(spec));
-    return await gradeProgram({ task, program, openSandbox, timeoutMs });
+    const { signal } = new AbortController();
+    using time = new OwnTime({ what: 'evaluate', timeoutMs: 120_000, clock: systemClock, signal, isLastTry: true });
+    const openSandbox = async () => time.watch(opened.use(await this.#driver.open(spec)));
+    return await gradeProgram({ task, program, openSandbox });
   }
 
-  async verdicts(program: string, fields: Fields = {}, timeoutMs = 120_000): Promise<string[]> {
-    return (await this.grade(program, fields, timeoutMs)).map(({ verdict }) => verdict);
+  async verdicts(program: string, fields: Fields = {}): Promise<string[]> {
+    return (await this.grade(program, fields)).map(({ verdict }) => verdict);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
