@@ -33,6 +33,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   delivery: async () => (await import('./batches/delivery.ts')).runDeliveryBench(),
   'code-grading': async () => (await import('./graders/code-grading.ts')).runCodeGradingBench(),
   'swe-evaluate': async () => (await import('./graders/swe-evaluate.ts')).runSweEvaluateBench(),
+  verdicts: async () => (await import('./verdicts/verdicts.ts')).runVerdictsBench(),
   capacity: async () => (await import('./capacity.ts')).runCapacityBench('plain'),
   'capacity-sandboxes': async () => (await import('./capacity.ts')).runCapacityBench('sandboxes'),
 };

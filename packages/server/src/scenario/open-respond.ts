@@ -19,7 +19,7 @@ export function openRespond(scenario: string, respond: NonNullable<Opening['resp
   return async (turn, { sandbox, timeoutMs, signal }) => {
     const call = { what, code: 'run-failed', hasAgentActed: true } as const;
     return await callScenario(call, () =>
-      withinTime({ what, timeoutMs, signal }, async (within) => {
+      withinTime({ what, timeoutMs, sandbox, signal }, async (within) => {
         const parsed = reply.safeParse(await respond(turn, toContext(what, { timeoutMs, signal: within }, sandbox)));
         if (parsed.success) return parsed.data;
         throw new Error(`it must return a string, messages, or { finish: answer }: ${describeIssues(parsed.error.issues)}`);

@@ -1,8 +1,8 @@
 // What a scenario's own code gets when the agent is running: the sandbox, if there is one, and a limited time.
 
-import { systemClock } from '../base/clock.ts';
 import { Deadline } from '../base/deadline.ts';
 import { raceSignal } from '../base/race.ts';
+import { OwnClock } from '../sandbox/limits/own-clock.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { CustomToolContext } from './custom-tool.ts';
 
@@ -10,12 +10,16 @@ export interface CallTime {
   /** For the message of the error. */
   readonly what: string;
   readonly timeoutMs: number;
+  /** Its programs are charged for their own time only. */
+  readonly sandbox?: Sandbox | undefined;
   readonly signal: AbortSignal;
 }
 
 /** Throws the signal's reason, or an `Expired` when the time is up, even if the work ignores its signal. */
-export async function withinTime<T>({ what, timeoutMs, signal }: CallTime, work: (within: AbortSignal) => Promise<T>): Promise<T> {
-  using deadline = new Deadline(what, timeoutMs, systemClock);
+export async function withinTime<T>({ what, timeoutMs, sandbox, signal }: CallTime, work: (within: AbortSignal) => Promise<T>): Promise<T> {
+  const clock = new OwnClock();
+  if (sandbox) clock.watch(sandbox);
+  using deadline = new Deadline(what, timeoutMs, clock);
   const within = AbortSignal.any([signal, deadline.signal]);
   return await raceSignal(work(within), within);
 }

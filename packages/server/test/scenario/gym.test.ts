@@ -110,7 +110,7 @@ describe('the gym scenario', { skip }, () => {
   for (const [action, message] of [
     ['crash', /failed at step 1: RuntimeError: no such move/],
     ['exit', /failed at step 1: it ended with exit code 7/],
-    ['sleep', /failed at step 1: it did not answer within 1\.8 s/],
+    ['sleep', /failed at step 1: it did not answer within 1\.6 s/],
   ] as const) {
     test(`an agent that breaks its environment by ${action} has the lowest reward, not none`, async () => {
       const { state, failure, result } = await play({ ...count, reward_range: [-1, 1] }, [action], { tool_timeout_s: 2 });

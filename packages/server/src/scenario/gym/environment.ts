@@ -2,6 +2,7 @@
 
 import { describeIssues, message } from '@millrace/protocol';
 import { z } from 'zod';
+import { OwnClock } from '../../sandbox/limits/own-clock.ts';
 import type { Sandbox, SandboxProgram } from '../../sandbox/sandbox.ts';
 import type { CallTime } from '../tool-time.ts';
 
@@ -19,7 +20,9 @@ export const closeReply = z.object({ metrics: z.record(z.string(), z.unknown()).
 export type StepReply = z.infer<typeof stepReply>;
 
 /** Of the time that a call may take: what is left is for the failure to be attributed. */
-const ownShare = 0.9;
+const ownShare = 0.8;
+
+const readMs = 60_000;
 
 /** More than this in one line is not an observation. */
 const maxLineBytes = 8 << 20;
@@ -30,15 +33,17 @@ export class EnvironmentError extends Error {}
 type StepLimit = Pick<CallTime, 'timeoutMs' | 'signal'>;
 
 export class Environment implements AsyncDisposable {
+  readonly #sandbox: Sandbox;
   readonly #program: SandboxProgram;
   #rest = Buffer.alloc(0);
 
-  constructor(program: SandboxProgram) {
+  private constructor(sandbox: Sandbox, program: SandboxProgram) {
+    this.#sandbox = sandbox;
     this.#program = program;
   }
 
   static async open(sandbox: Sandbox, argv: readonly string[], env: Readonly<Record<string, string>>): Promise<Environment> {
-    return new Environment(await sandbox.openProgram(argv, { env }));
+    return new Environment(sandbox, await sandbox.openProgram(argv, { env }));
   }
 
   /** Throws an EnvironmentError, or the signal's reason. */
@@ -60,7 +65,21 @@ export class Environment implements AsyncDisposable {
     return Promise.resolve(this.#program[Symbol.asyncDispose]());
   }
 
-  async #readLine(time: StepLimit): Promise<string> {
+  /** Its time is its own: a wait for a core does not count. */
+  async #readLine({ timeoutMs, signal }: StepLimit): Promise<string> {
+    const limitMs = timeoutMs * ownShare;
+    const clock = new OwnClock();
+    clock.watch(this.#sandbox);
+    const late = new AbortController();
+    const stop = clock.after(limitMs, () => late.abort(new EnvironmentError(`it did not answer within ${limitMs / 1000} s`)));
+    try {
+      return await this.#readWithin(AbortSignal.any([signal, late.signal]));
+    } finally {
+      stop();
+    }
+  }
+
+  async #readWithin(signal: AbortSignal): Promise<string> {
     for (;;) {
       const at = this.#rest.indexOf(10);
       if (at >= 0) {
@@ -69,8 +88,7 @@ export class Environment implements AsyncDisposable {
         return line;
       }
       if (this.#rest.length > maxLineBytes) throw new EnvironmentError(`it printed a line of more than ${maxLineBytes} bytes`);
-      const { data, end } = await this.#program.read({ timeoutMs: time.timeoutMs * ownShare, signal: time.signal });
-      if (data.length === 0 && !end) throw new EnvironmentError(`it did not answer within ${(time.timeoutMs * ownShare) / 1000} s`);
+      const { data, end } = await this.#program.read({ timeoutMs: readMs, signal });
       this.#rest = Buffer.concat([this.#rest, data]);
       if (end) throw new EnvironmentError(`it ended with ${end.signal ?? `exit code ${end.exitCode}`}: ${end.stderr.trim().slice(-1000)}`);
     }
