@@ -14,8 +14,8 @@ FILES = SOURCES + [PACKAGE / "build_wheel.py"] + sorted((PACKAGE / "test").rglob
 
 #: The standard library modules that the client uses. Add to this list on purpose.
 MODULES = {
-    "__future__", "array", "asyncio", "base64", "concurrent", "contextlib", "ctypes", "dataclasses", "datetime", "functools", "http",
-    "importlib", "inspect", "itertools",
+    "__future__", "array", "asyncio", "base64", "concurrent", "contextlib", "ctypes", "dataclasses", "datetime", "functools", "hashlib",
+    "http", "importlib", "inspect", "itertools",
     "json", "math", "millrace", "os", "pathlib", "queue", "re", "socket", "struct", "sys", "threading", "time", "traceback", "types",
     "typing",
     "urllib", "uuid",

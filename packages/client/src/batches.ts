@@ -13,18 +13,19 @@ import {
   fromBinaryGroups,
   type GroupView,
   groupsMediaType,
-  messageOf,
-  RolloutError,
+  type LostTrajectory,
   routes,
   type Trajectory,
   toPath,
 } from '@millrace/protocol';
-import type { ApiCall, CallOptions, Transport } from './transport.ts';
+import { type ApiCall, type CallOptions, type Transport, toReadError } from './transport.ts';
 
 export interface DeliveredGroup {
   readonly group: GroupView;
   /** In the order of `group.rollouts`. */
   readonly trajectories: readonly Trajectory[];
+  /** Rollouts that are not in `group`, because the service could not read their trajectories. */
+  readonly lost: readonly LostTrajectory[];
 }
 
 export interface GroupsOptions extends CallOptions {
@@ -119,9 +120,9 @@ async function* readGroups(
   let after = options.after;
   for (;;) {
     const query = { wait: pollSeconds, limit: groupsPerPage, after, consumer };
-    const { page, trajectories } = await readPage(transport, toPath(routes.readGroups.path, { id }), { query, ...callOptions });
+    const { page, trajectories, lost } = await readPage(transport, toPath(routes.readGroups.path, { id }), { query, ...callOptions });
     for (const [index, group] of page.groups.entries()) {
-      yield { group, trajectories: trajectories[index] ?? [] };
+      yield { group, trajectories: trajectories[index] ?? [], lost: lost[index] ?? [] };
       if (consumer !== undefined) await options.ack?.(id, consumer, group.seq, callOptions);
     }
     if (page.groups.length === 0 && page.state !== 'open') return;
@@ -138,7 +139,6 @@ async function readPage(
   try {
     return fromBinaryGroups(bytes);
   } catch (cause) {
-    const seen = messageOf(cause);
-    throw new RolloutError('internal', `GET ${path} returned a reply that this client cannot read: ${seen}`, { cause });
+    throw toReadError(path, cause);
   }
 }

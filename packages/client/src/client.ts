@@ -14,7 +14,6 @@ import {
   type JoinInput,
   type MachineView,
   machineList,
-  messageOf,
   mostListed,
   type PauseInput,
   type PolicyView,
@@ -41,7 +40,7 @@ import { readEvents } from './events.ts';
 import { followResults } from './results.ts';
 import { type Run, runAll } from './run.ts';
 import { type Accepted, type SubmitOptions, submitAll, toIdentified, toRolloutId } from './submit.ts';
-import { type CallOptions, Transport } from './transport.ts';
+import { type CallOptions, Transport, toReadError } from './transport.ts';
 
 export interface ClientOptions {
   readonly url: string;
@@ -140,7 +139,7 @@ export function openClient(options: ClientOptions): Client {
     get,
     wait,
     list: (options) => readPages(transport, options ?? {}),
-    trajectory: (id, callOptions) => readTrajectory(transport, toPath(routes.getTrajectory.path, { id }), callOptions ?? {}),
+    trajectory: (id, callOptions) => readTrajectory(transport, id, callOptions ?? {}),
     cancel,
     results,
     async run(submissions, callOptions = {}) {
@@ -200,12 +199,15 @@ async function* readPages(
   } while (after !== undefined && left > 0);
 }
 
-async function readTrajectory(transport: Transport, path: string, callOptions: CallOptions): Promise<Trajectory> {
+/** Refuses bytes that were changed on their way, and those of another rollout. */
+async function readTrajectory(transport: Transport, id: string, callOptions: CallOptions): Promise<Trajectory> {
+  const path = toPath(routes.getTrajectory.path, { id });
   const bytes = await transport.bytes({ method: 'GET', path, headers: { accept: trajectoryMediaType }, ...callOptions });
   try {
-    return fromBinary(bytes);
+    const trajectory = fromBinary(bytes);
+    if (trajectory.rolloutId === id) return trajectory;
+    throw new RolloutError('trajectory-corrupt', `it is the trajectory of rollout ${trajectory.rolloutId}`);
   } catch (cause) {
-    const seen = messageOf(cause);
-    throw new RolloutError('internal', `GET ${path} returned a reply that this client cannot read: ${seen}`, { cause });
+    throw toReadError(path, cause);
   }
 }

@@ -176,6 +176,13 @@ function toConnectionError(call: ApiCall, base: string, cause: unknown): Rollout
   return new RolloutError('unreachable', message, { cause });
 }
 
+/** For a body that cannot be read. */
+export function toReadError(path: string, cause: unknown): RolloutError {
+  const isCorrupt = cause instanceof RolloutError && cause.code === 'trajectory-corrupt';
+  const message = `GET ${path} returned a reply that this client cannot ${isCorrupt ? 'trust' : 'read'}: ${messageOf(cause)}`;
+  return new RolloutError(isCorrupt ? 'trajectory-corrupt' : 'internal', message, { cause });
+}
+
 /** A connection that fails for several addresses has an empty message and the reasons inside. */
 function describeCause(error: Error): string {
   if (error instanceof AggregateError) return error.errors.map((inner: unknown) => messageOf(inner)).join(', ');

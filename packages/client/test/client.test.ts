@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { definedOf, type RolloutView, type Trajectory } from '@millrace/protocol';
+import { definedOf, type RolloutView, type Trajectory, toBinary } from '@millrace/protocol';
 import { send, withBoth } from './fake-service.ts';
 
 const task = (id?: string) => ({ scenario: 'math', task: {}, ...definedOf({ id }) });
@@ -78,6 +78,30 @@ test('a trajectory is returned bit for bit', () =>
     service.trajectories.set('r1', trajectory);
     assert.deepEqual(await client.trajectory('r1'), trajectory);
     await assert.rejects(client.trajectory('r2'), { code: 'not-found' });
+  }));
+
+test('a trajectory that a proxy changed, cut off or mixed up is refused', () =>
+  withBoth(async (service, client) => {
+    const bytes = toBinary({ rolloutId: 'r1', attempt: 1, model: 'm', tools: [], segments: [] });
+    const reply = (sent: Uint8Array) => {
+      service.fault = (_, response) => {
+        response.end(sent);
+        return true;
+      };
+    };
+    const flipped = Buffer.from(bytes);
+    flipped[20] = (flipped[20] ?? 0) ^ 1;
+    for (const wrong of [flipped, bytes.subarray(0, -1), Buffer.concat([bytes, Buffer.from(' ')])]) {
+      reply(wrong);
+      await assert.rejects(client.trajectory('r1'), {
+        code: 'trajectory-corrupt',
+        message: /GET \/v1\/rollouts\/r1\/trajectory .* trust: .*checksum/,
+      });
+    }
+    reply(bytes);
+    await assert.rejects(client.trajectory('r2'), { code: 'trajectory-corrupt', message: /of rollout r1/ });
+    reply(Buffer.from('<h1>nginx</h1>'));
+    await assert.rejects(client.trajectory('r1'), { code: 'internal', message: /cannot read/ });
   }));
 
 test('events resume after a break where they stopped, each once', () =>

@@ -2,7 +2,8 @@
 // step. The service keeps the stages full, delivers each group when it is complete, and stops the surplus.
 
 import { z } from 'zod';
-import { batchId, groupId, seriesId } from './ids.ts';
+import { errorBody } from './error-body.ts';
+import { batchId, groupId, rolloutId, seriesId } from './ids.ts';
 import { limits, policySpan, priority, requires, rolloutView, sampling } from './rollout.ts';
 import { trajectoryView } from './trajectory.ts';
 
@@ -172,6 +173,10 @@ export const appendTasksRequest = z.strictObject({
   closed: z.boolean().default(false).describe('These are the last tasks.'),
 });
 
+/** In place of a trajectory that the store has lost or that came back changed. */
+export const lostTrajectory = errorBody.extend({ rollout_id: rolloutId });
+export type LostTrajectory = z.infer<typeof lostTrajectory>;
+
 /** A delivered group: the siblings that count, each with its reward. */
 export const groupView = z.object({
   seq: z.int().min(1).describe('Its position in the stream of its batch, without gaps.'),
@@ -181,7 +186,10 @@ export const groupView = z.object({
   task,
   rewards: z.array(z.number()).describe('In the order of `rollouts`.'),
   rollouts: z.array(rolloutView),
-  trajectories: z.array(trajectoryView).optional().describe('In the order of `rollouts`, if requested.'),
+  trajectories: z
+    .array(z.union([trajectoryView, lostTrajectory]))
+    .optional()
+    .describe('In the order of `rollouts`, if requested. One that cannot be read is an error with the id of its rollout.'),
   policy_versions: policySpan.nullable(),
   carried: z.boolean(),
   delivered_at: z.iso.datetime(),

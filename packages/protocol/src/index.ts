@@ -36,6 +36,8 @@ export {
   groupView,
   type InformativeRule,
   informativeRule,
+  type LostTrajectory,
+  lostTrajectory,
   type TaskSource,
   taskSource,
   type Waste,
@@ -43,7 +45,7 @@ export {
   webhook,
 } from './batch.ts';
 export { type BinaryGroups, fromBinaryGroups, groupsMediaType, toGroupsPart, toGroupsStart } from './binary/group-binary.ts';
-export { fromBinary, toBinary, trajectoryMediaType } from './binary/trajectory-binary.ts';
+export { checkBinary, fromBinary, isBinaryOf, toBinary, trajectoryMediaType } from './binary/trajectory-binary.ts';
 export { type ErrorBody, errorBody, toErrorBody } from './error-body.ts';
 export {
   type Estimate,
@@ -217,6 +219,7 @@ export { longestWaitSeconds, mostListed, type Route, type RouteReply } from './r
 export { healthReply, leaveReply, type RouteName, routes, toPath } from './routes/routes.ts';
 export { describeIssues, type Schema, type SchemaIssue, type SchemaResult } from './schema.ts';
 export {
+  addSegment,
   dropText,
   type EngineFacts,
   type FinishReason,
@@ -224,6 +227,7 @@ export {
   type Message,
   maskRows,
   message,
+  openChecksum,
   type Provenance,
   provenance,
   type RoutedExperts,

@@ -1,6 +1,7 @@
 // A trajectory is an ordered list of segments. The joined token ids of a branch are exactly what the model saw and sampled. The text is
 // derived from the ids for people; nothing is ever derived from the text.
 
+import { createHash, type Hash } from 'node:crypto';
 import { z } from 'zod';
 import { dialects, logprobsModes } from './backend.ts';
 import { backendId, rolloutId } from './ids.ts';
@@ -158,6 +159,7 @@ export const trajectoryView = z.object({
         .describe('For each sampled token, the ids that top-k, top-p and min-p left to sample from.'),
     }),
   ),
+  sha256: z.string().describe('Of its id, attempt, texts and numbers, as docs/tokens.md defines it.'),
 });
 export type TrajectoryView = z.infer<typeof trajectoryView>;
 
@@ -169,7 +171,22 @@ export function toTrajectoryView(trajectory: Trajectory): TrajectoryView {
     tools: trajectory.tools.map((tool) => ({ ...tool })),
     ...definedOf({ provenances: trajectory.provenances?.map((one) => ({ ...one })), text_dropped: trajectory.textDropped }),
     segments: trajectory.segments.map(toSegmentView),
+    sha256: trajectory.segments.reduce(addSegment, openChecksum(trajectory)).digest('hex'),
   };
+}
+
+/** The checksum of the JSON format. The segments must follow, in order, each with `addSegment`. */
+export function openChecksum({ rolloutId: id, attempt }: Pick<Trajectory, 'rolloutId' | 'attempt'>): Hash {
+  return createHash('sha256').update(`${id} ${attempt}\n`);
+}
+
+/** JSON has no negative zero, so a logprob of -0 counts as 0. */
+export function addSegment(checksum: Hash, { kind, text, tokenIds, logprobs, samplingMask, routedExperts }: Segment): Hash {
+  const bytes = Buffer.from(text);
+  const numbers = [tokenIds, logprobs.map((value) => value + 0), samplingMask?.lengths, samplingMask?.tokenIds, routedExperts?.ids];
+  const parts = [bytes, ...numbers.map((part) => (part ? Buffer.from(part.buffer, part.byteOffset, part.byteLength) : Buffer.alloc(0)))];
+  checksum.update(`${kind} ${parts.map(({ length }) => length).join(' ')}\n`);
+  return parts.reduce((sum, part) => sum.update(part), checksum);
 }
 
 export function toSegmentView(segment: Trajectory['segments'][number]): TrajectoryView['segments'][number] {

@@ -50,11 +50,50 @@ test('ids that are part of a larger array are written without their neighbours',
 test('bytes that are not a whole trajectory are refused', () => {
   const bytes = toBinary(makeTrajectory());
   for (let end = 0; end < bytes.length; end += 1) assert.throws(() => fromBinary(bytes.subarray(0, end)), `cut at ${end}`);
-  assert.throws(() => fromBinary(Buffer.concat([bytes, Buffer.alloc(4)])), /bytes of numbers/);
-  assert.throws(() => fromBinary(Buffer.from('{"rollout_id":"a"}')), /not MRT1/);
+  assert.throws(() => fromBinary(Buffer.concat([bytes, Buffer.alloc(4)])), { code: 'trajectory-corrupt' });
+  assert.throws(() => fromBinary(Buffer.from('{"rollout_id":"a"}')), /not MRT2/);
   const wrong = Buffer.from(bytes);
   wrong.writeUInt32LE(0xffff_ffff, 4);
   assert.throws(() => fromBinary(wrong));
+});
+
+test('every flipped bit of the binary format is refused', () => {
+  const bytes = toBinary(makeTrajectory());
+  for (let bit = 0; bit < 8 * bytes.length; bit += 1) {
+    const flipped = Buffer.from(bytes);
+    flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+    assert.throws(() => fromBinary(flipped), bit < 32 ? /not MRT2/ : { code: 'trajectory-corrupt' }, `bit ${bit}`);
+  }
+});
+
+test('the format of older versions, without a checksum, is read', () => {
+  const bytes = toBinary(makeTrajectory());
+  const old = Buffer.concat([Buffer.from('MRT1'), bytes.subarray(4, -32)]);
+  assert.deepEqual(fromBinary(old), makeTrajectory());
+  assert.throws(() => fromBinary(Buffer.concat([old, Buffer.alloc(4)])), /bytes of numbers/);
+});
+
+test('the checksum of the JSON format changes with each of its texts and numbers, and with nothing that JSON cannot carry', () => {
+  const trajectory = makeTrajectory();
+  const sumOf = (one: Trajectory) => toTrajectoryView(one).sha256;
+  const [first, ...rest] = trajectory.segments;
+  assert.ok(first);
+  const change = (fields: Partial<typeof first>) => ({ ...trajectory, segments: [{ ...first, ...fields }, ...rest] });
+  const changed = [
+    { ...trajectory, rolloutId: 'other' },
+    { ...trajectory, attempt: 9 },
+    change({ kind: 'observation' }),
+    change({ text: `${first.text} ` }),
+    change({ tokenIds: first.tokenIds.map((id, index) => id + Number(index === 0)) }),
+    change({ tokenIds: first.tokenIds.subarray(1) }),
+    change({ logprobs: Float32Array.of(-1) }),
+    change({ samplingMask: { lengths: Int32Array.of(1), tokenIds: Int32Array.of(5) } }),
+    change({ routedExperts: { from: 0, shape: [1], ids: Uint8Array.of(3) } }),
+    { ...trajectory, segments: rest },
+  ];
+  assert.equal(new Set([trajectory, ...changed].map(sumOf)).size, changed.length + 1);
+  const zero = (value: number) => change({ logprobs: Float32Array.of(value) });
+  assert.equal(sumOf(zero(-0)), sumOf(zero(0)));
 });
 
 test('only sampled segments have mask 1', () => {

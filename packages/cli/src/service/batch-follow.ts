@@ -60,6 +60,7 @@ export async function followGroups(client: Client, id: string, { io, trajectorie
   const release = io.onInterrupt(() => stop.abort());
   try {
     for await (const delivered of client.batches.groups(id, { ...from, signal: stop.signal })) {
+      for (const { rollout_id, error } of delivered.lost) io.stderr.write(`rollout ${rollout_id} is left out: ${error.message}\n`);
       const views = trajectories ? { trajectories: delivered.trajectories.map(toTrajectoryView) } : {};
       if (!io.stdout.write(`${JSON.stringify({ ...delivered.group, ...views })}\n`)) await once(io.stdout, 'drain');
     }

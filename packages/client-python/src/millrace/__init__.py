@@ -1,7 +1,7 @@
 """The trainer's client of Millrace. These names are the public API, together with `millrace.export` and `millrace.dapo`."""
 
 from .async_client import AsyncClient
-from .batches.batch import AckReply, BatchState, BatchView, GroupView, TaskCounts, Waste
+from .batches.batch import AckReply, BatchState, BatchView, GroupView, LostTrajectory, TaskCounts, Waste
 from .batches.request import AnyGroup, BatchRequest, InformativeRule, MeanWithin, RewardsDiffer, TaskSource, Webhook
 from .client import Client
 from .error import MillraceError, ServiceUnreachable
@@ -81,6 +81,7 @@ __all__ = [
     "InformativeRule",
     "Limits",
     "LogprobsMode",
+    "LostTrajectory",
     "MachineView",
     "MeanWithin",
     "Message",

@@ -9,7 +9,7 @@ from typing import Iterable, Iterator, Literal, Optional, Sequence
 
 from .arguments import check_id, check_ids
 from .batches.batches import Batches
-from .error import caller_error
+from .error import caller_error, corrupt_error
 from .evaluations.evaluations import Evaluations
 from .rollouts.results import follow_results
 from .rollouts.rollout import Accepted, CancelOutcome, CancelReply, RolloutList, RolloutState, RolloutView
@@ -100,6 +100,8 @@ class Client:
             found = self._transport.read(Call("GET", path, stop=stop), lambda data: trajectory_from_json(json.loads(data)))
         else:
             raise caller_error(f"the form of a trajectory is binary or json, not {form!r}")
+        if found.rollout_id != id:
+            raise corrupt_error(f"the reply for rollout {id} is the trajectory of rollout {found.rollout_id}")
         return found.to_numpy() if numpy else found
 
     def cancel(self, id: str, *, stop: Optional[Stop] = None) -> CancelOutcome:

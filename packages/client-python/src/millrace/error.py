@@ -55,6 +55,11 @@ def stopped_error() -> MillraceError:
     return MillraceError("cancelled", "the caller stopped this call", blame="caller", status=409)
 
 
+def corrupt_error(message: str) -> MillraceError:
+    """For bytes that are not those that the service sent, or that belong to another rollout."""
+    return MillraceError("trajectory-corrupt", message)
+
+
 def caller_error(message: str) -> MillraceError:
     return MillraceError("bad-request", message, blame="caller", status=400)
 

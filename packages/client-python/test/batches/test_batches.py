@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 import unittest
@@ -10,7 +11,7 @@ from typing import Any
 from fakes.examples import GOLDEN, read_golden
 from fakes.fake_service import FakeService, Received, Reply
 
-from millrace import Client, trajectory_from_json
+from millrace import Client, MillraceError, trajectory_from_json
 from millrace.batches.batch import BatchView, group_from_json, group_page_to_json, group_to_json
 from millrace.batches.group_binary import group_page_from_binary
 from millrace.wire.codec import WireError, from_wire, to_wire
@@ -62,7 +63,8 @@ def make_group(seq: int, *, trajectories: bool = True) -> dict[str, Any]:
 def to_binary(page: Any) -> bytes:
     body = (GOLDEN / "trajectory.mrt").read_bytes()
     head = json.dumps({"page": page, "trajectories": [1 for _ in page["groups"]]}).encode()
-    return b"MRG2" + to_part(head) + b"".join(to_part(body) for _ in page["groups"])
+    start = b"MRG3" + to_part(head)
+    return start + hashlib.sha256(start).digest() + b"".join(to_part(body) for _ in page["groups"])
 
 
 def to_part(data: bytes) -> bytes:
@@ -116,11 +118,36 @@ class BatchesTest(unittest.TestCase):
         data = to_binary(page)
         self.assertEqual(group_page_to_json(group_page_from_binary(data)), {**page, "groups": [make_group(1)]})
         for end in range(len(data)):
-            with self.assertRaises(WireError, msg=f"cut at {end}"):
+            with self.assertRaises((WireError, MillraceError), msg=f"cut at {end}"):
                 group_page_from_binary(data[:end])
-        for wrong in (data + bytes(4), b"MRT1" + data[4:], data.replace(b'"trajectories": [1', b'"trajectories": [2')):
+        for wrong in (data + bytes(4), b"MRT1" + data[4:]):
             with self.assertRaises(WireError):
                 group_page_from_binary(wrong)
+
+    def test_a_page_that_was_changed_on_its_way_is_refused(self) -> None:
+        page = {"groups": [make_group(1, trajectories=False)], "next": 1, "state": "open"}
+        data = to_binary(page)
+        other = {**page, "groups": [{**make_group(1, trajectories=False), "rollouts": [{**read_golden("rollout.json"), "attempt": 9}]}]}
+        for wrong in (data.replace(b"[0.5]", b"[1.5]"), data[:-1] + b"x", to_binary(other)):
+            with self.assertRaisesRegex(MillraceError, "trajectory-corrupt"):
+                group_page_from_binary(wrong)
+
+    def test_a_rollout_whose_trajectory_is_lost_leaves_its_group(self) -> None:
+        rollout = read_golden("rollout.json")
+        error = {"code": "trajectory-corrupt", "message": "changed", "blame": "service", "retryable": False}
+        group = make_group(1)
+        group["rollouts"].append({**rollout, "id": "r-9"})
+        group["rewards"].append(1.0)
+        group["trajectories"].append({"rollout_id": "r-9", "error": error})
+        read = group_from_json(group)
+        self.assertEqual(([one.id for one in read.rollouts], read.rewards), ([rollout["id"]], (0.5,)))
+        self.assertEqual([(one.rollout_id, one.error.code) for one in read.lost], [("r-9", "trajectory-corrupt")])
+        head = {"page": {"groups": [{**group, "trajectories": None}], "next": 1, "state": "open"}, "trajectories": [2]}
+        start = b"MRG3" + to_part(json.dumps(head).encode())
+        lost = json.dumps(group["trajectories"][1]).encode()
+        parts = to_part((GOLDEN / "trajectory.mrt").read_bytes()) + to_part(lost)
+        binary = group_page_from_binary(start + hashlib.sha256(start).digest() + parts).groups[0]
+        self.assertEqual((binary.rollouts, binary.rewards, len(binary.lost)), (read.rollouts, read.rewards, 1))
 
     def test_a_group_is_acknowledged_only_when_the_next_is_requested(self) -> None:
         stream = Stream(3)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import pickle
 import unittest
 from array import array
-from typing import Any
+from typing import Any, Callable
 
 from fakes.examples import GOLDEN, make_trajectory, read_golden
 
@@ -16,6 +17,7 @@ from millrace import (
     PolicyView,
     RolloutView,
     ServiceStatus,
+    Trajectory,
     WireError,
     trajectory_from_binary,
     trajectory_from_json,
@@ -161,12 +163,55 @@ class TrajectoryTest(unittest.TestCase):
     def test_bytes_that_are_not_a_whole_trajectory_are_refused(self) -> None:
         data = (GOLDEN / "branched-trajectory.mrt").read_bytes()
         for end in range(len(data)):
-            with self.assertRaises(WireError, msg=f"cut at {end}"):
+            with self.assertRaises((WireError, MillraceError), msg=f"cut at {end}"):
                 trajectory_from_binary(data[:end])
+        for wrong in (data + bytes(4), data[:4] + b"\xff\xff\xff\xff" + data[8:]):
+            with self.assertRaisesRegex(MillraceError, "trajectory-corrupt"):
+                trajectory_from_binary(wrong)
+
+    def test_every_flipped_bit_of_the_binary_form_is_refused(self) -> None:
+        data = (GOLDEN / "branched-trajectory.mrt").read_bytes()
+        for bit in range(8 * len(data)):
+            flipped = bytearray(data)
+            flipped[bit >> 3] ^= 1 << (bit & 7)
+            with self.assertRaises(WireError if bit < 32 else MillraceError, msg=f"bit {bit}"):
+                trajectory_from_binary(bytes(flipped))
+
+    def test_the_binary_form_of_older_services_is_read_without_a_checksum(self) -> None:
+        data = (GOLDEN / "trajectory.mrt").read_bytes()
+        old = b"MRT1" + data[4:-32]
+        self.assertEqual(trajectory_from_binary(old), trajectory_from_binary(data))
         with self.assertRaisesRegex(WireError, "bytes of numbers"):
-            trajectory_from_binary(data + bytes(4))
-        with self.assertRaises(WireError):
-            trajectory_from_binary(data[:4] + b"\xff\xff\xff\xff" + data[8:])
+            trajectory_from_binary(old + bytes(4))
+
+    def test_a_changed_json_form_is_refused_and_one_without_a_checksum_is_read(self) -> None:
+        def read(change: Callable[[Any], object]) -> Trajectory:
+            golden = read_golden("branched-trajectory.json")
+            change(golden)
+            return trajectory_from_json(golden)
+
+        changes: list[Callable[[Any], object]] = [
+            lambda one: one.update(rollout_id="other"),
+            lambda one: one.update(attempt=9),
+            lambda one: one["segments"][0].update(text="other"),
+            lambda one: one["segments"][0]["token_ids"].reverse(),
+            lambda one: one["segments"][-1]["logprobs"].__setitem__(0, -0.5),
+            lambda one: one["segments"][-1]["sampling_mask"][0].pop(),
+            lambda one: one["segments"].pop(),
+            lambda one: one.update(sha256="0" * 64),
+        ]
+        for index, change in enumerate(changes):
+            with self.subTest(index), self.assertRaisesRegex(MillraceError, "trajectory-corrupt"):
+                read(change)
+        self.assertEqual(read(lambda one: one.pop("sha256")), read(lambda one: None))
+
+    def test_half_of_a_surrogate_pair_and_a_negative_zero_have_the_checksum_of_what_json_carries(self) -> None:
+        trajectory = make_trajectory()
+        head = dataclasses.replace(trajectory.segments[1].head, text="a\ud800")
+        odd = dataclasses.replace(trajectory.segments[1], head=head, logprobs=array("f", [-0.0, -1.0]))
+        wire = trajectory_to_json(dataclasses.replace(trajectory, segments=(odd,)))
+        wire["segments"][0]["logprobs"] = [0, -1]
+        self.assertEqual(trajectory_from_json(json.loads(json.dumps(wire))).segments[0].head.text, "a\ud800")
 
     def test_a_sampled_segment_without_a_logprob_for_each_id_is_refused(self) -> None:
         golden = read_golden("trajectory.json")

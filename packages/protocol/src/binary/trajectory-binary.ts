@@ -1,14 +1,19 @@
-// The binary format of a trajectory: a JSON head with everything except the numbers, then all ids as int32, all logprobs as float32, all
-// sampling masks as int32 (the lengths, then the ids), and all routed experts as uint8 or uint16, little-endian. Writing and reading it is
-// exact, bit for bit.
+// The binary format of a trajectory: "MRT2", the length of a JSON head, the head with everything except the numbers, then all ids as int32,
+// all logprobs as float32, all sampling masks as int32 (the lengths, then the ids), and all routed experts as uint8 or uint16,
+// little-endian, then the SHA-256 of all bytes before it. Writing and reading it is exact, bit for bit; a changed bit is refused. "MRT1",
+// of older versions, is the same without a checksum.
 
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { definedOf } from '../plain/defined.ts';
+import { RolloutError } from '../plain/error.ts';
 import { provenance, type RoutedExperts, type SamplingMask, type Segment, segmentHead, type Trajectory, toolSpec } from '../trajectory.ts';
 
 export const trajectoryMediaType = 'application/vnd.millrace.trajectory';
 
-const magic = 0x4d52_5431; // "MRT1"
+const magic = 0x4d52_5432; // "MRT2"
+const uncheckedMagic = 0x4d52_5431; // "MRT1"
+const checksumBytes = 32;
 
 const expertsHead = z.object({
   from: z.int().min(0),
@@ -55,7 +60,8 @@ export function toBinary(trajectory: Trajectory): Buffer {
   const masks = segments.flatMap(({ samplingMask }) => (samplingMask ? [samplingMask.lengths, samplingMask.tokenIds] : []));
   const experts = segments.flatMap(({ routedExperts }) => (routedExperts ? [routedExperts.ids] : []));
   const arrays = [...segments.map((s) => s.tokenIds), ...segments.map((s) => s.logprobs), ...masks, ...experts];
-  const buffer = Buffer.alloc(padded + sum(arrays.map(({ byteLength }) => byteLength)));
+  const end = padded + sum(arrays.map(({ byteLength }) => byteLength));
+  const buffer = Buffer.alloc(end + checksumBytes);
   buffer.writeUInt32BE(magic, 0);
   buffer.writeUInt32LE(head.length, 4);
   head.copy(buffer, 8);
@@ -64,12 +70,33 @@ export function toBinary(trajectory: Trajectory): Buffer {
     Buffer.from(numbers.buffer, numbers.byteOffset, numbers.byteLength).copy(buffer, at);
     at += numbers.byteLength;
   }
+  hash('sha256', buffer.subarray(0, end), 'buffer').copy(buffer, end);
   return buffer;
 }
 
-/** Throws an Error if the bytes are not a whole trajectory. */
-export function fromBinary(buffer: Buffer): Trajectory {
-  if (buffer.length < 8 || buffer.readUInt32BE(0) !== magic) throw new Error('not a trajectory: the first bytes are not MRT1');
+/**
+ * The checksum of a trajectory in hexadecimal; absent in the format of older versions. Throws `trajectory-corrupt` if the bytes do not
+ * have it, and an Error if they are not a trajectory.
+ */
+export function checkBinary(buffer: Buffer): string | undefined {
+  const first = buffer.length < 8 ? undefined : buffer.readUInt32BE(0);
+  if (first === uncheckedMagic) return undefined;
+  if (first !== magic) throw new Error('not a trajectory: the first bytes are not MRT2');
+  const seen = hash('sha256', buffer.subarray(0, -checksumBytes), 'hex');
+  const stored = buffer.toString('hex', Math.max(0, buffer.length - checksumBytes));
+  if (seen === stored) return seen;
+  throw new RolloutError('trajectory-corrupt', `the trajectory was changed: its checksum is ${stored}, and its content has ${seen}`);
+}
+
+/** Whether the trajectory is that of this attempt. It reads the start of the head only. */
+export function isBinaryOf(buffer: Buffer, { rolloutId, attempt }: Pick<Trajectory, 'rolloutId' | 'attempt'>): boolean {
+  const start = JSON.stringify({ rollout_id: rolloutId, attempt }).replace(/}$/, ',');
+  return buffer.subarray(8, 8 + Buffer.byteLength(start)).equals(Buffer.from(start));
+}
+
+/** Throws `trajectory-corrupt` if the bytes do not have their checksum, and an Error if they are not a whole trajectory. */
+export function fromBinary(bytes: Buffer): Trajectory {
+  const buffer = checkBinary(bytes) === undefined ? bytes : bytes.subarray(0, -checksumBytes);
   const headLength = buffer.readUInt32LE(4);
   const head = binaryHead.parse(JSON.parse(buffer.toString('utf8', 8, 8 + headLength)));
   // Copied, because the offset of a Buffer in its pool may not be a multiple of four.

@@ -34,6 +34,8 @@ export const errorTable = {
   'wait-timeout': { blame: 'service', retryable: true, status: 504 },
   internal: { blame: 'service', retryable: true, status: 500 },
   'trajectory-missing': { blame: 'service', retryable: false, status: 500 },
+  // Its bytes are not those that were written, or belong to another rollout or attempt. Clients raise it too.
+  'trajectory-corrupt': { blame: 'service', retryable: false, status: 500 },
   // Raised by clients only: the service did not reply.
   unreachable: { blame: 'service', retryable: true, status: 503 },
   // Failures of a rollout.

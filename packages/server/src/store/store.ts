@@ -159,7 +159,7 @@ export interface Store extends BatchStore, EvaluationStore, Placements, ServerSt
   get(id: RolloutId): Promise<RolloutRecord | undefined>;
   /** Pass `next` as `after`, with the same filter, to read the following page. */
   list(filter: ListFilter): Promise<{ readonly rollouts: readonly RolloutRecord[]; readonly next?: string }>;
-  /** Throws `trajectory-missing` if its blob is gone, and a StoreFault if the blob store fails. */
+  /** Throws `trajectory-missing` if its blob is gone, `trajectory-corrupt` if it is not what was stored, and a StoreFault if the blob store fails. */
   trajectory(id: RolloutId): Promise<Trajectory | undefined>;
   /** The trajectory in its binary format. */
   binaryTrajectory(id: RolloutId): Promise<Buffer | undefined>;

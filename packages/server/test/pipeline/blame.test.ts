@@ -63,6 +63,7 @@ const audit: Record<ErrorCode, readonly Attempted[] | typeof outOfReach> = {
   gone: outOfReach,
   'store-full': outOfReach,
   'trajectory-missing': outOfReach,
+  'trajectory-corrupt': outOfReach,
   'scenario-died': outOfReach, // the process of a scenario in Python is outside the sandbox
   'not-found': [
     {

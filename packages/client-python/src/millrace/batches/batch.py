@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from dataclasses import dataclass
-from typing import Any, Literal, Mapping, Optional
+from typing import Any, Literal, Mapping, Optional, Sequence, Union
 
+from ..error import MillraceError, corrupt_error, error_from_body, show
 from ..rollouts.rollout import PolicySpan, RolloutView
 from ..trajectories.trajectory import Trajectory, trajectory_from_json, trajectory_to_json
 from ..wire.codec import WireError, from_wire, to_wire
@@ -87,11 +89,20 @@ class GroupHead:
 
 
 @dataclass(frozen=True)
+class LostTrajectory:
+    rollout_id: str
+    #: `trajectory-missing` or `trajectory-corrupt`.
+    error: MillraceError
+
+
+@dataclass(frozen=True)
 class GroupView(GroupHead):
     """A delivered group: exactly the siblings that count, each with its reward. `seq` numbers the groups of a batch from 1."""
 
     #: In the order of `rollouts`; None if the group was read with `trajectories=False`.
     trajectories: Optional[tuple[Trajectory, ...]] = None
+    #: Rollouts that are not in `rollouts`, because the service could not read their trajectories.
+    lost: tuple[LostTrajectory, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,14 +141,37 @@ def group_from_json(value: Any, where: str = "GroupView") -> GroupView:
     trajectories = value.get("trajectories")
     if trajectories is None:
         return GroupView(**fields)
-    read = tuple(trajectory_from_json(one, f"{where}.trajectories[{index}]") for index, one in enumerate(trajectories))
+    places = ((f"{where}.trajectories[{index}]", one) for index, one in enumerate(trajectories))
+    read = [lost_from_json(one, place) if "error" in one else trajectory_from_json(one, place) for place, one in places]
     if len(read) != len(head.rollouts):
         raise WireError(f"{where}: {len(read)} trajectories for {len(head.rollouts)} rollouts")
-    return GroupView(**fields, trajectories=read)
+    return with_trajectories(GroupView(**fields), read)
+
+
+def lost_from_json(value: Any, where: str = "LostTrajectory") -> LostTrajectory:
+    error = error_from_body(value, 500)
+    if error is None or not isinstance(value.get("rollout_id"), str):
+        raise WireError(f"{where}: expected the id of a rollout and an error, not {show(value)}")
+    return LostTrajectory(value["rollout_id"], error)
+
+
+def with_trajectories(group: GroupView, read: Sequence[Union[Trajectory, LostTrajectory]]) -> GroupView:
+    """The group with what was read for each of its rollouts. Those that are lost leave `rollouts` and `rewards`."""
+    for rollout, one in zip(group.rollouts, read):
+        if one.rollout_id != rollout.id or (isinstance(one, Trajectory) and one.attempt != rollout.attempt):
+            raise corrupt_error(f"group {group.id} has a trajectory of rollout {one.rollout_id} in place of {rollout.id}'s")
+    kept = [not isinstance(one, LostTrajectory) for one in read]
+    return dataclasses.replace(
+        group,
+        rollouts=tuple(itertools.compress(group.rollouts, kept)),
+        rewards=tuple(itertools.compress(group.rewards, kept)),
+        trajectories=tuple(one for one in read if isinstance(one, Trajectory)),
+        lost=tuple(one for one in read if isinstance(one, LostTrajectory)),
+    )
 
 
 def group_to_json(group: GroupView) -> dict[str, Any]:
-    wire: dict[str, Any] = to_wire(dataclasses.replace(group, trajectories=None))
+    wire: dict[str, Any] = to_wire(dataclasses.replace(group, trajectories=None, lost=()))
     if group.trajectories is not None:
         wire["trajectories"] = [trajectory_to_json(one) for one in group.trajectories]
     return wire

@@ -1,28 +1,32 @@
 """The binary form of a trajectory: a JSON head with everything except the numbers, then all ids as int32, all logprobs as float32,
-all sampling masks as int32 (the lengths, then the ids), and all routed experts as uint8 or uint16, little-endian. It round-trips bit
-for bit, and TypeScript writes the same bytes."""
+all sampling masks as int32 (the lengths, then the ids), and all routed experts as uint8 or uint16, little-endian, then the SHA-256 of
+all bytes before it. It round-trips bit for bit, and TypeScript writes the same bytes."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 import sys
 from array import array
-from typing import Any, Optional, Sequence
+from typing import Any, Optional
 
+from ..error import corrupt_error
 from ..wire.codec import WireError, from_wire, to_wire
 from .routed_experts import experts_from_head, experts_to_head, write_experts
 from .sampling_mask import SamplingMask
-from .trajectory import Segment, SegmentHead, Trajectory, TrajectoryHead, check_segment, head_to_json
+from .trajectory import Segment, SegmentHead, Trajectory, TrajectoryHead, check_segment, head_to_json, little_bytes
 
 MEDIA_TYPE = "application/vnd.millrace.trajectory"
-_MAGIC = b"MRT1"
+_MAGIC = b"MRT2"
+#: Of older services: without a checksum.
+_UNCHECKED_MAGIC = b"MRT1"
+_CHECKSUM_BYTES = 32
 
 
 def trajectory_from_binary(data: bytes) -> Trajectory:
-    """Raises a WireError with what was found if the bytes are not a whole trajectory."""
-    if len(data) < 8 or data[:4] != _MAGIC:
-        raise WireError("not a trajectory: it does not begin with MRT1")
+    """Raises `trajectory-corrupt` if the bytes do not have their checksum, and a WireError if they are not a whole trajectory."""
+    data = _without_checksum(data)
     length = struct.unpack_from("<I", data, 4)[0]
     head, entries = _read_head(data[8 : 8 + length])
     numbers = memoryview(data)[_padded(8 + length) :]
@@ -54,17 +58,29 @@ def trajectory_from_binary(data: bytes) -> Trajectory:
     )
 
 
+def _without_checksum(data: bytes) -> bytes:
+    if len(data) < 8 or data[:4] not in (_MAGIC, _UNCHECKED_MAGIC):
+        raise WireError("not a trajectory: it does not begin with MRT2")
+    if data[:4] == _UNCHECKED_MAGIC:
+        return data
+    body, checksum = data[:-_CHECKSUM_BYTES], data[-_CHECKSUM_BYTES:]
+    if hashlib.sha256(body).digest() != checksum:
+        raise corrupt_error("the trajectory was changed: its content does not have its checksum")
+    return body
+
+
 def trajectory_to_binary(trajectory: Trajectory) -> bytes:
     entries = [_write_entry(one) for one in trajectory.segments]
     text = json.dumps({**head_to_json(trajectory), "segments": entries}, ensure_ascii=False, separators=(",", ":"))
     head = text.encode()
     parts = [_MAGIC, struct.pack("<I", len(head)), head, bytes(_padded(8 + len(head)) - 8 - len(head))]
-    parts += [_write_array("i", one.token_ids) for one in trajectory.segments]
-    parts += [_write_array("f", one.logprobs) for one in trajectory.segments]
+    parts += [little_bytes("i", one.token_ids) for one in trajectory.segments]
+    parts += [little_bytes("f", one.logprobs) for one in trajectory.segments]
     masks = [one.sampling_mask for one in trajectory.segments if one.sampling_mask is not None]
-    parts += [_write_array("i", numbers) for one in masks for numbers in (one.lengths, one.token_ids)]
+    parts += [little_bytes("i", numbers) for one in masks for numbers in (one.lengths, one.token_ids)]
     parts += [write_experts(one.routed_experts) for one in trajectory.segments if one.routed_experts is not None]
-    return b"".join(parts)
+    data = b"".join(parts)
+    return data + hashlib.sha256(data).digest()
 
 
 def _write_entry(segment: Segment) -> dict[str, Any]:
@@ -119,14 +135,6 @@ def _padded(length: int) -> int:
 def _read_array(code: str, data: memoryview) -> array[Any]:
     numbers: array[Any] = array(code)
     numbers.frombytes(data)
-    return _little(numbers)
-
-
-def _write_array(code: str, numbers: Sequence[float]) -> bytes:
-    return _little(array(code, numbers)).tobytes()
-
-
-def _little(numbers: array[Any]) -> array[Any]:
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers

@@ -4,14 +4,17 @@ Ids and logprobs are `array('i')` and `array('f')`, or numpy arrays of the same 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import importlib
+import sys
 from array import array
 from dataclasses import dataclass
 from typing import Any, Literal, Mapping, Optional, Sequence
 
+from ..error import corrupt_error
 from ..rollouts.rollout import PolicySpan
 from ..wire.codec import WireError, from_wire, to_wire
-from .routed_experts import RoutedExperts, experts_from_json, experts_to_json
+from .routed_experts import RoutedExperts, experts_from_json, experts_to_json, write_experts
 from .sampling_mask import SamplingMask, mask_from_json
 
 #: Only `sampled` segments are trainable.
@@ -144,11 +147,47 @@ def trajectory_from_json(value: Any, where: str = "Trajectory") -> Trajectory:
     if not isinstance(segments, list):
         raise WireError(f"{where}.segments is missing")
     read = tuple(_read_segment(one, f"{where}.segments[{index}]") for index, one in enumerate(segments))
-    return Trajectory(head.rollout_id, head.attempt, head.model, head.tools, read, head.provenances, head.text_dropped)
+    trajectory = Trajectory(head.rollout_id, head.attempt, head.model, head.tools, read, head.provenances, head.text_dropped)
+    # Services of older versions send no checksum.
+    if value.get("sha256") not in (None, json_checksum(trajectory)):
+        raise corrupt_error(f"the trajectory of rollout {head.rollout_id} was changed: its content does not have its checksum")
+    return trajectory
 
 
 def trajectory_to_json(trajectory: Trajectory) -> dict[str, Any]:
-    return {**head_to_json(trajectory), "segments": [_write_segment(one) for one in trajectory.segments]}
+    segments = [_write_segment(one) for one in trajectory.segments]
+    return {**head_to_json(trajectory), "segments": segments, "sha256": json_checksum(trajectory)}
+
+
+def json_checksum(trajectory: Trajectory) -> str:
+    """Of the id, the attempt, the texts and the numbers, as docs/tokens.md defines it."""
+    checksum = hashlib.sha256(f"{trajectory.rollout_id} {trajectory.attempt}\n".encode())
+    for one in trajectory.segments:
+        mask, experts = one.sampling_mask, one.routed_experts
+        parts = [
+            _to_utf8(one.head.text),
+            little_bytes("i", one.token_ids),
+            little_bytes("f", [value + 0.0 for value in one.logprobs]),  # JSON has no negative zero.
+            b"" if mask is None else little_bytes("i", mask.lengths),
+            b"" if mask is None else little_bytes("i", mask.token_ids),
+            b"" if experts is None else write_experts(experts),
+        ]
+        checksum.update(f"{one.kind} {' '.join(str(len(part)) for part in parts)}\n".encode())
+        for part in parts:
+            checksum.update(part)
+    return checksum.hexdigest()
+
+
+def _to_utf8(text: str) -> bytes:
+    """With U+FFFD for half of a surrogate pair."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+def little_bytes(code: str, numbers: Sequence[float]) -> bytes:
+    written: array[Any] = array(code, numbers)
+    if sys.byteorder == "big":
+        written.byteswap()
+    return written.tobytes()
 
 
 def head_to_json(trajectory: Trajectory) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 // with its seq as the event id, then `batch-end`. Trajectories are read one at a time, while the client reads.
 
 import { type BatchId, type GroupPage, toGroupsPart, toGroupsStart } from '@millrace/protocol';
-import { missing, toGroupJson } from '../../sampling/group-json.ts';
+import { missing, orLost, toGroupJson } from '../../sampling/group-json.ts';
 import { toGroupView } from '../../sampling/group-view.ts';
 import type { GroupRecord } from '../../store/batch-store.ts';
 import type { Store } from '../../store/store.ts';
@@ -84,5 +84,8 @@ export async function* toJsonPage({ groups, next, state }: FoundGroups, store: P
 
 export async function* toBinaryPage({ groups, next, state }: FoundGroups, store: Pick<Store, 'binaryTrajectory'>): AsyncGenerator<Buffer> {
   yield toGroupsStart({ groups: groups.map(toGroupView), next, state });
-  for (const { id } of groups.flatMap(({ rollouts }) => rollouts)) yield* toGroupsPart((await store.binaryTrajectory(id)) ?? missing(id));
+  for (const { id } of groups.flatMap(({ rollouts }) => rollouts)) {
+    const read = (await orLost(store.binaryTrajectory(id), id)) ?? missing(id);
+    yield* toGroupsPart('error' in read ? Buffer.from(JSON.stringify(read)) : read);
+  }
 }

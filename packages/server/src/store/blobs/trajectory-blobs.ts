@@ -28,10 +28,13 @@ export class TrajectoryBlobs {
     this.#prefix = `trajectories/${storeId}/`;
   }
 
-  /** Returns the key, which no other call gets. */
-  async put(claim: { readonly id: RolloutId; readonly attempt: number }, bytes: Uint8Array): Promise<string> {
+  /** Returns the key, which no other call gets. It ends with the checksum of the content, so that a row knows what its blob must hold. */
+  async put(
+    claim: { readonly id: RolloutId; readonly attempt: number },
+    { bytes, sha256 }: { readonly bytes: Uint8Array; readonly sha256: string },
+  ): Promise<string> {
     const name = createHash('sha256').update(claim.id).digest('hex');
-    const key = `${this.#prefix}${name.slice(0, 2)}/${name.slice(2, 34)}-${claim.attempt}-${randomUUID()}`;
+    const key = `${this.#prefix}${name.slice(0, 2)}/${name.slice(2, 34)}-${claim.attempt}-${randomUUID()}-${sha256}`;
     await this.#call(() => this.#blobs.put(key, bytes));
     return key;
   }
@@ -95,6 +98,11 @@ export class TrajectoryBlobs {
       throw new StoreFault(`blobs in ${this.#blobs.name}: ${messageOf(error)}`, 'the store of trajectories failed');
     }
   }
+}
+
+/** Absent from the keys of older versions. */
+export function readChecksum(key: string): string | undefined {
+  return /-([0-9a-f]{64})$/.exec(key)?.[1];
 }
 
 export function missingBlob(id: RolloutId, why: string): RolloutError {

@@ -1,9 +1,9 @@
 // Replaces old trajectories by a form without text and messages, one at a time.
 
-import { dropText, RolloutError, type Trajectory, toBinary } from '@millrace/protocol';
-import { compress } from './compression.ts';
+import { dropText, type Trajectory } from '@millrace/protocol';
 import type { TextTrajectory } from './operations/blobs.ts';
 import type { StoredEnding } from './operations/transitions.ts';
+import { isLostTrajectory, type PackedTrajectory, packTrajectory } from './stored-trajectory.ts';
 
 export type KeptTrajectory = Pick<StoredEnding, 'trajectory' | 'blob'>;
 
@@ -11,7 +11,7 @@ export interface TextCalls {
   /** Some with text, after this row and old enough. */
   find(after: number): Promise<readonly TextTrajectory[]>;
   read(id: TextTrajectory['id']): Promise<Trajectory | undefined>;
-  keep(of: TextTrajectory, bytes: Buffer): Promise<KeptTrajectory>;
+  keep(of: TextTrajectory, packed: PackedTrajectory): Promise<KeptTrajectory>;
   /** False if the row was deleted or replaced meanwhile. */
   replace(seq: number, kept: KeptTrajectory): Promise<boolean>;
   discard(kept: KeptTrajectory): Promise<void>;
@@ -20,15 +20,15 @@ export interface TextCalls {
 export async function dropTexts(calls: TextCalls): Promise<void> {
   for (let found = await calls.find(0); found.length > 0; found = await calls.find(found.at(-1)?.seq ?? 0)) {
     for (const one of found) {
-      const trajectory = await calls.read(one.id).catch(skipMissing);
+      const trajectory = await calls.read(one.id).catch(skipLost);
       if (!trajectory) continue;
-      const kept = await calls.keep(one, await compress(toBinary(dropText(trajectory))));
+      const kept = await calls.keep(one, await packTrajectory(dropText(trajectory)));
       if (!(await calls.replace(one.seq, kept))) await calls.discard(kept);
     }
   }
 }
 
 /** One that is lost does not keep the others from being replaced. */
-function skipMissing(error: unknown): undefined {
-  if (!(error instanceof RolloutError && error.code === 'trajectory-missing')) throw error;
+function skipLost(error: unknown): undefined {
+  if (!isLostTrajectory(error)) throw error;
 }

@@ -1,17 +1,17 @@
 // A store whose data are rows of a SQL database: it turns each call of the contract into one operation, which the engine runs in a
 // transaction. What is large or slow (serializing, compressing, blobs) happens here, outside of any transaction.
 
-import { definedOf, fromBinary, toBinary } from '@millrace/protocol';
+import { definedOf, fromBinary } from '@millrace/protocol';
 import { type Clock, systemClock } from '../../base/clock.ts';
-import { type BlobRows, missingBlob, sweepAfterMs, type TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
+import { type BlobRows, missingBlob, readChecksum, sweepAfterMs, type TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
 import type { DiskBudget } from '../disk-budget.ts';
 import type { Claim, Store, StoreSize } from '../store.ts';
 import { StoreFault } from '../store-fault.ts';
 import type { TimeGuard } from '../time-guard.ts';
-import { compress, decompress } from './compression.ts';
 import { dropTexts, type KeptTrajectory } from './drop-texts.ts';
 import type { Operations, Reads, Writes } from './operations.ts';
 import { longestAge, type RetentionCalls, runRetention } from './run-retention.ts';
+import { type PackedTrajectory, packTrajectory, unpackTrajectory } from './stored-trajectory.ts';
 import { toStored } from './to-stored.ts';
 
 /** How old a size may be that a claim relies on. */
@@ -73,11 +73,13 @@ export class RowStore implements Store {
 
   binaryTrajectory: Store['binaryTrajectory'] = async (id) => {
     const stored = await this.#read('trajectory', id);
-    if (!stored?.blob) return stored && decompress(stored.body);
+    if (!stored) return undefined;
+    const { attempt } = stored;
+    if (!stored.blob) return unpackTrajectory(stored.body, { id, attempt });
     const { blobs } = this.#parts;
     if (!blobs) throw missingBlob(id, 'it is in a blob store, and store.blobs names none');
     try {
-      return await decompress(await blobs.get(id, stored.blob));
+      return await unpackTrajectory(await blobs.get(id, stored.blob), { id, attempt, sha256: readChecksum(stored.blob) });
     } catch (error) {
       // Retention may have deleted or replaced it meanwhile.
       const now = await this.#read('trajectory', id);
@@ -92,7 +94,7 @@ export class RowStore implements Store {
     (await this.#isFull()) ? [] : this.#write('claim', { worker, limit, labels });
   move: Store['move'] = (claim, to) => this.#write('move', { claim, to });
   finish: Store['finish'] = async (claim, { trajectory, ...ending }) => {
-    const kept = trajectory ? await this.#keep(claim, await compress(toBinary(trajectory))) : {};
+    const kept = trajectory ? await this.#keep(claim, await packTrajectory(trajectory)) : {};
     try {
       const isWritten = await this.#write('finish', { claim, ending: { ...ending, ...kept } });
       if (!isWritten) await this.#discard(kept);
@@ -226,7 +228,7 @@ export class RowStore implements Store {
     await dropTexts({
       find: (after) => this.#read('trajectoriesWithText', { beforeMs: asOfMs - textMs, after, limit: 50 }),
       read: this.trajectory,
-      keep: (of, bytes) => this.#keep(of, bytes),
+      keep: (of, packed) => this.#keep(of, packed),
       replace: (seq, kept) => write('replaceText', { seq, ...kept }),
       discard: (kept) => this.#discard(kept),
     });
@@ -241,9 +243,10 @@ export class RowStore implements Store {
   }
 
   /** In its row, or as a blob, which is written at once. */
-  async #keep(claim: Pick<Claim, 'id' | 'attempt'>, trajectory: Buffer): Promise<KeptTrajectory> {
+  async #keep(claim: Pick<Claim, 'id' | 'attempt'>, packed: PackedTrajectory): Promise<KeptTrajectory> {
     const { blobs } = this.#parts;
-    return blobs ? { blob: { key: await blobs.put(claim, trajectory), bytes: trajectory.length } } : { trajectory };
+    const { bytes } = packed;
+    return blobs ? { blob: { key: await blobs.put(claim, packed), bytes: bytes.length } } : { trajectory: bytes };
   }
 
   async #discard({ blob }: KeptTrajectory): Promise<void> {

@@ -3,7 +3,17 @@
 import assert from 'node:assert/strict';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { test } from 'node:test';
-import { fromBinaryGroups, type GroupView, groupPage, groupsMediaType, type Trajectory, toTrajectoryView } from '@millrace/protocol';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  fromBinaryGroups,
+  type GroupView,
+  groupPage,
+  groupsMediaType,
+  RolloutError,
+  type RolloutId,
+  type Trajectory,
+  toTrajectoryView,
+} from '@millrace/protocol';
 import type { Store } from '../../../src/store/store.ts';
 import { finishQueued, openBatchFloor } from '../batch-floor.ts';
 import { makeTrajectory } from '../floor.ts';
@@ -70,6 +80,56 @@ test('a reply that cannot be completed is cut off, so that no client takes it fo
   assert.equal(reply.status, 200);
   await assert.rejects(reply.arrayBuffer(), /terminated/);
 });
+
+test('a trajectory that is corrupt or lost is an error in its place, and its siblings and the other groups are delivered', async () => {
+  const wrap = (store: Store): Store => {
+    const failing =
+      <T>(read: (id: RolloutId) => Promise<T>) =>
+      (id: RolloutId) => {
+        if (!id.endsWith(':0')) return read(id);
+        const code = id.endsWith('0:0') ? 'trajectory-missing' : 'trajectory-corrupt';
+        return Promise.reject(new RolloutError(code, `the trajectory of ${id}`));
+      };
+    const reads = { binaryTrajectory: failing(store.binaryTrajectory), trajectory: failing(store.trajectory) };
+    return Object.assign(Object.create(store), reads);
+  };
+  await using floor = await openBatchFloor({}, { wrap });
+  await finishQueued(floor);
+  const json = groupPage.parse((await floor.app.inject('/v1/batches/b/groups?trajectories=true')).json());
+  const lostIds = json.groups.flatMap(({ rollouts }) => rollouts.map(({ id }) => id).filter((id) => id.endsWith(':0')));
+  const inJson = json.groups.flatMap(({ trajectories = [] }) => trajectories.filter((one) => 'error' in one));
+  assert.deepEqual([inJson.map((one) => one.rollout_id), lostIds.length], [lostIds, 2]);
+  const headers = { accept: groupsMediaType };
+  const binary = fromBinaryGroups((await floor.app.inject({ url: '/v1/batches/b/groups', headers })).rawPayload);
+  assert.deepEqual(binary.lost.flat(), inJson);
+  for (const [index, { rollouts, rewards }] of binary.page.groups.entries()) {
+    assert.deepEqual([rollouts.length, rewards], [1, [0]]);
+    assert.equal(binary.trajectories[index]?.[0]?.rolloutId, rollouts[0]?.id);
+  }
+});
+
+test('a flipped bit anywhere in a binary page is refused', async () => {
+  await using floor = await openBatchFloor();
+  await finishQueued(floor);
+  const page = (await floor.app.inject({ url: '/v1/batches/b/groups', headers: { accept: groupsMediaType } })).rawPayload;
+  for (let bit = 0; bit < 8 * page.length; bit += 7) {
+    const flipped = Buffer.from(page);
+    flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+    const isPadding = page[bit >> 3] === 0;
+    const read = () => fromBinaryGroups(flipped);
+    if (isPadding) assert.ok(isRefused(read) || isDeepStrictEqual(read(), fromBinaryGroups(page)), `bit ${bit}`);
+    else assert.throws(read, `bit ${bit}`);
+  }
+});
+
+function isRefused(read: () => unknown): boolean {
+  try {
+    read();
+    return false;
+  } catch {
+    return true; // with any error
+  }
+}
 
 test('server-sent events and binary pages have the trajectories of the JSON page', async () => {
   await using floor = await openBatchFloor();

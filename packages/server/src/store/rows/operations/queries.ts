@@ -77,10 +77,12 @@ export interface StoredTrajectory {
   readonly body: Uint8Array;
   /** The key of its blob. */
   readonly blob: string | null;
+  readonly attempt: number;
 }
 
 export async function trajectory(transaction: Transaction, id: RolloutId): Promise<StoredTrajectory | undefined> {
-  return await transaction.one<StoredTrajectory>('SELECT body, blob FROM trajectories JOIN rollouts USING (seq) WHERE id = ?', id);
+  const sql = 'SELECT body, blob, attempt FROM trajectories JOIN rollouts USING (seq) WHERE id = ?';
+  return await transaction.one<StoredTrajectory>(sql, id);
 }
 
 /** Bytes of the pages that hold no rows any more; only in SQLite. */
