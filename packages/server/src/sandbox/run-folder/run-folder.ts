@@ -7,6 +7,7 @@ import { basename, join, resolve } from 'node:path';
 import { readProcess, sendSignal } from '@millrace/executor';
 import { RolloutError, type SandboxId, sandboxId } from '@millrace/protocol';
 import { sleep } from '../../base/clock.ts';
+import { linkFolder } from '../layout.ts';
 import { thawProcess } from '../limits/cgroups.ts';
 import { removeRecordedGroups } from '../limits/limits.ts';
 import { removeTree } from './remove-tree.ts';
@@ -57,6 +58,7 @@ export async function recordProcess(folder: string, pid: number): Promise<void> 
 
 /** Returns how many sandboxes of dead owners were removed. Any number of workers may sweep at once: one of them removes each folder. */
 export async function sweepRunFolder(runDir: string): Promise<number> {
+  await killOrphans();
   let count = 0;
   for (const name of (await readdir(runDir).catch(isGone)) || []) {
     const [, pid, start] = namePattern.exec(name) ?? [];
@@ -72,6 +74,34 @@ export async function sweepRunFolder(runDir: string): Promise<number> {
     count += 1;
   }
   return count;
+}
+
+/** How the link folder of a sandbox is named in the arguments of its holder, whichever run folder it is in. */
+const linkArgument = new RegExp(`\\0[^\\0]*/sb-(\\d+)-([0-9a-z]+)-[0-9a-z]+/link\\0${linkFolder}\\0`);
+
+/**
+ * Kills what is left of holders whose owner is dead, in every run folder. A bwrap that is killed with its worker while it prepares the
+ * namespaces of its child leaves that child waiting forever, perhaps in a run folder that is never opened again.
+ */
+async function killOrphans(): Promise<void> {
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const [, owner, start] = linkArgument.exec(await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '')) ?? []; // it has ended
+    if (owner === undefined || start === undefined || isAlive(Number(owner), Number.parseInt(start, 36))) continue;
+    if (!(await isOfThisMachine(pid))) continue;
+    sendSignal(Number(pid), 'SIGKILL');
+    await thawProcess(Number(pid));
+  }
+}
+
+/**
+ * Whether the process was started in our own PID namespace: it, or its parent if it is the first of a new one, has no other pid. In the
+ * namespace of a container, the owner of a sandbox has another pid than the one that we would look for.
+ */
+async function isOfThisMachine(pid: string): Promise<boolean> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => ''); // it has ended
+  if (/^NSpid:\t\d+$/m.test(status)) return true;
+  const parent = /^PPid:\t(\d+)$/m.exec(status)?.[1];
+  return /^NSpid:\t\d+$/m.test(await readFile(`/proc/${parent}/status`, 'utf8').catch(() => ''));
 }
 
 function isAlive(pid: number, startTicks: number): boolean {
