@@ -3,7 +3,7 @@
 // Arguments: the folder shared with the worker (socket, env.json, limits.json), the folder for the executor's files, the home folder,
 // and optionally a loopback port to connect to instead of the socket.
 
-import { existsSync, readFileSync } from 'node:fs';
+import { access, existsSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { ExecutorCall, ProgramLimits } from '@millrace/protocol';
@@ -28,6 +28,7 @@ interface ExecutorResult {
 
 export function main([linkFolder = '', ownFolder = '', home = '', port]: readonly string[]): void {
   handleSignals();
+  startThreads();
   if (!existsSync('/bin/bash')) {
     console.error('there is no /bin/bash in this image, and agents need it: add bash to the image');
     process.exit(badImageExitCode);
@@ -70,6 +71,12 @@ export function main([linkFolder = '', ownFolder = '', home = '', port]: readonl
       cancels.delete(call.id);
     }
   }
+}
+
+/** All of them, before any program of the agent: the filter of system calls protects the first seven threads by their numbers. */
+function startThreads(): void {
+  process.env.UV_THREADPOOL_SIZE = '4';
+  access('/', () => {}); // the first call that needs a thread starts all four
 }
 
 /** Needs a library, which would delay the start. */

@@ -30,6 +30,7 @@ export const callNumbers = {
   ioctl: { x64: 16, arm64: 29 },
   ioperm: { x64: 173 },
   iopl: { x64: 172 },
+  ioprio_set: { x64: 251, arm64: 30 },
   kexec_file_load: { x64: 320, arm64: 294 },
   kexec_load: { x64: 246, arm64: 104 },
   keyctl: { x64: 250, arm64: 219 },

@@ -23,6 +23,11 @@ export interface PolicyOptions {
   readonly namespaces: boolean;
   /** Whether a control group limits memory. Otherwise, memory that belongs to no process is refused. */
   readonly isMemoryBounded: boolean;
+  /**
+   * The highest number of a thread of the executor, which starts all of them before any program of the agent (`executor/src/main.ts`):
+   * three of Node's own, and four for files.
+   */
+  readonly lastExecutorThread: number;
 }
 
 /** Refused whatever their arguments are. */
@@ -58,13 +63,17 @@ const otherFamilies = Array.from({ length: 64 }, (_, family) => family).filter((
 const typing = [0x5412, 0x541c];
 
 const schedulingCalls: readonly CallName[] = ['sched_setaffinity', 'sched_setattr', 'sched_setparam', 'sched_setscheduler'];
-/** The first argument of setpriority. */
-const priorityOf = { process: 0, group: 1, user: 2 } as const;
-const ofExecutor = (argument: number) => ({ kind: 'one-of', argument, values: [1] }) as const;
+/** What the first argument of these calls says that the second one names. */
+const priorityCalls = [
+  { name: 'setpriority', values: { process: 0, group: 1, user: 2 } },
+  { name: 'ioprio_set', values: { process: 1, group: 2, user: 3 } },
+] as const;
 
-export function listRules({ namespaces, isMemoryBounded }: PolicyOptions): CallRule[] {
+export function listRules({ namespaces, isMemoryBounded, lastExecutorThread }: PolicyOptions): CallRule[] {
   const refuse = (name: CallName, ...when: ArgumentTest[]): CallRule => ({ name, error: 'EPERM', when });
   const withNewUser = { kind: 'has-bit', argument: 0, bit: newUser } as const;
+  const threads = Array.from({ length: lastExecutorThread }, (_, index) => index + 1);
+  const ofExecutor = (argument: number) => ({ kind: 'one-of', argument, values: threads }) as const;
   const ofOtherFamily = { kind: 'one-of', argument: 0, values: otherFamilies } as const;
   return [
     // A filter cannot read the flags of clone3. Programs then use clone.
@@ -75,10 +84,12 @@ export function listRules({ namespaces, isMemoryBounded }: PolicyOptions): CallR
     refuse('socket', ofOtherFamily),
     refuse('socketpair', ofOtherFamily),
     refuse('ioctl', { kind: 'one-of', argument: 1, values: typing }),
-    // Priority and processors of the executor, which is process 1, or of everything that has its user.
+    // Priority and processors of the executor, which is process 1, of its threads, or of everything that has its user.
     ...schedulingCalls.map((name) => refuse(name, ofExecutor(0))),
-    refuse('setpriority', { kind: 'one-of', argument: 0, values: [priorityOf.process, priorityOf.group] }, ofExecutor(1)),
-    refuse('setpriority', { kind: 'one-of', argument: 0, values: [priorityOf.user] }),
+    ...priorityCalls.flatMap(({ name, values: { process, group, user } }) => [
+      refuse(name, { kind: 'one-of', argument: 0, values: [process, group] }, ofExecutor(1)),
+      refuse(name, { kind: 'one-of', argument: 0, values: [user] }),
+    ]),
     // Setting the limits of another process, such as the executor. Process 0 is the caller itself.
     refuse('prlimit64', { kind: 'not-zero', argument: 0 }, { kind: 'not-null', argument: 2 }),
   ];

@@ -47,19 +47,40 @@ for round in range(300):
     },
   },
   {
-    name: 'gives its executor the lowest priority and one processor',
+    name: 'gives its executor and its threads the lowest priority and one processor',
     family: 'executor',
     agent: {
       python: `${prelude}
-for which, who in [(0, 1), (1, 1), (2, 0)]: attempt('priority %d' % which, lambda: libc.setpriority(which, who, 19))
-attempt('processors', lambda: os.sched_setaffinity(1, {0}) or True)
-attempt('policy', lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)) or True)
-for name, value in [('oom_score_adj', '1000'), ('timerslack_ns', '4000000000')]:
-    try: open('/proc/1/' + name, 'w').write(value)
-    except OSError: pass`,
+arm = os.uname().machine == 'aarch64'
+def call(x64, arm64, *args): return libc.syscall(ctypes.c_long(arm64 if arm else x64), *[arg if isinstance(arg, bytes) else ctypes.c_long(arg) for arg in args])
+# Other threads named MainThread watch one shell each.
+threads = [int(name) for name in os.listdir('/proc/1/task') if name == '1' or open('/proc/1/task/%s/comm' % name).read() != 'MainThread\\n']
+print(len(threads), 'threads')
+idle = b'\\x30\\0\\0\\0\\5' + bytes(43)
+for tid in threads + [1 << 32 | thread for thread in threads]:
+    attempt('priority of %d' % tid, lambda: call(141, 140, 0, tid, 19))
+    attempt('processors of %d' % tid, lambda: call(203, 122, tid, 8, b'\\1' + bytes(7)))
+    attempt('policy of %d' % tid, lambda: call(144, 119, tid, 5, bytes(4)))
+    attempt('attributes of %d' % tid, lambda: call(314, 274, tid, idle, 0))
+    attempt('parameters of %d' % tid, lambda: call(142, 118, tid, bytes(4)))
+    attempt('disk priority of %d' % tid, lambda: call(251, 30, 1, tid, 3 << 13))
+    attempt('limits of %d' % tid, lambda: call(302, 261, tid, 7, bytes(16), 0))
+    attempt('memory of %d' % tid, lambda: call(256, 238, tid, 64, b'\\1' + bytes(7), b'\\1' + bytes(7)))
+    attempt('pages of %d' % tid, lambda: call(279, 239, tid, 0, 0, 0, 0, 0))
+    attempt('comparison with %d' % tid, lambda: call(312, 272, tid, os.getpid(), 1, 0, 0))
+for which, who in [(1, 1), (2, 0), (2, os.getuid())]: attempt('priority %d' % which, lambda: call(141, 140, which, who, 19))
+for which, who in [(2, 1), (3, 0), (3, os.getuid())]: attempt('disk priority %d' % which, lambda: call(251, 30, which, who, 3 << 13))
+attempt('descriptor', lambda: call(438, 438, os.pidfd_open(1), 0, 0))
+# An agent that is the root user of the machine owns these files.
+for thread in threads if os.stat('/proc/1/oom_score_adj').st_uid != os.getuid() else []:
+    for name, value in [('oom_score_adj', '1000'), ('oom_adj', '15'), ('timerslack_ns', '4000000000'), ('comm', 'x'), ('autogroup', '19'), ('sched', '0'),
+        ('coredump_filter', '0'), ('clear_refs', '5'), ('attr/current', 'x'), ('make-it-fail', '1'), ('fail-nth', '1'), ('uid_map', '0 0 1'), ('mem', 'x'), ('loginuid', '0')]:
+        for path in ['/proc/1/' + name, '/proc/1/task/%d/%s' % (thread, name)]:
+            try: attempt('write to ' + path, lambda: os.write(os.open(path, os.O_WRONLY), value.encode()))
+            except OSError: pass`,
     },
     alone: {},
-    holds: { notOutput: nothingAchieved, and: (sandbox) => assertFiles(sandbox) },
+    holds: { output: /^7 threads/, notOutput: nothingAchieved, and: (sandbox) => assertFiles(sandbox) },
   },
   {
     name: 'leaves a thousand zombies',
