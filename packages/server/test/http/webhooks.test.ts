@@ -132,7 +132,33 @@ test('retention keeps a batch that its webhook has not received', async () => {
 
 test('link-local and metadata addresses are refused in every spelling, with the field named', async () => {
   await using floor = await openFloor();
-  for (const host of ['169.254.169.254', '0xa9fea9fe', '2852039166', '[fe80::1]', '[::ffff:169.254.169.254]', '[fd00:ec2::254]']) {
+  const translated = [
+    ...['[64:ff9b::169.254.169.254]', '[64:ff9b::a9fe:1]', '[64:ff9b:1::a9fe:a9fe]', '[64:ff9b:1:a9fe:a9:fe00::]', '[2002:a9fe:a9fe::1]'],
+    ...[
+      '[2001:0:a9fe:a9fe::1]',
+      '[2001:0:1:2:3:4:5601:5601]',
+      '[::169.254.169.254]',
+      '[::ffff:0:169.254.169.254]',
+      '[2001:db8::5efe:a9fe:a9fe]',
+    ],
+    ...[
+      '[2001:db8::200:5efe:a9fe:1]',
+      '[2001:db8:64::a9fe:a9fe]',
+      '[2001:db8:64::100.100.100.200]',
+      '[fd00:c1::a9fe:a9fe]',
+      '[fd20:ce::254]',
+    ],
+  ];
+  const plain = [
+    '169.254.169.254',
+    '0xa9fea9fe',
+    '2852039166',
+    '168.63.129.16',
+    '[fe80::1]',
+    '[::ffff:169.254.169.254]',
+    '[fd00:ec2::254]',
+  ];
+  for (const host of [...plain, ...translated]) {
     const { status, body } = await floor.call('POST', '/v1/batches', { ...batch, webhook: { url: `http://${host}/latest/` } });
     assert.deepEqual([status, /^webhook\.url: .* is a link-local or metadata address$/.test(body.error.message)], [400, true], host);
   }
