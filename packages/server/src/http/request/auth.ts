@@ -1,6 +1,7 @@
 // Access control: with keys, callers must send one; without keys, only loopback callers are served, and no web pages of other sites.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIP, isIPv4 } from 'node:net';
 import { RolloutError, routes } from '@millrace/protocol';
 import type { FastifyRequest } from 'fastify';
@@ -70,7 +71,7 @@ function openTrust(subnets: readonly string[]): (request: FastifyRequest) => boo
     list.addSubnet(address, bits === undefined ? (family === 'ipv6' ? 128 : 32) : Number(bits), family);
   }
   return ({ ip, headers, routeOptions: { url = '' } }) => {
-    if (!prorlPaths.has(url) || headers.authorization !== undefined || headers.origin !== undefined) return false;
+    if (!prorlPaths.has(url) || headers.authorization !== undefined || isFromBrowser(headers)) return false;
     const address = ip.replace(/^::ffff:(?=\d+\.)/, '');
     return list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
   };
@@ -85,13 +86,26 @@ function toNeededRight({ method, routeOptions: { url = '' } }: FastifyRequest): 
 
 /**
  * With a name that resolves to 127.0.0.1, a web page can reach an open service under its own Host (DNS rebinding), and any page
- * can send simple cross-origin requests. Both identify themselves in these headers.
+ * can send simple cross-origin requests. Browsers identify both in these headers. One that sends none of them may not change anything.
  */
-function checkLocal({ headers: { host, origin } }: FastifyRequest): void {
+function checkLocal({ method, headers }: FastifyRequest): void {
+  const { host, origin, referer, 'sec-fetch-site': site } = headers;
   if (host !== undefined && !isLoopback(toHostname(`http://${host}`)))
     throw new RolloutError('forbidden', `without a key, only loopback hosts are allowed, but the Host header is ${host}`);
   if (origin !== undefined && !isLoopback(toHostname(origin)))
     throw new RolloutError('forbidden', `without a key, pages of other sites are refused, and the Origin header is ${origin}`);
+  if (origin !== undefined || !isFromBrowser(headers)) return;
+  const isForeign = site === 'cross-site' || (referer !== undefined && !isLoopback(toHostname(referer)));
+  const isUnnamed = site === undefined && referer === undefined && method !== 'GET' && method !== 'HEAD';
+  if (isForeign || isUnnamed)
+    throw new RolloutError(
+      'forbidden',
+      'without a key, pages of other sites are refused, and this request does not show that it is from this one',
+    );
+}
+
+function isFromBrowser({ origin, referer, 'sec-fetch-site': site, 'user-agent': agent = '' }: IncomingHttpHeaders): boolean {
+  return origin !== undefined || referer !== undefined || site !== undefined || agent.startsWith('Mozilla/');
 }
 
 function toHostname(url: string): string {

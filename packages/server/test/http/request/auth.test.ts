@@ -77,6 +77,46 @@ test('without a key, a Host or Origin that is not loopback is refused', async ()
   for (const host of good) assert.notEqual(await status({ host, origin: 'http://127.0.0.1:8007' }), 403, host);
 });
 
+test('without a key, a cross-site request without an Origin is refused, and programs and pages of this machine are served', async () => {
+  await using floor = await openFloor();
+  const status = async (headers: Record<string, string>, method: 'GET' | 'POST' | 'DELETE' = 'POST') =>
+    (await floor.app.inject({ method, url: method === 'POST' ? '/start' : '/v1/rollouts/r', headers })).statusCode;
+  const browser = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64)' };
+  const foreign: Record<string, string>[] = [
+    { ...browser, 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'cross-site', 'content-type': 'text/plain' },
+    { ...browser, referer: 'https://evil.example/page' },
+    { referer: 'http://localhost.evil.example/', 'content-type': 'application/x-www-form-urlencoded' },
+    { ...browser, referer: 'about:blank', 'sec-fetch-site': 'same-origin' },
+  ];
+  for (const headers of foreign)
+    for (const method of ['GET', 'POST', 'DELETE'] as const)
+      assert.equal(await status(headers, method), 403, JSON.stringify([method, headers]));
+  assert.deepEqual([await status(browser), await status(browser, 'DELETE'), await status(browser, 'GET')], [403, 403, 404]);
+  const own: Record<string, string>[] = [
+    { 'user-agent': 'curl/8.5.0' },
+    {},
+    { ...browser, 'sec-fetch-site': 'same-origin' },
+    { ...browser, referer: 'http://127.0.0.1:8007/docs' },
+    { ...browser, origin: 'http://localhost:3000', 'sec-fetch-site': 'cross-site' },
+  ];
+  for (const headers of own) assert.notEqual(await status(headers), 403, JSON.stringify(headers));
+});
+
+test('bodies that a page can send to another site without asking are refused', async () => {
+  await using floor = await openFloor();
+  const payload = JSON.stringify({ rollouts: [{ scenario: 'sums', task }] });
+  for (const type of [
+    'text/plain',
+    'text/plain;application/json',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+  ]) {
+    const reply = await floor.app.inject({ method: 'POST', url: '/v1/rollouts', headers: { 'content-type': type }, payload });
+    assert.equal(reply.statusCode, 415, type);
+  }
+});
+
 test('the submissions of each key are a class of their own, under a name that does not reveal the key', async () => {
   await using floor = await openFloor({ config: { keys } });
   for (const key of keys) {
