@@ -17,11 +17,12 @@ import type { Store } from '../store.ts';
 import { TimeGuard } from '../time-guard.ts';
 import { postgresClaims } from './claim.ts';
 import { databaseBytes } from './database-size.ts';
+import { checkServer } from './engine/check-server.ts';
 import { DatabaseClock } from './engine/database-clock.ts';
 import { toStoreError } from './engine/faults.ts';
 import { migrate } from './engine/migrations.ts';
 import { toWorkChannel } from './engine/postgres-transaction.ts';
-import type { Session } from './engine/session.ts';
+import { Session } from './engine/session.ts';
 import { noteTrafficTogether, readKeptLoads } from './kept-loads.ts';
 import { PostgresLink } from './link.ts';
 import { SessionKeeper } from './session-keeper.ts';
@@ -97,7 +98,7 @@ async function openConnections(options: PostgresStoreOptions): Promise<Connectio
   const keep = (onOpen: (session: Session) => Promise<void>) =>
     new SessionKeeper({ address, log, patienceMs, clock: databaseClock, onOpen, onOutage: (ms) => emitter.emit('outage', ms) });
   const writing = keep(async () => {});
-  const { channel, uptimeMs } = await prepare(writing);
+  const { channel, uptimeMs } = await prepare(writing, address);
   // What was sent while there was no connection is lost, so a new connection counts as a notification.
   const notify = () => void emitter.emit('notification');
   let stopEcho: (() => void) | undefined;
@@ -141,9 +142,10 @@ function rememberFor<T>(ms: number, read: () => Promise<T>): () => Promise<T> {
 /** Leases are given again to all workers once, if the database was started this recently. */
 const freshStartMs = 60_000;
 
-async function prepare(sessions: SessionKeeper): Promise<{ channel: string; uptimeMs: number }> {
+async function prepare(sessions: SessionKeeper, address: string): Promise<{ channel: string; uptimeMs: number }> {
   try {
     return await sessions.use(async (session) => {
+      await checkServer(session, () => Session.open(address));
       await migrate(session);
       return await readStart(session);
     });

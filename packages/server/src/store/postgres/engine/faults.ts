@@ -3,6 +3,7 @@
 import { messageOf, RolloutError } from '@millrace/protocol';
 import pg from 'pg';
 import { StoreError, StoreFault } from '../../store-fault.ts';
+import { poolerFault } from './check-server.ts';
 
 /** The connection is gone. A transaction that was not committed has changed nothing. */
 export class ConnectionLost extends Error {
@@ -36,11 +37,15 @@ function codeOf(error: unknown): string {
   return error instanceof pg.DatabaseError ? (error.code ?? '') : '';
 }
 
+/** A prepared statement that another client made, and one that this client made elsewhere. */
+const poolerCodes: ReadonlySet<string> = new Set(['42P05', '26000']);
+
 /** What the caller of the store gets. `where` is the address without its password. */
 export function toStoreError(error: unknown, where: string): RolloutError {
   if (error instanceof RolloutError) return error;
   const code = codeOf(error);
   const message = `store ${where}: ${code === '' ? '' : `${code}: `}${messageOf(error)}`;
+  if (poolerCodes.has(code)) return new StoreError(`${message}: ${poolerFault}`, 'the store failed: its pooler is not in session mode');
   if (error instanceof ConnectionLost) return new StoreFault(message, 'the store failed: its database cannot be reached');
   if (code === '53100') return new StoreFault(message, 'the store failed: the disk of its database is full', { isDiskFull: true });
   // Out of resources, storage errors, a statement that took too long, a server that only reads, and collisions that did not end.

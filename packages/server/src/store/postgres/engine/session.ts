@@ -57,13 +57,19 @@ export class Session {
         "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')",
       );
       const own = 'SELECT pid, backend_start::text AS started FROM pg_stat_activity WHERE pid = pg_backend_pid()';
-      const [row] = await session.query<{ pid: number; started: string }>(own);
+      const [row] = await session.script<{ pid: number; started: string }>(own);
       if (row) session.#process = [row.pid, row.started];
       return session;
     } catch (error) {
       await session.close();
       throw isRefusal(error) ? error : new ConnectionLost(error);
     }
+  }
+
+  /** The process that the server named when the connection was opened. */
+  get announcedPid(): number | undefined {
+    const { processID } = this.#client as pg.Client & { readonly processID?: number | null };
+    return processID ?? undefined;
   }
 
   get isBroken(): boolean {
