@@ -239,6 +239,25 @@ function hintOf(event: string): string | undefined {
   return (logEvents as Readonly<Record<string, LogEvent>>)[event]?.hint;
 }
 
+/** Failures of the store that have their own hint. */
+const storeEvents: ReadonlySet<string> = new Set(['request-store-failed', 'store-check-failed', 'store-connection-lost']);
+/** Failures that are repeated until they stop, with the field that names what fails. */
+const repeatedEvents: Readonly<Record<string, string>> = {
+  'backend-keep-failed': 'url',
+  'batch-stuck': 'batch',
+  'evaluation-stuck': 'evaluation',
+  'sandbox-warm-failed': 'message',
+  'store-watch-failed': 'path',
+  'webhook-failed': 'batch',
+};
+
+/** What a failure is part of: the store, which fails for all that use it, or one thing that is tried again; absent for any other event. */
+export function outageOf(event: string, fields: Record<string, unknown>): string | undefined {
+  if (storeEvents.has(event) || hintOf(event) === storeFails) return 'store';
+  const field = repeatedEvents[event];
+  return field === undefined ? undefined : [event, fields[field]].filter((part) => part !== undefined).join(' ');
+}
+
 /** Adds to each warning and error what to do: always, or only the first time that an event is logged. */
 export function withHints(log: Log, { when }: { readonly when: 'always' | 'first-time' }): Log {
   const hinted = new Set<string>();

@@ -1,8 +1,8 @@
 // The log for people at a terminal: a line for each warning and error, with what JSON lines would say, and no line for what goes well.
 
-import { systemClock } from './base/clock.ts';
-import { type Fields, type Log, openLog, silentLog } from './base/log.ts';
-import { withHints } from './log-events.ts';
+import { backgroundClock, systemClock } from './base/clock.ts';
+import { type Fields, type Log, openLog, silentLog, withOutages } from './base/log.ts';
+import { outageOf, withHints } from './log-events.ts';
 
 /** `none` is for programs that bring their own workers and read their events. */
 export const logFormats = ['text', 'json', 'none'] as const;
@@ -14,7 +14,7 @@ export interface TextLogOptions {
 }
 
 /** Information that someone at a terminal waits for; the rest of that level is left out. */
-const shownInfo: readonly string[] = ['image-progress'];
+const shownInfo: readonly string[] = ['image-progress', 'outage-end'];
 
 export function openTextLog({ write, color = false }: TextLogOptions): Log {
   const say = (mark: string, code: number, event: string, fields: Fields) => {
@@ -49,7 +49,11 @@ function toLine(value: unknown): string {
 /** The log of a server or worker process, on standard error. */
 export function openProcessLog(format: LogFormat, role: 'server' | 'worker'): Log {
   if (format === 'none') return silentLog;
-  if (format === 'json') return withHints(openLog({ base: { process: role, pid: process.pid } }), { when: 'always' });
+  if (format === 'json')
+    return withOutages(withHints(openLog({ base: { process: role, pid: process.pid } }), { when: 'always' }), {
+      clock: backgroundClock,
+      outageOf,
+    });
   const text = openTextLog({ write: (line) => process.stderr.write(line), color: process.stderr.isTTY === true && !process.env.NO_COLOR });
-  return withHints(text, { when: 'first-time' });
+  return withOutages(withHints(text, { when: 'first-time' }), { clock: backgroundClock, outageOf });
 }

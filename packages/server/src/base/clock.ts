@@ -18,6 +18,15 @@ export const systemClock: Clock = {
   },
 };
 
+/** Its timers do not keep the process alive. */
+export const backgroundClock: Clock = {
+  ...systemClock,
+  after(ms, callback) {
+    const timer = setTimeout(callback, ms).unref();
+    return () => clearTimeout(timer);
+  },
+};
+
 /** Resolves after `ms`; rejects with the signal's reason if it aborts first. */
 export function sleep(ms: number, options: { readonly clock?: Clock; readonly signal?: AbortSignal } = {}): Promise<void> {
   const { clock = systemClock, signal } = options;

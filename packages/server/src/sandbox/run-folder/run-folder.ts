@@ -76,7 +76,7 @@ export async function sweepRunFolder(runDir: string): Promise<number> {
   return count;
 }
 
-/** How the link folder of a sandbox is named in the arguments of its holder, whichever run folder it is in. */
+/** How the link folder of a sandbox is named in the arguments of its holder, in any run folder. */
 const linkArgument = new RegExp(`\\0[^\\0]*/sb-(\\d+)-([0-9a-z]+)-[0-9a-z]+/link\\0${linkFolder}\\0`);
 
 /**
