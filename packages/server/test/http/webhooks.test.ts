@@ -164,6 +164,14 @@ test('link-local and metadata addresses are refused in every spelling, with the 
   }
 });
 
+test('other addresses of IPv6 are accepted, also those that stand for one of IPv4', () => {
+  const targets = new WebhookTargets([]);
+  for (const host of ['[2606:4700::1111]', '[64:ff9b::8.8.8.8]', '[2002:808:808::1]', '[::ffff:10.0.0.1]', '[::1]', '[fd00::a9fe:1]'])
+    assert.equal(targets.findFault(`http://${host}/`), undefined, host);
+  const allowed = new WebhookTargets(['64:ff9b::/96']);
+  assert.equal(allowed.findFault('http://[64:ff9b::a9fe:a9fe]/'), undefined, 'the configuration names it');
+});
+
 test('with http.webhookHosts only these names, addresses and subnets are accepted', async () => {
   await using floor = await openFloor({ config: { webhookHosts: ['trainer.example', '10.0.0.0/8'] } });
   const statusOf = async (host: string) =>
