@@ -12,7 +12,7 @@ export interface VerdictCase {
 }
 
 /** One task as its number names it, with what right and wrong agents say. */
-type Kind = (
+type MakeCase = (
   name: string,
   n: number,
 ) => { readonly task: VerdictCase['task']; readonly right: readonly string[]; readonly wrong: readonly string[] };
@@ -37,7 +37,7 @@ const wrongPrograms = (n: number) =>
     `n = int(input())\nassert n < 100\nprint(sum(i * i for i in range(n)) + ${n})`,
   ][n % 4] ?? '';
 
-const kinds: Readonly<Record<string, { readonly scenario: string; readonly share: number; readonly make: Kind }>> = {
+const kinds: Readonly<Record<string, { readonly scenario: string; readonly share: number; readonly make: MakeCase }>> = {
   math: {
     scenario: 'math',
     share: 50,
@@ -96,7 +96,7 @@ const kinds: Readonly<Record<string, { readonly scenario: string; readonly share
         check: `[ "$(judged bash add.sh 5)" = '${n + 5}' ]`,
       },
       right: [bash(`echo 'echo $(($1 + ${n}))' > add.sh`), finish('done')],
-      wrong: [bash(n % 3 === 0 ? "echo 'while :; do :; done' > add.sh" : `echo 'echo $(($1 + ${n} + 1))' > add.sh`), finish('done')],
+      wrong: [bash(n % 10 === 0 ? "echo 'while :; do :; done' > add.sh" : `echo 'echo $(($1 + ${n} + 1))' > add.sh`), finish('done')],
     }),
   },
   swe: { scenario: 'swe', share: 20, make: makeSwe },
@@ -141,7 +141,7 @@ new file mode 100644
 +        self.assertEqual(double(4), 8)
 `;
 
-function makeSwe(name: string, n: number): ReturnType<Kind> {
+function makeSwe(name: string, n: number): ReturnType<MakeCase> {
   const repair = (by: string) => [bash(`cd /workspace/repo && sed -i 's/a \\* 3/a * ${by}/' calc/__init__.py`), finish('done')];
   return {
     task: {
@@ -182,9 +182,11 @@ name = "verdict-python"
 sandbox: dict = {}
 
 @dataclass
-class Task:
+class VerdictTask:
     name: str
     number: int
+
+Task = VerdictTask
 
 def init(rollout: Rollout) -> Opening:
     return Opening(f"{rollout.task.name} Write double.py.", tools=["bash", "finish"])

@@ -11,7 +11,7 @@ import { MachineLoad } from './machine-load.ts';
 import { gymModule, makeVerdictCases, pythonScenario, type VerdictCase } from './verdict-cases.ts';
 
 const loops = 38;
-const limits = { max_retries: 5, run_timeout_s: 7200, init_timeout_s: 3600, tool_timeout_s: 600 };
+const limits = { max_retries: 5, run_timeout_s: 7200, init_timeout_s: 3600, tool_timeout_s: 600, evaluate_timeout_s: 20 };
 
 interface JudgedRun {
   /** In seconds, from the first claim to the last end. */

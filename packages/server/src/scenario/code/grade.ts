@@ -161,12 +161,12 @@ function gradeTest({ task, test, list, at, checked }: Graded): TestGrade {
   return { verdict: score === 1 ? 'passed' : 'wrong_output', score, ...rest };
 }
 
-interface Measured {
+interface MeasuredTest {
   readonly task: CodeTask;
   readonly isOutOfMemory: boolean;
 }
 
-function failureOf({ end, exitCode, stderr, result }: TestRun, { task, isOutOfMemory }: Measured): TestVerdict | undefined {
+function failureOf({ end, exitCode, stderr, result }: TestRun, { task, isOutOfMemory }: MeasuredTest): TestVerdict | undefined {
   if (end === 'time') return 'time_limit';
   if (end === 'output') return 'output_limit';
   if (end === 'memory' || (exitCode === undefined && isOutOfMemory) || (exitCode !== 0 && /MemoryError|bad_alloc/.test(stderr)))

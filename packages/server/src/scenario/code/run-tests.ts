@@ -1,5 +1,5 @@
 // Runs a program on a list of tests in one sandbox, with one start of the runner. What the program does to its sandbox, or to the runner, ends
-// the list early and is never an error of ours. What the machine did to it is told apart by what the kernel counted for the sandbox.
+// the list early and is never an error of ours. The counts of the kernel tell what the machine did to it.
 
 import { definedOf, RolloutError, tryJson } from '@millrace/protocol';
 import { z } from 'zod';
@@ -49,7 +49,7 @@ export interface RunList {
   readonly isStopped?: boolean;
   /** Whether a process was killed because the sandbox reached its own limit of memory. */
   readonly isOutOfMemory: boolean;
-  /** CPU time of the sandbox that is not in the runs: of processes that nobody waited for. */
+  /** CPU time of the sandbox that is not in the runs: of processes that no process waited for. */
   readonly hiddenCpuMs: number;
 }
 

@@ -121,7 +121,7 @@ def children_cpu():
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 class Use:
-    # What the processes that were started since then used: CPU time in seconds, also of those that nobody waited for, and sleep.
+    # What the processes that were started since then used: CPU time in seconds, also of those that no process waited for, and sleep.
     def __init__(self):
         self.before = set(os.listdir('/proc'))
         self.ended, self.cpu, self.lost, self.slept = children_cpu(), 0, 0, 0

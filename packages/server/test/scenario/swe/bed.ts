@@ -84,6 +84,7 @@ const limits = { init_timeout_s: 120, run_timeout_s: 120, evaluate_timeout_s: 12
 export class SweBed implements AsyncDisposable {
   readonly #stack: AsyncDisposableStack;
   readonly #driver: SandboxDriver;
+  readonly #states = new WeakMap<Sandbox, unknown>();
   readonly scenario: Scenario<SweTask> = makeSweScenario();
 
   private constructor(stack: AsyncDisposableStack, driver: SandboxDriver) {
@@ -106,7 +107,8 @@ export class SweBed implements AsyncDisposable {
     const context = { task, sandbox, limits: limits as never, signal: AbortSignal.timeout(120_000) };
     try {
       await scenario.prepare?.run(context);
-      await scenario.init(context);
+      const { state } = await scenario.init(context);
+      this.#states.set(sandbox, state);
       return sandbox;
     } catch (error) {
       await sandbox[Symbol.asyncDispose]();
@@ -125,7 +127,7 @@ export class SweBed implements AsyncDisposable {
     await using sandbox = await this.openAgent(task);
     await sandbox.exec(['/bin/bash', '-c', script], { cwd: workdir, timeoutMs: 60_000 });
     const end = { reason: 'finished', answer: '' } as never;
-    const context = { task, sandbox, limits: limits as never, signal: AbortSignal.timeout(120_000), end };
+    const context = { task, sandbox, limits: limits as never, signal: AbortSignal.timeout(120_000), end, state: this.#states.get(sandbox) };
     return (await this.scenario.collect?.(context)) ?? Buffer.alloc(0);
   }
 

@@ -1,0 +1,26 @@
+// Reads the cost of other processes from /proc.
+
+import { readFileSync } from 'node:fs';
+
+/** CPU time so far, user and system, in milliseconds (in steps of 10). */
+export function readCpuMs(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+/** Private memory plus a proportional share of shared memory. */
+export function readPssMiB(pid: number): number {
+  const pss = /^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'));
+  return Number(pss?.[1] ?? Number.NaN) / 1024;
+}
+
+/** Resident memory now, or at its peak. */
+export function readMemoryMiB(pid: number, field: 'VmRSS' | 'VmHWM'): number {
+  const found = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  return Number(found?.[1] ?? Number.NaN) / 1024;
+}
+
+/** The process that started it. */
+export function readParent(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1]);
+}

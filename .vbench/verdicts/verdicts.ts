@@ -1,0 +1,123 @@
+// The verdicts benchmark: right and wrong solutions of every scenario, judged by a whole service on a quiet machine and on one at load 40,
+// where programs of verifiers are killed at random. A reward that differs from the truth is a wrong reward; a failure is none.
+
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { RolloutView } from '@millrace/protocol';
+import { openFakeBackend, type Policy, qwen3Folder, TestService } from '@millrace/testkit';
+import type { BenchReport } from '../report/report.ts';
+import { MachineLoad } from './machine-load.ts';
+import { gymModule, makeVerdictCases, pythonScenario, type VerdictCase } from './verdict-cases.ts';
+
+const loops = Number(process.env.LOOPS ?? 6);
+const limits = { max_retries: 5, run_timeout_s: 7200, init_timeout_s: 3600, tool_timeout_s: 600 };
+
+interface JudgedRun {
+  /** In seconds, from the first claim to the last end. */
+  readonly seconds: number;
+  readonly right: number;
+  readonly wrong: number;
+  /** `case: expected, seen` of each wrong reward. */
+  readonly wrongRewards: readonly string[];
+  /** Rollouts without a reward, by the code and the blame of their failure. */
+  readonly failures: readonly string[];
+  readonly evaluateMs: readonly number[];
+  readonly attempts: number;
+}
+
+export async function runVerdictsBench(): Promise<BenchReport> {
+  const quiet = await judgeAll('quiet');
+  const { load, kills, busy } = await underLoad();
+  const sum = ({ right, wrong }: JudgedRun) => right + wrong;
+  const failuresOf = ({ failures }: JudgedRun) => (failures.length === 0 ? 'none failed' : `failed: ${failures.join(', ')}`);
+  const isBlamedOnService = busy.failures.every((failure) => failure.startsWith('service '));
+  return {
+    title: `Verdicts on a busy machine: ${sum(busy)} solutions, load ${load.toFixed(0)}`,
+    rows: [
+      { what: 'quiet machine: evaluate', unit: 'ms', samples: quiet.evaluateMs },
+      { what: 'busy machine: evaluate', unit: 'ms of its own time', samples: busy.evaluateMs },
+      { what: 'quiet machine: all of them', unit: 's', samples: [quiet.seconds] },
+      { what: 'busy machine: all of them', unit: 's', samples: [busy.seconds] },
+      { what: 'wrong rewards on the quiet machine', unit: '', samples: [quiet.wrongRewards.length] },
+      { what: 'wrong rewards on the busy machine', unit: '', samples: [busy.wrongRewards.length] },
+    ],
+    targets: [
+      { claim: `quiet: 0 wrong rewards of ${sum(quiet)}${describe(quiet.wrongRewards)}`, kept: quiet.wrongRewards.length === 0 },
+      { claim: `busy: 0 wrong rewards of ${sum(busy)}${describe(busy.wrongRewards)}`, kept: busy.wrongRewards.length === 0 },
+      { claim: `busy: failures only with blame service (${failuresOf(busy)})`, kept: isBlamedOnService },
+    ],
+    notes: [
+      `${busy.right} right and ${busy.wrong} wrong solutions over all scenarios that need no image; among the wrong ones are programs that spin, sleep and crash. ` +
+        `${loops} loops, two writers to the disk and a group that thrashes in its memory limit ran meanwhile; ${kills} programs of verifiers were killed by SIGKILL. ` +
+        `${busy.attempts} attempts, ${failuresOf(busy)}.`,
+    ],
+  };
+}
+
+const describe = (wrong: readonly string[]): string => (wrong.length === 0 ? '' : ` (${wrong.slice(0, 10).join('; ')})`);
+
+async function underLoad(): Promise<{ load: number; kills: number; busy: JudgedRun }> {
+  using machine = new MachineLoad(loops);
+  let load = 0;
+  const watch = setInterval(async () => {
+    load = Math.max(load, Number((await readFile('/proc/loadavg', 'utf8')).split(' ')[0]));
+  }, 5000);
+  try {
+    const busy = await judgeAll('busy');
+    return { load, kills: machine.kills, busy };
+  } finally {
+    clearInterval(watch);
+  }
+}
+
+async function judgeAll(name: string): Promise<JudgedRun> {
+  const cases = makeVerdictCases();
+  const folder = await mkdtemp(join(tmpdir(), 'bench-'));
+  await writeFile(join(folder, 'verdict_envs.py'), gymModule);
+  const scenario = join(folder, 'verdict_scenario.py');
+  await writeFile(scenario, pythonScenario);
+  await using backend = await openFakeBackend({ policy: toPolicy(cases) });
+  await using service = await TestService.open({
+    ...{ workers: 2, tokenizer: qwen3Folder(), scenarios: [scenario], gym: { packages: folder } },
+    ...{ inference: { stallMs: 600_000 }, pipeline: { leaseMs: 120_000, evaluateSlots: 4, rejudgeShare: 0 } },
+  });
+  await service.client.backends.join({ id: 'fake', url: backend.url, dialect: 'vllm' });
+  const startMs = performance.now();
+  const submissions = cases.map(({ scenario: of, task }, at) => ({ id: `case-${at}`, scenario: of, task, limits }));
+  const views: RolloutView[] = [];
+  setInterval(async () => { const s = await service.client.status(); console.error(JSON.stringify(s.rollouts)); }, 5000).unref();
+  for await (const view of await service.client.run(submissions)) {
+    views.push(view);
+    if (true)
+      console.error(`${name}: ${views.length} of ${cases.length} after ${Math.round((performance.now() - startMs) / 1000)} s`);
+  }
+  await rm(folder, { recursive: true, force: true });
+  return toRun(cases, views, (performance.now() - startMs) / 1000);
+}
+
+const toPolicy = (cases: readonly VerdictCase[]): Policy => {
+  return ({ opening, turn }) => {
+    const { turns = [] } = cases[Number(/Case (\d+)\./.exec(opening())?.[1])] ?? {};
+    return { text: turns[Math.min(turn, turns.length - 1)] ?? '' };
+  };
+};
+
+function toRun(cases: readonly VerdictCase[], views: readonly RolloutView[], seconds: number): JudgedRun {
+  const ended = views.map((view) => ({ view, of: cases[Number(view.id.replace('case-', ''))], reward: view.result?.reward ?? null }));
+  const judged = ended.filter(({ reward }) => reward !== null);
+  const wrong = judged.filter(({ of, reward }) => reward !== (of?.isRight ? 1 : 0));
+  const lost = ended.filter(({ reward }) => reward === null);
+  return {
+    seconds,
+    right: cases.filter(({ isRight }) => isRight).length,
+    wrong: cases.filter(({ isRight }) => !isRight).length,
+    wrongRewards: wrong.map(
+      ({ view, of, reward }) =>
+        `${of?.scenario} ${view.id}: ${reward} for a ${of?.isRight ? 'right' : 'wrong'} one ${JSON.stringify(view.failure ?? view.result?.score).slice(0, 200)}`,
+    ),
+    failures: lost.map(({ view }) => `${view.failure?.blame} ${view.failure?.code}: ${view.failure?.message.slice(0, 100)}`),
+    evaluateMs: judged.flatMap(({ view }) => view.result?.timings.evaluate_ms ?? []),
+    attempts: views.reduce((sum, { attempt }) => sum + attempt, 0),
+  };
+}
