@@ -143,6 +143,8 @@ export const programCloseReply = z.object({});
 export interface FileReadParams {
   readonly path: string;
   readonly max_bytes: number;
+  /** Follows links to anywhere, for the agent's own reading. */
+  readonly any_link?: boolean;
 }
 export const fileReadReply = z.object({ size: z.int().min(0) });
 
@@ -163,6 +165,8 @@ export interface FolderReadParams {
   readonly since_ms?: number;
   /** Kills every other process of the sandbox first. */
   readonly stop_programs: boolean;
+  /** Keeps links that leave the folder. */
+  readonly any_link?: boolean;
   /** Entries with one of these names are left out with everything below them, at any depth. */
   readonly exclude?: readonly string[];
   /** Appends to the body the paths of files and links that were not changed since `since_ms`, each followed by a null character. */

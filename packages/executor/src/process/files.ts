@@ -1,4 +1,5 @@
-// Reading and writing files of the sandbox. Only regular files are read, up to the given size. A named pipe cannot block a call.
+// Reading and writing files of the sandbox. Only regular files are read, up to the given size, and not through links that leave the home
+// folder. A named pipe cannot block a call.
 
 import { constants } from 'node:fs';
 import { chmod, mkdir, open, writeFile } from 'node:fs/promises';
@@ -6,6 +7,7 @@ import { dirname, resolve } from 'node:path';
 import type { FileReadParams, FileWriteParams } from '@millrace/protocol';
 import { CallError, messageOf } from '../wire/call-error.ts';
 import { isUsedUp } from './launch.ts';
+import { realPathOf, refuseOutside } from './real-path.ts';
 
 /** Throws `not-found` for anything that cannot be read; the message says why. */
 export async function readSandboxFile(params: FileReadParams, home: string): Promise<Buffer> {
@@ -15,6 +17,7 @@ export async function readSandboxFile(params: FileReadParams, home: string): Pro
   });
   const stat = await file.stat();
   if (!stat.isFile()) throw new CallError('not-found', `${path} is not a regular file`);
+  if (!params.any_link) refuseOutside(path, await realPathOf(file.fd), home);
   const tooLarge = (bytes: number) => new CallError('too-large', `${path} has ${bytes} bytes, more than ${params.max_bytes}`);
   if (stat.size > params.max_bytes) throw tooLarge(stat.size);
   // Reads one byte more than allowed: the file may be growing, or report no size, as in /proc.

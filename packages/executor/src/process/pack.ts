@@ -1,13 +1,16 @@
-// Packs a folder of the sandbox as a tar archive. It is the executor that reads, not a program of the agent, and nothing that the agent left
-// makes it fail: what cannot be packed is left out and listed, and a file that changes meanwhile keeps the size of its header.
+// Packs a folder of the sandbox as a tar archive: files, folders, and links that stay inside. It is the executor that reads, not a program of
+// the agent, and nothing that the agent left makes it fail: what cannot be packed is left out and listed, and a file that changes meanwhile
+// keeps the size of its header.
 
 import { constants, type Stats } from 'node:fs';
-import { chmod, lstat, open, readdir, readlink } from 'node:fs/promises';
+import { chmod, lstat, open, readdir, readlink, realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { FolderReadParams, FolderReadReply } from '@millrace/protocol';
 import { CallError, messageOf } from '../wire/call-error.ts';
+import { toInnerTarget } from '../wire/inner-link.ts';
 import { renderTarHeader, renderTarPadding, tarBlockBytes } from '../wire/tar-header.ts';
 import { isUsedUp, killEverything } from './launch.ts';
+import { realPathOf, refuseOutside } from './real-path.ts';
 
 /** A tar program that unpacks the archive opens paths of up to 4096 bytes, including those of the folder. */
 const maxPathBytes = 3900;
@@ -16,6 +19,8 @@ const maxNotes = 20;
 const maxPackMs = 30_000;
 
 interface Packing extends FolderReadParams {
+  /** Without links. */
+  readonly folder: string;
   readonly chunks: Buffer[];
   readonly skipped: string[];
   readonly unchanged: Buffer[];
@@ -26,10 +31,17 @@ interface Packing extends FolderReadParams {
 
 /** Throws `not-found` if the path is not a folder, and `too-large` at the first entry over a limit. */
 export async function packFolder(params: FolderReadParams, home: string): Promise<{ result: FolderReadReply; body: Buffer }> {
-  const folder = resolve(home, params.path);
+  const path = resolve(home, params.path);
   if (params.stop_programs) killEverything();
+  const stat = await lstat(path).catch((error) => {
+    throw new CallError('not-found', messageOf(error));
+  });
+  if (!stat.isDirectory()) throw new CallError('not-found', `${path} is not a folder`);
+  const folder = await realpath(path);
+  refuseOutside(path, folder, home);
   const packing: Packing = {
     ...params,
+    folder,
     chunks: [],
     skipped: [],
     unchanged: [],
@@ -37,10 +49,6 @@ export async function packFolder(params: FolderReadParams, home: string): Promis
     bytes: 0,
     entries: 0,
   };
-  const stat = await lstat(folder).catch((error) => {
-    throw new CallError('not-found', messageOf(error));
-  });
-  if (!stat.isDirectory()) throw new CallError('not-found', `${folder} is not a folder`);
   await packChildren(packing, folder, '.');
   add(packing, Buffer.alloc(2 * tarBlockBytes));
   const skipped = packing.skipped.slice(0, maxNotes);
@@ -76,12 +84,18 @@ async function packEntry(packing: Packing, path: string, name: string): Promise<
       return await packChildren(packing, path, name);
     }
     if (!changed) return listUnchanged(packing, name);
-    if (stat.isSymbolicLink()) addEntry(packing, { name, mode: 0o777, type: '2', size: 0, target: await readlink(path) });
+    if (stat.isSymbolicLink()) addLink(packing, name, await readlink(path));
     else if (stat.isFile()) await packFile(packing, path, name);
     else throw new Error('neither a file, a folder nor a link');
   } catch (error) {
     skip(packing, name, error);
   }
+}
+
+function addLink(packing: Packing, name: string, target: string): void {
+  const kept = packing.any_link ? target : toInnerTarget({ path: name.slice(2), target, folder: packing.folder });
+  if (kept === undefined) throw new Error(`a link to ${target}, outside`);
+  addEntry(packing, { name, mode: 0o777, type: '2', size: 0, target: kept });
 }
 
 function listUnchanged(packing: Packing, name: string): void {
@@ -101,6 +115,7 @@ async function packFile(packing: Packing, path: string, name: string): Promise<v
   });
   const stat: Stats = await file.stat();
   if (!stat.isFile()) throw new Error('not a regular file');
+  if ((await realPathOf(file.fd)) !== path) throw new Error('it was moved, or a folder above it became a link');
   if (packing.bytes + stat.size > packing.max_bytes) throw tooLarge(packing);
   const content = Buffer.alloc(stat.size);
   for (let at = 0; at < content.length; ) {

@@ -7,7 +7,7 @@ export interface TarHeader {
   readonly name: string;
   readonly mode: number;
   /** `0` is a file, `2` a link, `5` a folder. */
-  readonly type: '0' | '2' | '5' | 'x';
+  readonly type: '0' | '2' | '5' | 'g' | 'x';
   readonly size: number;
   /** Of a link; empty otherwise. */
   readonly target: string;
@@ -25,6 +25,13 @@ export function renderTarHeader(header: TarHeader): Buffer {
   const records = Buffer.from(long.map(([key, value]) => renderRecord(key, value)).join(''));
   const extended = renderBlock({ name: 'long-names', mode: 0o644, type: 'x', size: records.length, target: '' });
   return Buffer.concat([extended, records, renderTarPadding(records.length), plain]);
+}
+
+/** A header with a text that tar programs ignore; the first of an archive. */
+export function renderTarComment(text: string): Buffer {
+  const record = Buffer.from(renderRecord('comment', text));
+  const header = renderBlock({ name: 'comment', mode: 0o644, type: 'g', size: record.length, target: '' });
+  return Buffer.concat([header, record, renderTarPadding(record.length)]);
 }
 
 /** The zeros that fill the last block of this many bytes. */

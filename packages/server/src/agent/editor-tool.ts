@@ -179,7 +179,7 @@ function remember(history: Undo[], one: Undo): void {
 class Missing extends Refusal {}
 
 async function readText(path: string, { sandbox, signal }: EditorContext): Promise<string> {
-  const bytes = await sandbox.readFile(path, { maxBytes: maxFileBytes, signal }).catch((error) => {
+  const bytes = await sandbox.readFile(path, { maxBytes: maxFileBytes, anyLink: true, signal }).catch((error) => {
     if (!(error instanceof RolloutError)) throw error;
     if (error.code === 'not-found' && error.message.includes('ENOENT')) throw new Missing(`${path} does not exist`);
     if (error.code === 'not-found') throw new Refusal(explain(error));

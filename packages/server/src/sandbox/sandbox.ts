@@ -137,6 +137,13 @@ export interface TransferOptions {
   readonly signal?: AbortSignal;
 }
 
+export interface FileOptions {
+  readonly maxBytes: number;
+  /** Follows links to anywhere: for what the agent itself reads. */
+  readonly anyLink?: boolean;
+  readonly signal?: AbortSignal;
+}
+
 export interface FolderOptions {
   /** Limit for the archive, up to 64 MiB. */
   readonly maxBytes: number;
@@ -146,6 +153,8 @@ export interface FolderOptions {
   readonly sinceMs?: number;
   /** Kills every program of the sandbox first, also its shell, so that none changes the files meanwhile. */
   readonly stopPrograms?: boolean;
+  /** Keeps links that leave the folder: only for an archive that no check reads. */
+  readonly anyLink?: boolean;
   /** Files and folders with one of these names are left out, at any depth. */
   readonly exclude?: readonly string[];
   /** Lists what was not changed since `sinceMs`, so that the caller knows what was deleted. */
@@ -154,10 +163,13 @@ export interface FolderOptions {
 }
 
 export interface FolderArchive {
-  /** A tar archive of files, folders and links, with paths relative to the folder. */
+  /**
+   * A tar archive of files, folders and links that stay inside, with paths relative to the folder. A link to an absolute path inside the
+   * folder is packed as a relative one. Of the links that leave it, only those to the Python of an image are kept, for virtual environments.
+   */
   readonly archive: Buffer;
   readonly entries: number;
-  /** What was left out, each with its reason: pipes, sockets, paths over 3,900 bytes. At most 20 are named. */
+  /** What was left out, each with its reason: links that leave the folder, pipes, sockets, paths over 3,900 bytes. At most 20 are named. The archive has it too. */
   readonly skipped: readonly string[];
   readonly leftOut: number;
   /** With `listUnchanged`: paths of files and links relative to the folder, each followed by a null character; otherwise empty. */
@@ -193,8 +205,11 @@ export interface Sandbox extends AsyncDisposable {
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult>;
   /** Starts a program that keeps running, to write to and to read from. Throws `not-found` if there is no such program. */
   openProgram(argv: readonly string[], options?: OpenProgramOptions): Promise<SandboxProgram>;
-  /** Throws `not-found` or `artifact-too-large`. */
-  readFile(path: string, options: { readonly maxBytes: number; readonly signal?: AbortSignal }): Promise<Buffer>;
+  /**
+   * Reads a regular file. A link from /workspace to a file outside of it, or from anywhere to /proc, /sys or /dev, is not followed unless
+   * `anyLink` is set. Throws `not-found` or `artifact-too-large`.
+   */
+  readFile(path: string, options: FileOptions): Promise<Buffer>;
   /** Creates missing parent folders. The mode is 0644 by default. Throws `sandbox-refused`, or `sandbox-limit` if the disk is full. */
   writeFile(path: string, content: Buffer | string, options?: { readonly mode?: number; readonly signal?: AbortSignal }): Promise<void>;
   /**

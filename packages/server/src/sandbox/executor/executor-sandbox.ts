@@ -1,6 +1,7 @@
 // The sandbox contract on top of the executor wire: each method becomes a call to the executor. It is the same for every driver; drivers
 // only start and end sandboxes.
 
+import { renderTarComment } from '@millrace/executor';
 import {
   definedOf,
   execReply,
@@ -75,8 +76,8 @@ export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
     openProgram: (argv, options) => openProgram(client, argv, options),
     upload: (from, to, options = {}) => upload(run, { from, to }, options),
     download: async (from, to, options = {}) => ({ skipped: await download(run, { from, to }, options) }),
-    async readFile(path, { maxBytes, signal }) {
-      const params = { path, max_bytes: Math.min(maxBytes, maxBodyBytes) };
+    async readFile(path, { maxBytes, anyLink, signal }) {
+      const params = definedOf({ path, max_bytes: Math.min(maxBytes, maxBodyBytes), any_link: anyLink });
       const call = { method: 'file.read', params, reply: fileReadReply, maxBytes, deadlineMs: fileDeadlineMs, signal } as const;
       return (await client.call(call)).body;
     },
@@ -92,15 +93,18 @@ export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
 }
 
 async function readFolder(client: ExecutorClient, path: string, options: FolderOptions): Promise<FolderArchive> {
-  const { maxEntries = defaultMaxEntries, sinceMs, stopPrograms = false, exclude, listUnchanged, signal } = options;
+  const { maxEntries = defaultMaxEntries, sinceMs, stopPrograms = false, anyLink, exclude, listUnchanged, signal } = options;
   const maxBytes = Math.min(options.maxBytes, maxBodyBytes);
   const limits = { max_bytes: maxBytes, max_entries: maxEntries };
-  const params = definedOf({ path, ...limits, since_ms: sinceMs, stop_programs: stopPrograms, exclude, list_unchanged: listUnchanged });
+  const kept = { exclude, any_link: anyLink, list_unchanged: listUnchanged };
+  const params = definedOf({ path, ...limits, since_ms: sinceMs, stop_programs: stopPrograms, ...kept });
   const call = { method: 'folder.read', params, reply: folderReadReply, maxBytes, deadlineMs: fileDeadlineMs, signal } as const;
   const { result, body } = await client.call(call);
   const { entries, skipped, left_out: leftOut, list_bytes: listBytes } = result;
   const at = body.length - listBytes;
-  return { archive: body.subarray(0, at), entries, skipped, leftOut, unchanged: body.subarray(at) };
+  const files = body.subarray(0, at);
+  const archive = skipped.length === 0 ? files : Buffer.concat([renderTarComment(JSON.stringify(skipped)), files]);
+  return { archive, entries, skipped, leftOut, unchanged: body.subarray(at) };
 }
 
 async function runShell(client: ExecutorClient, command: string, options: ShellOptions): Promise<ShellResult> {

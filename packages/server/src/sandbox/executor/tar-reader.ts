@@ -4,6 +4,7 @@
 import { constants } from 'node:fs';
 import { link, mkdir, open, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { staysInside } from '@millrace/executor';
 import { RolloutError } from '@millrace/protocol';
 
 export interface TarLimits {
@@ -56,17 +57,6 @@ function toInnerPath(path: string): string {
   const parts = path.split('/').filter((part) => part !== '' && part !== '.');
   if (path.startsWith('/') || parts.includes('..') || path.includes('\0')) throw refusal(`the path ${JSON.stringify(path.slice(0, 200))}`);
   return parts.join('/');
-}
-
-/**
- * Whether a link stays inside: its target may contain `..` only at the beginning, and at most once for each folder above the link. Those
- * are real folders, and every name after them is inside or another such link. A `..` after a name could leave through another link.
- */
-export function staysInside(path: string, target: string): boolean {
-  const parts = target.split('/').filter((part) => part !== '' && part !== '.');
-  const ups = parts.lastIndexOf('..') + 1;
-  const depth = path.split('/').length - 1;
-  return target !== '' && !target.startsWith('/') && ups <= depth && parts.slice(0, ups).every((part) => part === '..');
 }
 
 async function writeEntry(reader: ByteReader, path: string, { size, mode }: TarEntry): Promise<void> {

@@ -22,7 +22,7 @@ interface TakeOptions {
 /** Kills everything that the agent left running. Throws `artifact-too-large` or `not-found`. */
 export async function takeChanges(sandbox: Sandbox, workdir: string, options: TakeOptions): Promise<Buffer> {
   const limits = { maxBytes: maxArtifactBytes, maxEntries: maxArtifactEntries };
-  const read = { ...limits, stopPrograms: true, exclude: ['.git'], listUnchanged: true, ...options };
+  const read = { ...limits, stopPrograms: true, anyLink: true, exclude: ['.git'], listUnchanged: true, ...options };
   const { archive, unchanged } = await sandbox.readFolder(workdir, read);
   const length = Buffer.alloc(4);
   length.writeUInt32BE(unchanged.length);
