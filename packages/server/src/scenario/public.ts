@@ -7,6 +7,7 @@ export { type McpChoice, type ToolChoice, type ToolName, toolChoice } from '../a
 export type {
   ExecOptions,
   ExecResult,
+  FileOptions,
   FolderArchive,
   FolderOptions,
   OpenProgramOptions,
@@ -34,5 +35,6 @@ export {
   type TurnReply,
 } from './scenario.ts';
 export { type ScenarioBlame, ScenarioError } from './scenario-error.ts';
-export { unpackFolder } from './verifier/unpack-folder.ts';
-export { type CheckScript, runCheck, type Score } from './verifier/verifier.ts';
+export { type CheckScript, runCheck } from './verifier/run-check.ts';
+export { type Unpacked, unpackFolder } from './verifier/unpack-folder.ts';
+export type { Score } from './verifier/verifier.ts';

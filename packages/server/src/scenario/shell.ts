@@ -6,8 +6,9 @@ import { z } from 'zod';
 import { Prompts } from '../agent/prompts.ts';
 import { labelOf, type ToolChoice, toolChoice } from '../agent/tool-names.ts';
 import type { Scenario } from './scenario.ts';
+import { runCheck } from './verifier/run-check.ts';
 import { unpackFolder } from './verifier/unpack-folder.ts';
-import { describeEnd, runCheck } from './verifier/verifier.ts';
+import { describeEnd } from './verifier/verifier.ts';
 
 const workspace = '/workspace';
 const maxArtifactBytes = 32 << 20;
@@ -86,12 +87,13 @@ export const shellScenario: Scenario<ShellTask> = {
 
   async evaluate({ task, end, artifact, openSandbox, limits, signal }) {
     const sandbox = await openSandbox();
-    await unpackFolder(sandbox, artifact, { signal });
+    const { skipped } = await unpackFolder(sandbox, artifact, { signal });
     return runCheck(sandbox, {
       script: task.check,
       openSandbox,
       rewardRange: task.reward_range,
       env: { ANSWER: end.answer },
+      skipped,
       timeoutMs: limits.evaluate_timeout_s * checkShare,
       signal,
     });

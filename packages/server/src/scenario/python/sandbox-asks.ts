@@ -3,8 +3,8 @@
 import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
+import { runCheck } from '../verifier/run-check.ts';
 import { unpackFolder } from '../verifier/unpack-folder.ts';
-import { runCheck } from '../verifier/verifier.ts';
 
 export interface AskContext {
   readonly signal: AbortSignal;

@@ -1,14 +1,16 @@
 // Runs the judged programs of a check in a second sandbox, so that they cannot kill, stop, trace or starve the check, or change a program or
-// a file that it uses. The check's shell writes requests, and this side writes the replies.
+// a file that it uses. They get the agent's files, and of the check only what it names. The check writes requests, this side the replies.
 
-import { definedOf, maxBodyBytes, RolloutError } from '@millrace/protocol';
-import { sleep, systemClock } from '../../base/clock.ts';
-import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
+import { maxBodyBytes, RolloutError } from '@millrace/protocol';
+import type { ExecOptions, ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
+import { runJudgedTests } from './judged-tests.ts';
 import { runTar } from './unpack-folder.ts';
 
 export interface JudgedOptions {
   /** The folder with the named pipe `requests`. */
   readonly folder: string;
+  /** The agent's files, as an archive of /workspace. */
+  readonly files: Buffer;
   openSandbox(): Promise<Sandbox>;
   readonly timeoutMs: number;
   /** Ends the service; running programs end with their sandbox. */
@@ -17,8 +19,6 @@ export interface JudgedOptions {
 
 const workspace = '/workspace';
 const outputBytes = 8 << 20;
-/** The times of files are up to 10 ms older than the clock. */
-const fileClockMs = 15;
 
 /** Reads one line, and leaves the rest for the next reader. */
 const readLine = 'IFS= read -r line < "$0" && printf %s "$line"';
@@ -26,14 +26,14 @@ const readLine = 'IFS= read -r line < "$0" && printf %s "$line"';
 /** Codes of a sandbox that the judged programs ended. Any other error is not theirs. */
 const judgedFaults: ReadonlySet<string> = new Set(['sandbox-limit', 'sandbox-killed', 'sandbox-refused']);
 
+export type JudgedEnd = Pick<ExecResult, 'exitCode' | 'stdout' | 'stderr'>;
+
 export class JudgedPrograms {
   /** How many programs were started. */
   count = 0;
   readonly #check: Sandbox;
   readonly #options: JudgedOptions;
   #opening: Promise<Sandbox> | undefined;
-  #copied: Promise<unknown> = Promise.resolve();
-  #copiedAtMs: number | undefined;
 
   constructor(check: Sandbox, options: JudgedOptions) {
     this.#check = check;
@@ -73,33 +73,71 @@ export class JudgedPrograms {
     });
   }
 
-  async #run(path: string): Promise<Pick<ExecResult, 'exitCode' | 'stdout' | 'stderr'>> {
+  async #run(path: string): Promise<JudgedEnd> {
     const { timeoutMs, signal } = this.#options;
     const read = (file: string) => this.#check.readFile(file, { maxBytes: maxBodyBytes, signal });
-    const [cwd = workspace, count = '', ...rest] = (await read(`${path}.request`)).toString('utf8').split('\0');
-    const stdin = await read(`${path}.in`).catch((error) => {
-      if (error instanceof RolloutError && error.code === 'not-found') return Buffer.alloc(0);
-      throw error;
-    });
-    this.#opening ??= this.#options.openSandbox();
+    const request = parseRequest((await read(`${path}.request`)).toString('utf8'));
+    const stdin = await read(`${path}.in`).catch(orAbsent);
+    this.#opening ??= this.#open();
     const sandbox = await this.#opening;
-    this.#copied = this.#copied.then(() => this.#copyFiles(sandbox));
-    await this.#copied;
-    const variables = rest.slice(Number(count), -1).map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]);
-    const options = { cwd, env: Object.fromEntries(variables), stdin, timeoutMs, capBytes: outputBytes, signal };
-    return sandbox.exec(rest.slice(0, Number(count)), options);
+    for (const file of request.files) await this.#copy(file, sandbox);
+    const options = {
+      cwd: request.cwd,
+      env: request.env,
+      stdin: stdin ?? '',
+      timeoutMs,
+      capBytes: outputBytes,
+      signal,
+    } satisfies ExecOptions;
+    return request.kind === 'tests' ? runJudgedTests(sandbox, request.argv, options) : sandbox.exec(request.argv, options);
   }
 
-  /** Copies what the check changed since the last copy. The first copy is everything. */
-  async #copyFiles(sandbox: Sandbox): Promise<void> {
-    const { signal } = this.#options;
-    const sinceMs = this.#copiedAtMs;
-    // What the check changes after this wait gets a later time than what it changed before; what is copied twice would undo a change of a judged program.
-    const changesUntilMs = systemClock.now() + 2;
-    await sleep(fileClockMs);
-    const { archive, entries } = await this.#check.readFolder(workspace, definedOf({ maxBytes: maxBodyBytes, sinceMs, signal }));
-    // Judged programs may have replaced the tar program of their sandbox: whether it worked is their matter.
-    if (entries > 0) await runTar(sandbox, archive, { signal });
-    this.#copiedAtMs = changesUntilMs;
+  async #open(): Promise<Sandbox> {
+    const { files, openSandbox, signal } = this.#options;
+    const sandbox = await openSandbox();
+    const { exitCode, stderr } = await runTar(sandbox, files, { signal });
+    if (exitCode !== 0)
+      throw new RolloutError('policy-failed', `the agent's files could not be unpacked: ${stderr.toString('utf8').slice(-500)}`);
+    return sandbox;
   }
+
+  /** A file or a folder of the check, to the same path. Judged programs may have replaced the programs there: that is their matter. */
+  async #copy(path: string, sandbox: Sandbox): Promise<void> {
+    const limits = { maxBytes: maxBodyBytes, signal: this.#options.signal };
+    const folder = await this.#check.readFolder(path, { ...limits, anyLink: true }).catch(orAbsent);
+    if (folder) {
+      await runTar(sandbox, folder.archive, { folder: path, signal: limits.signal });
+      return;
+    }
+    const content = await this.#check.readFile(path, { ...limits, anyLink: true }).catch(orAbsent);
+    if (content === undefined) throw new RolloutError('sandbox-refused', `--file: there is no ${path} in the sandbox of the check`);
+    await sandbox.writeFile(path, content, { mode: 0o755, signal: limits.signal });
+  }
+}
+
+interface JudgedRequest {
+  readonly kind: string;
+  readonly cwd: string;
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly files: readonly string[];
+}
+
+/** Fields end with a null character; a list is its length and then its items. */
+function parseRequest(text: string): JudgedRequest {
+  const [kind = '', cwd = workspace, ...rest] = text.split('\0');
+  let at = 0;
+  const takeList = () => {
+    const count = Number(rest[at]);
+    at += 1 + count;
+    return rest.slice(at - count, at);
+  };
+  const [argv, variables, files] = [takeList(), takeList(), takeList()];
+  const env = Object.fromEntries(variables.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]));
+  return { kind, cwd, argv, env, files };
+}
+
+function orAbsent(error: unknown): undefined {
+  if (error instanceof RolloutError && error.code === 'not-found') return undefined;
+  throw error;
 }

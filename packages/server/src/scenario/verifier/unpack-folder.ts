@@ -1,6 +1,7 @@
 // Puts the folder that `readFolder` packed in the agent's sandbox into a sandbox of the verifier.
 
 import { definedOf, RolloutError } from '@millrace/protocol';
+import { z } from 'zod';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
 
 const workspace = '/workspace';
@@ -10,19 +11,48 @@ interface UnpackOptions {
   readonly signal?: AbortSignal;
 }
 
+export interface Unpacked {
+  /** What `readFolder` left out of the archive, each with its reason. Pass it to `runCheck`, which shows it in the details. */
+  readonly skipped: readonly string[];
+}
+
 /**
  * Unpacks an archive of `readFolder` into /workspace of a fresh sandbox. Throws `evaluate-failed` if its image has no tar program, and
  * `policy-failed` if the files do not fit into the sandbox.
  */
-export async function unpackFolder(sandbox: Sandbox, archive: Buffer, options: UnpackOptions = {}): Promise<void> {
+export async function unpackFolder(sandbox: Sandbox, archive: Buffer, options: UnpackOptions = {}): Promise<Unpacked> {
   const { exitCode, stderr } = await runTar(sandbox, archive, options);
-  if (exitCode === 0) return;
+  if (exitCode === 0) return { skipped: readSkipped(archive) };
   if (exitCode === 127) throw new RolloutError('evaluate-failed', 'there is no tar program in the image: add tar to it');
   const output = stderr.subarray(-2000).toString('utf8').trim();
   throw new RolloutError('policy-failed', `the agent's files could not be unpacked: tar ended with ${exitCode ?? 'a signal'}: ${output}`);
 }
 
-export function runTar(sandbox: Sandbox, archive: Buffer, { signal }: UnpackOptions): Promise<ExecResult> {
-  const unpack = ['tar', '--extract', '--file=-', '--directory', workspace, '--no-same-owner'];
+const blockBytes = 512;
+const notes = z.array(z.string()).catch([]);
+
+/** From the comment that comes first in the archive. */
+function readSkipped(archive: Buffer): readonly string[] {
+  if (archive.toString('latin1', 156, 157) !== 'g') return [];
+  const size = Number.parseInt(archive.toString('latin1', 124, 136), 8);
+  const [, text = '[]'] = /^\d+ comment=(.*)\n$/s.exec(archive.toString('utf8', blockBytes, blockBytes + size)) ?? [];
+  return notes.parse(parseJson(text));
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // not an archive of `readFolder`
+  }
+}
+
+interface TarOptions extends UnpackOptions {
+  /** Made if it is not there; /workspace by default. */
+  readonly folder?: string;
+}
+
+export function runTar(sandbox: Sandbox, archive: Buffer, { folder = workspace, signal }: TarOptions): Promise<ExecResult> {
+  const unpack = ['/bin/sh', '-c', 'mkdir -p -- "$0" && exec tar --extract --file=- --directory "$0" --no-same-owner', folder];
   return sandbox.exec(unpack, definedOf({ stdin: archive, timeoutMs, signal }));
 }

@@ -3,11 +3,11 @@
 import { randomBytes } from 'node:crypto';
 import { RolloutError } from '@millrace/protocol';
 import type { Sandbox } from '../../../sandbox/sandbox.ts';
+import { type Attested, readRecords } from '../../verifier/reporter.ts';
+import { renderSiteSource, reporterSource } from '../../verifier/reporter-source.ts';
 import { logParserOf, runnerOf } from '../logs/parse-log.ts';
 import type { StatusMap, TestStatus } from '../logs/test-status.ts';
 import type { SweTask } from '../task/swe-task.ts';
-import { type Attested, readRecords } from './reporter.ts';
-import { renderSiteSource, reporterSource } from './reporter-source.ts';
 import { findFault, isPassing } from './verdict.ts';
 
 export interface SuiteOptions {

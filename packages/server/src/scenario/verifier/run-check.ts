@@ -1,0 +1,91 @@
+// The verifier: runs a check script on files that an agent left, in a sandbox that the agent never touched, and reads its reward. Programs of
+// the agent run in a second sandbox. A check that the agent's files break is the lowest reward; a check that is itself broken throws.
+
+import { randomBytes } from 'node:crypto';
+import { maxBodyBytes, RolloutError } from '@millrace/protocol';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { checkPrelude, pythonGuard, pythonPrelude } from './check-prelude.ts';
+
+import { JudgedPrograms } from './judged-programs.ts';
+import { pythonCheck } from './python-check.ts';
+import { cleanEnv, describeEnd, maxReportBytes, type Score, toScore } from './verifier.ts';
+
+export interface CheckScript {
+  /**
+   * A script that runs in /workspace. Exit code 0 is the highest reward, any other the lowest; `reward NUMBER` reports a number instead, and
+   * the last one counts. It runs the agent's programs as `judged COMMAND`, in a sandbox apart.
+   */
+  readonly script: string;
+  /** bash by default. A check in Python imports its functions from `millrace.check`. */
+  readonly language?: 'bash' | 'python';
+  /** Opens the sandbox of the judged programs: pass the one of the context of `evaluate`. */
+  openSandbox(): Promise<Sandbox>;
+  /** The lowest and the highest reward; [0, 1] by default. A number outside of it becomes the nearest of the two. */
+  readonly rewardRange?: readonly [number, number];
+  readonly env?: Readonly<Record<string, string>>;
+  /** What was left out of the agent's files, as `unpackFolder` returned it: shown in the details. */
+  readonly skipped?: readonly string[];
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+const workspace = '/workspace';
+const setupTimeoutMs = 30_000;
+
+/**
+ * The kernel protects a process whose program its user cannot read: no other process may trace it, or open its memory or descriptors. What
+ * counts is the mode when it starts.
+ */
+const setup = `set -e; umask 077; mkdir "$0" "$0/home" "$0/python"; cp /bin/bash "$0/bash"; chmod 0111 "$0/bash"; mkfifo "$0/requests"
+cat > "$0/python/sitecustomize.py"`;
+
+/** Makes the kernel prefer the check and its programs when memory runs out, which the hidden shell could not do; then becomes that shell. */
+const start = 'echo 1000 > /proc/self/oom_score_adj; exec "$0/bash" --norc -p -c "$1" check "$0" "$2"';
+
+const clean = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', ...cleanEnv };
+
+/**
+ * Call it once, in a sandbox that holds the agent's files in /workspace and in which none of them has run; judged programs get all that is
+ * there now. A check that times out, is killed or cannot read what the agent left is the lowest reward. Throws `evaluate-failed` if the script
+ * itself is at fault: it is not valid, it needs a program that the sandbox does not have, or it contains a `reward` without a number.
+ */
+export async function runCheck(sandbox: Sandbox, check: CheckScript): Promise<Score> {
+  const { script, language = 'bash', env, timeoutMs } = check;
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, ...(check.signal ? [check.signal] : [])]);
+  const secret = randomBytes(24).toString('hex');
+  const folder = `/tmp/check-${randomBytes(12).toString('hex')}`;
+  const prepared = await sandbox.exec(['/bin/bash', '--norc', '-p', '-c', setup, folder], {
+    env: clean,
+    stdin: pythonGuard,
+    timeoutMs: setupTimeoutMs,
+    signal,
+  });
+  if (prepared.exitCode !== 0) throw new RolloutError('evaluate-failed', `the check could not be set up: it ${describeEnd(prepared)}`);
+  const files = /judged/.test(script) ? (await sandbox.readFolder(workspace, { maxBytes: maxBodyBytes, signal })).archive : Buffer.alloc(0);
+  const judged = new JudgedPrograms(sandbox, { folder, files, openSandbox: check.openSandbox, timeoutMs, signal });
+  try {
+    const failed = Promise.withResolvers<never>();
+    failed.promise.catch(() => {}); // it may reject after the check has ended
+    judged.serve().catch(failed.reject);
+    const prelude = language === 'python' ? pythonPrelude : checkPrelude;
+    const running = sandbox.exec(['/bin/bash', '--norc', '-p', '-c', start, folder, prelude, pythonCheck], {
+      cwd: workspace,
+      env: { ...withoutNulls(env), ...cleanEnv, HOME: `${folder}/home` },
+      // In its memory only: a file could be changed while bash reads it, and arguments and variables can be read.
+      stdin: `${secret}\0${script.replaceAll('\0', '')}\0`,
+      capBytes: maxReportBytes,
+      timeoutMs,
+      signal,
+    });
+    const result = await Promise.race([running, failed.promise]);
+    return await toScore({ ...check, signal }, result, { secret, judged: judged.count });
+  } finally {
+    over.abort(new RolloutError('internal', 'the check has ended'));
+  }
+}
+
+/** The agent's answer may be one of them, and no variable can hold a null character. */
+function withoutNulls(env: CheckScript['env'] = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value.replaceAll('\0', '')]));
+}
