@@ -35,6 +35,7 @@ export {
   type TurnReply,
 } from './scenario.ts';
 export { type ScenarioBlame, ScenarioError } from './scenario-error.ts';
+export { type LintFinding, type LintRule, lintCheck } from './verifier/lint/lint-check.ts';
 export { type CheckScript, runCheck } from './verifier/run-check.ts';
 export { type Unpacked, unpackFolder } from './verifier/unpack-folder.ts';
 export type { Score } from './verifier/verifier.ts';

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { Prompts } from '../agent/prompts.ts';
 import { labelOf, type ToolChoice, toolChoice } from '../agent/tool-names.ts';
 import type { Scenario } from './scenario.ts';
+import { lintCheck, renderFinding } from './verifier/lint/lint-check.ts';
 import { runCheck } from './verifier/run-check.ts';
 import { unpackFolder } from './verifier/unpack-folder.ts';
 import { describeEnd } from './verifier/verifier.ts';
@@ -15,6 +16,15 @@ const maxArtifactBytes = 32 << 20;
 const maxArtifactEntries = 50_000;
 /** In milliseconds of each second: the rest is for the sandboxes of the check. */
 const checkShare = 900;
+
+const bashCheck = z
+  .string()
+  .min(1)
+  .refine((script) => !script.includes('REWARD_FILE'), 'there is no REWARD_FILE: report a number with `reward NUMBER`')
+  .superRefine((script, { addIssue }) => {
+    for (const finding of lintCheck(script))
+      if (finding.severity === 'error') addIssue({ code: 'custom', message: renderFinding(finding) });
+  });
 
 const shellTask = z.strictObject({
   instruction: z.string().min(1),
@@ -26,11 +36,9 @@ const shellTask = z.strictObject({
       'Run the setup once for all rollouts of groups with the same setup, image and environment; each starts with the files that it left in /workspace (with an image: anywhere except /tmp). Set it to false if the setup starts processes or must differ between rollouts.',
     ),
   check: z
-    .string()
-    .min(1)
-    .refine((script) => !script.includes('REWARD_FILE'), 'there is no REWARD_FILE: report a number with `reward NUMBER`')
+    .union([bashCheck, z.strictObject({ python: z.string().min(1) })])
     .describe(
-      'A bash script that runs in /workspace after the agent ends. Exit code 0 is the highest reward, any other exit code the lowest; `reward NUMBER` reports a number instead. It runs programs of the agent as `judged COMMAND`.',
+      'A bash script, or `{python: …}`, that runs in /workspace after the agent ends. Exit code 0 is the highest reward, any other exit code the lowest; `reward NUMBER` reports a number instead. It runs programs of the agent as `judged COMMAND`. A script that an agent could forge is refused.',
     ),
   reward_range: z
     .tuple([z.number(), z.number()])
@@ -89,7 +97,7 @@ export const shellScenario: Scenario<ShellTask> = {
     const sandbox = await openSandbox();
     const { skipped } = await unpackFolder(sandbox, artifact, { signal });
     return runCheck(sandbox, {
-      script: task.check,
+      ...(typeof task.check === 'string' ? { script: task.check } : { script: task.check.python, language: 'python' }),
       openSandbox,
       rewardRange: task.reward_range,
       env: { ANSWER: end.answer },

@@ -160,13 +160,17 @@ const audit: Record<ErrorCode, readonly Attempted[] | typeof outOfReach> = {
   'backend-bad-reply': outOfReach,
   'evaluate-disturbed': outOfReach,
   'evaluate-failed': [
-    { turns: [bash('echo "kill -9 \\$PPID" > solve.sh'), finish()], submission: shell('r1', { check: 'bash solve.sh; true' }), end: zero },
-    { turns: [finish()], submission: shell('r1', { check: 'judged ./solve.sh' }), end: zero },
+    {
+      turns: [bash('echo "kill -9 \\$PPID" > solve.sh'), finish()],
+      submission: shell('r1', { check: 'bash solve.sh; true # millrace: allow runs-agent-file it kills the check' }),
+      end: zero,
+    },
+    { turns: [finish()], submission: shell('r1', { check: 'judged ./solve.sh # millrace: allow judged-status there is none' }), end: zero },
   ],
   'evaluate-timeout': [
     {
       turns: [bash('echo "sleep 100" > solve.sh'), finish()],
-      submission: shell('r1', { check: 'judged bash solve.sh' }, { limits: { evaluate_timeout_s: 8 } }),
+      submission: shell('r1', { check: 'judged bash solve.sh; true' }, { limits: { evaluate_timeout_s: 8 } }),
       end: zero,
       lateCode: 'policy-failed',
     },

@@ -96,8 +96,8 @@ describe('a worker', { skip }, () => {
     await bed.startWorker();
     const ids = await bed.submitAll(
       shell('missing', { check: 'no-such-program' }),
-      shell('invalid', { check: 'if true' }),
-      shell('nonsense', { check: 'reward lots' }),
+      shell('invalid', { check: 'if true # millrace: allow syntax broken on purpose' }),
+      shell('nonsense', { check: 'reward lots # millrace: allow reward-word broken on purpose' }),
     );
     const records = await Promise.all(ids.map((id) => bed.ended(id)));
     for (const { id, state, failure, result } of records) {

@@ -36,9 +36,10 @@ export async function judge(
   { agent, check, more, checkTimeoutMs = timeoutMs }: Judgement,
 ): Promise<Score> {
   const scenario = (await loadScenarios([])).get('shell') ?? assert.fail();
-  const parsed = await scenario.task.safeParseAsync({ instruction: 'x', check, ...more });
+  const parsed = await scenario.task.safeParseAsync({ instruction: 'x', check: 'true', ...more });
   assert.ok(parsed.success, JSON.stringify(parsed));
-  const task = parsed.data;
+  // The schema refuses checks that an agent could forge: these show what holds even for them.
+  const task = { ...(parsed.data as object), check };
   const limits = { evaluate_timeout_s: checkTimeoutMs / 900 } as Parameters<typeof scenario.evaluate>[0]['limits'];
   const common = { task, limits, signal: new AbortController().signal, end: { stopReason: 'completed', answer: '' } } as const;
   const open = async () => driver().open((await scenario.sandbox?.(task)) ?? {});
@@ -103,7 +104,7 @@ for fd in range(3, 40):
     try: socket.socket(fileno=os.dup(fd)).shutdown(socket.SHUT_WR)
     except OSError: pass
 end`,
-    check: 'python3 solve.py; (reward 0); exit 0',
+    check: 'python3 solve.py; reward 0; exit 0',
   },
   { name: 'kills its own program', agent: script('kill -9 $$'), check: 'judged ./solve.sh' },
   { name: 'removes its own program', agent: 'true', check: 'judged ./solve.sh' },
@@ -181,13 +182,13 @@ function defineRewards(context: SuiteContext): void {
     await assert.rejects(rewards('reward lots'), { code: 'evaluate-failed', message: /"lots" as the reward/ });
   });
 
-  test('judged programs have the home, modules and variables of the agent, and see what the check changed', async () => {
+  test('judged programs have the home and modules of the agent, and get the variables and files that the check names', async () => {
     const agent = `mkdir sub; echo 'print("right")' > sub/helper.py; echo 'import helper' > sub/solve.py; echo old > file
 printf '#!/bin/bash\\nread line; echo "$line $1 $GREETING"; echo two >&2; exit 7\\n' > echo.sh; chmod +x echo.sh`;
     const check = `[ "$(cd sub && judged python3 solve.py)" = right ] && [ "$(judged bash -c 'cd; pwd')" = /workspace ] || exit 1
-[ "$(echo one | GREETING='hi you' judged ./echo.sh "a b" 2>/tmp/err)" = "one a b hi you" ] && [ "$(cat /tmp/err)" = two ] || exit 2
+[ "$(echo one | judged --env GREETING='hi you' ./echo.sh "a b" 2>/tmp/err)" = "one a b hi you" ] && [ "$(cat /tmp/err)" = two ] || exit 2
 judged ./echo.sh; [ $? = 7 ] || exit 3
-[ "$(judged cat file)" = old ] && echo new > file && echo more > added && [ "$(judged cat file added)" = $'new\\nmore' ] || exit 4
+[ "$(judged cat file)" = old ] && echo new > file && echo more > added && [ "$(judged --file file --file added cat file added)" = $'new\\nmore' ] || exit 4
 judged bash -c 'echo theirs > file; (while :; do echo bad > left; sleep 0.01; done) >/dev/null 2>&1 &'; [ "$(cat file)" = new ] && [ "$(judged cat file)" = theirs ] || exit 5
 stop_judged; judged bash -c 'echo good > left'; sleep 0.2; [ "$(judged cat left)" = good ] || exit 6
 judged seq 1 2 | judged tail -n 1 > last; [ "$(cat last)" = 2 ] || exit 7; [ "$HOME" != /workspace ]`;

@@ -9,7 +9,12 @@ export interface AgentText {
   has(word: Word): boolean;
   isIn(part: WordPart): boolean;
   isVariable(name: string): boolean;
+  /** Whether the output of a substitution is such text. */
+  isPrinted(script: Script | undefined): boolean;
 }
+
+/** How often variables are passed on from one to the next. */
+const maxRounds = 20;
 
 /** Programs that print their input, or a part of it. */
 const printers =
@@ -22,15 +27,16 @@ export function findAgentText(nodes: readonly Visited[]): AgentText {
   const isIn = (part: WordPart): boolean => {
     if (part.type === 'SimpleExpansion') return variables.has(part.text.slice(1));
     if (part.type === 'ParameterExpansion') return part.prefix !== '#' && variables.has(part.parameter);
-    if (part.type === 'CommandExpansion') return part.script !== undefined && printsAgentText(part.script, has);
+    if (part.type === 'CommandExpansion') return isPrinted(part.script);
     return false;
   };
+  const isPrinted = (script: Script | undefined): boolean => script !== undefined && printsAgentText(script, has);
   const has = (word: Word): boolean => partsOf(word).some(({ part }) => isIn(part));
-  for (let before = -1; before < variables.size; ) {
+  for (let [before, round] = [-1, 0]; before < variables.size && round < maxRounds; round += 1) {
     before = variables.size;
     for (const { node } of nodes) for (const name of assigned(node, has)) if (!numbers.has(name)) variables.add(name);
   }
-  return { has, isIn, isVariable: (name) => variables.has(name) };
+  return { has, isIn, isPrinted, isVariable: (name) => variables.has(name) };
 }
 
 /** Variables that a node sets from text of the agent. */

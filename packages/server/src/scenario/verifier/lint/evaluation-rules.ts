@@ -27,7 +27,7 @@ function findArithmetic(node: SyntaxNode, agent: AgentText): Fault[] {
     return agent.has(node.left) || agent.has(node.right) || namesAgentText(node, agent) ? fault(`[[ … ${node.operator} … ]]`) : [];
   if (node.type === 'TestUnary' && node.operator === '-v') return agent.has(node.operand) ? fault('[[ -v … ]]') : [];
   if (node.type === 'ArithmeticWord') return evaluatesAgentText(node, agent) ? fault(node.value.slice(0, 40)) : [];
-  if (node.type === 'ArithmeticCommandExpansion') return partHasAgentText(node, agent) ? fault(node.text.slice(0, 40)) : [];
+  if (node.type === 'ArithmeticCommandExpansion') return agent.isPrinted(node.script) ? fault(node.text.slice(0, 40)) : [];
   if (node.type === 'Slice')
     return [node.offset, node.length].some((word) => word !== undefined && isExpression(word, agent)) ? fault('an offset') : [];
   if (node.type === 'ParameterExpansion' || node.type === 'Assignment')
@@ -46,10 +46,6 @@ function namesAgentText({ left, right }: TestBinaryExpression, agent: AgentText)
 }
 
 const isExpression = (word: Word, agent: AgentText): boolean => agent.has(word) || agent.isVariable(literalOf(word) ?? '');
-
-function partHasAgentText(node: SyntaxNode, agent: AgentText): boolean {
-  return node.type === 'ArithmeticCommandExpansion' && agent.isIn({ ...node, type: 'CommandExpansion' });
-}
 
 /** `let`, `declare -i`, and tests whether a variable is set. */
 function commandEvaluates(words: readonly Word[], agent: AgentText): boolean {

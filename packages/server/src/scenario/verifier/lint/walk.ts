@@ -4,28 +4,35 @@ import { type Command, forEachChild, type SyntaxNode, type Word, type WordPart }
 
 export interface Visited {
   readonly node: SyntaxNode;
-  /** From the script down to the parent. */
-  readonly parents: readonly SyntaxNode[];
+  /** Absent for the script. */
+  readonly parent?: Visited;
 }
 
+/** Without recursion: a script may nest deeply. */
 export function walk(root: SyntaxNode): Visited[] {
   const found: Visited[] = [];
-  const visit = (node: SyntaxNode, parents: readonly SyntaxNode[]) => {
-    found.push({ node, parents });
-    const path = [...parents, node];
-    forEachChild(node, (child) => visit(child, path));
-  };
-  visit(root, []);
+  const open: Visited[] = [{ node: root }];
+  for (let visited = open.pop(); visited !== undefined; visited = open.pop()) {
+    const parent = visited;
+    found.push(parent);
+    const children: Visited[] = [];
+    forEachChild(parent.node, (node) => children.push({ node, parent }));
+    open.push(...children.reverse());
+  }
   return found;
 }
 
 /** Whether bash runs it in a process of its own, from which nothing comes back but output. */
-export function isInSubshell({ parents, node }: Visited): boolean {
-  return [...parents, node].some((one, at, all) => {
-    if (one.type === 'Statement') return one.background === true;
-    if (one.type === 'Pipeline') return one.commands.length > 1 && all[at + 1] !== undefined;
-    return one.type === 'Subshell' || one.type === 'Coproc' || one.type === 'CommandExpansion' || one.type === 'ProcessSubstitution';
-  });
+export function isInSubshell({ node, parent }: Visited): boolean {
+  for (let [child, above] = [node, parent]; above !== undefined; [child, above] = [above.node, above.parent])
+    if (startsProcess(above.node, child)) return true;
+  return false;
+}
+
+function startsProcess(node: SyntaxNode, child: SyntaxNode): boolean {
+  if (node.type === 'Statement') return node.background === true;
+  if (node.type === 'Pipeline') return node.commands.length > 1 && node.commands.some((command) => command === child);
+  return node.type === 'Subshell' || node.type === 'Coproc' || node.type === 'CommandExpansion' || node.type === 'ProcessSubstitution';
 }
 
 /** The words of a command, its name first. */
