@@ -106,9 +106,9 @@ class Sandbox:
         asked = {"path": path, "max_bytes": max_bytes, "stop_programs": stop_programs}
         return b64decode(self._ask("read_folder", asked)["archive"])
 
-    def unpack_folder(self, archive: bytes) -> None:
-        """Puts what `read_folder` packed into /workspace of this sandbox."""
-        self._ask("unpack_folder", {"archive": _encode(archive)})
+    def unpack_folder(self, archive: bytes) -> list[str]:
+        """Puts what `read_folder` packed into /workspace of this sandbox. Returns what it had left out, for `run_check`."""
+        return list(self._ask("unpack_folder", {"archive": _encode(archive)})["skipped"])
 
     def run_check(
         self,
@@ -117,9 +117,15 @@ class Sandbox:
         timeout_s: float,
         reward_range: tuple[float, float] = (0.0, 1.0),
         env: Optional[Mapping[str, str]] = None,
+        language: str = "bash",
+        skipped: Sequence[str] = (),
     ) -> CheckResult:
-        """Runs a bash script that measures the reward; only in `evaluate`. docs/verifiers.md says what it may rely on."""
-        arguments = {"script": script, "timeout_s": timeout_s, "reward_range": list(reward_range), "env": dict(env or {})}
+        """
+        Runs a script, in bash or in Python, that measures the reward; only in `evaluate`. docs/verifiers.md says what it may rely on.
+        `skipped` is shown in the details.
+        """
+        arguments: dict[str, Any] = {"script": script, "language": language, "timeout_s": timeout_s}
+        arguments.update(reward_range=list(reward_range), env=dict(env or {}), skipped=list(skipped))
         reply = self._ask("run_check", arguments)
         return CheckResult(reply["reward"], reply.get("details") or {})
 

@@ -38,7 +38,15 @@ const asks = {
   write_file: z.object({ ...which, path: z.string(), content: bytes, mode: z.int() }),
   read_folder: z.object({ ...which, path: z.string(), max_bytes: z.int(), stop_programs: z.boolean() }),
   unpack_folder: z.object({ ...which, archive: bytes }),
-  run_check: z.object({ ...which, script: z.string(), timeout_s: seconds, reward_range: z.tuple([z.number(), z.number()]), env }),
+  run_check: z.object({
+    ...which,
+    script: z.string(),
+    language: z.enum(['bash', 'python']).default('bash'),
+    timeout_s: seconds,
+    reward_range: z.tuple([z.number(), z.number()]),
+    env,
+    skipped: z.array(z.string()).default([]),
+  }),
   upload: z.object({ ...which, from: z.string(), to: z.string() }),
   download: z.object({ ...which, from: z.string(), to: z.string() }),
   open_sandbox: z.object({ spec: z.custom<SandboxSpec>((value) => typeof value === 'object' && value !== null).optional() }),
@@ -74,9 +82,10 @@ const answers: Answers = {
     return { archive: archive.toString('base64') };
   },
   unpack_folder: (sandbox, { archive }, { signal }) => unpackFolder(sandbox, archive, { signal }),
-  async run_check(sandbox, { script, timeout_s, reward_range, env }, { signal, openSandbox }) {
+  async run_check(sandbox, { script, language, timeout_s, reward_range, env, skipped }, { signal, openSandbox }) {
     if (!openSandbox) throw new Error('run_check is only possible in evaluate');
-    return await runCheck(sandbox, { script, openSandbox, rewardRange: reward_range, env, timeoutMs: timeout_s, signal });
+    const options = { openSandbox, rewardRange: reward_range, env, skipped, timeoutMs: timeout_s, signal };
+    return await runCheck(sandbox, { script, language, ...options });
   },
   upload: (sandbox, { from, to }, { signal }) => sandbox.upload(from, to, { signal }),
   download: (sandbox, { from, to }, { signal }) => sandbox.download(from, to, { signal }),
