@@ -53,12 +53,12 @@ answer = os.environ.get('ANSWER', '')
 _names = itertools.count(os.getpid() * 100000)
 _requests = os.open(_folder + '/requests', os.O_RDWR)
 
-class Judged:
+class Result:
     """What a program of the agent did. All of it is the agent's: compare the output, and never let the exit code decide."""
     def __init__(self, exit_code, stdout, stderr):
         self.exit_code, self.stdout, self.stderr = exit_code, stdout, stderr
 
-class JudgedTests(Judged):
+class TestResult(Result):
     """What the test runner itself saw: names of tests that passed and that did not. \`ok\`: it ran to its end, and all of them passed."""
     def __init__(self, exit_code, stdout, stderr):
         super().__init__(exit_code, stdout, stderr)
@@ -73,11 +73,11 @@ def reward(number):
 
 def judged(*command, stdin='', env=None, files=(), cwd=None):
     """Runs a program of the agent in its own sandbox, with the agent's files, and those of the check that \`files\` names."""
-    return Judged(*_run('command', command, stdin, env, files, cwd))
+    return Result(*_run('command', command, stdin, env, files, cwd))
 
 def judged_tests(*command, env=None, files=(), cwd=None):
     """Runs tests of the check with pytest or unittest in the sandbox of judged programs."""
-    return JudgedTests(*_run('tests', command, '', env, files, cwd))
+    return TestResult(*_run('tests', command, '', env, files, cwd))
 
 def _run(kind, command, stdin, env, files, cwd):
     at = '%s/judged-%d' % (_folder, next(_names))

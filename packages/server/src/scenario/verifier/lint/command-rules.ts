@@ -2,7 +2,7 @@
 
 import type { Command, SyntaxNode, Word } from 'unbash';
 import type { AgentText } from './agent-text.ts';
-import type { Fault } from './lint-check.ts';
+import type { LintFault } from './lint-check.ts';
 import { isInSubshell, literalOf, type Visited, wordsOf } from './walk.ts';
 
 /** Programs that run a file, or the project that they find in the working folder. */
@@ -11,7 +11,7 @@ const projectRunners = /^(make|cmake|npm|npx|yarn|pnpm|pytest|tox|cargo|go|mvn|g
 /** Programs that start another one, which is named after their options. */
 const starters = /^(timeout|env|nice|nohup|time|command|stdbuf|xargs|setsid|sudo)$/;
 
-export function findCommandFaults(nodes: readonly Visited[], agent: AgentText): Fault[] {
+export function findCommandFaults(nodes: readonly Visited[], agent: AgentText): LintFault[] {
   const own = findOwnFiles(nodes);
   return nodes.flatMap((visited) => {
     const { node } = visited;
@@ -20,10 +20,10 @@ export function findCommandFaults(nodes: readonly Visited[], agent: AgentText): 
   });
 }
 
-function findAgentPrograms(command: Command, own: ReadonlySet<string>, agent: AgentText): Fault[] {
+function findAgentPrograms(command: Command, own: ReadonlySet<string>, agent: AgentText): LintFault[] {
   const words = skipStarters(wordsOf(command));
   const [name, ...args] = words.map((word) => literalOf(word));
-  const fault = (what: string): Fault[] => [
+  const fault = (what: string): LintFault[] => [
     {
       rule: 'runs-agent-file',
       severity: 'error',
@@ -79,7 +79,7 @@ function writtenBy(node: SyntaxNode): string[] {
 
 const expected = /expect|solution|answer|gold|secret|want/i;
 
-function findPassedFiles(command: Command): Fault[] {
+function findPassedFiles(command: Command): LintFault[] {
   const [name, ...args] = wordsOf(command).map((word) => literalOf(word));
   if (name !== 'judged' && name !== 'judged_tests') return [];
   const file = args.find((arg, at) => (args[at - 1] === '--file' || args[at - 1] === '--env') && expected.test(arg ?? ''));
@@ -89,7 +89,7 @@ function findPassedFiles(command: Command): Fault[] {
 }
 
 /** With arguments it replaces the shell of the check, which then cannot report. */
-function findExec(command: Command): Fault[] {
+function findExec(command: Command): LintFault[] {
   if (literalOf(command.name) !== 'exec' || command.args.length === 0) return [];
   return [
     { rule: 'exec', severity: 'error', pos: command.pos, message: '`exec` replaces the shell that reports the reward: leave it out' },

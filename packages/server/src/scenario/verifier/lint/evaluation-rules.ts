@@ -2,13 +2,13 @@
 
 import type { SyntaxNode, TestBinaryExpression, Word, WordPart } from 'unbash';
 import type { AgentText } from './agent-text.ts';
-import type { Fault } from './lint-check.ts';
+import type { LintFault } from './lint-check.ts';
 import { literalOf, partsOf, type Visited, wordsOf } from './walk.ts';
 
 const comparisons = new Set(['-eq', '-ne', '-lt', '-le', '-gt', '-ge']);
 const matches = new Set(['=', '==', '!=', '=~']);
 
-export function findEvaluatedText(nodes: readonly Visited[], agent: AgentText): Fault[] {
+export function findEvaluatedText(nodes: readonly Visited[], agent: AgentText): LintFault[] {
   return nodes.flatMap((visited) => [
     ...findArithmetic(visited.node, agent),
     ...findPatterns(visited.node, agent),
@@ -19,8 +19,8 @@ export function findEvaluatedText(nodes: readonly Visited[], agent: AgentText): 
 const arithmeticFix =
   'bash evaluates the text as an expression, which can run commands and set variables: compare with `is_number TEXT NUMBER` or `in_range TEXT LOW HIGH`, or test it with `[[ $x =~ ^[0-9]+$ ]]` first';
 
-function findArithmetic(node: SyntaxNode, agent: AgentText): Fault[] {
-  const fault = (what: string): Fault[] => [
+function findArithmetic(node: SyntaxNode, agent: AgentText): LintFault[] {
+  const fault = (what: string): LintFault[] => [
     { rule: 'arithmetic', severity: 'error', pos: node.pos, message: `arithmetic on text of the agent (${what}): ${arithmeticFix}` },
   ];
   if (node.type === 'TestBinary' && comparisons.has(node.operator))
@@ -58,8 +58,8 @@ function commandEvaluates(words: readonly Word[], agent: AgentText): boolean {
 
 const patternFix = 'a text such as `*` or an empty one matches everything: quote it, or compare with `is_text TEXT EXPECTED`';
 
-function findPatterns(node: SyntaxNode, agent: AgentText): Fault[] {
-  const fault = (pos: number): Fault[] => [
+function findPatterns(node: SyntaxNode, agent: AgentText): LintFault[] {
+  const fault = (pos: number): LintFault[] => [
     { rule: 'pattern', severity: 'error', pos, message: `text of the agent is used as a pattern: ${patternFix}` },
   ];
   if (node.type === 'TestBinary' && matches.has(node.operator)) return isBare(node.right, agent) ? fault(node.pos) : [];
@@ -73,7 +73,7 @@ function findPatterns(node: SyntaxNode, agent: AgentText): Fault[] {
 
 const isBare = (word: Word, agent: AgentText): boolean => partsOf(word).some(({ part, isQuoted }) => !isQuoted && agent.isIn(part));
 
-function findUnquoted(node: SyntaxNode, agent: AgentText): Fault[] {
+function findUnquoted(node: SyntaxNode, agent: AgentText): LintFault[] {
   if (node.type !== 'Command') return [];
   const [name, ...args] = wordsOf(node);
   const program = literalOf(name);

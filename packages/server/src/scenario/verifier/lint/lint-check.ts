@@ -30,7 +30,7 @@ export interface LintFinding {
 }
 
 /** What a rule reports: where it is in the script. */
-export type Fault = Omit<LintFinding, 'line'> & { readonly pos: number };
+export type LintFault = Omit<LintFinding, 'line'> & { readonly pos: number };
 
 /** It runs while a task is submitted. */
 const maxChars = 32 << 10;
@@ -65,7 +65,7 @@ export function renderFinding({ rule, line, message }: LintFinding): string {
   return `line ${line}: ${message} (${rule})`;
 }
 
-function findFaults(script: string): Fault[] {
+function findFaults(script: string): LintFault[] {
   const tree = parse(script);
   const nodes = walk(tree);
   const syntax = findSyntaxErrors(nodes);
@@ -75,7 +75,7 @@ function findFaults(script: string): Fault[] {
 }
 
 /** The first error: those after it often follow from it. */
-function findSyntaxErrors(nodes: readonly Visited[]): Fault[] {
+function findSyntaxErrors(nodes: readonly Visited[]): LintFault[] {
   const [error] = nodes.flatMap(({ node }) => (node.type === 'Script' && 'errors' in node ? (node.errors ?? []) : []));
   if (error === undefined) return [];
   return [{ rule: 'syntax', severity: 'error', pos: error.pos, message: `the check script is not valid bash: ${error.message}` }];

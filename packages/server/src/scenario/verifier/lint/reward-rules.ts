@@ -1,10 +1,10 @@
 // How a check reports: a reward that cannot count, and verdicts that rest on the exit code of a program of the agent.
 
 import type { Command, ParsedScript, SyntaxNode } from 'unbash';
-import type { Fault } from './lint-check.ts';
+import type { LintFault } from './lint-check.ts';
 import { isInSubshell, literalOf, type Visited, wordsOf } from './walk.ts';
 
-export function findRewardFaults(tree: ParsedScript, nodes: readonly Visited[]): Fault[] {
+export function findRewardFaults(tree: ParsedScript, nodes: readonly Visited[]): LintFault[] {
   const calls = nodes.flatMap((visited) => {
     const command = callOf(visited.node, 'reward');
     return command ? findMisuse(command, isInSubshell(visited)) : [];
@@ -20,7 +20,7 @@ function callOf(node: SyntaxNode | undefined, name: string): Command | undefined
 const subshellMessage =
   '`reward` does not count in a subshell, a pipeline or a substitution: keep the number in a variable, and report it at the end (`while … done < <(command)` is no pipeline)';
 
-function findMisuse(command: Command, isInside: boolean): Fault[] {
+function findMisuse(command: Command, isInside: boolean): LintFault[] {
   const { pos } = command;
   const [, value] = wordsOf(command);
   const text = literalOf(value);
@@ -37,10 +37,10 @@ const isNumber = (text: string): boolean => text.trim() !== '' && Number.isFinit
 const statusMessage =
   'the exit code of a judged program decides, and the agent chooses it: compare what it prints (`is_text "$(judged …)" …`), or run hidden tests with `judged_tests`';
 
-const statusFault = (pos: number): Fault => ({ rule: 'judged-status', severity: 'error', pos, message: statusMessage });
+const statusFault = (pos: number): LintFault => ({ rule: 'judged-status', severity: 'error', pos, message: statusMessage });
 
 /** `judged … && reward 1`, and `if judged …; then reward 1`. */
-function findGranted(node: SyntaxNode): Fault[] {
+function findGranted(node: SyntaxNode): LintFault[] {
   if (node.type === 'AndOr')
     return node.commands.flatMap((command, at) => {
       const isGranted = node.operators[at] === '&&' && isJudged(command) && isGrant(node.commands[at + 1]);
@@ -52,7 +52,7 @@ function findGranted(node: SyntaxNode): Fault[] {
 }
 
 /** The last command is the verdict of a script that reports no reward, also through `exit $?`. */
-function findLast({ commands }: ParsedScript): Fault[] {
+function findLast({ commands }: ParsedScript): LintFault[] {
   const last = commands.at(-1)?.command;
   const end = last?.type === 'AndOr' ? last.commands.at(-1) : last;
   if (end && isJudged(end)) return [statusFault(end.pos)];

@@ -22,7 +22,7 @@ export function walk(root: SyntaxNode): Visited[] {
   return found;
 }
 
-/** Whether bash runs it in a process of its own, from which nothing comes back but output. */
+/** Whether bash runs it in its own process, from which nothing comes back but output. */
 export function isInSubshell({ node, parent }: Visited): boolean {
   for (let [child, above] = [node, parent]; above !== undefined; [child, above] = [above.node, above.parent])
     if (startsProcess(above.node, child)) return true;
