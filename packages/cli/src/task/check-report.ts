@@ -16,9 +16,11 @@ const words = {
 const mostNames = 5;
 
 export function renderReport(checked: readonly CheckedTask[], total: number, io: Io): string {
-  const rows = checked.map(({ task, outcome, why, flaky, ms }) => {
+  const rows = checked.map(({ task, outcome, why, flaky, warnings, ms }) => {
     const named = flaky.length === 0 ? why : `${why ?? ''}: ${flaky.slice(0, mostNames).join(', ')}${flaky.length > mostNames ? ' …' : ''}`;
-    return { cells: [task, words[outcome], toDuration(ms)], colour: colours[outcome], note: outcome === 'right' ? undefined : named };
+    const notes = [...(outcome === 'right' || named === undefined ? [] : [named]), ...warnings];
+    const note = notes.length === 0 ? undefined : notes.join('; ');
+    return { cells: [task, words[outcome], toDuration(ms)], colour: colours[outcome], note };
   });
   const right = checked.filter(({ outcome }) => outcome === 'right').length;
   const open = total - checked.length;

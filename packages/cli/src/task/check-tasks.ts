@@ -16,6 +16,8 @@ export const checkedTask = z.object({
   why: z.string().optional(),
   /** Tests that passed in some runs of the solution only. */
   flaky: z.array(z.string()).default([]),
+  /** What is doubtful about the task itself. */
+  warnings: z.array(z.string()).default([]),
   repeats: z.number(),
   ms: z.number(),
 });
@@ -62,12 +64,17 @@ export async function checkTasks(lines: readonly TaskLine[], options: CheckOptio
 
 async function checkTask(line: TaskLine, options: CheckOptions): Promise<CheckedTask> {
   const startMs = performance.now();
-  const result = await judge(line, options).catch((error) => ({ outcome: 'broken' as const, why: messageOf(error), flaky: [] }));
+  const result = await judge(line, options).catch((error) => ({
+    outcome: 'broken' as const,
+    why: messageOf(error),
+    flaky: [],
+    warnings: [],
+  }));
   const ms = Math.round(performance.now() - startMs);
   return { digest: line.digest, task: nameOf(line), repeats: options.repeats, ms, ...result };
 }
 
-type Judged = Pick<CheckedTask, 'outcome' | 'flaky'> & { readonly why?: string };
+type Judged = Pick<CheckedTask, 'outcome' | 'flaky' | 'warnings'> & { readonly why?: string };
 
 async function judge(line: TaskLine, options: CheckOptions): Promise<Judged> {
   const scenario = options.scenarios.get(line.scenario);
@@ -75,16 +82,17 @@ async function judge(line: TaskLine, options: CheckOptions): Promise<Judged> {
   const parsed = await scenario.task.safeParseAsync(line.task);
   if (!parsed.success) throw new Error(describeIssues(parsed.error.issues));
   const task = parsed.data;
+  const warnings = [...(scenario.warnings?.(task) ?? [])];
   const golds: TaskTrial[] = [];
   for (let run = 0; run < options.repeats; run += 1) golds.push(await runTrial(scenario, { line, task, solution: 'gold' }, options));
   const flaky = findFlaky(golds);
   const failed = golds.find(({ isRight }) => !isRight);
   if (flaky.length > 0 || (failed && golds.some(({ isRight }) => isRight)))
-    return { outcome: 'flaky', flaky, why: `${flaky.length} tests differ between runs` };
-  if (failed) return { outcome: 'gold_fails', flaky, why: failed.why ?? 'the solution does not pass' };
+    return { outcome: 'flaky', flaky, warnings, why: `${flaky.length} tests differ between runs` };
+  if (failed) return { outcome: 'gold_fails', flaky, warnings, why: failed.why ?? 'the solution does not pass' };
   const empty = await runTrial(scenario, { line, task, solution: 'empty' }, options);
-  if (empty.isRight) return { outcome: 'empty_passes', flaky, why: 'the tests pass without any solution' };
-  return { outcome: 'right', flaky };
+  if (empty.isRight) return { outcome: 'empty_passes', flaky, warnings, why: 'the tests pass without any solution' };
+  return { outcome: 'right', flaky, warnings };
 }
 
 /** Tests that passed in some runs, and not in others. */

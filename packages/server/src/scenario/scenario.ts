@@ -124,6 +124,8 @@ export interface Scenario<Task = unknown> {
    * counts, so that no right result is cut off.
    */
   evaluateTimeoutS?(task: Task): number | undefined;
+  /** What is doubtful about a task that its schema accepts, one sentence each: `millrace task check` shows it. */
+  warnings?(task: Task): readonly string[];
   /** Setup that rollouts share; needs `sandbox`. */
   readonly prepare?: Preparation<Task>;
   /** Prepares the sandbox for this rollout and returns what the agent starts with. */

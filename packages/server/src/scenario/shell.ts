@@ -63,6 +63,8 @@ export const shellScenario: Scenario<ShellTask> = {
   task: shellTask,
   sandbox: ({ env, image }) => ({ env, ...definedOf({ image }) }),
 
+  warnings: ({ check }) => (typeof check === 'string' ? lintCheck(check).map((finding) => `check: ${renderFinding(finding)}`) : []),
+
   prepare: {
     key: ({ setup, share_setup }) => (share_setup && setup !== '' ? setup : undefined),
     async run({ task, sandbox, limits, signal }) {
