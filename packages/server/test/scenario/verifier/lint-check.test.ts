@@ -31,6 +31,10 @@ const dangerous: Readonly<Partial<Record<LintRule, readonly string[]>>> = {
     '(( $(cat count) > 3 ))',
     'for (( i = 0; i < ANSWER; i++ )); do :; done',
     '[[ $(tail -n 1 log) -ge 1 ]]',
+    'declare -i x; x=$ANSWER',
+    'declare -i x=$(cat n)',
+    'f() { local -ri n="$ANSWER"; }',
+    'declare -i n; read -r n < file',
     'mapfile -t lines < out; (( lines[0] > 2 ))',
   ],
   pattern: [

@@ -1,6 +1,6 @@
 // Places where bash evaluates a text: as an expression, which can run commands, or as a pattern, which can match anything.
 
-import type { SyntaxNode, TestBinaryExpression, Word, WordPart } from 'unbash';
+import type { Command, SyntaxNode, TestBinaryExpression, Word, WordPart } from 'unbash';
 import type { AgentText } from './agent-text.ts';
 import type { LintFault } from './lint-check.ts';
 import { literalOf, partsOf, type Visited, wordsOf } from './walk.ts';
@@ -32,7 +32,9 @@ function findArithmetic(node: SyntaxNode, agent: AgentText): LintFault[] {
     return [node.offset, node.length].some((word) => word !== undefined && isExpression(word, agent)) ? fault('an offset') : [];
   if (node.type === 'ParameterExpansion' || node.type === 'Assignment')
     return node.index !== undefined && isExpression(node.index, agent) ? fault('a subscript') : [];
-  return node.type === 'Command' && commandEvaluates(wordsOf(node), agent) ? fault(node.name?.text ?? '') : [];
+  return node.type === 'Command' && (commandEvaluates(wordsOf(node), agent) || declaresInteger(node, agent))
+    ? fault(node.name?.text ?? '')
+    : [];
 }
 
 /** In arithmetic, a bare name is a variable, and its value is evaluated. */
@@ -54,6 +56,13 @@ function commandEvaluates(words: readonly Word[], agent: AgentText): boolean {
   if (program === 'let') return args.some((arg) => agent.has(arg));
   if (program !== '[' && program !== 'test') return false;
   return args.some((arg, at) => literalOf(args[at - 1]) === '-v' && agent.has(arg));
+}
+
+/** What is assigned to a variable with the attribute -i is evaluated. */
+function declaresInteger(command: Command, agent: AgentText): boolean {
+  if (!/^(declare|typeset|local)$/.test(literalOf(command.name) ?? '')) return false;
+  const isInteger = command.args.some((arg) => arg.type === 'Word' && /^-[a-zA-Z]*i/.test(arg.value));
+  return isInteger && command.args.some((arg) => agent.isVariable(arg.type === 'Assignment' ? arg.name : arg.value));
 }
 
 const patternFix = 'a text such as `*` or an empty one matches everything: quote it, or compare with `is_text TEXT EXPECTED`';
