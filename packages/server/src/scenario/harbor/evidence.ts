@@ -39,9 +39,10 @@ export async function judgeEvidence(evidence: Buffer, task: HarborTask, { openSa
   if (folder.mode === 'shared') return testsRun.parse(JSON.parse(evidence.toString('utf8')));
   const sandbox = await openSandbox(task.verifierSpec);
   await prepareFolders(sandbox, folder.verifier, within.signal);
-  await unpackArtifacts(sandbox, evidence, within.signal);
+  const skipped = await unpackArtifacts(sandbox, evidence, within.signal);
   const { workdir, hasTests } = folder.verifier;
-  return await runTests(sandbox, { folder, env: task.verifierEnv, hasTests, workdir, keepsPrograms: true, ...within });
+  const run = await runTests(sandbox, { folder, env: task.verifierEnv, hasTests, workdir, keepsPrograms: true, ...within });
+  return { ...run, skipped };
 }
 
 const folders = 'mkdir -p /logs/agent /logs/verifier /logs/artifacts "$@" && if [ -d "$0" ]; then cp -a "$0/." /workspace/; fi';
@@ -65,7 +66,16 @@ async function runHooks(sandbox: Sandbox, { folder }: HarborTask, signal: AbortS
     await sandbox.exec(['/bin/sh', '-c', command], { cwd: workdir, timeoutMs: timeout_sec * 1000, signal });
 }
 
-const listing = z.array(z.object({ path: z.string(), kind: z.enum(['folder', 'file']), exclude: z.array(z.string()), bytes: z.int() }));
+const listing = z.array(
+  z.object({
+    path: z.string(),
+    kind: z.enum(['folder', 'file']),
+    exclude: z.array(z.string()),
+    bytes: z.int(),
+    /** What was left out of the folder. */
+    skipped: z.array(z.string()),
+  }),
+);
 type Listing = z.infer<typeof listing>;
 
 async function packArtifacts(sandbox: Sandbox, { folder }: HarborTask, signal: AbortSignal): Promise<Buffer> {
@@ -81,7 +91,7 @@ async function packArtifacts(sandbox: Sandbox, { folder }: HarborTask, signal: A
     const path = posix.resolve(environment.workdir, source);
     const found = await readAny(sandbox, path, { left, signal });
     if (found === undefined) continue; // the agent made none, and the check finds out
-    list.push({ path, kind: found.kind, exclude, bytes: found.body.length });
+    list.push({ path, kind: found.kind, exclude, bytes: found.body.length, skipped: [...found.skipped] });
     bodies.push(found.body);
     left -= found.body.length;
   }
@@ -91,6 +101,7 @@ async function packArtifacts(sandbox: Sandbox, { folder }: HarborTask, signal: A
 interface FoundArtifact {
   readonly kind: 'folder' | 'file';
   readonly body: Buffer;
+  readonly skipped: readonly string[];
 }
 
 async function readAny(
@@ -103,16 +114,18 @@ async function readAny(
     throw error;
   };
   const packed = await sandbox.readFolder(path, { maxBytes: left, maxEntries, signal }).catch(orAbsent);
-  if (packed) return { kind: 'folder', body: packed.archive };
+  if (packed) return { kind: 'folder', body: packed.archive, skipped: packed.skipped };
   const file = await sandbox.readFile(path, { maxBytes: left, signal }).catch(orAbsent);
-  return file && { kind: 'file', body: file };
+  return file && { kind: 'file', body: file, skipped: [] };
 }
 
-async function unpackArtifacts(sandbox: Sandbox, evidence: Buffer, signal: AbortSignal): Promise<void> {
+/** Returns what was left out of them. */
+async function unpackArtifacts(sandbox: Sandbox, evidence: Buffer, signal: AbortSignal): Promise<string[]> {
   const end = evidence.indexOf('\n');
-  if (end < 0) return; // an untouched environment
+  if (end < 0) return []; // an untouched environment
   let at = end + 1;
-  for (const { path, kind, exclude, bytes } of listing.parse(JSON.parse(evidence.toString('utf8', 0, end)))) {
+  const list = listing.parse(JSON.parse(evidence.toString('utf8', 0, end)));
+  for (const { path, kind, exclude, bytes } of list) {
     const body = evidence.subarray(at, at + bytes);
     at += bytes;
     if (kind === 'file') {
@@ -125,4 +138,5 @@ async function unpackArtifacts(sandbox: Sandbox, evidence: Buffer, signal: Abort
     if (result.exitCode === 127) throw toVerifierFault("there is no tar program in the verifier's image: add tar to it");
     if (result.exitCode !== 0) throw new RolloutError('policy-failed', `the artifacts of ${path} could not be unpacked: ${tailOf(result)}`);
   }
+  return list.flatMap(({ path, skipped }) => skipped.map((note) => `${path}/${note}`));
 }

@@ -77,10 +77,11 @@ const toTimeoutMs = ({ folder }: HarborTask): number => folder.toml.verifier.tim
 
 /** Absent if the run reported no reward, or did not end by itself: then the control decides, whatever it wrote before. */
 export function toScore({ reward_range: [lowest, highest] }: HarborTask, run: TestsRun): Score | undefined {
-  const { report, end, exit_code, output } = run;
+  const { report, end, exit_code, output, skipped = [] } = run;
   if (end !== undefined || report.kind === 'none') return undefined;
   const reward = Math.min(highest, Math.max(lowest, report.reward));
-  return { reward, details: { exit_code, output, ...(Object.keys(report.parts).length > 0 ? { parts: report.parts } : {}) } };
+  const more = { ...(Object.keys(report.parts).length > 0 && { parts: report.parts }), ...(skipped.length > 0 && { skipped }) };
+  return { reward, details: { exit_code, output, ...more } };
 }
 
 /** A check that reports nothing for an untouched environment says that it is wrong. */

@@ -35,6 +35,8 @@ export const testsRun = z.object({
   end: z.string().optional(),
   exit_code: z.int().optional(),
   output: z.string(),
+  /** What was left out of the artifacts. */
+  skipped: z.array(z.string()).optional(),
 });
 export type TestsRun = z.infer<typeof testsRun>;
 
@@ -79,7 +81,7 @@ async function prepareTests(sandbox: Sandbox, { folder, hasTests, signal }: Test
   if (hasTests) return undefined;
   try {
     const count = await writeFolder(sandbox, join(folder.path, 'tests'), testsFolder, signal);
-    const written = await sandbox.readFolder(testsFolder, { maxBytes: maxLogBytes, signal });
+    const written = await sandbox.readFolder(testsFolder, { maxBytes: maxLogBytes, anyLink: true, signal });
     return written.entries === count ? undefined : `${testsFolder} has ${written.entries} files and folders instead of ${count}`;
   } catch (error) {
     if (error instanceof RolloutError && /^(sandbox-refused|not-found)$/.test(error.code))
