@@ -82,9 +82,9 @@ async function measureEvaluate(driver: SandboxDriver): Promise<number[]> {
   const end = { stopReason: 'tool_stopped', answer: '' } as const;
   await using agent = await driver.open({});
   await scenario.prepare?.run({ task, sandbox: agent, limits, signal });
-  await scenario.init({ task, sandbox: agent, limits, signal });
+  const { state } = await scenario.init({ task, sandbox: agent, limits, signal });
   await agent.exec(['bash', '-c', repair], { cwd: workdir, timeoutMs: 10_000 });
-  const artifact = (await scenario.collect?.({ task, sandbox: agent, limits, signal, end })) ?? Buffer.alloc(0);
+  const artifact = (await scenario.collect?.({ task, sandbox: agent, limits, signal, end, state })) ?? Buffer.alloc(0);
   const samples: number[] = [];
   for (let round = 0; round < rounds; round++) {
     await using opened = new AsyncDisposableStack();

@@ -1,7 +1,5 @@
 // The error that a scenario's author throws to name the blame for a rollout that cannot be scored.
 
-import { RolloutError } from '@millrace/protocol';
-
 /** Recognised by this key instead of its class: a scenario may hold another copy of this module than the service. */
 const brand = Symbol.for('millrace.scenario-error');
 
@@ -25,13 +23,6 @@ export class ScenarioError extends Error {
     this.blame = blame;
   }
 }
-
-/** A verifier that cannot judge, which was shown not to depend on what the agent left: no control is needed. */
-export function toVerifierFault(message: string): RolloutError {
-  return new RolloutError('evaluate-failed', message, { details: { shown: true } });
-}
-
-export const isShownFault = (error: RolloutError): boolean => error.code === 'evaluate-failed' && error.details?.shown === true;
 
 export function isScenarioError(error: unknown): error is ScenarioError {
   return error instanceof Error && brand in error && 'blame' in error && scenarioBlames.some((blame) => blame === error.blame);

@@ -3,7 +3,7 @@
 
 import { definedOf } from '@millrace/protocol';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-import { toVerifierFault } from '../scenario-error.ts';
+import { toVerifierFault } from '../verifier/verifier-fault.ts';
 import type { CodeChecker } from './code-task.ts';
 import { CompileError, openCompiled } from './compile.ts';
 import { languages } from './languages.ts';

@@ -2,7 +2,7 @@
 
 import { definedOf, RolloutError } from '@millrace/protocol';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-import { toVerifierFault } from '../scenario-error.ts';
+import { toVerifierFault } from '../verifier/verifier-fault.ts';
 import { type LanguageName, languages } from './languages.ts';
 
 /** The compiler refused the program, or did not end in time. */

@@ -3,7 +3,7 @@
 
 import { RolloutError } from '@millrace/protocol';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-import { toVerifierFault } from '../scenario-error.ts';
+import { toVerifierFault } from '../verifier/verifier-fault.ts';
 import { type RunList, runTests, type TestInput, type TestJob, type TestRun } from './run-tests.ts';
 
 /** How often a list is started at most. */

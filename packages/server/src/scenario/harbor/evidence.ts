@@ -5,7 +5,7 @@ import { posix } from 'node:path';
 import { RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
-import { toVerifierFault } from '../scenario-error.ts';
+import { toVerifierFault } from '../verifier/verifier-fault.ts';
 import type { HarborTask } from './harbor-task.ts';
 import { runTests, stopPrograms, type TestsRun, tailOf, testsRun } from './run-tests.ts';
 

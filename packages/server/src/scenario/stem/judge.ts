@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { systemClock } from '../../base/clock.ts';
 import { Deadline } from '../../base/deadline.ts';
 import { retry } from '../../base/retry.ts';
-import { toVerifierFault } from '../scenario-error.ts';
+import { toVerifierFault } from '../verifier/verifier-fault.ts';
 import type { JudgeConfig } from './judge-config.ts';
 
 export interface JudgedAnswer {

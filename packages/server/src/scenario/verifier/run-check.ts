@@ -5,7 +5,6 @@ import { randomBytes } from 'node:crypto';
 import { maxBodyBytes, RolloutError } from '@millrace/protocol';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { checkPrelude, pythonGuard, pythonPrelude } from './check-prelude.ts';
-
 import { JudgedPrograms } from './judged-programs.ts';
 import { pythonCheck } from './python-check.ts';
 import { cleanEnv, describeEnd, maxReportBytes, type Score, toScore } from './verifier.ts';
@@ -46,8 +45,9 @@ const clean = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 
 /**
  * Call it once, in a sandbox that holds the agent's files in /workspace and in which none of them has run; judged programs get all that is
- * there now. A check that times out, is killed or cannot read what the agent left is the lowest reward. Throws `evaluate-failed` if the script
- * itself is at fault: it is not valid, it needs a program that the sandbox does not have, or it contains a `reward` without a number.
+ * there now. A check that is killed or cannot read what the agent left is the lowest reward. Throws `evaluate-failed` if the script itself is
+ * at fault: it is not valid, it needs a program that the sandbox does not have, or it contains a `reward` without a number; and
+ * `evaluate-timeout` if it does not end, which is the agent's fault if it ends for an agent that did nothing.
  */
 export async function runCheck(sandbox: Sandbox, check: CheckScript): Promise<Score> {
   const { script, language = 'bash', env, timeoutMs } = check;

@@ -5,6 +5,7 @@ import { RolloutError } from '@millrace/protocol';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
 import { reports } from './check-prelude.ts';
 import { type LintRule, lintCheck } from './lint/lint-check.ts';
+import { toVerifierFault } from './verifier-fault.ts';
 
 /** The reward is the number that the verifier measured; `details` is stored with it for people. A verifier that cannot measure throws. */
 export interface Score {
@@ -60,7 +61,7 @@ export async function toScore(check: ScoredCheck, result: ExecResult, { secret, 
   const found = lines.filter((line) => line.startsWith(`${secret} `)).map((line) => line.slice(secret.length + 1));
   const [fault] = take(found, reports.fault);
   if (fault !== undefined)
-    throw toScriptFault(`the check script is not valid ${check.language ?? 'bash'}: ${fault} ${details.output}`.trim());
+    throw toVerifierFault(`the check script is not valid ${check.language ?? 'bash'}: ${fault} ${details.output}`.trim());
   const ends = [...take(found, reports.reward), ...take(found, reports.end)];
   if (ends.length === 0 && exitCode !== undefined) blameScript(check, 'exec', details.output);
   if (take(found, reports.misplaced).length > 0) blameScript(check, 'reward-subshell', details.output);
@@ -69,12 +70,14 @@ export async function toScore(check: ScoredCheck, result: ExecResult, { secret, 
   const isTampered =
     isForeign || ends.length > 1 || take(found, reports.misplaced).length > 0 || (ends.length === 0 && exitCode !== undefined);
   if (isTampered) return { reward: lowest, details: { ...details, tampered: true } };
-  if (timedOut || exitCode === undefined) return { reward: lowest, details: { ...details, end: describeHow(result) } };
+  // Whether the agent made it slow is shown by an agent that did nothing.
+  if (timedOut) throw new RolloutError('evaluate-timeout', `the check did not end in its time: ${details.output}`);
+  if (exitCode === undefined) return { reward: lowest, details };
   const report = take(found, reports.reward)[0]?.trim();
   if (report === undefined) {
     const missing = exitCode === 0 || judged > 0 ? undefined : await findMissing(check, take(found, reports.missing));
     if (missing === undefined) return { reward: exitCode === 0 ? highest : lowest, details };
-    throw toScriptFault(`the check script needs ${missing}, which its sandbox does not have: ${details.output}`);
+    throw toVerifierFault(`the check script needs ${missing}, which its sandbox does not have: ${details.output}`);
   }
   const reward = Number(report);
   if (report !== '' && Number.isFinite(reward)) return { reward: Math.min(highest, Math.max(lowest, reward)), details };
@@ -82,15 +85,10 @@ export async function toScore(check: ScoredCheck, result: ExecResult, { secret, 
   return { reward: lowest, details: { ...details, invalid_reward: report.slice(0, 200) } };
 }
 
-/** Shown not to depend on what the agent left, so that no control is needed. */
-function toScriptFault(message: string): RolloutError {
-  return new RolloutError('evaluate-failed', message, { details: { shown: true } });
-}
-
 /** Throws if the script itself shows this fault, whatever the agent did. */
 function blameScript({ script, language }: ScoredCheck, rule: LintRule, seen: string): void {
   const finding = language === 'python' ? undefined : lintCheck(script, { keepsAllowed: true }).find((one) => one.rule === rule);
-  if (finding) throw toScriptFault(`line ${finding.line} of the check script: ${finding.message}: ${seen}`.trim());
+  if (finding) throw toVerifierFault(`line ${finding.line} of the check script: ${finding.message}: ${seen}`.trim());
 }
 
 function take(found: readonly string[], kind: string): string[] {

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { RolloutError } from '@millrace/protocol';
 import { loadScenarios, type Score } from '@millrace/server';
 import { type SuiteContext, timeoutMs } from './context.ts';
 
@@ -43,15 +44,22 @@ export async function judge(
   const limits = { evaluate_timeout_s: checkTimeoutMs / 900 } as Parameters<typeof scenario.evaluate>[0]['limits'];
   const common = { task, limits, signal: new AbortController().signal, end: { stopReason: 'completed', answer: '' } } as const;
   const open = async () => driver().open((await scenario.sandbox?.(task)) ?? {});
-  const collect = async () => {
-    await using sandbox = await open();
-    const { exitCode, output } = await sandbox.runShell(agent, { timeoutMs });
+  const judgeCommand = async (command: string) => {
+    await using opened = new AsyncDisposableStack();
+    const openSandbox = async () => opened.use(await open());
+    const sandbox = await openSandbox();
+    const { exitCode, output } = await sandbox.runShell(command, { timeoutMs });
     assert.equal(exitCode, 0, output);
-    return (await scenario.collect?.({ ...common, sandbox })) ?? assert.fail();
+    const artifact = (await scenario.collect?.({ ...common, sandbox })) ?? assert.fail();
+    return await scenario.evaluate({ ...common, artifact, sampledTokens: 0, openSandbox });
   };
-  const artifact = await collect();
-  await using opened = new AsyncDisposableStack();
-  return await scenario.evaluate({ ...common, artifact, sampledTokens: 0, openSandbox: async () => opened.use(await open()) });
+  try {
+    return await judgeCommand(agent);
+  } catch (error) {
+    if (!(error instanceof RolloutError) || error.code !== 'evaluate-timeout') throw error;
+    await judgeCommand('true'); // ends: so the agent made it slow
+    return { reward: (await scenario.lowestReward?.(task)) ?? 0, details: { end: 'timed out' } };
+  }
 }
 
 export const script = (text: string) => `cat > solve.sh <<'end'\n#!/bin/bash\n${text}\nend\nchmod +x solve.sh`;
