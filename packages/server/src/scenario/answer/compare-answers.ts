@@ -1,71 +1,190 @@
-// Whether a short answer is the expected one. Both are read the same way; an answer that cannot be read is compared as text.
+// Whether a short answer is the expected one. Both are read the same way; an answer that cannot be read is compared as text. The work is bounded
+// for any two texts.
 
-import { isMultiple, isSameExpression } from './compare-expressions.ts';
-import { call, type MathExpression, toExact, valueAt } from './expression.ts';
-import { differenceOf, maxAnswerLength, parseAnswer, type ShortAnswer } from './parse-answer.ts';
-import { hasSameDimension, parseUnit } from './units.ts';
+import { type Assignment, hasOneName, isSameName, toAssignments, valuesInOrder } from './compare/assignments.ts';
+import { hasSameZero, isMultiple, isSameExpression, renameArbitrary, roundsTo } from './compare/compare-expressions.ts';
+import { isSameUnitValue } from './compare/compare-units.ts';
+import { isSameRealSet, toRealSet } from './compare/real-sets.ts';
+import { isSameNumeral, toVariants, type Variant } from './compare/variants.ts';
+import type { AnswerTuple, AnswerValue, Relation, ShortAnswer } from './expression/answer-kinds.ts';
+import { Evaluator, TooMuchWork } from './expression/evaluate.ts';
+import { call, differenceOf, type MathExpression, symbolsOf, toDecimal } from './expression/expression.ts';
+import { toNumber } from './number/real.ts';
+import { maxAnswerLength } from './read/normalise.ts';
+import { parseAnswer } from './read/parse-answer.ts';
+import type { CommaReading } from './read/tokens.ts';
+import { foldWords } from './read/words.ts';
 
+/** Answers that have more than one reading are the same if one reading of both is. */
 export function isSameAnswer(given: string, truth: string): boolean {
   if (given.length > maxAnswerLength && given.length > 2 * truth.length) return false;
-  if (renderText(given) === renderText(truth)) return renderText(truth) !== '';
-  return isSame(parseAnswer(given), parseAnswer(truth));
+  const [a, b] = [foldWords(given), foldWords(truth)];
+  if (a === b) return b !== '';
+  if (given.length > maxAnswerLength || truth.length > maxAnswerLength) return false;
+  const sameNumeral = isSameNumeral(given, truth);
+  if (sameNumeral !== undefined) return sameNumeral;
+  const hasCommas = [given, truth].every((text) => /\d,\d{3}/.test(text));
+  const hasLog = /log/.test(given + truth);
+  const [as, bs] = [toVariants(given), toVariants(truth)];
+  return (
+    isSameVariant(as, bs, new Comparer(), 'thousands') ||
+    (hasLog && isSameVariant(as, bs, new Comparer('10'), 'thousands')) ||
+    (hasCommas && isSameVariant(as, bs, new Comparer(), 'items'))
+  );
 }
 
-/** Without layout, brackets around all of it, case and a full stop. */
-function renderText(text: string): string {
-  return text
-    .replace(/\\(?:text|mathrm|textbf|mbox|mathbf)\s*\{([^{}]*)\}/g, '$1')
-    .replace(/\\(?:left|right|displaystyle)(?![a-zA-Z])|\\[,;!: ]|\$|~/g, '')
-    .replace(/\\d?t?frac/g, '\\frac')
-    .replace(/\s+/g, '')
-    .replace(/[.。]$/, '')
-    .replace(/^\((.)\)$|^\{(.*)\}$/, '$1$2')
-    .toLowerCase();
-}
-
-function isSame(given: ShortAnswer, truth: ShortAnswer): boolean {
-  if (given.kind === 'text' || truth.kind === 'text') return false;
-  if (given.kind === 'value' && truth.kind === 'value') return isSameValue(given, truth);
-  if (given.kind === 'relation' || truth.kind === 'relation') return isSameRelation(given, truth);
-  if (given.kind === 'matrix' || truth.kind === 'matrix') return isSameMatrix(given, truth);
-  if (given.kind === 'tuple' && truth.kind === 'tuple') return isSameTuple(given, truth);
-  return isSameItems(given, truth);
-}
-
-type AnswerValue = Extract<ShortAnswer, { kind: 'value' }>;
-
-/** A unit may be left out, but not be another one. */
-function isSameValue(given: AnswerValue, truth: AnswerValue): boolean {
-  if (given.unit !== undefined && truth.unit !== undefined) {
-    const [a, b] = [parseUnit(given.unit), parseUnit(truth.unit)];
-    const isSpelledSame = renderText(given.unit) === renderText(truth.unit);
-    if (a && b && !isSpelledSame) return hasSameDimension(a, b) && isSameExpression(times(given.value, a.factor / b.factor), truth.value);
-    if (a && b) return isSameExpression(given.value, truth.value);
+function isSameVariant(given: readonly Variant[], truth: readonly Variant[], comparer: Comparer, commas: CommaReading): boolean {
+  try {
+    return given.some((a) =>
+      truth.some((b) => {
+        if (a.kind !== b.kind && (a.kind === 'label' || b.kind === 'label')) return false;
+        if (a.kind === 'label') return foldWords(a.text) === foldWords(b.text);
+        return comparer.isSame(parseAnswer(a.text, commas), parseAnswer(b.text, commas), b.kind === 'rounded');
+      }),
+    );
+  } catch (error) {
+    if (error instanceof TooMuchWork) return false;
+    throw error;
   }
-  return isSameExpression(given.value, truth.value) || isSamePercentage(given, truth);
 }
 
-/** 50 % is 0.5; where one side has no percent sign, it may also be 50. */
-function isSamePercentage(given: AnswerValue, truth: AnswerValue): boolean {
-  const [a, b] = [given.value, truth.value].map((one) => (one.kind === 'call' && one.name === 'percent' ? one.args[0] : undefined));
-  if (a !== undefined && b === undefined) return isSameExpression(a, truth.value);
-  return b !== undefined && a === undefined && isSameExpression(given.value, b);
+const maxNames = 3;
+
+class Comparer {
+  readonly #evaluator: Evaluator;
+
+  constructor(logBase: 'e' | '10' = 'e') {
+    this.#evaluator = new Evaluator(logBase);
+  }
+
+  /** Whether they are the same; an expected number that was rounded is also the exact one. */
+  isSame(given: ShortAnswer, truth: ShortAnswer, isRounded = false): boolean {
+    this.#evaluator.spend(5);
+    if (given.kind === 'text' || truth.kind === 'text')
+      return given.kind === 'text' && truth.kind === 'text' && given.text === truth.text && truth.text !== '';
+    if (given.kind === 'value' && truth.kind === 'value') return this.#isSameValue(given, truth, isRounded);
+    if (given.kind === 'residue' || truth.kind === 'residue') return this.#isSameResidue(given, truth);
+    if (given.kind === 'ratio' || truth.kind === 'ratio') return this.#isSameRatio(given, truth);
+    return this.#isSameRelation(given, truth) || this.#isSameAssignment(given, truth) || this.#isSameStructure(given, truth);
+  }
+
+  #isSameValue(given: AnswerValue, truth: AnswerValue, isRounded: boolean): boolean {
+    const decimal = toDecimal(truth.value);
+    if (isRounded && decimal && roundsTo(given.value, decimal, this.#evaluator)) return true;
+    return isSameUnitValue(given, truth, this.#evaluator);
+  }
+
+  #isSameResidue(given: ShortAnswer, truth: ShortAnswer): boolean {
+    if (given.kind === 'residue' && truth.kind === 'residue') {
+      if (!isSameExpression(given.modulus, truth.modulus, this.#evaluator)) return false;
+      const steps = this.#evaluator.exact(call('divide', differenceOf(given.value, truth.value), truth.modulus));
+      return steps?.bottom === 1n;
+    }
+    const [residue, other] = given.kind === 'residue' ? [given, truth] : [truth, given];
+    const value = toAssignments(other)?.[0]?.value ?? other;
+    return residue.kind === 'residue' && value.kind === 'value' && isSameExpression(residue.value, value.value, this.#evaluator);
+  }
+
+  /** Two parts are also a fraction. */
+  #isSameRatio(given: ShortAnswer, truth: ShortAnswer): boolean {
+    const [a, b] = [given, truth].map((one) => {
+      if (one.kind === 'ratio') return one.parts;
+      if (one.kind !== 'value') return [];
+      return one.value.kind === 'call' && ['divide', 'fraction'].includes(one.value.name)
+        ? one.value.args
+        : [one.value, call('power', one.value, call('subtract', one.value, one.value))];
+    }) as [readonly MathExpression[], readonly MathExpression[]];
+    const [firstA, firstB] = [a[0], b[0]];
+    if (a.length !== b.length || firstA === undefined || firstB === undefined) return false;
+    return a.every((part, at) =>
+      isSameExpression(call('multiply', part, firstB), call('multiply', b[at] ?? part, firstA), this.#evaluator),
+    );
+  }
+
+  #isSameRelation(given: ShortAnswer, truth: ShortAnswer): boolean {
+    if (given.kind !== 'relation' || truth.kind !== 'relation') return false;
+    const [a, b] = [toDifference(given), toDifference(truth)];
+    if (a === undefined || b === undefined || a.mark !== b.mark) return false;
+    const isEquation = a.mark === '=';
+    if (isMultiple(a.difference, b.difference, this.#evaluator, isEquation || a.mark === '\\ne' ? undefined : 'positive')) return true;
+    const names = symbolsOf(a.difference, symbolsOf(b.difference)).size;
+    return isEquation && names > 1 && names <= maxNames && hasSameZero(a.difference, b.difference, this.#evaluator);
+  }
+
+  #isSameAssignment(given: ShortAnswer, truth: ShortAnswer): boolean {
+    const [a, b] = [toAssignments(given), toAssignments(truth)];
+    if (a && b) {
+      if (hasOneName(a) && hasOneName(b))
+        return isSameName(a[0]?.name ?? '', b[0]?.name ?? '') && this.#isSameItems(a.map(toPlain), b.map(toPlain), a, b);
+      return a.length === b.length && isMatched(a, b, (x, y) => isSameName(x.name, y.name) && this.isSame(x.value, y.value));
+    }
+    if (a) return this.#isSameValues(a, truth);
+    if (b) return this.#isSameValues(b, given);
+    return this.#isResultOf(given, truth);
+  }
+
+  /** Names and values against values alone. */
+  #isSameValues(named: readonly Assignment[], plain: ShortAnswer): boolean {
+    const [first] = named;
+    if (named.length === 1 && first) return this.isSame(first.value, plain);
+    if (hasOneName(named)) return this.#isSameStructure({ kind: 'set', items: named.map(toPlain) }, plain);
+    return (plain.kind === 'tuple' || plain.kind === 'list') && this.#isSameOrder(valuesInOrder(named), plain.items);
+  }
+
+  /** `x + y = 12` answers a question for 12, and `2 + 3 = 5` one for 5. */
+  #isResultOf(given: ShortAnswer, truth: ShortAnswer): boolean {
+    if (given.kind !== 'relation' || truth.kind !== 'value' || given.marks.some((mark) => mark !== '=')) return false;
+    const [last, ...others] = given.sides.toReversed();
+    if (last === undefined || symbolsOf(truth.value).size > 0) return false;
+    const constant = others.filter((side) => symbolsOf(side).size === 0);
+    return [last, ...constant].every((side) => this.isSame({ kind: 'value', value: side }, truth));
+  }
+
+  #isSameStructure(given: ShortAnswer, truth: ShortAnswer): boolean {
+    if (given.kind === 'matrix' || truth.kind === 'matrix') return this.#isSameMatrix(given, truth);
+    if (given.kind === 'tuple' && truth.kind === 'tuple') return this.#isSameTuple(given, truth);
+    if (given.kind === 'numbers' && truth.kind === 'numbers') return given.name === truth.name;
+    if (isPlainItems(given) && isPlainItems(truth)) return this.#isSameItems(itemsOf(given), itemsOf(truth), given, truth);
+    const [a, b] = [toRealSet(given, this.#evaluator), toRealSet(truth, this.#evaluator)];
+    return a !== undefined && b !== undefined && isSameRealSet(a, b);
+  }
+
+  #isSameMatrix(given: ShortAnswer, truth: ShortAnswer): boolean {
+    const [a, b] = [rowsOf(given), rowsOf(truth)];
+    return a !== undefined && b !== undefined && a.length === b.length && a.every((row, at) => this.#isSameOrder(row, b[at] ?? []));
+  }
+
+  /** With two items the brackets matter: they are an interval, unless both are a pair. */
+  #isSameTuple(given: AnswerTuple, truth: AnswerTuple): boolean {
+    const isInterval = given.items.length === 2;
+    if (isInterval && (given.open !== truth.open || given.close !== truth.close)) return false;
+    return this.#isSameOrder(given.items, truth.items);
+  }
+
+  #isSameOrder(a: readonly ShortAnswer[], b: readonly ShortAnswer[]): boolean {
+    return a.length === b.length && a.every((item, at) => this.isSame(item, b[at] ?? { kind: 'text', text: '' }));
+  }
+
+  /** As sets; a tuple and a list also in order. */
+  #isSameItems(a: readonly ShortAnswer[], b: readonly ShortAnswer[], given: unknown, truth: unknown): boolean {
+    if (isTuple(given) || isTuple(truth)) return this.#isSameOrder(a, b);
+    const isSame = (x: ShortAnswer, y: ShortAnswer) => this.isSame(x, y);
+    const [left, right] = [dropRepeated(a, isSame), dropRepeated(b, isSame)];
+    return left.length === right.length && isMatched(left, right, isSame);
+  }
+
+  /** The real number that an answer is. */
+  toReal(answer: ShortAnswer): { readonly value: number; readonly unit?: string } | undefined {
+    const read = toAssignments(answer)?.[0]?.value ?? answer;
+    if (read.kind !== 'value') return undefined;
+    const value = this.#evaluator.value(read.value, new Map());
+    if (value === undefined || value.im.mantissa !== 0n) return undefined;
+    return { value: toNumber(value.re), ...(read.unit === undefined ? {} : { unit: read.unit }) };
+  }
 }
 
-function times(value: MathExpression, factor: number): MathExpression {
-  if (factor === 1) return value;
-  const text = BigInt(Math.round(factor * 1e12));
-  return call('multiply', value, { kind: 'number', value: { top: text, bottom: 10n ** 12n }, isDecimal: true });
-}
-
-function isSameMatrix(given: ShortAnswer, truth: ShortAnswer): boolean {
-  const [a, b] = [rowsOf(given), rowsOf(truth)];
-  if (a === undefined || b === undefined || a.length !== b.length) return false;
-  return a.every((row, at) => {
-    const other = b[at] ?? [];
-    return row.length === other.length && row.every((cell, column) => isSame(cell, other[column] ?? { kind: 'text', text: '' }));
-  });
-}
+const toPlain = ({ value }: Assignment): ShortAnswer => value;
+const isTuple = (answer: unknown): boolean => typeof answer === 'object' && answer !== null && 'kind' in answer && answer.kind === 'tuple';
 
 /** A tuple is also a vector. */
 function rowsOf(answer: ShortAnswer): readonly (readonly ShortAnswer[])[] | undefined {
@@ -73,40 +192,17 @@ function rowsOf(answer: ShortAnswer): readonly (readonly ShortAnswer[])[] | unde
   return answer.kind === 'tuple' ? answer.items.map((item) => [item]) : undefined;
 }
 
-type AnswerTuple = Extract<ShortAnswer, { kind: 'tuple' }>;
-
-/** With two items the brackets matter: they are an interval, unless both are a pair. */
-function isSameTuple(given: AnswerTuple, truth: AnswerTuple): boolean {
-  const isInterval = given.items.length === 2;
-  if (isInterval && (given.open !== truth.open || given.close !== truth.close)) return false;
-  return (
-    given.items.length === truth.items.length &&
-    given.items.every((item, at) => isSame(item, truth.items[at] ?? { kind: 'text', text: '' }))
-  );
+/** What is compared item by item: no relations, intervals or unions. */
+function isPlainItems(answer: ShortAnswer): boolean {
+  if (answer.kind === 'tuple') return answer.items.length !== 2;
+  if (answer.kind === 'set' || answer.kind === 'list') return !answer.items.some(({ kind }) => kind === 'relation');
+  return answer.kind === 'value';
 }
 
-const itemsOf = (answer: ShortAnswer): readonly ShortAnswer[] => {
-  switch (answer.kind) {
-    case 'list':
-    case 'set':
-    case 'union':
-      return answer.items;
-    case 'tuple':
-      // A list in brackets; in a union, an interval.
-      return answer.items.length === 2 ? [answer] : answer.items;
-    default:
-      return [answer];
-  }
-};
+const itemsOf = (answer: ShortAnswer): readonly ShortAnswer[] =>
+  answer.kind === 'list' || answer.kind === 'set' || answer.kind === 'tuple' ? answer.items : [answer];
 
-function isSameItems(given: ShortAnswer, truth: ShortAnswer): boolean {
-  if (given.kind === 'tuple' || truth.kind === 'tuple') {
-    const [tuple, other] = given.kind === 'tuple' ? [given, truth] : [truth, given];
-    if (tuple.kind === 'tuple' && other.kind === 'list') return isSameOrder(tuple.items, other.items);
-    if (other.kind !== 'union' && other.kind !== 'set') return false;
-  }
-  const [a, b] = [dropRepeated(itemsOf(given)), dropRepeated(itemsOf(truth))];
-  if (a.length !== b.length) return false;
+function isMatched<T>(a: readonly T[], b: readonly T[], isSame: (x: T, y: T) => boolean): boolean {
   const left = [...b];
   return a.every((item) => {
     const at = left.findIndex((other) => isSame(item, other));
@@ -115,81 +211,31 @@ function isSameItems(given: ShortAnswer, truth: ShortAnswer): boolean {
   });
 }
 
-const isSameOrder = (a: readonly ShortAnswer[], b: readonly ShortAnswer[]): boolean =>
-  a.length === b.length && a.every((item, at) => isSame(item, b[at] ?? { kind: 'text', text: '' }));
-
-function dropRepeated(items: readonly ShortAnswer[]): readonly ShortAnswer[] {
-  return items.filter((item, at) => items.findIndex((other) => isSame(item, other)) === at || item.kind === 'text');
+function dropRepeated(items: readonly ShortAnswer[], isSame: (x: ShortAnswer, y: ShortAnswer) => boolean): readonly ShortAnswer[] {
+  const kept: ShortAnswer[] = [];
+  for (const item of items) if (!kept.some((other) => isSame(item, other))) kept.push(item);
+  return kept;
 }
 
-type Relation = Extract<ShortAnswer, { kind: 'relation' }>;
-
-function isSameRelation(given: ShortAnswer, truth: ShortAnswer): boolean {
-  if (given.kind === 'relation' && truth.kind === 'relation' && areSameRelations(given, truth)) return true;
-  const [a, b] = [simplify(given), simplify(truth)];
-  if (a.kind === 'relation' || b.kind === 'relation') return false;
-  return isSame(a, b);
-}
-
-/** `x = 5` is 5, and `1 < x \le 2` is the interval (1, 2]. */
-function simplify(answer: ShortAnswer): ShortAnswer {
-  if (answer.kind !== 'relation') return answer;
-  const { sides, marks } = answer;
-  const last = sides.at(-1);
-  if (marks.every((mark) => mark === '=') && last !== undefined)
-    return isName(sides[0]) || marks.length > 1 ? { kind: 'value', value: last } : answer;
-  return toInterval(answer) ?? answer;
-}
-
-/** A variable, or a function of one such as f(x), which reads as a product. */
-function isName(side: MathExpression | undefined): boolean {
-  if (side?.kind === 'symbol') return true;
-  return side?.kind === 'call' && side.name === 'multiply' && side.args.every((one) => one.kind === 'symbol');
-}
-
-const infinity: MathExpression = { kind: 'symbol', name: 'infinity' };
-const flipped: Readonly<Record<string, string>> = { '<': '>', '>': '<', '\\le': '\\ge', '\\ge': '\\le' };
-
-function toInterval({ sides, marks }: Relation): ShortAnswer | undefined {
-  const at = sides.findIndex((side) => side.kind === 'symbol');
-  const [before, after] = [sides[at - 1], sides[at + 1]];
-  if (at < 0 || sides.length > 3 || (sides.length === 3 && at !== 1)) return undefined;
-  const bounds = [
-    ...(before ? [{ mark: flipped[marks[at - 1] ?? ''], value: before }] : []),
-    ...(after ? [{ mark: marks[at], value: after }] : []),
-  ];
-  const lower = bounds.find(({ mark }) => mark === '>' || mark === '\\ge');
-  const upper = bounds.find(({ mark }) => mark === '<' || mark === '\\le');
-  if (bounds.length !== (lower ? 1 : 0) + (upper ? 1 : 0)) return undefined;
-  return {
-    kind: 'tuple',
-    open: lower?.mark === '\\ge' ? '[' : '(',
-    close: upper?.mark === '\\le' ? ']' : ')',
-    items: [lower?.value ?? call('negate', infinity), upper?.value ?? infinity].map((value) => ({ kind: 'value', value })),
-  };
-}
-
-function areSameRelations(given: Relation, truth: Relation): boolean {
-  const [a, b] = [toDifference(given), toDifference(truth)];
-  if (a === undefined || b === undefined || a.mark !== b.mark) return false;
-  return isMultiple(a.difference, b.difference, a.mark === '=' || a.mark === '\\ne' ? undefined : 'positive');
-}
+const flipped: Readonly<Record<string, string>> = { '>': '<', '\\ge': '\\le' };
 
 /** As `difference < 0`. */
 function toDifference({ sides, marks }: Relation): { readonly mark: string; readonly difference: MathExpression } | undefined {
   const [left, right, third] = sides;
   const [mark = ''] = marks;
   if (!left || !right || third) return undefined;
-  if (mark === '>' || mark === '\\ge') return { mark: flipped[mark] ?? '', difference: differenceOf(right, left) };
-  return { mark, difference: differenceOf(left, right) };
+  const other = flipped[mark];
+  return other === undefined
+    ? { mark, difference: differenceOf(left, renameArbitrary(right)) }
+    : { mark: other, difference: differenceOf(right, left) };
 }
 
 /** The real number that an answer is, for comparisons with a tolerance. */
 export function toReal(text: string): { readonly value: number; readonly unit?: string } | undefined {
-  const read = simplify(parseAnswer(text));
-  if (read.kind !== 'value') return undefined;
-  const exact = toExact(read.value);
-  const { re, im } = exact ? { re: Number(exact.top) / Number(exact.bottom), im: 0 } : valueAt(read.value, new Map());
-  if (!Number.isFinite(re) || Math.abs(im) > 1e-9) return undefined;
-  return { value: re, ...(read.unit === undefined ? {} : { unit: read.unit }) };
+  try {
+    return new Comparer().toReal(parseAnswer(text));
+  } catch (error) {
+    if (error instanceof TooMuchWork) return undefined;
+    throw error;
+  }
 }

@@ -1,7 +1,7 @@
 // Compares a number with its unit against the expected one, within a tolerance.
 
 import { toReal } from '../answer/compare-answers.ts';
-import { hasSameDimension, parseUnit } from '../answer/units.ts';
+import { hasSameDimension, parseUnit } from '../answer/read/units.ts';
 
 export interface QuantityRule {
   /** Of the expected value. */

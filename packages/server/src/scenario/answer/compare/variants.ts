@@ -1,0 +1,40 @@
+// The readings of an answer as a whole: both sides of `\sqrt 2 \approx 1.41`, a choice and its text, a numeral with its base.
+
+export interface Variant {
+  /** A label is compared as text; a rounded number is also the exact one that it stands for. */
+  readonly kind: 'answer' | 'rounded' | 'label';
+  readonly text: string;
+}
+
+export function toVariants(text: string): readonly Variant[] {
+  const [first = '', ...rest] = text.split(/\\approx(?![a-zA-Z])|\\simeq(?![a-zA-Z])|≈/);
+  const last = rest.at(-1);
+  if (last !== undefined) {
+    const rounded: Variant = { kind: 'rounded', text: last };
+    // What is before the sign may be only a name.
+    return /^[\s$(]*(?:[a-zA-Z](?:_\w)?)?[\s$]*$/.test(first) ? [rounded] : [{ kind: 'answer', text: first }, rounded];
+  }
+  return [{ kind: 'answer', text }, ...choiceVariants(text)];
+}
+
+/** `(B) 24` is B and also 24. */
+function choiceVariants(text: string): readonly Variant[] {
+  const [, only] = /^[\s$]*(?:\\(?:text|textbf|mathrm|mathbf)\s?\{)?\s?([A-J])\s?\}?[\s$.]*$/.exec(text) ?? [];
+  if (only !== undefined) return [{ kind: 'label', text: only }];
+  const [, letter, rest] = /^[\s$]*(?:\\(?:text|textbf|mathrm|mathbf)\s?\{)?\s?\(([A-J])\)\s?\}?[\s\\]*(.*)$/s.exec(text) ?? [];
+  if (letter === undefined || rest === undefined) return [];
+  const label: Variant = { kind: 'label', text: letter };
+  return rest.trim() === '' ? [label] : [label, { kind: 'answer', text: rest }];
+}
+
+const numeral =
+  /^[\s$]*\(?([0-9A-F]{1,200}(?:\.[0-9A-F]{1,200})?)\)?_\s?\{?\s?(?:\\text\s?\{)?(\d{1,2}|two|eight|ten|sixteen)\}?\}?[\s$.]*$/;
+const digitsOnly = /^[\s$]*([0-9A-F]{1,200}(?:\.[0-9A-F]{1,200})?)[\s$.]*$/;
+
+/** Numerals as `1011_2` are compared as digits: a base may be left out, but not be another one. Undefined if neither is one. */
+export function isSameNumeral(given: string, truth: string): boolean | undefined {
+  const [a, b] = [numeral.exec(given), numeral.exec(truth)];
+  if (a === null && b === null) return undefined;
+  if (a && b) return a[1] === b[1] && a[2] === b[2];
+  return (a ?? b)?.[1] === digitsOnly.exec(a ? truth : given)?.[1];
+}

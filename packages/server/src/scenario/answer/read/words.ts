@@ -1,0 +1,92 @@
+// Words in short answers: units after a number, numbers in words, and words that stand for a set.
+
+import { parseUnit } from './units.ts';
+
+const maxUnitLength = 80;
+
+const marked = /(?:\\(?:text|mathrm|mbox|textrm|rm)\s?\{[^{}]*\}(?:\s?\^\s?\{?-?\d\}?)?\s?[/*]?\s?){1,4}$/;
+const degrees = /(?:\^\s?(?:\{\s?\\circ\s?\}|\\circ)|\\degree)\s?(?:\\(?:text|mathrm)\s?\{\s?[CF]\s?\}|[CF]\b)?$/;
+const plain = /(?:(?<=[\d)}\]!%])| )[a-zA-Zµ]{1,20}\.?(?:\s?\^\s?\{?-?\d\}?)?(?: ?[ /*] ?[a-zA-Z]{1,20}(?:\s?\^\s?\{?-?\d\}?)?){0,6}\.?$/;
+const symbols =
+  /^(?:and|or|choose|mod|sqrt|sin|cos|tan|log|ln|exp|max|min|gcd|lcm|pi|arcsin|arccos|arctan|is|then|when|where|if|but|not|plus|minus|times|over)$/i;
+
+export interface SplitUnit {
+  readonly rest: string;
+  readonly unit?: string;
+  /** As in `3 million`. */
+  readonly factor?: bigint;
+}
+
+/** A word after a number: `5\text{ cm}`, `5 cm` and `5 apples`, not `5x`. */
+export function splitUnit(text: string): SplitUnit {
+  const tail = text.slice(-maxUnitLength);
+  const match = degrees.exec(tail) ?? marked.exec(tail) ?? plain.exec(tail);
+  if (!match) return { rest: text };
+  const unit = match[0].trim();
+  const rest = text.slice(0, text.length - match[0].length).trimEnd();
+  if (rest === '' || /\\(?:text|mathrm|mbox)\s?\{\s?(?:and|or)\b/.test(unit)) return { rest: text };
+  const isDegree = degrees.test(match[0]);
+  if (isDegree && /sin|cos|tan|cot|sec|csc/.test(rest)) return { rest: text };
+  const isMarked = unit.startsWith('\\') || isDegree;
+  if (!(isMarked ? /[\w)}\]!%]$/ : /[\d)}\]!%]$|\\pi$/).test(rest)) return { rest: text };
+  const words = unit.replace(/\\(?:text|mathrm|mbox|textrm|rm)\s?|[{}]/g, ' ').trim();
+  if (!isMarked && !isUnitOrWords(words)) return { rest: text };
+  return withFactor(rest, isDegree ? unit : words);
+}
+
+function isUnitOrWords(unit: string): boolean {
+  if (parseUnit(unit) !== undefined || /^[ap]\.?m\.?$/i.test(unit)) return true;
+  const words = unit.split(' ');
+  return words.every((word) => /^[a-zA-Z]+\.?$/.test(word) && !symbols.test(word)) && words.some((word) => word.length > 3);
+}
+
+const factors: Readonly<Record<string, bigint>> = { dozen: 12n, hundred: 100n, thousand: 1000n, million: 10n ** 6n, billion: 10n ** 9n };
+
+function withFactor(rest: string, unit: string): SplitUnit {
+  const [first = '', ...others] = unit.split(' ');
+  const factor = factors[first.toLowerCase()];
+  if (factor === undefined) return { rest, unit };
+  return { rest, factor, ...(others.length === 0 ? {} : { unit: others.join(' ') }) };
+}
+
+const numerals: readonly string[] = [
+  ...['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven', 'twelve', 'thirteen', 'fourteen'],
+  ...['fifteen', 'sixteen', 'seventeen', 'eighteen', 'nineteen', 'twenty'],
+];
+
+/** The whole text as a number, if it is one in words. */
+export function toNumeral(text: string): string | undefined {
+  const at = numerals.indexOf(text.toLowerCase());
+  return at < 0 ? undefined : String(at);
+}
+
+const none =
+  /^(?:none|(?:there (?:is|are) )?no (?:real )?(?:solutions?|roots?|values?|such (?:number|integer|value)s?)(?: exists?)?|empty(?: set)?)$/;
+
+/** What words say in symbols; undefined if they are only words. */
+export function toSymbols(words: string): string | undefined {
+  const clean = words.toLowerCase().trim();
+  if (none.test(clean)) return '\\emptyset';
+  if (/^(?:(?:the set of )?all real(?:s| numbers)|(?:all )?reals)$/.test(clean)) return '\\mathbb{R}';
+  if (/^(?:infinitely many|infinite|infinity)(?: solutions)?$/.test(clean)) return '\\infty';
+  return toNumeral(clean);
+}
+
+/** Without layout, articles and a full stop; without case where it is words. */
+export function foldWords(text: string): string {
+  const clean = text
+    .replace(/\\(?:text|textbf|textit|textrm|mathrm|mbox|mathbf|emph)\s?\{([^{}]*)\}/g, ' $1 ')
+    .replace(/\\(?:left|right|displaystyle|quad|qquad)(?![a-zA-Z])|\\[,;!: ]|[$~*"]/g, ' ')
+    .replace(/\\[dt]frac/g, '\\frac')
+    .trim()
+    .replace(/[.。]$/, '')
+    .replace(/^(\\?)\{([^{}]*)\}$/, (all, slash: string, inner: string) => (slash === '' ? inner : all))
+    .replace(/^\(([a-zA-Z])\)$/, '$1')
+    .trim();
+  if (!/^[a-zA-Z][a-zA-Z' -]*$/.test(clean)) return clean.replace(/\s+/g, '');
+  const folded = clean
+    .toLowerCase()
+    .replace(/^(?:the|an?) (?=.)/, '')
+    .replace(/\s+/g, ' ');
+  return folded === 'dne' ? 'does not exist' : folded;
+}
