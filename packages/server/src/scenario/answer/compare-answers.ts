@@ -17,10 +17,9 @@ import { foldWords } from './read/words.ts';
 
 /** Answers that have more than one reading are the same if one reading of both is. */
 export function isSameAnswer(given: string, truth: string): boolean {
-  if (given.length > maxAnswerLength && given.length > 2 * truth.length) return false;
+  if (given.length > maxAnswerLength || truth.length > maxAnswerLength) return given.trim() === truth.trim();
   const [a, b] = [foldWords(given), foldWords(truth)];
   if (a === b) return b !== '';
-  if (given.length > maxAnswerLength || truth.length > maxAnswerLength) return false;
   const sameNumeral = isSameNumeral(given, truth);
   if (sameNumeral !== undefined) return sameNumeral;
   const hasCommas = [given, truth].every((text) => /\d,\d{3}/.test(text));

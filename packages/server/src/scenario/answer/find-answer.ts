@@ -68,20 +68,55 @@ function closeOf(text: string, open: number, end: number): number {
   return -1;
 }
 
-/** What follows is only looked at, since a line may announce an answer twice. */
-const announcement = /(?:answer\s*(?:is|to [^\n:.]{0,80} is)\s*:?|answer\s*:|answer\s*=|####|solution is\s*:?)\**\s*(?=([^\n]{1,2000}))/gi;
+const announcement = /\banswer(?: to [^\n:.]{0,80})?(?:\*\*)? ?(?:is|was|are|:|=)|####|\bsolutions? (?:is|are)\b/gi;
+const maxSentenceLength = 2000;
 
+/** What follows the last announcement on its line, or on the next one that is not empty. */
 function lastSentence(text: string): string | undefined {
-  const found = lastMatch(text, announcement);
-  if (found === undefined) return undefined;
-  const inMath = /^[^$\\]{0,20}(?:\$+((?:\\.|[^$\\])+)\$+|\\[([]([\s\S]+?)\\[)\]])/.exec(found);
-  const clean = (inMath?.[1] ?? inMath?.[2] ?? endSentence(found)).replace(/\*+/g, '').trim();
+  let start = -1;
+  for (const match of text.matchAll(announcement)) {
+    const next = skip(text, match.index + match[0].length, ' \t\r\n:*');
+    if (next < text.length) start = next;
+  }
+  if (start < 0) return undefined;
+  const [line = ''] = text.slice(start, start + maxSentenceLength).split('\n', 1);
+  const clean = (formulasOf(line) ?? endSentence(line)).replaceAll('*', '').trim();
   return clean === '' ? undefined : clean;
+}
+
+function skip(text: string, from: number, marks: string): number {
+  let at = from;
+  while (at < text.length && marks.includes(text[at] ?? '')) at += 1;
+  return at;
+}
+
+const formula = /(?:\$+((?:\\.|[^$\\]){1,2000})\$+|\\\(((?:\\[^)]|[^\\]){1,2000})\\\)|\\\[((?:\\[^\]]|[^\\]){1,2000})\\\])/y;
+const between = /\s{0,5}(,? ?(?:and|or)|[,;])\s{0,5}/y;
+
+/** The formulas that a sentence starts with, and those that only a comma, `and` or `or` separates from them. */
+function formulasOf(line: string): string | undefined {
+  const [before = ''] = /^[^$\\\d]{0,20}/.exec(line) ?? [];
+  const parts: string[] = [];
+  let at = before.length;
+  for (;;) {
+    formula.lastIndex = at;
+    const found = formula.exec(line);
+    if (found === null) break;
+    parts.push(found[1] ?? found[2] ?? found[3] ?? '');
+    between.lastIndex = formula.lastIndex;
+    const separator = between.exec(line);
+    if (separator === null) break;
+    parts.push(/or/.test(separator[1] ?? '') ? ' or ' : ', ');
+    at = between.lastIndex;
+  }
+  const text = (parts.length % 2 === 0 ? parts.slice(0, -1) : parts).join('');
+  return text === '' ? undefined : text;
 }
 
 /** Up to the full stop; a decimal point is none. */
 function endSentence(text: string): string {
-  return text.replace(/\.(?:\s[\s\S]*)?$/, (rest, at: number) => (/\d/.test(text[at - 1] ?? '') && /^\.\d/.test(rest) ? rest : ''));
+  const end = /\.(?=\s|$)/.exec(text)?.index ?? text.length;
+  return text.slice(0, end);
 }
 
 /** The last formula between dollar signs. */

@@ -6,23 +6,37 @@ import { Prompts } from '../../agent/prompts.ts';
 import { labelOf, needsSandbox, toolChoice } from '../../agent/tool-names.ts';
 import { isSameAnswer } from '../answer/compare-answers.ts';
 import { findAnswer } from '../answer/find-answer.ts';
-import { ownSolution, tryTexts } from '../answer/own-solution.ts';
+import { goldTexts, ownSolution, tryTexts } from '../answer/own-solution.ts';
 import { shapeReward, shaping } from '../reward/shaping.ts';
 import type { Scenario } from '../scenario.ts';
 
 const maxGivenLength = 500;
 
+/** One that the grader cannot match with itself would make the task unsolvable. */
+const expected = z
+  .string()
+  .min(1)
+  .refine((one) => goldTexts({ answer: one }).every((text) => judgeText({ answer: one }, text).correctness === 1), {
+    message: 'an answer that cannot be read back from a box: check its braces',
+  });
+
 const mathTask = z.strictObject({
   question: z.string().min(1),
   answer: z
-    .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
+    .union([expected, z.array(expected).min(1)])
     .describe('The expected answer, in LaTeX or as text; a list if any of several is right. Never shown to the agent.'),
   solution: ownSolution,
   tools: toolChoice.default([]),
   shaping,
 });
 
-type MathTask = z.infer<typeof mathTask>;
+interface MathTask extends z.infer<typeof mathTask> {}
+
+interface JudgedText {
+  readonly given: string;
+  readonly correctness: number;
+  readonly hasFormat: boolean;
+}
 
 export const mathScenario: Scenario<MathTask> = {
   name: 'math',
@@ -42,7 +56,7 @@ export const mathScenario: Scenario<MathTask> = {
   trial: ({ task, solution }) => tryTexts(task, solution, async (text) => judgeText(task, text)),
 };
 
-function judgeText({ answer }: MathTask, text: string) {
+function judgeText({ answer }: Pick<MathTask, 'answer'>, text: string): JudgedText {
   const given = findAnswer(text);
   const truths = [answer].flat().map((one) => (one.includes('\\boxed') ? (findAnswer(one)?.text ?? one) : one));
   const same = given !== undefined && truths.some((truth) => isSameAnswer(given.text, truth));

@@ -1,46 +1,85 @@
 // Finds the letters that an agent chose, and compares them with the right ones.
 
 import { findAnswer } from '../answer/find-answer.ts';
+import { foldText } from './short-text.ts';
+
+const maxTextLength = 1 << 17;
+const maxCandidateLength = 300;
 
 /** The letters in order, each once; empty if there is no clear choice. */
 export function findChoice(text: string, options: readonly string[]): string {
-  const found = findAnswer(text);
-  const candidates = [found?.from === 'box' || found?.from === 'sentence' ? found.text : undefined, lastLetter(text)];
+  const end = text.slice(-maxTextLength);
+  const box = findAnswer(end);
+  const candidates = [box?.from === 'box' ? box.text : undefined, lastAnnounced(end), lastLine(end)];
   for (const candidate of candidates) {
-    const letters = candidate === undefined ? '' : toLetters(candidate, options);
+    const letters = candidate === undefined ? '' : toLetters(candidate.slice(0, maxCandidateLength), options);
     if (letters !== '') return letters;
   }
   return '';
 }
 
-/** `B`, `(B)`, `\text{B}`, `B) the text`, `A and C`, or the text of an option. */
+/** `B`, `(B)`, `\text{B}`, `B) the text`, `A and C`, `B because`, or the text of an option. */
 export function toLetters(candidate: string, options: readonly string[]): string {
   const clean = candidate
-    .replace(/\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}/g, '$1')
+    .replace(/\\(?:text|textbf|mathrm|mathbf)\s?\{([^{}]*)\}/g, '$1')
     .replace(/[*$\\]/g, '')
     .trim();
+  const at = options.findIndex((option) => clean.length > 1 && foldText(option) === foldText(clean));
+  if (at >= 0) return letterOf(at);
   const last = options.length === 0 ? 'Z' : letterOf(options.length - 1);
-  const letter = `[A-${last}]`;
-  const several = new RegExp(`^\\(?(${letter})\\)?(?:\\s*(?:,|and|&|;)\\s*(?:and\\s+)?\\(?(${letter})\\)?)*[.)]?$`, 'i');
-  if (several.test(clean)) return sortLetters(clean.toUpperCase().replace(/AND/g, ' ').match(new RegExp(letter, 'g')) ?? []);
-  const [, first] = new RegExp(`^\\(?(${letter})[).:]`, 'i').exec(clean) ?? [];
-  if (first !== undefined) return first.toUpperCase();
-  const at = options.findIndex((option) => fold(option) === fold(clean));
-  return at < 0 ? '' : letterOf(at);
+  return lettersIn(clean, `[A-${last}]`);
+}
+
+const filler = /^(?:(?:the|both|only|option|options|choice|choices|answer|answers|letter|letters)\b[\s:]{0,3}){0,4}/i;
+
+function lettersIn(text: string, letter: string): string {
+  const positive = text.replace(/,? {0,2}\bnot {1,2}(?:(?:option|choice) )?\(?[A-Z]\)?(?![a-zA-Z])(?: {0,2},? {0,2}but)?/g, '').trim();
+  if (positive === '') return '';
+  const body = positive.replace(filler, '');
+  const one = `\\(?${letter}\\)?`;
+  const between = '(?: ?[,;&/] ?(?:and )?| and )';
+  const list = new RegExp(`^(?:${one}${between}){0,25}${one}(?![a-zA-Z]|['’])`, body === positive && body.length > 3 ? '' : 'i').exec(
+    body,
+  )?.[0];
+  const joined = new RegExp(`^${letter}{2,26}$`).test(body) ? body : undefined;
+  const found = joined ?? list;
+  if (found === undefined) return '';
+  const rest = body.slice(found.length);
+  if (/^ ?or\b/i.test(rest) || /^,? or\b/i.test(rest)) return '';
+  // `A` before a word is an article, unless it goes on as a reason.
+  if (found === 'A' && /^ [a-z]/.test(rest) && !/^ (?:because|since|as|which|with|is|for|and|due)\b/.test(rest)) return '';
+  return sortLetters(found.toUpperCase().replace(/AND/g, ' ').match(/[A-Z]/g) ?? []);
 }
 
 export const letterOf = (index: number): string => String.fromCharCode(65 + index);
 
-const fold = (text: string): string =>
-  text
-    .toLowerCase()
-    .replace(/[\s.]+/g, ' ')
-    .trim();
-
 const sortLetters = (letters: readonly string[]): string => [...new Set(letters)].sort().join('');
 
-/** A letter alone on the last line, as `B` or `**(B)**`. */
-function lastLetter(text: string): string | undefined {
-  const line = text.trimEnd().split('\n').at(-1)?.trim() ?? '';
-  return /^[*(\s]*[A-Z][)*.\s]*$/i.test(line) ? line.replace(/[*\s]/g, '') : undefined;
+const before =
+  /\b(?:answers?|choices?|options?|selection)(?:\*\*)? ?(?:is|are|:|=|(?:would|must|should|will) be)|\b(?:i|we)(?: would| will|'ll)? (?:choose|pick|select|go with|answer)\b|####/gi;
+const after = /(?<![a-zA-Z])\(?([A-Z])\)?(?:\*\*)? is (?:the )?(?:correct|right|best|true)(?: (?:one|answer|choice|option))?(?![a-z])/g;
+
+/** What the last announcement announces. */
+function lastAnnounced(text: string): string | undefined {
+  let found: { readonly at: number; readonly text: string } | undefined;
+  for (const match of text.matchAll(before)) {
+    const start = match.index + match[0].length;
+    const [line = ''] = text
+      .slice(start, start + maxCandidateLength)
+      .trimStart()
+      .replace(/^[:*\s]{1,10}/, '')
+      .split(/\n|\.(?=\s|$)/, 1);
+    if (line !== '') found = { at: match.index, text: line };
+  }
+  for (const match of text.matchAll(after))
+    if (found === undefined || match.index > found.at) found = { at: match.index, text: match[1] ?? '' };
+  return found?.text;
+}
+
+/** A letter alone on the last line, as `B`, `**(B)**` or `So: B`, or with the text of its option in bold. */
+function lastLine(text: string): string | undefined {
+  const line = text.slice(-maxCandidateLength).trimEnd().split('\n').at(-1)?.trim() ?? '';
+  const [, end] = /(?:^|: ?|\*\*)\(?([A-Z])\)?[.*\s]{0,5}$/.exec(line) ?? [];
+  if (end !== undefined) return end;
+  return /\*\*(\(?[A-Z]\)[^*\n]{0,200})\*\*\.?$/.exec(line)?.[1];
 }

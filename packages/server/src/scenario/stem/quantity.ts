@@ -1,6 +1,7 @@
 // Compares a number with its unit against the expected one, within a tolerance.
 
 import { toReal } from '../answer/compare-answers.ts';
+import { findAnswer } from '../answer/find-answer.ts';
 import { hasSameDimension, parseUnit } from '../answer/read/units.ts';
 
 export interface QuantityRule {
@@ -12,50 +13,101 @@ export interface QuantityRule {
   readonly isUnitRequired: boolean;
 }
 
+const maxLength = 1000;
+
 export function isSameQuantity(given: string, expected: string, rule: QuantityRule): boolean {
   const [a, b] = [readQuantity(given), readQuantity(expected)];
-  if (a === undefined || b === undefined) return false;
-  const factor = factorOf(a.unit, b.unit, rule.isUnitRequired);
-  if (factor === undefined) return false;
-  return Math.abs(a.value * factor - b.value) <= Math.max(rule.absolute, rule.relative * Math.abs(b.value)) + 1e-12 * Math.abs(b.value);
+  if (a === undefined || b === undefined || (rule.isUnitRequired && a.unit === undefined && b.unit !== undefined)) return false;
+  const limit = Math.max(rule.absolute, rule.relative * Math.abs(b.value)) + 1e-12 * Math.abs(b.value);
+  return valuesIn(b, a).some((value) => Math.abs(value - b.value) <= limit);
 }
 
 export interface Quantity {
   readonly value: number;
   readonly unit?: string;
+  /** A difference of temperatures, not a temperature. */
+  readonly isDifference?: boolean;
+  /** Written with π, so that without a unit it may be an angle. */
+  readonly hasPi?: boolean;
 }
+
+const number =
+  '[-+]?(?:\\d{1,3}(?:,\\d{3})+(?!\\d)|\\d+)?(?:\\.\\d+)?(?:(?<=\\d)[eE][-+]?\\d{1,3}|(?<=\\d) ?(?:\\\\times|\\\\cdot|×|·|x|\\*) ?10 ?\\^ ?(?:\\{ ?[-+]?\\d{1,3} ?\\}|[-+]?\\d{1,3}))?';
+const head = new RegExp(`^(?:approximately|about|roughly|≈|~|\\\\approx|\\\\sim)? ?(${number})`);
 
 /** A number, then anything that is a unit: also `9.8 kg m s^{-2}` and `3 \times 10^8 \, \mathrm{m/s}`. */
 export function readQuantity(text: string): Quantity | undefined {
+  if (text.length > maxLength) return undefined;
+  const marks = { ...(/\\Delta|Δ/.test(text) ? { isDifference: true } : {}), ...(/\\pi|π/.test(text) ? { hasPi: true } : {}) };
   const clean = text
     .replace(/^[^=]*=\s*(?=[-+\d\\.(])/, '')
     .replace(/[−–]/g, '-')
-    .replace(/\.\s*$/, '')
-    .trim();
-  const head =
-    /^(?:approximately|about|≈|~|\\approx)?\s*([-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)?(?:\.\d+)?(?:\s*(?:\\times|\\cdot|×|x|\*)\s*10\s*\^\s*(?:\{[-+]?\d+\}|[-+]?\d+)|[eE][-+]?\d+)?)/.exec(
-      clean,
-    );
-  const [whole = '', number = ''] = head ?? [];
+    .replace(/⁻/g, '-')
+    .replace(/\\[,;!: ]|[\s~$]/g, ' ')
+    .replace(/ +/g, ' ')
+    .trim()
+    .replace(/\.$/, '');
+  const [whole = '', digits = ''] = head.exec(clean) ?? [];
   const rest = clean.slice(whole.length).trim();
-  if (/\d/.test(number)) {
-    const value = toNumber(number);
-    if (rest === '') return { value };
-    if (parseUnit(rest) !== undefined) return { value, unit: rest };
+  if (/\d/.test(digits)) {
+    const value = toNumber(digits);
+    if (rest === '') return { value, ...marks };
+    if (parseUnit(rest) !== undefined) return { value, unit: rest, ...marks };
   }
-  return toReal(clean);
+  const read = toReal(clean);
+  return read && { ...read, ...marks };
 }
 
 function toNumber(text: string): number {
-  const plain = text.replace(/,/g, '').replace(/\s*(?:\\times|\\cdot|×|x|\*)\s*10\s*\^\s*\{?([-+]?\d+)\}?/, 'e$1');
-  return Number(plain.startsWith('e') ? `1${plain}` : plain);
+  const plain = text.replace(/,/g, '').replace(/ ?(?:\\times|\\cdot|×|·|x|\*) ?10 ?\^ ?\{? ?([-+]?\d+) ?\}?/, 'e$1');
+  return Number(plain);
 }
 
-/** What the given value is multiplied by; undefined if the units do not fit. */
-function factorOf(given: string | undefined, expected: string | undefined, isRequired: boolean): number | undefined {
-  if (expected === undefined) return 1;
-  if (given === undefined) return isRequired ? undefined : 1;
-  const [a, b] = [parseUnit(given), parseUnit(expected)];
-  if (a === undefined || b === undefined) return given.replace(/\s/g, '') === expected.replace(/\s/g, '') ? 1 : undefined;
-  return hasSameDimension(a, b) ? a.factor / b.factor : undefined;
+/** The given value in the unit of the expected one, in each way that it can be read; none if the units do not fit. */
+function valuesIn(expected: Quantity, given: Quantity): readonly number[] {
+  const [a, b] = [given.unit, expected.unit].map((unit) => (unit === undefined ? undefined : parseUnit(unit)));
+  if (given.unit !== undefined && expected.unit !== undefined) {
+    if (!a || !b) return fold(given.unit) === fold(expected.unit) ? [given.value] : [];
+    if (!hasSameDimension(a, b)) return [];
+    const [from, to] = [temperatureOf(given.unit), temperatureOf(expected.unit)];
+    if (from && to && !given.isDifference && !expected.isDifference) return [(given.value * from.scale + from.zero - to.zero) / to.scale];
+    return [(given.value * a.factor) / b.factor];
+  }
+  // Percentages and angles are numbers: without a unit they may be in the other form.
+  const isNumber = (unit: typeof a) => unit?.dimension.every((one) => one === 0);
+  if (a && isNumber(a)) return [given.value, given.value * a.factor];
+  if (b && isNumber(b) && (given.hasPi || /%|percent/.test(expected.unit ?? ''))) return [given.value, given.value / b.factor];
+  return [given.value];
+}
+
+const fold = (unit: string): string => unit.replace(/\s/g, '');
+
+/** Kelvin from a temperature in this unit. */
+function temperatureOf(unit: string): { readonly scale: number; readonly zero: number } | undefined {
+  const name = unit.replace(/\\(?:text|mathrm|degree)|[{}^\s.]/g, '').replace(/\\circ|deg(?:rees?)?/, '°');
+  if (/^(?:K|kelvins?)$/.test(name)) return { scale: 1, zero: 0 };
+  if (/^(?:°C|℃|°?[cC]elsius)$/.test(name)) return { scale: 1, zero: 273.15 };
+  return /^(?:°F|℉|°?[fF]ahrenheit)$/.test(name) ? { scale: 5 / 9, zero: 459.67 * (5 / 9) } : undefined;
+}
+
+const maxUnitWords = 4;
+
+/** The answer of a text; a number that stands alone is taken with the unit after it. */
+export function findQuantity(text: string): string | undefined {
+  const found = findAnswer(text);
+  if (found?.from !== 'number') return found?.text;
+  const end = text.slice(-10_000);
+  let last: RegExpExecArray | undefined;
+  for (const match of end.matchAll(new RegExp(`(?<![\\w.^{])(?=[-+.]?\\d)${number}`, 'g'))) last = match;
+  if (last === undefined) return found.text;
+  const words = end.slice(last.index + last[0].length, last.index + last[0].length + 80).replace(/[.,;:!?]?\s*$/, '');
+  const parts = words.trimStart().split(/ |\n/).slice(0, maxUnitWords);
+  for (let count = parts.length; count > 0; count -= 1) {
+    const unit = parts
+      .slice(0, count)
+      .join(' ')
+      .replace(/[.,;:!?]$/, '');
+    if (parseUnit(unit) !== undefined) return `${last[0]} ${unit}`;
+  }
+  return last[0];
 }

@@ -4,9 +4,16 @@ import { z } from 'zod';
 import { toolChoice } from '../../agent/tool-names.ts';
 import { ownSolution } from '../answer/own-solution.ts';
 import { shaping } from '../reward/shaping.ts';
+import { readQuantity } from './quantity.ts';
+import { isSameText } from './short-text.ts';
 
 const common = { question: z.string().min(1), solution: ownSolution, tools: toolChoice.default([]), shaping };
-const texts = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]);
+
+/** One text or several, each of which the grader can accept. */
+const textsThat = (isUsable: (text: string) => boolean, message: string) => {
+  const text = z.string().min(1).refine(isUsable, message);
+  return z.union([text, z.array(text).min(1)]);
+};
 
 const choiceTask = z
   .strictObject({
@@ -18,15 +25,17 @@ const choiceTask = z
       .regex(/^[A-Z]+$/)
       .describe('The right letter, or several: AC.'),
   })
-  .refine(
-    ({ options, answer }) => [...answer].every((letter) => letter.charCodeAt(0) - 65 < options.length),
-    'the answer is a letter without an option',
-  );
+  .refine(({ options, answer }) => [...answer].every((letter) => letter.charCodeAt(0) - 65 < options.length), {
+    path: ['answer'],
+    message: 'a letter without an option',
+  });
 
 const numericTask = z.strictObject({
   ...common,
   kind: z.literal('numeric'),
-  answer: texts.describe('A number, with its unit if it has one: 9.81 m/s^2.'),
+  answer: textsThat((text) => Number.isFinite(readQuantity(text)?.value), 'not a number with a unit that is known').describe(
+    'A number, with its unit if it has one: 9.81 m/s^2.',
+  ),
   relative_tolerance: z.number().min(0).max(1).default(0.01),
   absolute_tolerance: z.number().min(0).default(0),
   unit_required: z
@@ -38,7 +47,9 @@ const numericTask = z.strictObject({
 const textTask = z.strictObject({
   ...common,
   kind: z.literal('text'),
-  answer: texts.describe('The expected text; a list if any of several is right. Compared without case, articles and punctuation.'),
+  answer: textsThat((text) => isSameText(text, text), 'a text without letters or digits').describe(
+    'The expected text; a list if any of several is right. Compared without case, articles and punctuation; case counts in chemical formulas.',
+  ),
   judge: z.boolean().default(false).describe('Whether a text that differs goes to the LLM judge of the configuration.'),
 });
 

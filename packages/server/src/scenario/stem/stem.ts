@@ -8,7 +8,8 @@ import { shapeReward } from '../reward/shaping.ts';
 import type { Scenario } from '../scenario.ts';
 import { findChoice, letterOf } from './choice.ts';
 import type { Judge } from './judge.ts';
-import { isSameQuantity } from './quantity.ts';
+import { findQuantity, isSameQuantity } from './quantity.ts';
+import { isSameText } from './short-text.ts';
 import { type StemTask, stemTask } from './stem-task.ts';
 
 const maxGivenLength = 500;
@@ -38,8 +39,7 @@ interface Means {
 }
 
 async function judgeText(task: StemTask, text: string, means: Means) {
-  const given =
-    task.kind === 'choice' ? findChoice(text, task.options) : task.kind === 'text' ? textOf(text) : (findAnswer(text)?.text ?? '');
+  const given = task.kind === 'choice' ? findChoice(text, task.options) : task.kind === 'text' ? textOf(text) : (findQuantity(text) ?? '');
   return { given, correctness: given !== '' && (await isRight(task, given, means)) ? 1 : 0 };
 }
 
@@ -53,7 +53,7 @@ async function isRight(task: StemTask, given: string, { judge, signal }: Means):
     }
     case 'text': {
       const answers = [task.answer].flat();
-      if (answers.some((answer) => foldText(answer) === foldText(given))) return true;
+      if (answers.some((answer) => isSameText(given, answer))) return true;
       return task.judge && (await judge.isSame({ question: task.question, expected: answers.join(' OR '), given }, signal));
     }
   }
@@ -68,16 +68,6 @@ function textOf(answer: string): string {
     .split('\n')
     .filter((line) => line.trim() !== '');
   return lines.at(-1)?.trim().slice(0, 1000) ?? '';
-}
-
-function foldText(text: string): string {
-  return text
-    .normalize('NFKC')
-    .replace(/\\(?:text|mathrm|textbf)\s*\{([^{}]*)\}/g, '$1')
-    .toLowerCase()
-    .replace(/\b(?:a|an|the)\b/g, ' ')
-    .replace(/[^\p{L}\p{N}]+/gu, ' ')
-    .trim();
 }
 
 const hints: Readonly<Record<StemTask['kind'], string>> = {

@@ -16,8 +16,8 @@ export type Point = ReadonlyMap<string, Complex>;
 export class TooMuchWork extends Error {}
 
 /** About as many microseconds. */
-const budget = 60_000;
-const functionCost = 60;
+const budget = 40_000;
+const functionCost = 100;
 const integralCost = 10_000;
 const maxTerms = 5000n;
 

@@ -26,7 +26,7 @@ export function tokenise(text: string, commas: CommaReading): readonly MathToken
 
 /** `1,000` is one number, also in brackets if something else separates the items there. */
 function joinThousands(text: string): string {
-  return text.replace(/(?<![\d.,\w])\d{1,3}(?:,\d{3})+(?![\d,])/g, (number, at: number) => {
+  return text.replace(/(?<![\d.,\w])\d{1,3}(?:,\d{3})+(?!\d|,\d)/g, (number, at: number) => {
     const isInBrackets =
       /[({[] ?$/.test(text.slice(Math.max(0, at - 2), at)) &&
       /^ ?(?:\\?[})\]]|$)/.test(text.slice(at + number.length, at + number.length + 3));

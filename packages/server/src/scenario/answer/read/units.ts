@@ -103,7 +103,14 @@ const plain: Readonly<Record<string, Unit>> = {
     percent: scaled(none, 0.01),
     '%': scaled(none, 0.01),
   },
-  ...{ '°C': kelvin, hectare: scaled(combine(metre, metre, 1), 1e4), ha: scaled(combine(metre, metre, 1), 1e4) },
+  ...{
+    '°C': kelvin,
+    '°F': scaled(kelvin, 5 / 9),
+    celsius: kelvin,
+    fahrenheit: scaled(kelvin, 5 / 9),
+    hectare: scaled(combine(metre, metre, 1), 1e4),
+    ha: scaled(combine(metre, metre, 1), 1e4),
+  },
 };
 
 const maxLength = 60;
@@ -116,7 +123,10 @@ export function parseUnit(text: string): Unit | undefined {
     .replace(/\\(?:cdot|times)|[·⋅*]/g, ' ')
     .replace(/\\(?:mu|micro)\s*/g, 'µ')
     .replace(/\\Omega|Ω/g, 'Ω')
-    .replace(/\\?\^?\s*\\circ\s*C|℃/g, '°C')
+    .replace(/\^?\s?\\circ\s{0,3}(?=[CF])/g, '°')
+    .replace(/℃/g, '°C')
+    .replace(/℉/g, '°F')
+    .replace(/°\s(?=[CF]\b)/g, '°')
     .replace(/\^?\s*\\circ|\\degree/g, '°')
     .replace(/\\%/g, '%')
     .replace(/²/g, '^2')
@@ -141,7 +151,7 @@ function readProduct(text: string): Unit | undefined {
     else if (part === ')') [isGroup, sign] = [false, 1];
     else {
       const [, name = '', power = '1'] = /^([^\d^-]+)\^?\(?(-?\d)?\)?$/.exec(part) ?? [];
-      const found = findUnit(name);
+      const found = name === '1' ? none : findUnit(name);
       if (found === undefined) return undefined;
       unit = combine(unit, found, sign * Number(power));
       if (!isGroup) sign = 1;

@@ -37,7 +37,7 @@ export function splitUnit(text: string): SplitUnit {
 function isUnitOrWords(unit: string): boolean {
   if (parseUnit(unit) !== undefined || /^[ap]\.?m\.?$/i.test(unit)) return true;
   const words = unit.split(' ');
-  return words.every((word) => /^[a-zA-Z]+\.?$/.test(word) && !symbols.test(word)) && words.some((word) => word.length > 3);
+  return words.every((word) => /^[a-zA-Z]+\.?$/.test(word) && !symbols.test(word)) && (words.length > 1 || unit.length > 3);
 }
 
 const factors: Readonly<Record<string, bigint>> = { dozen: 12n, hundred: 100n, thousand: 1000n, million: 10n ** 6n, billion: 10n ** 9n };
@@ -84,8 +84,8 @@ export function foldWords(text: string): string {
     .replace(/^\(([a-zA-Z])\)$/, '$1')
     .trim();
   if (!/^[a-zA-Z][a-zA-Z' -]*$/.test(clean)) return clean.replace(/\s+/g, '');
-  const folded = clean
-    .toLowerCase()
+  // Case counts in symbols, such as CO, and not in words and choices.
+  const folded = (/[a-zA-Z]{3}|^[a-eA-E]$|^no$/i.test(clean) ? clean.toLowerCase() : clean)
     .replace(/^(?:the|an?) (?=.)/, '')
     .replace(/\s+/g, ' ');
   return folded === 'dne' ? 'does not exist' : folded;

@@ -1,0 +1,24 @@
+// Compares short texts: words without case, articles and punctuation, chemical formulas with their case.
+
+import { toFormulas } from './formula.ts';
+
+const maxLength = 2000;
+
+export function isSameText(given: string, expected: string): boolean {
+  const [a, b] = [toFormulas(given), toFormulas(expected)];
+  if (a.length > 0 && b.length > 0) return a.some((one) => b.includes(one));
+  if (b.length > 0 && /\d|[A-Z].*[A-Z]/s.test(expected)) return false;
+  return foldText(given) === foldText(expected) && foldText(expected) !== '';
+}
+
+export function foldText(text: string): string {
+  return text
+    .slice(0, maxLength)
+    .normalize('NFKC')
+    .replace(/\\(?:text|mathrm|textbf)\s?\{([^{}]*)\}/g, '$1')
+    .toLowerCase()
+    .replace(/['’]/g, '')
+    .replace(/\b(?:a|an|the)\b/g, ' ')
+    .replace(/[^\p{L}\p{N}]+/gu, ' ')
+    .trim();
+}
