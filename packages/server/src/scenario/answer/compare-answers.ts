@@ -81,7 +81,12 @@ class Comparer {
     }
     const [residue, other] = given.kind === 'residue' ? [given, truth] : [truth, given];
     const value = toAssignments(other)?.[0]?.value ?? other;
-    return residue.kind === 'residue' && value.kind === 'value' && isSameExpression(residue.value, value.value, this.#evaluator);
+    if (residue.kind !== 'residue' || value.kind !== 'value') return false;
+    if (isSameExpression(residue.value, value.value, this.#evaluator)) return true;
+    // `17 \bmod 5` is 2.
+    const quotient = call('floor', call('divide', residue.value, residue.modulus));
+    const rest = call('subtract', residue.value, call('multiply', residue.modulus, quotient));
+    return given.kind === 'residue' && isSameExpression(rest, value.value, this.#evaluator);
   }
 
   /** Two parts are also a fraction. */

@@ -13,10 +13,8 @@ export function readMatrix(tokens: readonly MathToken[], read: (cell: readonly M
   const name = first.slice('begin '.length).replace(/\*$/, '');
   if (last.replace(/\*$/, '') !== `end ${name}`) throw new Unreadable(`\\begin{${name}}`);
   const lines = splitAt(tokens.slice(1, -1), isCommand('newline')).filter((row) => row.length > 0);
-  if (
-    /^(?:cases|aligned|align|array|gathered)$/.test(name) &&
-    !lines.some((row) => row.filter(isMark('&')).length !== row.filter(({ text }) => text === '=').length)
-  )
+  const isSystem = lines.every((row) => row.some(({ text }) => text === '='));
+  if (isSystem && /^(?:cases|aligned|align|array|gathered)$/.test(name))
     return toList(lines.map((row) => read(row.filter(({ text }) => text !== '&'))));
   if (name === 'cases') return toList(lines.map((row) => read(row)));
   const rows = lines.map((row) => splitAt(row, isMark('&')).map((cell) => read(cell)));

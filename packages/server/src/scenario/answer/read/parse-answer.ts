@@ -183,6 +183,7 @@ function readBracketed(tokens: readonly MathToken[], nesting: number): ShortAnsw
   }
   if (first?.kind !== 'mark' || last?.kind !== 'mark' || closeOf(tokens) !== tokens.length - 1) return undefined;
   const inner = tokens.slice(1, -1);
+  if (inner[0]?.text.startsWith('begin ') && inner.at(-1)?.text.startsWith('end ')) return readOne(inner, nesting + 1);
   const items = splitAt(inner, isSeparator);
   if (items.length > maxItems) throw new Unreadable('too many items');
   if (first.text === '\\{' || (first.text === '{' && items.length > 1)) {

@@ -50,6 +50,8 @@ export class ExpressionParser extends TokenReader implements ExpressionReader {
   #joined(left: MathExpression, right: MathExpression): MathExpression {
     if (left.kind === 'call' && left.name === 'negate' && left.args[0]?.kind === 'number')
       return call('negate', this.#joined(left.args[0], right));
+    const [percent] = right.kind === 'call' && right.name === 'percent' ? right.args : [];
+    if (percent?.kind === 'call' && percent.name === 'fraction') return call('percent', this.#joined(left, percent));
     const isWhole = left.kind === 'number' && left.decimals === undefined;
     const isFraction = right.kind === 'call' && right.name === 'fraction';
     if (isWhole && isFraction && right.args.every((one) => one.kind === 'number')) return call('add', left, call('divide', ...right.args));

@@ -6,7 +6,8 @@ const maxUnitLength = 80;
 
 const marked = /(?:\\(?:text|mathrm|mbox|textrm|rm)\s?\{[^{}]*\}(?:\s?\^\s?\{?-?\d\}?)?\s?[/*]?\s?){1,4}$/;
 const degrees = /(?:\^\s?(?:\{\s?\\circ\s?\}|\\circ)|\\degree)\s?(?:\\(?:text|mathrm)\s?\{\s?[CF]\s?\}|[CF]\b)?$/;
-const plain = /(?:(?<=[\d)}\]!%])| )[a-zA-Zµ]{1,20}\.?(?:\s?\^\s?\{?-?\d\}?)?(?: ?[ /*] ?[a-zA-Z]{1,20}(?:\s?\^\s?\{?-?\d\}?)?){0,6}\.?$/;
+const plain =
+  /(?:(?<=(?<!\^)[\d)}\]!%])(?=[a-zA-Zµ]{2})| )[a-zA-Zµ]{1,20}\.?(?:\s?\^\s?\{?-?\d\}?)?(?: ?[ /*] ?[a-zA-Z]{1,20}(?:\s?\^\s?\{?-?\d\}?)?){0,6}\.?$/;
 const symbols =
   /^(?:and|or|choose|mod|sqrt|sin|cos|tan|log|ln|exp|max|min|gcd|lcm|pi|arcsin|arccos|arctan|is|then|when|where|if|but|not|plus|minus|times|over)$/i;
 
@@ -30,7 +31,7 @@ export function splitUnit(text: string): SplitUnit {
   const isMarked = unit.startsWith('\\') || isDegree;
   if (!(isMarked ? /[\w)}\]!%]$/ : /[\d)}\]!%]$|\\pi$/).test(rest)) return { rest: text };
   const words = unit.replace(/\\(?:text|mathrm|mbox|textrm|rm)\s?|[{}]/g, ' ').trim();
-  if (!isMarked && !isUnitOrWords(words)) return { rest: text };
+  if (!isMarked && (!isUnitOrWords(words) || (words.length === 1 && rest.endsWith('\\pi')))) return { rest: text };
   return withFactor(rest, isDegree ? unit : words);
 }
 
@@ -83,7 +84,8 @@ export function foldWords(text: string): string {
     .replace(/^(\\?)\{([^{}]*)\}$/, (all, slash: string, inner: string) => (slash === '' ? inner : all))
     .replace(/^\(([a-zA-Z])\)$/, '$1')
     .trim();
-  if (!/^[a-zA-Z][a-zA-Z' -]*$/.test(clean)) return clean.replace(/\s+/g, '');
+  if (!/^[a-zA-Z][a-zA-Z' -]*$/.test(clean))
+    return clean.replace(/\s+/g, '').replace(/(?<=\d)([ap])\.?m\.?$/i, (_, half: string) => `${half.toLowerCase()}m`);
   // Case counts in symbols, such as CO, and not in words and choices.
   const folded = (/[a-zA-Z]{3}|^[a-eA-E]$|^no$/i.test(clean) ? clean.toLowerCase() : clean)
     .replace(/^(?:the|an?) (?=.)/, '')
