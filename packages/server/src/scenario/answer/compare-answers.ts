@@ -5,7 +5,7 @@ import { type Assignment, hasOneName, isSameName, toAssignments, valuesInOrder }
 import { hasSameZero, isMultiple, isSameExpression, renameArbitrary, roundsTo } from './compare/compare-expressions.ts';
 import { isSameUnitValue } from './compare/compare-units.ts';
 import { isSameRealSet, toRealSet } from './compare/real-sets.ts';
-import { isSameNumeral, toVariants, type Variant } from './compare/variants.ts';
+import { isSameNumeral, isSameTime, toVariants, type Variant } from './compare/variants.ts';
 import type { AnswerTuple, AnswerValue, Relation, ShortAnswer } from './expression/answer-kinds.ts';
 import { Evaluator, TooMuchWork } from './expression/evaluate.ts';
 import { call, differenceOf, type MathExpression, symbolsOf, toDecimal } from './expression/expression.ts';
@@ -20,8 +20,8 @@ export function isSameAnswer(given: string, truth: string): boolean {
   if (given.length > maxAnswerLength || truth.length > maxAnswerLength) return given.trim() === truth.trim();
   const [a, b] = [foldWords(given), foldWords(truth)];
   if (a === b) return b !== '';
-  const sameNumeral = isSameNumeral(given, truth);
-  if (sameNumeral !== undefined) return sameNumeral;
+  const sameNotation = isSameNumeral(given, truth) ?? isSameTime(given, truth);
+  if (sameNotation !== undefined) return sameNotation;
   const hasCommas = [given, truth].every((text) => /\d,\d{3}/.test(text));
   const hasLog = /log/.test(given + truth);
   const [as, bs] = [toVariants(given), toVariants(truth)];
@@ -34,8 +34,11 @@ export function isSameAnswer(given: string, truth: string): boolean {
 
 function isSameVariant(given: readonly Variant[], truth: readonly Variant[], comparer: Comparer, commas: CommaReading): boolean {
   try {
+    if (given.length === 2 && given[1]?.kind === 'rounded' && !isConsistent(given, comparer, commas)) return false;
+    const areChoices = [given, truth].every((variants) => variants.some(({ kind }) => kind === 'label'));
     return given.some((a) =>
       truth.some((b) => {
+        if (areChoices && a.kind !== 'label') return false;
         if (a.kind !== b.kind && (a.kind === 'label' || b.kind === 'label')) return false;
         if (a.kind === 'label') return foldWords(a.text) === foldWords(b.text);
         return comparer.isSame(parseAnswer(a.text, commas), parseAnswer(b.text, commas), b.kind === 'rounded');
@@ -45,6 +48,11 @@ function isSameVariant(given: readonly Variant[], truth: readonly Variant[], com
     if (error instanceof TooMuchWork) return false;
     throw error;
   }
+}
+
+/** Both sides of `\approx` have to say the same: two answers are none. */
+function isConsistent([exact, rounded]: readonly Variant[], comparer: Comparer, commas: CommaReading): boolean {
+  return comparer.isSame(parseAnswer(exact?.text ?? '', commas), parseAnswer(rounded?.text ?? '', commas), true);
 }
 
 const maxNames = 3;

@@ -33,7 +33,7 @@ const choiceTask = z
 const numericTask = z.strictObject({
   ...common,
   kind: z.literal('numeric'),
-  answer: textsThat((text) => Number.isFinite(readQuantity(text)?.value), 'not a number with a unit that is known').describe(
+  answer: textsThat((text) => Number.isFinite(readQuantity(text)?.value), 'not a number, with or without a unit').describe(
     'A number, with its unit if it has one: 9.81 m/s^2.',
   ),
   relative_tolerance: z.number().min(0).max(1).default(0.01),

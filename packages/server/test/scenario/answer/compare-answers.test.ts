@@ -146,3 +146,19 @@ test('different answers are not the same', () => {
     assert.equal(isSameAnswer(truth, given), false, `${truth} is not ${given}`);
   }
 });
+
+test('an answer that names two is neither', () => {
+  for (const [given, truth] of [
+    ['5 \\approx 7', '5'],
+    ['5 \\approx 7', '7'],
+    ['5=6', '5'],
+    ['5=6', '6'],
+    ['x=5=6', '5'],
+    ['1 or 2', '1'],
+    ['5, x', '5'],
+    ['(A) (B)', 'A'],
+    ['(A) B', 'B'],
+    ['x+y=12=13', '13'],
+  ] as const)
+    assert.equal(isSameAnswer(given, truth), false, `${given} is not ${truth}`);
+});

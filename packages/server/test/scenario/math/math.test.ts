@@ -22,6 +22,14 @@ test('an answer in another form is right, and any of several expected ones count
   assert.equal(await rewardOf({ answer: '7' }, ''), 0);
 });
 
+test('an expected answer that the grader cannot match with itself is refused, with the field', async () => {
+  for (const answer of ['', ' ', '\\frac{1}{2', '5}', ['7', '$$'], 'no box \\boxed{7']) {
+    const parsed = await mathScenario.task.safeParseAsync({ question: 'q', answer });
+    assert.equal(parsed.success, false, JSON.stringify(answer));
+    assert.equal(parsed.error?.issues[0]?.path[0], 'answer');
+  }
+});
+
 test('format and length shape the reward', async () => {
   const shaping = { correctness: 0.8, format: 0.2, length: { weight: 0.5, free_tokens: 100, limit_tokens: 200 } };
   assert.equal(await rewardOf({ answer: '7', shaping }, 'The answer is 7.'), 0.8);

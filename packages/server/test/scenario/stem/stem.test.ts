@@ -24,6 +24,7 @@ test('a choice is found in a box, a sentence, a last line or by its text', () =>
     '\\boxed{\\text{B}}',
     '\\boxed{nitrogen}',
     'Answer: B) because',
+    'so the correct choice is B.',
   ])
     assert.equal(findChoice(text, options), 'B', text);
   assert.equal(findChoice('\\boxed{A, C}', options), 'AC');
@@ -130,4 +131,38 @@ test('a choice and a quantity are rewarded', async () => {
   assert.equal((await evaluate({ kind: 'choice', question: 'q', options, answer: 'B' }, 'I think \\boxed{B}')).reward, 1);
   assert.equal((await evaluate({ kind: 'numeric', question: 'q', answer: '9.81 m/s^2' }, '\\boxed{981 cm/s^2}')).reward, 1);
   assert.equal((await evaluate({ kind: 'numeric', question: 'q', answer: '9.81 m/s^2' }, 'no idea')).reward, 0);
+});
+
+test('an expected answer that no answer can match is refused, with the field', () => {
+  const common = { question: 'q' };
+  for (const task of [
+    { ...common, kind: 'numeric', answer: 'fast' },
+    { ...common, kind: 'numeric', answer: ['9.81 m/s^2', ''] },
+    { ...common, kind: 'choice', options: ['a', 'b'], answer: 'C' },
+    { ...common, kind: 'choice', options: ['a', 'b'], answer: '' },
+    { ...common, kind: 'text', answer: ' ' },
+    { ...common, kind: 'text', answer: '?' },
+  ]) {
+    const parsed = stemTask.safeParse(task);
+    assert.equal(parsed.success, false, JSON.stringify(task));
+    assert.equal(parsed.error?.issues[0]?.path[0], 'answer', JSON.stringify(task));
+  }
+});
+
+test('a quantity is found with the unit after it, without a box', async () => {
+  const task = { kind: 'numeric', question: 'q', answer: '500 nm', unit_required: true };
+  assert.equal((await evaluate(task, 'The wavelength comes out as 5.0 x 10^-7 m.')).reward, 1);
+  assert.equal((await evaluate(task, 'The wavelength comes out as 5.0 x 10^-7.')).reward, 0);
+  assert.equal((await evaluate(task, 'so it has about 500 nanometers')).reward, 1);
+});
+
+test('the same quantity is right in any unit, as temperature, angle or percentage', () => {
+  for (const [given, expected] of [
+    ['5\\%', '0.05'],
+    ['298.15 K', '25 °C'],
+    ['\\pi/2', '90°'],
+    ['5.0 x 10^-7 m', '500 nm'],
+  ] as const)
+    assert.ok(isSameQuantity(given, expected, rule), `${given} is ${expected}`);
+  assert.equal(isSameQuantity('25 K', '25 °C', rule), false);
 });

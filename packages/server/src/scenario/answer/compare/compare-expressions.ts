@@ -20,7 +20,7 @@ const points = 8;
 const positivePoints = 5;
 const neededPoints = 3;
 const maxSymbols = 12;
-/** Two values are told apart by at least so many of their bits. */
+/** Equal values agree in at least so many of their bits. */
 const neededBits = 60;
 /** A number with so many decimals may have been rounded. */
 const minDecimals = 6;
@@ -99,7 +99,8 @@ function compareAtPoints(a: MathExpression, b: MathExpression, evaluator: Evalua
     const [x, y] = [evaluator.value(a, point), evaluator.value(b, point)];
     const isOutside = index >= positivePoints && !isComplex;
     if (isOutside && (!x || !y || !complex.isReal(x) || !complex.isReal(y))) continue;
-    if (!x !== !y) return false;
+    // Where whole numbers are needed, a factorial may have no value.
+    if (!x !== !y && !isWholeNeeded([a, b])) return false;
     if (!x || !y) continue;
     if (!isSame(x, y)) return false;
     compared += 1;
@@ -112,12 +113,15 @@ const wholeCalls: ReadonlySet<string> = new Set(['sum', 'product', 'factorial', 
 
 /** Whole numbers where a sum or a factorial needs them, and where a power of -1 does. */
 function pointsFor(expressions: readonly MathExpression[], symbols: readonly string[]): readonly Point[] {
-  const isWhole = symbols.length > 0 && expressions.some((one) => hasCall(one, wholeCalls) || hasNegativeBase(one));
+  const isWhole = symbols.length > 0 && isWholeNeeded(expressions);
   return Array.from({ length: points }, (_, point) => {
     const values = symbols.map((name, index) => [name, isWhole ? wholeCoordinate(point, index) : coordinate(point, index)] as const);
     return new Map(values);
   });
 }
+
+const isWholeNeeded = (expressions: readonly MathExpression[]): boolean =>
+  expressions.some((one) => hasCall(one, wholeCalls) || hasNegativeBase(one));
 
 function hasNegativeBase(expression: MathExpression): boolean {
   if (expression.kind !== 'call') return false;

@@ -2,7 +2,7 @@
 
 import type { AnswerValue } from '../expression/answer-kinds.ts';
 import type { Evaluator } from '../expression/evaluate.ts';
-import { call, hasSymbol, type MathExpression } from '../expression/expression.ts';
+import { call, hasCall, hasSymbol, type MathExpression } from '../expression/expression.ts';
 import { toNumber } from '../number/real.ts';
 import { hasSameDimension, parseUnit } from '../read/units.ts';
 import { foldWords } from '../read/words.ts';
@@ -44,10 +44,16 @@ function percentOf({ value, unit }: AnswerValue): MathExpression | undefined {
   return value.kind === 'call' && value.name === 'percent' ? value.args[0] : undefined;
 }
 
+const angles: ReadonlySet<string> = new Set(['arcsin', 'arccos', 'arctan', 'arccot']);
+
 /** 60° is π/3. */
 function isSameAngle(given: AnswerValue, truth: AnswerValue, evaluator: Evaluator): boolean {
   const [degrees, radians] = given.unit === undefined ? [truth, given] : [given, truth];
-  if (degrees.unit === undefined || !/^(?:\^? ?\{? ?\\circ ?\}?|\\degree|degrees?)$/.test(degrees.unit) || !hasSymbol(radians.value, 'pi'))
+  if (
+    degrees.unit === undefined ||
+    !/^(?:\^? ?\{? ?\\circ ?\}?|\\degree|degrees?)$/.test(degrees.unit) ||
+    !(hasSymbol(radians.value, 'pi') || hasCall(radians.value, angles))
+  )
     return false;
   return isSameExpression(call('degrees', degrees.value), radians.value, evaluator);
 }

@@ -14,17 +14,22 @@ export function toVariants(text: string): readonly Variant[] {
     // What is before the sign may be only a name.
     return /^[\s$(]*(?:[a-zA-Z](?:_\w)?)?[\s$]*$/.test(first) ? [rounded] : [{ kind: 'answer', text: first }, rounded];
   }
-  return [{ kind: 'answer', text }, ...choiceVariants(text)];
+  const [, said] = /^[\s$]*[A-Z][a-zA-Z' ]{2,80} (?:is|are|equals|was) (.*)$/s.exec(text) ?? [];
+  return [{ kind: 'answer', text }, ...choiceVariants(text), ...(said === undefined ? [] : [{ kind: 'answer', text: said } as const])];
 }
 
 /** `(B) 24` is B and also 24. */
 function choiceVariants(text: string): readonly Variant[] {
-  const [, only] = /^[\s$]*(?:\\(?:text|textbf|mathrm|mathbf)\s?\{)?\s?([A-J])\s?\}?[\s$.]*$/.exec(text) ?? [];
+  const [, only] = /^[\s$]*(?:\\(?:text|textbf|mathrm|mathbf)\s?\{)?\s?\(?([A-J])\)?\s?\}?[\s$.]*$/.exec(text) ?? [];
   if (only !== undefined) return [{ kind: 'label', text: only }];
-  const [, letter, rest] = /^[\s$]*(?:\\(?:text|textbf|mathrm|mathbf)\s?\{)?\s?\(([A-J])\)\s?\}?[\s\\]*(.*)$/s.exec(text) ?? [];
-  if (letter === undefined || rest === undefined) return [];
+  const [, letter, rest] =
+    /^[\s$]*(?:\\(?:text|textbf|mathrm|mathbf)\s?\{)?\s?\(([A-J])\)(?:\s?\}?\s[\s\\]*|\s?\}?\\[\s,;:!quad]+|\s\}[\s\\]*)(.*)$/s.exec(
+      text,
+    ) ?? [];
+  // Two letters are no choice.
+  if (letter === undefined || rest === undefined || /^[\s,]*(?:and|or)?\s?\(?[A-J]\)?[\s.}]*$/.test(rest)) return [];
   const label: Variant = { kind: 'label', text: letter };
-  return rest.trim() === '' ? [label] : [label, { kind: 'answer', text: rest }];
+  return [label, { kind: 'answer', text: rest }];
 }
 
 const numeral =
@@ -35,6 +40,19 @@ const digitsOnly = /^[\s$]*([0-9A-F]{1,200}(?:\.[0-9A-F]{1,200})?)[\s$.]*$/;
 export function isSameNumeral(given: string, truth: string): boolean | undefined {
   const [a, b] = [numeral.exec(given), numeral.exec(truth)];
   if (a === null && b === null) return undefined;
-  if (a && b) return a[1] === b[1] && a[2] === b[2];
+  if (a && b) return a[1] === b[1] && baseOf(a[2]) === baseOf(b[2]);
   return (a ?? b)?.[1] === digitsOnly.exec(a ? truth : given)?.[1];
+}
+
+const bases: Readonly<Record<string, string>> = { two: '2', eight: '8', ten: '10', sixteen: '16' };
+const baseOf = (text = ''): string => bases[text] ?? text;
+
+const clock = /^[\s$]*(?:\\text\s?\{)?(\d{1,2}):(\d{2})\s?(?:\\text\s?\{)?\s?(?:([ap])\.?\s?m\.?)?\}?[\s$.]*$/i;
+
+/** Times of day: a half may be left out, but not be the other one. Undefined unless both are times, and one has its half. */
+export function isSameTime(given: string, truth: string): boolean | undefined {
+  const [a, b] = [clock.exec(given), clock.exec(truth)];
+  if (!a || !b || (a[3] === undefined && b[3] === undefined)) return undefined;
+  const isSameHalf = a[3] === undefined || b[3] === undefined || a[3].toLowerCase() === b[3].toLowerCase();
+  return Number(a[1]) === Number(b[1]) && a[2] === b[2] && isSameHalf;
 }

@@ -45,6 +45,7 @@ export function normaliseText(text: string): string {
     .replace(/\\(?:left|right)(?![a-zA-Z])/g, ' ')
     .replace(repeating, (_, whole: string, part: string, braced?: string, digit?: string) => toFraction(whole, part, braced ?? digit ?? ''))
     .replace(continued, (all: string, whole: string, part: string) => continueDigits(whole, part) ?? all)
+    .replace(/(\d) ?(?:to|\\text ?\{ ?to ?\}) ?(?=\d)/g, '$1:')
     .replace(scientific, '($1*10^{$2})')
     .replace(mixed, '($1+$2/$3)')
     .replace(layout, ' ')
