@@ -23,7 +23,7 @@ test('an answer in another form is right, and any of several expected ones count
 });
 
 test('an expected answer that the grader cannot match with itself is refused, with the field', async () => {
-  for (const answer of ['', ' ', '\\frac{1}{2', '5}', ['7', '$$'], 'no box \\boxed{7']) {
+  for (const answer of ['', ' ', '\\frac{1}{2', '5}', ['7', '$$']]) {
     const parsed = await mathScenario.task.safeParseAsync({ question: 'q', answer });
     assert.equal(parsed.success, false, JSON.stringify(answer));
     assert.equal(parsed.error?.issues[0]?.path[0], 'answer');
