@@ -90,7 +90,6 @@ function skip(text: string, from: number, marks: string): number {
   return at;
 }
 
-const formula = /(?:\$+((?:\\.|[^$\\]){1,2000})\$+|\\\(((?:\\[^)]|[^\\]){1,2000})\\\)|\\\[((?:\\[^\]]|[^\\]){1,2000})\\\])/y;
 const between = /\s{0,5}(,? ?(?:and|or)|[,;])\s{0,5}/y;
 
 /** The formulas that a sentence starts with, and those that only a comma, `and` or `or` separates from them. */
@@ -99,11 +98,10 @@ function formulasOf(line: string): string | undefined {
   const parts: string[] = [];
   let at = before.length;
   for (;;) {
-    formula.lastIndex = at;
-    const found = formula.exec(line);
-    if (found === null) break;
-    parts.push(found[1] ?? found[2] ?? found[3] ?? '');
-    between.lastIndex = formula.lastIndex;
+    const found = readFormula(line, at);
+    if (found === undefined) break;
+    parts.push(found.text);
+    between.lastIndex = found.end;
     const separator = between.exec(line);
     if (separator === null) break;
     parts.push(/or/.test(separator[1] ?? '') ? ' or ' : ', ');
@@ -113,17 +111,45 @@ function formulasOf(line: string): string | undefined {
   return text === '' ? undefined : text;
 }
 
+const formulaEnds: Readonly<Record<string, string>> = { '\\(': '\\)', '\\[': '\\]' };
+
+/** The formula that starts here, between dollar signs, `\(` and `\)` or `\[` and `\]`. */
+function readFormula(text: string, at: number): { readonly text: string; readonly end: number } | undefined {
+  const close = formulaEnds[text.slice(at, at + 2)] ?? '$';
+  if (close === '$' && text[at] !== '$') return undefined;
+  const start = close === '$' ? skip(text, at, '$') : at + 2;
+  for (let end = start; end < text.length; end += 1) {
+    if (text.startsWith(close, end)) return { text: text.slice(start, end), end: close === '$' ? skip(text, end, '$') : end + 2 };
+    if (text[end] === '\\') end += 1;
+  }
+  return undefined;
+}
+
 /** Up to the full stop; a decimal point is none. */
 function endSentence(text: string): string {
   const end = /\.(?=\s|$)/.exec(text)?.index ?? text.length;
   return text.slice(0, end);
 }
 
-/** The last formula between dollar signs. */
+/** The last formula between dollar signs; what follows its last `=`, where that is all of it. */
 function lastMath(text: string): string | undefined {
-  const found = lastMatch(text.slice(-10_000), /(?<!\\)\$\$?((?:\\.|[^$\\\n]){1,500})\$\$?/g);
+  const found = lastFormula(text.slice(-10_000));
   const parts = found?.split('=');
   return parts && parts.length > 1 && /^[\s\d.+\-*/^(){}\\a-z]*$/i.test(parts.at(-1) ?? '') ? parts.at(-1)?.trim() : found?.trim();
+}
+
+const maxFormulaLength = 500;
+
+function lastFormula(text: string): string | undefined {
+  let last: string | undefined;
+  for (const line of text.split('\n'))
+    for (let at = line.indexOf('$'); at >= 0; at = line.indexOf('$', at)) {
+      const isEscaped = line[at - 1] === '\\';
+      const found = isEscaped ? undefined : readFormula(line, at);
+      if (found !== undefined && found.text.length <= maxFormulaLength) last = found.text;
+      at = isEscaped ? at + 1 : (found?.end ?? line.length);
+    }
+  return last;
 }
 
 function lastMatch(text: string, pattern: RegExp): string | undefined {

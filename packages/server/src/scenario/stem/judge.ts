@@ -94,7 +94,7 @@ export class Judge {
     let response: Response;
     let text: string;
     try {
-      response = await fetch(`${url.replace(/\/+$/, '')}/chat/completions`, {
+      response = await fetch(`${url.replace(/(?<!\/)\/+$/, '')}/chat/completions`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', ...(key ? { authorization: `Bearer ${key}` } : {}) },
         body: JSON.stringify({ model, messages, temperature: 0 }),
@@ -119,7 +119,7 @@ function renderPrompt({ question, expected, given }: JudgedAnswer): string {
 }
 
 function toVote(text: string): Vote {
-  const [, verdict] = /VERDICT:\s*\**\s*(CORRECT|INCORRECT)\W*$/i.exec(text.trim()) ?? [];
+  const [, verdict] = /VERDICT:[\s*]*(CORRECT|INCORRECT)\W*$/i.exec(text.trim()) ?? [];
   return verdict === undefined ? 'none' : verdict.toUpperCase() === 'CORRECT';
 }
 

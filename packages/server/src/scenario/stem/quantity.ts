@@ -100,7 +100,10 @@ export function findQuantity(text: string): string | undefined {
   let last: RegExpExecArray | undefined;
   for (const match of end.matchAll(new RegExp(`(?<![\\w.^{])(?=[-+.]?\\d)${number}`, 'g'))) last = match;
   if (last === undefined) return found.text;
-  const words = end.slice(last.index + last[0].length, last.index + last[0].length + 80).replace(/[.,;:!?]?\s*$/, '');
+  const words = end
+    .slice(last.index + last[0].length, last.index + last[0].length + 80)
+    .trimEnd()
+    .replace(/[.,;:!?]$/, '');
   const parts = words.trimStart().split(/ |\n/).slice(0, maxUnitWords);
   for (let count = parts.length; count > 0; count -= 1) {
     const unit = parts

@@ -12,7 +12,7 @@ export function toVariants(text: string): readonly Variant[] {
   if (last !== undefined) {
     const rounded: Variant = { kind: 'rounded', text: last };
     // What is before the sign may be only a name.
-    return /^[\s$(]*(?:[a-zA-Z](?:_\w)?)?[\s$]*$/.test(first) ? [rounded] : [{ kind: 'answer', text: first }, rounded];
+    return /^[\s$(]*(?:[a-zA-Z](?:_\w)?[\s$]*)?$/.test(first) ? [rounded] : [{ kind: 'answer', text: first }, rounded];
   }
   const [, said] = /^[\s$]*[A-Z][a-zA-Z' ]{2,80} (?:is|are|equals|was) (.*)$/s.exec(text) ?? [];
   return [{ kind: 'answer', text }, ...choiceVariants(text), ...(said === undefined ? [] : [{ kind: 'answer', text: said } as const])];

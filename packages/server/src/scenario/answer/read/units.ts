@@ -119,6 +119,7 @@ const maxLength = 60;
 export function parseUnit(text: string): Unit | undefined {
   if (text.length > maxLength) return undefined;
   const clean = text
+    .replace(/\s+/g, ' ')
     .replace(/\\(?:text|mathrm|mbox|textrm|rm|operatorname)|\\[,;!]|\\ |[{}~$]/g, ' ')
     .replace(/\\(?:cdot|times)|[·⋅*]/g, ' ')
     .replace(/\\(?:mu|micro)\s*/g, 'µ')
@@ -127,7 +128,7 @@ export function parseUnit(text: string): Unit | undefined {
     .replace(/℃/g, '°C')
     .replace(/℉/g, '°F')
     .replace(/°\s(?=[CF]\b)/g, '°')
-    .replace(/\^?\s*\\circ|\\degree/g, '°')
+    .replace(/\^? ?\\circ|\\degree/g, '°')
     .replace(/\\%/g, '%')
     .replace(/²/g, '^2')
     .replace(/³/g, '^3')
@@ -136,7 +137,7 @@ export function parseUnit(text: string): Unit | undefined {
     .replace(/\b(?:square|sq\.?)\s+([a-z]+)/gi, '$1^2')
     .replace(/\bcubic\s+([a-z]+)/gi, '$1^3')
     .replace(/\bper\b/g, '/')
-    .replace(/\s*\^\s*/g, '^')
+    .replace(/ ?\^ ?/g, '^')
     .trim();
   return clean === '' ? undefined : readProduct(clean);
 }

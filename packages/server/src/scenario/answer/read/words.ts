@@ -7,7 +7,7 @@ const maxUnitLength = 80;
 const marked = /(?:\\(?:text|mathrm|mbox|textrm|rm)\s?\{[^{}]*\}(?:\s?\^\s?\{?-?\d\}?)?\s?[/*]?\s?){1,4}$/;
 const degrees = /(?:\^\s?(?:\{\s?\\circ\s?\}|\\circ)|\\degree)\s?(?:\\(?:text|mathrm)\s?\{\s?[CF]\s?\}|[CF]\b)?$/;
 const plain =
-  /(?:(?<=(?<!\^)[\d)}\]!%])(?=[a-zA-Zµ]{2})| )[a-zA-Zµ]{1,20}\.?(?:\s?\^\s?\{?-?\d\}?)?(?: ?[ /*] ?[a-zA-Z]{1,20}(?:\s?\^\s?\{?-?\d\}?)?){0,6}\.?$/;
+  /(?:(?<=(?<!\^)[\d)}\]!%])(?=[a-zA-Zµ]{2})| )[a-zA-Zµ]{1,20}\.?(?:\s?\^\s?\{?-?\d\}?)?(?:(?: ?[/*] ?| )[a-zA-Z]{1,20}(?:\s?\^\s?\{?-?\d\}?)?){0,6}\.?$/;
 const symbols =
   /^(?:and|or|choose|mod|sqrt|sin|cos|tan|log|ln|exp|max|min|gcd|lcm|pi|arcsin|arccos|arctan|is|then|when|where|if|but|not|plus|minus|times|over)$/i;
 
