@@ -10,7 +10,7 @@ const maxCandidateLength = 300;
 export function findChoice(text: string, options: readonly string[]): string {
   const end = text.slice(-maxTextLength);
   const box = findAnswer(end);
-  const candidates = [box?.from === 'box' ? box.text : undefined, lastAnnounced(end), lastLine(end)];
+  const candidates = [box?.from === 'box' ? box.text : undefined, lastAnnounced(end), lastLine(end, options)];
   for (const candidate of candidates) {
     const letters = candidate === undefined ? '' : toLetters(candidate.slice(0, maxCandidateLength), options);
     if (letters !== '') return letters;
@@ -56,7 +56,7 @@ export const letterOf = (index: number): string => String.fromCharCode(65 + inde
 const sortLetters = (letters: readonly string[]): string => [...new Set(letters)].sort().join('');
 
 const before =
-  /\b(?:answers?|choices?|options?|selection)(?:\*\*)? ?(?:is|are|:|=|(?:would|must|should|will) be)|\b(?:i|we)(?: would| will|'ll)? (?:choose|pick|select|go with|answer)\b|####/gi;
+  /\b(?:answers?|choice|option|selection|(?:correct|right|best) (?:choices|options))(?:\*\*)? ?(?:is|are|:|=|(?:would|must|should|will) be)|\b(?:i|we)(?: would| will|'ll)? (?:choose|pick|select|go with|answer)\b|####/gi;
 const after = /(?<![a-zA-Z])\(?([A-Z])\)?(?:\*\*)? is (?:the )?(?:correct|right|best|true)(?: (?:one|answer|choice|option))?(?![a-z])/g;
 
 /** What the last announcement announces. */
@@ -76,10 +76,11 @@ function lastAnnounced(text: string): string | undefined {
   return found?.text;
 }
 
-/** A letter alone on the last line, as `B`, `**(B)**` or `So: B`, or with the text of its option in bold. */
-function lastLine(text: string): string | undefined {
+/** A letter alone on the last line, as `B`, `**(B)**` or `So: B`, or with the text of its option. */
+function lastLine(text: string, options: readonly string[]): string | undefined {
   const line = text.slice(-maxCandidateLength).trimEnd().split('\n').at(-1)?.trim() ?? '';
   const [, end] = /(?:^|: ?|\*\*)\(?([A-Z])\)?[.*\s]{0,5}$/.exec(line) ?? [];
   if (end !== undefined) return end;
-  return /\*\*(\(?[A-Z]\)[^*\n]{0,200})\*\*\.?$/.exec(line)?.[1];
+  const [, letter = '', option = ''] = /(?:^|\*\*|[:,] )\(?([A-Z])[).:] ?([^*\n]{1,200})(?:\*\*)?\.?$/.exec(line) ?? [];
+  return letter !== '' && foldText(options[letter.charCodeAt(0) - 65] ?? '') === foldText(option) ? letter : undefined;
 }

@@ -18,8 +18,14 @@ const maxLength = 1000;
 export function isSameQuantity(given: string, expected: string, rule: QuantityRule): boolean {
   const [a, b] = [readQuantity(given), readQuantity(expected)];
   if (a === undefined || b === undefined || (rule.isUnitRequired && a.unit === undefined && b.unit !== undefined)) return false;
-  const limit = Math.max(rule.absolute, rule.relative * Math.abs(b.value)) + 1e-12 * Math.abs(b.value);
+  const limit = Math.max(rule.absolute, rule.relative * Math.abs(b.value), roundedZero(a, b)) + 1e-12 * Math.abs(b.value);
   return valuesIn(b, a).some((value) => Math.abs(value - b.value) <= limit);
+}
+
+/** The zero of a scale is often rounded: 273 K is 0 °C. */
+function roundedZero({ unit = '' }: Quantity, { unit: other = '' }: Quantity): number {
+  const [from, to] = [temperatureOf(unit), temperatureOf(other)];
+  return from && to && from.zero !== to.zero ? 0.2 / to.scale : 0;
 }
 
 export interface Quantity {
