@@ -61,7 +61,10 @@ export function readQuantity(text: string): Quantity | undefined {
     if (parseUnit(rest) !== undefined) return { value, unit: rest, ...marks };
   }
   const read = toReal(clean);
-  return read && { ...read, ...marks };
+  if (read !== undefined) return { ...read, ...marks };
+  // A unit that is not known is only itself.
+  const isUnit = /^ ?(?:\\(?:text|mathrm)| [a-zA-Z])[a-zA-Z{}\\/^() \d.-]{0,40}$/.test(clean.slice(whole.trimEnd().length));
+  return /\d/.test(digits) && isUnit ? { value: toNumber(digits), unit: rest, ...marks } : undefined;
 }
 
 function toNumber(text: string): number {

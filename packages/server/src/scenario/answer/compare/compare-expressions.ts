@@ -146,12 +146,6 @@ export function isSameValue(a: Complex, b: Complex): boolean {
   return error < -2 * neededBits || error < Math.max(complex.sizeOf(a), complex.sizeOf(b)) - neededBits;
 }
 
-/** Whether the logarithm without a base occurs, which has two readings. */
-export const hasPlainLog = (expression: MathExpression): boolean => {
-  if (expression.kind !== 'call') return false;
-  return (expression.name === 'log' && expression.args.length === 1) || expression.args.some(hasPlainLog);
-};
-
 const arbitrary: ReadonlySet<string> = new Set(['C', 'c', 'K', 'k', 'C_1']);
 
 /** The constant of an integral has no fixed name: each is renamed to C. */

@@ -18,7 +18,7 @@ export const cheapFunctions: ReadonlySet<string> = new Set([
 ]);
 
 type LogBase = 'e' | '10';
-export type MathFunction = (values: readonly Complex[], logBase: LogBase) => Complex;
+type MathFunction = (values: readonly Complex[], logBase: LogBase) => Complex;
 
 const ofOne =
   (compute: (a: Complex) => Complex): MathFunction =>

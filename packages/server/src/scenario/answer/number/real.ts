@@ -86,7 +86,7 @@ export function sqrt(a: Real): Real {
   return round(root, exponent, joinErrors(a.error - sizeOf(a) / 2 + 2, exponent));
 }
 
-export function integerRoot(value: bigint): bigint {
+function integerRoot(value: bigint): bigint {
   if (value < 2n) return value;
   let root = 1n << BigInt((bitsOf(value) + 1) >> 1);
   for (let next = (root + value / root) >> 1n; next < root; next = (root + value / root) >> 1n) root = next;

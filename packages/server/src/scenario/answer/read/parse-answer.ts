@@ -84,7 +84,7 @@ function trimEnd(text: string): string {
   }
 }
 
-export function readTokens(tokens: readonly MathToken[], nesting: number): ShortAnswer {
+function readTokens(tokens: readonly MathToken[], nesting: number): ShortAnswer {
   if (nesting > maxNesting) throw new Unreadable('nested too deeply');
   const items = splitAt(tokens, isSeparator);
   if (items.length > maxItems) throw new Unreadable('too many items');

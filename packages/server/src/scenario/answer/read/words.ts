@@ -56,7 +56,7 @@ const numerals: readonly string[] = [
 ];
 
 /** The whole text as a number, if it is one in words. */
-export function toNumeral(text: string): string | undefined {
+function toNumeral(text: string): string | undefined {
   const at = numerals.indexOf(text.toLowerCase());
   return at < 0 ? undefined : String(at);
 }
