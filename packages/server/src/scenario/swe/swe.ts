@@ -65,11 +65,15 @@ export function makeSweScenario(): Scenario<SweTask> {
     async evaluate({ task, artifact, sampledTokens, openSandbox, limits, signal }) {
       const timeoutMs = limits.evaluate_timeout_s * gradeShare;
       const { patch, paths } = await makeDiff(await openSandbox(), task, { artifact, timeoutMs, signal });
-      const measured = { hasFormat: patch !== '', sampledTokens };
-      if (patch === '') return shapeReward(task.shaping, { correctness: 0, ...measured }, { git_patch: '', reason: 'empty_patch' });
+      const measured = { hasFormat: patch.length > 0, sampledTokens };
+      if (patch.length === 0) return shapeReward(task.shaping, { correctness: 0, ...measured }, { git_patch: '', reason: 'empty_patch' });
       if (proven.size > maxProven) proven.clear();
       const grade = await gradePatch({ task, patch, paths, openSandbox, stepMs: timeoutMs, proven, signal });
-      return shapeReward(task.shaping, { correctness: grade.resolved ? 1 : 0, ...measured }, { git_patch: patch, ...describe(grade) });
+      return shapeReward(
+        task.shaping,
+        { correctness: grade.resolved ? 1 : 0, ...measured },
+        { git_patch: patch.toString('utf8'), ...describe(grade) },
+      );
     },
 
     async trial({ task, solution, openSandbox, limits, signal }) {
@@ -100,7 +104,7 @@ interface DiffContext {
 
 async function makeDiff(sandbox: Sandbox, task: SweTask, { artifact, timeoutMs, signal }: DiffContext): Promise<Diff> {
   await prepareRepository(sandbox, task, { purpose: 'diff', timeoutMs, signal });
-  return await takeDiff(sandbox, readChanges(artifact), { workdir: task.workdir, timeoutMs, signal });
+  return await takeDiff(sandbox, readChanges(artifact), { workdir: task.workdir, hidden: task.hidden, timeoutMs, signal });
 }
 
 function renderProblem(task: SweTask, prompts: Prompts): string {

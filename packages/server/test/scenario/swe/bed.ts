@@ -14,7 +14,7 @@ import type { Score } from '../../../src/scenario/verifier/verifier.ts';
 const workdir = '/workspace/repo';
 
 /** The fix is in a later commit, a tag, a branch of a remote, a stash, the reflog and an object that nothing refers to. */
-const setup = `set -e
+export const setup = `set -e
 export HOME=/tmp GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
 git init -q -b master ${workdir}; cd ${workdir}
 mkdir calc tests

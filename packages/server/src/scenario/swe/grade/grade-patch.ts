@@ -10,14 +10,14 @@ import { applyPatch, findPaths, restorePaths } from '../repository/apply-patch.t
 import { prepareRepository } from '../repository/prepare.ts';
 import { chooseProtected } from '../repository/protected-paths.ts';
 import type { ChangedPath } from '../repository/take-diff.ts';
-import { filesOf } from '../rows/row.ts';
+import { addedFilesOf, filesOf } from '../rows/row.ts';
 import type { SweTask } from '../task/swe-task.ts';
 import { runTests, type SuiteRun } from './run-tests.ts';
 import { judgeTests, type TestsVerdict } from './verdict.ts';
 
 export interface PatchGradeOptions {
   readonly task: SweTask;
-  readonly patch: string;
+  readonly patch: string | Buffer;
   /** The paths that the patch changes; found from its text if absent. */
   readonly paths?: readonly ChangedPath[];
   openSandbox(): Promise<Sandbox>;
@@ -90,19 +90,26 @@ async function tryPatch({ task, patch, paths, openSandbox, stepMs, signal }: Try
   const sandbox = await openSandbox();
   const within = { workdir: task.workdir, timeoutMs: stepMs, ...(signal ? { signal } : {}) };
   await prepareRepository(sandbox, task, { purpose: 'tests', ...within });
-  const changed = paths ?? (await findPaths(sandbox, filesOf(patch), within));
+  const changed = paths ?? (await findPaths(sandbox, filesOf(patch.toString()), within));
   const applied = await applyPatch(sandbox, patch, within);
   if (applied.by === undefined) return toGrade(task, { reason: 'patch_failed', why: applied.why, testMs: 0 });
   const testFiles = filesOf(task.test_patch);
   const solutionFiles = filesOf(task.patch);
   const restored = chooseProtected(changed, { testFiles, solutionFiles, extra: task.protected, repo: task.repo });
-  await restorePaths(sandbox, [...restored, ...(await findPaths(sandbox, testFiles, within))], within);
+  await restorePaths(sandbox, [...restored, ...(await findTestFiles(sandbox, task, within))], within);
   const ready = await addTests(sandbox, task, within);
   const rest = { appliedBy: applied.by, restored: restored.map(({ path }) => path) };
   if (ready !== undefined) return toGrade(task, { ...rest, reason: 'tests_broken', why: ready, testMs: 0 });
   const startMs = systemClock.monotonic();
   const run = await runTests(sandbox, task, { ...within, timeoutMs: task.test_timeout_s * 1000 });
   return toGrade(task, { ...rest, run, testMs: systemClock.monotonic() - startMs });
+}
+
+/** A file that the test patch adds may be in the image already. */
+async function findTestFiles(sandbox: Sandbox, { test_patch }: SweTask, within: Parameters<typeof applyPatch>[2]): Promise<ChangedPath[]> {
+  const added = new Set(addedFilesOf(test_patch));
+  const found = await findPaths(sandbox, filesOf(test_patch), within);
+  return found.map(({ status, path }) => ({ status: added.has(path) ? 'A' : status, path }));
 }
 
 /** Undefined, or why the tests could not be put in place. */

@@ -34,12 +34,13 @@ export interface Applied {
 
 export async function applyPatch(
   sandbox: Sandbox,
-  patch: string,
+  patch: string | Buffer,
   { workdir, keep = false, timeoutMs, signal }: ApplyOptions,
 ): Promise<Applied> {
-  if (patch.trim() === '') return { by: 'nothing to apply', why: '' };
+  const text = typeof patch === 'string' && !patch.endsWith('\n') ? `${patch}\n` : patch;
+  if (text.toString().trim() === '') return { by: 'nothing to apply', why: '' };
   const optional = signal ? { signal } : {};
-  await sandbox.writeFile(patchFile, patch.endsWith('\n') ? patch : `${patch}\n`, optional);
+  await sandbox.writeFile(patchFile, text, optional);
   const env = { ...gitEnv, workdir, file: patchFile, keep: keep ? '1' : '' };
   const result = await sandbox.exec(['/bin/bash', '-c', applyScript], { env, cwd: '/', timeoutMs, ...optional });
   if (result.exitCode === 0) return { by: result.stdout.toString('utf8').trim(), why: '' };

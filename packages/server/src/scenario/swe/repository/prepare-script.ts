@@ -5,8 +5,9 @@
  * Variables: `workdir`, `base`, `hidden` (paths, one per line), `hide` (1: remove the future), `patch` (1: standard input is the patch with
  * the bug). Exit code 3: the task does not fit its image.
  *
- * - The images of SWE-bench have one commit of the environment on top of the base commit, which is kept. Changes of tracked files that an image
- *   has are committed, so that they are not part of the agent's diff.
+ * - The images of SWE-bench have one commit of the environment on top of the base commit, which is kept. Changes and untracked files that an
+ *   image has are committed, so that they are not part of the agent's diff, and can be restored. Nested repositories are left alone.
+ * - Git must notice every change of a file: modes count, and no entry of the index is taken as unchanged.
  * - Tags and branches that are not part of the history of the start go, then reflogs, remotes, stashes, hooks and work trees. `repack -a -d`
  *   leaves only objects that can still be reached, and `prune` removes the loose ones.
  */
@@ -22,9 +23,15 @@ if [ "$(git rev-parse HEAD)" != "$base" ] && ! { [ "$(git rev-parse -q --verify 
   git checkout -q -f --detach "$base"
 fi
 git checkout -q --detach
-if [ "$patch" = 1 ]; then git apply --whitespace=nowarn - || give_up 'setup_patch does not apply to the base commit'; git add -A; fi
+if [ "$patch" = 1 ]; then git apply --whitespace=nowarn - || give_up 'setup_patch does not apply to the base commit'; fi
 while IFS= read -r path; do [ -z "$path" ] || rm -rf -- "$path"; done <<< "$hidden"
+git config core.fileMode true
+git config core.sparseCheckout false
+if git ls-files -v | grep -q '^[a-zS]'; then git read-tree HEAD; fi
 git add -u
+git ls-files -z --others --exclude-standard | while IFS= read -r -d '' path; do
+  [ "\${path%/}" != "$path" ] || printf '%s\\0' "$path"
+done | git update-index --add -z --stdin
 if [ "$patch" = 1 ]; then
   git update-ref --no-deref HEAD "$(git "\${author[@]}" commit-tree "$(git write-tree)" -m 'start of the task')"
 elif ! git diff --cached --quiet HEAD; then

@@ -13,12 +13,15 @@ export interface ChangedPath {
 }
 
 export interface Diff {
-  readonly patch: string;
+  /** Files need not be UTF-8. */
+  readonly patch: Buffer;
   readonly paths: readonly ChangedPath[];
 }
 
 export interface DiffOptions {
   readonly workdir: string;
+  /** Paths that the agent's sandbox did not have: what it put there is no part of the diff. */
+  readonly hidden: readonly string[];
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
@@ -27,38 +30,45 @@ const maxPatchBytes = 16 << 20;
 const listPath = '/tmp/millrace-unchanged';
 
 /**
- * Removes tracked files that the agent no longer has, and unpacks the changed ones. Files that the repository ignores are left out by the rules
- * of its start, so that an agent cannot add them by changing the rules; its `.gitignore` files are therefore added last.
+ * Makes the files the agent's: what it no longer has is removed, and what it changed is unpacked. Tracked files are compared whatever the rules
+ * say. New files count unless the rules of the start ignore them, so that an agent cannot add or hide files by changing the rules: those are
+ * kept aside, in a work tree that holds nothing else. Nested repositories, submodules, and files whose names are not UTF-8 are left out.
  */
 const script = `set -e
 cd -- "$workdir"
-declare -A kept=()
+others=/tmp/millrace-others; rules=/tmp/millrace-rules
+declare -A kept=() ignored=()
 while IFS= read -r -d '' path; do kept[$path]=1; done < "$list"
-rm -f -- "$list"
-drop_missing() { while IFS= read -r -d '' path; do
-  [ -n "\${kept[$path]}" ] || { rm -f -- "$path" 2> /dev/null && rmdir -p -- "$(dirname -- "$path")" 2> /dev/null; } || true
-done; }
-rules=(.gitignore '*/.gitignore')
-git ls-files -z -- . ':!:.gitignore' ':!:*/.gitignore' | drop_missing
+mkdir -p -- "$rules"
+find . -name .git -prune -o -name .gitignore -type f -print0 | tar --create --null --files-from=- --file=- | tar --extract --file=- -C "$rules"
+is_text() { [[ $1 != *[$'\\x80'-$'\\xff']* ]] || printf %s "$1" | iconv -f UTF-8 -t UTF-8 > /dev/null 2>&1; }
+find . -name .git -prune -o ! -type d -print0 | while IFS= read -r -d '' path; do
+  [ -n "\${kept[\${path#./}]}" ] || ! is_text "$path" || { rm -f -- "$path" 2> /dev/null && rmdir -p -- "$(dirname -- "$path")" 2> /dev/null; } || true
+done
+mkdir -p -- "$workdir"; cd -- "$workdir"
 cat > "$archive"
-mkdir -p -- "$workdir"; cd -- "$workdir"
-tar --extract --file="$archive" --no-same-owner --exclude=.gitignore
-git add -A
-git ls-files -z -- "\${rules[@]}" | drop_missing
-mkdir -p -- "$workdir"; cd -- "$workdir"
-tar --extract --file="$archive" --no-same-owner --wildcards '*/.gitignore' 2> /dev/null || true
+tar --extract --file="$archive" --no-same-owner
 rm -f -- "$archive"
-git ls-files -z --cached --others -- "\${rules[@]}" | xargs -0 -r git --literal-pathspecs add -A -f --
-git diff --cached --name-status -z --no-renames HEAD > "$list"
-git diff --cached --binary --full-index --no-color --no-ext-diff --no-textconv --no-renames HEAD`;
+git add -u
+git ls-files -z --others > "$others"
+dir=$(git rev-parse --absolute-git-dir)
+( cd -- "$rules"; git --git-dir="$dir" --work-tree=. check-ignore --no-index -z --stdin < "$others" > "$list" || [ $? = 1 ] )
+while IFS= read -r -d '' path; do ignored[$path]=1; done < "$list"
+while IFS= read -r -d '' path; do
+  [ -n "\${ignored[$path]}" ] || [ "\${path%/}" != "$path" ] || printf '%s\\0' "$path"
+done < "$others" | git update-index --add -z --stdin
+paths=(.)
+while IFS= read -r path; do case "$path" in "$workdir"/*) paths+=(":(exclude,literal)\${path#"$workdir"/}");; esac; done <<< "$hidden"
+git diff --cached --name-status -z --no-renames HEAD -- "\${paths[@]}" > "$list"
+git diff --cached --binary --full-index --no-color --no-ext-diff --no-textconv --no-renames HEAD -- "\${paths[@]}"`;
 
 const commandNotFound = 127;
 
 /** Throws `policy-failed` if the agent's files cannot be unpacked or the diff is too large, and `task-failed` if the image lacks a program. */
-export async function takeDiff(sandbox: Sandbox, changes: Changes, { workdir, timeoutMs, signal }: DiffOptions): Promise<Diff> {
+export async function takeDiff(sandbox: Sandbox, changes: Changes, { workdir, hidden, timeoutMs, signal }: DiffOptions): Promise<Diff> {
   const optional = signal ? { signal } : {};
   await sandbox.writeFile(listPath, changes.unchanged, optional);
-  const env = { ...gitEnv, workdir, list: listPath, archive: '/tmp/millrace-changes.tar' };
+  const env = { ...gitEnv, workdir, hidden: hidden.join('\n'), list: listPath, archive: '/tmp/millrace-changes.tar' };
   const options = { env, stdin: changes.archive, cwd: '/', timeoutMs, capBytes: maxPatchBytes, ...optional };
   const result = await sandbox.exec(['/bin/bash', '-c', script], options);
   // Nothing of the agent's is on the PATH of this sandbox.
@@ -68,7 +78,7 @@ export async function takeDiff(sandbox: Sandbox, changes: Changes, { workdir, ti
     throw new RolloutError('policy-failed', `no diff could be made of the agent's files: git ${describeEnd(result)}`);
   if (result.cutBytes > 0) throw new RolloutError('policy-failed', `the agent's diff has more than ${maxPatchBytes} bytes`);
   const names = await sandbox.readFile(listPath, { maxBytes: maxPatchBytes, ...optional });
-  return { patch: result.stdout.toString('utf8'), paths: parseNames(names) };
+  return { patch: result.stdout, paths: parseNames(names) };
 }
 
 function parseNames(names: Buffer): ChangedPath[] {

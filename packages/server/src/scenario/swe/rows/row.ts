@@ -45,9 +45,22 @@ export const toImageName = (prefix: string, instanceId: string, replacement: str
 
 /** The paths after the change, and before it for deleted files. */
 export function filesOf(patch: string): string[] {
-  const names = [...patch.matchAll(/^diff --git a\/(.*?) b\/(.*)$/gm)].map(([, , name = '']) => name.trim());
+  const names = [...patch.matchAll(/^diff --git (?:a\/.*? b\/(.*)|"a\/.*?" "b\/(.*)")$/gm)].map(toName);
   if (names.length > 0) return [...new Set(names)];
-  return [...new Set([...patch.matchAll(/^\+\+\+ b\/([^\t\n]+)/gm)].map(([, name = '']) => name.trim()))];
+  return [...new Set([...patch.matchAll(/^\+\+\+ (?:b\/([^\t\n]+)|"b\/(.*)")/gm)].map(toName))];
+}
+
+export const addedFilesOf = (patch: string): string[] =>
+  [...patch.matchAll(/^diff --git (?:a\/.*? b\/(.*)|"a\/.*?" "b\/(.*)")\nnew file mode /gm)].map(toName);
+
+/** Git quotes names with odd characters as C does, each byte over 127 in octal digits. */
+function toName([, plain, quoted = '']: RegExpMatchArray): string {
+  if (plain !== undefined) return plain.trim();
+  const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', a: '\x07', b: '\b', f: '\f', v: '\v' };
+  const bytes = quoted.replace(/\\([0-7]{3}|.)/g, (_, code: string) =>
+    code.length === 3 ? String.fromCharCode(Number.parseInt(code, 8)) : (escapes[code] ?? code),
+  );
+  return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
 export const quote = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
