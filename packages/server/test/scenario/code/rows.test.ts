@@ -118,6 +118,24 @@ test('options of a task may stand next to the fields of a row', () => {
   assert.equal(parse({ question: 'q', input_output: { inputs: ['1'], outputs: ['2'] }, credit: 'partial' }).credit, 'partial');
 });
 
+test('a column that is null is absent: the columns of all data sets in one table change no task', () => {
+  const rows: readonly Record<string, unknown>[] = [
+    { question: 'q', input_output: { inputs: ['1'], outputs: ['2'] } },
+    { question_content: 'C', public_test_cases: cases },
+    { description: 'D', official_tests: [{ input: '1', output: '2' }] },
+    { description: 'D', private_tests: { input: ['2'], output: ['4'] } },
+    { prompt: [{ role: 'user', content: 'q' }], reward_model: { ground_truth: cases } },
+    { question: 'q', tests: [{ input: '1', output: '2' }] },
+  ];
+  const columns = Object.fromEntries(
+    rows
+      .flatMap((row) => Object.keys(row))
+      .concat('credit', 'checker')
+      .map((name) => [name, null]),
+  );
+  for (const row of rows) assert.deepEqual(parse({ ...columns, ...row }), parse(row));
+});
+
 test('a row that cannot be used is refused with its field', () => {
   const refused = codeTask.safeParse({ question: 'q', input_output: '{broken' });
   assert.match(String(refused.error), /input_output is not JSON/);

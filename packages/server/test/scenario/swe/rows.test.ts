@@ -128,6 +128,46 @@ test('options next to the fields of a row count, and a bad field is named', () =
   assert.match(wrong({ ...bench, expected_output_json: '[1]' }), /expected_output_json is not a map/);
 });
 
+test('a column that is null is absent: the columns of all data sets in one table change no task', () => {
+  const content = JSON.stringify({ file_diffs: [] });
+  const r2e = {
+    docker_image: `namanjain12/aio_final:${'a'.repeat(40)}`,
+    repo_name: 'aio',
+    problem_statement: 'p',
+    expected_output_json: '{"T.a": "PASSED"}',
+    parsed_commit_content: content,
+  };
+  const smith = {
+    instance_id: 'o__n.1.x',
+    repo: 'swesmith/o__n.1',
+    patch: replacePatch('a.py', 'x\n', 'y\n'),
+    image_name: 'i',
+    problem_statement: 'p',
+    FAIL_TO_PASS: ['t'],
+  };
+  const multi = { org: 'o', repo: 'r', number: 1, fix_patch: 'f', test_patch: testPatch, language: 'go', title: 't', f2p_tests: { A: {} } };
+  const own = sweTask.parse({ ...bench, image: 'docker://a/b' });
+  const rows: readonly object[] = [bench, { ...bench, install_config: { test_cmd: 'pytest' } }, r2e, smith, multi, own];
+  const columns = Object.fromEntries(
+    rows
+      .flatMap((row) => Object.keys(row))
+      .concat('responses_create_params', 'instance_dict')
+      .map((name) => [name, null]),
+  );
+  for (const row of rows) assert.deepEqual(sweTask.parse({ ...columns, ...row }), sweTask.parse(row));
+});
+
+test('a row of SWE-bench with a test command of its own is still a row, and a task with an unknown field is not one', () => {
+  const options = { test_command: 'tox', log_parser: 'pytest', activate: '', setup: 'true' };
+  for (const row of [bench, { ...bench, FAIL_TO_PASS: ['t'], PASS_TO_PASS: [] }]) {
+    const task = sweTask.parse({ ...row, ...options });
+    assert.deepEqual([task.test_command, task.log_parser, task.activate, task.setup], ['tox', 'pytest', '', 'true']);
+    assert.equal(task.image, 'docker://swebench/sweb.eval.x86_64.django_1776_django-11099:latest');
+  }
+  const { success } = sweTask.safeParse({ ...sweTask.parse(bench), tset_setup: 'x' });
+  assert.equal(success, false);
+});
+
 test('a patch that is turned around twice is the same, and new files become deleted ones', () => {
   const patch = `${replacePatch('a.py', 'one\ntwo\n', 'one\n2')}${replacePatch('b.py', '', 'new\n')}`;
   assert.equal(reversePatch(reversePatch(patch)), patch);

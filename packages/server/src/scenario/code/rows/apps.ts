@@ -2,8 +2,9 @@
 
 import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
+import type { Row } from '../../row.ts';
 import { renderExact } from '../output/exact-json.ts';
-import { mebibytesOf, parseField, type Row, type RowTest, secondsOf, textOf } from './row.ts';
+import { mebibytesOf, parseField, type RowTest, secondsOf, textOf } from './row.ts';
 
 const inputOutput = z.object({ inputs: z.array(z.unknown()), outputs: z.array(z.unknown()), fn_name: z.string().nullish() });
 

@@ -1,7 +1,8 @@
 // Rows of Codeforces problems: with `official_tests`, or as DeepMind's CodeContests with `public_tests`, `private_tests` and `generated_tests`.
 
 import { definedOf } from '@millrace/protocol';
-import { fromColumns, mebibytesOf, pairs, type Row, secondsOf } from './row.ts';
+import type { Row } from '../../row.ts';
+import { fromColumns, mebibytesOf, pairs, secondsOf } from './row.ts';
 
 export function fromCodeforces(row: Row): Row {
   if (typeof row.interaction_format === 'string' && row.interaction_format !== '')

@@ -3,8 +3,9 @@
 import { inflateSync } from 'node:zlib';
 import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
+import type { Row } from '../../row.ts';
 import { parseExact } from '../output/exact-json.ts';
-import { parseField, type Row, type RowTest } from './row.ts';
+import { parseField, type RowTest } from './row.ts';
 
 const testCases = z.array(z.object({ input: z.string(), output: z.string(), testtype: z.string().default('stdin') }));
 const metadata = z.object({ func_name: z.string().nullish() });

@@ -1,9 +1,8 @@
 // What all kinds of rows share: JSON in strings, and tests as lists of inputs and outputs.
 
 import { z } from 'zod';
+import type { Row } from '../../row.ts';
 import { parseExact, renderExact } from '../output/exact-json.ts';
-
-export type Row = Readonly<Record<string, unknown>>;
 
 /** A test of a task. */
 export interface RowTest {

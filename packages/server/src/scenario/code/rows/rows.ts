@@ -1,12 +1,11 @@
 // Recognises a row of a data set by its fields, and makes a task of it. Everything else is taken as a task.
 
 import { z } from 'zod';
+import { isRow, type Row, withoutNulls } from '../../row.ts';
 import { fromApps } from './apps.ts';
 import { fromCodeContests, fromCodeforces } from './codeforces.ts';
 import { fromLiveCodeBench } from './livecodebench.ts';
-import { parseField, type Row } from './row.ts';
-
-const isRow = (value: unknown): value is Row => typeof value === 'object' && value !== null && !Array.isArray(value);
+import { parseField } from './row.ts';
 
 /** The options of a task that may stand next to the fields of a row. */
 const options = [
@@ -23,11 +22,13 @@ const options = [
 
 /** For zod's `preprocess`: a row that cannot be used is an issue that names the field. */
 export function fromRow(value: unknown, context: z.RefinementCtx): unknown {
-  const convert = isRow(value) && !('tests' in value) ? recognise(value) : undefined;
-  if (!isRow(value) || convert === undefined) return value;
+  if (!isRow(value)) return value;
+  const row = withoutNulls(value);
+  const convert = 'tests' in row ? undefined : recognise(row);
+  if (convert === undefined) return row;
   try {
-    const own = Object.fromEntries(options.filter((name) => value[name] !== undefined).map((name) => [name, value[name]]));
-    return { ...convert(value), ...own };
+    const own = Object.fromEntries(options.filter((name) => name in row).map((name) => [name, row[name]]));
+    return { ...convert(row), ...own };
   } catch (error) {
     context.addIssue({
       code: 'custom',

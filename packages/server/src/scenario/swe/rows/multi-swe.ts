@@ -2,8 +2,9 @@
 
 import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
+import { isRow } from '../../row.ts';
 import type { LogParserName } from '../logs/parse-log.ts';
-import { isRow, parseJson, type SweRow, textOf } from './row.ts';
+import { parseJson, type SweRow, textOf } from './row.ts';
 
 const parserOf: Readonly<Record<string, LogParserName>> = {
   go: 'gotest',

@@ -1,10 +1,9 @@
 // What the rows of all data sets share: lists as JSON text, names of images, and the files of a patch.
 
 import { z } from 'zod';
+import type { Row } from '../../row.ts';
 
-export type SweRow = Readonly<Record<string, unknown>>;
-
-export const isRow = (value: unknown): value is SweRow => typeof value === 'object' && value !== null && !Array.isArray(value);
+export type SweRow = Row;
 
 /** A list, or a list as JSON text. Throws an Error that names the field. */
 export function listOf(row: SweRow, field: string): string[] {

@@ -1,8 +1,9 @@
 // Recognises a row of a data set by its fields, and makes a task of it. Everything else is taken as a task.
 
 import { z } from 'zod';
+import { isRow, withoutNulls } from '../../row.ts';
 import { fromMultiSwe } from './multi-swe.ts';
-import { isRow, parseJson, type SweRow } from './row.ts';
+import { parseJson, type SweRow } from './row.ts';
 import { fromR2e, fromSmith, fromSweBench } from './swe-bench.ts';
 
 export const rowKinds = ['swe-bench', 'swe-gym', 'swe-rebench', 'swe-smith', 'r2e-gym', 'multi-swe', 'nemotron'] as const;
@@ -28,10 +29,12 @@ const options = [
 
 /** For zod's `preprocess`: a row that cannot be used is an issue that names the field. */
 export function fromRow(value: unknown, context: z.RefinementCtx): unknown {
-  const kind = isRow(value) ? kindOf(value) : undefined;
-  if (!isRow(value) || kind === undefined) return value;
+  if (!isRow(value)) return value;
+  const row = withoutNulls(value);
+  const kind = kindOf(row);
+  if (kind === undefined) return row;
   try {
-    return toTask(value, kind);
+    return toTask(row, kind);
   } catch (error) {
     context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : String(error) });
     return z.NEVER;
@@ -53,9 +56,13 @@ export function kindOf(row: SweRow): RowKind | undefined {
   const repo = typeof row.repo === 'string' ? row.repo : '';
   if (repo.startsWith('swesmith/') || ('image_name' in row && !('test_patch' in row) && 'patch' in row)) return 'swe-smith';
   if ('install_config' in row || 'docker_image' in row) return 'swe-rebench';
-  if ('test_command' in row) return undefined;
+  if ('test_command' in row && !hasRowFields(row)) return undefined;
   return 'FAIL_TO_PASS' in row || 'test_patch' in row ? 'swe-bench' : undefined;
 }
+
+/** Fields that rows of SWE-bench have and tasks have not, or in another form: a row may have a test command of its own. */
+const hasRowFields = (row: SweRow): boolean =>
+  ['version', 'hints_text', 'created_at', 'environment_setup_commit'].some((name) => name in row) || typeof row.FAIL_TO_PASS === 'string';
 
 function convert(row: SweRow, kind: RowKind): SweRow {
   switch (kind) {
@@ -82,7 +89,7 @@ function fromNemotron(row: SweRow): SweRow {
   const inner = typeof text === 'string' ? parseJson(text, 'instance_dict') : text;
   if (!isRow(inner)) throw new Error('instance_dict is not an object');
   const statement = metadata.problem_statement ?? inner.problem_statement;
-  const merged: SweRow = { ...inner, problem_statement: statement };
+  const merged: SweRow = withoutNulls({ ...inner, problem_statement: statement });
   const source = String(metadata.dataset_name ?? '');
   const kind = kindOf(merged);
   if (kind === undefined || kind === 'nemotron') throw new Error('instance_dict is no row of a known data set');

@@ -2,9 +2,10 @@
 
 import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
+import { isRow } from '../../row.ts';
 import { toLogParserName } from '../logs/parse-log.ts';
 import { replacePatch, reversePatch } from './patch-text.ts';
-import { filesOf, isRow, listOf, parseJson, type SweRow, textOf, toImage, toImageName } from './row.ts';
+import { filesOf, listOf, parseJson, type SweRow, textOf, toImage, toImageName } from './row.ts';
 import { toTestRun } from './test-commands.ts';
 
 /** The images of SWE-bench hold one conda environment. Others are used as they are. */
