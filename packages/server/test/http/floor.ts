@@ -23,6 +23,7 @@ import { type Log, silentLog } from '../../src/base/log.ts';
 import { type App, type AppOptions, openApp } from '../../src/http/app.ts';
 import { httpConfig } from '../../src/http/request/http-config.ts';
 import { TaskFiles } from '../../src/sampling/task-files.ts';
+import type { Scenarios } from '../../src/scenario/load/load.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
 import { type DiskLimits, unlimitedDisk } from '../../src/store/disk-budget.ts';
 import { EventTail } from '../../src/store/event-tail.ts';
@@ -86,6 +87,8 @@ interface FloorOptions {
   readonly server?: string;
   readonly isLeader?: boolean;
   readonly taskFiles?: Readonly<Record<string, string>>;
+  /** In place of the two small ones. */
+  readonly scenarios?: Scenarios;
 }
 
 export async function openFloor({
@@ -99,6 +102,7 @@ export async function openFloor({
   server = 'server',
   isLeader = true,
   taskFiles = {},
+  scenarios,
 }: FloorOptions = {}): Promise<Floor> {
   const folder = await makeTempFolder('millrace-http');
   const store = shared ?? (await openSqliteStore({ path: join(folder.path, 'store.sqlite'), clock, limits, log: silentLog }));
@@ -107,7 +111,7 @@ export async function openFloor({
   const app = await openApp({
     store: wrap(store),
     tail,
-    scenarios: { get: (name) => byName.get(name), names: () => ['sums', 'free'] },
+    scenarios: scenarios ?? { get: (name) => byName.get(name), names: () => ['sums', 'free'] },
     taskFiles: new TaskFiles(taskFiles),
     config: httpConfig.parse(config),
     log,

@@ -5,7 +5,7 @@ import type { Scenarios } from '../../scenario/load/load.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
 import { toFault, toFaultError } from '../request/check.ts';
 
-const swe = ['swebench', 'swebench_multimodal', 'swegym', 'SWE-Gym', 'r2egym', 'R2E-Gym', 'swe_smith', 'SWE-smith'];
+const swe = ['swebench', 'swebench_multimodal', 'swegym', 'swe-gym', 'SWE-Gym', 'r2egym', 'R2E-Gym', 'swe_smith', 'SWE-smith'];
 const code = ['deepcoder', 'codecontests', 'apps', 'codeforces', 'taco', 'livecodebench'];
 /** Tasks that only its reward servers can score. */
 const scoredElsewhere = ['rStar', 'tool_call', 'if_eval', 'llm_judge', 'reasoning_gym'];
@@ -22,16 +22,14 @@ const table: ReadonlyMap<string, readonly string[]> = new Map<string, readonly s
   ...scoredElsewhere.map((name): DataSourceRow => [name, ['reward-server']]),
 ]);
 
-/** Throws `unknown-scenario`, naming the scenario that is missing, if there is one. */
-export function findScenario(source: unknown, scenarios: Scenarios): Scenario {
+/** Those that may read the row, best first. Throws `unknown-scenario`, naming the scenario that is missing, if there is one. */
+export function findScenarios(source: unknown, scenarios: Scenarios): readonly [Scenario, ...Scenario[]] {
   const name = typeof source === 'string' && source !== '' ? source : 'swebench';
-  const own = scenarios.get(name);
-  if (own) return own;
   const wanted = table.get(name) ?? (name.startsWith('deepcoder') ? table.get('deepcoder') : undefined) ?? [];
-  for (const candidate of wanted) {
-    const scenario = scenarios.get(candidate);
-    if (scenario) return scenario;
-  }
+  const own = scenarios.get(name);
+  if (own && !wanted.includes(own.name)) return [own];
+  const [first, ...others] = wanted.flatMap((candidate) => scenarios.get(candidate) ?? []);
+  if (first) return [first, ...others];
   const known = [...scenarios.names()];
   const fault = toFault(['instance', 'data_source'], describe(name, wanted, known));
   throw toFaultError([fault], { code: 'unknown-scenario', details: { known } });

@@ -15,6 +15,7 @@ import {
 } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import type { Scenario } from '../../scenario/scenario.ts';
 import { type AppContext, closedSignal, tombstoneMs } from '../context/context.ts';
 import { checkIntake, checkTask, toRolloutId } from '../intake/intake.ts';
 import { refuseImages } from '../intake/refuse-images.ts';
@@ -26,7 +27,7 @@ import { addServer } from './add-server.ts';
 import { ProrlJobs } from './prorl-jobs.ts';
 import { toProcessReply, toProrlStatus, toTask, toWantedId } from './prorl-mapping.ts';
 import { parseInstance, toSettings } from './prorl-params.ts';
-import { findScenario } from './prorl-registry.ts';
+import { findScenarios } from './prorl-registry.ts';
 
 /** How long after a clear /process accepts jobs without a backend: trainers replace servers by clearing and adding. */
 const swapMs = 60_000;
@@ -166,21 +167,36 @@ function mountControl(app: FastifyInstance, server: ProrlServer, context: AppCon
 
 async function toSubmission(request: ProcessRequest, { scenarios, config }: AppContext): Promise<Omit<Submission, 'id'>> {
   const instance = parseInstance(request.instance);
-  const scenario = findScenario(instance.data_source, scenarios);
+  const candidates = findScenarios(instance.data_source, scenarios);
   refuseImages(instance, ['instance']);
   const settings = toSettings(request.sampling_params, config.prorl);
-  const task = await check(
-    z.record(z.string(), z.unknown()),
-    tryTask(() => toTask(scenario, instance)),
-    { at: ['instance'], code: 'task-invalid' },
-  );
-  await checkTask(scenario, task, ['instance']);
+  const { scenario, task } = await chooseTask(candidates, instance);
   return {
     scenario: scenario.name,
     task,
     sampling: await check(sampling, settings.sampling, { at: ['sampling_params'] }),
     limits: await check(limits, settings.limits, { at: ['sampling_params'] }),
   };
+}
+
+/** By the first scenario that can read the instance. Throws what the best of them said. */
+async function chooseTask([first, ...others]: readonly [Scenario, ...Scenario[]], instance: ProcessRequest['instance']) {
+  const read = async (scenario: Scenario) => {
+    const at = { at: ['instance'], code: 'task-invalid' } as const;
+    const made = tryTask(() => toTask(scenario, instance));
+    const task = await check(z.record(z.string(), z.unknown()), made, at);
+    await checkTask(scenario, task, ['instance']);
+    return { scenario, task };
+  };
+  try {
+    return await read(first);
+  } catch (error) {
+    for (const other of others) {
+      const found = await read(other).catch(() => undefined); // it cannot read the instance either
+      if (found) return found;
+    }
+    throw error;
+  }
 }
 
 function tryTask(make: () => unknown): unknown {

@@ -3,6 +3,8 @@
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { needsSandbox } from '../../agent/tool-names.ts';
 import { shapeReward } from '../reward/shaping.ts';
+import { withoutRoutingFields } from '../routing-fields.ts';
+import type { Row } from '../row.ts';
 import type { Scenario, TaskTrial } from '../scenario.ts';
 import { type CodeTask, codeTask } from './code-task.ts';
 import { findProgram } from './find-program.ts';
@@ -17,6 +19,7 @@ export const codeScenario: Scenario<CodeTask> = {
   name: 'code',
   aliases: ['deepcoder'],
   task: codeTask,
+  fromInstance,
   sandbox: (task) => (needsSandbox(task.tools) ? specOf(task) : undefined),
 
   async init({ task }) {
@@ -24,6 +27,7 @@ export const codeScenario: Scenario<CodeTask> = {
   },
 
   async collect({ task, sandbox, signal }) {
+    if (task.submit === 'answer') return Buffer.alloc(0);
     const path = `/workspace/${languages[task.language].file}`;
     return await sandbox.readFile(path, { maxBytes: maxProgramBytes, signal }).catch((error) => {
       if (error instanceof RolloutError && error.code === 'not-found') return Buffer.alloc(0);
@@ -60,6 +64,13 @@ export const codeScenario: Scenario<CodeTask> = {
   },
 };
 
+/** ProRL Agent gives its code tasks these tools, and takes the program from the message of finish. */
+function fromInstance(instance: Row): unknown {
+  const row = withoutRoutingFields(instance);
+  if (!('reward_model' in row) || 'tests' in row) return row;
+  return { tools: ['bash', 'ipython', 'str_replace_editor', 'think', 'finish'], submit: 'answer', ...row };
+}
+
 function toTrial(grades: readonly TestGrade[]): TaskTrial {
   const tests = Object.fromEntries(grades.map(({ score }, at) => [`test ${at + 1}`, score === 1]));
   const at = grades.findIndex(({ score }) => score < 1);
@@ -95,8 +106,10 @@ function renderQuestion(task: CodeTask): string {
     task.function_name === undefined
       ? 'The program reads standard input and writes standard output.'
       : `It is tested by calling \`${task.function_name}\`.`;
-  const where = needsSandbox(task.tools)
-    ? `Write the whole program to /workspace/${file}.`
-    : `Put the whole program into one \`\`\`${fence} code block.`;
+  const block = `one \`\`\`${fence} code block`;
+  const answered = needsSandbox(task.tools)
+    ? `Put the whole program into ${block} in your final answer.`
+    : `Put the whole program into ${block}.`;
+  const where = needsSandbox(task.tools) && task.submit === 'file' ? `Write the whole program to /workspace/${file}.` : answered;
   return `${task.question}${starter}\n\n${how} ${where}`;
 }

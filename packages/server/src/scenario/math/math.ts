@@ -8,6 +8,7 @@ import { isSameAnswer } from '../answer/compare-answers.ts';
 import { findAnswer } from '../answer/find-answer.ts';
 import { goldTexts, ownSolution, tryTexts } from '../answer/own-solution.ts';
 import { shapeReward, shaping } from '../reward/shaping.ts';
+import { answerOf, questionOf } from '../row.ts';
 import type { Scenario } from '../scenario.ts';
 
 const maxGivenLength = 500;
@@ -27,6 +28,7 @@ const mathTask = z.strictObject({
     .describe('The expected answer, in LaTeX or as text; a list if any of several is right. Never shown to the agent.'),
   solution: ownSolution,
   tools: toolChoice.default([]),
+  require_box: z.boolean().default(false).describe('Whether an answer outside `\\boxed{}` is wrong.'),
   shaping,
 });
 
@@ -42,8 +44,13 @@ export const mathScenario: Scenario<MathTask> = {
   name: 'math',
   aliases: ['deepscaler'],
   task: mathTask,
-  // ProRL Agent gives its math tasks these tools.
-  fromInstance: (instance) => ({ question: questionOf(instance), answer: answerOf(instance), tools: ['ipython', 'think', 'finish'] }),
+  // ProRL Agent gives its math tasks these tools, and takes an answer only from a box.
+  fromInstance: (instance) => ({
+    question: questionOf(instance),
+    answer: answerOf(instance),
+    tools: ['ipython', 'think', 'finish'],
+    require_box: true,
+  }),
   sandbox: ({ tools }) => (needsSandbox(tools) ? {} : undefined),
   async init({ task, prompts = new Prompts() }) {
     return { messages: [{ role: 'user', content: renderQuestion(task, prompts) }], tools: task.tools };
@@ -56,10 +63,11 @@ export const mathScenario: Scenario<MathTask> = {
   trial: ({ task, solution }) => tryTexts(task, solution, async (text) => judgeText(task, text)),
 };
 
-function judgeText({ answer }: Pick<MathTask, 'answer'>, text: string): JudgedText {
+function judgeText({ answer, require_box }: Pick<MathTask, 'answer'> & Partial<Pick<MathTask, 'require_box'>>, text: string): JudgedText {
   const given = findAnswer(text);
   const truths = [answer].flat().map((one) => (one.includes('\\boxed') ? (findAnswer(one)?.text ?? one) : one));
-  const same = given !== undefined && truths.some((truth) => isSameAnswer(given.text, truth));
+  const isRead = given !== undefined && (given.from === 'box' || !require_box);
+  const same = isRead && truths.some((truth) => isSameAnswer(given.text, truth));
   return { given: given?.text ?? '', correctness: same ? 1 : 0, hasFormat: given?.from === 'box' };
 }
 
@@ -67,23 +75,4 @@ function renderQuestion({ question, tools }: MathTask, prompts: Prompts): string
   if (tools.length === 0) return prompts.render('math', { question });
   const ending = tools.includes('finish') ? 'call finish with your final answer in \\boxed{}' : 'put your final answer into \\boxed{}';
   return prompts.render('math-tools', { question, tools: tools.map(labelOf).join(', '), ending });
-}
-
-const chatPrompt = z.array(z.object({ role: z.string(), content: z.string() }));
-
-function questionOf(instance: Readonly<Record<string, unknown>>): unknown {
-  const prompt = chatPrompt.safeParse(instance.prompt);
-  if (prompt.success) return withoutInstruction(prompt.data.filter((message) => message.role === 'user').at(-1)?.content);
-  return instance.question ?? instance.problem ?? instance.problem_statement ?? instance.prompt;
-}
-
-function answerOf(instance: Readonly<Record<string, unknown>>): unknown {
-  const answer = z.union([z.string(), z.number()]).transform(String);
-  const model = z.object({ ground_truth: z.union([answer, z.array(answer)]) }).safeParse(instance.reward_model);
-  return model.success ? model.data.ground_truth : instance.answer;
-}
-
-/** DeepScaleR's rows end with an instruction of their own; the scenario's prompt has it. */
-function withoutInstruction(question: string | undefined): string | undefined {
-  return question?.replace(/ *Let's think step by step and output the final answer within \\boxed\{\}\.?\s*$/, '');
 }

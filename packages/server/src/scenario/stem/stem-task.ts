@@ -7,7 +7,13 @@ import { shaping } from '../reward/shaping.ts';
 import { readQuantity } from './quantity.ts';
 import { isSameText } from './short-text.ts';
 
-const common = { question: z.string().min(1), solution: ownSolution, tools: toolChoice.default([]), shaping };
+const common = {
+  question: z.string().min(1),
+  solution: ownSolution,
+  tools: toolChoice.default([]),
+  require_box: z.boolean().default(false).describe('Whether an answer outside `\\boxed{}` is wrong.'),
+  shaping,
+};
 
 /** One text or several, each of which the grader can accept. */
 const textsThat = (isUsable: (text: string) => boolean, message: string) => {

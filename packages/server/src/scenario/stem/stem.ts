@@ -5,6 +5,8 @@ import { labelOf, needsSandbox } from '../../agent/tool-names.ts';
 import { findAnswer } from '../answer/find-answer.ts';
 import { tryTexts } from '../answer/own-solution.ts';
 import { shapeReward } from '../reward/shaping.ts';
+import { withoutRoutingFields } from '../routing-fields.ts';
+import { answerOf, questionOf, type Row } from '../row.ts';
 import type { Scenario } from '../scenario.ts';
 import { findChoice, letterOf } from './choice.ts';
 import type { Judge } from './judge.ts';
@@ -19,6 +21,7 @@ export function makeStemScenario(judge: Judge): Scenario<StemTask> {
   return {
     name: 'stem',
     task: stemTask.refine((task) => task.kind !== 'text' || !task.judge || judge.isConfigured, { path: ['judge'], message: noJudge }),
+    fromInstance: (instance) => fromInstance(instance, judge),
     sandbox: ({ tools }) => (needsSandbox(tools) ? {} : undefined),
     async init({ task }) {
       return { messages: [{ role: 'user', content: renderQuestion(task) }], tools: task.tools };
@@ -33,6 +36,17 @@ export function makeStemScenario(judge: Judge): Scenario<StemTask> {
   };
 }
 
+/** ProRL Agent's rows: its tools without the web search, and an answer only from a box. A letter is compared as text, since the options are in the question. */
+function fromInstance(instance: Row, { isConfigured }: Judge): unknown {
+  const answer = answerOf(instance);
+  if ('kind' in instance) return withoutRoutingFields(instance);
+  const common = { question: questionOf(instance), answer, tools: ['ipython', 'think', 'finish'], require_box: true };
+  const isNumeric = [answer].flat().every((one) => typeof one === 'string' && isSameQuantity(one, one, exactly));
+  return isNumeric ? { kind: 'numeric', ...common } : { kind: 'text', ...common, judge: isConfigured };
+}
+
+const exactly = { relative: 0, absolute: 0, isUnitRequired: false };
+
 interface Means {
   readonly judge: Judge;
   readonly signal: AbortSignal;
@@ -40,7 +54,8 @@ interface Means {
 
 async function judgeText(task: StemTask, text: string, means: Means) {
   const given = task.kind === 'choice' ? findChoice(text, task.options) : task.kind === 'text' ? textOf(text) : (findQuantity(text) ?? '');
-  return { given, correctness: given !== '' && (await isRight(task, given, means)) ? 1 : 0 };
+  const isRead = given !== '' && (!task.require_box || findAnswer(text)?.from === 'box');
+  return { given, correctness: isRead && (await isRight(task, given, means)) ? 1 : 0 };
 }
 
 async function isRight(task: StemTask, given: string, { judge, signal }: Means): Promise<boolean> {

@@ -58,7 +58,7 @@ test("ProRL Agent's instances become tasks with its tools, without the instructi
     prompt: [{ role: 'user', content: `What is 6 × 7? ${instruction}` }],
     reward_model: { style: 'rule', ground_truth: [42, '42.0'] },
   });
-  assert.deepEqual(task, { question: 'What is 6 × 7?', answer: ['42', '42.0'], tools: ['ipython', 'think', 'finish'] });
+  assert.deepEqual(task, { question: 'What is 6 × 7?', answer: ['42', '42.0'], tools: ['ipython', 'think', 'finish'], require_box: true });
 });
 
 test('of a list of answers any is right', async () => {

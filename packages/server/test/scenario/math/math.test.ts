@@ -39,5 +39,10 @@ test('format and length shape the reward', async () => {
 
 test('a row of verl becomes a task with the tools of ProRL Agent', () => {
   const instance = { prompt: [{ role: 'user', content: 'q' }], reward_model: { ground_truth: 7 } };
-  assert.deepEqual(mathScenario.fromInstance?.(instance), { question: 'q', answer: '7', tools: ['ipython', 'think', 'finish'] });
+  assert.deepEqual(mathScenario.fromInstance?.(instance), {
+    question: 'q',
+    answer: '7',
+    tools: ['ipython', 'think', 'finish'],
+    require_box: true,
+  });
 });

@@ -1,7 +1,7 @@
 // Recognises a row of a data set by its fields, and makes a task of it. Everything else is taken as a task.
 
 import { z } from 'zod';
-import { isRow, type Row, withoutNulls } from '../../row.ts';
+import { isRow, questionOf, type Row, withoutNulls } from '../../row.ts';
 import { fromApps } from './apps.ts';
 import { fromCodeContests, fromCodeforces } from './codeforces.ts';
 import { fromLiveCodeBench } from './livecodebench.ts';
@@ -13,6 +13,7 @@ const options = [
   'compare',
   'float_tolerance',
   'tools',
+  'submit',
   'image',
   'shaping',
   'time_limit_s',
@@ -46,22 +47,21 @@ function recognise(row: Row): ((row: Row) => Row) | undefined {
   return 'reward_model' in row ? fromVerl : undefined;
 }
 
-const chat = z.array(z.object({ role: z.string(), content: z.string() }));
 const rewardModel = z.object({ ground_truth: z.unknown() });
 
-/** Rows of verl: the tests are in `reward_model.ground_truth`, in the form of APPS or of LiveCodeBench. */
+const call = z.array(z.object({ fn_name: z.string().min(1), input: z.unknown(), output: z.unknown() })).min(1);
+const named = z.object({ metadata: z.object({ func_name: z.string() }) });
+
+/** Rows of verl: the tests are in `reward_model.ground_truth`, in the form of APPS, of LiveCodeBench or of PrimeIntellect. */
 function fromVerl(row: Row): Row {
   const truth = parseField(rewardModel.parse(row.reward_model), 'ground_truth');
-  const prompt = chat
-    .safeParse(row.prompt)
-    .data?.filter(({ role }) => role === 'user')
-    .at(-1)?.content;
-  const question = prompt ?? row.question ?? row.problem ?? row.prompt;
-  if (Array.isArray(truth)) {
-    const [name] = truth.flatMap(
-      (one) => z.object({ metadata: z.object({ func_name: z.string() }) }).safeParse(one).data?.metadata.func_name ?? [],
-    );
-    return fromLiveCodeBench({ question_content: question, public_test_cases: truth, metadata: { func_name: name } });
+  const question = questionOf(row);
+  if (!Array.isArray(truth)) return fromApps({ question, input_output: truth });
+  const calls = call.safeParse(truth).data;
+  if (calls) {
+    const [inputs, outputs] = [calls.map(({ input }) => input), calls.map(({ output }) => output)];
+    return fromApps({ question, input_output: { inputs, outputs, fn_name: calls[0]?.fn_name } });
   }
-  return fromApps({ question, input_output: truth });
+  const [name] = truth.flatMap((one) => named.safeParse(one).data?.metadata.func_name ?? []);
+  return fromLiveCodeBench({ question_content: question, public_test_cases: truth, metadata: { func_name: name } });
 }
