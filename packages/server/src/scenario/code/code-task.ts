@@ -5,6 +5,7 @@ import { toolChoice } from '../../agent/tool-names.ts';
 import { shaping } from '../reward/shaping.ts';
 import { languageNames } from './languages.ts';
 import { fromRow } from './rows/rows.ts';
+import { refuseUnsolvable } from './solvable.ts';
 
 const test = z.strictObject({
   input: z.string().describe('Standard input; for a function, its arguments as a JSON list.'),
@@ -29,6 +30,15 @@ const checker = z.strictObject({
   time_limit_s: z.number().gt(0).max(60).default(10),
 });
 
+const testCode = z.strictObject({
+  functions: z
+    .array(z.string().min(1))
+    .min(1)
+    .describe('Names of functions of the program, or `Solution().name`. The first is also `candidate`.'),
+  setup: z.string().default('').describe('Python code before each case: imports, functions, values.'),
+  cases: z.array(z.string().min(1)).min(1).describe('Python code with assertions, one test each: `assert f(1) == 2`.'),
+});
+
 export const codeFields = z.strictObject({
   question: z.string().min(1),
   starter_code: z.string().default('').describe('Shown to the agent after the question.'),
@@ -38,7 +48,12 @@ export const codeFields = z.strictObject({
     .min(1)
     .optional()
     .describe('The function, or the method of a class Solution, to call (Python only). Without it, tests use standard input and output.'),
-  tests: z.array(test).min(1).describe('Never shown to the agent, and never readable for its program.'),
+  tests: z.array(test).default([]).describe('Never shown to the agent, and never readable for its program.'),
+  test_code: testCode
+    .optional()
+    .describe(
+      'Assertions in place of `tests` (Python). They run in a sandbox of their own and see what the functions of the program return.',
+    ),
   time_limit_s: z.number().gt(0).max(120).default(6).describe('CPU time of one test.'),
   memory_limit_mib: z.int().min(16).max(65_536).default(1024).describe('Memory of one test.'),
   compare: z
@@ -67,10 +82,12 @@ export const codeFields = z.strictObject({
 
 export const codeTask = z.preprocess(
   fromRow,
-  codeFields.refine(
-    (task) => task.function_name === undefined || (task.language === 'python' && task.checker === undefined),
-    'function_name needs Python, and takes no checker',
-  ),
+  codeFields
+    .refine(
+      (task) => task.function_name === undefined || (task.language === 'python' && task.checker === undefined),
+      'function_name needs Python, and takes no checker',
+    )
+    .superRefine(refuseUnsolvable),
 );
 
 export type CodeTask = z.infer<typeof codeFields>;

@@ -6,9 +6,10 @@ import { shapeReward } from '../reward/shaping.ts';
 import { withoutRoutingFields } from '../routing-fields.ts';
 import type { Row } from '../row.ts';
 import type { Scenario, TaskTrial } from '../scenario.ts';
+import { gradeAssertions } from './assertions/grade-assertions.ts';
 import { type CodeTask, codeTask } from './code-task.ts';
 import { findProgram } from './find-program.ts';
-import { gradeProgram, gradeSecondsOf, type TestGrade } from './grade.ts';
+import { type GradeOptions, gradeProgram, gradeSecondsOf, type TestGrade } from './grade.ts';
 import { languages } from './languages.ts';
 
 const maxProgramBytes = 1 << 20;
@@ -42,7 +43,7 @@ export const codeScenario: Scenario<CodeTask> = {
     const program = artifact.length > 0 ? artifact.toString('utf8') : findProgram(end.answer, task.language);
     if (program === undefined)
       return shapeReward(task.shaping, { correctness: 0, hasFormat: false, sampledTokens }, { verdict: 'no_program' });
-    const grades = await gradeProgram({
+    const grades = await grade({
       task,
       program,
       openSandbox: () => openSandbox(specOf(task)),
@@ -54,7 +55,7 @@ export const codeScenario: Scenario<CodeTask> = {
   async trial({ task, solution, openSandbox, signal }) {
     if (solution === 'gold' && task.solution === undefined)
       return { isRight: false, tests: {}, why: 'the task has no `solution`, so it cannot be checked' };
-    const grades = await gradeProgram({
+    const grades = await grade({
       task,
       program: solution === 'gold' ? (task.solution ?? '') : '',
       openSandbox: () => openSandbox(specOf(task)),
@@ -70,6 +71,11 @@ function fromInstance(instance: Row): unknown {
   if (!('reward_model' in row) || 'tests' in row) return row;
   return { tools: ['bash', 'ipython', 'str_replace_editor', 'think', 'finish'], submit: 'answer', ...row };
 }
+
+const grade = ({ task, ...rest }: GradeOptions): Promise<readonly TestGrade[]> =>
+  task.test_code === undefined
+    ? gradeProgram({ task, ...rest })
+    : gradeAssertions({ task: { ...task, test_code: task.test_code }, ...rest });
 
 function toTrial(grades: readonly TestGrade[]): TaskTrial {
   const tests = Object.fromEntries(grades.map(({ score }, at) => [`test ${at + 1}`, score === 1]));
@@ -102,10 +108,11 @@ function renderQuestion(task: CodeTask): string {
   const { file, fences } = languages[task.language];
   const [fence = ''] = fences;
   const starter = task.starter_code === '' ? '' : `\n\nStart from this code:\n\`\`\`${fence}\n${task.starter_code}\n\`\`\``;
+  const called = task.test_code?.functions ?? (task.function_name === undefined ? [] : [task.function_name]);
   const how =
-    task.function_name === undefined
+    called.length === 0
       ? 'The program reads standard input and writes standard output.'
-      : `It is tested by calling \`${task.function_name}\`.`;
+      : `It is tested by calling ${called.map((name) => `\`${name}\``).join(', ')}.`;
   const block = `one \`\`\`${fence} code block`;
   const answered = needsSandbox(task.tools)
     ? `Put the whole program into ${block} in your final answer.`

@@ -166,7 +166,7 @@ interface MeasuredTest {
   readonly isOutOfMemory: boolean;
 }
 
-function failureOf({ end, exitCode, stderr, result }: TestRun, { task, isOutOfMemory }: MeasuredTest): TestVerdict | undefined {
+export function failureOf({ end, exitCode, stderr, result }: TestRun, { task, isOutOfMemory }: MeasuredTest): TestVerdict | undefined {
   if (end === 'time') return 'time_limit';
   if (end === 'output') return 'output_limit';
   if (end === 'memory' || (exitCode === undefined && isOutOfMemory) || (exitCode !== 0 && /MemoryError|bad_alloc/.test(stderr)))

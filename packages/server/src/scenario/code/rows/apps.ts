@@ -13,6 +13,7 @@ const floatTolerance = 1e-5;
 
 export function fromApps(row: Row): Row {
   const { inputs, outputs, fn_name } = inputOutput.parse(parseField(row, 'input_output'));
+  if (inputs.length !== outputs.length) throw new Error(`input_output has ${inputs.length} inputs and ${outputs.length} outputs`);
   const toTest = fn_name
     ? toFunctionTest
     : (input: unknown, output: unknown): RowTest => ({ input: textOf(input), output: textOf(output) });

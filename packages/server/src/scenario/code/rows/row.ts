@@ -32,6 +32,8 @@ export const columns = z.object({ input: z.array(z.string()), output: z.array(z.
 
 export function fromColumns(value: unknown): RowTest[] {
   const { data } = columns.safeParse(value);
+  if (data && data.input.length !== data.output.length)
+    throw new Error(`the tests have ${data.input.length} inputs and ${data.output.length} outputs`);
   return data?.input.map((input, at) => ({ input, output: data.output[at] ?? '' })) ?? [];
 }
 
