@@ -6,10 +6,10 @@ import { shapeReward } from '../reward/shaping.ts';
 import { withoutRoutingFields } from '../routing-fields.ts';
 import type { Row } from '../row.ts';
 import type { Scenario, TaskTrial } from '../scenario.ts';
-import { gradeAssertions } from './assertions/grade-assertions.ts';
 import { type CodeTask, codeTask } from './code-task.ts';
 import { findProgram } from './find-program.ts';
 import { type GradeOptions, gradeProgram, gradeSecondsOf, type TestGrade } from './grade.ts';
+import { gradeAssertions } from './grade-assertions.ts';
 import { languages } from './languages.ts';
 
 const maxProgramBytes = 1 << 20;

@@ -15,7 +15,7 @@ export const testProgram = `${pythonValues}
 import ast, builtins, json, math, random, sys, types
 maxCalls = 20000
 class Stop(BaseException): pass
-class Refused(BaseException): pass
+class NotPlain(BaseException): pass
 class Pending:
     def _self(self, *args, **named): return self
     def _yes(self, *args): return True
@@ -101,7 +101,7 @@ def run_tests(setup, case, names, known):
             try: packed = [name, [pack(one, True) for one in args], {key: pack(one, True) for key, one in named.items()}]
             except Unfit as error:
                 if state['pending']: raise Stop
-                raise Refused('%s is called with %s' % (name, error))
+                raise NotPlain('%s is called with %s' % (name, error))
             key = json.dumps(packed, sort_keys=True)
             count = seen[key] = seen.get(key, -1) + 1
             if count < len(results.get(key, ())): return give(results[key][count], args)
@@ -129,7 +129,7 @@ def run_tests(setup, case, names, known):
         load(case, space)
         outcome = {'state': 'passed'}
     except Stop: outcome = {}
-    except Refused as error: outcome = {'state': 'refused', 'why': str(error)}
+    except NotPlain as error: outcome = {'state': 'refused', 'why': str(error)}
     except BaseException as error: outcome = {'state': 'failed', 'why': ('%s: %s' % (type(error).__name__, error))[:1000]}
     if state['pending'] and outcome.get('state') != 'refused': outcome = {'state': 'pending', 'calls': json.dumps(state['pending'])}
     return {**outcome, 'used': len(seen)}

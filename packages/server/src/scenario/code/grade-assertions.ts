@@ -4,13 +4,13 @@
 
 import { RolloutError, tryJson } from '@millrace/protocol';
 import { z } from 'zod';
-import { systemClock } from '../../../base/clock.ts';
-import type { Sandbox } from '../../../sandbox/sandbox.ts';
-import type { CodeTask } from '../code-task.ts';
-import { failureOf, type GradeOptions, type TestGrade, type TestVerdict } from '../grade.ts';
-import { type RunLimits, type RunList, runTests, type TestRun } from '../run-tests.ts';
-import { callFunction, callProgram } from './call-program.ts';
-import { testFunction, testProgram } from './test-program.ts';
+import { systemClock } from '../../base/clock.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { callFunction, callProgram } from './assertions/call-program.ts';
+import { testFunction, testProgram } from './assertions/test-program.ts';
+import type { CodeTask } from './code-task.ts';
+import { failureOf, type GradeOptions, type TestGrade, type TestVerdict } from './grade.ts';
+import { type RunLimits, type RunList, runTests, type TestRun } from './run-tests.ts';
 
 /** How often a test may want calls that depend on results of earlier ones. */
 const maxRounds = 100;
