@@ -6,7 +6,7 @@ import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { toVerifierFault } from '../verifier/verifier-fault.ts';
 import type { CodeChecker } from './code-task.ts';
 import { CompileError, openCompiled } from './compile.ts';
-import { languages } from './languages.ts';
+import { languages, renderRun } from './languages.ts';
 import type { TestRun } from './run-tests.ts';
 import { TestBench } from './test-bench.ts';
 
@@ -62,7 +62,8 @@ export class Checker {
   }
 
   async #run(outputs: readonly CheckedOutput[]): Promise<(number | undefined)[]> {
-    const { run } = languages[this.#checker.language];
+    const language = languages[this.#checker.language];
+    const run = renderRun(language, memoryMiB);
     const pathOf = (at: number, name: FileName) => `/tmp/check/${at}.${name}`;
     const tests = outputs.map((_, at) => {
       const argv = [...run, ...this.#checker.arguments.map((name) => pathOf(at, name))];
@@ -72,7 +73,8 @@ export class Checker {
       for (const [at, one] of outputs.entries())
         for (const name of fileNames) await sandbox.writeFile(pathOf(at, name), one[name], definedOf({ signal: this.#signal }));
     };
-    const { runs } = await this.#bench.run({ argv: run, stopEarly: false }, tests, writeFiles);
+    const job = { argv: run, stopEarly: false, ...definedOf({ runtimeMiB: language.runtimeMiB }) };
+    const { runs } = await this.#bench.run(job, tests, writeFiles);
     return outputs.map((_, at) => this.#toScore(runs[at]));
   }
 

@@ -69,14 +69,14 @@ export const codeFields = z.strictObject({
   tools: toolChoice
     .default([])
     .describe(
-      'With tools that need one, the agent has a sandbox, and the program is its file solution.py (.c, .cpp) in /workspace, or the code block in its answer.',
+      'With tools that need one, the agent has a sandbox, and the program is its file in /workspace (solution.py, solution.cpp, Main.java), or the code block in its answer.',
     ),
   submit: z
     .enum(['file', 'answer'])
     .default('file')
     .describe('With tools: whether the file is the program, or only the code block in the answer, as for ProRL Agent.'),
   solution: z.string().min(1).optional().describe('A program that passes, for `millrace task check`. Never shown to the agent.'),
-  image: z.string().min(1).optional().describe('The image of the sandboxes; needs python3, and a compiler for C and C++.'),
+  image: z.string().min(1).optional().describe('The image of the sandboxes; needs python3, and what compiles and runs the language.'),
   shaping,
 });
 

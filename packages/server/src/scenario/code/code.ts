@@ -85,8 +85,9 @@ function toTrial(grades: readonly TestGrade[]): TaskTrial {
   return { isRight: false, tests, why: `test ${at + 1} of the solution: ${failed.verdict} ${failed.stderr.slice(-200)}`.trim() };
 }
 
-function specOf({ image, memory_limit_mib }: CodeTask) {
-  const limits = memory_limit_mib > usualMemoryMiB ? { memoryMiB: memory_limit_mib + 512 } : undefined;
+function specOf({ image, language, memory_limit_mib }: CodeTask) {
+  const memoryMiB = memory_limit_mib + (languages[language].runtimeMiB ?? 0);
+  const limits = memoryMiB > usualMemoryMiB ? { memoryMiB: memoryMiB + 512 } : undefined;
   return definedOf({ image, limits });
 }
 

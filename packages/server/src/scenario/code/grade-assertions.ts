@@ -2,15 +2,15 @@
 // calls they want, the program makes them in its own sandbox, and the tests are run again with the results as data. What the program
 // prints, how it exits and what it does to its interpreter is no evidence; only the values that it returns are.
 
-import { RolloutError, tryJson } from '@millrace/protocol';
+import { tryJson } from '@millrace/protocol';
 import { z } from 'zod';
-import { systemClock } from '../../base/clock.ts';
-import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { toVerifierFault } from '../scenario-error.ts';
 import { callFunction, callProgram } from './assertions/call-program.ts';
 import { testFunction, testProgram } from './assertions/test-program.ts';
 import type { CodeTask } from './code-task.ts';
 import { failureOf, type GradeOptions, type TestGrade, type TestVerdict } from './grade.ts';
-import { type RunLimits, type RunList, runTests, type TestRun } from './run-tests.ts';
+import type { RunList, TestRun } from './run-tests.ts';
+import { TestBench } from './test-bench.ts';
 
 /** How often a test may want calls that depend on results of earlier ones. */
 const maxRounds = 100;
@@ -27,10 +27,8 @@ export type AssertionTask = CodeTask & { readonly test_code: NonNullable<CodeTas
 interface Bench {
   readonly task: AssertionTask;
   readonly program: string;
-  readonly programs: Sandbox;
-  readonly tests: Sandbox;
-  /** Throws `evaluate-timeout` if no time is left. */
-  within(): RunLimits;
+  readonly programs: TestBench;
+  readonly tests: TestBench;
 }
 
 /** A case on its way to a grade: the calls that it wanted so far, each list with its results. */
@@ -46,19 +44,12 @@ export async function gradeAssertions({
   task,
   ...options
 }: GradeOptions & { readonly task: AssertionTask }): Promise<readonly TestGrade[]> {
-  const deadlineMs = systemClock.now() + options.timeoutMs;
-  const within = () => {
-    const timeoutMs = deadlineMs - systemClock.now();
-    if (timeoutMs <= 0) throw new RolloutError('evaluate-timeout', 'the time of the evaluation was over before all tests had run');
-    return { timeoutMs, ...(options.signal ? { signal: options.signal } : {}) };
-  };
-  const [programs, tests] = [await options.openSandbox(), await options.openSandbox()];
-  const bench: Bench = { task, program: `${options.program}\n${callProgram}`, programs, tests, within };
+  const { openSandbox, signal } = options;
+  const [programs, tests] = [await TestBench.open(openSandbox, signal), await TestBench.open(openSandbox, signal)];
+  const bench: Bench = { task, program: `${options.program}\n${callProgram}`, programs, tests };
   const { cases } = task.test_code;
   const grades: TestGrade[] = [];
   while (grades.length < cases.length) {
-    const isSlow = grades.some(({ verdict }) => verdict === 'time_limit');
-    if (isSlow && systemClock.now() >= deadlineMs) break;
     grades.push(...(await gradeCases(bench, cases.slice(grades.length, grades.length + mostCases))));
     if (task.credit === 'all' && grades.some(({ score }) => score < 1)) break;
   }
@@ -84,7 +75,7 @@ async function gradeCases(bench: Bench, codes: readonly string[]): Promise<TestG
       const { state, why, calls } = outcomes[at] ?? { state: 'failed', why: 'the tests ended early', calls: '[]' };
       if (state === 'pending') wanting.push({ one, calls });
       else if (round === 0)
-        throw new RolloutError('evaluate-failed', `the test code fails without the program: ${describe(one.code, state, why)}`);
+        throw toVerifierFault(`the test code fails without the program: ${describe(one.code, state, why)}`);
       else one.grade = toGrade(state === 'passed' ? 'passed' : 'wrong_output', { stderr: why, cpuMs: one.cpuMs });
     }
     if (wanting.length > 0) await runCalls(bench, wanting);
@@ -113,16 +104,16 @@ const outcome = z.object({
 
 /** Runs the test code with the results that are known. What results make it fail is the program's: they are all that changes between runs. */
 async function runTestCode(bench: Bench, open: readonly OpenCase[]): Promise<z.infer<typeof outcome>[]> {
-  const { task, tests, within } = bench;
+  const { task, tests } = bench;
   const { setup, functions } = task.test_code;
   const limits = { timeMs: task.time_limit_s * 1000 + spareMs, memoryMiB: testMemoryMiB, outputBytes: outputBytesOf(open.length) };
   const inputs = open.map(({ code, known }) => {
     const words = [setup, code, functions].map((one) => JSON.stringify(one));
     return { input: Buffer.from(`[${words.join(',')},[${known.join(',')}]]`), ...limits };
   });
-  const list = await runTests(tests, { source: testProgram, functionName: testFunction, stopEarly: false }, inputs, within());
+  const list = await tests.run({ source: testProgram, functionName: testFunction, stopEarly: false }, inputs);
   if (list.runs.length < open.length)
-    throw new RolloutError('evaluate-failed', `the test code could not run: ${list.brokenBy ?? list.compileError ?? 'it ended early'}`);
+    throw toVerifierFault(`the test code could not run: ${list.brokenBy ?? list.compileError ?? 'it ended early'}`);
   return list.runs.map((run) => {
     const parsed = outcome.safeParse(tryJson(run.result.toString('utf8')));
     return parsed.data ?? { state: 'failed', why: `the test code ended by ${run.end}: ${run.stderr.slice(-500)}`, calls: '[]' };
@@ -130,11 +121,11 @@ async function runTestCode(bench: Bench, open: readonly OpenCase[]): Promise<z.i
 }
 
 /** Adds the results to the cases as the program wrote them, or grades those that have none. */
-async function runCalls({ task, program, programs, within }: Bench, wanting: readonly Wanting[]): Promise<void> {
+async function runCalls({ task, program, programs }: Bench, wanting: readonly Wanting[]): Promise<void> {
   const limits = { timeMs: task.time_limit_s * 1000, memoryMiB: task.memory_limit_mib, outputBytes: outputBytesOf(wanting.length) };
   const inputs = wanting.map(({ calls }) => ({ input: Buffer.from(`[${calls}]`), ...limits }));
   const job = { source: program, functionName: callFunction, stopEarly: task.credit === 'all' };
-  const list = await runTests(programs, job, inputs, within());
+  const list = await programs.run(job, inputs);
   for (const [at, { one, calls }] of wanting.entries()) {
     const run = list.runs[at];
     const failed = failedOf(run, list, task);
@@ -144,9 +135,9 @@ async function runCalls({ task, program, programs, within }: Bench, wanting: rea
   }
 }
 
-function failedOf(run: TestRun | undefined, { compileError, brokenBy }: RunList, task: AssertionTask): TestGrade | undefined {
+function failedOf(run: TestRun | undefined, { compileError, brokenBy, isOutOfMemory }: RunList, task: AssertionTask): TestGrade | undefined {
   if (compileError !== undefined) return toGrade('compile_error', { stderr: compileError });
   if (run === undefined) return brokenBy === undefined ? toGrade('not_run') : toGrade('broke_sandbox', { stderr: brokenBy });
-  const failure = failureOf(run, task) ?? (run.result.length === 0 ? 'runtime_error' : undefined);
+  const failure = failureOf(run, { task, isOutOfMemory }) ?? (run.result.length === 0 ? 'runtime_error' : undefined);
   return failure === undefined ? undefined : toGrade(failure, { stderr: run.stderr });
 }

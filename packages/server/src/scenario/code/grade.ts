@@ -5,7 +5,7 @@ import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { type CheckedOutput, Checker } from './checker.ts';
 import type { CodeTask } from './code-task.ts';
 import { CompileError, compileSecondsMost, openCompiled } from './compile.ts';
-import { languages } from './languages.ts';
+import { languages, renderRun } from './languages.ts';
 import { isSameOutput } from './output/compare-output.ts';
 import { isSameJson } from './output/exact-json.ts';
 import { ownMsOf, type RunList, type TestInput, type TestJob, type TestRun } from './run-tests.ts';
@@ -48,9 +48,9 @@ const maxOutputBytes = 24 << 20;
 const spareBytes = 64 << 10;
 
 /** The longest time that judging a program may take by the limits of its tests. */
-export function gradeSecondsOf({ tests, time_limit_s, checker }: CodeTask): number {
+export function gradeSecondsOf({ tests, test_code, time_limit_s, checker }: CodeTask): number {
   const each = ownMsOf(time_limit_s * 1000) + (checker ? 2 * ownMsOf(checker.time_limit_s * 1000) : 0);
-  return 2 * compileSecondsMost + (tests.length * each) / 1000 + spareS;
+  return 2 * compileSecondsMost + ((tests.length + 2 * (test_code?.cases.length ?? 0)) * each) / 1000 + spareS;
 }
 
 /** One grade per test. */
@@ -70,10 +70,11 @@ async function gradeTests(options: GradeOptions): Promise<readonly TestGrade[]> 
     signal,
   );
   const checker = task.checker && (await Checker.open(options.openSandbox, task.checker, signal));
-  const { compile, run } = languages[task.language];
+  const language = languages[task.language];
   const stopEarly = task.credit === 'all';
   const job: TestJob = {
-    ...(compile ? { argv: run } : { source: program }),
+    ...(language.compile ? { argv: renderRun(language, task.memory_limit_mib) } : { source: program }),
+    ...(language.runtimeMiB === undefined ? {} : { runtimeMiB: language.runtimeMiB }),
     ...(task.function_name === undefined ? {} : { functionName: task.function_name }),
     stopEarly,
   };
@@ -169,7 +170,7 @@ interface MeasuredTest {
 export function failureOf({ end, exitCode, stderr, result }: TestRun, { task, isOutOfMemory }: MeasuredTest): TestVerdict | undefined {
   if (end === 'time') return 'time_limit';
   if (end === 'output') return 'output_limit';
-  if (end === 'memory' || (exitCode === undefined && isOutOfMemory) || (exitCode !== 0 && /MemoryError|bad_alloc/.test(stderr)))
+  if (end === 'memory' || (exitCode === undefined && isOutOfMemory) || (exitCode !== 0 && /MemoryError|bad_alloc|heap out of memory/.test(stderr)))
     return 'memory_limit';
   if (exitCode !== 0) return 'runtime_error';
   return task.function_name !== undefined && result.length === 0 ? 'runtime_error' : undefined;

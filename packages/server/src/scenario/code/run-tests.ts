@@ -12,6 +12,8 @@ export interface TestJob {
   readonly argv?: readonly string[];
   /** Calls this function, or the method of `Solution`, with the test's input as its arguments. */
   readonly functionName?: string;
+  /** Limits memory in use instead of address space, with this much more for the runtime of the language. */
+  readonly runtimeMiB?: number;
   /** Runs no further test after one that did not end with exit code 0. */
   readonly stopEarly: boolean;
 }
@@ -96,9 +98,9 @@ function renderFrame(head: Readonly<Record<string, unknown>>, body: Buffer): Buf
   return Buffer.concat([length, json, body]);
 }
 
-function renderJob({ source, argv, functionName, stopEarly }: TestJob): Buffer {
+function renderJob({ source, argv, functionName, runtimeMiB, stopEarly }: TestJob): Buffer {
   const mode = source === undefined ? 'exec' : 'python';
-  return renderFrame({ mode, argv, function: functionName, stop_early: stopEarly }, Buffer.from(source ?? ''));
+  return renderFrame({ mode, argv, function: functionName, runtime_mib: runtimeMiB, stop_early: stopEarly }, Buffer.from(source ?? ''));
 }
 
 function renderTest({ input, argv, timeMs, memoryMiB, outputBytes }: TestInput): Buffer {

@@ -109,7 +109,7 @@ def start(job, test, body, pipes):
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_CPU, int(test['time_ms'] / 1000) + 1)
     limit(resource.RLIMIT_STACK, min(test['memory_mib'], 256) << 20)
-    limit(resource.RLIMIT_AS, test['memory_mib'] + 96 << 20)
+    if 'runtime_mib' not in job: limit(resource.RLIMIT_AS, test['memory_mib'] + 96 << 20)
     if job['mode'] == 'python': run_python(job['code'], job.get('function'), body, keep)
     argv = test.get('argv') or job['argv']
     try: os.execvp(argv[0], argv)
@@ -207,7 +207,7 @@ def run_test(job, test, body):
     use.count(0)
     cpu = use.cpu
     if end == 'exit' and (cpu * 1000 > test['time_ms'] or os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU): end = 'time'
-    if end == 'exit' and usage.ru_maxrss > test['memory_mib'] << 10: end = 'memory'
+    if end == 'exit' and usage.ru_maxrss > test['memory_mib'] + job.get('runtime_mib', 0) << 10: end = 'memory'
     out, err, res = (b''.join(outputs[fd]) for fd in (out_read, err_read, res_read))
     if end != 'exit': out = res = b''
     err = err[-2000:]
