@@ -38,7 +38,7 @@ describe('languages', { timeout: 300_000 }, () => {
   };
 
   for (const language of languageNames) {
-    test(`a program in ${language} is graded where the sandbox has the language, and is nobody's fault where it has not`, async () => {
+    test(`a program in ${language} is graded where the sandbox has the language, and has no verdict where it has not`, async () => {
       const tests = doubles(2);
       if (!(await isThere(language))) {
         assert.ok(!['python', 'c', 'cpp'].includes(language), `${language} belongs to every test machine`);

@@ -24,7 +24,8 @@ const cases: Readonly<Record<string, Case>> = {
     files: [],
   },
   'untracked files of the image are changed, deleted, made executable, replaced by a folder and by a link': {
-    image: 'for one in a b c d e; do echo $one > loose-$one; done; mkdir -p conf; echo x > conf/x; echo "*.o" > conf/.gitignore',
+    image:
+      'for one in a b c d e; do echo $one > loose-$one; done; mkdir -p conf; echo x > conf/x; echo "*.o" > conf/.gitignore; echo o > conf/y.o',
     agent:
       'echo new > loose-a; rm loose-b; chmod +x loose-c; rm loose-d; mkdir loose-d; echo d > loose-d/d; ln -sfn calc loose-e; rm -r conf; echo f > conf',
     files: ['conf', 'conf/.gitignore', 'conf/x', 'loose-a', 'loose-b', 'loose-c', 'loose-d', 'loose-d/d', 'loose-e', 'loose-e'],

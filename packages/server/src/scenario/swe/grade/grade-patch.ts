@@ -91,7 +91,8 @@ async function tryPatch({ task, patch, paths, openSandbox, stepMs, signal }: Try
   const within = { workdir: task.workdir, timeoutMs: stepMs, ...(signal ? { signal } : {}) };
   await prepareRepository(sandbox, task, { purpose: 'tests', ...within });
   const changed = paths ?? (await findPaths(sandbox, filesOf(patch.toString()), within));
-  const applied = await applyPatch(sandbox, patch, within);
+  const added = changed.filter(({ status }) => status === 'A').map(({ path }) => path);
+  const applied = await applyPatch(sandbox, patch, { ...within, added });
   if (applied.by === undefined) return toGrade(task, { reason: 'patch_failed', why: applied.why, testMs: 0 });
   const testFiles = filesOf(task.test_patch);
   const solutionFiles = filesOf(task.patch);

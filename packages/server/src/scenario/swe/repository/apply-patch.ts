@@ -8,6 +8,8 @@ import type { ChangedPath } from './take-diff.ts';
 
 export interface ApplyOptions {
   readonly workdir: string;
+  /** Paths that the patch adds: ignored files in a folder of that name make room. */
+  readonly added?: readonly string[];
   /** The repository has changes that must stay. */
   readonly keep?: boolean;
   readonly timeoutMs: number;
@@ -17,6 +19,7 @@ export interface ApplyOptions {
 /** In this order. Unless `keep` is set, the repository is restored between two of them. */
 const applyScript = `exec 3>&1 >&2
 cd -- "$workdir" || exit 3
+while IFS= read -r -d '' path; do [ -L "$path" ] || [ ! -d "$path" ] || git --literal-pathspecs clean -q -fdX -- "$path"; done
 ways=('git apply --verbose' 'git apply --verbose --3way' 'git apply --verbose --reject' 'patch --batch --forward --fuzz=5 -p1 -i')
 [ -z "$keep" ] || ways=('git apply --verbose' 'patch --batch --forward --fuzz=5 -p1 -i')
 for how in "\${ways[@]}"; do
@@ -35,14 +38,15 @@ export interface Applied {
 export async function applyPatch(
   sandbox: Sandbox,
   patch: string | Buffer,
-  { workdir, keep = false, timeoutMs, signal }: ApplyOptions,
+  { workdir, added = [], keep = false, timeoutMs, signal }: ApplyOptions,
 ): Promise<Applied> {
   const text = typeof patch === 'string' && !patch.endsWith('\n') ? `${patch}\n` : patch;
   if (text.toString().trim() === '') return { by: 'nothing to apply', why: '' };
   const optional = signal ? { signal } : {};
   await sandbox.writeFile(patchFile, text, optional);
   const env = { ...gitEnv, workdir, file: patchFile, keep: keep ? '1' : '' };
-  const result = await sandbox.exec(['/bin/bash', '-c', applyScript], { env, cwd: '/', timeoutMs, ...optional });
+  const stdin = added.map((path) => `${path}\0`).join('');
+  const result = await sandbox.exec(['/bin/bash', '-c', applyScript], { env, stdin, cwd: '/', timeoutMs, ...optional });
   if (result.exitCode === 0) return { by: result.stdout.toString('utf8').trim(), why: '' };
   if (result.exitCode === 1) return { why: result.stderr.subarray(-1000).toString('utf8').trim() };
   throw new RolloutError('evaluate-failed', `the patch could not be applied: bash ${describeEnd(result)}`);
