@@ -74,8 +74,7 @@ async function gradeCases(bench: Bench, codes: readonly string[]): Promise<TestG
     for (const [at, one] of open.entries()) {
       const { state, why, calls } = outcomes[at] ?? { state: 'failed', why: 'the tests ended early', calls: '[]' };
       if (state === 'pending') wanting.push({ one, calls });
-      else if (round === 0)
-        throw toVerifierFault(`the test code fails without the program: ${describe(one.code, state, why)}`);
+      else if (round === 0) throw toVerifierFault(`the test code fails without the program: ${describe(one.code, state, why)}`);
       else one.grade = toGrade(state === 'passed' ? 'passed' : 'wrong_output', { stderr: why, cpuMs: one.cpuMs });
     }
     if (wanting.length > 0) await runCalls(bench, wanting);
@@ -135,7 +134,11 @@ async function runCalls({ task, program, programs }: Bench, wanting: readonly Wa
   }
 }
 
-function failedOf(run: TestRun | undefined, { compileError, brokenBy, isOutOfMemory }: RunList, task: AssertionTask): TestGrade | undefined {
+function failedOf(
+  run: TestRun | undefined,
+  { compileError, brokenBy, isOutOfMemory }: RunList,
+  task: AssertionTask,
+): TestGrade | undefined {
   if (compileError !== undefined) return toGrade('compile_error', { stderr: compileError });
   if (run === undefined) return brokenBy === undefined ? toGrade('not_run') : toGrade('broke_sandbox', { stderr: brokenBy });
   const failure = failureOf(run, { task, isOutOfMemory }) ?? (run.result.length === 0 ? 'runtime_error' : undefined);

@@ -170,7 +170,11 @@ interface MeasuredTest {
 export function failureOf({ end, exitCode, stderr, result }: TestRun, { task, isOutOfMemory }: MeasuredTest): TestVerdict | undefined {
   if (end === 'time') return 'time_limit';
   if (end === 'output') return 'output_limit';
-  if (end === 'memory' || (exitCode === undefined && isOutOfMemory) || (exitCode !== 0 && /MemoryError|bad_alloc|heap out of memory/.test(stderr)))
+  if (
+    end === 'memory' ||
+    (exitCode === undefined && isOutOfMemory) ||
+    (exitCode !== 0 && /MemoryError|bad_alloc|heap out of memory/.test(stderr))
+  )
     return 'memory_limit';
   if (exitCode !== 0) return 'runtime_error';
   return task.function_name !== undefined && result.length === 0 ? 'runtime_error' : undefined;
