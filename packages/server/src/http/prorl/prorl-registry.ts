@@ -9,7 +9,7 @@ const swe = ['swebench', 'swebench_multimodal', 'swegym', 'swe-gym', 'SWE-Gym', 
 const code = ['deepcoder', 'codecontests', 'apps', 'codeforces', 'taco', 'livecodebench'];
 /** Tasks that only its reward servers can score. */
 const scoredElsewhere = ['rStar', 'tool_call', 'if_eval', 'llm_judge', 'reasoning_gym'];
-const screen = ['gui', 'visual_browsing', 'browsergym', 'osworld'];
+const screen = ['gui', 'visual_browsing', 'browsergym', 'osworld', 'near'];
 
 type DataSourceRow = readonly [string, readonly string[]];
 
@@ -37,7 +37,7 @@ export function findScenarios(source: unknown, scenarios: Scenarios): readonly [
 
 function describe(name: string, [first, ...others]: readonly string[], known: readonly string[]): string {
   const shown = JSON.stringify(name);
-  if (screen.includes(name)) return `${shown} is not supported: it needs a screen, and sandboxes have none`;
+  if (screen.includes(name)) return `${shown} is not supported: it needs a screen or a browser, and sandboxes have none`;
   if (first === undefined) return `no scenario is named ${shown}; known: ${known.join(', ')}`;
   const server = [first, ...others].includes('reward-server') ? '; http.prorl.rewardServers would score it too' : '';
   return `${shown} maps to the scenario ${first}, which is not loaded: add a scenario with this name or alias to \`scenarios\`${server}`;

@@ -2,7 +2,7 @@
 // calls they want, the program makes them in its own sandbox, and the tests are run again with the results as data. What the program
 // prints, how it exits and what it does to its interpreter is no evidence; only the values that it returns are.
 
-import { tryJson } from '@millrace/protocol';
+import { RolloutError, tryJson } from '@millrace/protocol';
 import { z } from 'zod';
 import { toVerifierFault } from '../scenario-error.ts';
 import { callFunction, callProgram } from './assertions/call-program.ts';
@@ -111,8 +111,11 @@ async function runTestCode(bench: Bench, open: readonly OpenCase[]): Promise<z.i
     return { input: Buffer.from(`[${words.join(',')},[${known.join(',')}]]`), ...limits };
   });
   const list = await tests.run({ source: testProgram, functionName: testFunction, stopEarly: false }, inputs);
-  if (list.runs.length < open.length)
-    throw toVerifierFault(`the test code could not run: ${list.brokenBy ?? list.compileError ?? 'it ended early'}`);
+  if (list.runs.length < open.length) {
+    const why = `the test code could not run: ${list.brokenBy ?? list.compileError ?? 'it ended early'}`;
+    // Once it has results of the program, a control decides whose fault that is.
+    throw open.every(({ known }) => known.length === 0) ? toVerifierFault(why) : new RolloutError('evaluate-failed', why);
+  }
   return list.runs.map((run) => {
     const parsed = outcome.safeParse(tryJson(run.result.toString('utf8')));
     return parsed.data ?? { state: 'failed', why: `the test code ended by ${run.end}: ${run.stderr.slice(-500)}`, calls: '[]' };
