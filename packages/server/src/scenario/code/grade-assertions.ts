@@ -4,7 +4,7 @@
 
 import { RolloutError, tryJson } from '@millrace/protocol';
 import { z } from 'zod';
-import { toVerifierFault } from '../scenario-error.ts';
+import { toVerifierFault } from '../verifier/verifier-fault.ts';
 import { callFunction, callProgram } from './assertions/call-program.ts';
 import { testFunction, testProgram } from './assertions/test-program.ts';
 import type { CodeTask } from './code-task.ts';

@@ -63,7 +63,12 @@ export const mathScenario: Scenario<MathTask> = {
   trial: ({ task, solution }) => tryTexts(task, solution, async (text) => judgeText(task, text)),
 };
 
-function judgeText({ answer, require_box }: Pick<MathTask, 'answer'> & Partial<Pick<MathTask, 'require_box'>>, text: string): JudgedText {
+interface ExpectedAnswer {
+  readonly answer: string | readonly string[];
+  readonly require_box?: boolean;
+}
+
+function judgeText({ answer, require_box }: ExpectedAnswer, text: string): JudgedText {
   const given = findAnswer(text);
   const truths = [answer].flat().map((one) => (one.includes('\\boxed') ? (findAnswer(one)?.text ?? one) : one));
   const isRead = given !== undefined && (given.from === 'box' || !require_box);
