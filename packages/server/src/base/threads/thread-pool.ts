@@ -32,7 +32,7 @@ export class ThreadPool {
    */
   async call<Args extends readonly unknown[], Value>(
     work: (...args: Args) => Value,
-    args: Args,
+    args: Readonly<Args>,
     options: ThreadCall,
   ): Promise<Outcome<Awaited<Value>>> {
     using _slot = await this.#slots.acquire(options);

@@ -2,6 +2,7 @@
 
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { needsSandbox } from '../../agent/tool-names.ts';
+import { gradeInThread } from '../graders.ts';
 import { shapeReward } from '../reward/shaping.ts';
 import { withoutRoutingFields } from '../routing-fields.ts';
 import type { Row } from '../row.ts';
@@ -40,7 +41,8 @@ export const codeScenario: Scenario<CodeTask> = {
   lowestReward: ({ shaping: { range } }) => range[0],
 
   async evaluate({ task, end, artifact, sampledTokens, openSandbox, signal }) {
-    const program = artifact.length > 0 ? artifact.toString('utf8') : findProgram(end.answer, task.language);
+    const answered = () => gradeInThread(findProgram, [end.answer, task.language], { signal });
+    const program = artifact.length > 0 ? artifact.toString('utf8') : await answered();
     if (program === undefined)
       return shapeReward(task.shaping, { correctness: 0, hasFormat: false, sampledTokens }, { verdict: 'no_program' });
     const grades = await grade({

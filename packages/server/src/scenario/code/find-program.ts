@@ -10,7 +10,7 @@ export function findProgram(answer: string, language: LanguageName): string | un
   const blocks: { readonly name: string; readonly text: string }[] = [];
   let open: { name: string; lines: string[] } | undefined;
   for (const line of answer.slice(-maxAnswerLength).split('\n')) {
-    const [, name] = /^\s{0,3}```+\s*([\w+#-]*)\s*$/.exec(line) ?? [];
+    const name = readFence(line);
     if (name === undefined) open?.lines.push(line);
     else if (open === undefined) open = { name: name.toLowerCase(), lines: [] };
     else {
@@ -20,4 +20,11 @@ export function findProgram(answer: string, language: LanguageName): string | un
   }
   const named = blocks.filter(({ name }) => name !== '' && fences.includes(name));
   return (named.at(-1) ?? blocks.filter(({ name }) => name === '').at(-1))?.text;
+}
+
+/** What follows the backticks, if it is one word or nothing. */
+function readFence(line: string): string | undefined {
+  const [marks] = /^\s{0,3}`{3,}/.exec(line) ?? [];
+  const name = marks === undefined ? '?' : line.slice(marks.length).trim();
+  return /^[\w+#-]*$/.test(name) ? name : undefined;
 }

@@ -2,12 +2,12 @@
 // and one at a time. The outputs are compared here, or by the task's checker in a sandbox of its own.
 
 import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { gradeInThread } from '../graders.ts';
 import { type CheckedOutput, Checker } from './checker.ts';
 import type { CodeTask } from './code-task.ts';
 import { CompileError, compileSecondsMost, openCompiled } from './compile.ts';
 import { languages, renderRun } from './languages.ts';
-import { isSameOutput } from './output/compare-output.ts';
-import { isSameJson } from './output/exact-json.ts';
+import { type ComparedRun, type CompareRule, compareRuns } from './output/compare-runs.ts';
 import { ownMsOf, type RunList, type TestInput, type TestJob, type TestRun } from './run-tests.ts';
 import { TestBench } from './test-bench.ts';
 
@@ -82,10 +82,8 @@ async function gradeTests(options: GradeOptions): Promise<readonly TestGrade[]> 
   for (const chunk of toChunks(task)) {
     const inputs = chunk.map((test) => toInput(task, test));
     const list = await bench.run(job, inputs);
-    const scores = checker ? await checkOutputs(checker, { chunk, list }) : undefined;
-    grades.push(
-      ...chunk.slice(0, gradedCount(list, chunk.length)).map((test, at) => gradeTest({ task, test, list, at, checked: scores?.[at] })),
-    );
+    const scores = checker ? await checkOutputs(checker, { chunk, list }) : await compareOutputs(task, { chunk, list }, signal);
+    grades.push(...chunk.slice(0, gradedCount(list, chunk.length)).map((_, at) => gradeTest({ task, list, at, checked: scores[at] })));
     if ((stopEarly && grades.some(({ score }) => score < 1)) || list.compileError !== undefined || list.brokenBy !== undefined) break;
   }
   return task.tests.map((_, at) => grades[at] ?? toGrade('not_run'));
@@ -131,34 +129,60 @@ function toInput(task: CodeTask, test: CodeTest): TestInput {
   };
 }
 
-async function checkOutputs(
-  checker: Checker,
-  { chunk, list }: { readonly chunk: readonly CodeTest[]; readonly list: RunList },
-): Promise<(number | undefined)[]> {
-  const ended = list.runs.map((run, at) => ({ run, test: chunk[at] })).filter(({ run }) => run.end === 'exit' && run.exitCode === 0);
-  const outputs = ended.flatMap(({ run, test }): CheckedOutput[] =>
-    test ? [{ input: test.input, output: run.stdout, answer: test.output }] : [],
-  );
+interface RanChunk {
+  readonly chunk: readonly CodeTest[];
+  readonly list: RunList;
+}
+
+/** The runs that ended well, with their tests. */
+const endedOf = ({ chunk, list }: RanChunk) =>
+  list.runs.flatMap((run, at) => {
+    const test = chunk[at];
+    return test && run.end === 'exit' && run.exitCode === 0 ? [{ run, test }] : [];
+  });
+
+async function checkOutputs(checker: Checker, ran: RanChunk): Promise<(number | undefined)[]> {
+  const ended = endedOf(ran);
+  const outputs = ended.map(({ run, test }): CheckedOutput => ({ input: test.input, output: run.stdout, answer: test.output }));
   const scores = outputs.length === 0 ? [] : await checker.score(outputs);
-  return list.runs.map((run) => scores[ended.findIndex((one) => one.run === run)]);
+  return ran.list.runs.map((run) => scores[ended.findIndex((one) => one.run === run)]);
+}
+
+/** For linear work on the largest outputs of a chunk. */
+const compareCpuMs = 15_000;
+
+/** Outputs that exhaust the comparison are wrong, unless the expected ones do so too. */
+async function compareOutputs(task: CodeTask, ran: RanChunk, signal: AbortSignal | undefined): Promise<(number | undefined)[]> {
+  const ended = endedOf(ran);
+  if (ended.length === 0) return [];
+  const isFunction = task.function_name !== undefined;
+  const rule: CompareRule = { by: isFunction ? 'json' : task.compare, tolerance: task.float_tolerance };
+  const runs = ended.map(({ run, test }): ComparedRun => {
+    const given = new Uint8Array(isFunction ? run.result : run.stdout); // a copy, which moves to the thread
+    return { given, expected: [test.output, ...(test.alternatives ?? [])] };
+  });
+  const toGold = ({ expected }: ComparedRun): ComparedRun => ({ given: Buffer.from(`${expected[0] ?? ''}\n`), expected });
+  const controls = () => [[runs.map(toGold), rule] as const];
+  const transfer = runs.map(({ given }) => given);
+  const scores = await gradeInThread(compareRuns, [runs, rule] as const, { controls, cpuMs: compareCpuMs, transfer, signal });
+  return ran.list.runs.map((run) => scores?.[ended.findIndex((one) => one.run === run)] ?? 0);
 }
 
 interface Graded {
   readonly task: CodeTask;
-  readonly test: CodeTest;
   readonly list: RunList;
   readonly at: number;
   readonly checked: number | undefined;
 }
 
-function gradeTest({ task, test, list, at, checked }: Graded): TestGrade {
+function gradeTest({ task, list, at, checked }: Graded): TestGrade {
   const run = list.runs[at];
   if (list.compileError !== undefined) return toGrade('compile_error', list.compileError);
   if (run === undefined) return toGrade('broke_sandbox', list.brokenBy);
   const failure = failureOf(run, { task, isOutOfMemory: list.isOutOfMemory });
   const rest = { cpuMs: run.cpuMs, stderr: run.stderr };
   if (failure !== undefined) return { verdict: failure, score: 0, ...rest };
-  const score = checked ?? (isRight(run, task, test) ? 1 : 0);
+  const score = checked ?? 0;
   return { verdict: score === 1 ? 'passed' : 'wrong_output', score, ...rest };
 }
 
@@ -178,11 +202,4 @@ export function failureOf({ end, exitCode, stderr, result }: TestRun, { task, is
     return 'memory_limit';
   if (exitCode !== 0) return 'runtime_error';
   return task.function_name !== undefined && result.length === 0 ? 'runtime_error' : undefined;
-}
-
-function isRight(run: TestRun, task: CodeTask, { output, alternatives = [] }: CodeTest): boolean {
-  const expected = [output, ...alternatives];
-  if (task.function_name !== undefined) return expected.some((one) => isSameJson(run.result.toString('utf8'), one, task.float_tolerance));
-  const given = run.stdout.toString('utf8');
-  return expected.some((one) => isSameOutput(given, one, { by: task.compare, tolerance: task.float_tolerance }));
 }

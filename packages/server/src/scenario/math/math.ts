@@ -4,12 +4,12 @@
 import { z } from 'zod';
 import { Prompts } from '../../agent/prompts.ts';
 import { labelOf, needsSandbox, toolChoice } from '../../agent/tool-names.ts';
-import { isSameAnswer } from '../answer/compare-answers.ts';
-import { findAnswer } from '../answer/find-answer.ts';
 import { goldTexts, ownSolution, tryTexts } from '../answer/own-solution.ts';
+import { gradeInThread } from '../graders.ts';
 import { shapeReward, shaping } from '../reward/shaping.ts';
 import { answerOf, questionOf } from '../row.ts';
 import type { Scenario } from '../scenario.ts';
+import { judgeMath } from './judge-math.ts';
 
 const maxGivenLength = 500;
 
@@ -17,7 +17,7 @@ const maxGivenLength = 500;
 const expected = z
   .string()
   .min(1)
-  .refine((one) => goldTexts({ answer: one }).every((text) => judgeText({ answer: one }, text).correctness === 1), {
+  .refine((one) => goldTexts({ answer: one }).every((text) => judgeMath({ answer: one }, text).correctness === 1), {
     message: 'an answer that cannot be read back from a box: check its braces',
   });
 
@@ -34,11 +34,7 @@ const mathTask = z.strictObject({
 
 interface MathTask extends z.infer<typeof mathTask> {}
 
-interface JudgedText {
-  readonly given: string;
-  readonly correctness: number;
-  readonly hasFormat: boolean;
-}
+type JudgedText = ReturnType<typeof judgeMath> & { readonly exhausted?: true };
 
 export const mathScenario: Scenario<MathTask> = {
   name: 'math',
@@ -56,24 +52,18 @@ export const mathScenario: Scenario<MathTask> = {
     return { messages: [{ role: 'user', content: renderQuestion(task, prompts) }], tools: task.tools };
   },
   lowestReward: ({ shaping: { range } }) => range[0],
-  async evaluate({ task, end, sampledTokens }) {
-    const { given, correctness, hasFormat } = judgeText(task, end.answer);
-    return shapeReward(task.shaping, { correctness, hasFormat, sampledTokens }, { given: given.slice(0, maxGivenLength) });
+  async evaluate({ task, end, sampledTokens, signal }) {
+    const { given, correctness, hasFormat, ...details } = await judgeText(task, end.answer, signal);
+    return shapeReward(task.shaping, { correctness, hasFormat, sampledTokens }, { given: given.slice(0, maxGivenLength), ...details });
   },
-  trial: ({ task, solution }) => tryTexts(task, solution, async (text) => judgeText(task, text)),
+  trial: ({ task, solution, signal }) => tryTexts(task, solution, (text) => judgeText(task, text, signal)),
 };
 
-interface ExpectedAnswer {
-  readonly answer: string | readonly string[];
-  readonly require_box?: boolean;
-}
-
-function judgeText({ answer, require_box }: ExpectedAnswer, text: string): JudgedText {
-  const given = findAnswer(text);
-  const truths = [answer].flat().map((one) => (one.includes('\\boxed') ? (findAnswer(one)?.text ?? one) : one));
-  const isRead = given !== undefined && (given.from === 'box' || !require_box);
-  const same = isRead && truths.some((truth) => isSameAnswer(given.text, truth));
-  return { given: given?.text ?? '', correctness: same ? 1 : 0, hasFormat: given?.from === 'box' };
+async function judgeText(task: MathTask, text: string, signal: AbortSignal): Promise<JudgedText> {
+  const expectedOf = { answer: task.answer, require_box: task.require_box };
+  const controls = () => goldTexts(task).map((gold) => [expectedOf, gold] as const);
+  const judged = await gradeInThread(judgeMath, [expectedOf, text] as const, { controls, signal });
+  return judged ?? { given: '', correctness: 0, hasFormat: false, exhausted: true };
 }
 
 function renderQuestion({ question, tools }: MathTask, prompts: Prompts): string {

@@ -2,16 +2,16 @@
 // unless the task gives the agent tools that do.
 
 import { labelOf, needsSandbox } from '../../agent/tool-names.ts';
-import { findAnswer } from '../answer/find-answer.ts';
 import { tryTexts } from '../answer/own-solution.ts';
+import { gradeInThread } from '../graders.ts';
 import { shapeReward } from '../reward/shaping.ts';
 import { withoutRoutingFields } from '../routing-fields.ts';
 import { answerOf, questionOf, type Row } from '../row.ts';
 import type { Scenario } from '../scenario.ts';
-import { findChoice, letterOf } from './choice.ts';
+import { letterOf } from './choice.ts';
 import type { Judge } from './judge.ts';
-import { findQuantity, isSameQuantity } from './quantity.ts';
-import { isSameText } from './short-text.ts';
+import { judgeStem } from './judge-stem.ts';
+import { isSameQuantity } from './quantity.ts';
 import { type StemTask, stemTask } from './stem-task.ts';
 
 const maxGivenLength = 500;
@@ -28,9 +28,8 @@ export function makeStemScenario(judge: Judge): Scenario<StemTask> {
     },
     lowestReward: ({ shaping: { range } }) => range[0],
     async evaluate({ task, end, sampledTokens, signal }) {
-      const { given, correctness } = await judgeText(task, end.answer, { judge, signal });
-      const measured = { correctness, hasFormat: findAnswer(end.answer)?.from === 'box', sampledTokens };
-      return shapeReward(task.shaping, measured, { given: given.slice(0, maxGivenLength) });
+      const { given, correctness, hasFormat, ...details } = await judgeText(task, end.answer, { judge, signal });
+      return shapeReward(task.shaping, { correctness, hasFormat, sampledTokens }, { given: given.slice(0, maxGivenLength), ...details });
     },
     trial: ({ task, solution, signal }) => tryTexts(task, solution, (text) => judgeText(task, text, { judge, signal })),
   };
@@ -52,37 +51,15 @@ interface Means {
   readonly signal: AbortSignal;
 }
 
-async function judgeText(task: StemTask, text: string, means: Means) {
-  const given = task.kind === 'choice' ? findChoice(text, task.options) : task.kind === 'text' ? textOf(text) : (findQuantity(text) ?? '');
-  const isRead = given !== '' && (!task.require_box || findAnswer(text)?.from === 'box');
-  return { given, correctness: isRead && (await isRight(task, given, means)) ? 1 : 0 };
-}
-
-async function isRight(task: StemTask, given: string, { judge, signal }: Means): Promise<boolean> {
-  switch (task.kind) {
-    case 'choice':
-      return given === [...new Set(task.answer)].sort().join('');
-    case 'numeric': {
-      const rule = { relative: task.relative_tolerance, absolute: task.absolute_tolerance, isUnitRequired: task.unit_required };
-      return [task.answer].flat().some((answer) => isSameQuantity(given, answer, rule));
-    }
-    case 'text': {
-      const answers = [task.answer].flat();
-      if (answers.some((answer) => isSameText(given, answer))) return true;
-      return task.judge && (await judge.isSame({ question: task.question, expected: answers.join(' OR '), given }, signal));
-    }
-  }
-}
-
-/** The box or the announced answer; otherwise a reply of one line. */
-function textOf(answer: string): string {
-  const found = findAnswer(answer);
-  if (found?.from === 'box' || found?.from === 'sentence') return found.text;
-  const lines = answer
-    .trim()
-    .split('\n')
-    .filter((line) => line.trim() !== '');
-  return lines.at(-1)?.trim().slice(0, 1000) ?? '';
+async function judgeText(task: StemTask, text: string, { judge, signal }: Means) {
+  const controls = () => [task.answer].flat().map((one) => [task, `\\boxed{${one}}`] as const);
+  const judged = await gradeInThread(judgeStem, [task, text] as const, { controls, signal });
+  if (judged === undefined) return { given: '', correctness: 0, hasFormat: false, exhausted: true };
+  const { given, isRight, hasFormat } = judged;
+  const asked = { question: task.question, expected: [task.answer].flat().join(' OR '), given };
+  const isAsked = task.kind === 'text' && task.judge && given !== '' && (hasFormat || !task.require_box);
+  const isSame = isRight || (isAsked && (await judge.isSame(asked, signal)));
+  return { given, correctness: isSame ? 1 : 0, hasFormat };
 }
 
 const hints: Readonly<Record<StemTask['kind'], string>> = {

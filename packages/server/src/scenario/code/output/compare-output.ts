@@ -11,21 +11,36 @@ export interface OutputRule {
 export function isSameOutput(given: string, expected: string, rule: OutputRule): boolean {
   if (given === expected) return true;
   if (rule.by === 'words') return isSameLine(given, expected, rule.tolerance);
-  const [a, b] = [toLines(given), toLines(expected)];
-  return a.length === b.length && a.every((line, at) => isSameLine(line, b[at] ?? '', rule.tolerance));
+  return isSameList(linesOf(given.trim()), linesOf(expected.trim()), (a, b) => isSameLine(a, b, rule.tolerance));
 }
-
-const toLines = (text: string): string[] => text.trim().split(/\r\n|\r|\n/);
-
-const toWords = (text: string): string[] => text.split(/\s+/).filter(Boolean);
 
 function isSameLine(given: string, expected: string, tolerance: number): boolean {
-  if (given === expected) return true;
-  const [a, b] = [toWords(given), toWords(expected)];
-  return a.length === b.length && a.every((word, at) => isSameWord(word, b[at] ?? '', tolerance));
+  return given === expected || isSameList(wordsOf(given), wordsOf(expected), (a, b) => isSameWord(a, b, tolerance));
 }
 
-const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?$/;
+/** Reads both at the same time: an output of many short words would not fit into memory as lists. */
+function isSameList(given: Iterator<string>, expected: Iterator<string>, isSame: (a: string, b: string) => boolean): boolean {
+  for (;;) {
+    const [a, b] = [given.next(), expected.next()];
+    if (a.done || b.done) return a.done === b.done;
+    if (!isSame(a.value, b.value)) return false;
+  }
+}
+
+function* linesOf(text: string): Generator<string, undefined> {
+  let start = 0;
+  for (const { index, 0: end } of text.matchAll(/\r\n|\r|\n/g)) {
+    yield text.slice(start, index);
+    start = index + end.length;
+  }
+  yield text.slice(start);
+}
+
+function* wordsOf(text: string): Generator<string, undefined> {
+  for (const [word] of text.matchAll(/\S+/g)) yield word;
+}
+
+const number = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?$/;
 const isWhole = /^[+-]?\d+$/;
 
 /** Whole numbers are never rounded. */
@@ -40,7 +55,7 @@ function isSameWord(given: string, expected: string, tolerance: number): boolean
 
 /** The digits and the exponent, without zeros that change nothing: exact for any number of digits. */
 function normalise(text: string): string {
-  const [, sign = '', whole = '', part = '', exponent = '0'] = /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?$/.exec(text) ?? [];
+  const [, sign = '', whole = '', part = '', exponent = '0'] = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?$/.exec(text) ?? [];
   const digits = whole + part;
   const first = digits.search(/[1-9]/);
   if (first < 0) return '0';

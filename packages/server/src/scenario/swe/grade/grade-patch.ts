@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { systemClock } from '../../../base/clock.ts';
 import type { Sandbox } from '../../../sandbox/sandbox.ts';
+import { gradeInThread } from '../../graders.ts';
 import { toVerifierFault } from '../../verifier/verifier-fault.ts';
 import { runnerOf } from '../logs/parse-log.ts';
 import { applyPatch, findPaths, restorePaths } from '../repository/apply-patch.ts';
@@ -12,8 +13,9 @@ import { chooseProtected } from '../repository/protected-paths.ts';
 import type { ChangedPath } from '../repository/take-diff.ts';
 import { addedFilesOf, filesOf } from '../rows/row.ts';
 import type { SweTask } from '../task/swe-task.ts';
+import { judgeSuite } from './read-suite.ts';
 import { runTests, type SuiteRun } from './run-tests.ts';
-import { judgeTests, type TestsVerdict } from './verdict.ts';
+import type { TestsVerdict } from './verdict.ts';
 
 export interface PatchGradeOptions {
   readonly task: SweTask;
@@ -96,7 +98,9 @@ async function tryPatch({ task, patch, paths, openSandbox, stepMs, signal }: Try
   if (applied.by === undefined) return toGrade(task, { reason: 'patch_failed', why: applied.why, testMs: 0 });
   const testFiles = filesOf(task.test_patch);
   const solutionFiles = filesOf(task.patch);
-  const restored = chooseProtected(changed, { testFiles, solutionFiles, extra: task.protected, repo: task.repo });
+  const rules = { testFiles, solutionFiles, extra: task.protected, repo: task.repo };
+  const restored = await gradeInThread(chooseProtected, [changed, rules] as const, { signal: within.signal });
+  if (restored === undefined) return toGrade(task, { reason: 'patch_failed', why: 'the patch changes too many paths', testMs: 0 });
   await restorePaths(sandbox, [...restored, ...(await findTestFiles(sandbox, task, within))], within);
   const ready = await addTests(sandbox, task, within);
   const rest = { appliedBy: applied.by, restored: restored.map(({ path }) => path) };
@@ -134,9 +138,7 @@ interface PatchOutcome {
 }
 
 function toGrade(task: SweTask, { run, restored = [], ...rest }: PatchOutcome): PatchGrade {
-  const { FAIL_TO_PASS: failToPass, PASS_TO_PASS: passToPass, eval_type: evalType, expected } = task;
-  const statuses = run && run.fault === undefined ? run.statuses : new Map();
-  const verdict = judgeTests(statuses, { failToPass, passToPass, evalType, ...(expected ? { expected } : {}) });
+  const verdict = run?.verdict ?? judgeSuite(task, new Map());
   const broken = run?.fault === undefined ? {} : { reason: 'tests_broken' as const, why: run.fault };
   const isSound = run !== undefined && run.fault === undefined;
   return {
