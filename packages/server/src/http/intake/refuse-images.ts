@@ -19,25 +19,39 @@ interface Found {
   readonly type: string;
 }
 
+/** A value inside the task, with the way to it. */
+interface Inner {
+  readonly value: object;
+  readonly key?: PropertyKey;
+  readonly parent?: Inner;
+}
+
 /** A loop rather than a recursion: a task may be nested more deeply than the stack. */
 function findMedia(task: unknown): Found | undefined {
-  const open: { readonly value: unknown; readonly path: readonly PropertyKey[] }[] = [{ value: task, path: [] }];
+  const open: Inner[] = typeof task === 'object' && task !== null ? [{ value: task }] : [];
   for (let next = open.pop(); next; next = open.pop()) {
-    const { value, path } = next;
-    if (typeof value !== 'object' || value === null) continue;
-    const found = findInMessage(value, path);
-    if (found) return found;
-    const entries: [PropertyKey, unknown][] = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
-    for (const [key, inner] of entries) if (typeof inner === 'object' && inner !== null) open.push({ value: inner, path: [...path, key] });
+    const found = findInMessage(next.value);
+    if (found) return { ...found, path: [...pathOf(next), ...found.path] };
+    for (const key of Object.keys(next.value)) {
+      const value: unknown = Reflect.get(next.value, key);
+      if (typeof value !== 'object' || value === null) continue;
+      open.push({ value, key: Array.isArray(next.value) ? Number(key) : key, parent: next });
+    }
   }
   return undefined;
 }
 
-function findInMessage(value: object, path: readonly PropertyKey[]): Found | undefined {
+function pathOf(inner: Inner): PropertyKey[] {
+  const path: PropertyKey[] = [];
+  for (let at: Inner | undefined = inner; at?.key !== undefined; at = at.parent) path.unshift(at.key);
+  return path;
+}
+
+function findInMessage(value: object): Found | undefined {
   if (!('role' in value && 'content' in value && Array.isArray(value.content))) return undefined;
   for (const [index, part] of value.content.entries()) {
     const type: unknown = typeof part === 'object' && part !== null && 'type' in part ? part.type : undefined;
-    if (typeof type === 'string' && mediaTypes.has(type)) return { path: [...path, 'content', index], type };
+    if (typeof type === 'string' && mediaTypes.has(type)) return { path: ['content', index], type };
   }
   return undefined;
 }

@@ -20,12 +20,18 @@ interface Where {
 
 /** The parsed value, or a RolloutError that names every field at fault. */
 export async function check<T>(schema: Schema<T>, value: unknown, where: Where = {}): Promise<T> {
-  const parsed = await schema.safeParseAsync(value);
-  if (parsed.success) return parsed.data;
   const { at = [], code = 'bad-request' } = where;
+  const parsed = await schema.safeParseAsync(value).catch((error: unknown) => {
+    // The library collects a fault for each item of a list, and fails with more of them than the stack can hold.
+    if (error instanceof RangeError) throw toFaultError([toFault(at, 'has too many faults to list')], { code });
+    throw error;
+  });
+  if (parsed.success) return parsed.data;
+  const { issues } = parsed.error;
+  const count = issues.reduce((sum, { keys }) => sum + (keys?.length ?? 1), 0);
   throw toFaultError(
-    parsed.error.issues.flatMap((issue) => toFaults(issue, at)),
-    { code },
+    issues.slice(0, mostFaults).flatMap((issue) => toFaults(issue, at)),
+    { code, count },
   );
 }
 
@@ -87,7 +93,7 @@ function toFaults(issue: SchemaIssue, at: readonly PropertyKey[]): RequestFault[
   const path = [...at, ...issue.path];
   const index = at.find((part) => typeof part === 'number');
   if (issue.code !== 'unrecognized_keys' || !issue.keys) return [definedOf({ index, path: renderPath(path), message: issue.message })];
-  return issue.keys.map((key) => definedOf({ index, path: renderPath([...path, key]), message: 'unknown field' }));
+  return issue.keys.slice(0, mostFaults).map((key) => definedOf({ index, path: renderPath([...path, key]), message: 'unknown field' }));
 }
 
 /** A field name comes from the caller and may be megabytes long. */

@@ -3,6 +3,7 @@
 
 import { messageOf, RolloutError } from '@millrace/protocol';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { findShapeFault } from './json-shape.ts';
 
 /** An empty body counts as no body, regardless of its content type: aiohttp names one for posts without a body. */
 export function acceptJson(app: FastifyInstance): void {
@@ -17,6 +18,8 @@ export function acceptJson(app: FastifyInstance): void {
   });
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request: FastifyRequest, body: Buffer, done) => {
     if (body.length === 0) return done(null, undefined);
+    const fault = findShapeFault(body);
+    if (fault !== undefined) return done(new RolloutError('bad-request', fault));
     const text = tryDecode(body);
     if (text === undefined) return done(new RolloutError('bad-request', 'the body is not valid UTF-8'));
     // The default parser calls back before it returns.
@@ -50,7 +53,7 @@ function tryParse(text: string): string | undefined {
   }
 }
 
-const longestSearched = 1 << 18;
+const longestSearched = 1 << 15;
 
 /**
  * V8 reports no position for an unexpected token. A prefix that ends before the error is merely incomplete, so a binary search
