@@ -25,7 +25,7 @@ export function readReward(archive: Buffer): RewardReport {
 }
 
 function parseText(text: string): RewardReport {
-  const reward = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
+  const reward = /^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
   if (Number.isFinite(reward)) return { kind: 'reward', reward, parts: {} };
   return { kind: 'none', reason: `reward.txt is not a number: ${JSON.stringify(text.slice(0, 100))}` };
 }

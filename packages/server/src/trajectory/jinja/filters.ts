@@ -133,7 +133,7 @@ function toFloat(value: Value): number | undefined {
 
 function parseNumber(value: string): number | undefined {
   const trimmed = value.trim().replaceAll('_', '');
-  return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(trimmed) ? Number(trimmed) : undefined;
+  return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(trimmed) ? Number(trimmed) : undefined;
 }
 
 function round(value: Value, given: Given): Value {

@@ -32,8 +32,12 @@ export function judgeTests(statuses: StatusMap, { failToPass, passToPass, evalTy
   return { resolved: repaired.failed.length === 0 && kept.failed.length === 0, failToPass: repaired, passToPass: kept };
 }
 
+/** Tests that no one expects: one is enough to fail. */
+const maxOthers = 100;
+
 function judgeExact(statuses: StatusMap, expected: Readonly<Record<string, string>>): TestsVerdict {
-  const names = [...new Set([...Object.keys(expected), ...statuses.keys()])];
+  const others = [...statuses.keys()].filter((name) => !Object.hasOwn(expected, name)).slice(0, maxOthers);
+  const names = [...Object.keys(expected), ...others];
   const counts = split(names, (name) => Object.hasOwn(expected, name) && statuses.get(name) === expected[name]);
   return { resolved: counts.failed.length === 0, failToPass: counts, passToPass: { passed: [], failed: [] } };
 }
@@ -61,7 +65,7 @@ const count = (text: string, character: string): number => text.split(character)
 
 /** Summaries of runners that name only failed tests: they show that tests ran. No count may be zero. */
 const suiteRan =
-  /Executed [1-9]\d* of \d+|TOTAL: [1-9]\d* (?:SUCCESS|FAILED)|[1-9]\d* passing|Tests:\s+[1-9]\d*|Test Suites:\s+(?:\d+ \w+, )*[1-9]\d* total|^# tests [1-9]\d*|[1-9]\d* specs?, \d+ failures?|': ok$/m;
+  /Executed [1-9]\d{0,9} of \d|TOTAL: [1-9]\d{0,9} (?:SUCCESS|FAILED)|[1-9]\d{0,9} passing|Tests:\s{1,99}[1-9]|Test Suites:\s{1,99}(?:\d{1,9} \w{1,20}, ){0,9}[1-9]\d{0,9} total|^# tests [1-9]|[1-9]\d{0,9} specs?, \d{1,9} failure|': ok$/m;
 
 /** Why a log does not describe a test run; undefined if it does. */
 export function findFault(statuses: StatusMap, run: { readonly log: string; readonly exitCode: number | undefined }): string | undefined {

@@ -37,8 +37,9 @@ export const parsePytest = makeSummaryParser({});
 /** A path in the parameters of a test keeps only its last part, since it differs between machines. */
 export const parsePytestOptions = makeSummaryParser({
   rename(name) {
-    const [, main = '', option = ''] = /(.*?)\[(.*)\]/.exec(name) ?? [];
-    if (main === '' && option === '') return name;
+    const [start, end] = [name.indexOf('['), name.lastIndexOf(']')];
+    if (start < 0 || end < start) return name;
+    const [main, option] = [name.slice(0, start), name.slice(start + 1, end)];
     const isPath = option.startsWith('/') && !option.startsWith('//') && !option.includes('*');
     return `${main}[${isPath ? `/${option.split('/').at(-1)}` : option}]`;
   },
@@ -85,8 +86,10 @@ export const parseSeaborn: LogParser = (log) => {
 export const parsePytestVerbose: LogParser = (log) => {
   const statuses = new Map<string, TestStatus>();
   for (const line of log.split('\n')) {
-    const [, name, status] = /^(\S+::.*?)\s+(PASSED|FAILED|SKIPPED|ERROR|XFAIL)(?:\s|$)/.exec(line) ?? [];
-    if (name !== undefined && isStatus(status)) statuses.set(name, status);
+    const [first = ''] = /^\S+/.exec(line) ?? [];
+    const found = first.includes('::', 1) ? /\s(PASSED|FAILED|SKIPPED|ERROR|XFAIL)(?:\s|$)/.exec(line) : undefined;
+    const status = found?.[1];
+    if (isStatus(status)) statuses.set(line.slice(0, found?.index).trimEnd(), status);
   }
   return statuses;
 };

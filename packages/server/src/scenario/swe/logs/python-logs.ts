@@ -5,13 +5,6 @@ import { type LogParser, type TestStatus, wordsOf } from './test-status.ts';
 const okEnds = [' ... ok', ' ... OK', ' ...  OK'];
 const migration = 'Applying sites.0002_alter_domain_unique...test_no_migrations';
 
-/** Output of a test that stands between its name and its `ok`. */
-const interrupted: readonly RegExp[] = [
-  /^(.*?)\s\.\.\.\sTesting against Django installed in [\s\S]*? silenced\)\.\nok$/gm,
-  /^(.*?)\s\.\.\.\sInternal Server Error: \/.*\/\nok$/gm,
-  /^(.*?)\s\.\.\.\sSystem check identified no issues \(0 silenced\)\nok$/gm,
-];
-
 /** `test_a (pkg.tests.ATests) ... ok`, also with output of the test between the dots and the `ok`. */
 export const parseDjango: LogParser = (log) => {
   const statuses = new Map<string, TestStatus>();
@@ -23,9 +16,33 @@ export const parseDjango: LogParser = (log) => {
     for (const [name, status] of readDjangoLine(line)) statuses.set(name, status);
     if (line.startsWith('ok') && previous !== undefined) statuses.set(previous, 'PASSED');
   }
-  for (const pattern of interrupted) for (const [, name = ''] of log.matchAll(pattern)) statuses.set(name, 'PASSED');
+  for (const name of [...namesBeforeSetup(log), ...namesBeforeLine(log)]) statuses.set(name, 'PASSED');
   return statuses;
 };
+
+/** Tests whose name and `ok` stand around the output that Django's runner writes when it sets up a database. */
+function* namesBeforeSetup(log: string): Generator<string> {
+  const [start, end] = [' ... Testing against Django installed in ', ' silenced).\nok'];
+  for (let at = log.indexOf(start); at >= 0; ) {
+    const endAt = log.indexOf(end, at + start.length);
+    if (endAt < 0) return;
+    const after = endAt + end.length;
+    if (after === log.length || log[after] === '\n') yield log.slice(log.lastIndexOf('\n', at) + 1, at);
+    at = log.indexOf(start, after);
+  }
+}
+
+/** Tests whose name is followed by one line of output, and then by `ok`. */
+function* namesBeforeLine(log: string): Generator<string> {
+  const [error, check] = [' ... Internal Server Error: /', ' ... System check identified no issues (0 silenced)'];
+  let previous = '';
+  for (const line of log.split('\n')) {
+    if (line === 'ok' && previous.endsWith(check)) yield previous.slice(0, -check.length);
+    const at = line === 'ok' ? previous.indexOf(error) : -1;
+    if (at >= 0 && previous.length > at + error.length && previous.endsWith('/')) yield previous.slice(0, at);
+    previous = line;
+  }
+}
 
 function* readDjangoLine(line: string): Generator<readonly [string, TestStatus]> {
   const ok = okEnds.find((end) => line.endsWith(end));
@@ -47,7 +64,11 @@ function nameBefore(line: string, end: string): string {
 /** `test_a ok`, `test_b F`; failed tests also have a heading with the name of their file. */
 export const parseSympy: LogParser = (log) => {
   const statuses = new Map<string, TestStatus>();
-  for (const [, path = '', name = ''] of log.matchAll(/_* (.*)\.py:(.*) _*/g)) statuses.set(`${path}.py:${name}`, 'FAILED');
+  for (const line of log.split('\n')) {
+    const [start, end] = [line.indexOf(' '), line.lastIndexOf(' ')];
+    const at = line.lastIndexOf('.py:', end - '.py:'.length);
+    if (start >= 0 && at > start) statuses.set(line.slice(start + 1, end), 'FAILED');
+  }
   const ends = { E: 'ERROR', F: 'FAILED', ok: 'PASSED' } as const;
   for (const raw of log.split('\n')) {
     const line = raw.trim();

@@ -8,18 +8,18 @@ export type StatusMap = ReadonlyMap<string, TestStatus>;
 
 export type LogParser = (log: string) => StatusMap;
 
-/** Adds one status for each line that matches; `toStatus` is undefined for words that are no result. */
+/** Adds one status for each line that matches; a name or a status that is undefined is no result. */
 export function parseLines(
   log: string,
   pattern: RegExp,
-  toEntry: (match: RegExpExecArray) => readonly [string, TestStatus | undefined],
+  toEntry: (match: RegExpExecArray) => readonly [string | undefined, TestStatus | undefined],
 ): Map<string, TestStatus> {
   const statuses = new Map<string, TestStatus>();
   for (const line of log.split('\n')) {
     const match = pattern.exec(line.trim());
     if (!match) continue;
     const [name, status] = toEntry(match);
-    if (status !== undefined) statuses.set(name, status);
+    if (name !== undefined && status !== undefined) statuses.set(name, status);
   }
   return statuses;
 }

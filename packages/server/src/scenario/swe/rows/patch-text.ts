@@ -36,9 +36,9 @@ const withSign = (line: string, sign: string): string => (line.startsWith('\\') 
 function turnLine(line: string): string {
   const [, before, after, rest = ''] = /^@@ -(\S+) \+(\S+) @@(.*)$/.exec(line) ?? [];
   if (before !== undefined) return `@@ -${after} +${before} @@${rest}`;
-  const [, from, to] = /^diff --git a\/(.*) b\/(.*)$/.exec(line) ?? [];
+  const [, from, to] = /^diff --git a\/(.*) b\/(.*)$/s.exec(line) ?? [];
   if (from !== undefined) return `diff --git a/${to} b/${from}`;
-  const [, old, fresh, mode = ''] = /^index ([0-9a-f]+)\.\.([0-9a-f]+)(.*)$/.exec(line) ?? [];
+  const [, old, fresh, mode = ''] = /^index ([0-9a-f]+)\.\.([0-9a-f]+)(.*)$/s.exec(line) ?? [];
   if (old !== undefined) return `index ${fresh}..${old}${mode}`;
   if (line.startsWith('+')) return `-${line.slice(1)}`;
   const [, word, rename] = /^(new file mode|deleted file mode|old mode|new mode|rename from|rename to) (.*)$/.exec(line) ?? [];

@@ -66,7 +66,7 @@ export interface TestRunSpec {
 export function toTestRun(repo: string, testPatch: string): TestRunSpec {
   const { command, parser, toArgument = quote } = specs[repo] ?? pytest;
   if (repo === 'python/mypy') {
-    const cases = [...testPatch.matchAll(/^\+?\[case ([^\]]+)\]/gm)].map(([, name = '']) => name);
+    const cases = [...testPatch.matchAll(/^\+?\[case ([^\]\n]+)\]/gm)].map(([, name = '']) => name);
     return { test_command: `${command} ${quote(cases.join(' or '))}`, log_parser: parser };
   }
   const files = filesOf(testPatch).filter((path) => !isNoTest.test(path));
