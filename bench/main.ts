@@ -32,6 +32,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   batches: async () => (await import('./batches/batches.ts')).runBatchesBench(),
   delivery: async () => (await import('./batches/delivery.ts')).runDeliveryBench(),
   'code-grading': async () => (await import('./graders/code-grading.ts')).runCodeGradingBench(),
+  freeze: async () => (await import('./graders/freeze.ts')).runFreezeBench(),
   'swe-evaluate': async () => (await import('./graders/swe-evaluate.ts')).runSweEvaluateBench(),
   verdicts: async () => (await import('./verdicts/verdicts.ts')).runVerdictsBench(),
   capacity: async () => (await import('./capacity.ts')).runCapacityBench('plain'),

@@ -43,7 +43,10 @@ function renderFields({ message, error, reason, stack: _, ...rest }: Fields): st
 /** One line, so that what an agent wrote cannot pose as a line of the log. */
 function toLine(value: unknown): string {
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value));
-  return text.replace(/\s*\n\s*/g, ' ⏎ ').replace(/\p{Cc}/gu, '�');
+  const [first = '', ...rest] = text.split('\n');
+  const last = rest.pop();
+  const lines = last === undefined ? [first] : [first.trimEnd(), ...rest.map((line) => line.trim()).filter(Boolean), last.trimStart()];
+  return lines.join(' ⏎ ').replace(/\p{Cc}/gu, '�');
 }
 
 /** The log of a server or worker process, on standard error. */

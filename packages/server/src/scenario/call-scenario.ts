@@ -42,6 +42,9 @@ function describe(error: unknown): string {
   return isPlain ? messageOf(error) : `${error.name}: ${error.message}`;
 }
 
+/** The stack starts with the message, which may hold the text of an agent. */
+const longestLine = 1000;
+
 /** The innermost line of the scenario's own code: not Node's, not a package's, not ours. */
 export function findPlace(error: unknown): string | undefined {
   if (error instanceof Error && 'place' in error && typeof error.place === 'string') return error.place; // of a scenario in Python
@@ -50,8 +53,9 @@ export function findPlace(error: unknown): string | undefined {
   const [, file] = /^(?:file:\/\/)?(\/[^\n]+:\d+)\n/.exec(stack) ?? [];
   if (file !== undefined) return file;
   const ours = new URL('..', import.meta.url).href;
-  for (const [, url = '', place] of stack.matchAll(/\(?(file:\/\/\/[^\s)]+?)(:\d+:\d+)\)?$/gm)) {
-    if (url.startsWith(ours) || url.includes('/node_modules/')) continue;
+  for (const line of stack.split('\n').filter(({ length }) => length < longestLine)) {
+    const [, url, place] = /(file:\/\/\/[^\s()]+?)(:\d+:\d+)\)?$/.exec(line) ?? [];
+    if (url === undefined || url.startsWith(ours) || url.includes('/node_modules/')) continue;
     return `${decodeURIComponent(new URL(url).pathname)}${place}`;
   }
   return undefined;

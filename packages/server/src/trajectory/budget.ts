@@ -43,9 +43,16 @@ const noteTokens = 32;
 /** The head and the tail of the text with these ids, and a note between them: `share` tokens in all. */
 export function* cutMiddle(ids: Int32Array, share: number, decode: (ids: Int32Array) => Steps<string>): Steps<string> {
   const half = Math.max(1, Math.floor((share - noteTokens) / 2));
-  const head = (yield* decode(ids.subarray(0, half))).replace(/\ufffd+$/u, '');
+  const head = withoutBrokenEnd(yield* decode(ids.subarray(0, half)));
   const tail = (yield* decode(ids.subarray(ids.length - half))).replace(/^\ufffd+/u, '');
   return `${head}\n[… about ${ids.length - 2 * half} tokens are left out here: the context is almost full …]\n${tail}`;
+}
+
+/** A cut inside a character leaves replacement characters. */
+function withoutBrokenEnd(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === '\ufffd') end -= 1;
+  return text.slice(0, end);
 }
 
 /** Rounds of cutting: in place, tokens may merge differently, and some templates write contents as JSON. */

@@ -49,7 +49,9 @@ function tryParse(text: string): string | undefined {
     JSON.parse(text);
     return undefined;
   } catch (error) {
-    return messageOf(error).replace(/, (\.\.\.)?".*is not valid JSON$/s, '');
+    const message = messageOf(error);
+    const at = message.endsWith('is not valid JSON') ? message.search(/, (?:\.\.\.)?"/) : -1;
+    return at < 0 ? message : message.slice(0, at);
   }
 }
 

@@ -28,6 +28,7 @@ function modeOf(name: string, mode: number): number {
 /** The command that runs a script with the interpreter of its first line, or bash. */
 export async function renderScriptCommand(hostPath: string, path: string): Promise<string[]> {
   const text = await readFile(hostPath, 'utf8').catch(() => ''); // it is in the image only
-  const [, program, argument] = /^#!\s*(\S+)(?:[ \t]+(\S.*?))?\s*$/m.exec(text.split('\n')[0] ?? '') ?? [];
-  return program === undefined ? ['/bin/bash', path] : [program, ...(argument === undefined ? [] : [argument]), path];
+  const [, line] = /^#!(.+)/.exec(text) ?? [];
+  const [program = '', ...words] = (line ?? '').trim().split(/[ \t]+/);
+  return program === '' ? ['/bin/bash', path] : [program, ...(words.length === 0 ? [] : [words.join(' ')]), path];
 }

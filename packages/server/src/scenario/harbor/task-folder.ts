@@ -52,7 +52,8 @@ export async function readTaskFolder(folder: string): Promise<TaskFolder> {
 /** Data sets mark their files against training on them, in comments at the beginning. The agent does not see the mark. */
 function withoutCanary(text: string): string {
   const lines = text.split('\n');
-  const first = lines.findIndex((line) => !/^\s*(<!--.*canary.*-->|#.*canary.*)\s*$/i.test(line));
+  const isMark = (line: string) => /^#|^<!--.*-->$/.test(line) && line.toLowerCase().includes('canary');
+  const first = lines.findIndex((line) => !isMark(line.trim()));
   return lines.slice(first < 0 ? lines.length : first).join('\n');
 }
 

@@ -4,10 +4,12 @@ import { definedOf } from '@millrace/protocol';
 import { takeReasoning, thinkTags } from './reasoning.ts';
 import {
   addJsonCall,
+  dropFrames,
   emptyFindings,
   endOfJson,
   excerpt,
   type Findings,
+  isFull,
   isRecord,
   parseJson,
   type ReasoningTags,
@@ -31,7 +33,7 @@ interface MarkedFormat {
 }
 
 function makeMarkedParser(name: ToolFormat, format: MarkedFormat): ToolCallParser {
-  const wrapper = new RegExp(`\\s{0,32}(?:${format.wrappers.map((mark) => RegExp.escape(mark)).join('|') || '(?!)'})\\s{0,32}`, 'g');
+  const wrapper = new RegExp(format.wrappers.map((mark) => RegExp.escape(mark)).join('|') || '(?!)', 'g');
   return {
     name,
     ...definedOf({ reasoning: format.reasoning }),
@@ -41,12 +43,12 @@ function makeMarkedParser(name: ToolFormat, format: MarkedFormat): ToolCallParse
       const rest = takeReasoning(text, format.reasoning ?? thinkTags, { found, callOpen: format.section ?? literalOf(format.open) });
       let at = 0;
       let opened = false;
-      while (at < rest.length) {
+      while (at < rest.length && !isFull(found)) {
         open.lastIndex = at;
         const match = open.exec(rest);
         const before = rest.slice(at, match?.index);
         opened ||= format.section !== undefined && before.includes(format.section);
-        found.content.push(before.replace(wrapper, '\n'));
+        found.content.push(dropFrames(before, wrapper, 32));
         if (!match) break;
         at = readJson(rest, { from: open.lastIndex, name: match[1] }, { found, format });
       }
@@ -135,7 +137,7 @@ export const jsonParsers = [
   }),
   makeMarkedParser('deepseek-v3', {
     open: /<｜tool▁call▁begin｜>\s*function<｜tool▁sep｜>([^\s<>｜]{1,200})\s*(?:```json\s*)?(?=\{)/,
-    close: /(?:```)?\s*<｜tool▁call▁end｜>/,
+    close: /(?:```\s*)?<｜tool▁call▁end｜>/,
     section: '<｜tool▁calls▁begin｜>',
     wrappers: ['<｜tool▁calls▁begin｜>', '<｜tool▁calls▁end｜>'],
   }),

@@ -9,6 +9,7 @@ import {
   endOfJson,
   excerpt,
   type Findings,
+  isFull,
   isRecord,
   parseJson,
   type ToolCallParser,
@@ -16,8 +17,9 @@ import {
 } from './tool-calls.ts';
 
 const pythonTag = '<|python_tag|>';
-/** This many brackets that open nothing readable are tried before the rest is taken as text. */
+/** This many brackets that open nothing readable are tried before the rest is taken as text, and this many characters after them. */
 const maxTries = 64;
+const maxTried = 1 << 20;
 
 export const llama3JsonParser: ToolCallParser = {
   name: 'llama3-json',
@@ -35,12 +37,12 @@ export const llama3JsonParser: ToolCallParser = {
 
 /** After the tag there are only calls. */
 function readTagged(body: string, found: Findings): void {
-  const between = /[\s;]*(?:<\|python_tag\|>)?[\s;]*/y;
+  const between = /(?:[\s;]|<\|python_tag\|>)*/y;
   for (let at = 0; ; ) {
     between.lastIndex = at;
     between.exec(body);
     at = between.lastIndex;
-    if (at >= body.length) return;
+    if (at >= body.length || isFull(found)) return;
     const end = body[at] === '{' ? endOfJson(body, at) : -1;
     const value = end < 0 ? undefined : parseJson(body.slice(at, end));
     if (!value?.ok) {
@@ -53,10 +55,10 @@ function readTagged(body: string, found: Findings): void {
 }
 
 function readUntagged(text: string, tools: readonly ToolSpec[], found: Findings): void {
-  let [at, searched, tries] = [0, 0, 0];
+  let [at, searched, tries, tried] = [0, 0, 0, 0];
   for (;;) {
     const start = text.slice(searched).search(/[{[]/) + searched;
-    if (start < searched || tries > maxTries) break;
+    if (start < searched || isFull(found) || tries > maxTries || tried > maxTried) break;
     const end = endOfJson(text, start);
     const value = end < 0 ? undefined : parseJson(text.slice(start, end));
     const calls = value?.ok ? toCalls(value.json, tools) : undefined;
@@ -77,6 +79,7 @@ function readUntagged(text: string, tools: readonly ToolSpec[], found: Findings)
     } else {
       searched = value?.ok ? end : start + 1;
       tries += value?.ok ? 0 : 1;
+      tried += value?.ok ? 0 : (end < 0 ? text.length : end) - start;
     }
   }
   found.content.push(text.slice(at));

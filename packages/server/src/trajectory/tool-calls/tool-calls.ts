@@ -165,6 +165,31 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** More calls than any turn has; reading tens of thousands would block the event loop. */
+const mostCalls = 1000;
+
+/** Whether the turn has so many calls that no more are read; the model reads why. */
+export function isFull({ calls, malformed }: Findings): boolean {
+  if (calls.length + malformed.length < mostCalls) return false;
+  malformed.push(`Only the first ${mostCalls} tool calls of the turn were read.`);
+  return true;
+}
+
+/** Each frame becomes a line break, together with up to `most` characters of space on both sides. */
+export function dropFrames(text: string, frames: RegExp, most: number): string {
+  const isSpace = (at: number) => at >= 0 && at < text.length && text.charAt(at).trim() === '';
+  const pieces: string[] = [];
+  let at = 0;
+  for (const { index, 0: frame } of text.matchAll(frames)) {
+    let [start, end] = [index, index + frame.length];
+    while (start > at && index - start < most && isSpace(start - 1)) start -= 1;
+    while (end - index - frame.length < most && isSpace(end)) end += 1;
+    pieces.push(text.slice(at, start));
+    at = end;
+  }
+  return [...pieces, text.slice(at)].join('\n');
+}
+
 /** Safe for any name, including `__proto__`. */
 export function setOwn(target: Record<string, unknown>, key: string, value: unknown): void {
   Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });

@@ -4,9 +4,11 @@
 import { definedOf, type ToolSpec } from '@millrace/protocol';
 import { takeReasoning, thinkTags } from './reasoning.ts';
 import {
+  dropFrames,
   emptyFindings,
   excerpt,
   type Findings,
+  isFull,
   parseJson,
   type ReasoningTags,
   setOwn,
@@ -42,7 +44,7 @@ export interface XmlTags {
 export function makeXmlParser(name: ToolFormat, tags: XmlTags): ToolCallParser {
   const frames = [...tags.wrappers.map((tag) => RegExp.escape(tag)), ...(tags.frame ? [tags.frame.source] : [])];
   const openers = tags.openers ?? tags.wrappers.slice(0, 1);
-  const wrapper = new RegExp(`\\s{0,16}(?:${frames.join('|') || '(?!)'})\\s{0,16}`, 'g');
+  const wrapper = new RegExp(frames.join('|') || '(?!)', 'g');
   return {
     name,
     ...definedOf({ reasoning: tags.reasoning }),
@@ -54,12 +56,12 @@ export function makeXmlParser(name: ToolFormat, tags: XmlTags): ToolCallParser {
       const places = new Places(rest);
       let at = 0;
       let hasOpener = false;
-      while (at < rest.length) {
+      while (at < rest.length && !isFull(found)) {
         call.lastIndex = at;
         const match = call.exec(rest);
         const before = rest.slice(at, match?.index);
         hasOpener ||= openers.some((tag) => before.includes(tag));
-        found.content.push(before.replace(wrapper, '\n'));
+        found.content.push(dropFrames(before, wrapper, 16));
         if (!match) break;
         at = readCall(rest, { from: call.lastIndex, name: match[1] ?? '' }, { found, tools, tags, places });
       }

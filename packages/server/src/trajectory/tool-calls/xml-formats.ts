@@ -75,9 +75,9 @@ function makeHunyuanParser(name: ToolFormat, separator: string): ToolCallParser 
 
 function makeDsmlParser(name: ToolFormat, { mark, wrappers }: { mark: string; wrappers: readonly string[] }): ToolCallParser {
   return makeXmlParser(name, {
-    call: new RegExp(`<${mark}invoke name="([^"]{1,200})">`),
+    call: new RegExp(`<${mark}invoke name="([^"<]{1,200})">`),
     callClose: `</${mark}invoke>`,
-    argument: new RegExp(`<${mark}parameter name="([^"]{1,200})"(?: string="(true|false)")?>`),
+    argument: new RegExp(`<${mark}parameter name="([^"<]{1,200})"(?: string="(true|false)")?>`),
     argumentClose: `</${mark}parameter>`,
     wrappers: wrappers.flatMap((tag) => [`<${mark}${tag}>`, `</${mark}${tag}>`]),
     openers: wrappers.map((tag) => `<${mark}${tag}>`),
@@ -85,9 +85,9 @@ function makeDsmlParser(name: ToolFormat, { mark, wrappers }: { mark: string; wr
 }
 
 const museCalls = makeXmlParser('muse', {
-  call: /<atem:invoke name="([^"]{1,200})">/,
+  call: /<atem:invoke name="([^"<]{1,200})">/,
   callClose: '</atem:invoke>',
-  argument: /<atem:parameter name="([^"]{1,200})">/,
+  argument: /<atem:parameter name="([^"<]{1,200})">/,
   argumentClose: '</atem:parameter>',
   wrappers: ['<atem:function_calls>', '</atem:function_calls>'],
 });
@@ -136,7 +136,7 @@ export const xmlParsers = [
   makeXmlParser('qwen3-coder', {
     call: new RegExp(`<function=[ "']{0,4}${name}[ "']{0,4}>`),
     callClose: '</function>',
-    argument: /<parameter=([^>\n]{1,200})>/,
+    argument: /<parameter=([^<>\n]{1,200})>/,
     argumentClose: '</parameter>',
     wrappers: ['<tool_call>', '</tool_call>'],
     hasLines: true,
@@ -144,7 +144,7 @@ export const xmlParsers = [
   makeXmlParser('seed-oss', {
     call: new RegExp(`<function=${name}>`),
     callClose: '</function>',
-    argument: /<parameter=([^>\n]{1,200})>/,
+    argument: /<parameter=([^<>\n]{1,200})>/,
     argumentClose: '</parameter>',
     wrappers: ['<seed:tool_call>', '</seed:tool_call>'],
     reasoning: { open: '<seed:think>', close: '</seed:think>' },
@@ -160,14 +160,14 @@ export const xmlParsers = [
   makeHunyuanParser('hunyuan-v3', '<tool_sep>'),
   makeHunyuanParser('hunyuan-v4', ''),
   makeXmlParser('minimax-m2', {
-    call: /<invoke name="([^"]{1,200})">/,
+    call: /<invoke name="([^"<]{1,200})">/,
     callClose: '</invoke>',
-    argument: /<parameter name="([^"]{1,200})">/,
+    argument: /<parameter name="([^"<]{1,200})">/,
     argumentClose: '</parameter>',
     wrappers: ['<minimax:tool_call>', '</minimax:tool_call>'],
   }),
   makeXmlParser('minimax-m3', {
-    call: /\]<\]minimax\[>\[<invoke name="([^"]{1,200})">/,
+    call: /\]<\]minimax\[>\[<invoke name="([^"<]{1,200})">/,
     callClose: ']<]minimax[>[</invoke>',
     argument: /\]<\]minimax\[>\[<([^\s<>/]{1,200})>/,
     argumentClose: (key) => `]<]minimax[>[</${key}>`,
@@ -178,9 +178,9 @@ export const xmlParsers = [
   makeDsmlParser('deepseek-v3.2', { mark: '｜DSML｜', wrappers: ['function_calls', 'tool_calls', 'toolcalls', 'tool'] }),
   makeDsmlParser('deepseek-v4.1', { mark: '｜DSML｜ ', wrappers: ['calls'] }),
   makeXmlParser('kimi-k3', {
-    call: /<\|open\|>call tool="([^"]{1,200})"[^<>]{0,40}<\|sep\|>/,
+    call: /<\|open\|>call tool="([^"<]{1,200})"[^<>]{0,40}<\|sep\|>/,
     callClose: '<|close|>call<|sep|>',
-    argument: /<\|open\|>argument key="([^"]{1,200})"(?: type="(\w+)")?<\|sep\|>/,
+    argument: /<\|open\|>argument key="([^"<]{1,200})"(?: type="(\w+)")?<\|sep\|>/,
     argumentClose: '<|close|>argument<|sep|>',
     wrappers: ['tools', 'response', 'message'].flatMap((part) => [`<|open|>${part}<|sep|>`, `<|close|>${part}<|sep|>`]),
     frame: /<\|(?:open|close)\|>[a-z]{0,20}$/,
@@ -188,18 +188,18 @@ export const xmlParsers = [
   }),
   museParser,
   makeXmlParser('minicpm5', {
-    call: /<function name="([^"]{1,200})">/,
+    call: /<function name="([^"<]{1,200})">/,
     callClose: '</function>',
-    argument: /<param name="([^"]{1,200})">/,
+    argument: /<param name="([^"<]{1,200})">/,
     argumentClose: '</param>',
     wrappers: [],
     openers: ['<function name='],
     hasCdata: true,
   }),
   makeXmlParser('step3', {
-    call: /<steptml:invoke name="([^"]{1,200})">/,
+    call: /<steptml:invoke name="([^"<]{1,200})">/,
     callClose: '</steptml:invoke>',
-    argument: /<steptml:parameter name="([^"]{1,200})">/,
+    argument: /<steptml:parameter name="([^"<]{1,200})">/,
     argumentClose: '</steptml:parameter>',
     wrappers: ['calls_begin', 'calls_end', 'call_begin', 'call_end'].map((part) => `<｜tool_${part}｜>`),
     frame: /function<｜tool_sep｜>/,

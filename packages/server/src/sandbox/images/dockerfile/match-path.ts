@@ -23,7 +23,7 @@ export function parseIgnore(text: string): (path: string) => boolean {
 }
 
 function toRegExp(pattern: string, ending = ''): RegExp {
-  const parts = pattern.match(/\*\*\/|\*\*|\*|\?|\[(?:\\.|[^\]])+\]|\\.|./gs) ?? [];
+  const parts = pattern.match(/\*\*\/|\*\*|\*|\?|\[(?:\\.|[^\]\\])+\]|\\.|./gs) ?? [];
   const source = parts.map((part) => {
     if (part === '**/') return '(?:.*/)?';
     if (part === '**') return '.*';

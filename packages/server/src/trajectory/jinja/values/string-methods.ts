@@ -70,11 +70,19 @@ export function stringMethod(text: string, name: string): Callable | undefined {
 
 export function strip(text: string, chars: string | undefined, side: 'both' | 'start' | 'end'): string {
   if (chars === undefined) return side === 'both' ? trimSpace(text) : side === 'start' ? trimStartSpace(text) : trimEndSpace(text);
-  const [points, set] = [[...text], new Set(chars)];
-  let [from, to] = [0, points.length];
-  if (side !== 'end') while (from < to && set.has(points[from] ?? '')) from += 1;
-  if (side !== 'start') while (to > from && set.has(points[to - 1] ?? '')) to -= 1;
-  return points.slice(from, to).join('');
+  const set = new Set(chars);
+  let [from, to] = [0, text.length];
+  if (side !== 'end') for (let point = pointAt(text, from); from < to && set.has(point); point = pointAt(text, from)) from += point.length;
+  if (side !== 'start')
+    for (let point = pointBefore(text, to); to > from && set.has(point); point = pointBefore(text, to)) to -= point.length;
+  return text.slice(from, to);
+}
+
+const pointAt = (text: string, at: number): string => String.fromCodePoint(text.codePointAt(at) ?? 0);
+
+function pointBefore(text: string, end: number): string {
+  const pair = end > 1 ? pointAt(text, end - 2) : '';
+  return pair.length === 2 ? pair : text.slice(Math.max(0, end - 1), end);
 }
 
 function split(text: string, sep: string | undefined, most: number): Value[] {

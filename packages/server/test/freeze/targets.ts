@@ -1,0 +1,70 @@
+// What reads the texts of agents, by name: what runs on the event loop of a worker, and what runs in a grader's thread.
+
+import { cutText } from '../../src/agent/cut-text.ts';
+import { insertAfter, renderLines, replaceOnce } from '../../src/agent/editor-text.ts';
+import { findShapeFault } from '../../src/http/request/json-shape.ts';
+import { findProgram } from '../../src/scenario/code/find-program.ts';
+import { compareRuns } from '../../src/scenario/code/output/compare-runs.ts';
+import { judgeMath } from '../../src/scenario/math/judge-math.ts';
+import { judgeStem } from '../../src/scenario/stem/judge-stem.ts';
+import { stemTask } from '../../src/scenario/stem/stem-task.ts';
+import { logParserNames, logParserOf } from '../../src/scenario/swe/logs/parse-log.ts';
+import { filesOf } from '../../src/scenario/swe/rows/row.ts';
+import { parseAction } from '../../src/tool-server/parse-action.ts';
+import { JinjaTemplate } from '../../src/trajectory/jinja/jinja.ts';
+import { toolParsers } from '../../src/trajectory/tool-calls/tool-parsers.ts';
+
+export interface FreezeTarget {
+  /** What CPU time a text of one megabyte may take, in milliseconds. A thread has more, and is ended when that is used up. */
+  readonly mostMs: number;
+  run(text: string): unknown;
+}
+
+const loopMs = 20;
+const threadMs = 1000;
+
+const tools = [
+  { name: 'bash', description: '', parameters: { type: 'object', properties: { command: { type: 'string' }, n: { type: 'integer' } } } },
+];
+const template = new JinjaTemplate(
+  "{% for message in messages %}<|{{ message.role }}|>{{ message.content | trim }}{{ message.content.split('</think>')[-1].lstrip('\\n') }}{{ message.content | tojson }}{{ message.content.replace('a', 'b') | upper }}{% endfor %}",
+);
+const quantity = stemTask.parse({ kind: 'numeric', question: 'q', answer: '9.81 m/s^2' });
+const choice = stemTask.parse({ kind: 'choice', question: 'q', answer: 'AC', options: ['one', 'two', 'three'] });
+const words = stemTask.parse({ kind: 'text', question: 'q', answer: 'the mitochondrion' });
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+export const targets: Readonly<Record<string, FreezeTarget>> = {
+  ...Object.fromEntries(
+    toolParsers.map(({ name, parse }) => [`tool-calls ${name}`, { mostMs: loopMs, run: (text: string) => parse(text, tools) }]),
+  ),
+  'editor old_str': { mostMs: loopMs, run: (text) => replaceOnce(text, text.slice(text.length / 2), 'x') },
+  'editor insert': { mostMs: loopMs, run: (text) => insertAfter(text, 1, text) },
+  'editor view': { mostMs: loopMs, run: (text) => renderLines(text, 1, 50) },
+  'tool output': { mostMs: loopMs, run: (text) => cutText(text) },
+  'tool server action': { mostMs: loopMs, run: parseAction },
+  jinja: { mostMs: 3 * loopMs, run: (text) => template.render({ messages: [{ role: 'tool', content: text }] }) },
+  'request shape': { mostMs: loopMs, run: (text) => findShapeFault(bytes(text)) },
+  'files of a patch': { mostMs: loopMs, run: filesOf },
+  ...Object.fromEntries(
+    logParserNames.map((name) => [`log ${name}`, { mostMs: threadMs, run: (text: string) => logParserOf(name)(text) }]),
+  ),
+  'find program': { mostMs: threadMs, run: (text) => findProgram(text, 'python') },
+  'output lines': {
+    mostMs: threadMs,
+    run: (text) => compareRuns([{ given: bytes(`${text} `), expected: [text] }], { by: 'lines', tolerance: 0 }),
+  },
+  'output words': {
+    mostMs: threadMs,
+    run: (text) => compareRuns([{ given: bytes(`${text}1`), expected: [text] }], { by: 'words', tolerance: 0.1 }),
+  },
+  'output json': {
+    mostMs: threadMs,
+    run: (text) => compareRuns([{ given: bytes(text), expected: [`${text} `] }], { by: 'json', tolerance: 0 }),
+  },
+  math: { mostMs: threadMs, run: (text) => judgeMath('\\frac{1}{2}', text) },
+  'math box': { mostMs: threadMs, run: (text) => judgeMath('\\{1,2\\}', `\\boxed{${text}}`) },
+  'stem numeric': { mostMs: threadMs, run: (text) => judgeStem(quantity, text) },
+  'stem choice': { mostMs: threadMs, run: (text) => judgeStem(choice, text) },
+  'stem text': { mostMs: threadMs, run: (text) => judgeStem(words, text) },
+};
