@@ -13,11 +13,11 @@ export interface FoundPatterns {
   readonly made: readonly { readonly line: number; readonly text: string }[];
 }
 
-const space = /\s+|\/\/.*|\/\*[^]*?\*\//y;
-const quoted = /'(?:[^'\\\n]|\\[^])*'|"(?:[^"\\\n]|\\[^])*"/y;
+const space = /\s+|\/\/.*|\/\*[\s\S]*?\*\//y;
+const quoted = /'(?:[^'\\\n]|\\[\s\S])*'|"(?:[^"\\\n]|\\[\s\S])*"/y;
 const literal = /\/((?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)\/([a-z]*)/y;
 const word = /[\p{ID_Start}$_#][\p{ID_Continue}$]*|\d[\w.]*/uy;
-const templateText = /(?:[^`\\$]|\\[^]|\$(?!\{))*/y;
+const templateText = /(?:[^`\\$]|\\[\s\S]|\$(?!\{))*/y;
 const constructed = /RegExp\((?:'((?:[^'\\\n]|\\.)*)'|String\.raw`([^`$]*)`)(?:, '([a-z]*)')?\)/y;
 const madeAtRunTime = /RegExp\([^;\n]*/y;
 /** A slash after one of these starts a regular expression; after other words and closing brackets it divides. */
