@@ -36,7 +36,7 @@ const plans: readonly PackagePlan[] = [
       main: 'packages/cli/src/main.ts',
       'worker-main': 'packages/server/src/worker-main.ts',
       'store-thread': 'packages/server/src/store/sqlite/thread.ts',
-      'grader-thread': 'packages/server/src/grader-thread.ts',
+      'grader-thread': 'packages/server/src/scenario/load/grader-thread.ts',
       scenario: 'packages/server/src/scenario/public.ts',
     },
     workspaces: ['cli', 'server', 'executor', 'client', 'protocol', 'testkit'],

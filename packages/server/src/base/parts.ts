@@ -40,7 +40,7 @@ export function findParts(): Parts {
   return {
     worker: new URL('../worker-main.ts', import.meta.url),
     storeThread: new URL('../store/sqlite/thread.ts', import.meta.url),
-    graderThread: new URL('../grader-thread.ts', import.meta.url),
+    graderThread: new URL('../scenario/load/grader-thread.ts', import.meta.url),
     scenario: new URL('../scenario/public.ts', import.meta.url),
     executor: new URL(import.meta.resolve('@millrace/executor/dist/executor.cjs')),
     pythonHost: new URL(import.meta.resolve('@millrace/executor/dist/ipython_host.py')),

@@ -19,7 +19,7 @@ export interface GradeCall<Args> {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Undefined if the text exhausts its grader. The function must be in grader-thread.ts. */
+/** Undefined if the text exhausts its grader. The function must be in load/grader-thread.ts. */
 export async function gradeInThread<Args extends readonly unknown[], Value>(
   work: (...args: Args) => Value,
   args: Readonly<Args>,

@@ -1,3 +1,5 @@
+// Grading in threads: no answer blocks the event loop, and a text that exhausts its grader has the lowest verdict.
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { measureLoopBlock } from '@millrace/testkit/plain';

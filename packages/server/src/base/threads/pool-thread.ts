@@ -6,7 +6,7 @@ import { messageOf, RolloutError } from '@millrace/protocol/plain';
 import type { Clock } from '../clock.ts';
 import type { FunctionCall, FunctionReply } from './serve-functions.ts';
 
-export type Outcome<Value> =
+export type ThreadOutcome<Value> =
   | { readonly kind: 'value'; readonly value: Value }
   /** The arguments alone caused it: neither the load of the machine nor other calls count. */
   | { readonly kind: 'exhausted'; readonly by: Exhausted };
@@ -28,8 +28,8 @@ export interface PoolThreadOptions {
   readonly clock: Clock;
 }
 
-interface OpenCall {
-  resolve(outcome: Outcome<unknown>): void;
+interface ThreadCallEnd {
+  resolve(outcome: ThreadOutcome<unknown>): void;
   reject(error: unknown): void;
 }
 
@@ -43,7 +43,7 @@ export class PoolThread {
   readonly #clock: Clock;
   readonly #worker: Worker;
   readonly #ready = Promise.withResolvers<void>();
-  #call: OpenCall | undefined;
+  #call: ThreadCallEnd | undefined;
   #cpuMs = 0;
   #hasEnded = false;
 
@@ -63,9 +63,9 @@ export class PoolThread {
   }
 
   /** Rejects with what the function throws. Throws `internal` if the thread does not start or ends by itself. */
-  async run(name: string, args: readonly unknown[], { cpuMs, transfer = [], signal }: ThreadCall): Promise<Outcome<unknown>> {
+  async run(name: string, args: readonly unknown[], { cpuMs, transfer = [], signal }: ThreadCall): Promise<ThreadOutcome<unknown>> {
     this.#worker.ref();
-    const ended = Promise.withResolvers<Outcome<unknown>>();
+    const ended = Promise.withResolvers<ThreadOutcome<unknown>>();
     const abort = () => {
       ended.reject(signal?.reason);
       void this.end();

@@ -3,7 +3,7 @@
 
 import { type Clock, systemClock } from '../clock.ts';
 import { Slots } from '../slots.ts';
-import { type Outcome, PoolThread, type ThreadCall } from './pool-thread.ts';
+import { PoolThread, type ThreadCall, type ThreadOutcome } from './pool-thread.ts';
 
 export interface ThreadPoolOptions {
   /** A module that calls `serveFunctions`. */
@@ -34,12 +34,12 @@ export class ThreadPool {
     work: (...args: Args) => Value,
     args: Readonly<Args>,
     options: ThreadCall,
-  ): Promise<Outcome<Awaited<Value>>> {
+  ): Promise<ThreadOutcome<Awaited<Value>>> {
     using _slot = await this.#slots.acquire(options);
     const { clock = systemClock, ...rest } = this.#options;
     const thread = this.#idle.pop() ?? new PoolThread({ ...rest, clock });
     try {
-      return (await thread.run(work.name, args, options)) as Outcome<Awaited<Value>>;
+      return (await thread.run(work.name, args, options)) as ThreadOutcome<Awaited<Value>>;
     } finally {
       if (!thread.hasEnded) this.#idle.push(thread);
     }

@@ -1,3 +1,5 @@
+// The pool of threads: what a function may use up, and that this harms no one else.
+
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

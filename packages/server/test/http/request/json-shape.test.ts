@@ -1,3 +1,5 @@
+// Bodies that are refused for their shape, before they are parsed.
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { measureLoopBlock } from '@millrace/testkit/plain';
