@@ -37,6 +37,7 @@ const plans: readonly PackagePlan[] = [
       'worker-main': 'packages/server/src/worker-main.ts',
       'store-thread': 'packages/server/src/store/sqlite/thread.ts',
       'grader-thread': 'packages/server/src/scenario/load/grader-thread.ts',
+      'attack-player': 'packages/cli/src/attack/player-main.ts',
       scenario: 'packages/server/src/scenario/public.ts',
     },
     workspaces: ['cli', 'server', 'executor', 'client', 'protocol', 'testkit'],

@@ -1,7 +1,8 @@
 // What other packages may use of the server, name by name.
 
 export type { AgentEnd } from './agent/agent-end.ts';
-export { renderPromptFiles } from './agent/prompts.ts';
+export { OutsideTools } from './agent/outside/outside-tools.ts';
+export { readPrompts, renderPromptFiles } from './agent/prompts.ts';
 export { type Clock, sleep, systemClock } from './base/clock.ts';
 export { Deadline, Expired } from './base/deadline.ts';
 export { findOnPath } from './base/find-on-path.ts';
@@ -30,7 +31,12 @@ export { Sampler } from './inference/sampler.ts';
 export { logEvents, renderLogEvents } from './log-events.ts';
 export { type ModelReport, reportModel } from './model-report.ts';
 export { isAddress } from './open-model.ts';
+export { AttemptRecord, type Prepared } from './pipeline/attempt/attempt-record.ts';
+export { collectAttempt } from './pipeline/attempt/collect.ts';
+export { ControlResults } from './pipeline/attempt/control-results.ts';
+export { evaluateAttempt } from './pipeline/attempt/evaluate.ts';
 export { Stage } from './pipeline/attempt/stage.ts';
+export { initAttempt, type StageDeps } from './pipeline/attempt/stages.ts';
 export { BatchKeeper, type KeeperDeps } from './sampling/batch-keeper.ts';
 export { toRecipe } from './sampling/new-siblings.ts';
 export { TaskFiles } from './sampling/task-files.ts';
@@ -69,6 +75,7 @@ export { gradeProgram } from './scenario/code/grade.ts';
 export { isSameOutput } from './scenario/code/output/compare-output.ts';
 export { isSameJson } from './scenario/code/output/exact-json.ts';
 export { type HarborFault, type HarborSubmission, readHarborSubmissions } from './scenario/harbor/submissions.ts';
+export { highestRewardOf, lowestRewardOf, parseTask } from './scenario/hooks.ts';
 export { loadScenarios, type Scenarios } from './scenario/load/load.ts';
 export type {
   CollectContext,

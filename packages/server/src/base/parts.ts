@@ -12,6 +12,8 @@ export interface Parts {
   readonly storeThread: URL;
   /** The entry of a thread that grades the texts of agents. */
   readonly graderThread: URL;
+  /** The entry of a process that plays reward hackers for `millrace task attack`. */
+  readonly attackPlayer: URL;
   /** What a scenario imports as `millrace/scenario`. */
   readonly scenario: URL;
   /** The executor as one CommonJS file. */
@@ -30,6 +32,7 @@ export function findParts(): Parts {
       worker: new URL('./worker-main.js', import.meta.url),
       storeThread: new URL('./store-thread.js', import.meta.url),
       graderThread: new URL('./grader-thread.js', import.meta.url),
+      attackPlayer: new URL('./attack-player.js', import.meta.url),
       scenario: new URL('./scenario.js', import.meta.url),
       executor: new URL('./executor/executor.cjs', import.meta.url),
       pythonHost: new URL('./executor/ipython_host.py', import.meta.url),
@@ -41,6 +44,7 @@ export function findParts(): Parts {
     worker: new URL('../worker-main.ts', import.meta.url),
     storeThread: new URL('../store/sqlite/thread.ts', import.meta.url),
     graderThread: new URL('../scenario/load/grader-thread.ts', import.meta.url),
+    attackPlayer: new URL('../../../cli/src/attack/player-main.ts', import.meta.url),
     scenario: new URL('../scenario/public.ts', import.meta.url),
     executor: new URL(import.meta.resolve('@millrace/executor/dist/executor.cjs')),
     pythonHost: new URL(import.meta.resolve('@millrace/executor/dist/ipython_host.py')),
