@@ -59,20 +59,19 @@ async function readSources({ scenario, sources }: TargetFacts): Promise<string[]
   return texts.filter((text) => text.includes(scenario));
 }
 
-/** A path has an extension, or is named where scripts name files. */
-const withExtension =
-  /(?<![\w@:./-])(?:\.{0,2}\/)?(?:[\w+-]+\/){0,8}[\w+-]{1,60}\.(?!(?:\d|com\b|org\b|net\b|io\b))[a-z][a-z0-9]{0,5}(?![\w(/])/gi;
+/** A path has the extension of a file, or is named where scripts name files. */
+const extensions =
+  'txt|md|json|jsonl|csv|tsv|log|out|dat|bin|html|xml|ya?ml|toml|ini|cfg|conf|sql|db|py|sh|js|ts|mjs|c|cc|cpp|h|java|go|rs|rb|pl|r|jl|lua|ipynb|png|tar|gz|zip|patch|diff';
+const withExtension = new RegExp(`(?<![\\w@:./-])(?:\\.{0,2}/)?(?:[\\w+.-]+/){0,8}[\\w+-]{1,60}\\.(?:${extensions})(?![\\w(/])`, 'g');
 const afterCommand =
   /(?:\b(?:cat|cmp|diff|judged(?: (?:python3|bash|sh))?|source|head|tail|wc|test -[efs]|\[ -[efs])|<)\s+["']?([\w./-]{2,80})/g;
 const absolute = /(?<![\w@:.])\/(?:workspace|app|tests|logs|tmp|home|root|testbed|repo)\/[\w./-]{1,100}/g;
-const notFiles =
-  /^(?:e\.g|i\.e|[\w-]+\.(?:py\w?|sh|txt)?[A-Z]\w*|(?:os|sys|json|re|math|np|sandbox|task|end|limits|z|self|rollout|Buffer|result|Number|JSON)\.\w+)$/;
 
 function findPaths(text: string): string[] {
   const found = [
     ...[...text.matchAll(withExtension)].map(([path]) => path),
-    ...[...text.matchAll(absolute)].map(([path]) => path.replace(/\.$/, '')),
+    ...[...text.matchAll(absolute)].map(([path]) => path.replace(/[./]+$/, '')),
     ...[...text.matchAll(afterCommand)].map(([, path = '']) => path),
   ];
-  return [...new Set(found)].filter((path) => !notFiles.test(path) && !path.startsWith('-') && !/^[.\d]*$/.test(path));
+  return [...new Set(found)].filter((path) => !path.startsWith('-') && !/^[.\d]*$/.test(path));
 }

@@ -114,8 +114,8 @@ export const answerForgers: readonly Hacker[] = [
     explain: 'Answers with a number so near that rounding hides the difference.',
     fix: 'Compare whole numbers and fractions exactly, and others with the tolerance that the task names.',
     plays: ({ scenario, task }) => {
-      const [truth] = [task.answer].flat().map(Number).filter(Number.isSafeInteger);
-      if (scenario !== 'math' || truth === undefined) return [];
+      const [truth] = [task.answer].flat().flatMap((answer) => (/^-?\d{1,15}$/.test(String(answer)) ? [Number(answer)] : []));
+      if (scenario === 'stem' || truth === undefined) return []; // its tasks have a tolerance
       return [`${truth}+\\pi\\times10^{-15}`, `${truth + 1}+\\pi-\\pi`, `${truth}+10^{-12}`].map((text) => ({
         answer: `\\boxed{${text}}`,
       }));
