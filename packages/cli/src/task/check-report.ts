@@ -5,11 +5,12 @@ import { renderTable, toTableOptions } from '../terminal/table.ts';
 import { toCount, toDuration } from '../terminal/text.ts';
 import type { CheckedTask } from './check-tasks.ts';
 
-const colours = { right: undefined, gold_fails: 'red', empty_passes: 'red', flaky: 'yellow', broken: 'red' } as const;
+const colours = { right: undefined, gold_fails: 'red', empty_passes: 'red', wrong_passes: 'red', flaky: 'yellow', broken: 'red' } as const;
 const words = {
   right: 'right',
   gold_fails: 'its solution fails',
   empty_passes: 'passes without a solution',
+  wrong_passes: 'passes with a wrong solution',
   flaky: 'differs between runs',
   broken: 'cannot be judged',
 } as const;

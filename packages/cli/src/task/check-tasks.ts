@@ -1,13 +1,20 @@
-// Checks tasks: the solution of each must be right, nothing must be wrong, and repeats must agree. What is finished is kept in a file, so
-// that the next run continues.
+// Checks tasks: the solution of each must be right, nothing must be wrong, and verdicts must not change between runs. What is finished is
+// kept in a file, so that the next run continues.
 
 import { appendFile, readFile } from 'node:fs/promises';
-import { describeIssues, messageOf, tryJson } from '@millrace/protocol';
-import type { LayerCache, Sandbox, SandboxDriver, SandboxSpec, Scenario, Scenarios, TaskTrial } from '@millrace/server';
+import { messageOf, tryJson } from '@millrace/protocol';
 import { z } from 'zod';
+import type { PlayDeps } from '../attack/play.ts';
+import { type Candidate, candidates, judgeOnce, type Verdict } from './judge-candidate.ts';
 import { nameOf, type TaskLine } from './task-file.ts';
 
-export const outcomes = ['right', 'gold_fails', 'empty_passes', 'flaky', 'broken'] as const;
+export const outcomes = ['right', 'gold_fails', 'empty_passes', 'wrong_passes', 'flaky', 'broken'] as const;
+
+const changedVerdict = z.object({
+  candidate: z.enum(candidates),
+  verdicts: z.array(z.object({ reward: z.number().nullable(), times: z.number(), why: z.string().optional() })),
+});
+export type ChangedVerdict = z.infer<typeof changedVerdict>;
 
 export const checkedTask = z.object({
   digest: z.string(),
@@ -18,18 +25,20 @@ export const checkedTask = z.object({
   flaky: z.array(z.string()).default([]),
   /** What is doubtful about the task itself. */
   warnings: z.array(z.string()).default([]),
+  /** What was judged differently between runs. */
+  changed: z.array(changedVerdict).default([]),
   repeats: z.number(),
+  busy: z.boolean().default(false),
   ms: z.number(),
 });
 export type CheckedTask = z.infer<typeof checkedTask>;
 
 export interface CheckOptions {
-  readonly scenarios: Scenarios;
-  /** Its sandboxes hold their layers. */
-  readonly driver: SandboxDriver;
-  readonly layers: LayerCache;
-  /** How often the solution is judged. */
+  readonly deps: PlayDeps;
+  /** How often each candidate is judged. */
   readonly repeats: number;
+  /** Whether the machine is kept busy meanwhile. */
+  readonly busy: boolean;
   readonly parallel: number;
   /** Where results are kept. */
   readonly journal: string;
@@ -38,12 +47,13 @@ export interface CheckOptions {
 }
 
 /** What an earlier run finished with at least as many repeats, by digest. A line that was cut off is ignored. */
-export async function readJournal(path: string, repeats: number): Promise<Map<string, CheckedTask>> {
+export async function readJournal(path: string, wanted: Pick<CheckOptions, 'repeats' | 'busy'>): Promise<Map<string, CheckedTask>> {
   const text = await readFile(path, 'utf8').catch(() => ''); // the first run
   const found = new Map<string, CheckedTask>();
   for (const line of text.split('\n')) {
     const parsed = checkedTask.safeParse(tryJson(line));
-    if (parsed.success && parsed.data.repeats >= repeats) found.set(parsed.data.digest, parsed.data);
+    if (parsed.success && parsed.data.repeats >= wanted.repeats && (parsed.data.busy || !wanted.busy))
+      found.set(parsed.data.digest, parsed.data);
   }
   return found;
 }
@@ -64,68 +74,74 @@ export async function checkTasks(lines: readonly TaskLine[], options: CheckOptio
 
 async function checkTask(line: TaskLine, options: CheckOptions): Promise<CheckedTask> {
   const startMs = performance.now();
-  const result = await judge(line, options).catch((error) => ({
-    outcome: 'broken' as const,
-    why: messageOf(error),
-    flaky: [],
-    warnings: [],
-  }));
+  const { repeats, busy } = options;
+  const failed = (error: unknown): Judged => ({ outcome: 'broken', why: messageOf(error), flaky: [], changed: [] });
+  const result = await judge(line, options).catch(failed);
   const ms = Math.round(performance.now() - startMs);
-  return { digest: line.digest, task: nameOf(line), repeats: options.repeats, ms, ...result };
+  return { digest: line.digest, task: nameOf(line), repeats, busy, ms, warnings: await readWarnings(line, options), ...result };
 }
 
-type Judged = Pick<CheckedTask, 'outcome' | 'flaky' | 'warnings'> & { readonly why?: string };
+/** None of a task that cannot be read: its outcome says why. */
+async function readWarnings({ scenario: name, task }: TaskLine, { deps }: CheckOptions): Promise<string[]> {
+  const scenario = deps.scenarios.get(name);
+  const parsed = await scenario?.task.safeParseAsync(task);
+  return parsed?.success ? [...(scenario?.warnings?.(parsed.data) ?? [])] : [];
+}
 
-async function judge(line: TaskLine, options: CheckOptions): Promise<Judged> {
-  const scenario = options.scenarios.get(line.scenario);
-  if (!scenario) throw new Error(`there is no scenario ${line.scenario}`);
-  const parsed = await scenario.task.safeParseAsync(line.task);
-  if (!parsed.success) throw new Error(describeIssues(parsed.error.issues));
-  const task = parsed.data;
-  const warnings = [...(scenario.warnings?.(task) ?? [])];
-  const golds: TaskTrial[] = [];
-  for (let run = 0; run < options.repeats; run += 1) golds.push(await runTrial(scenario, { line, task, solution: 'gold' }, options));
-  const flaky = findFlaky(golds);
-  const failed = golds.find(({ isRight }) => !isRight);
-  if (flaky.length > 0 || (failed && golds.some(({ isRight }) => isRight)))
-    return { outcome: 'flaky', flaky, warnings, why: `${flaky.length} tests differ between runs` };
-  if (failed) return { outcome: 'gold_fails', flaky, warnings, why: failed.why ?? 'the solution does not pass' };
-  const empty = await runTrial(scenario, { line, task, solution: 'empty' }, options);
-  if (empty.isRight) return { outcome: 'empty_passes', flaky, warnings, why: 'the tests pass without any solution' };
-  return { outcome: 'right', flaky, warnings };
+type Judged = Pick<CheckedTask, 'outcome' | 'flaky' | 'changed'> & { readonly why?: string };
+
+/** A wrong solution is judged only where verdicts are compared: it is there to change. */
+async function judge(line: TaskLine, { deps, repeats, signal }: CheckOptions): Promise<Judged> {
+  const runs: Record<Candidate, Verdict[]> = { solution: [], empty: [], wrong: [] };
+  for (let run = 0; run < repeats; run += 1) {
+    for (const candidate of candidates) {
+      if (candidate === 'wrong' && repeats === 1) continue;
+      const verdict = await judgeOnce(deps, line, { candidate, signal });
+      if (verdict) runs[candidate].push(verdict);
+      if (repeats === 1 && candidate === 'solution' && verdict?.isRight === false) break; // what is wrong with it is known
+    }
+  }
+  return toJudged(runs);
+}
+
+function toJudged(runs: Record<Candidate, Verdict[]>): Judged {
+  const flaky = findFlaky(runs.solution);
+  const changed = candidates.flatMap((candidate) => findChanged(candidate, runs[candidate]));
+  const found = (outcome: Judged['outcome'], why: string): Judged => ({ outcome, why, flaky, changed });
+  if (flaky.length > 0) return found('flaky', `${flaky.length} tests differ between runs`);
+  if (changed.length > 0) return found('flaky', changed.map(describeChange).join('; '));
+  const lost = candidates.flatMap((candidate) => runs[candidate]).find(({ reward }) => reward === null);
+  if (lost) return found('broken', lost.why ?? 'there is no verdict');
+  const [solution, empty, wrong] = candidates.map((candidate) => runs[candidate][0]);
+  if (solution && !solution.isRight) return found('gold_fails', solution.why ?? 'the solution does not pass');
+  if (empty?.isRight) return found('empty_passes', 'the tests pass without any solution');
+  if (wrong?.isRight) return found('wrong_passes', 'the tests pass with a wrong solution');
+  return { outcome: 'right', flaky, changed };
 }
 
 /** Tests that passed in some runs, and not in others. */
-export function findFlaky(runs: readonly TaskTrial[]): string[] {
+export function findFlaky(runs: readonly Pick<Verdict, 'tests'>[]): string[] {
   const names = [...new Set(runs.flatMap(({ tests }) => Object.keys(tests)))];
   return names.filter((name) => new Set(runs.map(({ tests }) => tests[name] === true)).size > 1);
 }
 
-interface Solving {
-  readonly line: TaskLine;
-  readonly task: unknown;
-  readonly solution: 'gold' | 'empty';
+/** Empty, or the verdicts that differ, the most frequent first. */
+function findChanged(candidate: Candidate, runs: readonly Verdict[]): ChangedVerdict[] {
+  const rewards = [...new Set(runs.map(({ reward }) => reward))];
+  if (rewards.length < 2) return [];
+  const verdicts = rewards.map((reward) => {
+    const same = runs.filter((run) => run.reward === reward);
+    const why = same.find((run) => run.why !== undefined)?.why;
+    return { reward, times: same.length, ...(why === undefined ? {} : { why }) };
+  });
+  return [{ candidate, verdicts: verdicts.sort((a, b) => b.times - a.times) }];
 }
 
-async function runTrial(scenario: Scenario, solving: Solving, options: CheckOptions): Promise<TaskTrial> {
-  if (!scenario.trial) throw new Error(`the scenario ${scenario.name} cannot check its tasks: it has no \`trial\``);
-  const { task, solution, line } = solving;
-  const { driver, signal } = options;
-  await using opened = new AsyncDisposableStack();
-  const openSandbox = async (spec?: SandboxSpec) =>
-    opened.use(await driver.open(spec ?? (await scenario.sandbox?.(task)) ?? {}, { signal }));
-  const openPrepared = async () => opened.use(await openWithLayer(scenario, solving, options));
-  return await scenario.trial({ task, solution, openSandbox, openPrepared, limits: line.limits, signal });
-}
+const names: Readonly<Record<Candidate, string>> = { solution: 'the solution', empty: 'an empty answer', wrong: 'a wrong answer' };
 
-/** What \`prepare\` does for several tasks is done once. */
-async function openWithLayer(scenario: Scenario, { task, line }: Solving, { driver, layers, signal }: CheckOptions): Promise<Sandbox> {
-  const spec = (await scenario.sandbox?.(task)) ?? {};
-  const prepare = async (sandbox: Sandbox) => scenario.prepare?.run({ task, sandbox, limits: line.limits, signal });
-  const key = await scenario.prepare?.key(task);
-  const plan = { spec, key: JSON.stringify([scenario.name, key]), prepare, signal, uncharged: <T>(wait: () => Promise<T>) => wait() };
-  await using layer = key === undefined ? undefined : await layers.open(plan); // the sandbox holds it from its start
-  const sandbox = await driver.open({ ...spec, ...(layer && { layer: layer.folder }) }, { signal });
-  if (layer === undefined) await prepare(sandbox);
-  return sandbox;
+export function describeChange({ candidate, verdicts }: ChangedVerdict): string {
+  const seen = verdicts.map(
+    ({ reward, times, why }) => `${reward ?? 'no reward'} ${times} ×${why === undefined ? '' : ` (${why.slice(0, 200)})`}`,
+  );
+  return `${names[candidate]} got ${seen.join(', ')}`;
 }

@@ -3,23 +3,15 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  findCgroups,
-  holdLayers,
-  loadScenarios,
-  openDriver,
-  openLayers,
-  probeApptainer,
-  probeBubblewrap,
-  readConfig,
-  type ServiceConfig,
-  silentLog,
-} from '@millrace/server';
+import type { ServiceConfig } from '@millrace/server';
+import { openPlays } from '../attack/open-plays.ts';
 import { type Arguments, type Command, type Io, jsonOption } from '../command/command.ts';
 import { openLiveLine } from '../terminal/live-line.ts';
 import { bar, toCount, toDuration } from '../terminal/text.ts';
+import { openBusyMachine } from './busy-machine.ts';
 import { renderReport } from './check-report.ts';
-import { type CheckedTask, checkTasks, readJournal } from './check-tasks.ts';
+import { type CheckedTask, type CheckOptions, checkTasks, readJournal } from './check-tasks.ts';
+import { canRun, readTaskConfig, scenarioOptions } from './task-config.ts';
 import { readTaskFile, type TaskLine } from './task-file.ts';
 
 export const checkCommand: Command = {
@@ -27,8 +19,17 @@ export const checkCommand: Command = {
   summary: 'Checks tasks in real sandboxes: their own solution must pass, no solution must fail, and repeats must agree.',
   positional: '<file or folder>',
   options: {
-    scenario: { type: 'string', value: 'NAME', describe: 'The scenario of lines that name none; swe by default.' },
-    repeats: { type: 'string', value: 'N', describe: 'How often the solution is judged, to find tests that differ; 1 by default.' },
+    ...scenarioOptions,
+    repeat: {
+      type: 'string',
+      value: 'N',
+      describe:
+        'Judges the solution, the empty answer and a wrong one N times each, to find verdicts that change; 1 by default, without a wrong one.',
+    },
+    busy: {
+      type: 'boolean',
+      describe: 'Keeps the cores, the memory of a sandbox and the disk busy meanwhile: a verdict must not depend on the load.',
+    },
     parallel: { type: 'string', value: 'N', describe: 'How many tasks are checked at a time; 2 by default.' },
     out: {
       type: 'string',
@@ -36,37 +37,34 @@ export const checkCommand: Command = {
       describe: 'Writes the tasks that can be used to this file, without tests that differ between runs.',
     },
     again: { type: 'boolean', describe: 'Checks all tasks again. Otherwise what FILE.checked.jsonl has is not repeated.' },
-    config: {
-      type: 'string',
-      value: 'FILE',
-      describe: 'Configuration file in JSON, for the sandbox driver, its limits and your own scenarios.',
-    },
     ...jsonOption,
   },
   examples: [
     'millrace task check tasks.jsonl',
     'millrace task check harbor-tasks/',
-    'millrace task check rows.parquet --repeats 5 --out good.jsonl --json',
+    'millrace task check rows.parquet --repeat 5 --out good.jsonl --json',
+    'millrace task check tasks.jsonl --repeat 20 --busy',
   ],
   run: runCheck,
 };
 
 async function runCheck(args: Arguments, io: Io): Promise<number> {
   const [path = ''] = args.positionals;
-  const repeats = args.count('repeats', 1) ?? 1;
+  const [repeats, busy] = [args.count('repeat', 1) ?? 1, args.flag('busy')];
   const lines = await readTaskFile(path, args.text('scenario') ?? 'swe');
   const folder = await mkdtemp(join(tmpdir(), 'millrace-')); // short: sockets are in it
   const cancel = new AbortController();
   const release = io.onInterrupt(() => cancel.abort(new Error('interrupted')));
   try {
-    const config = readConfig(args.text('config'), { data: join(folder, 'data'), run: join(folder, 'run') });
+    const config = readTaskConfig(args, folder);
     if (!(await canRun(config, io))) return 1;
     const journal = `${path.replace(/\/+$/, '')}.checked.jsonl`;
     if (args.flag('again')) await rm(journal, { force: true });
-    const known = await readJournal(journal, repeats);
+    const known = await readJournal(journal, { repeats, busy });
+    const parallel = args.count('parallel', 1) ?? 2;
     await check(
       lines.filter(({ digest }) => !known.has(digest)),
-      { config, known, journal, repeats, parallel: args.count('parallel', 1) ?? 2, total: lines.length, io, signal: cancel.signal },
+      { config, folder, known, journal, repeats, busy, parallel, total: lines.length, io, signal: cancel.signal },
     );
     return await report(lines, known, { args, io });
   } finally {
@@ -75,57 +73,51 @@ async function runCheck(args: Arguments, io: Io): Promise<number> {
   }
 }
 
-async function canRun({ sandbox }: ServiceConfig, io: Io): Promise<boolean> {
-  const probe = sandbox.driver === 'bubblewrap' ? await probeBubblewrap() : await probeApptainer();
-  if (!probe.ok) io.stderr.write(`millrace: tasks are checked in sandboxes, and ${probe.reason}\n  → ${probe.remedy}\n`);
-  return probe.ok;
-}
-
-interface Checking {
+interface Checking extends Omit<CheckOptions, 'deps' | 'onChecked'> {
   readonly config: ServiceConfig;
+  readonly folder: string;
   /** By digest; filled with what is checked. */
   readonly known: Map<string, CheckedTask>;
-  readonly journal: string;
-  readonly repeats: number;
-  readonly parallel: number;
   readonly total: number;
   readonly io: Io;
-  readonly signal: AbortSignal;
 }
 
 async function check(lines: readonly TaskLine[], checking: Checking): Promise<void> {
   if (lines.length === 0) return;
-  const { config, known, total, io, ...rest } = checking;
-  await findCgroups({ enter: true });
-  const bare = await openDriver(config, silentLog);
-  const layers = openLayers(config, bare);
-  const driver = holdLayers(bare, layers);
-  const { judge, gym, tools } = config;
-  const scenarios = await loadScenarios(config.scenarios, { judge, gym, tools });
+  const { config, folder, known, total, io, ...rest } = checking;
+  await using plays = await openPlays(config, folder);
+  const live = openProgress(io, { total, skipped: total - lines.length });
+  if (live.skipped > 0) live.say(`${toCount(live.skipped)} tasks were checked before (${rest.journal}); use --again to repeat them`);
+  const onChecked = (checked: CheckedTask) => {
+    known.set(checked.digest, checked);
+    if (checked.outcome !== 'right') live.say(`${checked.task}: ${checked.outcome}: ${checked.why ?? ''}`);
+    live.count();
+  };
+  try {
+    await using _load = rest.busy ? await openBusyMachine(plays.deps.driver, rest.signal) : undefined;
+    await checkTasks(lines, { deps: plays.deps, onChecked, ...rest });
+  } finally {
+    live.close();
+  }
+}
+
+function openProgress(io: Io, { total, skipped }: { readonly total: number; readonly skipped: number }) {
   const startMs = performance.now();
-  const skipped = total - lines.length;
   let done = 0;
   const render = () => {
     const elapsedMs = performance.now() - startMs;
-    const left = done === 0 ? '-' : toDuration((elapsedMs / done) * (lines.length - done));
+    const left = done === 0 ? '-' : toDuration((elapsedMs / done) * (total - skipped - done));
     return `${toCount(skipped + done)}/${toCount(total)} tasks checked  after ${toDuration(elapsedMs)}  ETA ${left}`;
   };
   const live = openLiveLine(io, {
     render: (columns) => `▕${bar((skipped + done) / total, Math.min(30, columns - 60))}▏ ${render()}`,
     renderPlain: render,
   });
-  if (skipped > 0) live.say(`${toCount(skipped)} tasks were checked before (${rest.journal}); use --again to repeat them`);
-  const onChecked = (checked: CheckedTask) => {
+  const count = () => {
     done += 1;
-    known.set(checked.digest, checked);
-    if (checked.outcome !== 'right') live.say(`${checked.task}: ${checked.outcome}: ${checked.why ?? ''}`);
     live.update();
   };
-  try {
-    await checkTasks(lines, { scenarios, driver, layers, onChecked, ...rest });
-  } finally {
-    live.close();
-  }
+  return { ...live, skipped, count };
 }
 
 async function report(

@@ -111,13 +111,12 @@ export const programForgers: readonly Hacker[] = [
     explain: 'Prints a file, a variable or the arguments that hold the expected output, where they are in reach of its program.',
     fix: outOfReach,
     plays: (target) => {
-      const files = [...new Set([...target.hidden, ...target.files])].filter((file) => !/\.(?:py|sh|c|cpp)$/.test(file)).slice(0, 6);
-      const names = variablesOf(target).slice(0, 4);
+      const named = [...new Set([...target.hidden, ...target.files])].filter((file) => !/\.(?:py|sh|c|cpp)$/.test(file)).slice(0, 5);
+      const isOwn = (file: string) => file.startsWith(`${target.folder}/`);
+      const files = [...new Set(named.map((file) => (isOwn(file) ? file.slice(target.folder.length + 1) : file)))];
+      const names = variablesOf(target).slice(0, 3);
       const printing = [
         ...files.map((file) => ({ python: `print(open(${JSON.stringify(file)}).read(), end='')`, shell: `cat '${file}'` })),
-        ...files
-          .map((file) => file.slice(file.lastIndexOf('/') + 1))
-          .map((file) => ({ python: `print(open(${JSON.stringify(file)}).read(), end='')`, shell: `cat '${file}'` })),
         ...names.map((name) => ({ python: `import os\nprint(os.environ[${JSON.stringify(name)}])`, shell: `printf '%s\\n' "$${name}"` })),
         {
           python: "import os\nprint(open(f'/proc/{os.getppid()}/cmdline').read().replace(chr(0), ' '))",

@@ -1,0 +1,86 @@
+// `millrace task check --repeat --busy`: a verdict that changes between runs is reported with its reasons, and the load ends with the command.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { probeBubblewrap } from '@millrace/server';
+import { makeTempFolder } from '@millrace/testkit/plain';
+import { millrace, openIo } from '../fake-io.ts';
+
+const probe = await probeBubblewrap();
+const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
+const scenario = join(import.meta.dirname, '../attack/flaky.py');
+const run = (...argv: string[]) => millrace(['task', 'check', ...argv], openIo());
+
+interface Checked {
+  readonly task: string;
+  readonly outcome: string;
+  readonly why?: string;
+  readonly changed: readonly {
+    readonly candidate: string;
+    readonly verdicts: readonly { readonly reward: number | null; readonly times: number; readonly why?: string }[];
+  }[];
+}
+
+test('a verdict that changes between runs is reported, with how often and why', { skip, timeout: 100_000 }, async () => {
+  await using folder = await makeTempFolder('cr');
+  const path = join(folder.path, 'tasks.jsonl');
+  const kinds = ['steady', 'coin', 'crash'];
+  await writeFile(path, kinds.map((kind) => `${JSON.stringify({ id: kind, scenario: 'flaky', task: { kind } })}\n`).join(''));
+  const { code, out } = await run(path, '--scenarios', scenario, '--repeat', '4', '--parallel', '1', '--json');
+  const { tasks } = JSON.parse(out) as { tasks: Checked[] };
+  assert.equal(code, 1);
+  assert.deepEqual(
+    tasks.map(({ task, outcome, changed }) => [
+      task,
+      outcome,
+      changed.flatMap(({ candidate, verdicts }) => [candidate, ...verdicts.map(({ reward, times }) => [reward, times])]),
+    ]),
+    [
+      ['steady', 'right', []],
+      ['coin', 'flaky', ['empty', [0, 2], [0.5, 2]]],
+      ['crash', 'flaky', ['empty', [0, 2], [null, 2]]],
+    ],
+  );
+  assert.match(tasks[2]?.why ?? '', /an empty answer got 0 2 ×.*no reward 2 × \(evaluate-failed: .*the licence server did not answer/);
+  const again = await run(path, '--scenarios', scenario, '--repeat', '3');
+  assert.match(again.err, /3 tasks were checked before/);
+  assert.match(again.out, /coin +differs between runs/);
+  assert.match((await run(path, '--scenarios', scenario)).err, /3 tasks were checked before/, 'fewer repeats are known already');
+});
+
+test('a right solution stays right on a busy machine, and the load ends with the command', { skip, timeout: 150_000 }, async () => {
+  await using folder = await makeTempFolder('cr');
+  const path = join(folder.path, 'tasks.jsonl');
+  const tasks = [
+    { scenario: 'code', task: { question: 'Double it.', tests: [{ input: '4', output: '8' }], solution: 'print(int(input()) * 2)' } },
+    { scenario: 'math', task: { question: '1/2?', answer: '0.5' } },
+    { scenario: 'shell', task: { instruction: 'Write 42 to n.txt.', check: '[ "$(cat n.txt)" = 42 ]' } },
+  ];
+  await writeFile(path, tasks.map((task) => `${JSON.stringify(task)}\n`).join(''));
+  const io = openIo();
+  const checked = millrace(['task', 'check', path, '--repeat', '2', '--busy'], io);
+  while (burners() === 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  const { code, out } = await checked;
+  assert.equal(code, 0, out);
+  assert.match(out, /3 of 3 tasks are right/);
+  assert.equal(burners(), 0);
+  assert.match(readFileSync(`${path}.checked.jsonl`, 'utf8'), /"busy":true/);
+});
+
+/** Programs of this process that keep the cores busy. */
+function burners(): number {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      return (
+        /^\d+$/.test(pid) &&
+        readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`kill -0 "$0" 2>/dev/null`) &&
+        readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`\0${process.pid}\0`)
+      );
+    } catch {
+      return false; // it has ended
+    }
+  }).length;
+}
