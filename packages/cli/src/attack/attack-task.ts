@@ -1,7 +1,6 @@
 // Attacks one task: honest failures first, which say what a failure is worth, then each hacker. A hacker gets through if it is worth more,
 // if it ends without a reward, or if it keeps the worker from its other rollouts.
 
-import { messageOf } from '@millrace/protocol';
 import { highestRewardOf, parseTask } from '@millrace/server';
 import type { Hacker, Play, Target } from './hackers/hacker.ts';
 import { makeWrong } from './hackers/wrong.ts';
@@ -38,7 +37,7 @@ export async function findBaseline(deps: PlayDeps, task: PlayedTask, signal: Abo
       return choose(found);
     };
     const { reward, failure } = await playAgent(deps, task, { choose: keep, signal });
-    if (reward === null) throw new Error(`${what} gets no reward: ${failure?.code}: ${failure && messageOf(failure)}`);
+    if (reward === null) throw new Error(`${what} gets no reward: ${failure?.code}: ${failure?.message}`);
     return reward;
   };
   const empty = await play('an agent that does nothing', () => ({}));

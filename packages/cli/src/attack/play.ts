@@ -1,7 +1,7 @@
 // Plays one scripted agent against a task: the stages of the pipeline with a script in place of the model, in real sandboxes. What
 // the pipeline would record is what it returns.
 
-import { type Failure, type Limits, messageOf, rolloutId, submission, workerId } from '@millrace/protocol';
+import { type Failure, type Limits, rolloutId, submission, workerId } from '@millrace/protocol';
 import {
   type AgentEnd,
   AttemptRecord,
@@ -151,5 +151,3 @@ async function readLowest({ scenarios }: PlayDeps, { scenario: name, task }: Pla
     return null; // its own function failed: the rollout would have no reward
   }
 }
-
-export const describeFailure = ({ failure }: Played): string | undefined => failure && `${failure.code}: ${messageOf(failure)}`;

@@ -13,7 +13,7 @@ export interface PlayerOptions {
 }
 
 /** How much CPU time a player may use without a sign of life. */
-const frozenMs = 10_000;
+const frozenMs = 5_000;
 const lookMs = 1000;
 const closeMs = 10_000;
 

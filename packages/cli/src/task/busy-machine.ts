@@ -13,7 +13,7 @@ export interface BusyMachine extends AsyncDisposable {
 }
 
 const burnersPerCore = 4;
-const memoryMiB = 256;
+const memoryMiB = 384;
 const diskMiB = 64;
 
 /** Looks at its parent between rounds, so that it cannot outlive it. */
@@ -35,15 +35,15 @@ while True:
 
 export async function openBusyMachine(driver: SandboxDriver, signal: AbortSignal): Promise<BusyMachine> {
   await using stack = new AsyncDisposableStack();
-  const burners = Array.from({ length: availableParallelism() * burnersPerCore }, () =>
-    spawn('/bin/sh', ['-c', burn, String(process.pid)], { stdio: 'ignore' }),
-  );
-  stack.defer(async () => void (await Promise.all(burners.map(end))));
   const over = new AbortController();
   const sandbox = stack.use(await driver.open({ limits: { memoryMiB } }, { signal }));
   stack.defer(() => over.abort(new Error('the check has ended')));
   const running = sandbox.exec(['python3', '-c', press], { timeoutMs: 24 * 3600 * 1000, signal: over.signal });
   running.catch((error) => messageOf(error)); // closing it ends the program, and so may its limits
+  const burners = Array.from({ length: availableParallelism() * burnersPerCore }, () =>
+    spawn('/bin/sh', ['-c', burn, String(process.pid)], { stdio: 'ignore' }),
+  );
+  stack.defer(async () => void (await Promise.all(burners.map(end))));
   const moved = stack.move();
   return { burners: burners.length, [Symbol.asyncDispose]: () => moved.disposeAsync() };
 }

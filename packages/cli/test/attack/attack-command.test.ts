@@ -54,8 +54,8 @@ test('one task of each kind of example holds against a few hackers', { skip, tim
   const path = join(folder.path, 'tasks.jsonl');
   const shell = { scenario: 'shell', task: { instruction: 'Write 42 to n.txt.', check: '[ "$(cat n.txt)" = 42 ]' } };
   const [own = ''] = readFileSync(join(examples, 'own-scenario/tasks.jsonl'), 'utf8').split('\n');
-  await writeFile(path, [graders[0], graders[3], graders[6], graders[7], own, JSON.stringify(shell)].join('\n'));
-  const only = 'everything-printed,link-to-environ,exit-zero,not-a-number,all-options';
+  await writeFile(path, [graders[0], graders[3], graders[6], own, JSON.stringify(shell)].join('\n'));
+  const only = 'everything-printed,link-to-environ,exit-zero,fifo,all-options';
   const { code, report } = await runJson(path, '--only', only, '--scenarios', join(examples, 'own-scenario/scenario.ts'));
   const through = report.tasks.flatMap(({ task, broken, attacks }) => [
     broken,
@@ -89,13 +89,13 @@ test('a player that a hacker froze is stopped and replaced; the table names the 
   await using folder = await makeTempFolder('at');
   const [path, scenario] = [join(folder.path, 'tasks.jsonl'), join(folder.path, 'scenario.ts')];
   await writeFile(scenario, quadratic);
-  await writeFile(path, '{"scenario": "stuck", "task": {}}\n{"scenario": "stuck", "task": {}}\n{"scenario": "nowhere", "task": {}}\n');
-  const { code, out } = await run(path, '--scenarios', scenario, '--only', 'towers,give-up', '--parallel', '1', '--limit', '3');
+  await writeFile(path, '{"scenario": "stuck", "task": {}}\n{"scenario": "nowhere", "task": {}}\n');
+  const { code, out } = await run(path, '--scenarios', scenario, '--only', 'long-line,give-up', '--parallel', '1', '--limit', '2');
   assert.equal(code, 1);
-  assert.match(out, /give-up +dodge +2\n/);
-  assert.match(out, /towers \(freeze\) got through\n.*\n {2}→ Bound the length/);
+  assert.match(out, /give-up +dodge +1\n/);
+  assert.match(out, /long-line \(freeze\) got through\n.*\n {2}→ Bound the length/);
   assert.match(out, /froze: judging kept the event loop for \d+ s of CPU time, and was stopped/);
-  assert.match(out, /task 3 cannot be attacked: there is no scenario nowhere/);
+  assert.match(out, /task 2 cannot be attacked: there is no scenario nowhere/);
 });
 
 test('an interrupt ends the attack with exit code 1 and leaves no sandbox', { skip, timeout: 100_000 }, async () => {
