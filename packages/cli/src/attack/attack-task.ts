@@ -2,21 +2,21 @@
 // if it ends without a reward, or if it keeps the worker from its other rollouts.
 
 import { highestRewardOf, parseTask } from '@millrace/server';
-import type { Hacker, Play, Target } from './hackers/hacker.ts';
+import type { AttackTarget, Hacker, Play } from './hackers/hacker.ts';
 import { makeWrong } from './hackers/wrong.ts';
-import { type PlayDeps, type Played, type PlayedTask, playAgent } from './play.ts';
+import { type PlayDeps, type PlayedTask, type PlayResult, playAgent } from './play.ts';
 
 export const attackOutcomes = ['held', 'rewarded', 'escaped', 'froze'] as const;
-export type AttackOutcome = (typeof attackOutcomes)[number];
+export type HackOutcome = (typeof attackOutcomes)[number];
 
 export interface Attacked {
-  readonly outcome: AttackOutcome;
+  readonly outcome: HackOutcome;
   readonly why: string;
   readonly reward: number | null;
 }
 
 export interface Baseline {
-  readonly target: Target;
+  readonly target: AttackTarget;
   /** The reward of an honest failure. */
   readonly floor: number;
 }
@@ -30,9 +30,9 @@ const mostRetries = 1;
 export async function findBaseline(deps: PlayDeps, task: PlayedTask, signal: AbortSignal): Promise<Baseline> {
   const scenario = deps.scenarios.get(task.scenario);
   if (!scenario) throw new Error(`there is no scenario ${task.scenario}; there are ${deps.scenarios.names().join(', ')}`);
-  let target: Target | undefined;
-  const play = async (what: string, choose: (target: Target) => Play) => {
-    const keep = (found: Target) => {
+  let target: AttackTarget | undefined;
+  const play = async (what: string, choose: (target: AttackTarget) => Play) => {
+    const keep = (found: AttackTarget) => {
       target = found;
       return choose(found);
     };
@@ -66,14 +66,17 @@ export async function attackTask(
 }
 
 /** A freeze and a failure that may be the machine's are seen twice. */
-async function playConfirmed(play: () => Promise<Played>, floor: number): Promise<Attacked> {
+async function playConfirmed(play: () => Promise<PlayResult>, floor: number): Promise<Attacked> {
   let attacked = toAttacked(await play(), floor);
   for (let retries = 0; attacked.isDoubtful && retries < mostRetries; retries += 1) attacked = toAttacked(await play(), floor);
   const { outcome, why, reward } = attacked;
   return { outcome, why, reward };
 }
 
-function toAttacked({ reward, failure, blockMs, thinkMs, details }: Played, floor: number): Attacked & { readonly isDoubtful: boolean } {
+function toAttacked(
+  { reward, failure, blockMs, thinkMs, details }: PlayResult,
+  floor: number,
+): Attacked & { readonly isDoubtful: boolean } {
   const said = failure === undefined ? JSON.stringify(details).slice(0, 300) : `${failure.code}: ${failure.message}`;
   const isBlocked = blockMs >= longestBlockMs;
   if (isBlocked || thinkMs >= longestThinkMs || failure?.code === 'evaluate-timeout') {

@@ -14,7 +14,7 @@ import {
   type Sandbox,
   type StageDeps,
 } from '@millrace/server';
-import type { Play, Target } from './hackers/hacker.ts';
+import type { AttackTarget, Play } from './hackers/hacker.ts';
 import { LoopWatch } from './loop-watch.ts';
 import { SandboxTimes } from './sandbox-times.ts';
 import { readTarget } from './target.ts';
@@ -25,7 +25,7 @@ export interface PlayedTask {
   readonly limits: Limits;
 }
 
-export interface Played {
+export interface PlayResult {
   readonly reward: number | null;
   readonly failure?: Failure;
   /** How long judging kept the event loop at once. */
@@ -51,8 +51,8 @@ const harmlessTools = ['think', 'finish', 'submit'];
 export async function playAgent(
   deps: PlayDeps,
   played: PlayedTask,
-  options: { readonly choose: (target: Target) => Play; readonly signal: AbortSignal },
-): Promise<Played> {
+  options: { readonly choose: (target: AttackTarget) => Play; readonly signal: AbortSignal },
+): Promise<PlayResult> {
   const startMs = performance.now();
   const record = new AttemptRecord(toClaimed(played), deps.clock);
   const times = new SandboxTimes();
@@ -107,7 +107,11 @@ function toClaimed({ scenario, task, limits }: PlayedTask) {
   };
 }
 
-async function readPrepared(deps: PlayDeps, { scenario, task }: PlayedTask, prepared: Prepared & { signal: AbortSignal }): Promise<Target> {
+async function readPrepared(
+  deps: PlayDeps,
+  { scenario, task }: PlayedTask,
+  prepared: Prepared & { signal: AbortSignal },
+): Promise<AttackTarget> {
   const { sandbox, opening, signal } = prepared;
   const canAct = sandbox !== undefined && opening.tools.some(({ spec }) => !harmlessTools.includes(spec.name));
   const folder = canAct ? (await sandbox.runShell('pwd', { timeoutMs: commandMs, signal })).output.trim() : '/workspace';

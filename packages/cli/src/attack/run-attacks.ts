@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import type { Limits } from '@millrace/protocol';
 import type { ServiceConfig } from '@millrace/server';
-import type { AttackOutcome } from './attack-task.ts';
+import type { HackOutcome } from './attack-task.ts';
 import type { Hacker } from './hackers/hacker.ts';
 import { Player } from './player.ts';
 
@@ -19,12 +19,12 @@ export interface AttackedTask {
 export interface AttackResult {
   readonly task: string;
   readonly hacker?: Hacker;
-  readonly outcome: AttackOutcome | 'skipped' | 'broken';
+  readonly outcome: HackOutcome | 'skipped' | 'broken';
   readonly why: string;
   readonly reward: number | null;
 }
 
-export interface RunOptions {
+export interface AttackRunOptions {
   readonly config: ServiceConfig;
   /** For the files of the players. */
   readonly folder: string;
@@ -37,7 +37,7 @@ export interface RunOptions {
 }
 
 /** Resolves when everything was played, or when the signal aborts. */
-export async function runAttacks(tasks: readonly AttackedTask[], options: RunOptions): Promise<void> {
+export async function runAttacks(tasks: readonly AttackedTask[], options: AttackRunOptions): Promise<void> {
   const { config, folder, signal, hackers } = options;
   const waiting = tasks.flatMap((task) => hackers.map((hacker) => ({ task, hacker })));
   const broken = new Set<string>();
@@ -57,7 +57,7 @@ export async function runAttacks(tasks: readonly AttackedTask[], options: RunOpt
 interface Attacking {
   readonly task: AttackedTask;
   readonly hacker: Hacker;
-  readonly options: RunOptions;
+  readonly options: AttackRunOptions;
 }
 
 /** Undefined once the signal has aborted. */

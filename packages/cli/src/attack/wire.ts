@@ -1,5 +1,5 @@
-// What `millrace task attack` and the processes that play its hackers say to each other. They are processes of their own because a
-// hacker may freeze the one that judges it.
+// What `millrace task attack` and the processes that play its hackers say to each other. A hacker may freeze the process that
+// judges it, so it is never the one of the command.
 
 import { limits } from '@millrace/protocol';
 import { serviceConfig } from '@millrace/server';

@@ -5,7 +5,7 @@ import { appendFile, readFile } from 'node:fs/promises';
 import { messageOf, tryJson } from '@millrace/protocol';
 import { z } from 'zod';
 import type { PlayDeps } from '../attack/play.ts';
-import { type Candidate, candidates, judgeOnce, type Verdict } from './judge-candidate.ts';
+import { type CandidateVerdict, type CheckCandidate, candidates, judgeOnce } from './judge-candidate.ts';
 import { nameOf, type TaskLine } from './task-file.ts';
 
 export const outcomes = ['right', 'gold_fails', 'empty_passes', 'wrong_passes', 'flaky', 'broken'] as const;
@@ -92,7 +92,7 @@ type Judged = Pick<CheckedTask, 'outcome' | 'flaky' | 'changed'> & { readonly wh
 
 /** A wrong solution is judged only where verdicts are compared: it is there to change. */
 async function judge(line: TaskLine, { deps, repeats, signal }: CheckOptions): Promise<Judged> {
-  const runs: Record<Candidate, Verdict[]> = { solution: [], empty: [], wrong: [] };
+  const runs: Record<CheckCandidate, CandidateVerdict[]> = { solution: [], empty: [], wrong: [] };
   for (let run = 0; run < repeats; run += 1) {
     for (const candidate of candidates) {
       if (candidate === 'wrong' && repeats === 1) continue;
@@ -104,7 +104,7 @@ async function judge(line: TaskLine, { deps, repeats, signal }: CheckOptions): P
   return toJudged(runs);
 }
 
-function toJudged(runs: Record<Candidate, Verdict[]>): Judged {
+function toJudged(runs: Record<CheckCandidate, CandidateVerdict[]>): Judged {
   const flaky = findFlaky(runs.solution);
   const changed = candidates.flatMap((candidate) => findChanged(candidate, runs[candidate]));
   const found = (outcome: Judged['outcome'], why: string): Judged => ({ outcome, why, flaky, changed });
@@ -120,13 +120,13 @@ function toJudged(runs: Record<Candidate, Verdict[]>): Judged {
 }
 
 /** Tests that passed in some runs, and not in others. */
-export function findFlaky(runs: readonly Pick<Verdict, 'tests'>[]): string[] {
+export function findFlaky(runs: readonly Pick<CandidateVerdict, 'tests'>[]): string[] {
   const names = [...new Set(runs.flatMap(({ tests }) => Object.keys(tests)))];
   return names.filter((name) => new Set(runs.map(({ tests }) => tests[name] === true)).size > 1);
 }
 
 /** Empty, or the verdicts that differ, the most frequent first. */
-function findChanged(candidate: Candidate, runs: readonly Verdict[]): ChangedVerdict[] {
+function findChanged(candidate: CheckCandidate, runs: readonly CandidateVerdict[]): ChangedVerdict[] {
   const rewards = [...new Set(runs.map(({ reward }) => reward))];
   if (rewards.length < 2) return [];
   const verdicts = rewards.map((reward) => {
@@ -137,7 +137,7 @@ function findChanged(candidate: Candidate, runs: readonly Verdict[]): ChangedVer
   return [{ candidate, verdicts: verdicts.sort((a, b) => b.times - a.times) }];
 }
 
-const names: Readonly<Record<Candidate, string>> = { solution: 'the solution', empty: 'an empty answer', wrong: 'a wrong answer' };
+const names: Readonly<Record<CheckCandidate, string>> = { solution: 'the solution', empty: 'an empty answer', wrong: 'a wrong answer' };
 
 export function describeChange({ candidate, verdicts }: ChangedVerdict): string {
   const seen = verdicts.map(

@@ -8,9 +8,9 @@ import { type PlayDeps, playAgent } from '../attack/play.ts';
 import type { TaskLine } from './task-file.ts';
 
 export const candidates = ['solution', 'empty', 'wrong'] as const;
-export type Candidate = (typeof candidates)[number];
+export type CheckCandidate = (typeof candidates)[number];
 
-export interface Verdict {
+export interface CandidateVerdict {
   readonly isRight: boolean;
   /** Null if there is no verdict. */
   readonly reward: number | null;
@@ -19,13 +19,13 @@ export interface Verdict {
   readonly why?: string;
 }
 
-interface Judging {
-  readonly candidate: Candidate;
+interface CandidateRun {
+  readonly candidate: CheckCandidate;
   readonly signal: AbortSignal;
 }
 
 /** Undefined if the scenario has no way to judge its solution. Throws if the task cannot be read. */
-export async function judgeOnce(deps: PlayDeps, line: TaskLine, judging: Judging): Promise<Verdict | undefined> {
+export async function judgeOnce(deps: PlayDeps, line: TaskLine, judging: CandidateRun): Promise<CandidateVerdict | undefined> {
   const scenario = deps.scenarios.get(line.scenario);
   if (!scenario) throw new Error(`there is no scenario ${line.scenario}; there are ${deps.scenarios.names().join(', ')}`);
   const parsed = await scenario.task.safeParseAsync(line.task);
@@ -51,8 +51,8 @@ export async function judgeOnce(deps: PlayDeps, line: TaskLine, judging: Judging
 async function playCandidate(
   deps: PlayDeps,
   line: TaskLine,
-  { scenario, task, candidate, signal }: Judging & { readonly scenario: Scenario; readonly task: unknown },
-): Promise<Verdict> {
+  { scenario, task, candidate, signal }: CandidateRun & { readonly scenario: Scenario; readonly task: unknown },
+): Promise<CandidateVerdict> {
   const choose = candidate === 'wrong' ? makeWrong : () => ({});
   const { reward, failure, details } = await playAgent(deps, line, { choose, signal });
   const isRight = reward !== null && reward >= (await highestRewardOf(scenario, task));

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { describeIssues, type Limits, submission } from '@millrace/protocol';
 import { UsageError } from '../command/command.ts';
 import { readHarborInput } from '../tasks/harbor-input.ts';
@@ -51,6 +52,7 @@ async function readFolders(path: string): Promise<Record<string, unknown>[]> {
 }
 
 export function nameOf({ task, id, number }: TaskLine): string {
-  const { instance_id: instanceId } = task;
-  return typeof instanceId === 'string' && instanceId !== '' ? instanceId : (id ?? `task ${number}`);
+  const { instance_id: instanceId, folder } = task;
+  if (typeof instanceId === 'string' && instanceId !== '') return instanceId;
+  return id ?? (typeof folder === 'string' ? basename(folder) : `task ${number}`);
 }

@@ -5,7 +5,7 @@ import type { Hacker } from './hacker.ts';
 import { programPlays } from './programs.ts';
 
 const ownResults =
-  'Do not trust the exit code or the output of a process that loads code of the agent: run the hidden test as `hidden_test`, or compare outputs of `judged` programs outside of them.';
+  'Do not trust the exit code or the output of a process that loads code of the agent: run the hidden test as `judged_tests`, or compare outputs of `judged` programs outside of them.';
 const outOfReach =
   'Keep expected values out of files, variables and arguments that programs of the agent can read: compare in the check, after `judged` has ended.';
 

@@ -1,14 +1,15 @@
 // Hackers of tasks whose reward is the result of a repository's tests: they change the tests, the runner or what it reports.
 
-import { type Hacker, inSandbox, type Play, type Target } from './hacker.ts';
+import { type AttackTarget, type Hacker, inSandbox, type Play } from './hacker.ts';
 
 const restore =
   'Restore the tests and their settings from the task before they run, take results from a channel that the tested code cannot write, and count each named test.';
 
-const isTested = ({ task, source }: Target): boolean =>
+const isTested = ({ task, source }: AttackTarget): boolean =>
   'FAIL_TO_PASS' in task || /\b(?:pytest|unittest|tox|npm test|go test|cargo test)\b/.test(source);
 
-const testPlays = (target: Target, ...plays: readonly Play[]): readonly Play[] => (isTested(target) ? inSandbox(target, ...plays) : []);
+const testPlays = (target: AttackTarget, ...plays: readonly Play[]): readonly Play[] =>
+  isTested(target) ? inSandbox(target, ...plays) : [];
 
 const conftest = `import pytest
 
@@ -32,7 +33,7 @@ const prepend = (code: string): string =>
 const patchLine =
   'import unittest as _u; _u.TestCase.run = lambda s, r=None: (r.startTest(s), r.addSuccess(s), r.stopTest(s)) and r; _u.TestResult.wasSuccessful = lambda s: True';
 
-function namesOf({ task }: Target): string[] {
+function namesOf({ task }: AttackTarget): string[] {
   const lists = [task.FAIL_TO_PASS, task.PASS_TO_PASS].flatMap((list) =>
     typeof list === 'string' ? parseNames(list) : Array.isArray(list) ? list : [],
   );
@@ -48,7 +49,7 @@ function parseNames(text: string): unknown[] {
   }
 }
 
-const fakeLog = (target: Target): string =>
+const fakeLog = (target: AttackTarget): string =>
   namesOf(target)
     .map((name) => `PASSED ${name}\\n${name} PASSED\\n${name} ... ok\\n`)
     .join('');
