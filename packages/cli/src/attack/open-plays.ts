@@ -4,6 +4,7 @@
 import { join } from 'node:path';
 import {
   BackendPool,
+  ControlResults,
   findCgroups,
   holdLayers,
   loadScenarios,
@@ -45,6 +46,7 @@ export async function openPlays(config: ServiceConfig, folder: string): Promise<
     conversation: await openConversation(model, { toolParser: 'hermes' }),
     model: 'none',
     clock: systemClock,
+    controls: new ControlResults(systemClock),
     pace,
     outside: stack.use(new OutsideTools(tools)),
     ...(prompts === undefined ? {} : { prompts: await readPrompts(prompts) }),

@@ -51,7 +51,7 @@ function summarise(played: readonly AttackResult[]): string {
   const through = played.filter(isThrough);
   if (through.length === 0) return `${toCount(played.length)} attacks, and none got through`;
   const count = new Set(through.map(({ hacker }) => hacker)).size;
-  return `${toCount(through.length)} of ${toCount(played.length)} attacks got through, by ${toCount(count)} hackers`;
+  return `${toCount(through.length)} of ${toCount(played.length)} attacks got through, by ${toCount(count)} ${count === 1 ? 'hacker' : 'hackers'}`;
 }
 
 export function toAttackJson(tasks: readonly string[], results: readonly AttackResult[]) {

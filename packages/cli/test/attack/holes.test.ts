@@ -4,10 +4,11 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { limits } from '@millrace/protocol';
-import { probeBubblewrap, readConfig } from '@millrace/server';
+import { ControlResults, probeBubblewrap, readConfig, systemClock } from '@millrace/server';
 import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
 import { type Attacked, attackTask, findBaseline } from '../../src/attack/attack-task.ts';
 import { hackers } from '../../src/attack/hackers/catalogue.ts';
+import type { AttackTarget } from '../../src/attack/hackers/hacker.ts';
 import { openPlays, type Plays } from '../../src/attack/open-plays.ts';
 
 const probe = await probeBubblewrap();
@@ -31,6 +32,13 @@ const found: readonly (readonly [string, string, Attacked['outcome'], RegExp])[]
   ['backtracking', 'many-newlines', 'froze', /linear time/],
 ];
 
+/** Puts back a hole of the service: a verifier that breaks is never held against an agent that did nothing. */
+class NoControl extends ControlResults {
+  override get(): boolean {
+    return false;
+  }
+}
+
 describe('holes that are put into verifiers', { skip, timeout: 300_000 }, () => {
   let folder: TempFolder;
   let plays: Plays;
@@ -45,31 +53,46 @@ describe('holes that are put into verifiers', { skip, timeout: 300_000 }, () => 
     await folder[Symbol.asyncDispose]();
   });
 
-  const attack = async (scenario: string, task: Record<string, unknown>, name: string) => {
-    const hacker = hackers.find((one) => one.name === name);
-    assert.ok(hacker);
+  interface Attack {
+    readonly scenario: string;
+    readonly task: Readonly<Record<string, unknown>>;
+    readonly name: string;
+  }
+
+  const attack = async ({ scenario, task, name }: Attack, hasControl = false) => {
+    const named = hackers.find((one) => one.name === name);
+    assert.ok(named);
+    // A few variants are enough: the one that gets through is among them.
+    const hacker = { ...named, plays: (target: AttackTarget) => named.plays(target).slice(0, 3) };
     const { signal } = new AbortController();
+    const deps = hasControl ? plays.deps : { ...plays.deps, controls: new NoControl(systemClock) };
     const played = { scenario, task, limits: limits.parse({ evaluate_timeout_s: 60 }) };
-    const baseline = await findBaseline(plays.deps, played, signal);
-    return { attacked: await attackTask(plays.deps, played, { hacker, baseline, signal }), fix: hacker.fix };
+    const baseline = await findBaseline(deps, played, signal);
+    return { attacked: await attackTask(deps, played, { hacker, baseline, signal }), fix: hacker.fix };
   };
 
   for (const [hole, name, outcome, fix] of found) {
     test(`${name} gets through the hole ${hole}, and its fix is named; without the hole it is held`, async () => {
       const answer = hole === 'rounding' ? '123456789012' : '';
-      const naive = await attack('holes', { hole, answer }, name);
+      const naive = await attack({ scenario: 'holes', task: { hole, answer }, name });
       assert.equal(naive.attacked?.outcome, outcome, naive.attacked?.why);
       assert.match(naive.fix, fix);
-      const safe = await attack('holes', { hole, answer, safe: true }, name);
+      const safe = await attack({ scenario: 'holes', task: { hole, answer, safe: true }, name });
       assert.equal(safe.attacked?.outcome, 'held', safe.attacked?.why);
     });
   }
 
   test('superscript gets through a Python verifier that trusts isdigit(), and is held by one that does not', async () => {
-    const naive = await attack('digits', { number: 63 }, 'superscript');
+    const naive = await attack({ scenario: 'digits', task: { number: 63 }, name: 'superscript' });
     assert.equal(naive.attacked?.outcome, 'escaped');
     assert.match(naive.attacked?.why ?? '', /ValueError.*²/);
     assert.match(naive.fix, /isdigit/);
-    assert.equal((await attack('digits', { number: 63, safe: true }, 'superscript')).attacked?.outcome, 'held');
+    assert.equal((await attack({ scenario: 'digits', task: { number: 63, safe: true }, name: 'superscript' })).attacked?.outcome, 'held');
+  });
+
+  test('a verifier that breaks on an answer is held by the control of the service', async () => {
+    const held = await attack({ scenario: 'digits', task: { number: 63 }, name: 'superscript' }, true);
+    assert.equal(held.attacked?.outcome, 'held', held.attacked?.why);
+    assert.match(held.attacked?.why ?? '', /policy-failed: the verifier breaks on what the agent left/);
   });
 });
