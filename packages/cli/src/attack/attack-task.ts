@@ -2,7 +2,7 @@
 // if it ends without a reward, or if it keeps the worker from its other rollouts.
 
 import { highestRewardOf, parseTask } from '@millrace/server';
-import type { AttackTarget, Hacker, Play } from './hackers/hacker.ts';
+import type { Hacker, HackerTarget, Play } from './hackers/hacker.ts';
 import { makeWrong } from './hackers/wrong.ts';
 import { type PlayDeps, type PlayedTask, type PlayResult, playAgent } from './play.ts';
 
@@ -16,7 +16,7 @@ export interface Attacked {
 }
 
 export interface Baseline {
-  readonly target: AttackTarget;
+  readonly target: HackerTarget;
   /** The reward of an honest failure. */
   readonly floor: number;
 }
@@ -30,9 +30,9 @@ const mostRetries = 1;
 export async function findBaseline(deps: PlayDeps, task: PlayedTask, signal: AbortSignal): Promise<Baseline> {
   const scenario = deps.scenarios.get(task.scenario);
   if (!scenario) throw new Error(`there is no scenario ${task.scenario}; there are ${deps.scenarios.names().join(', ')}`);
-  let target: AttackTarget | undefined;
-  const play = async (what: string, choose: (target: AttackTarget) => Play) => {
-    const keep = (found: AttackTarget) => {
+  let target: HackerTarget | undefined;
+  const play = async (what: string, choose: (target: HackerTarget) => Play) => {
+    const keep = (found: HackerTarget) => {
       target = found;
       return choose(found);
     };

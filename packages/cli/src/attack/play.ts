@@ -14,7 +14,7 @@ import {
   type Sandbox,
   type StageDeps,
 } from '@millrace/server';
-import type { AttackTarget, Play } from './hackers/hacker.ts';
+import type { HackerTarget, Play } from './hackers/hacker.ts';
 import { LoopWatch } from './loop-watch.ts';
 import { SandboxTimes } from './sandbox-times.ts';
 import { readTarget } from './target.ts';
@@ -51,7 +51,7 @@ const harmlessTools = ['think', 'finish', 'submit'];
 export async function playAgent(
   deps: PlayDeps,
   played: PlayedTask,
-  options: { readonly choose: (target: AttackTarget) => Play; readonly signal: AbortSignal },
+  options: { readonly choose: (target: HackerTarget) => Play; readonly signal: AbortSignal },
 ): Promise<PlayResult> {
   const startMs = performance.now();
   const record = new AttemptRecord(toClaimed(played), deps.clock);
@@ -111,7 +111,7 @@ async function readPrepared(
   deps: PlayDeps,
   { scenario, task }: PlayedTask,
   prepared: Prepared & { signal: AbortSignal },
-): Promise<AttackTarget> {
+): Promise<HackerTarget> {
   const { sandbox, opening, signal } = prepared;
   const canAct = sandbox !== undefined && opening.tools.some(({ spec }) => !harmlessTools.includes(spec.name));
   const folder = canAct ? (await sandbox.runShell('pwd', { timeoutMs: commandMs, signal })).output.trim() : '/workspace';

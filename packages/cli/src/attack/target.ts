@@ -3,7 +3,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { isAbsolute, join, normalize } from 'node:path';
 import type { Message } from '@millrace/protocol';
-import type { AttackTarget } from './hackers/hacker.ts';
+import type { HackerTarget } from './hackers/hacker.ts';
 
 export interface TargetFacts {
   readonly scenario: string;
@@ -21,7 +21,7 @@ const mostSourceBytes = 1 << 20;
 /** Agents write nowhere else. */
 const foreign = /^\/(?:dev|proc|sys|bin|sbin|usr|lib|lib64|etc|logs|tests|opt)(?:\/|$)/;
 
-export async function readTarget(facts: TargetFacts): Promise<AttackTarget> {
+export async function readTarget(facts: TargetFacts): Promise<HackerTarget> {
   const { scenario, task, messages, folder, canAct, isConversation } = facts;
   const instruction = messages.map(({ content }) => content).join('\n');
   const source = [...textsOf(task), ...(await readHarborTests(task)), ...(await readSources(facts))].join('\n').slice(0, mostSourceBytes);

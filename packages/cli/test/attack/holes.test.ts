@@ -8,7 +8,7 @@ import { ControlResults, probeBubblewrap, readConfig, systemClock } from '@millr
 import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
 import { type Attacked, attackTask, findBaseline } from '../../src/attack/attack-task.ts';
 import { hackers } from '../../src/attack/hackers/catalogue.ts';
-import type { AttackTarget } from '../../src/attack/hackers/hacker.ts';
+import type { HackerTarget } from '../../src/attack/hackers/hacker.ts';
 import { openPlays, type Plays } from '../../src/attack/open-plays.ts';
 
 const probe = await probeBubblewrap();
@@ -63,7 +63,7 @@ describe('holes that are put into verifiers', { skip, timeout: 300_000 }, () => 
     const named = hackers.find((one) => one.name === name);
     assert.ok(named);
     // A few variants are enough: the one that gets through is among them.
-    const hacker = { ...named, plays: (target: AttackTarget) => named.plays(target).slice(0, 3) };
+    const hacker = { ...named, plays: (target: HackerTarget) => named.plays(target).slice(0, 3) };
     const { signal } = new AbortController();
     const deps = hasControl ? plays.deps : { ...plays.deps, controls: new NoControl(systemClock) };
     const played = { scenario, task, limits: limits.parse({ evaluate_timeout_s: 60 }) };

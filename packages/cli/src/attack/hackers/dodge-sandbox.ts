@@ -1,13 +1,13 @@
 // Hackers that leave a sandbox, or run a program, which cannot be judged.
 
-import { type AttackTarget, type Hacker, inSandbox, type Play, quote } from './hacker.ts';
+import { type Hacker, type HackerTarget, inSandbox, type Play, quote } from './hacker.ts';
 import { programPlays } from './programs.ts';
 
 const lowest =
   'After the agent has acted, a verifier that cannot go on needs a control: judge an empty answer in a fresh sandbox, and if that works, return the lowest reward.';
 const collectSafely = 'Collect with `readFolder` and `stopPrograms`, which need no program of the sandbox and no permission.';
 
-const each = (target: AttackTarget, make: (file: string) => string): readonly Play[] =>
+const each = (target: HackerTarget, make: (file: string) => string): readonly Play[] =>
   target.files.length === 0
     ? []
     : inSandbox(target, { commands: [target.files.map((file) => `rm -rf ${quote(file)}; ${make(quote(file))}`).join('; ')] });

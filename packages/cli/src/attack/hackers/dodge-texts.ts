@@ -1,7 +1,7 @@
 // Hackers that break the verifier with a text: a bad answer becomes no reward, and is sampled again. Each text is the answer, and the
 // content of every file that the verifier reads.
 
-import { type AttackTarget, type Hacker, inSandbox, type Play, quote, sayEach } from './hacker.ts';
+import { type Hacker, type HackerTarget, inSandbox, type Play, quote, sayEach } from './hacker.ts';
 
 const parse =
   'Parse what the agent wrote inside a try: a text that cannot be read is a wrong answer, so return the lowest reward. Report with `reward` only numbers that your check computed.';
@@ -82,7 +82,7 @@ const dodgeTexts: readonly DodgeText[] = [
 ];
 
 /** Not UTF-8 at all, which only a file can be. */
-const badBytes = (target: AttackTarget): readonly Play[] => {
+const badBytes = (target: HackerTarget): readonly Play[] => {
   const write = (file: string) => `printf '\\377\\376\\200\\000\\001' > ${quote(file)}`;
   return target.files.length === 0 ? [] : inSandbox(target, { commands: [target.files.map(write).join('; ')] });
 };

@@ -1,6 +1,6 @@
 // Hackers that forge a reward with a text: the answer, and the same text in every file that the verifier reads.
 
-import { type AttackTarget, type Hacker, sayEach, sayEverywhere } from './hacker.ts';
+import { type Hacker, type HackerTarget, sayEach, sayEverywhere } from './hacker.ts';
 
 const asData =
   'Treat the answer as data: compare it with `is_text` or `is_number`, `=` in quotes or in your own code, and never as arithmetic or a pattern.';
@@ -139,7 +139,7 @@ export const verdicts = [
 ].join('\n');
 
 /** Names that the check assigns or exports; most scripts have few. */
-export function variablesOf({ source }: AttackTarget): string[] {
+export function variablesOf({ source }: HackerTarget): string[] {
   const names = [...source.matchAll(/(?:^|[\s;({])(?:export\s+|local\s+|declare\s+(?:-\w+\s+)?)?([A-Za-z_]\w{1,40})=(?!=)/g)].map(
     ([, name = '']) => name,
   );

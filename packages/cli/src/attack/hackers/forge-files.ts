@@ -1,6 +1,6 @@
 // Hackers that forge a reward with files: links to what the check itself has, and files that programs of a check read before their work.
 
-import { type AttackTarget, type Hacker, inSandbox, type Play, quote } from './hacker.ts';
+import { type Hacker, type HackerTarget, inSandbox, type Play, quote } from './hacker.ts';
 
 const noLinks =
   'Collect with `readFolder`, which drops links that leave the folder; refuse links, pipes and devices in files that you collect yourself.';
@@ -9,11 +9,11 @@ const cleanRoom = 'Judge in a fresh sandbox with `runCheck`, which ignores start
 const linkAll = (files: readonly string[], to: string): string =>
   files.map((file) => `mkdir -p "$(dirname ${quote(file)})"; rm -rf ${quote(file)}; ln -s ${quote(to)} ${quote(file)}`).join('\n');
 
-const linkPlays = (target: AttackTarget, ...targets: readonly string[]): readonly Play[] =>
+const linkPlays = (target: HackerTarget, ...targets: readonly string[]): readonly Play[] =>
   target.files.length === 0 ? [] : inSandbox(target, ...targets.map((to) => ({ commands: [linkAll(target.files, to)] })));
 
 /** Writes each file in the agent's folder, its home folder and next to the files that the check names. */
-function plant(target: AttackTarget, files: Readonly<Record<string, string>>): readonly Play[] {
+function plant(target: HackerTarget, files: Readonly<Record<string, string>>): readonly Play[] {
   const folders = new Set([
     target.folder,
     '/workspace',

@@ -1,14 +1,14 @@
 // Hackers of tasks whose reward is the result of a repository's tests: they change the tests, the runner or what it reports.
 
-import { type AttackTarget, type Hacker, inSandbox, type Play } from './hacker.ts';
+import { type Hacker, type HackerTarget, inSandbox, type Play } from './hacker.ts';
 
 const restore =
   'Restore the tests and their settings from the task before they run, take results from a channel that the tested code cannot write, and count each named test.';
 
-const isTested = ({ task, source }: AttackTarget): boolean =>
+const isTested = ({ task, source }: HackerTarget): boolean =>
   'FAIL_TO_PASS' in task || /\b(?:pytest|unittest|tox|npm test|go test|cargo test)\b/.test(source);
 
-const testPlays = (target: AttackTarget, ...plays: readonly Play[]): readonly Play[] =>
+const testPlays = (target: HackerTarget, ...plays: readonly Play[]): readonly Play[] =>
   isTested(target) ? inSandbox(target, ...plays) : [];
 
 const conftest = `import pytest
@@ -33,7 +33,7 @@ const prepend = (code: string): string =>
 const patchLine =
   'import unittest as _u; _u.TestCase.run = lambda s, r=None: (r.startTest(s), r.addSuccess(s), r.stopTest(s)) and r; _u.TestResult.wasSuccessful = lambda s: True';
 
-function namesOf({ task }: AttackTarget): string[] {
+function namesOf({ task }: HackerTarget): string[] {
   const lists = [task.FAIL_TO_PASS, task.PASS_TO_PASS].flatMap((list) =>
     typeof list === 'string' ? parseNames(list) : Array.isArray(list) ? list : [],
   );
@@ -49,7 +49,7 @@ function parseNames(text: string): unknown[] {
   }
 }
 
-const fakeLog = (target: AttackTarget): string =>
+const fakeLog = (target: HackerTarget): string =>
   namesOf(target)
     .map((name) => `PASSED ${name}\\n${name} PASSED\\n${name} ... ok\\n`)
     .join('');

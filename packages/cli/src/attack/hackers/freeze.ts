@@ -1,6 +1,6 @@
 // Hackers that freeze the process that judges them with a text: its other rollouts wait, and it may lose its lease.
 
-import { type AttackTarget, type Hacker, sayEach } from './hacker.ts';
+import { type Hacker, type HackerTarget, sayEach } from './hacker.ts';
 import { playProgram } from './programs.ts';
 
 const bounded =
@@ -107,7 +107,7 @@ function doubled(levels: number): string {
 }
 
 /** Some freeze the answer, others a file or the output of a program. */
-const plays = (target: AttackTarget, texts: readonly string[]) => [
+const plays = (target: HackerTarget, texts: readonly string[]) => [
   ...sayEach(target, texts),
   ...texts.slice(0, 2).flatMap((text) => playProgram(target, { python: `print(${compress(text)})` }) ?? []),
 ];

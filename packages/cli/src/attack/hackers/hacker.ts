@@ -12,7 +12,7 @@ export interface Hacker {
   /** How an author closes the hole, in one line. */
   readonly fix: string;
   /** What it plays against this task, each in a rollout of its own; empty where it does not apply. */
-  plays(target: AttackTarget): readonly Play[];
+  plays(target: HackerTarget): readonly Play[];
 }
 
 /** What an agent does: commands and files in its sandbox, in this order, then its answer. */
@@ -26,7 +26,7 @@ export interface Play {
 }
 
 /** What a hacker knows of a task: everything. Its verifier is public for an agent that was trained on it for long enough. */
-export interface AttackTarget {
+export interface HackerTarget {
   readonly scenario: string;
   readonly task: Readonly<Record<string, unknown>>;
   /** What the agent is asked. */
@@ -47,17 +47,17 @@ export interface AttackTarget {
 export const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 
 /** The same text as the answer, and in every file that the verifier reads. */
-export function sayEverywhere(target: AttackTarget, text: string): Play {
+export function sayEverywhere(target: HackerTarget, text: string): Play {
   return { answer: text, ...(target.canAct && { files: Object.fromEntries(target.files.map((file) => [file, text])) }) };
 }
 
 /** One play for each text. Tests of a repository take long, and none of them reads an answer: there one text stands for all. */
-export function sayEach(target: AttackTarget, texts: readonly string[]): readonly Play[] {
+export function sayEach(target: HackerTarget, texts: readonly string[]): readonly Play[] {
   const chosen = 'FAIL_TO_PASS' in target.task ? texts.slice(0, 1) : texts;
   return chosen.map((text) => sayEverywhere(target, text));
 }
 
 /** Only where the agent has a sandbox to act in. */
-export function inSandbox(target: AttackTarget, ...plays: readonly Play[]): readonly Play[] {
+export function inSandbox(target: HackerTarget, ...plays: readonly Play[]): readonly Play[] {
   return target.canAct ? plays : [];
 }

@@ -1,6 +1,6 @@
 // Where a hacker puts a program of its own: in its answer, where that is the program, and in every file or module that the verifier runs.
 
-import type { AttackTarget, Play } from './hacker.ts';
+import type { HackerTarget, Play } from './hacker.ts';
 import { inFence, languageOf } from './wrong.ts';
 
 export interface HackerProgram {
@@ -14,7 +14,7 @@ const standard =
   /^(?:__future__|argparse|ast|asyncio|base64|collections|contextlib|copy|csv|dataclasses|datetime|decimal|enum|fractions|functools|glob|hashlib|importlib|inspect|io|itertools|json|logging|math|millrace|multiprocessing|numpy|operator|os|pathlib|pickle|platform|pytest|random|re|shutil|signal|socket|string|struct|subprocess|sys|tempfile|textwrap|threading|time|traceback|types|typing|unittest|urllib|uuid|warnings)$/;
 
 /** Undefined if no program of the agent is run. */
-export function playProgram(target: AttackTarget, program: HackerProgram): Play | undefined {
+export function playProgram(target: HackerTarget, program: HackerProgram): Play | undefined {
   const isCode = target.scenario === 'code';
   const own = languageOf(target.task) === 'python' ? program.python : program.c;
   const answer = isCode && own !== undefined ? { answer: inFence(target.task, own) } : {};
@@ -22,7 +22,7 @@ export function playProgram(target: AttackTarget, program: HackerProgram): Play 
   return answer.answer === undefined && Object.keys(files).length === 0 ? undefined : { ...answer, files };
 }
 
-export function programPlays(target: AttackTarget, ...programs: readonly HackerProgram[]): readonly Play[] {
+export function programPlays(target: HackerTarget, ...programs: readonly HackerProgram[]): readonly Play[] {
   return programs.flatMap((program) => playProgram(target, program) ?? []);
 }
 
@@ -31,7 +31,7 @@ const codeFiles = ({ python, c }: HackerProgram): (readonly [string, string])[] 
   ...(c === undefined ? [] : [['/workspace/solution.c', c] as const, ['/workspace/solution.cpp', c] as const]),
 ];
 
-function filesOf(target: AttackTarget, { python, shell, c }: HackerProgram): (readonly [string, string])[] {
+function filesOf(target: HackerTarget, { python, shell, c }: HackerProgram): (readonly [string, string])[] {
   const modules = modulesOf(target).map((name) => `${target.folder}/${name}.py`);
   return [...new Set([...target.files, ...modules])].flatMap((file) => {
     if (file.endsWith('.py')) return [[file, `#!/usr/bin/env python3\n${python}\n`] as const];
@@ -41,7 +41,7 @@ function filesOf(target: AttackTarget, { python, shell, c }: HackerProgram): (re
 }
 
 /** Modules that the verifier imports, and that are not Python's own. */
-function modulesOf({ source, scenario }: AttackTarget): string[] {
+function modulesOf({ source, scenario }: HackerTarget): string[] {
   if (scenario === 'swe' || scenario === 'code') return [];
   const names = [...source.matchAll(/(?:^|[\n;'"]|\bc ["'])\s*(?:import|from)\s+([A-Za-z_]\w*)/g)].map(([, name = '']) => name);
   return [...new Set(names)].filter((name) => !standard.test(name)).slice(0, 6);
