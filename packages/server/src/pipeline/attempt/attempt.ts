@@ -11,13 +11,13 @@ import { type ClaimedRollout, type Ending, longestDelayMs, type Store, type Work
 import { StoreFault } from '../../store/store-fault.ts';
 import { hasLabels, labelsOf, toScenarioLabel } from '../../store/work-class.ts';
 import { AttemptRecord } from './attempt-record.ts';
-import { collectAttempt } from './collect.ts';
 import { evaluateAttempt } from './evaluate.ts';
 import type { PipelineConfig } from './pipeline-config.ts';
 import { isRejudged, rejudgeAttempt } from './rejudge.ts';
+import { runSettled } from './run-settled.ts';
 import { saveUntilDone } from './save.ts';
 import type { Stage } from './stage.ts';
-import { initAttempt, runAttempt, type StageDeps } from './stages.ts';
+import { initAttempt, type StageDeps } from './stages.ts';
 
 export interface AttemptDeps extends StageDeps {
   readonly store: Store;
@@ -91,8 +91,7 @@ async function runStages(deps: AttemptDeps, record: AttemptRecord, options: Atte
     readySlot[Symbol.dispose]();
     record.timings.ready_ms += waitedMs;
     await move('run');
-    await runAttempt(deps, record, { ...prepared, signal });
-    return await collectAttempt(deps, record, { ...prepared, signal });
+    return await runSettled(deps, record, { ...prepared, signal });
   };
   const artifact = await stages.run.run(inRun, { signal });
   options.onRunEnd();

@@ -6,8 +6,10 @@ import { definedOf, RolloutError } from '@millrace/protocol';
 import type { AgentEnd } from '../../agent/agent-end.ts';
 import { Deadline } from '../../base/deadline.ts';
 import { raceSignal } from '../../base/race.ts';
-import { collectScenario, initScenario, prepareScenario, sandboxOf } from '../../scenario/hooks.ts';
-import type { AttemptRecord } from './attempt-record.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { collectScenario, initScenario, type Opened, prepareScenario, sandboxOf } from '../../scenario/hooks.ts';
+import type { InitContext } from '../../scenario/scenario.ts';
+import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 import { judge, openOwnTime, type ToEvaluate } from './judge.ts';
 import { findDisturbance } from './own-time.ts';
@@ -45,10 +47,53 @@ async function tryAnswers(deps: StageDeps, record: AttemptRecord, prepared: ToEv
 
 async function judgeNothing(deps: StageDeps, record: AttemptRecord, prepared: ToEvaluate & { readonly end: AgentEnd }): Promise<void> {
   const { scenario, task, end } = prepared;
+  await withFreshRollout(deps, record, prepared, async ({ opening, sandbox, sandboxes, context, signal }) => {
+    const toCollect = { ...context, end, ...definedOf({ state: opening.state }) };
+    const artifact = sandbox ? await raceSignal(collectScenario(scenario, { ...toCollect, sandbox }), signal) : Buffer.alloc(0);
+    using time = await openOwnTime(deps, record, { ...prepared, isLastTry: true });
+    await judge(deps, { scenario, task, opening, record, time, sandboxes, end, artifact, sampledTokens: 0 });
+  });
+}
+
+/** Whether `respond` breaks on this text of the agent in a fresh rollout too, and not on neutral ones. */
+export async function isRespondBrokenBy(text: string, deps: StageDeps, record: AttemptRecord, prepared: Running): Promise<boolean> {
+  const canRespond = async (given: string): Promise<boolean> => {
+    try {
+      await withFreshRollout(deps, record, prepared, async ({ opening, sandbox, context: { limits }, signal }) => {
+        const time = { timeoutMs: limits.tool_timeout_s * 1000, signal, ...definedOf({ sandbox }) };
+        await opening.respond?.({ text: given, number: 1 }, time);
+      });
+      return true;
+    } catch {
+      prepared.signal.throwIfAborted();
+      return false;
+    }
+  };
+  for (const neutral of neutralAnswers) if (!(await canRespond(neutral))) return false;
+  return !(await canRespond(text));
+}
+
+export type Running = Pick<Prepared, 'scenario' | 'task'> & { readonly signal: AbortSignal };
+
+interface FreshRollout {
+  readonly opening: Opened;
+  readonly sandbox: Sandbox | undefined;
+  readonly sandboxes: AttemptSandbox;
+  readonly context: Omit<InitContext<unknown>, 'sandbox'>;
+  readonly signal: AbortSignal;
+}
+
+/** The same task as far as `init` leads, in a sandbox of its own. */
+async function withFreshRollout(
+  deps: StageDeps,
+  record: AttemptRecord,
+  { scenario, task, signal: given }: Running,
+  work: (fresh: FreshRollout) => Promise<void>,
+): Promise<void> {
   const { limits } = record.claimed.submission;
   await using sandboxes = new AttemptSandbox();
   using deadline = new Deadline('the control of the verifier', limits.init_timeout_s * 1000, deps.clock);
-  const signal = AbortSignal.any([prepared.signal, deadline.signal]);
+  const signal = AbortSignal.any([given, deadline.signal]);
   const context = { task, limits, signal, ...definedOf({ prompts: deps.prompts }) };
   const spec = await sandboxOf(scenario, task);
   const sandbox = spec && (await sandboxes.open(() => deps.driver.open(spec, { signal })));
@@ -56,12 +101,7 @@ async function judgeNothing(deps: StageDeps, record: AttemptRecord, prepared: To
   const inSandbox = { ...context, ...definedOf({ sandbox }) } as Parameters<typeof initScenario>[1];
   const opening = await raceSignal(initScenario(scenario, inSandbox, { outside: deps.outside, sandbox }), signal);
   try {
-    const state = definedOf({ state: opening.state });
-    const artifact = sandbox
-      ? await raceSignal(collectScenario(scenario, { ...context, sandbox, end, ...state }), signal)
-      : Buffer.alloc(0);
-    using time = await openOwnTime(deps, record, { ...prepared, isLastTry: true });
-    await judge(deps, { scenario, task, opening, record, time, sandboxes, end, artifact, sampledTokens: 0 });
+    await work({ opening, sandbox, sandboxes, context, signal });
   } finally {
     await opening.close();
   }

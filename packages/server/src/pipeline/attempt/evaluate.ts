@@ -42,7 +42,7 @@ function isBreak(error: RolloutError): boolean {
   return (code === 'evaluate-failed' && !isShownFault(error)) || code === 'evaluate-timeout' || code === 'scenario-died';
 }
 
-function toPolicyFault(error: RolloutError): RolloutError {
+export function toPolicyFault(error: RolloutError): RolloutError {
   const how = error.code === 'evaluate-timeout' ? 'does not end' : 'breaks';
   const message = `the verifier ${how} on what the agent left, and judges an agent that did nothing: ${error.message}`;
   return new RolloutError('policy-failed', message, { cause: error });

@@ -114,4 +114,43 @@ describe('a verifier that breaks', { skip, timeout: 240_000 }, () => {
     );
     assert.deepEqual([state, reward, code], ['failed', null, 'evaluate-disturbed']);
   });
+
+  test('a text on which `respond` breaks is the lowest reward, and a `respond` that always breaks is blamed on the task', async () => {
+    const guess = (isBroken: (text: string) => boolean) =>
+      own(() => ({ reward: 0 }), {
+        init: () => ({
+          messages: [{ role: 'user', content: 'guess' }],
+          tools: [],
+          respond: ({ text }) => {
+            if (isBroken(text)) throw new Error('invalid literal');
+            return text === '1' ? { finish: text } : 'again';
+          },
+        }),
+      });
+    const hit = await judge(
+      guess((text) => text === '²'),
+      '3',
+      '²',
+    );
+    assert.deepEqual([hit.reward, hit.code], [-1, 'policy-failed'], hit.message);
+    const broken = await judge(
+      guess(() => true),
+      '3',
+    );
+    assert.deepEqual([broken.reward, broken.code], [null, 'run-failed'], broken.message);
+  });
+
+  test('files on which `collect` breaks are the lowest reward', async () => {
+    const scenario = own(() => ({ reward: 0 }), {
+      sandbox: () => ({}),
+      init: async ({ sandbox }) => {
+        await sandbox.writeFile('score', '0');
+        return { messages: [{ role: 'user', content: 'go' }], tools: ['bash', 'finish'] };
+      },
+      collect: async ({ sandbox }) =>
+        Buffer.from(JSON.stringify(JSON.parse((await sandbox.readFile('score', { maxBytes: 100 })).toString()))),
+    });
+    const { reward, code, message } = await judge(scenario, bash("printf '{' > score"), finish());
+    assert.deepEqual([reward, code], [-1, 'policy-failed'], message);
+  });
 });
