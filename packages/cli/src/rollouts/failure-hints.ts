@@ -15,6 +15,7 @@ const hints: Partial<Record<ErrorCode, string>> = {
   'backend-refused': "The backend refused the request. Its message says which field; check --dialect and the model's context length.",
   'backend-bad-reply': 'The backend answered in a form that its dialect does not have. Check --dialect.',
   'evaluate-failed': "The verifier failed, so there is no reward. Check the scenario's `evaluate`.",
+  'evaluate-disturbed': 'The machine starved or killed what judges. Give it more cores or memory, or lower pipeline.evaluateSlots.',
   'evaluate-timeout': 'The verifier took too long. Raise it with --limits evaluate_timeout_s=SECONDS.',
   'artifact-too-large': 'The agent left more data than the verifier may read.',
   'too-stale': 'The weights changed too often while it ran. Raise --limits max_staleness=N.',
