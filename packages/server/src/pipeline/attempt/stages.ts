@@ -13,12 +13,13 @@ import type { PolicyGate } from '../../inference/policy-gate.ts';
 import type { BackendPool } from '../../inference/pool/pool.ts';
 import { Sampler } from '../../inference/sampler.ts';
 import type { LayerCache, LayerPlan } from '../../sandbox/layers/layer-cache.ts';
-import type { Sandbox, SandboxDriver, Uncharged } from '../../sandbox/sandbox.ts';
+import type { Sandbox, SandboxDriver } from '../../sandbox/sandbox.ts';
 import { compactScenario, initScenario, keyOf, parseTask, prepareScenario, runTimeoutOf, sandboxOf } from '../../scenario/hooks.ts';
 import type { Scenarios } from '../../scenario/load/load.ts';
 import type { InitContext, Scenario } from '../../scenario/scenario.ts';
 import type { Conversation } from '../../trajectory/conversation.ts';
 import { Ledger } from '../../trajectory/ledger.ts';
+import { AgentTime } from './agent-time.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import type { ControlResults } from './control-results.ts';
 
@@ -125,7 +126,9 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   });
   record.sampler = sampler;
   const within = AbortSignal.any([signal, deadline.signal, ...(sandbox ? [sandbox.died] : [])]);
-  const optional = definedOf({ sandbox: sandbox && withoutGateWaits(sandbox, deadline) });
+  const time = new AgentTime(deadline, { timeoutMs: timeoutS * 1000, clock: deps.clock });
+  const optional = definedOf({ sandbox: sandbox && time.watch(sandbox) });
+  const { respond } = opening;
   const state = definedOf({ state: opening.state });
   try {
     record.stop = await runTurns({
@@ -143,22 +146,13 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
       onTurn: (report) => deps.onTurn(record, report),
       compact: (messages) =>
         raceSignal(compactScenario(scenario, { task, limits, signal: within, messages, ...optional, ...state }), within),
-      ...definedOf({ respond: opening.respond }),
+      ...(respond && {
+        respond: (turn, context) => (sandbox ? time.during(sandbox, () => respond(turn, context)) : respond(turn, context)),
+      }),
     });
   } finally {
     record.timings.run_ms += deadline.chargedMs;
   }
-}
-
-/** The same sandbox; the wait until a call may begin is not the agent's. */
-function withoutGateWaits(sandbox: Sandbox, deadline: Deadline): Sandbox {
-  const uncharged: Uncharged = (wait) => deadline.uncharged(wait);
-  return {
-    ...sandbox,
-    exec: (argv, options) => sandbox.exec(argv, { ...options, uncharged }),
-    runShell: (command, options) => sandbox.runShell(command, { ...options, uncharged }),
-    runPython: (code, options) => sandbox.runPython(code, { ...options, uncharged }),
-  };
 }
 
 /** Throws a clear error if a scenario uses a sandbox that it did not ask for. */
