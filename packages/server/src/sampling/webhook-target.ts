@@ -66,7 +66,7 @@ export class WebhookTargets {
 /** The eight parts of an IPv6 address. */
 function toWords(address: string): number[] {
   // The URL parser writes the last four bytes as two parts.
-  const text = new URL(`http://[${address.replace(/%.*$/, '')}]`).hostname.slice(1, -1);
+  const text = new URL(`http://[${address.split('%')[0]}]`).hostname.slice(1, -1);
   const [head = '', tail] = text.split('::').map((half) => (half === '' ? [] : half.split(':').map((part) => Number.parseInt(part, 16))));
   if (tail === undefined) return [...head].map(Number);
   return [...head, ...Array(8 - head.length - tail.length).fill(0), ...tail].map(Number);

@@ -102,7 +102,7 @@ export class TrajectoryBlobs {
 
 /** Absent from the keys of older versions. */
 export function readChecksum(key: string): string | undefined {
-  return /-([0-9a-f]{64})$/.exec(key)?.[1];
+  return /^-([0-9a-f]{64})$/.exec(key.slice(-65))?.[1];
 }
 
 export function missingBlob(id: RolloutId, why: string): RolloutError {

@@ -224,7 +224,7 @@ export const xmlParsers = [
         call: /<ifm\|tool_call>\s{0,16}([^\s<>"'{]{1,200})(?=\s{0,64}<\/?ifm\|(?:arg_key|tool_call)>)/,
         callClose: '</ifm|tool_call>',
         argument:
-          /<ifm\|arg_key>([^<]{1,200})<\/ifm\|arg_key>\s*(?:<ifm\|arg_type>\s*(\w{1,40})[^<]{0,200}<\/ifm\|arg_type>\s*)?<ifm\|arg_value>/,
+          /<ifm\|arg_key>([^<]{1,200})<\/ifm\|arg_key>\s*(?:<ifm\|arg_type>\s*(\w{1,40})\b[^<]{0,200}<\/ifm\|arg_type>\s*)?<ifm\|arg_value>/,
         argumentClose: '</ifm|arg_value>',
         wrappers: ['<ifm|tool_calls>', '</ifm|tool_calls>'],
         reasoning: { open: `<${think}>`, close: `</${think}>` },

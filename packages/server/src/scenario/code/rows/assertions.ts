@@ -52,14 +52,15 @@ export function fromKodCode(row: Row): Row {
   const [test = '', solution] = [text(row, 'test'), text(row, 'solution')];
   refuseUnfit('test', test);
   const info = declaration.safeParse(row.test_info).data ?? [];
-  const imported = [...test.matchAll(/^from solution import (?:\(([^)]*)\)|(.*))$/gm)].flatMap(([, many, line]) =>
-    namesOf(many ?? line ?? ''),
+  const imported = partsAfter(test, /^from solution import /m).flatMap((part) =>
+    namesOf(part.startsWith('(') ? inBrackets(part) : (part.split('\n', 1)[0] ?? '')),
   );
   const functions = [...new Set([...imported.filter((name) => name !== '*'), ...info.flatMap((one) => one.function_name ?? [])])];
   refuseClasses(functions, solution);
   const isGiven = test.includes('parametrize');
-  const cases = [...test.matchAll(/^def (test\w*)\(([^)]*)\)/gm)].map(([, name = '', parameters = '']) => {
-    if (parameters.trim() !== '' && !isGiven) throw new Error(`test: ${name} needs a fixture of pytest, which is not supported`);
+  const cases = partsAfter(test, /^def (?=test\w*\()/m).map((part) => {
+    const name = part.slice(0, part.indexOf('('));
+    if (inBrackets(part).trim() !== '' && !isGiven) throw new Error(`test: ${name} needs a fixture of pytest, which is not supported`);
     return `${name}()`;
   });
   if (cases.length === 0) throw new Error('test has no function whose name starts with test_');
@@ -70,6 +71,10 @@ export function fromKodCode(row: Row): Row {
     test_code: { functions, setup: test, cases },
   });
 }
+
+/** The texts after each mark, up to the next one: reading each to its end is linear. */
+const partsAfter = (code: string, mark: RegExp): string[] => code.split(mark).slice(1);
+const inBrackets = (part: string): string => part.slice(part.indexOf('(') + 1, part.indexOf(')'));
 
 const namesOf = (list: string): string[] =>
   list
@@ -85,7 +90,8 @@ const builtIn = new Set(
 
 /** The functions of the solution that the assertions call; without a solution, those that they call and Python does not have. */
 function calledOf(asserts: string, solution: string | undefined): string[] {
-  const called = new Set([...asserts.matchAll(/(?<![\w.])([A-Za-z_]\w*)\s*\(/g)].map(([, name = '']) => name));
+  const words = [...asserts.matchAll(/([\w.]+)(\s*\()?/g)].flatMap(([, word = '', bracket]) => (bracket === undefined ? [] : [word]));
+  const called = new Set(words.filter((word) => /^[A-Za-z_]\w*$/.test(word)));
   if (solution === undefined) {
     const own = new Set([...asserts.matchAll(/^def (\w+)/gm)].map(([, name = '']) => name));
     const [first] = [...called].filter((name) => !builtIn.has(name) && !own.has(name) && name !== 'assert');

@@ -19,7 +19,7 @@ const maxRounds = 20;
 /** Programs that print their input, or a part of it. */
 const printers =
   /^(cat|head|tail|sed|cut|tr|sort|uniq|tac|rev|jq|tee|xargs|paste|fold|fmt|column|base64|strings|judged|grep|egrep|fgrep|awk|gawk|mawk|printf|echo)$/;
-const count = /^-[a-zA-Z]*c[a-zA-Z]*$|^--count$/;
+const isCount = (option: string) => option === '--count' || (/^-[a-zA-Z]+$/.test(option) && option.includes('c'));
 
 export function findAgentText(nodes: readonly Visited[]): AgentText {
   const numbers = new Set(nodes.flatMap(({ node }) => testedNumbers(node)));
@@ -70,7 +70,7 @@ function commandPrints(command: Command, has: (word: Word) => boolean, isFed: bo
   const program = literalOf(name) ?? '';
   if (!printers.test(program)) return false;
   if (program === 'echo' || program === 'printf') return args.some(has);
-  if (program.endsWith('grep') && args.some((arg) => count.test(arg.value))) return false;
+  if (program.endsWith('grep') && args.some((arg) => isCount(arg.value))) return false;
   if (program.endsWith('awk') && !isFed && args.length < 2 && command.redirects.length === 0) return false;
   return !readsHiddenFile(args);
 }
@@ -90,8 +90,12 @@ function testedNumbers(node: SyntaxNode): string[] {
 }
 
 const isDigits = (regex: string): boolean =>
-  /^\^[^|]*(\[0-9\]|\[\[:digit:\]\])[^|.]*\$$/.test(regex) ||
-  (/^\^-?\??\(?(\[0-9\]|\[\[:digit:\]\])/.test(regex) && regex.endsWith('$') && !/[|*]\.|\.\*/.test(regex));
+  endsWithDigits(regex) || (/^\^-?\??\(?(\[0-9\]|\[\[:digit:\]\])/.test(regex) && regex.endsWith('$') && !/[|*]\.|\.\*/.test(regex));
+
+function endsWithDigits(regex: string): boolean {
+  const last = Math.max(regex.lastIndexOf('[0-9]'), regex.lastIndexOf('[[:digit:]]'));
+  return last > 0 && regex.startsWith('^') && regex.endsWith('$') && !regex.includes('|') && !regex.includes('.', last);
+}
 
 function variablesOf(word: Word): string[] {
   return partsOf(word).flatMap(({ part }) => {
