@@ -108,7 +108,7 @@ test("Millrace's own loader reads the tokenizer folder and tokenises it word by 
   const answer = conversation.deltaIds([{ role: 'tool', content: 'fox' }]);
   assert.deepEqual([...answer.tokenIds], [marks.tool, 'fox', marks.end, marks.assistant].map(idOf));
   const said = Int32Array.from([...callOpen, 'barn', callClose, marks.end].map(idOf));
-  const { calls } = conversation.parseTurn(conversation.decodeTurn(said));
+  const { calls } = await conversation.readTurn(conversation.decodeTurn(said), []);
   assert.deepEqual(calls[0]?.arguments, { command: './look barn' });
   assert.equal(conversation.tokenizer.decode(conversation.tokenizer.encodePlain('Zürich <|end|>\n')), 'Zürich <|end|>\n');
 });

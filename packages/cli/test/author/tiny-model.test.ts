@@ -24,7 +24,7 @@ test('the tiny model is a few KB, and its template can be continued exactly', as
   assert.equal(conversation.decodeTurn(opening.tokenIds), opening.text);
   const said = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>';
   assert.deepEqual(
-    conversation.parseTurn(said, tools).calls.map(({ name }) => name),
+    (await conversation.readTurn(said, tools)).calls.map(({ name }) => name),
     ['bash'],
   );
 });

@@ -152,7 +152,7 @@ async function sampleTurn({ sampler, conversation, tools, sampling, limits, tall
   // Decode all parts as one: a call or a character may start in one part and end in the next.
   const tokenIds = parts.length === 0 ? last.tokenIds : Int32Array.from([...parts, last.tokenIds].flatMap((part) => [...part]));
   const text = await decode(tokenIds);
-  const parsed = conversation.parseTurn(text, specs);
+  const parsed = await conversation.readTurn(text, specs, { signal });
   const { content, reasoning, calls } = parsed;
   const cut = last.finishReason === 'length';
   // A turn that was cut before its end is not malformed, and without tools there is no call to read.

@@ -7,8 +7,11 @@ import { join } from 'node:path';
 import { type Message, messageOf, type ToolSpec } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Steps } from '../base/pace.ts';
+import { findParts } from '../base/parts.ts';
+import { ThreadPool } from '../base/threads/thread-pool.ts';
 import type { ModelConfig } from './model-config.ts';
 import { type ModelProfile, proveProfile } from './model-profile.ts';
+import { readTurn } from './read-turn.ts';
 import { type ChatTemplate, openChatTemplate } from './template/chat-template.ts';
 import { withoutControlTokens } from './template/plain-tools.ts';
 import { exampleTools } from './template/template-pasts.ts';
@@ -43,7 +46,7 @@ export interface Conversation {
   /** The text of a sampled turn, without its end token. */
   decodeSteps(tokenIds: Int32Array): Steps<string>;
   /** The content, reasoning and tool calls of that text. Reasoning may have been opened by the generation prompt. */
-  parseTurn(text: string, tools?: readonly ToolSpec[]): ParsedTurn;
+  readTurn(text: string, tools: readonly ToolSpec[], options?: { readonly signal?: AbortSignal | undefined }): Promise<ParsedTurn>;
   /** Whether the reasoning of earlier turns stays in the context when these messages follow the turn `last`. */
   keepsReasoning(last: Message, newMessages: readonly Message[]): boolean;
 }
@@ -189,6 +192,7 @@ export function* joinConversation(
     );
   const deltaSteps = (newMessages: readonly Message[]) =>
     encodeMessages(tokenizer, newMessages, () => template.renderDelta(newMessages), { isContinued: true });
+  const threads = new ThreadPool({ entry: findParts().graderThread, name: 'turns', threads: 1, heapMiB: 256 });
   const thoughtOpen = findThoughtOpen(template, parser.reasoning?.open);
   return {
     tokenizer,
@@ -203,7 +207,7 @@ export function* joinConversation(
       const ended = stopTokenIds.includes(tokenIds.at(-1) ?? -1);
       return yield* tokenizer.decodeSteps(ended ? tokenIds.subarray(0, -1) : tokenIds);
     },
-    parseTurn: (text, tools) => parser.parse(thoughtOpen + text, tools),
+    readTurn: (text, tools, { signal } = {}) => readTurn(threads, parser, { text: thoughtOpen + text, tools, signal }),
     keepsReasoning: (last, newMessages) => reasoning === 'keep' || template.keepsReasoning(last, newMessages),
   };
 }

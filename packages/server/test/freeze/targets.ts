@@ -12,6 +12,7 @@ import { logParserNames, logParserOf } from '../../src/scenario/swe/logs/parse-l
 import { filesOf } from '../../src/scenario/swe/rows/row.ts';
 import { parseAction } from '../../src/tool-server/parse-action.ts';
 import { JinjaTemplate } from '../../src/trajectory/jinja/jinja.ts';
+import { parseLongTurn } from '../../src/trajectory/read-turn.ts';
 import { toolParsers } from '../../src/trajectory/tool-calls/tool-parsers.ts';
 
 export interface FreezeTarget {
@@ -36,7 +37,10 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 
 export const targets: Readonly<Record<string, FreezeTarget>> = {
   ...Object.fromEntries(
-    toolParsers.map(({ name, parse }) => [`tool-calls ${name}`, { mostMs: loopMs, run: (text: string) => parse(text, tools) }]),
+    toolParsers.flatMap(({ name, parse }) => [
+      [`tool-calls ${name}`, { mostMs: loopMs, run: (text: string) => parse(text.slice(0, 8 << 10), tools) }],
+      [`long turn ${name}`, { mostMs: threadMs, run: (text: string) => parseLongTurn(name, text, tools) }],
+    ]),
   ),
   'editor old_str': { mostMs: loopMs, run: (text) => replaceOnce(text, text.slice(text.length / 2), 'x') },
   'editor insert': { mostMs: loopMs, run: (text) => insertAfter(text, 1, text) },

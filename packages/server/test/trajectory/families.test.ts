@@ -100,10 +100,10 @@ for (const name of modelFamilies) {
       eos_token: family.endOfTurn,
     });
 
-  test(`${name}: the end of a turn and the parser are found from the template`, () => {
+  test(`${name}: the end of a turn and the parser are found from the template`, async () => {
     assert.equal(endOfTurn.text, family.endOfTurn);
     const call = families[name].makeTurn(() => 0.7);
-    assert.equal(conversation.parseTurn(call.text, tools).calls.length, 1);
+    assert.equal((await conversation.readTurn(call.text, tools)).calls.length, 1);
   });
 
   test(`${name}: an opening has the ids of the whole rendering`, () => {

@@ -1,6 +1,7 @@
 // The entry of a grader's thread: the functions that read the texts of agents. None of them loads schemas, so that a thread starts fast.
 
 import { serveFunctions } from '../../base/threads/serve-functions.ts';
+import { parseLongTurn } from '../../trajectory/read-turn.ts';
 import { findProgram } from '../code/find-program.ts';
 import { compareRuns } from '../code/output/compare-runs.ts';
 import { judgeMath } from '../math/judge-math.ts';
@@ -8,4 +9,4 @@ import { judgeStem } from '../stem/judge-stem.ts';
 import { readSuite } from '../swe/grade/read-suite.ts';
 import { chooseProtected } from '../swe/repository/protected-paths.ts';
 
-serveFunctions([findProgram, compareRuns, judgeMath, judgeStem, readSuite, chooseProtected]);
+serveFunctions([parseLongTurn, findProgram, compareRuns, judgeMath, judgeStem, readSuite, chooseProtected]);

@@ -5,6 +5,9 @@ import { isMapping, rememberExact, toValue, type Value } from './values/values.t
 
 const token = /[ \t\n\r]*(?:([{}[\],:])|("(?:[^"\\]|\\.)*")|(-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?)|(true|false|null))/y;
 
+/** Python refuses longer integers. */
+const mostDigits = 4300;
+
 /** Throws a SyntaxError for text that is not JSON. */
 export function parseExactJson(text: string): Value {
   JSON.parse(text); // refuses what is not JSON, with the place
@@ -17,7 +20,8 @@ export function parseExactJson(text: string): Value {
   const read = (match: RegExpExecArray): Value => {
     const [, sign, string, number, fraction, exponent] = match;
     if (string !== undefined) return toValue(JSON.parse(string));
-    if (number !== undefined) return fraction === undefined && exponent === undefined ? BigInt(number) : Number(number);
+    if (number !== undefined)
+      return fraction === undefined && exponent === undefined && number.length <= mostDigits ? BigInt(number) : Number(number);
     if (sign === '[') return readList();
     if (sign === '{') return readObject();
     return toValue(JSON.parse(match[0]));

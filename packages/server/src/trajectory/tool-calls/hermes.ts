@@ -1,7 +1,7 @@
 // The hermes tool-call format, <tool_call>{"name": …, "arguments": …}</tool_call>, with reasoning in <think> tags anywhere, and the formats
 // that differ from it in their tags only.
 
-import { definedOf } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import { endOfUnopened, readThought, thinkTags } from './reasoning.ts';
 import {
   addJsonCall,

@@ -1,6 +1,6 @@
 // The families whose calls are JSON between marks of their own: one object, a list, or a name followed by the arguments.
 
-import { definedOf } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import { takeReasoning, thinkTags } from './reasoning.ts';
 import {
   addJsonCall,
@@ -9,7 +9,6 @@ import {
   endOfJson,
   excerpt,
   type Findings,
-  isFull,
   isRecord,
   parseJson,
   type ReasoningTags,
@@ -43,7 +42,7 @@ function makeMarkedParser(name: ToolFormat, format: MarkedFormat): ToolCallParse
       const rest = takeReasoning(text, format.reasoning ?? thinkTags, { found, callOpen: format.section ?? literalOf(format.open) });
       let at = 0;
       let opened = false;
-      while (at < rest.length && !isFull(found)) {
+      while (at < rest.length) {
         open.lastIndex = at;
         const match = open.exec(rest);
         const before = rest.slice(at, match?.index);

@@ -14,7 +14,7 @@ import {
   toParsedTurn,
 } from './tool-calls.ts';
 
-const callName = /[A-Za-z_][\w.-]{0,199}/;
+const callName = /[A-Za-z_][\w.-]{0,199}/y;
 
 interface Marks {
   readonly open: string;
@@ -94,7 +94,7 @@ function readCalls(text: string, from: number, found: Findings): number {
 function readKeywords(reader: LiteralReader): Record<string, unknown> {
   const args: [string, unknown][] = [];
   while (!reader.take(')')) {
-    const key = reader.match(/[A-Za-z_]\w{0,199}/);
+    const key = reader.match(/[A-Za-z_]\w{0,199}/y);
     if (key === undefined) throw new LiteralError('expected a keyword argument');
     reader.expect('=');
     args.push([key, reader.value()]);

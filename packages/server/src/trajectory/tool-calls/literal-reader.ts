@@ -16,6 +16,10 @@ const words: Readonly<Record<string, unknown>> = { True: true, true: true, False
 const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', '\\': '\\', "'": "'", '"': '"', '\n': '' };
 const maxDepth = 64;
 
+/** As in a regular expression; others than ASCII are rare. */
+const isSpace = (code: number): boolean =>
+  code === 32 || (code >= 9 && code <= 13) || (code >= 160 && /\s/.test(String.fromCharCode(code)));
+
 /** What cannot be read; a parser turns it into a sentence for the model. */
 export class LiteralError extends Error {}
 
@@ -31,7 +35,7 @@ export class LiteralReader {
   }
 
   skipSpace(): void {
-    while (/\s/.test(this.#text[this.at] ?? '')) this.at += 1;
+    while (isSpace(this.#text.charCodeAt(this.at))) this.at += 1;
   }
 
   /** Whether this text is next; it is then read. */
@@ -46,12 +50,12 @@ export class LiteralReader {
     if (!this.take(part)) throw new LiteralError(`expected ${part} at ${JSON.stringify(this.#text.slice(this.at, this.at + 40))}`);
   }
 
+  /** The pattern must be sticky. */
   match(pattern: RegExp): string | undefined {
     this.skipSpace();
-    const sticky = new RegExp(pattern.source, 'y');
-    sticky.lastIndex = this.at;
-    const found = sticky.exec(this.#text)?.[0];
-    if (found !== undefined) this.at = sticky.lastIndex;
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.#text)?.[0];
+    if (found !== undefined) this.at = pattern.lastIndex;
     return found;
   }
 
@@ -61,9 +65,9 @@ export class LiteralReader {
     if (this.take('(')) return this.#list(')', depth);
     if (this.take('{')) return this.entries('}', depth + 1);
     for (const quote of this.#syntax.quotes) if (this.take(quote)) return this.#string(quote);
-    const number = this.match(/[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?/);
+    const number = this.match(/[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?/y);
     if (number !== undefined) return Number(number);
-    const word = this.match(/[A-Za-z]+/);
+    const word = this.match(/[A-Za-z]+/y);
     if (word !== undefined && Object.hasOwn(words, word)) return words[word];
     throw new LiteralError(`no value at ${JSON.stringify(this.#text.slice(this.at, this.at + 40))}`);
   }
@@ -85,7 +89,7 @@ export class LiteralReader {
 
   #key(): string {
     for (const quote of this.#syntax.quotes) if (this.take(quote)) return this.#string(quote);
-    const bare = this.match(/[^\s:=,{}[\]()"']{1,200}/);
+    const bare = this.match(/[^\s:=,{}[\]()"']{1,200}/y);
     if (bare === undefined) throw new LiteralError(`no key at ${JSON.stringify(this.#text.slice(this.at, this.at + 40))}`);
     return bare;
   }

@@ -9,7 +9,6 @@ import {
   endOfJson,
   excerpt,
   type Findings,
-  isFull,
   isRecord,
   parseJson,
   type ToolCallParser,
@@ -42,7 +41,7 @@ function readTagged(body: string, found: Findings): void {
     between.lastIndex = at;
     between.exec(body);
     at = between.lastIndex;
-    if (at >= body.length || isFull(found)) return;
+    if (at >= body.length) return;
     const end = body[at] === '{' ? endOfJson(body, at) : -1;
     const value = end < 0 ? undefined : parseJson(body.slice(at, end));
     if (!value?.ok) {
@@ -58,7 +57,7 @@ function readUntagged(text: string, tools: readonly ToolSpec[], found: Findings)
   let [at, searched, tries, tried] = [0, 0, 0, 0];
   for (;;) {
     const start = text.slice(searched).search(/[{[]/) + searched;
-    if (start < searched || isFull(found) || tries > maxTries || tried > maxTried) break;
+    if (start < searched || tries > maxTries || tried > maxTried) break;
     const end = endOfJson(text, start);
     const value = end < 0 ? undefined : parseJson(text.slice(start, end));
     const calls = value?.ok ? toCalls(value.json, tools) : undefined;

@@ -1,7 +1,8 @@
 // The contract of tool-call parsers, and what all of them share. A parser never throws and takes linear time. A call that it cannot
 // parse becomes a sentence that the model reads.
 
-import { definedOf, type ToolCall, type ToolSpec } from '@millrace/protocol';
+import type { ToolCall, ToolSpec } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import { parseRemembered } from '../jinja/exact-json.ts';
 
 /** Text between them is reasoning. */
@@ -165,14 +166,33 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** More calls than any turn has; reading tens of thousands would block the event loop. */
+/** More calls than any turn has. */
 const mostCalls = 1000;
+/** More values in the arguments of its calls than any turn has; rendering and keeping more would block the event loop. */
+const mostValues = 20_000;
 
-/** Whether the turn has so many calls that no more are read; the model reads why. */
-export function isFull({ calls, malformed }: Findings): boolean {
-  if (calls.length + malformed.length < mostCalls) return false;
-  malformed.push(`Only the first ${mostCalls} tool calls of the turn were read.`);
-  return true;
+/** The first calls of a turn that has too many; the model reads why. */
+export function capCalls({ calls, malformed, ...rest }: ParsedTurn): ParsedTurn {
+  let [kept, values] = [0, 0];
+  for (const call of calls.slice(0, mostCalls)) {
+    values += countValues(call.arguments, mostValues - values);
+    if (values > mostValues) break;
+    kept += 1;
+  }
+  if (kept === calls.length && malformed.length <= mostCalls) return { ...rest, calls, malformed };
+  const why = `Only the first ${kept} tool calls of the turn were read: it may have ${mostCalls} calls with ${mostValues} values in their arguments.`;
+  return { ...rest, calls: calls.slice(0, kept), malformed: [...malformed.slice(0, mostCalls - 1), why] };
+}
+
+/** Up to one more than `most`. */
+function countValues(value: unknown, most: number): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  let count = 1;
+  for (const item of Object.values(value)) {
+    if (count > most) break;
+    count += countValues(item, most - count);
+  }
+  return count;
 }
 
 /** Each frame becomes a line break, together with up to `most` characters of space on both sides. */

@@ -7,7 +7,7 @@ import { jsonParsers } from './json-formats.ts';
 import { literalParsers } from './literal-formats.ts';
 import { llama3JsonParser } from './llama3-json.ts';
 import { mistralParser } from './mistral.ts';
-import { type ToolCallParser, type ToolFormat, toolFormats } from './tool-calls.ts';
+import { capCalls, type ToolCallParser, type ToolFormat, toolFormats } from './tool-calls.ts';
 import { fixTypes } from './typed-values.ts';
 import { xmlParsers } from './xml-formats.ts';
 
@@ -27,12 +27,12 @@ const parsers: readonly ToolCallParser[] = [
 
 export const toolParsers = parsers.map(withTypes);
 
-/** Arguments get the types of the tool's schema in every format. */
+/** In every format, arguments get the types of the tool's schema, and the number of calls has the same bound. */
 function withTypes(parser: ToolCallParser): ToolCallParser {
   return {
     ...parser,
     parse(text, tools = []) {
-      const turn = parser.parse(text, tools);
+      const turn = capCalls(parser.parse(text, tools));
       return { ...turn, calls: turn.calls.map((call) => fixTypes(call, tools)) };
     },
   };

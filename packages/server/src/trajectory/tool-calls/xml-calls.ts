@@ -1,14 +1,14 @@
 // Formats that write a call as elements with one element for each argument. They differ in their tags only; values are text, read up to
 // their own closing tag.
 
-import { definedOf, type ToolSpec } from '@millrace/protocol';
+import type { ToolSpec } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol/plain';
 import { takeReasoning, thinkTags } from './reasoning.ts';
 import {
   dropFrames,
   emptyFindings,
   excerpt,
   type Findings,
-  isFull,
   parseJson,
   type ReasoningTags,
   setOwn,
@@ -56,7 +56,7 @@ export function makeXmlParser(name: ToolFormat, tags: XmlTags): ToolCallParser {
       const places = new Places(rest);
       let at = 0;
       let hasOpener = false;
-      while (at < rest.length && !isFull(found)) {
+      while (at < rest.length) {
         call.lastIndex = at;
         const match = call.exec(rest);
         const before = rest.slice(at, match?.index);
