@@ -68,6 +68,8 @@ export function renderFinding({ rule, line, message }: LintFinding): string {
 function findFaults(script: string): LintFault[] {
   const tree = parse(script);
   const nodes = walk(tree);
+  if (nodes === undefined)
+    return [{ rule: 'syntax', severity: 'warning', pos: 0, message: 'the script is too large or too deeply nested to be examined' }];
   const syntax = findSyntaxErrors(nodes);
   if (syntax.length > 0) return syntax;
   const agentText = findAgentText(nodes);

@@ -6,20 +6,32 @@ export interface Visited {
   readonly node: SyntaxNode;
   /** Absent for the script. */
   readonly parent?: Visited;
+  /** In how many substitutions it is. */
+  readonly depth: number;
 }
 
-/** Without recursion: a script may nest deeply. */
-export function walk(root: SyntaxNode): Visited[] {
+const mostNodes = 5000;
+/** Each is parsed again when it is visited. */
+const deepest = 6;
+
+/** Without recursion. Undefined for a script that is too large or too deep to examine while a task is submitted. */
+export function walk(root: SyntaxNode): Visited[] | undefined {
   const found: Visited[] = [];
-  const open: Visited[] = [{ node: root }];
+  const open: Visited[] = [{ node: root, depth: 0 }];
   for (let visited = open.pop(); visited !== undefined; visited = open.pop()) {
     const parent = visited;
     found.push(parent);
+    if (found.length > mostNodes || parent.depth > deepest) return undefined;
+    const depth = parent.depth + (isSubstitution(parent.node) ? 1 : 0);
     const children: Visited[] = [];
-    forEachChild(parent.node, (node) => children.push({ node, parent }));
+    forEachChild(parent.node, (node) => children.push({ node, parent, depth }));
     open.push(...children.reverse());
   }
   return found;
+}
+
+function isSubstitution({ type }: SyntaxNode): boolean {
+  return type === 'CommandExpansion' || type === 'ProcessSubstitution' || type === 'ArithmeticExpansion' || type === 'ParameterExpansion';
 }
 
 /** Whether bash runs it in its own process, from which nothing comes back but output. */
@@ -31,7 +43,7 @@ export function isInSubshell({ node, parent }: Visited): boolean {
 
 function startsProcess(node: SyntaxNode, child: SyntaxNode): boolean {
   if (node.type === 'Statement') return node.background === true;
-  if (node.type === 'Pipeline') return node.commands.length > 1 && node.commands.some((command) => command === child);
+  if (node.type === 'Pipeline') return node.commands.length > 1 && child.type !== 'Time' && child.type !== 'Negation';
   return node.type === 'Subshell' || node.type === 'Coproc' || node.type === 'CommandExpansion' || node.type === 'ProcessSubstitution';
 }
 
