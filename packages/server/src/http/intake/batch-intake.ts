@@ -2,8 +2,8 @@
 // stored.
 
 import { randomUUID } from 'node:crypto';
-import { setImmediate as yieldLoop } from 'node:timers/promises';
 import { type BatchId, type BatchRequest, type BatchView, batchId, definedOf, RolloutError } from '@millrace/protocol';
+import type { Clock } from '../../base/clock.ts';
 import { checkSource, findSourceFault } from '../../sampling/draw-tasks.ts';
 import { toBatchView } from '../../sampling/group-view.ts';
 import { leastRewards } from '../../sampling/judge-group.ts';
@@ -14,11 +14,10 @@ import type { BatchPlan, MoreTasks, Task } from '../../store/batch-store.ts';
 import type { AppContext } from '../context/context.ts';
 import { FaultCollector } from '../request/check.ts';
 import { toDigest } from '../request/digest.ts';
-import { checkIntake, checkTask, unknownScenario } from './intake.ts';
+import { checkIntake, checkTask, openPause, unknownScenario } from './intake.ts';
 
 /** Group and rollout ids are derived from it, and have the same limit. */
 const longestBatchId = 100;
-const tasksPerSlice = 200;
 
 export async function createBatch(request: BatchRequest, context: AppContext): Promise<BatchView> {
   checkIntake(context);
@@ -31,7 +30,7 @@ export async function createBatch(request: BatchRequest, context: AppContext): P
   let plan: BatchPlan = { ...rest, scenario: scenario.name };
   // A repeated request must succeed even if the cursor of its task file has moved on.
   if ((await context.store.batch(id)) === undefined) {
-    await checkTasks(tasks, scenario);
+    await checkTasks(tasks, scenario, context.clock);
     await checkSource({ plan }, { ...context, files: context.taskFiles });
     if (request.source) plan = { ...plan, source_digest: await context.taskFiles.digest(request.source.file) };
   }
@@ -54,7 +53,7 @@ export async function appendTasks(id: BatchId, more: MoreTasks, context: AppCont
   if (record === undefined) throw unknownBatch(id);
   const scenario = context.scenarios.get(record.plan.scenario);
   if (scenario === undefined) throw unknownScenario(['scenario'], record.plan.scenario, context.scenarios);
-  await checkTasks(more.tasks, scenario);
+  await checkTasks(more.tasks, scenario, context.clock);
   const outcome = await context.store.appendTasks(id, more);
   if (outcome === 'unknown') throw unknownBatch(id);
   if (typeof outcome === 'object')
@@ -103,13 +102,14 @@ function checkWebhook({ webhook }: BatchRequest, { config }: AppContext): void {
   if (fault !== undefined) throw new RolloutError('bad-request', `webhook.url: ${fault}`);
 }
 
-export async function checkTasks(tasks: readonly Task[], scenario: Scenario): Promise<void> {
+export async function checkTasks(tasks: readonly Task[], scenario: Scenario, clock: Clock): Promise<void> {
   const faults = new FaultCollector();
+  const pause = openPause(clock);
   for (const [index, task] of tasks.entries()) {
     const at = ['tasks', index];
     await faults.collect(at, () => checkTask(scenario, task, at));
     if (faults.isFull) break;
-    if (index % tasksPerSlice === tasksPerSlice - 1) await yieldLoop();
+    await pause();
   }
   faults.throwIfAny();
 }

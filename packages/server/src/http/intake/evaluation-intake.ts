@@ -1,8 +1,8 @@
 // Intake of evaluations: the request is checked for its fields, its scenario and each of its tasks before anything is stored.
 
 import { randomUUID } from 'node:crypto';
-import { setImmediate as yieldLoop } from 'node:timers/promises';
 import { type EvaluationId, type EvaluationRequest, type EvaluationView, evaluationId, RolloutError } from '@millrace/protocol';
+import type { Clock } from '../../base/clock.ts';
 import { highestRewardOf, parseTask } from '../../scenario/hooks.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
 import type { NewEvaluation } from '../../store/evaluation-store.ts';
@@ -10,12 +10,11 @@ import type { AppContext } from '../context/context.ts';
 import { toWaitingEvaluations } from '../context/waiting.ts';
 import { toDigest } from '../request/digest.ts';
 import { checkTasks } from './batch-intake.ts';
-import { checkIntake, unknownScenario } from './intake.ts';
+import { checkIntake, openPause, unknownScenario } from './intake.ts';
 
 /** Group and rollout ids are derived from it, and have the same limit. */
 const longestEvaluationId = 100;
 const mostSamples = 1_000_000;
-const tasksPerSlice = 200;
 
 export async function createEvaluation(request: EvaluationRequest, context: AppContext): Promise<EvaluationView> {
   checkIntake(context);
@@ -24,12 +23,12 @@ export async function createEvaluation(request: EvaluationRequest, context: AppC
   if (scenario === undefined) throw unknownScenario(['scenario'], request.scenario, context.scenarios);
   const { id = evaluationId.parse(`e-${randomUUID()}`), tasks, ...plan } = request;
   const digest = toDigest({ ...plan, tasks });
-  await checkTasks(tasks, scenario);
+  await checkTasks(tasks, scenario, context.clock);
   const outcome = await context.store.createEvaluation({
     id,
     digest,
     plan: { ...plan, scenario: scenario.name },
-    tasks: await withThresholds(request, scenario),
+    tasks: await withThresholds(request, scenario, context.clock),
   });
   if (outcome === 'conflict') throw new RolloutError('conflict', `evaluation ${id} exists with different content`, { details: { id } });
   return readEvaluationView(id, context);
@@ -67,11 +66,12 @@ function checkSize({ id, tasks, n }: EvaluationRequest): void {
 }
 
 /** The declared threshold, or the highest reward of each task. */
-async function withThresholds({ tasks, correct_at }: EvaluationRequest, scenario: Scenario): Promise<NewEvaluation['tasks']> {
+async function withThresholds({ tasks, correct_at }: EvaluationRequest, scenario: Scenario, clock: Clock): Promise<NewEvaluation['tasks']> {
   const thresholds: number[] = [];
-  for (const [index, task] of tasks.entries()) {
+  const pause = openPause(clock);
+  for (const task of tasks) {
     thresholds.push(correct_at ?? (await highestRewardOf(scenario, await parseTask(scenario, task))));
-    if (index % tasksPerSlice === tasksPerSlice - 1) await yieldLoop();
+    await pause();
   }
   return tasks.map((task, index) => ({ task, correctAt: thresholds[index] ?? 1 }));
 }

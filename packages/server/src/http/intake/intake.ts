@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { setImmediate as yieldLoop } from 'node:timers/promises';
 import { RolloutError, rolloutId, type Submission, type SubmitReply, submission } from '@millrace/protocol';
 import { z } from 'zod';
+import type { Clock } from '../../base/clock.ts';
 import type { Scenarios } from '../../scenario/load/load.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
 import type { NewRollout } from '../../store/rollout-record.ts';
@@ -24,7 +25,7 @@ export async function readSubmissions(body: unknown, { scenarios, clock }: AppCo
   const accepted: NewRollout[] = [];
   const indexById = new Map<string, number>();
   const faults = new FaultCollector();
-  let sliceStart = clock.monotonic();
+  const pause = openPause(clock);
   for (const [index, item] of rollouts.entries()) {
     const at = ['rollouts', index] as const;
     const rollout = await faults.collect(at, async () => {
@@ -34,12 +35,20 @@ export async function readSubmissions(body: unknown, { scenarios, clock }: AppCo
     });
     if (faults.isFull) break;
     if (rollout) accepted.push(rollout);
-    if (clock.monotonic() - sliceStart < sliceMs) continue;
-    await yieldLoop();
-    sliceStart = clock.monotonic();
+    await pause();
   }
   faults.throwIfAny();
   return accepted;
+}
+
+/** Called between items of a long list: lets other requests run when the last ones took a while. */
+export function openPause(clock: Clock): () => Promise<void> {
+  let sliceStart = clock.monotonic();
+  return async () => {
+    if (clock.monotonic() - sliceStart < sliceMs) return;
+    await yieldLoop();
+    sliceStart = clock.monotonic();
+  };
 }
 
 function checkUnique(id: string, at: readonly [string, number], indexById: Map<string, number>): void {

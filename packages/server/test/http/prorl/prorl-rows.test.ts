@@ -143,7 +143,7 @@ for (const [source, { row, scenario, tools, task = {} }] of Object.entries(sourc
     for (const given of [instance, { ...columns, ...instance }]) {
       const taken = await submit(given);
       assert.equal(taken.scenario, scenario);
-      const parsed = scenarios.get(scenario)?.task.safeParse(taken.task);
+      const parsed = await scenarios.get(scenario)?.task.safeParseAsync(taken.task);
       assert.ok(parsed?.success);
       const data = parsed.data as Record<string, unknown>;
       assert.deepEqual(data.tools, tools);
@@ -172,7 +172,7 @@ test('as in ProRL Agent, an answer outside a box and a program outside the messa
   const scenarios = await loadScenarios([]);
   const reward = async (name: string, row: Record<string, unknown>, answer: string) => {
     const scenario = scenarios.get(name) ?? assert.fail(name);
-    const parsed = scenario.task.safeParse(scenario.fromInstance?.(row));
+    const parsed = await scenario.task.safeParseAsync(scenario.fromInstance?.(row));
     assert.ok(parsed.success);
     const rest = { artifact: Buffer.alloc(0), sampledTokens: 0, limits: limits.parse({}), signal: AbortSignal.timeout(10_000) };
     const openSandbox = () => Promise.reject(new Error('no sandbox'));
