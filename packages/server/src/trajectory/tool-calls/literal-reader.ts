@@ -65,7 +65,7 @@ export class LiteralReader {
     if (this.take('(')) return this.#list(')', depth);
     if (this.take('{')) return this.entries('}', depth + 1);
     for (const quote of this.#syntax.quotes) if (this.take(quote)) return this.#string(quote);
-    const number = this.match(/[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?/y);
+    const number = this.match(/[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?/y);
     if (number !== undefined) return Number(number);
     const word = this.match(/[A-Za-z]+/y);
     if (word !== undefined && Object.hasOwn(words, word)) return words[word];

@@ -42,15 +42,18 @@ export function toImage(name: string): string {
 export const toImageName = (prefix: string, instanceId: string, replacement: string): string =>
   `docker://${prefix}${instanceId.toLowerCase().replaceAll('__', replacement)}:latest`;
 
+/** In quotes, a quote is escaped. */
+const header = /^diff --git (?:a\/.*? b\/(.*)|"a\/(?:[^"\\\n]|\\.)*" "b\/((?:[^"\\\n]|\\.)*)")$/gm;
+
 /** The paths after the change, and before it for deleted files. */
 export function filesOf(patch: string): string[] {
-  const names = [...patch.matchAll(/^diff --git (?:a\/.*? b\/(.*)|"a\/.*?" "b\/(.*)")$/gm)].map(toName);
+  const names = [...patch.matchAll(header)].map(toName);
   if (names.length > 0) return [...new Set(names)];
-  return [...new Set([...patch.matchAll(/^\+\+\+ (?:b\/([^\t\n]+)|"b\/(.*)")/gm)].map(toName))];
+  return [...new Set([...patch.matchAll(/^\+\+\+ (?:b\/([^\t\n]+)|"b\/((?:[^"\\\n]|\\.)*)")/gm)].map(toName))];
 }
 
 export const addedFilesOf = (patch: string): string[] =>
-  [...patch.matchAll(/^diff --git (?:a\/.*? b\/(.*)|"a\/.*?" "b\/(.*)")\nnew file mode /gm)].map(toName);
+  [...patch.matchAll(header)].filter((match) => patch.startsWith('\nnew file mode ', match.index + match[0].length)).map(toName);
 
 /** Git quotes names with odd characters as C does, each byte over 127 in octal digits. */
 function toName([, plain, quoted = '']: RegExpMatchArray): string {
