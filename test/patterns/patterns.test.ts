@@ -14,7 +14,7 @@ const exceptions: Readonly<Record<string, string>> = {
   'packages/cli/src/attack/hackers/programs.ts': "the task author's own check",
   'packages/cli/src/attack/target.ts': "the task author's own check",
   'packages/cli/src/command/parse-arguments.ts': 'our own descriptions of commands',
-  'packages/cli/src/rollouts/show-render.ts': 'a message that one user reads in a process of its own',
+  'packages/cli/src/rollouts/show-render.ts': 'a message that one user reads in their own process',
   'packages/server/src/scenario/answer/compare/variants.ts': "anchored at the start of the text, and runs in a grader's thread",
   'packages/server/src/scenario/answer/find-answer.ts': "the repetition has a bound, and it runs in a grader's thread",
   'packages/server/src/scenario/answer/read/normalise.ts':
