@@ -18,13 +18,15 @@ const opening = playerOrder.parse(first);
 if (opening.kind !== 'open') throw new Error('the first order must open the player');
 const baselines = new Map<string, Promise<Baseline>>();
 await using plays = await openPlays(opening.config, opening.folder);
+let playing: Promise<void> | undefined;
 setInterval(() => report({ kind: 'beat' }), beatMs).unref();
 process.on('message', (message) => {
   const order = playerOrder.parse(message);
-  if (order.kind === 'attack') void attack(plays.deps, order).then(report);
+  if (order.kind === 'attack') playing = attack(plays.deps, order).then(report);
 });
 report({ kind: 'ready' });
 if (!gone.signal.aborted) await once(gone.signal, 'abort');
+await playing; // it closes its sandboxes
 await plays[Symbol.asyncDispose]();
 process.exit(0);
 

@@ -21,10 +21,11 @@ def init(rollout: Rollout) -> str:
 
 def evaluate(rollout: Rollout) -> float:
     kind = rollout.task.kind
-    if kind in runs and rollout.end.answer == "":
-        runs[kind] += 1
-        if runs[kind] % 2 == 0:
-            if kind == "crash":
-                raise RuntimeError("the licence server did not answer")
-            return 0.5
+    if kind == "coin" and rollout.end.answer == "":
+        runs["coin"] += 1
+        return 0.5 if runs["coin"] % 2 == 0 else 0.0
+    if kind == "crash":
+        runs["crash"] += 1
+        if 2 < runs["crash"] < 6:  # long enough that it is tried again, and for an agent that did nothing
+            raise RuntimeError("the licence server did not answer")
     return 0.0

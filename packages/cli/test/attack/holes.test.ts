@@ -6,9 +6,9 @@ import { after, before, describe, test } from 'node:test';
 import { limits } from '@millrace/protocol';
 import { ControlResults, probeBubblewrap, readConfig, systemClock } from '@millrace/server';
 import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
-import { type Attacked, attackTask, findBaseline } from '../../src/attack/attack-task.ts';
+import { type Attacked, attackTask, type Baseline, findBaseline } from '../../src/attack/attack-task.ts';
 import { hackers } from '../../src/attack/hackers/catalogue.ts';
-import type { HackerTarget } from '../../src/attack/hackers/hacker.ts';
+import type { Play } from '../../src/attack/hackers/hacker.ts';
 import { openPlays, type Plays } from '../../src/attack/open-plays.ts';
 
 const probe = await probeBubblewrap();
@@ -53,46 +53,56 @@ describe('holes that are put into verifiers', { skip, timeout: 300_000 }, () => 
     await folder[Symbol.asyncDispose]();
   });
 
-  interface Attack {
-    readonly scenario: string;
-    readonly task: Readonly<Record<string, unknown>>;
-    readonly name: string;
-  }
+  const { signal } = new AbortController();
+  const withoutControl = () => ({ ...plays.deps, controls: new NoControl(systemClock) });
+  const toPlayed = (scenario: string, task: Readonly<Record<string, unknown>>) => ({ scenario, task, limits: limits.parse({}) });
+  const baselines = new Map<string, Promise<Baseline>>();
 
-  const attack = async ({ scenario, task, name }: Attack, hasControl = false) => {
-    const named = hackers.find((one) => one.name === name);
-    assert.ok(named);
+  /** Plays a hacker against the task, and what got through against the same task without the hole. */
+  const attack = async (name: string, scenario: string, task: Readonly<Record<string, unknown>>) => {
+    const hacker = hackers.find((one) => one.name === name);
+    assert.ok(hacker);
+    const key = JSON.stringify(task);
+    const found = baselines.get(key) ?? findBaseline(plays.deps, toPlayed(scenario, task), signal);
+    baselines.set(key, found);
+    const baseline = await found;
+    const run = async (played: readonly Play[], isSafe: boolean) =>
+      await attackTask(withoutControl(), toPlayed(scenario, { ...task, safe: isSafe }), {
+        hacker: { ...hacker, plays: () => played },
+        baseline,
+        signal,
+      });
     // A few variants are enough: the one that gets through is among them.
-    const hacker = { ...named, plays: (target: HackerTarget) => named.plays(target).slice(0, 3) };
-    const { signal } = new AbortController();
-    const deps = hasControl ? plays.deps : { ...plays.deps, controls: new NoControl(systemClock) };
-    const played = { scenario, task, limits: limits.parse({ evaluate_timeout_s: 60 }) };
-    const baseline = await findBaseline(deps, played, signal);
-    return { attacked: await attackTask(deps, played, { hacker, baseline, signal }), fix: hacker.fix };
+    for (const play of hacker.plays(baseline.target).slice(0, 3)) {
+      const naive = await run([play], false);
+      if (naive?.outcome !== 'held') return { naive, safe: await run([play], true), fix: hacker.fix };
+    }
+    return assert.fail(`${name} was held`);
   };
 
   for (const [hole, name, outcome, fix] of found) {
     test(`${name} gets through the hole ${hole}, and its fix is named; without the hole it is held`, async () => {
-      const answer = hole === 'rounding' ? '123456789012' : '';
-      const naive = await attack({ scenario: 'holes', task: { hole, answer }, name });
-      assert.equal(naive.attacked?.outcome, outcome, naive.attacked?.why);
-      assert.match(naive.fix, fix);
-      const safe = await attack({ scenario: 'holes', task: { hole, answer, safe: true }, name });
-      assert.equal(safe.attacked?.outcome, 'held', safe.attacked?.why);
+      const seen = await attack(name, 'holes', { hole, answer: hole === 'rounding' ? '123456789012' : '' });
+      assert.equal(seen.naive?.outcome, outcome, seen.naive?.why);
+      assert.match(seen.fix, fix);
+      assert.equal(seen.safe?.outcome, 'held', seen.safe?.why);
     });
   }
 
   test('superscript gets through a Python verifier that trusts isdigit(), and is held by one that does not', async () => {
-    const naive = await attack({ scenario: 'digits', task: { number: 63 }, name: 'superscript' });
-    assert.equal(naive.attacked?.outcome, 'escaped');
-    assert.match(naive.attacked?.why ?? '', /ValueError.*²/);
-    assert.match(naive.fix, /isdigit/);
-    assert.equal((await attack({ scenario: 'digits', task: { number: 63, safe: true }, name: 'superscript' })).attacked?.outcome, 'held');
+    const { naive, safe, fix } = await attack('superscript', 'digits', { number: 63 });
+    assert.equal(naive?.outcome, 'escaped');
+    assert.match(naive?.why ?? '', /ValueError.*²/);
+    assert.match(fix, /isdigit/);
+    assert.equal(safe?.outcome, 'held');
   });
 
   test('a verifier that breaks on an answer is held by the control of the service', async () => {
-    const held = await attack({ scenario: 'digits', task: { number: 63 }, name: 'superscript' }, true);
-    assert.equal(held.attacked?.outcome, 'held', held.attacked?.why);
-    assert.match(held.attacked?.why ?? '', /policy-failed: the verifier breaks on what the agent left/);
+    const played = toPlayed('digits', { number: 63 });
+    const baseline = await findBaseline(plays.deps, played, signal);
+    const hacker = { name: 'one', kind: 'dodge', explain: '', fix: '', plays: () => [{ answer: '²' }] } as const;
+    const held = await attackTask(plays.deps, played, { hacker, baseline, signal });
+    assert.equal(held?.outcome, 'held', held?.why);
+    assert.match(held?.why ?? '', /policy-failed: the verifier breaks on what the agent left/);
   });
 });

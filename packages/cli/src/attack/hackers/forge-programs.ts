@@ -111,7 +111,9 @@ export const programForgers: readonly Hacker[] = [
     explain: 'Prints a file, a variable or the arguments that hold the expected output, where they are in reach of its program.',
     fix: outOfReach,
     plays: (target) => {
-      const named = [...new Set([...target.hidden, ...target.files])].filter((file) => !/\.(?:py|sh|c|cpp)$/.test(file)).slice(0, 5);
+      const isLikely = (file: string) => /expect|gold|solution|secret/.test(file);
+      const data = [...new Set([...target.hidden, ...target.files])].filter((file) => !/\.(?:py|sh|c|cpp)$/.test(file));
+      const named = data.toSorted((a, b) => Number(isLikely(b)) - Number(isLikely(a))).slice(0, 5);
       const isOwn = (file: string) => file.startsWith(`${target.folder}/`);
       const files = [...new Set(named.map((file) => (isOwn(file) ? file.slice(target.folder.length + 1) : file)))];
       const names = variablesOf(target).slice(0, 3);
