@@ -3,7 +3,7 @@
 
 import type { ChildProcess } from 'node:child_process';
 import type { ExecParams, ExecReply, ProgramLimits } from '@millrace/protocol';
-import { CallError } from '../wire/call-error.ts';
+import { CallError, messageOf } from '../wire/call-error.ts';
 import { isUsedUp, preferAsOomVictim, renderLaunch, withoutTerminals } from './launch.ts';
 import { sendSignal } from './processes.ts';
 import { adopt, type OwnChildren } from './reap.ts';
@@ -27,13 +27,19 @@ export const expired = 'expired';
 
 /** How long to keep reading after the exit while another process holds the pipes. */
 const drainMs = 100;
+const maxProblem = 1000;
 
 export async function runProgram(params: ExecParams, input: Buffer, context: ExecContext): Promise<ExecRun> {
   const [file = '', ...args] = renderLaunch(params.argv, context.limits);
   const env = { ...context.env, ...params.env };
   const { spawn } = await import('node:child_process'); // loaded late: it would delay the start by milliseconds
   const options = { cwd: params.cwd ?? context.home, env, detached: true };
-  const child = withoutTerminals(['pipe', 'pipe', 'pipe'], (stdio) => spawn(file, args, { ...options, stdio }));
+  let child: ChildProcess;
+  try {
+    child = withoutTerminals(['pipe', 'pipe', 'pipe'], (stdio) => spawn(file, args, { ...options, stdio }));
+  } catch (error) {
+    return toRun(toExit(error), { timedOut: false }); // arguments or variables that the kernel or Node.js refuses
+  }
   adopt(child, context.children);
   const exit = waitForExit(child);
   if (!child.stdin || !child.stdout || !child.stderr) throw await exit.catch((error) => error); // no pipes: out of file descriptors
@@ -54,13 +60,11 @@ export async function runProgram(params: ExecParams, input: Buffer, context: Exe
   };
   context.signal.addEventListener('abort', stop, { once: true });
   if (context.signal.aborted) stop();
-  const { exitCode, signal, problem } = await exit.finally(() => {
+  const ended = await exit.finally(() => {
     clearTimeout(timer);
     context.signal.removeEventListener('abort', stop);
   });
-  const [out, err] = [stdout(), problem === undefined ? stderr() : { bytes: Buffer.from(problem), cut: 0 }];
-  const sizes = { stdout_bytes: out.bytes.length, stderr_bytes: err.bytes.length, cut_bytes: out.cut + err.cut };
-  return { reply: { exit_code: exitCode, signal, timed_out: timedOut, ...sizes }, body: Buffer.concat([out.bytes, err.bytes]) };
+  return toRun(ended, { timedOut, stdout: stdout(), stderr: stderr() });
 }
 
 interface Exit {
@@ -69,12 +73,37 @@ interface Exit {
   readonly problem?: string;
 }
 
+interface Kept {
+  readonly bytes: Buffer;
+  readonly cut: number;
+}
+
+const nothing: Kept = { bytes: Buffer.alloc(0), cut: 0 };
+
+function toRun(
+  { exitCode, signal, problem }: Exit,
+  { timedOut, stdout = nothing, stderr = nothing }: { readonly timedOut: boolean; readonly stdout?: Kept; readonly stderr?: Kept },
+): ExecRun {
+  const err = problem === undefined ? stderr : { bytes: Buffer.from(problem), cut: 0 };
+  const sizes = { stdout_bytes: stdout.bytes.length, stderr_bytes: err.bytes.length, cut_bytes: stdout.cut + err.cut };
+  return { reply: { exit_code: exitCode, signal, timed_out: timedOut, ...sizes }, body: Buffer.concat([stdout.bytes, err.bytes]) };
+}
+
 /** A program that cannot be started ends as in a shell: with 127 if it is not found, otherwise 126, and the reason on standard error. */
+function toExit(error: unknown): Exit {
+  if (isUsedUp(error)) throw new CallError('limit', `no program can be started: ${messageOf(error)}`);
+  const exitCode = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 127 : 126;
+  return { exitCode, signal: null, problem: `${messageOf(error).slice(0, maxProblem)}\n` };
+}
+
 function waitForExit(child: ChildProcess): Promise<Exit> {
   return new Promise((resolve, reject) => {
-    child.once('error', (error: NodeJS.ErrnoException) => {
-      if (isUsedUp(error)) return reject(new CallError('limit', `no program can be started: ${error.message}`));
-      resolve({ exitCode: error.code === 'ENOENT' ? 127 : 126, signal: null, problem: `${error.message}\n` });
+    child.once('error', (error) => {
+      try {
+        resolve(toExit(error));
+      } catch (limit) {
+        reject(limit);
+      }
     });
     child.once('exit', (exitCode, signal) => {
       const done = () => {
@@ -91,7 +120,7 @@ function waitForExit(child: ChildProcess): Promise<Exit> {
 }
 
 /** Keeps the beginning, and reads the rest so that the program never blocks. */
-function keepHead(stream: NodeJS.ReadableStream, capBytes: number): () => { bytes: Buffer; cut: number } {
+function keepHead(stream: NodeJS.ReadableStream, capBytes: number): () => Kept {
   const chunks: Buffer[] = [];
   let kept = 0;
   let total = 0;

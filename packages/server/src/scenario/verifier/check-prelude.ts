@@ -95,8 +95,17 @@ judged() { millrace_run command "$@"; }
 judged_tests() { millrace_run tests "$@"; }
 stop_judged() { judged /bin/bash -c 'kill -KILL -1' >/dev/null 2>&1 </dev/null; return 0; }`;
 
-/** Comparisons that take what the agent wrote as text: never as a pattern, an expression or an option. */
-const comparisons = `millrace_trim() { REPLY=$1; REPLY=\${REPLY#"\${REPLY%%[![:space:]]*}"}; REPLY=\${REPLY%"\${REPLY##*[![:space:]]}"}; }
+/**
+ * Comparisons that take what the agent wrote as text: never as a pattern, an expression or an option. Bash matches the end of a long text in
+ * quadratic time, so ends are cut in pieces.
+ */
+const comparisons = `millrace_trim() {
+  local millrace_ends size=512; REPLY=$1
+  millrace_ends=\${REPLY%%[![:space:]]*}; REPLY=\${REPLY:\${#millrace_ends}}
+  while (( \${#REPLY} > size )) && [[ \${REPLY:\${#REPLY}-size} != *[![:space:]]* ]]; do REPLY=\${REPLY:0:\${#REPLY}-size}; done
+  millrace_ends=\${REPLY:\${#REPLY} > size ? \${#REPLY} - size : 0}; millrace_ends=\${millrace_ends##*[![:space:]]}
+  REPLY=\${REPLY:0:\${#REPLY}-\${#millrace_ends}}
+}
 is_text() { local REPLY value; millrace_trim "$1"; value=$REPLY; millrace_trim "$2"; [[ $value == "$REPLY" ]]; }
 is_match() { local LC_ALL=C.UTF-8 regex="^($2)$"; [[ $1 =~ $regex ]]; }
 millrace_number='^[+-]?([0-9]{1,300}([.][0-9]{0,300})?|[.][0-9]{1,300})([eE][+-]?[0-9]{1,3})?$'

@@ -21,6 +21,7 @@ export interface CheckScript {
   openSandbox(): Promise<Sandbox>;
   /** The lowest and the highest reward; [0, 1] by default. A number outside of it becomes the nearest of the two. */
   readonly rewardRange?: readonly [number, number];
+  /** Variables of the script, each cut after 100,000 bytes: agents write long answers. */
   readonly env?: Readonly<Record<string, string>>;
   /** What was left out of the agent's files, as `unpackFolder` returned it: shown in the details. */
   readonly skipped?: readonly string[];
@@ -30,6 +31,8 @@ export interface CheckScript {
 
 const workspace = '/workspace';
 const setupTimeoutMs = 30_000;
+/** Linux starts no program with a variable of 128 KiB. */
+const maxVariableBytes = 100_000;
 
 /**
  * The kernel protects a process whose program its user cannot read: no other process may trace it, or open its memory or descriptors. What
@@ -71,7 +74,7 @@ export async function runCheck(sandbox: Sandbox, check: CheckScript): Promise<Sc
     const prelude = language === 'python' ? pythonPrelude : checkPrelude;
     const running = sandbox.exec(['/bin/bash', '--norc', '-p', '-c', start, folder, prelude, pythonCheck], {
       cwd: workspace,
-      env: { ...withoutNulls(env), ...cleanEnv, HOME: `${folder}/home` },
+      env: { ...toVariables(env), ...cleanEnv, HOME: `${folder}/home` },
       // In its memory only: a file could be changed while bash reads it, and arguments and variables can be read.
       stdin: `${secret}\0${script.replaceAll('\0', '')}\0`,
       capBytes: maxReportBytes,
@@ -85,7 +88,9 @@ export async function runCheck(sandbox: Sandbox, check: CheckScript): Promise<Sc
   }
 }
 
-/** The agent's answer may be one of them, and no variable can hold a null character. */
-function withoutNulls(env: CheckScript['env'] = {}): Record<string, string> {
-  return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value.replaceAll('\0', '')]));
+/** The agent's answer may be one of them: none may be so long that no program can be started, or hold a null character or half of one. */
+function toVariables(env: CheckScript['env'] = {}): Record<string, string> {
+  const space = new Uint8Array(maxVariableBytes);
+  const cut = (value: string) => value.slice(0, new TextEncoder().encodeInto(value, space).read);
+  return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, cut(value.replaceAll('\0', '').toWellFormed())]));
 }

@@ -84,3 +84,15 @@ test('a program that only the answer names is not missing in the check', async (
     assert.equal(await bed.reward({ answer, check: '[[ "$ANSWER" -eq 42 ]]' }), 0, answer);
   await assert.rejects(bed.judge({ check: 'nosuchprog --all' }), { code: 'evaluate-failed', message: /needs nosuchprog/ });
 });
+
+test('an answer that no variable can hold is cut or cleaned, and judged', async () => {
+  for (const answer of ['x'.repeat(1 << 20), '\0', '\ud800', 'x\udfff', '\n'.repeat(1 << 20), `41${' '.repeat(1 << 20)}`]) {
+    assert.equal(await bed.reward({ answer, check: 'is_text "$ANSWER" 42' }), 0);
+    assert.equal(await bed.reward({ answer, check: 'from millrace.check import *\nassert is_text(answer, "42")', language: 'python' }), 0);
+  }
+  for (const answer of [`${' \n'.repeat(40_000)}42`, `42${'\n\t\r'.repeat(30_000)}`, ` 42${' '.repeat(511)}`, ` 42${' '.repeat(510)}`])
+    assert.equal(await bed.reward({ answer, check: 'is_text "$ANSWER" 42 && is_number "$ANSWER" 42' }), 1);
+  const check = 'printf %s "$ANSWER" | iconv -f UTF-8 -t UTF-8 >/dev/null && reward "0.$(printf %s "$ANSWER" | wc -c)"';
+  assert.equal(await bed.reward({ answer: 'é'.repeat(1 << 19), check }), 0.1);
+  assert.equal(await bed.reward({ answer: `a\0${'😀'.repeat(1 << 18)}`, check }), 0.99997);
+});

@@ -65,6 +65,21 @@ export function definePrograms({ sandbox }: SuiteContext): void {
     assert.match(result.stderr.toString(), /no-such-program/);
   });
 
+  test('a program that cannot take its arguments or variables ends with 126, as in a shell', async () => {
+    const long = 'x'.repeat(1 << 20);
+    const calls = [
+      [[long], {}],
+      [[], { LONG: long }],
+      [['a\0b'], {}],
+      [[], { NULL: 'a\0b' }],
+    ] as const;
+    for (const [args, env] of calls) {
+      const result = await sandbox().exec(['printf', 'x', ...args], { env, timeoutMs });
+      assert.equal(result.exitCode, 126);
+      assert.notEqual(result.stderr.toString(), '');
+    }
+  });
+
   test('a file is read as it was written, its parent folders are created, and its mode is kept', async () => {
     await sandbox().writeFile('/workspace/a/b/file', bytes, { mode: 0o755 });
     assert.deepEqual(await sandbox().readFile('a/b/file', { maxBytes: bytes.length }), bytes);
