@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from millrace.scenario import Rollout
@@ -24,7 +25,7 @@ def run(rollout: Rollout) -> None:
     guess = rollout.sample()
     while True:
         rollout.state["guesses"] += 1
-        if not guess.strip().isdigit():
+        if not re.fullmatch("[0-9]{1,9}", guess.strip()):  # isdigit() would accept ², and int() refuse it
             guess = rollout.sample("Answer with a number only.")
         elif int(guess) == rollout.task.number:
             return
