@@ -35,6 +35,7 @@ export { AttemptRecord, type Prepared } from './pipeline/attempt/attempt-record.
 export { collectAttempt } from './pipeline/attempt/collect.ts';
 export { ControlResults } from './pipeline/attempt/control-results.ts';
 export { evaluateAttempt } from './pipeline/attempt/evaluate.ts';
+export { findDisturbance, OwnTime } from './pipeline/attempt/own-time.ts';
 export { Stage } from './pipeline/attempt/stage.ts';
 export { initAttempt, type StageDeps } from './pipeline/attempt/stages.ts';
 export { BatchKeeper, type KeeperDeps } from './sampling/batch-keeper.ts';
@@ -75,7 +76,7 @@ export { gradeProgram } from './scenario/code/grade.ts';
 export { isSameOutput } from './scenario/code/output/compare-output.ts';
 export { isSameJson } from './scenario/code/output/exact-json.ts';
 export { type HarborFault, type HarborSubmission, readHarborSubmissions } from './scenario/harbor/submissions.ts';
-export { highestRewardOf, lowestRewardOf, parseTask } from './scenario/hooks.ts';
+export { evaluateTimeoutOf, highestRewardOf, lowestRewardOf, parseTask } from './scenario/hooks.ts';
 export { loadScenarios, type Scenarios } from './scenario/load/load.ts';
 export type {
   CollectContext,

@@ -49,20 +49,49 @@ test('a verdict that changes between runs is reported, with how often and why', 
   assert.match(again.out, /coin +differs between runs/);
 });
 
-test('a right solution stays right on a busy machine, and the load ends with the command', { skip, timeout: 150_000 }, async () => {
+test('a shell task, which has no solution of its own, is right if nothing fails it; doubts about its check are shown', {
+  skip,
+}, async () => {
   await using folder = await makeTempFolder('cr');
   const path = join(folder.path, 'tasks.jsonl');
-  const tasks = [
-    { scenario: 'code', task: { question: 'Double it.', tests: [{ input: '4', output: '8' }], solution: 'print(int(input()) * 2)' } },
-    { scenario: 'shell', task: { instruction: 'Write 42 to n.txt.', check: '[ "$(cat n.txt)" = 42 ]' } },
-  ];
-  await writeFile(path, tasks.map((task) => `${JSON.stringify(task)}\n`).join(''));
+  const checks = ['[ "$(judged --file /tmp/expected.txt cat n.txt)" = 42 ]', '[ ! -e n.txt ]'];
+  const lines = checks.map((check) => `${JSON.stringify({ scenario: 'shell', task: { instruction: 'Write 42 to n.txt.', check } })}\n`);
+  await writeFile(path, lines.join(''));
+  const { code, out } = await run(path);
+  assert.equal(code, 1);
+  assert.match(out, /task 1 +right .*\n +check: line 1: .*\(judged-file\)/);
+  assert.match(out, /task 2 +passes without a solution/);
+});
+
+const slow = `import { defineScenario, z } from 'millrace/scenario';
+const burn = 'import time\\nwhile time.process_time() < 0.6: pass';
+export const scenario = defineScenario({
+  name: 'slow',
+  task: z.strictObject({}),
+  init: () => ({ messages: [{ role: 'user', content: 'Be right.' }], tools: [] }),
+  evaluate: () => ({ reward: 0 }),
+  async trial({ solution, openSandbox, signal }) {
+    const sandbox = await openSandbox({});
+    const { exitCode } = await sandbox.exec(['python3', '-c', burn], { timeoutMs: 1000, signal });
+    return { isRight: exitCode === 0 && solution === 'gold', tests: {} };
+  },
+});
+`;
+
+test('a solution that needs most of its time stays right on a busy machine, and the load ends with the command', {
+  skip,
+  timeout: 150_000,
+}, async () => {
+  await using folder = await makeTempFolder('cr');
+  const [path, module] = [join(folder.path, 'tasks.jsonl'), join(folder.path, 'slow.ts')];
+  await writeFile(module, slow);
+  await writeFile(path, '{"scenario": "slow", "task": {}}\n');
   const io = openIo();
-  const checked = millrace(['task', 'check', path, '--repeat', '2', '--busy'], io);
+  const checked = millrace(['task', 'check', path, '--scenarios', module, '--busy'], io);
   while (burners() === 0) await new Promise((resolve) => setTimeout(resolve, 50));
   const { code, out } = await checked;
   assert.equal(code, 0, out);
-  assert.match(out, /2 of 2 tasks are right/);
+  assert.match(out, /1 of 1 tasks are right/);
   assert.equal(burners(), 0);
   assert.match(readFileSync(`${path}.checked.jsonl`, 'utf8'), /"busy":true/);
 });
