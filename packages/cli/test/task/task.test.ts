@@ -137,7 +137,7 @@ test('task check judges tasks of math, stem, code and gym by their own solutions
       'gold_fails',
       /the solution is read as 2, and 0\.5 is expected/,
     ],
-    ['math', { question: '1/2?', answer: '\\frac{1}{2' }, 'gold_fails', /the expected answer is read as 2, and/],
+    ['math', { question: '1/2?', answer: '\\frac{1}{2' }, 'broken', /cannot be read back from a box: check its braces/],
     ['stem', { ...choice, solution: 'One solution is two. The answer is (B).' }, 'right'],
     ['stem', { ...choice, solution: 'The answer is (A).' }, 'gold_fails', /is read as A/],
     ['code', { ...doubling, solution: 'print(int(input()) * 2)' }, 'right'],
