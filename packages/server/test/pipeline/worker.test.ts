@@ -107,7 +107,7 @@ describe('a worker', { skip }, () => {
     assert.ok(await bed.store.trajectory(ids[0]), 'and so is the trajectory');
   });
 
-  test('a check that was killed or not done in time is reward 0: what the agent left may be the reason', async () => {
+  test('a check that kills itself each time is reward 0, and one that is slow without the agent has none', async () => {
     await using bed = await WorkerBed.open();
     await bed.startWorker();
     const ids = await bed.submitAll(
@@ -116,10 +116,10 @@ describe('a worker', { skip }, () => {
     );
     const records = await Promise.all(ids.map((id) => bed.ended(id)));
     assert.deepEqual(
-      records.map(({ state, result }) => [state, result?.reward, result?.score.end]),
+      records.map(({ state, result, failure }) => [state, result?.reward, result?.score.end, failure?.code]),
       [
-        ['done', 0, 'was killed by SIGKILL'],
-        ['done', 0, 'timed out'],
+        ['done', 0, 'was killed by SIGKILL', undefined],
+        ['failed', null, undefined, 'evaluate-timeout'],
       ],
     );
   });
