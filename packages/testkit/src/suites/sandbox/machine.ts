@@ -74,7 +74,7 @@ export function definePrograms({ sandbox }: SuiteContext): void {
       [[], { NULL: 'a\0b' }],
     ] as const;
     for (const [args, env] of calls) {
-      const result = await sandbox().exec(['printf', 'x', ...args], { env, timeoutMs });
+      const result = await sandbox().exec(['/bin/bash', '-c', ':', ...args], { env, timeoutMs });
       assert.equal(result.exitCode, 126);
       assert.notEqual(result.stderr.toString(), '');
     }
