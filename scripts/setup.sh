@@ -42,6 +42,7 @@ missing_system_packages() {
   fi
   if is_for test:world; then
     command -v promtool >/dev/null || echo prometheus
+    PATH=$PATH:/usr/sbin command -v pgbouncer >/dev/null || echo pgbouncer # the store behind a pooler
     command -v slurmctld >/dev/null || printf '%s\n' slurm-wlm slurm-client munge # a cluster of several slurmd on this machine
     command -v docker-registry >/dev/null || echo docker-registry # images are pulled from it
   fi
