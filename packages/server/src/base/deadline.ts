@@ -18,6 +18,7 @@ export class Deadline implements Disposable {
   #chargedMs = 0;
   #startedAt: number;
   #waits = 0;
+  #isOver = false;
   #stop: () => void;
 
   constructor(what: string, ms: number, clock: Clock) {
@@ -54,7 +55,9 @@ export class Deadline implements Disposable {
     if (this.#waits === 0) this.#resume();
   }
 
+  /** A wait that ends later does not start the clock again. */
   [Symbol.dispose](): void {
+    this.#isOver = true;
     this.#stop();
   }
 
@@ -65,7 +68,7 @@ export class Deadline implements Disposable {
 
   #resume(): void {
     this.#startedAt = this.#clock.monotonic();
-    if (!this.signal.aborted) this.#stop = this.#arm();
+    if (!this.signal.aborted && !this.#isOver) this.#stop = this.#arm();
   }
 
   #arm(): () => void {

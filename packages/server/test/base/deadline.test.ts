@@ -68,3 +68,16 @@ test('refunded time can be used again, during a wait and outside one', async () 
   clock.advance(1);
   assert.equal(deadline.signal.aborted, true);
 });
+
+test('a wait that ends after the deadline was disposed does not start its clock again', async () => {
+  const clock = new FakeClock();
+  const deadline = new Deadline('run', 1000, clock);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const waited = deadline.uncharged(() => promise);
+  deadline[Symbol.dispose]();
+  resolve();
+  await waited;
+  deadline.refund(10);
+  clock.advance(10_000);
+  assert.equal(deadline.signal.aborted, false);
+});
