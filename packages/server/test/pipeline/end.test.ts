@@ -121,7 +121,7 @@ describe('the end of an attempt', { skip, timeout: 180_000 }, () => {
   test('a rollout that is claimed again before its last attempt has ended stays held', async () => {
     let evaluations = 0;
     const scenario = makeScenario(async () => {
-      if (evaluations++ === 0) throw new RolloutError('sandbox-died', 'it died');
+      if (evaluations++ === 0) throw new RolloutError('backend-failed', 'it failed');
       await setTimeout(2500); // longer than the pause between two renewals
       return { reward: 1 };
     });

@@ -20,7 +20,7 @@ async function runJob(floor: Floor, { params = {}, fields = {}, ...ending }: Res
   const answer = post(`${url}/process`, { instance: { ...instance, ...fields }, sampling_params: params, job_id: `job-${jobs}` });
   const claimed = await Promise.race([claimNext(floor), answer.then(({ body }) => Promise.reject(new Error(JSON.stringify(body))))]);
   const { state = 'done', result = makeResult(), trajectory = makeTrajectory(claimed.id), failure } = ending;
-  const optional = { ...(trajectory ? { trajectory } : {}), ...(failure ? { failure } : {}) };
+  const optional = { ...(trajectory ? { trajectory: { ...trajectory, rolloutId: claimed.id } } : {}), ...(failure ? { failure } : {}) };
   await floor.worker.finish(claimed, { state, result, ...optional } as never);
   const { status, body } = await answer;
   assert.equal(status, 200, JSON.stringify(body));
