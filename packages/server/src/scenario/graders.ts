@@ -1,9 +1,9 @@
 // The threads in which agents' texts are graded. A text that uses up its grader has the lowest verdict; if the expected text does so too,
 // the verifier is at fault.
 
-import { RolloutError } from '@millrace/protocol/plain';
 import { findParts } from '../base/parts.ts';
 import { ThreadPool } from '../base/threads/thread-pool.ts';
+import { toVerifierFault } from './verifier/verifier-fault.ts';
 
 /** Shared by all scenarios of a process: a thread starts with the first text, and ends with the process. */
 const pool = new ThreadPool({ entry: findParts().graderThread, name: 'graders', threads: 2, heapMiB: 512 });
@@ -29,8 +29,7 @@ export async function gradeInThread<Args extends readonly unknown[], Value>(
   if (outcome.kind === 'value') return outcome.value;
   for (const control of controls()) {
     const { kind } = await pool.call(work, control, { cpuMs, signal: rest.signal });
-    if (kind === 'exhausted')
-      throw new RolloutError('evaluate-failed', `the expected answer exhausts its grader (${outcome.by}): make it shorter`);
+    if (kind === 'exhausted') throw toVerifierFault(`the expected answer exhausts its grader (${outcome.by}): make it shorter`);
   }
   return undefined;
 }
