@@ -24,7 +24,8 @@ for i in $(seq 200); do
 done
 git add -A; git commit -q -m base; git tag base`;
 
-const testPatch = `diff --git a/tests/test_double.py b/tests/test_double.py
+/** Adds a test that fails until `double` of the package `calc` doubles. */
+export const testPatch = `diff --git a/tests/test_double.py b/tests/test_double.py
 new file mode 100644
 --- /dev/null
 +++ b/tests/test_double.py

@@ -2,6 +2,7 @@
 
 import type { SubmissionInput } from '@millrace/protocol';
 import { renderCall } from '@millrace/testkit';
+import { testPatch } from '../graders/swe-evaluate.ts';
 
 export interface VerdictCase {
   readonly scenario: string;
@@ -126,20 +127,6 @@ git init -q -b master /workspace/repo; cd /workspace/repo
 mkdir calc tests; printf '' > tests/__init__.py
 printf 'def double(a):\\n    return a * 3\\n' > calc/__init__.py
 git add -A; git commit -q -m base; git tag base`;
-
-const testPatch = `diff --git a/tests/test_double.py b/tests/test_double.py
-new file mode 100644
---- /dev/null
-+++ b/tests/test_double.py
-@@ -0,0 +1,7 @@
-+import unittest
-+from calc import double
-+
-+
-+class DoubleTests(unittest.TestCase):
-+    def test_double(self):
-+        self.assertEqual(double(4), 8)
-`;
 
 function makeSwe(name: string, n: number): ReturnType<MakeCase> {
   const repair = (by: string) => [bash(`cd /workspace/repo && sed -i 's/a \\* 3/a * ${by}/' calc/__init__.py`), finish('done')];

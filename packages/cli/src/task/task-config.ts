@@ -3,10 +3,11 @@
 import { join, resolve } from 'node:path';
 import { probeApptainer, probeBubblewrap, readConfig, type ServiceConfig } from '@millrace/server';
 import type { Arguments, Io, Option } from '../command/command.ts';
+import { configOptions } from '../operate/config-options.ts';
 
 export const scenarioOptions = {
   scenario: { type: 'string', value: 'NAME', describe: 'The scenario of lines that name none; swe by default.' },
-  scenarios: { type: 'string', value: 'FILES', describe: 'Modules with your own scenarios, separated by commas.' },
+  scenarios: configOptions.scenarios,
   config: {
     type: 'string',
     value: 'FILE',

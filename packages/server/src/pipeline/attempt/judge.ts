@@ -8,19 +8,21 @@ import { evaluateScenario, evaluateTimeoutOf, sandboxOf } from '../../scenario/h
 import type { Score } from '../../scenario/verifier/verifier.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import type { AttemptSandbox } from './attempt-sandbox.ts';
-import { OwnTime } from './own-time.ts';
+import { OwnTime, type OwnTimeOptions } from './own-time.ts';
 import type { StageDeps } from './stages.ts';
 
 export type ToEvaluate = Prepared & { readonly signal: AbortSignal; readonly artifact: Buffer };
 
-/** The clock of one evaluation of this task. */
-export async function openOwnTime(
-  { clock }: StageDeps,
-  { claimed }: AttemptRecord,
-  { scenario, task, signal, isLastTry }: Pick<Prepared, 'scenario' | 'task'> & { signal: AbortSignal; isLastTry: boolean },
-): Promise<OwnTime> {
+interface TimedTask extends Pick<Prepared, 'scenario' | 'task'>, Pick<OwnTimeOptions, 'signal' | 'isLastTry'> {
+  /** For the messages of errors; `evaluate` by default. */
+  readonly what?: string;
+}
+
+/** The clock on which results of this task are judged, or collected. */
+export async function openOwnTime({ clock }: StageDeps, { claimed }: AttemptRecord, timed: TimedTask): Promise<OwnTime> {
+  const { scenario, task, signal, isLastTry, what = 'evaluate' } = timed;
   const timeoutS = await evaluateTimeoutOf(scenario, task, claimed.submission.limits.evaluate_timeout_s);
-  return new OwnTime({ what: 'evaluate', timeoutMs: timeoutS * 1000, clock, signal, isLastTry });
+  return new OwnTime({ what, timeoutMs: timeoutS * 1000, clock, signal, isLastTry });
 }
 
 export interface ToJudge extends Prepared {

@@ -6,11 +6,13 @@ import type { Clock } from '../../base/clock.ts';
 import { Deadline } from '../../base/deadline.ts';
 import { OwnClock } from '../../sandbox/limits/own-clock.ts';
 import type { ExecOptions, ExecResult, Sandbox, ShellOptions } from '../../sandbox/sandbox.ts';
+import { isStarved, toStarved } from '../../scenario/verifier/verifier-fault.ts';
 
 /** How many times its own time an evaluation may take by the wall clock. */
 const stretch = 10;
 /** For a limit of milliseconds, this is what the machine may take to start and to end a program. */
 const spareMs = 60_000;
+const wallMsOf = (ownMs: number): number => stretch * ownMs + spareMs;
 /** A program that was stopped by the wall clock had its time if it used this much of it. */
 const fairShare = 0.8;
 
@@ -39,7 +41,7 @@ export class OwnTime implements Disposable {
     this.#own = new OwnClock({ clock });
     this.deadline = new Deadline(what, timeoutMs, this.#own);
     const starved = new AbortController();
-    const wallMs = stretch * timeoutMs + spareMs;
+    const wallMs = wallMsOf(timeoutMs);
     this.#stopWall = clock.after(wallMs, () => starved.abort(toStarved(`${what} got too little of this machine for ${wallMs / 1000} s`)));
     this.signal = AbortSignal.any([signal, this.deadline.signal, starved.signal]);
   }
@@ -75,7 +77,7 @@ export class OwnTime implements Disposable {
     const stop = this.#own.after(options.timeoutMs, () => expire.abort());
     const before = sandbox.readUse();
     try {
-      const timeoutMs = stretch * options.timeoutMs + spareMs;
+      const timeoutMs = wallMsOf(options.timeoutMs);
       const uncharged = this.#uncharged;
       const expiring = options.expire ? AbortSignal.any([expire.signal, options.expire]) : expire.signal;
       const result = await sandbox.exec(argv, { ...options, timeoutMs, expire: expiring, uncharged });
@@ -111,13 +113,8 @@ export class OwnTime implements Disposable {
   }
 }
 
-/** Nothing is gained by trying it again at once. */
-function toStarved(message: string): RolloutError {
-  return new RolloutError('evaluate-disturbed', message, { details: { starved: true } });
-}
-
 /** What happened to an evaluation without any doing of the agent's programs; `starved` is not worth another try on this machine. */
 export function findDisturbance(error: RolloutError): 'passing' | 'starved' | undefined {
-  if (error.code === 'evaluate-disturbed') return error.details?.starved === true ? 'starved' : 'passing';
-  return /^sandbox-(died|failed|start-failed)$/.test(error.code) ? 'passing' : undefined;
+  if (isStarved(error)) return 'starved';
+  return /^(evaluate-disturbed|sandbox-(died|failed|start-failed))$/.test(error.code) ? 'passing' : undefined;
 }

@@ -3,11 +3,11 @@
 
 import { definedOf } from '@millrace/protocol';
 import { raceSignal } from '../../base/race.ts';
-import { collectScenario, evaluateTimeoutOf } from '../../scenario/hooks.ts';
+import { collectScenario } from '../../scenario/hooks.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import { canJudgeNothing, isRespondBrokenBy, type Running } from './control.ts';
 import { toPolicyFault } from './evaluate.ts';
-import { OwnTime } from './own-time.ts';
+import { openOwnTime } from './judge.ts';
 import { runAttempt, type StageDeps } from './stages.ts';
 
 type ToRun = Prepared & Running;
@@ -51,9 +51,8 @@ export async function collectAttempt(
   const { limits } = record.claimed.submission;
   const { stop: end } = record;
   if (!sandbox || !end || !scenario.collect) return Buffer.alloc(0);
-  const timeoutMs = 1000 * (await evaluateTimeoutOf(scenario, task, limits.evaluate_timeout_s));
-  const options = { what: 'collecting the results', timeoutMs, clock: deps.clock, isLastTry: true };
-  using time = new OwnTime({ ...options, signal: AbortSignal.any([signal, sandbox.died]) });
+  const within = AbortSignal.any([signal, sandbox.died]);
+  using time = await openOwnTime(deps, record, { what: 'collecting the results', scenario, task, signal: within, isLastTry: true });
   const context = { task, limits, signal: time.signal, sandbox: time.watch(sandbox), end, ...definedOf({ state: opening.state }) };
   return await raceSignal(collectScenario(scenario, context), time.signal);
 }

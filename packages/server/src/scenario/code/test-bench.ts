@@ -3,7 +3,7 @@
 
 import { RolloutError } from '@millrace/protocol';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-import { toVerifierFault } from '../verifier/verifier-fault.ts';
+import { toStarved, toVerifierFault } from '../verifier/verifier-fault.ts';
 import { type RunList, runTests, type TestInput, type TestJob, type TestRun } from './run-tests.ts';
 
 /** How often a list is started at most. */
@@ -19,7 +19,6 @@ export class TestBench {
   readonly #open: () => Promise<Sandbox>;
   readonly #signal: AbortSignal | undefined;
   #sandbox: Sandbox;
-  #isFresh = true;
 
   private constructor(sandbox: Sandbox, open: () => Promise<Sandbox>, signal: AbortSignal | undefined) {
     this.#sandbox = sandbox;
@@ -54,16 +53,13 @@ export class TestBench {
   async #runOnce(job: TestJob, tests: readonly TestInput[], prepare: Prepare): Promise<RunList> {
     for (let number = 1; ; number += 1) {
       if (number > 1) this.#sandbox = await this.#open();
-      const isFresh = number > 1 || this.#isFresh;
       await prepare(this.#sandbox);
       const list = await runTests(this.#sandbox, job, tests, this.#signal);
-      this.#isFresh = false;
       const { foreignOomKills } = this.#sandbox.readUse();
-      if (list.runs.some(({ end }) => end === 'starved'))
-        throw new RolloutError('evaluate-disturbed', 'a test got too little of this machine', { details: { starved: true } });
+      if (list.runs.some(({ end }) => end === 'starved')) throw toStarved('a test got too little of this machine');
       if (!isDisturbed(list)) return charge(list, tests);
-      if (list.isUnstarted && isFresh && number === tries) throw toVerifierFault(`the runner of the tests did not start: ${list.brokenBy}`);
       if (number < tries) continue;
+      if (list.isUnstarted) throw toVerifierFault(`the runner of the tests did not start: ${list.brokenBy}`);
       if (foreignOomKills > 0) throw new RolloutError('evaluate-disturbed', 'this machine ran out of memory during the tests');
       return list;
     }

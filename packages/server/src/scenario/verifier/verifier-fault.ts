@@ -1,4 +1,4 @@
-// The fault of a verifier that does not depend on what the agent left: it is blamed without a control.
+// Ends of judging that need no control: a fault of the verifier that does not depend on what the agent left, and a machine that gave too little.
 
 import { RolloutError } from '@millrace/protocol';
 
@@ -8,3 +8,10 @@ export function toVerifierFault(message: string): RolloutError {
 }
 
 export const isShownFault = (error: RolloutError): boolean => error.code === 'evaluate-failed' && error.details?.shown === true;
+
+/** Nothing is gained by trying it again at once. */
+export function toStarved(message: string): RolloutError {
+  return new RolloutError('evaluate-disturbed', message, { details: { starved: true } });
+}
+
+export const isStarved = (error: RolloutError): boolean => error.code === 'evaluate-disturbed' && error.details?.starved === true;
