@@ -1,7 +1,7 @@
 // The scenario of the trainers' tests: a sum that needs no sandbox. An agent that thinks aloud is asked once more, and the chat template
-// then drops its reasoning, which starts a new branch. An answer that says so cannot be measured, and the rollout has no reward.
+// then drops its reasoning, which starts a new branch. For an answer that says so the ruler is away, and the rollout has no reward.
 
-import { defineScenario, z } from 'millrace/scenario';
+import { defineScenario, ScenarioError, z } from 'millrace/scenario';
 
 export const scenario = defineScenario({
   name: 'sums',
@@ -19,7 +19,7 @@ export const scenario = defineScenario({
   },
 
   evaluate({ task, end }) {
-    if (end.answer?.includes('unmeasurable')) throw new Error('this answer cannot be measured');
+    if (end.answer?.includes('unmeasurable')) throw new ScenarioError('sandbox', 'the ruler is away');
     return { reward: end.answer === task.answer ? 1 : 0 };
   },
 });

@@ -24,7 +24,9 @@ export function toLetters(candidate: string, options: readonly string[]): string
     .replace(/\\(?:text|textbf|mathrm|mathbf)\s?\{([^{}]*)\}/g, '$1')
     .replace(/[*$\\]/g, '')
     .trim();
-  const at = options.findIndex((option) => clean.length > 1 && foldText(option) === foldText(clean));
+  // One letter is the name of an option, also where the text of an option is a letter.
+  const isLetter = /^\(?[A-Z][).:]{0,2}$/.test(clean) || clean.length < 2;
+  const at = isLetter ? -1 : options.findIndex((option) => foldText(option) === foldText(clean));
   if (at >= 0) return letterOf(at);
   const last = options.length === 0 ? 'Z' : letterOf(options.length - 1);
   return lettersIn(clean, `[A-${last}]`);

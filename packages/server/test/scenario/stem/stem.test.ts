@@ -29,6 +29,9 @@ test('a choice is found in a box, a sentence, a last line or by its text', () =>
     assert.equal(findChoice(text, options), 'B', text);
   assert.equal(findChoice('\\boxed{A, C}', options), 'AC');
   assert.equal(findChoice('A good question about B', options), '');
+  const letters = ['Error', 'abc', 'cba', 'c'];
+  for (const text of ['The answer is (C).', '\\boxed{C.}', 'Answer: C', 'the answer is cba', '**(C)**'])
+    assert.equal(findChoice(text, letters), 'C', text);
 });
 
 const rule = { relative: 0.01, absolute: 0, isUnitRequired: false };
