@@ -15,7 +15,33 @@ export function toVariants(text: string): readonly Variant[] {
     return /^[\s$(]*(?:[a-zA-Z](?:_\w)?[\s$]*)?$/.test(first) ? [rounded] : [{ kind: 'answer', text: first }, rounded];
   }
   const [, said] = /^[\s$]*[A-Z][a-zA-Z' ]{2,80} (?:is|are|equals|was) (.*)$/s.exec(text) ?? [];
-  return [{ kind: 'answer', text }, ...choiceVariants(text), ...(said === undefined ? [] : [{ kind: 'answer', text: said } as const])];
+  const others = [said, toCount(text), ...toFamilies(text)].filter((other) => other !== undefined);
+  return [{ kind: 'answer', text }, ...choiceVariants(text), ...others.map((other) => ({ kind: 'answer', text: other }) as const)];
+}
+
+const counts =
+  /^[\s$]*(?:(?<called>[CP]) ?\( ?(?<n>\d{1,4}) ?, ?(?<k>\d{1,4}) ?\)|(?:\{ ?\})?[_^] ?\{?(?<all>\d{1,4})\}? ?(?<kind>[CP])_ ?\{?(?<some>\d{1,4})\}?)[\s$.]*$/;
+
+/** `C(5,2)` and `{}_5C_2`. */
+function toCount(text: string): string | undefined {
+  const { called, kind = called, n, all = n, k, some = k } = counts.exec(text)?.groups ?? {};
+  if (kind === undefined) return undefined;
+  return kind === 'C' ? `\\binom{${all}}{${some}}` : `\\frac{${all}!}{(${all}-${some})!}`;
+}
+
+const maxFamilyLength = 300;
+
+/** `\pi + 2n\pi, n \in \mathbb{Z}` holds for any name of `n`. */
+function toFamilies(text: string): readonly string[] {
+  const at = Math.max(text.lastIndexOf('\\in'), text.lastIndexOf('∈'));
+  if (at < 0 || text.length > maxFamilyLength || !/^(?:\\in|∈) {0,3}(?:\\mathbb ?\{?Z\}?|ℤ)[.)$ ]{0,4}$/.test(text.slice(at))) return [];
+  const head = text.slice(0, at).trimEnd();
+  const [name = '', before = ''] = [head.at(-1), head.at(-2)];
+  if (!/[a-z]/.test(name) || /[a-zA-Z]/.test(before)) return [];
+  const body = head.slice(0, -1).replace(/\\text ?\{[a-z ,]{1,20}\} {0,3}$/, '');
+  const end = [...body].findLastIndex((mark) => !',;\\( '.includes(mark)) + 1;
+  const pattern = new RegExp(`(?<![a-zA-Z\\\\])${name}(?![a-zA-Z])`, 'g');
+  return ['k', 'n', 'm'].map((other) => body.slice(0, end).replace(pattern, other));
 }
 
 /** `(B) 24` is B and also 24. */

@@ -5,6 +5,7 @@ import { nameOf, type ShortAnswer } from '../expression/answer-kinds.ts';
 import { call, integer, type MathExpression } from '../expression/expression.ts';
 import { closeOf, isCommand, isMark, isSeparator, splitAt } from './brackets.ts';
 import { readMatrix } from './matrix.ts';
+import { joinCompound, splitMeasures } from './measures.ts';
 import { maxAnswerLength, normaliseText } from './normalise.ts';
 import { ExpressionParser } from './parse-expression.ts';
 import { Unreadable } from './token-reader.ts';
@@ -33,7 +34,9 @@ function read(text: string, commas: CommaReading): ShortAnswer {
   );
   const whole = tryRead(clean, commas);
   if (whole !== undefined && whole.kind !== 'text') return whole;
-  const { rest, unit, factor } = splitUnit(clean);
+  const items = splitMeasures(clean)?.map((item) => read(item, commas));
+  if (items?.every(({ kind }) => kind === 'value')) return { kind: 'list', joined: 'comma', items };
+  const { rest, unit, factor } = splitUnit(joinCompound(clean) ?? clean);
   if (unit === undefined && factor === undefined) return whole ?? { kind: 'text', text: foldWords(text) };
   return withUnit(tryRead(rest, commas) ?? { kind: 'text', text: foldWords(text) }, unit, factor);
 }
@@ -68,9 +71,9 @@ function tryRead(text: string, commas: CommaReading): ShortAnswer | undefined {
   }
 }
 
-/** A number in bold is that number: `\textbf{(019)}`. */
+/** Numbers in bold are these numbers: `\textbf{(019)}`, `\text{2 and 3}`. */
 function withoutFont(text: string): string {
-  const [, number] = /^\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox) ?\{ ?(\(?[-+]?[\d.,/]+\)?) ?\}\.?$/.exec(text) ?? [];
+  const [, number] = /^\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox) ?\{((?:[-+\d.,;/() ]|and|or)+)\}\.?$/.exec(text) ?? [];
   return number ?? text;
 }
 

@@ -50,15 +50,31 @@ function withFactor(rest: string, unit: string): SplitUnit {
   return { rest, factor, ...(others.length === 0 ? {} : { unit: others.join(' ') }) };
 }
 
-const numerals: readonly string[] = [
-  ...['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven', 'twelve', 'thirteen', 'fourteen'],
-  ...['fifteen', 'sixteen', 'seventeen', 'eighteen', 'nineteen', 'twenty'],
-];
+const units = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven', 'twelve', 'thirteen'];
+const teens = ['fourteen', 'fifteen', 'sixteen', 'seventeen', 'eighteen', 'nineteen'];
+const tens = ['twenty', 'thirty', 'forty', 'fifty', 'sixty', 'seventy', 'eighty', 'ninety'];
+const parts = ['half', 'third', 'quarter', 'fifth', 'sixth', 'seventh', 'eighth', 'ninth', 'tenth'];
+const numerals: ReadonlyMap<string, number> = new Map([
+  ...[...units, ...teens].map((word, at) => [word, at] as const),
+  ...tens.map((word, at) => [word, 20 + 10 * at] as const),
+]);
 
-/** The whole text as a number, if it is one in words. */
+/** The whole text as a number, if it is one in words: `seven`, `twenty-five`, `three quarters`. */
 function toNumeral(text: string): string | undefined {
-  const at = numerals.indexOf(text.toLowerCase());
-  return at < 0 ? undefined : String(at);
+  const [first = '', second, more] = text.split(/[ -]/);
+  const number = numerals.get(first) ?? (text === 'half' ? 1 : undefined);
+  if (number === undefined || more !== undefined) return undefined;
+  if (text === 'half') return '1/2';
+  if (second === undefined) return String(number);
+  const ones = units.indexOf(second);
+  if (tens.includes(first) && ones > 0 && ones < 10) return String(number + ones);
+  const part = parts.indexOf(
+    second
+      .replace(/^halves$/, 'half')
+      .replace(/^fourth/, 'quarter')
+      .replace(/s$/, ''),
+  );
+  return part < 0 ? undefined : `${number}/${part + 2}`;
 }
 
 const none =
