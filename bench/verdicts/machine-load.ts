@@ -9,7 +9,7 @@ import { join } from 'node:path';
 const diskWriters = 2;
 /** A loop is a little nicer than a program of a sandbox: otherwise the run takes an hour, and shows nothing else. */
 const niceness = 5;
-const killEveryMs = 1500;
+const killEveryMs = 4000;
 
 export class MachineLoad implements Disposable {
   kills = 0;

@@ -1,8 +1,10 @@
-// Right and wrong solutions for every scenario that runs without an image. The reward of each is known, whatever the machine does.
+// Right and wrong solutions for every scenario. The reward of each is known, whatever the machine does.
 
+import { join } from 'node:path';
 import type { SubmissionInput } from '@millrace/protocol';
 import { renderCall } from '@millrace/testkit';
 import { testPatch } from '../graders/swe-evaluate.ts';
+import { writeHarborTask } from './harbor-tasks.ts';
 
 export interface VerdictCase {
   readonly scenario: string;
@@ -16,6 +18,8 @@ export interface VerdictCase {
 type MakeCase = (
   name: string,
   n: number,
+  /** A folder of its own, for tasks that are files. */
+  folder: string,
 ) => { readonly task: VerdictCase['task']; readonly right: readonly string[]; readonly wrong: readonly string[] };
 
 const finish = (answer: string) => renderCall('finish', { answer });
@@ -41,7 +45,7 @@ const wrongPrograms = (n: number) =>
 const kinds: Readonly<Record<string, { readonly scenario: string; readonly share: number; readonly make: MakeCase }>> = {
   math: {
     scenario: 'math',
-    share: 50,
+    share: 40,
     make: (name, n) => ({
       task: { question: `${name} What is ${n} / 7?`, answer: `\\frac{${n}}{7}` },
       right: [`The answer is \\boxed{\\dfrac{${2 * n}}{14}}.`],
@@ -50,7 +54,7 @@ const kinds: Readonly<Record<string, { readonly scenario: string; readonly share
   },
   stem: {
     scenario: 'stem',
-    share: 40,
+    share: 30,
     make: (name, n) => ({
       task: { kind: 'numeric', question: `${name} How far in ${n + 1} s at 3 m/s?`, answer: `${3 * (n + 1)} m`, relative_tolerance: 0.001 },
       right: [`It is \\boxed{${(3 * (n + 1)) / 1000} km}.`],
@@ -109,6 +113,19 @@ const kinds: Readonly<Record<string, { readonly scenario: string; readonly share
       right: ['1', '2', '3', '4'],
       wrong: ['7'],
     }),
+  },
+  harbor: {
+    scenario: 'harbor',
+    share: 20,
+    make: (name, n, folder) => {
+      writeHarborTask(folder, name, n);
+      const wrong = n % 10 === 0 ? 'while :; do :; done' : `echo $(($1 + ${n} + 1))`;
+      return {
+        task: { folder },
+        right: [bash(`echo 'echo $(($1 + ${n}))' > /app/add.sh`), finish('done')],
+        wrong: [bash(`echo '${wrong}' > /app/add.sh`), finish('done')],
+      };
+    },
   },
   'a scenario in Python': {
     scenario: 'verdict-python',
@@ -188,13 +205,14 @@ def evaluate(rollout: Rollout) -> Score:
     return Score(1.0 if result.stdout.strip() == str(rollout.task.number * 2) else 0.0, {"out": result.stdout, "timed_out": result.timed_out})
 `;
 
-/** As many right as wrong ones. */
-export function makeVerdictCases(): VerdictCase[] {
+/** As many right as wrong ones. `folder` is for tasks that are files. */
+export function makeVerdictCases(folder: string): VerdictCase[] {
   let number = 0;
   return Object.values(kinds).flatMap(({ scenario, share, make }) =>
     Array.from({ length: 2 * share }, (_, at) => {
       const isRight = at % 2 === 0;
-      const { task, right, wrong } = make(`Case ${number++}.`, Math.floor(at / 2));
+      const name = `Case ${number++}.`;
+      const { task, right, wrong } = make(name, Math.floor(at / 2), join(folder, String(number)));
       return { scenario, isRight, task, turns: isRight ? right : wrong };
     }),
   );

@@ -5,8 +5,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RolloutView } from '@millrace/protocol';
-import { openFakeBackend, type Policy, qwen3Folder, TestService } from '@millrace/testkit';
+import { makeTinyImage, openFakeBackend, type Policy, qwen3Folder, TestService } from '@millrace/testkit';
 import type { BenchReport } from '../report/report.ts';
+import { harborBase } from './harbor-tasks.ts';
 import { MachineLoad } from './machine-load.ts';
 import { gymModule, makeVerdictCases, pythonScenario, type VerdictCase } from './verdict-cases.ts';
 
@@ -48,7 +49,7 @@ export async function runVerdictsBench(): Promise<BenchReport> {
       { claim: `busy: failures only with blame service (${failuresOf(busy)})`, kept: isBlamedOnService },
     ],
     notes: [
-      `${busy.right} right and ${busy.wrong} wrong solutions over all scenarios that need no image; among the wrong ones are programs that spin, sleep and crash. ` +
+      `${busy.right} right and ${busy.wrong} wrong solutions over all scenarios; among the wrong ones are programs that spin, sleep and crash. ` +
         `${loops} loops, two writers to the disk and a group that thrashes in its memory limit ran meanwhile; ${kills} programs of verifiers were killed by SIGKILL. ` +
         `${busy.attempts} attempts, ${failuresOf(busy)}.`,
     ],
@@ -72,25 +73,35 @@ async function underLoad(): Promise<{ load: number; kills: number; busy: JudgedR
 }
 
 async function judgeAll(name: string): Promise<JudgedRun> {
-  const cases = makeVerdictCases();
   const folder = await mkdtemp(join(tmpdir(), 'bench-'));
+  const cases = makeVerdictCases(join(folder, 'tasks'));
   await writeFile(join(folder, 'verdict_envs.py'), gymModule);
   const scenario = join(folder, 'verdict_scenario.py');
   await writeFile(scenario, pythonScenario);
+  const image = join(folder, 'image');
+  await makeTinyImage(image);
   await using backend = await openFakeBackend({ policy: toPolicy(cases) });
-  await using service = await TestService.open({
-    ...{ workers: 2, tokenizer: qwen3Folder(), scenarios: [scenario], gym: { packages: folder } },
-    ...{ inference: { stallMs: 600_000 }, pipeline: { leaseMs: 120_000, evaluateSlots: 4, rejudgeShare: 0 } },
-  });
-  await service.client.backends.join({ id: 'fake', url: backend.url, dialect: 'vllm' });
-  const startMs = performance.now();
-  const submissions = cases.map(({ scenario: of, task }, at) => ({ id: `case-${at}`, scenario: of, task, limits }));
+  const common = {
+    tokenizer: qwen3Folder(),
+    inference: { stallMs: 600_000 },
+    pipeline: { leaseMs: 120_000, evaluateSlots: 4, rejudgeShare: 0 },
+  };
+  await using plain = await TestService.open({ ...common, workers: 2, scenarios: [scenario], gym: { packages: folder } });
+  const images = { driver: 'apptainer', images: join(folder, 'images'), imageNames: { [harborBase]: image } };
+  await using withImages = await TestService.open({ ...common, workers: 1, sandbox: images });
   const views: RolloutView[] = [];
-  for await (const view of await service.client.run(submissions)) {
-    views.push(view);
-    if (views.length % 50 === 0)
-      console.error(`${name}: ${views.length} of ${cases.length} after ${Math.round((performance.now() - startMs) / 1000)} s`);
-  }
+  const startMs = performance.now();
+  const judge = async (service: TestService, isOurs: (one: VerdictCase) => boolean) => {
+    await service.client.backends.join({ id: 'fake', url: backend.url, dialect: 'vllm' });
+    const submissions = cases.map(({ scenario: of, task }, at) => ({ id: `case-${at}`, scenario: of, task, limits }));
+    for await (const view of await service.client.run(submissions.filter((_, at) => isOurs(cases[at] as VerdictCase)))) {
+      views.push(view);
+      if (views.length % 50 === 0)
+        console.error(`${name}: ${views.length} of ${cases.length} after ${Math.round((performance.now() - startMs) / 1000)} s`);
+    }
+  };
+  const needsImage = ({ scenario: of }: VerdictCase) => of === 'harbor';
+  await Promise.all([judge(plain, (one) => !needsImage(one)), judge(withImages, needsImage)]);
   await rm(folder, { recursive: true, force: true });
   return toRun(cases, views, (performance.now() - startMs) / 1000);
 }

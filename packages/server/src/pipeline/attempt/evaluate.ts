@@ -10,8 +10,8 @@ import { judge, openOwnTime, type ToEvaluate } from './judge.ts';
 import { findDisturbance } from './own-time.ts';
 import type { StageDeps } from './stages.ts';
 
-/** How often an evaluation is started at most. */
-const tries = 3;
+/** How often an evaluation is started at most. Something that ends it so often is not a bad moment of the machine. */
+const tries = 5;
 
 export async function evaluateAttempt(deps: StageDeps, record: AttemptRecord, prepared: ToEvaluate): Promise<void> {
   let isSuspect = false;

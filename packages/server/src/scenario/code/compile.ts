@@ -25,6 +25,8 @@ export const compileSecondsMost = (tries * compileMs) / 1000;
 const wasEnded =
   /\bkilled\b|signal terminated|internal compiler error|memory exhausted|cannot allocate memory|no space left|temporarily unavailable/i;
 
+const wasKilled = /\bkilled\b|signal terminated/i;
+
 /** A language without a compiler needs only the sandbox. */
 export async function openCompiled({ language, source, openSandbox, signal }: CompileOptions): Promise<Sandbox> {
   const { file, compile } = languages[language];
@@ -43,6 +45,8 @@ export async function openCompiled({ language, source, openSandbox, signal }: Co
     const isOwn = timedOut || ownOomKills > 0 || (exitCode !== undefined && !wasEnded.test(said));
     if (!isOwn && number < tries) continue;
     if (foreignOomKills > 0) throw new RolloutError('evaluate-disturbed', 'this machine ran out of memory during the compilation');
+    // No program of the agent runs yet, and no text can send a signal.
+    if (!isOwn && (exitCode === undefined || wasKilled.test(said))) throw new RolloutError('evaluate-disturbed', 'the compiler was killed');
     throw new CompileError(timedOut ? 'the compiler timed out' : said);
   }
 }

@@ -47,6 +47,8 @@ export interface RunList {
   readonly brokenBy?: string;
   /** The runner did not start, or started nothing. */
   readonly isUnstarted?: boolean;
+  /** It did not start because it was killed, before any program of the agent ran. */
+  readonly isKilledUnstarted?: boolean;
   /** The runner was stopped for longer than all its tests may take: only a program of the sandbox can do that. */
   readonly isStopped?: boolean;
   /** Whether a process was killed because the sandbox reached its own limit of memory. */
@@ -145,7 +147,10 @@ function toRunList(result: ExecResult, count: number, used: { readonly isOutOfMe
     }
   }
   const { isOutOfMemory, cpuMs } = used;
-  if (!isReady) return { runs: [], isUnstarted: true, brokenBy: describe(result), isOutOfMemory, hiddenCpuMs: 0 };
+  if (!isReady) {
+    const isKilledUnstarted = result.signal === 'SIGKILL' && !result.timedOut;
+    return { runs: [], isUnstarted: true, isKilledUnstarted, brokenBy: describe(result), isOutOfMemory, hiddenCpuMs: 0 };
+  }
   if (compileError !== undefined) return { runs: [], compileError, isOutOfMemory, hiddenCpuMs: 0 };
   const isWhole = result.exitCode === 0 && runs.length <= count;
   const hiddenCpuMs = cpuMs - ownMs - runs.reduce((sum, run) => sum + run.cpuMs, 0);

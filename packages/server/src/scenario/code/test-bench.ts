@@ -6,8 +6,8 @@ import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { toStarved, toVerifierFault } from '../verifier/verifier-fault.ts';
 import { type RunList, runTests, type TestInput, type TestJob, type TestRun } from './run-tests.ts';
 
-/** How often a list is started at most. */
-const tries = 3;
+/** How often a list is started at most. A kill that comes so often is not a bad moment of the machine. */
+const tries = 5;
 const sigkill = 9;
 /** CPU time of the executor and of the runner that is not in the runs. */
 const spareCpuMs = 500;
@@ -59,6 +59,7 @@ export class TestBench {
       if (list.runs.some(({ end }) => end === 'starved')) throw toStarved('a test got too little of this machine');
       if (!isDisturbed(list)) return charge(list, tests);
       if (number < tries) continue;
+      if (list.isKilledUnstarted) throw new RolloutError('evaluate-disturbed', 'the runner of the tests was killed before it had started');
       if (list.isUnstarted) throw toVerifierFault(`the runner of the tests did not start: ${list.brokenBy}`);
       if (foreignOomKills > 0) throw new RolloutError('evaluate-disturbed', 'this machine ran out of memory during the tests');
       return list;

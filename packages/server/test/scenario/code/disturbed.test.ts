@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { codeTask } from '../../../src/scenario/code/code-task.ts';
 import { gradeSecondsOf } from '../../../src/scenario/code/grade.ts';
+import { TestBench } from '../../../src/scenario/code/test-bench.ts';
 import { doubles, GradeBed } from './bed.ts';
 
 /** The pids of `sleep SECONDS` and of its parent, once there is one. */
@@ -19,6 +20,22 @@ async function findSleep(seconds: string): Promise<{ pid: number; parent: number
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
+}
+
+/** Kills every compiler that reads this text, until it is aborted. Returns how many. */
+async function killCompilers(text: string, signal: AbortSignal): Promise<number> {
+  let kills = 0;
+  for (; !signal.aborted; await new Promise((resolve) => setTimeout(resolve, 5))) {
+    for (const name of readdirSync('/proc').filter((one) => /^\d+$/.test(one))) {
+      try {
+        if (!readFileSync(`/proc/${name}/cmdline`, 'utf8').includes('/cc1plus\0')) continue;
+        if (!readFileSync(`/proc/${name}/root/workspace/solution.cpp`, 'utf8').includes(text)) continue;
+        process.kill(Number(name), 'SIGKILL');
+        kills += 1;
+      } catch {} // it has ended
+    }
+  }
+  return kills;
 }
 
 const sleeps = (seconds: string) => `import os\nos.execvp('sleep', ['sleep', '${seconds}'])`;
@@ -89,6 +106,34 @@ describe('grading that is disturbed', { timeout: 300_000, concurrency: 3 }, () =
     );
     if (typeof verdicts === 'string' && verdicts.includes('no g++')) return context.skip(verdicts);
     assert.deepEqual(verdicts, ['passed']);
+  });
+
+  test('a compiler that is always killed from outside says nothing about the program', async (context) => {
+    const stop = new AbortController();
+    const killing = killCompilers('killed 7301', stop.signal);
+    const program =
+      '// killed 7301\n#include <iostream>\n#include <regex>\nint main() { std::cout << std::regex_match("a", std::regex("a")); }';
+    const error = await bed.grade(program, { language: 'cpp', tests: doubles(1) }).then(
+      (grades) => assert.fail(`it was judged: ${JSON.stringify(grades)}`),
+      (thrown) => thrown,
+    );
+    stop.abort();
+    if (error.message.includes('no g++')) return context.skip(error.message);
+    assert.ok((await killing) >= 3);
+    assert.equal(error.code, 'evaluate-disturbed');
+  });
+
+  test('a runner that is always killed before it starts is not blamed on the verifier', async () => {
+    await using opened = new AsyncDisposableStack();
+    const open = async () => {
+      const sandbox = opened.use(await bed.open());
+      const exec: typeof sandbox.exec = (_, options) => sandbox.exec(['/bin/sh', '-c', 'kill -9 $$'], options);
+      return { ...sandbox, readUse: () => sandbox.readUse(), exec, [Symbol.asyncDispose]: () => sandbox[Symbol.asyncDispose]() };
+    };
+    const bench = await TestBench.open(open, undefined);
+    const job = { argv: ['true'], runtimeMiB: 64, stopEarly: false };
+    const test = { input: Buffer.alloc(0), timeMs: 1000, memoryMiB: 64, outputBytes: 100 };
+    await assert.rejects(bench.run(job, [test]), { code: 'evaluate-disturbed' });
   });
 
   test('the limits of all tests are part of the time for judging', () => {
