@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** The base of their image, which the service is told to take from elsewhere. */
+/** The base of their image; the configuration of the service puts another one in its place. */
 export const harborBase = 'debian:12-slim';
 
 /** The task is to write a program that adds `add` to its argument. */

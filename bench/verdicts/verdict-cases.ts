@@ -18,7 +18,7 @@ export interface VerdictCase {
 type MakeCase = (
   name: string,
   n: number,
-  /** A folder of its own, for tasks that are files. */
+  /** For tasks that are files. */
   folder: string,
 ) => { readonly task: VerdictCase['task']; readonly right: readonly string[]; readonly wrong: readonly string[] };
 

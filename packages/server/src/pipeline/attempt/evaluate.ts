@@ -10,7 +10,7 @@ import { judge, openOwnTime, type ToEvaluate } from './judge.ts';
 import { findDisturbance } from './own-time.ts';
 import type { StageDeps } from './stages.ts';
 
-/** How often an evaluation is started at most. Something that ends it so often is not a bad moment of the machine. */
+/** How often an evaluation is started at most. What ends it five times is not a bad moment of the machine. */
 const tries = 5;
 
 export async function evaluateAttempt(deps: StageDeps, record: AttemptRecord, prepared: ToEvaluate): Promise<void> {

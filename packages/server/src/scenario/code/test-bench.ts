@@ -6,7 +6,7 @@ import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { toStarved, toVerifierFault } from '../verifier/verifier-fault.ts';
 import { type RunList, runTests, type TestInput, type TestJob, type TestRun } from './run-tests.ts';
 
-/** How often a list is started at most. A kill that comes so often is not a bad moment of the machine. */
+/** How often a list is started at most. Five kills in a row are not a bad moment of the machine. */
 const tries = 5;
 const sigkill = 9;
 /** CPU time of the executor and of the runner that is not in the runs. */
