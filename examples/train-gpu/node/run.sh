@@ -13,13 +13,15 @@ export PYTHONUNBUFFERED=1 HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 python=${PYTHON:-python3} millrace=$target/service/node_modules/.bin/millrace
 
 math='--task math --steps 160 --max-groups 64'
+plain='--task math --steps 160 --groups 40' through='--max-groups 40 --synchronous'
 tools='--task math-tools --warmup 12 --groups 8 --group-size 8 --max-groups 32 --held-out 16 --init-slots 24'
 shell='--task shell --steps 120 --warmup 14 --groups 8 --group-size 8 --max-groups 32 --held-out 16 --init-slots 24'
 speed='--task math --steps 25 --warmup 12 --evaluate-every 100 --held-out 4'
 declare -A runs=(
   [math]="$math" [math-1]="$math --seed 1" [math-2]="$math --seed 2"
   [math-fast]="$math --learning-rate 2e-5 --beta2 0.95"
-  [baseline]="--task math --steps 160 --groups 40" [math-plain]="--task math --steps 160 --groups 40 --max-groups 40 --synchronous"
+  [baseline]="$plain" [baseline-1]="$plain --seed 1" [baseline-2]="$plain --seed 2"
+  [math-plain]="$plain $through" [math-plain-1]="$plain $through --seed 1" [math-plain-2]="$plain $through --seed 2"
   [shell]="$shell" [shell-1]="$shell --seed 1" [shell-2]="$shell --seed 2" [shell-retokenised]="$shell --retokenise"
   [math-tools]="$tools --steps 60"
   [synchronous]="$speed --synchronous" [asynchronous]="$speed"
