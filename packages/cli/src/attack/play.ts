@@ -103,6 +103,7 @@ function toClaimed({ scenario, task, limits }: PlayedTask) {
     retries: 0,
     createdAtMs: nowMs,
     queuedAtMs: nowMs,
+    isJudgedApart: false,
     submission: parsed,
   };
 }

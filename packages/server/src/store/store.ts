@@ -64,6 +64,8 @@ export interface ClaimedRollout extends Claim {
   readonly createdAtMs: number;
   /** When it last entered the queue. */
   readonly queuedAtMs: number;
+  /** It lost two workers in evaluate, and is alone on this one, which calls `endIfLost` before it judges it. */
+  readonly isJudgedApart: boolean;
 }
 
 export type SubmitOutcome =
@@ -197,6 +199,12 @@ export interface Store extends BatchStore, EvaluationStore, Placements, ServerSt
   claim(worker: WorkerId, limit: number, labels?: MachineLabels): Promise<readonly ClaimedRollout[]>;
   /** Moves a claimed rollout to its next state. False when fenced: the claim no longer belongs to this worker. */
   move(claim: Claim, to: 'ready' | 'run' | 'evaluate'): Promise<boolean>;
+  /**
+   * For a rollout in evaluate that is judged apart, once its worker judged an agent that did nothing: if the worker dies now, the rollout
+   * is done with this result and `policy-failed`. Any other write about the rollout drops this, and so does the end of a worker whose
+   * last report says `draining`. False when fenced.
+   */
+  endIfLost(claim: Claim, ending: { readonly result: RolloutResult; readonly trajectory: Trajectory }): Promise<boolean>;
   /** Ends it: writes state, result, failure and trajectory in one transaction. False when fenced: nothing was written. */
   finish(claim: Claim, ending: Ending): Promise<boolean>;
   /** Returns it to the queue after a retryable failure, which is counted and added to `failures`. It can be claimed after `delayMs`. False when fenced. */
@@ -214,7 +222,7 @@ export interface Store extends BatchStore, EvaluationStore, Placements, ServerSt
    * stepped, or the store stalled for half of `leaseMs`, it expires nothing and every lease runs for `leaseMs` again.
    *
    * A rollout with two losses is a suspect. Suspects run on a worker that holds nothing else, a few together after the second
-   * loss and alone after the third. One that loses its worker again and again while alone (a fifth of `maxLosses`, at least
+   * loss, and alone after the third, or if both were in evaluate; see `endIfLost`. One that loses its worker again and again while alone (a fifth of `maxLosses`, at least
    * twice) fails: it is the cause.
    */
   expire(options: LossRules & { readonly leaseMs: number }): Promise<number>;

@@ -14,7 +14,7 @@ import { backends, clearBackends, drainBackend, joinBackend, leaveBackend } from
 import { groupTask, openGroups, queuedTasks, surplusGroups } from './operations/batch/group-queries.ts';
 import { appendTasks, batch, batches, createBatch, endBatch, openBatches, resumeBatch } from './operations/batches.ts';
 import { blobGarbage, forgetGarbage, knownBlobs, replaceText, storeId, trajectoriesWithText } from './operations/blobs.ts';
-import { claim, finish, move, release, retry } from './operations/claims.ts';
+import { claim, endIfLost, finish, move, release, retry } from './operations/claims.ts';
 import { classes, load } from './operations/classes.ts';
 import { ack, acked, deliveredGroups, dueWebhooks, holdWebhook, noteWebhook } from './operations/delivery.ts';
 import { evaluation, evaluationTasks, unbegunEvaluations } from './operations/evaluation/evaluation-queries.ts';
@@ -55,6 +55,7 @@ export const writes = {
   renew,
   claim,
   move,
+  endIfLost,
   finish,
   retry,
   release,

@@ -1,7 +1,7 @@
 // A store whose data are rows of a SQL database: it turns each call of the contract into one operation, which the engine runs in a
 // transaction. What is large or slow (serializing, compressing, blobs) happens here, outside of any transaction.
 
-import { definedOf, fromBinary } from '@millrace/protocol';
+import { definedOf, fromBinary, type Trajectory } from '@millrace/protocol';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { type BlobRows, missingBlob, readChecksum, sweepAfterMs, type TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
 import type { DiskBudget } from '../disk-budget.ts';
@@ -93,18 +93,10 @@ export class RowStore implements Store {
   claim: Store['claim'] = async (worker, limit, labels = {}) =>
     (await this.#isFull()) ? [] : this.#write('claim', { worker, limit, labels });
   move: Store['move'] = (claim, to) => this.#write('move', { claim, to });
-  finish: Store['finish'] = async (claim, { trajectory, ...ending }) => {
-    const kept = trajectory ? await this.#keep(claim, await packTrajectory(trajectory)) : {};
-    try {
-      const isWritten = await this.#write('finish', { claim, ending: { ...ending, ...kept } });
-      if (!isWritten) await this.#discard(kept);
-      return isWritten;
-    } catch (error) {
-      // After any other error, the row may have been written.
-      if (error instanceof StoreFault && !error.isUnknown) await this.#discard(kept);
-      throw error;
-    }
-  };
+  endIfLost: Store['endIfLost'] = (claim, { trajectory, result }) =>
+    this.#writeKept(claim, trajectory, (kept) => this.#write('endIfLost', { claim, result, ...kept }));
+  finish: Store['finish'] = (claim, { trajectory, ...ending }) =>
+    this.#writeKept(claim, trajectory, (kept) => this.#write('finish', { claim, ending: { ...ending, ...kept } }));
   retry: Store['retry'] = (claim, failure, { delayMs }) => this.#write('retry', { claim, failure, delayMs });
   release: Store['release'] = (claim, { requires = {} } = {}) => this.#write('release', { claim, requires });
   dropWorker: Store['dropWorker'] = (worker, { maxLosses, retryDelayMs = 0 }) =>
@@ -240,6 +232,20 @@ export class RowStore implements Store {
     if (this.#hasNotedDoubt) return;
     await this.#write('noteClockJump', undefined);
     this.#hasNotedDoubt = true;
+  }
+
+  /** The trajectory is stored before `write`, and is discarded if that writes nothing. */
+  async #writeKept(claim: Claim, trajectory: Trajectory | undefined, write: (kept: KeptTrajectory) => Promise<boolean>): Promise<boolean> {
+    const kept = trajectory ? await this.#keep(claim, await packTrajectory(trajectory)) : {};
+    try {
+      const isWritten = await write(kept);
+      if (!isWritten) await this.#discard(kept);
+      return isWritten;
+    } catch (error) {
+      // After any other error, the row may have been written.
+      if (error instanceof StoreFault && !error.isUnknown) await this.#discard(kept);
+      throw error;
+    }
   }
 
   /** In its row, or as a blob, which is written at once. */

@@ -13,7 +13,8 @@ import { schemaOf } from './log-transaction.ts';
 const leaseMs = 60_000;
 const ids = ['a', 'b', 'c'] as const;
 
-const dropThirdSchema = `DROP FUNCTION count_load() CASCADE; DROP TABLE backend_totals CASCADE; DROP VIEW pending_loads;
+const dropNewSchemas = `DROP TABLE loss_endings; ALTER TABLE rollouts DROP COLUMN evaluate_losses;
+  DROP FUNCTION count_load() CASCADE; DROP TABLE backend_totals CASCADE; DROP VIEW pending_loads;
   DROP FUNCTION flush_loads(); DROP TABLE notices; DROP FUNCTION announce(text); DROP FUNCTION add_pending_load(text, bigint, bigint); DROP FUNCTION read_pending_loads();
   UPDATE store_schema SET version = 2;
   CREATE OR REPLACE FUNCTION append_log(entries json, served_classes bigint[], channel text) RETURNS void LANGUAGE sql AS 'SELECT flush_counts()'`;
@@ -97,7 +98,7 @@ describe('the loads of backends in PostgreSQL', { skip: skipPostgres }, () => {
     await using opened = await openRunning(9, 1);
     const { store, server, schema, claims, bed } = opened;
     for (const claim of claims.slice(0, 6)) await store.place(claim, { tokens: 5 });
-    await server.run(`SET search_path = ${schema}; ${dropThirdSchema}`);
+    await server.run(`SET search_path = ${schema}; ${dropNewSchemas}`);
     const place = `UPDATE rollouts SET backend = 'a', context_tokens = 1 WHERE id = 'r6'`;
     await server.run(`SET search_path = ${schema}; BEGIN; ${place}; SELECT append_log('[]', '{}', 'none'); COMMIT`);
     const newer = await bed.another();

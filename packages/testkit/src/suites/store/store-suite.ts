@@ -9,6 +9,7 @@ import { defineClaimTests } from './claims.ts';
 import { defineEvaluationTests } from './evaluations.ts';
 import { defineFairnessTests } from './fairness.ts';
 import { defineLogTests } from './log.ts';
+import { defineVerdictTests } from './losses/verdicts.ts';
 import { defineMachineTests } from './machines.ts';
 import { definePlacementTests } from './placements.ts';
 import { definePoisonTests } from './poison.ts';
@@ -24,6 +25,7 @@ export function defineStoreSuite(name: string, openBed: OpenBed): void {
     defineFairnessTests(openBed);
     defineWorkerTests(openBed);
     definePoisonTests(openBed);
+    defineVerdictTests(openBed);
     definePlacementTests(openBed);
     defineLogTests(openBed);
     definePolicyTests(openBed);

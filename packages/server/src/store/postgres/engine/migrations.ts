@@ -4,6 +4,7 @@
 import { messageOf, RolloutError } from '@millrace/protocol';
 import { loadTables } from './load-tables.ts';
 import { functions, logTables } from './log-tables.ts';
+import { lossTables } from './loss-tables.ts';
 import { machineTables } from './machine-tables.ts';
 import type { Session } from './session.ts';
 import { tables } from './tables.ts';
@@ -19,6 +20,7 @@ const migrations: readonly Migration[] = [
   { sql: `${tables}${logTables}${functions}`, usableFrom: 1 },
   { sql: machineTables, usableFrom: 1 },
   { sql: loadTables, usableFrom: 1 },
+  { sql: lossTables, usableFrom: 1 },
 ];
 
 export const newestSchema = migrations.length;

@@ -20,7 +20,8 @@ export async function forgetGarbage(transaction: Transaction, keys: readonly str
 
 /** Those of the keys that a row refers to. */
 export async function knownBlobs(transaction: Transaction, keys: readonly string[]): Promise<string[]> {
-  return (await transaction.allOf<{ blob: string }>('SELECT blob FROM trajectories WHERE blob = ?', keys)).map(({ blob }) => blob);
+  const find = (table: string) => transaction.allOf<{ blob: string }>(`SELECT blob FROM ${table} WHERE blob = ?`, keys);
+  return [...(await find('trajectories')), ...(await find('loss_endings'))].map(({ blob }) => blob);
 }
 
 export interface TextTrajectory {

@@ -2,12 +2,24 @@
 // ended, returns false and changes nothing.
 
 import type { Failure, MachineLabels, RolloutState, Submission, WorkerId } from '@millrace/protocol';
+import { RolloutError } from '@millrace/protocol/plain';
 import type { Claim, ClaimedRollout } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { fromStoredName, hasLabels } from '../../work-class.ts';
 import { groupTaskColumn, toSubmission } from './batch/group-task.ts';
 import { chooseClass, requireMore, wakeDelayed } from './classes.ts';
-import { advance, end, type RolloutRow, readHeld, rolloutColumns, type StoredEnding, sendBack, suspectLosses } from './transitions.ts';
+import { type LossEnding, writeLossEnding } from './losses/loss-endings.ts';
+import {
+  advance,
+  end,
+  isJudgedApart,
+  type RolloutRow,
+  readHeld,
+  rolloutColumns,
+  type StoredEnding,
+  sendBack,
+  suspectLosses,
+} from './transitions.ts';
 
 export interface QueuedRow extends RolloutRow {
   readonly retries: number;
@@ -75,7 +87,7 @@ async function chooseNext(transaction: Transaction, labels: MachineLabels): Prom
   return await transaction.one<QueuedRow>(sql, chosen);
 }
 
-/** How many rollouts that lost two workers may share one. A rollout that lost more runs alone. */
+/** How many rollouts that lost two workers may share one. A rollout that lost more, or both in evaluate, runs alone. */
 const cohortSize = 8;
 
 /**
@@ -91,7 +103,7 @@ async function chooseSuspects(
   const [first] = await readSuspects(transaction, 1, labels);
   if (!first && !isQuarantined) return undefined;
   await transaction.lock('quarantine');
-  const held = await transaction.all<{ losses: number }>('SELECT losses FROM rollouts WHERE worker = ?', worker);
+  const held = await transaction.all<Lost>('SELECT losses, evaluate_losses FROM rollouts WHERE worker = ?', worker);
   const holdsSuspect = held.some(({ losses }) => losses >= suspectLosses);
   if (!first && !holdsSuspect) {
     await transaction.run('UPDATE workers SET quarantine = 0 WHERE id = ?', worker);
@@ -99,9 +111,15 @@ async function chooseSuspects(
   }
   if (!isQuarantined && !(await enterQuarantine(transaction, worker))) return undefined;
   if (!first || (held.length > 0 && !holdsSuspect)) return [];
-  const isAlone = [first, ...held].some(({ losses }) => losses > suspectLosses);
+  const isAlone = [first, ...held].some(needsOwnWorker);
   const room = Math.min(limit, (isAlone ? 1 : cohortSize) - held.length);
-  return (await readSuspects(transaction, Math.max(0, room), labels)).filter(({ losses }) => isAlone || losses === suspectLosses);
+  return (await readSuspects(transaction, Math.max(0, room), labels)).filter((one) => isAlone || !needsOwnWorker(one));
+}
+
+type Lost = Pick<RolloutRow, 'losses' | 'evaluate_losses'>;
+
+function needsOwnWorker(row: Lost): boolean {
+  return row.losses > suspectLosses || isJudgedApart(row);
 }
 
 /** How many suspects a claim looks at: those that require other labels are passed over. */
@@ -131,13 +149,23 @@ async function take(transaction: Transaction, row: QueuedRow, worker: WorkerId):
   return toClaimed(claim, row, await readSubmission(transaction, row.seq));
 }
 
-export function toClaimed(claim: Claim, { retries, created_at, queued_at }: QueuedRow, submission: Submission): ClaimedRollout {
-  return { ...claim, submission, retries, createdAtMs: created_at, queuedAtMs: queued_at };
+export function toClaimed(claim: Claim, row: QueuedRow, submission: Submission): ClaimedRollout {
+  const { retries, created_at, queued_at } = row;
+  return { ...claim, submission, retries, createdAtMs: created_at, queuedAtMs: queued_at, isJudgedApart: isJudgedApart(row) };
 }
 
 export async function move(transaction: Transaction, request: { readonly claim: Claim; readonly to: RolloutState }): Promise<boolean> {
   const row = await readHeld(transaction, request.claim);
   if (row) await advance(transaction, row, { state: request.to, claim: request.claim });
+  return row !== undefined;
+}
+
+export async function endIfLost(transaction: Transaction, request: { readonly claim: Claim } & LossEnding): Promise<boolean> {
+  const { claim, ...ending } = request;
+  const row = await readHeld(transaction, claim);
+  if (row && (row.state !== 'evaluate' || !isJudgedApart(row)))
+    throw new RolloutError('internal', `rollout ${row.id} in ${row.state} is not judged apart`);
+  if (row) await writeLossEnding(transaction, row, ending);
   return row !== undefined;
 }
 

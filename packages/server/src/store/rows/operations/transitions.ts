@@ -7,6 +7,7 @@ import type { Claim, Ending } from '../../store.ts';
 import type { RolloutMove, Transaction } from '../../transaction.ts';
 import { addWaste } from './batch/waste.ts';
 import { countSample, type FinishedEvaluation } from './evaluation/count-sample.ts';
+import { dropLossEnding } from './losses/loss-endings.ts';
 
 /** The part of a rollout that transitions read. */
 export interface RolloutRow {
@@ -19,6 +20,8 @@ export interface RolloutRow {
   readonly losses: number;
   /** Losses while it was the only rollout of its worker. */
   readonly lone_losses: number;
+  /** Workers that died while it was in evaluate. */
+  readonly evaluate_losses: number;
   readonly worker: Claim['worker'] | null;
   readonly cancel_asked: number;
   /** 1 for a rollout of a batch. */
@@ -40,7 +43,7 @@ export interface StoredEnding {
 }
 
 export const rolloutColumns =
-  'seq, id, scenario, group_id, state, attempt, losses, lone_losses, worker, cancel_asked, is_sibling, class, line, failures';
+  'seq, id, scenario, group_id, state, attempt, losses, lone_losses, evaluate_losses, worker, cancel_asked, is_sibling, class, line, failures';
 
 /** The fence: returns a row only while this claim holds the rollout. */
 export async function readHeld(transaction: Transaction, claim: Claim): Promise<RolloutRow | undefined> {
@@ -85,9 +88,17 @@ export async function appendMoved(
 /** A rollout that lost this many workers may be the cause. */
 export const suspectLosses = 2;
 
+/** Whether it lost so many workers in evaluate that it runs alone, and that the next one is the agent's fault. */
+export function isJudgedApart({ evaluate_losses }: Pick<RolloutRow, 'evaluate_losses'>): boolean {
+  return evaluate_losses >= suspectLosses;
+}
+
+/** What a loss adds one to, besides `losses`. */
+export type LossCount = 'lone_losses' | 'evaluate_losses';
+
 export type BackReason =
   | { readonly kind: 'retry'; readonly failure: Failure; readonly delayMs: number }
-  | { readonly kind: 'loss'; readonly failure: Failure; readonly delayMs: number; readonly isLone: boolean }
+  | { readonly kind: 'loss'; readonly failure: Failure; readonly delayMs: number; readonly counts: readonly LossCount[] }
   | { readonly kind: 'release' };
 
 /** Returns the rollout to the queue without a holder; a rollout that was asked to cancel ends instead. */
@@ -98,6 +109,7 @@ export async function sendBack(transaction: Transaction, row: RolloutRow, reason
     await end(transaction, row, { state: 'cancelled' });
     return;
   }
+  if (isJudgedApart(row)) await dropLossEnding(transaction, row.seq);
   const notBefore = transaction.nowMs + (reason.kind === 'release' ? 0 : reason.delayMs);
   const losses = row.losses + Number(reason.kind === 'loss');
   const line = notBefore > transaction.nowMs ? 'delayed' : losses >= suspectLosses ? 'suspect' : 'due';
@@ -126,6 +138,7 @@ export async function end(transaction: Transaction, row: RolloutRow, ending: Sto
     row.seq,
   );
   await transaction.noteMove(toMove(row, ending.state));
+  if (isJudgedApart(row)) await dropLossEnding(transaction, row.seq);
   if (row.is_sibling === 1) await addWaste(transaction, row.seq);
   if (ending.trajectory) await transaction.run('INSERT INTO trajectories (seq, body) VALUES (?, ?)', row.seq, ending.trajectory);
   if (ending.blob) {
@@ -169,8 +182,8 @@ async function recordFailure(
   row: RolloutRow,
   reason: Exclude<BackReason, { readonly kind: 'release' }>,
 ): Promise<void> {
-  const lone = reason.kind === 'loss' && reason.isLone ? ', lone_losses = lone_losses + 1' : '';
-  const counted = reason.kind === 'retry' ? 'retries = retries + 1' : `losses = losses + 1${lone}`;
+  const counts = reason.kind === 'retry' ? ['retries'] : ['losses', ...reason.counts];
+  const counted = counts.map((column) => `${column} = ${column} + 1`).join(', ');
   const failures: Failure[] = [...JSON.parse(row.failures), reason.failure];
   await transaction.run(`UPDATE rollouts SET ${counted}, failures = ? WHERE seq = ?`, JSON.stringify(failures), row.seq);
 }

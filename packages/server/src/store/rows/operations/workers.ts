@@ -5,8 +5,9 @@ import type { Failure, RolloutId, StageName, WorkerId, WorkerReport } from '@mil
 import { definedOf, errorTable, RolloutError, stages } from '@millrace/protocol/plain';
 import { type Claim, type HeldClaims, type LossRules, longestDelayMs, type WorkerRecord } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
+import { takeLossEnding } from './losses/loss-endings.ts';
 import { settlePause } from './policy.ts';
-import { end, type RolloutRow, rolloutColumns, sendBack, suspectLosses } from './transitions.ts';
+import { end, isJudgedApart, type LossCount, type RolloutRow, rolloutColumns, sendBack, suspectLosses } from './transitions.ts';
 
 export interface Registration {
   readonly id: WorkerId;
@@ -53,7 +54,7 @@ async function takeBackUnheld(transaction: Transaction, worker: WorkerId, { clai
   for (const row of await lockRollouts(transaction, worker)) {
     if (isNamed(row)) continue;
     const message = `worker ${worker} no longer holds rollout ${row.id}, which was in ${row.state}`;
-    await lose(transaction, row, { message, rules, isLone: false });
+    await lose(transaction, row, { message, rules, isLone: false, isDeath: false });
   }
 }
 
@@ -158,10 +159,11 @@ async function endWorker(
   );
   const held = await lockRollouts(transaction, worker);
   const suspects = findSuspects(held);
-  const machine = await readMachineName(transaction, worker);
+  const { machine, isLeaving } = await readLastReport(transaction, worker);
   for (const row of held) {
     const message = `worker ${worker} on machine ${machine} was lost while rollout ${row.id} was in ${row.state}${describeCause(row, held, suspects)}`;
-    await lose(transaction, row, { message, rules, isLone: held.length === 1 && row.losses >= suspectLosses, waitedMs });
+    const isLone = held.length === 1 && row.losses >= suspectLosses;
+    await lose(transaction, row, { message, rules, isLone, isDeath: !isLeaving, waitedMs });
   }
   const data = { reason, machine, rollouts: held.length, ...(suspects.length > 0 && { suspects: suspects.map(({ id }) => id) }) };
   await transaction.appendEvent({ kind: 'worker-end', workerId: worker, data });
@@ -169,11 +171,14 @@ async function endWorker(
   return held.length;
 }
 
-/** As its workers report it; the host of one that never did. */
-async function readMachineName(transaction: Transaction, worker: WorkerId): Promise<string> {
+/** The name of its machine, or its host if it never reported one; and whether it was asked to end. */
+async function readLastReport(
+  transaction: Transaction,
+  worker: WorkerId,
+): Promise<{ readonly machine: string; readonly isLeaving: boolean }> {
   const row = await transaction.one<Pick<WorkerRow, 'host' | 'report'>>('SELECT host, report FROM workers WHERE id = ?', worker);
   const report: WorkerReport | undefined = row?.report ? JSON.parse(row.report) : undefined;
-  return report?.machine?.name ?? row?.host ?? 'unknown';
+  return { machine: report?.machine?.name ?? row?.host ?? 'unknown', isLeaving: report?.draining === true };
 }
 
 const mostNamed = 3;
@@ -199,21 +204,48 @@ function mostLoneLosses({ maxLosses }: LossRules): number {
 interface Loss {
   readonly message: string;
   readonly rules: LossRules;
+  /** It was the only rollout of its worker, and lost several before. */
   readonly isLone: boolean;
+  /** Its worker died, and had not been asked to end. */
+  readonly isDeath: boolean;
   /** How long it has waited for its lease to end, which counts as waiting. */
   readonly waitedMs?: number;
 }
 
-async function lose(transaction: Transaction, row: RolloutRow, { message, rules, isLone, waitedMs = 0 }: Loss): Promise<void> {
+async function lose(transaction: Transaction, row: RolloutRow, loss: Loss): Promise<void> {
+  const { message, rules, isLone, isDeath, waitedMs = 0 } = loss;
+  if (isLone && isDeath && !row.cancel_asked && (await endByPolicy(transaction, row, message))) return;
   const { blame, retryable } = errorTable['worker-lost'];
   const stage = stages.find((name: StageName) => name === row.state) ?? null;
   const failure: Failure = { code: 'worker-lost', message, blame, retryable, stage, attempt: row.attempt };
-  const isCause = isLone && row.lone_losses + 1 >= mostLoneLosses(rules);
+  const isDeathInEvaluate = isDeath && stage === 'evaluate';
+  // One that dies in evaluate is not given up before it was judged apart: a verdict is more than a loss.
+  const isCause = isLone && row.lone_losses + 1 >= mostLoneLosses(rules) && (isJudgedApart(row) || !isDeathInEvaluate);
   if (row.cancel_asked || (row.losses + 1 < rules.maxLosses && !isCause)) {
     const delayMs = Math.max(0, Math.min((rules.retryDelayMs ?? 0) * 2 ** row.losses, longestDelayMs) - waitedMs);
-    await sendBack(transaction, row, { kind: 'loss', failure, delayMs, isLone });
+    const counts: LossCount[] = [...(isLone ? ['lone_losses' as const] : []), ...(isDeathInEvaluate ? ['evaluate_losses' as const] : [])];
+    await sendBack(transaction, row, { kind: 'loss', failure, delayMs, counts });
   } else {
     await transaction.run('UPDATE rollouts SET losses = losses + 1 WHERE seq = ?', row.seq);
     await end(transaction, row, { state: 'failed', failure });
   }
+}
+
+/** False unless its worker stored, before it judged the rollout, how it ends in this case. */
+async function endByPolicy(transaction: Transaction, row: RolloutRow, lost: string): Promise<boolean> {
+  const ending = isJudgedApart(row) ? await takeLossEnding(transaction, row) : undefined;
+  if (!ending) return false;
+  const { blame, retryable } = errorTable['policy-failed'];
+  const died = `judging what the agent left took ${row.evaluate_losses + 1} workers, the last of which had judged an agent that did nothing`;
+  const failure: Failure = {
+    code: 'policy-failed',
+    message: `${died}: ${lost}`,
+    blame,
+    retryable,
+    stage: 'evaluate',
+    attempt: row.attempt,
+  };
+  await transaction.run('UPDATE rollouts SET losses = losses + 1, evaluate_losses = evaluate_losses + 1 WHERE seq = ?', row.seq);
+  await end(transaction, row, { state: 'done', ...ending, failure });
+  return true;
 }

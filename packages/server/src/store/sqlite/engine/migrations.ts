@@ -73,4 +73,18 @@ CREATE TABLE backend_faults (
 `,
   14: oneRowCounts,
   15: rareTriggers,
+  // Workers that died while a rollout was in evaluate, and how it ends if its next one does.
+  16: `ALTER TABLE rollouts ADD COLUMN evaluate_losses INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE loss_endings (
+  seq INTEGER PRIMARY KEY,
+  attempt INTEGER NOT NULL,
+  result TEXT NOT NULL,
+  body BLOB NOT NULL,
+  blob TEXT,
+  bytes INTEGER
+) STRICT;
+CREATE TRIGGER loss_ending_deleted AFTER DELETE ON loss_endings WHEN OLD.blob IS NOT NULL BEGIN
+  INSERT OR IGNORE INTO blob_garbage VALUES (OLD.blob);
+END;
+`,
 };
