@@ -224,6 +224,10 @@ export const logEvents = {
     means: 'A worker lost its lease. It dropped what it held and works on under a new id.',
     hint: 'It was stopped for longer than `pipeline.leaseMs`: look for `store-stall`, swapping, or a suspended machine.',
   },
+  'worker-frozen': {
+    means: 'The event loop of a worker was blocked for several leases. The worker is killed and started again.',
+    hint: 'Usually a scenario in TypeScript: a pattern or a loop that does not end on some text. See docs/verifiers.md#a-verdict-that-takes-its-worker-along.',
+  },
   'worker-loop-failed': { means: 'A worker could not claim, renew or report. It tries again after a second.', hint: storeFails },
   'worker-remove-failed': {
     means: 'The rollouts of a dead worker could not be taken back at once. Its lease does it later.',

@@ -1,6 +1,6 @@
 // Keeps a number of worker processes alive for a server. A worker that dies is replaced, and what it held goes back to the queue at
-// once, before its lease runs out. A worker that cannot start is not tried again. When this process dies, its workers notice and
-// hand back what they hold.
+// once, before its lease runs out. A worker whose event loop is blocked for several leases is killed and replaced. A worker that cannot
+// start is not tried again. When this process dies, its workers notice and hand back what they hold.
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -14,7 +14,7 @@ import { sweepRunFolder } from './sandbox/run-folder/run-folder.ts';
 import { StartError } from './service.ts';
 import type { Store } from './store/store.ts';
 import type { LogFormat } from './text-log.ts';
-import { cannotStartCode, type OpenedModel, type WorkerOrder, workerReport } from './worker-channel.ts';
+import { cannotStartCode, type OpenedModel, toPulseMs, type WorkerOrder, workerReport } from './worker-channel.ts';
 
 export interface SupervisorOptions {
   readonly count: number;
@@ -42,6 +42,9 @@ const workerFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-
 /** What a worker may take to leave, in addition to the time for finishing what runs. */
 const leaveMs = 5000;
 
+/** A worker that misses this many pulses in a row is frozen. With half a lease for each, its lease has ended long ago. */
+const mostMissed = 6;
+
 /** How one worker process ended. */
 interface WorkerExit {
   readonly pid: number | undefined;
@@ -62,7 +65,8 @@ export class Supervisor implements AsyncDisposable {
   readonly #options: SupervisorOptions;
   readonly #stopping = new AbortController();
   readonly #children = new Set<ChildProcess>();
-  readonly #ready = new Set<ChildProcess>();
+  /** Those that claim rollouts, and how many pulses each has missed in a row. */
+  readonly #ready = new Map<ChildProcess, number>();
   readonly #keepers: Promise<void>[];
   readonly #onStart = Promise.withResolvers<void>();
   readonly #onFail = Promise.withResolvers<string>();
@@ -79,7 +83,7 @@ export class Supervisor implements AsyncDisposable {
     this.started.catch(() => {}); // not every caller waits for it
     if (options.count === 0) this.#onStart.resolve();
     this.#kept = options.count;
-    this.#keepers = Array.from({ length: options.count }, () => this.#keep());
+    this.#keepers = [...Array.from({ length: options.count }, () => this.#keep()), this.#replaceFrozen()];
   }
 
   get pids(): readonly number[] {
@@ -144,6 +148,22 @@ export class Supervisor implements AsyncDisposable {
     }
   }
 
+  /** A worker whose event loop is blocked, perhaps for ever, has lost its lease: another process takes its place. */
+  async #replaceFrozen(): Promise<void> {
+    const { signal } = this.#stopping;
+    const pulseMs = toPulseMs(this.#options.config.pipeline);
+    while (!signal.aborted) {
+      await sleep(pulseMs, { signal }).catch(() => {}); // Stopping ends the pause.
+      // Counted rather than measured: after this process was stopped, the pulses that it missed arrive before the next look.
+      for (const [child, missed] of this.#ready) this.#ready.set(child, missed + 1);
+      const frozen = signal.aborted ? [] : [...this.#ready].filter(([, missed]) => missed === mostMissed);
+      for (const [child] of frozen) {
+        this.#options.log.warn('worker-frozen', { pid: child.pid, silentMs: mostMissed * pulseMs });
+        child.kill('SIGKILL');
+      }
+    }
+  }
+
   async #runWorker(): Promise<WorkerExit> {
     const { config, log, logFormat, workerMain = findParts().worker } = this.#options;
     const startedAt = performance.now();
@@ -159,6 +179,7 @@ export class Supervisor implements AsyncDisposable {
     child.on('message', (message) => {
       const said = workerReport.parse(message);
       if (said.kind === 'stopped') last = said;
+      else if (said.kind === 'pulse') this.#notePulse(child);
       else this.#setReady(child, said.model);
     });
     const exited = once(child, 'exit').catch((error) => {
@@ -177,9 +198,14 @@ export class Supervisor implements AsyncDisposable {
     return { pid: child.pid, launch, code, signal, reason: last.reason, stack: last.stack, livedMs: performance.now() - startedAt };
   }
 
+  /** The last pulse of a worker may arrive after its end. */
+  #notePulse(child: ChildProcess): void {
+    if (this.#ready.has(child)) this.#ready.set(child, 0);
+  }
+
   #setReady(child: ChildProcess, model: OpenedModel | undefined): void {
     if (model) this.#options.onModel?.(model);
-    this.#ready.add(child);
+    this.#ready.set(child, 0);
     this.#hasStarted = true;
     this.#silentCrashes = 0;
     this.#onStart.resolve();

@@ -18,9 +18,15 @@ export const openedModel = z.object({
 });
 export type OpenedModel = z.infer<typeof openedModel>;
 
-/** `ready`: it claims rollouts. `stopped`: why it could not start, or what it crashed on. */
+/** How often a worker reports that its event loop runs. */
+export function toPulseMs({ leaseMs }: { readonly leaseMs: number }): number {
+  return Math.max(1000, leaseMs / 2);
+}
+
+/** `ready`: it claims rollouts. `pulse`: its event loop runs. `stopped`: why it could not start, or what it crashed on. */
 export const workerReport = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ready'), model: openedModel.optional() }),
+  z.object({ kind: z.literal('pulse') }),
   z.object({ kind: z.literal('stopped'), reason: z.string(), stack: z.string().optional() }),
 ]);
 export type WorkerMessage = z.infer<typeof workerReport>;

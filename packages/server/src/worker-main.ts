@@ -4,9 +4,10 @@
 
 import { once } from 'node:events';
 import { messageOf } from '@millrace/protocol';
+import { backgroundClock } from './base/clock.ts';
 import { openWorker, type RunningWorker, StartError } from './service.ts';
 import { openProcessLog } from './text-log.ts';
-import { cannotStartCode, type WorkerMessage, workerOrder } from './worker-channel.ts';
+import { cannotStartCode, toPulseMs, type WorkerMessage, workerOrder } from './worker-channel.ts';
 
 // A Ctrl-C reaches every process of the terminal; the server decides what it means.
 process.on('SIGINT', () => {});
@@ -27,6 +28,7 @@ const drained = new Promise<'drain'>((resolve) => {
 
 const running = await open();
 await report({ kind: 'ready', model: running.model });
+beat();
 const why = await Promise.race([drained, serverGone.then(() => 'gone')]);
 if (why === 'gone' || terms > 1) running.worker.handBackNow();
 else void serverGone.then(() => running.worker.handBackNow());
@@ -46,6 +48,11 @@ async function stop(error: unknown, code: number): Promise<never> {
   if (process.connected) await report({ kind: 'stopped', reason: messageOf(error), ...stack });
   else log.error('worker-crash', { error: messageOf(error), ...stack });
   process.exit(code);
+}
+
+/** A worker without a pulse is replaced: a scenario blocks its event loop. */
+function beat(): void {
+  backgroundClock.after(toPulseMs(config.pipeline), () => void report({ kind: 'pulse' }).then(beat));
 }
 
 async function report(said: WorkerMessage): Promise<void> {

@@ -21,7 +21,7 @@ interface Bed {
 }
 
 /** Workers that run the given module, which finds its IPC channel open. */
-async function openBed(stack: AsyncDisposableStack, source: string, count = 2): Promise<Bed> {
+async function openBed(stack: AsyncDisposableStack, source: string, count = 2, leaseMs = 15_000): Promise<Bed> {
   const folder = stack.use(await makeTempFolder('supervisor'));
   const workerMain = join(folder.path, 'worker.mjs');
   await writeFile(
@@ -36,7 +36,7 @@ async function openBed(stack: AsyncDisposableStack, source: string, count = 2): 
   };
   const log: Log = { info() {}, warn: keep, error: keep };
   const store = { workers: async () => [] } as unknown as Store;
-  const config = serviceConfig.parse({ run: folder.path, pipeline: { handBackMs: 0 } });
+  const config = serviceConfig.parse({ run: folder.path, pipeline: { handBackMs: 0, leaseMs } });
   const supervisor = stack.use(new Supervisor({ count, config, store, log, logFormat: 'json', workerMain: pathToFileURL(workerMain) }));
   const logged = async (event: string) => {
     if (!warnings.some((warning) => warning.event === event)) await new Promise<void>((done) => waiting.set(event, done));
@@ -91,6 +91,35 @@ test('when the last worker of a running service cannot start again, the reason i
       ['worker-cannot-start', 0],
     ],
   );
+});
+
+test('a worker whose event loop is blocked is killed and replaced, and one that reports is not', async () => {
+  await using stack = new AsyncDisposableStack();
+  const source = `
+    import { mkdirSync } from 'node:fs';
+    await report({ kind: 'ready' });
+    try {
+      mkdirSync(import.meta.dirname + '/was-here');
+    } catch {
+      setInterval(() => report({ kind: 'pulse' }), 500);
+      await new Promise(() => {});
+    }
+    for (;;);`;
+  const { supervisor, warnings, logged } = await openBed(stack, source, 2, 200);
+  await supervisor.started;
+  const [first, second] = supervisor.pids;
+  await logged('worker-frozen');
+  await logged('worker-exit');
+  const frozen = warnings[0]?.fields.pid;
+  assert.ok(frozen === first || frozen === second);
+  assert.deepEqual(
+    warnings.map(({ event, fields }) => [event, fields.pid, fields.signal]),
+    [
+      ['worker-frozen', frozen, undefined],
+      ['worker-exit', frozen, 'SIGKILL'],
+    ],
+  );
+  assert.ok(supervisor.pids.includes(Number(frozen === first ? second : first)), 'the other one lives');
 });
 
 test('what the last workers left in the run folder is removed when the service ends, with its processes', async () => {
