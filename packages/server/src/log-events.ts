@@ -71,6 +71,11 @@ export const logEvents = {
     hint: storeFails,
   },
   'housekeeping-failed': { means: 'Leases could not be expired or taken, or old rows could not be deleted.', hint: storeFails },
+  'loss-control-failed': {
+    means:
+      'For a rollout that took two workers in evaluate, an agent that did nothing could not be judged. If it takes another, it has no verdict.',
+    hint: 'Read `error`: usually the machine is too busy.',
+  },
   'lowest-reward-failed': {
     means: 'The `lowestReward` of a scenario threw; the rollout fails without a reward.',
     hint: 'Fix the scenario: `error` has the stack.',

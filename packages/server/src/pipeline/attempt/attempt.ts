@@ -11,7 +11,9 @@ import { type ClaimedRollout, type Ending, longestDelayMs, type Store, type Work
 import { StoreFault } from '../../store/store-fault.ts';
 import { hasLabels, labelsOf, toScenarioLabel } from '../../store/work-class.ts';
 import { AttemptRecord } from './attempt-record.ts';
+import { canJudgeNothing } from './control.ts';
 import { evaluateAttempt } from './evaluate.ts';
+import type { ToEvaluate } from './judge.ts';
 import type { PipelineConfig } from './pipeline-config.ts';
 import { isRejudged, rejudgeAttempt } from './rejudge.ts';
 import { runSettled } from './run-settled.ts';
@@ -101,10 +103,31 @@ async function runStages(deps: AttemptDeps, record: AttemptRecord, options: Atte
   await move('evaluate');
   const inEvaluate = async (waitedMs: number) => {
     record.timings.evaluate_wait_ms += waitedMs;
+    const { isJudgedApart, id } = record.claimed;
+    if (isJudgedApart) await prepareLoss(deps, record, { ...prepared, artifact, signal });
     await evaluateAttempt(deps, record, { ...prepared, artifact, signal });
-    if (isRejudged(record.claimed.id, deps.config.rejudgeShare)) await rejudgeAttempt(deps, record, { ...prepared, artifact, signal });
+    if (!isJudgedApart && isRejudged(id, deps.config.rejudgeShare)) await rejudgeAttempt(deps, record, { ...prepared, artifact, signal });
   };
   await stages.evaluate.run(inEvaluate, { signal });
+}
+
+/**
+ * For a rollout that took two workers in evaluate: stores that it has the lowest reward if it takes this one too. Only after this process
+ * judged an agent that did nothing: if no worker survives the verifier, that is not the agent's fault.
+ */
+async function prepareLoss(deps: AttemptDeps, record: AttemptRecord, toJudge: ToEvaluate): Promise<void> {
+  const { claimed } = record;
+  const { signal } = toJudge;
+  const isJudge = await canJudgeNothing(deps, record, toJudge).catch((error) => {
+    signal.throwIfAborted();
+    deps.log.warn('loss-control-failed', { rolloutId: claimed.id, error: messageOf(error) });
+    return false;
+  });
+  const lowest = isJudge ? await readLowestReward(deps, record) : undefined;
+  if (lowest === undefined) return;
+  const ending = { result: { ...record.result(), reward: lowest }, trajectory: record.trajectory() };
+  const write = () => deps.store.endIfLost(claimed, ending);
+  if (!(await saveUntilDone(write, { ...deps, claim: claimed, what: 'end if lost', signal }))) throw new Fenced();
 }
 
 /** What the attempt's last write says. */
