@@ -85,7 +85,7 @@ async function checkTask(line: TaskLine, options: CheckOptions): Promise<Checked
 async function readWarnings({ scenario: name, task }: TaskLine, { deps }: CheckOptions): Promise<string[]> {
   const scenario = deps.scenarios.get(name);
   const parsed = await scenario?.task.safeParseAsync(task);
-  return parsed?.success ? [...(scenario?.warnings?.(parsed.data) ?? [])] : [];
+  return parsed?.success ? [...((await scenario?.warnings?.(parsed.data)) ?? [])] : [];
 }
 
 type Judged = Pick<CheckedTask, 'outcome' | 'flaky' | 'changed'> & { readonly why?: string };

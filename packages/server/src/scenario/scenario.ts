@@ -125,7 +125,7 @@ export interface Scenario<Task = unknown> {
    */
   evaluateTimeoutS?(task: Task): number | undefined;
   /** What is doubtful about a task that its schema accepts, one sentence each: `millrace task check` shows it. */
-  warnings?(task: Task): readonly string[];
+  warnings?(task: Task): readonly string[] | Promise<readonly string[]>;
   /** Setup that rollouts share; needs `sandbox`. */
   readonly prepare?: Preparation<Task>;
   /** Prepares the sandbox for this rollout and returns what the agent starts with. */

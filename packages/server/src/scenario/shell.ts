@@ -6,7 +6,8 @@ import { z } from 'zod';
 import { Prompts } from '../agent/prompts.ts';
 import { labelOf, type ToolChoice, toolChoice } from '../agent/tool-names.ts';
 import type { Scenario } from './scenario.ts';
-import { lintCheck, renderFinding } from './verifier/lint/lint-check.ts';
+import { examineCheck } from './verifier/examine-check.ts';
+import { renderFinding } from './verifier/lint/lint-check.ts';
 import { runCheck } from './verifier/run-check.ts';
 import { unpackFolder } from './verifier/unpack-folder.ts';
 import { describeEnd } from './verifier/verifier.ts';
@@ -21,8 +22,8 @@ const bashCheck = z
   .string()
   .min(1)
   .refine((script) => !script.includes('REWARD_FILE'), 'there is no REWARD_FILE: report a number with `reward NUMBER`')
-  .superRefine((script, { addIssue }) => {
-    for (const finding of lintCheck(script))
+  .superRefine(async (script, { addIssue }) => {
+    for (const finding of await examineCheck(script))
       if (finding.severity === 'error') addIssue({ code: 'custom', message: renderFinding(finding) });
   });
 
@@ -63,7 +64,8 @@ export const shellScenario: Scenario<ShellTask> = {
   task: shellTask,
   sandbox: ({ env, image }) => ({ env, ...definedOf({ image }) }),
 
-  warnings: ({ check }) => (typeof check === 'string' ? lintCheck(check).map((finding) => `check: ${renderFinding(finding)}`) : []),
+  warnings: async ({ check }) =>
+    typeof check === 'string' ? (await examineCheck(check)).map((finding) => `check: ${renderFinding(finding)}`) : [],
 
   prepare: {
     key: ({ setup, share_setup }) => (share_setup && setup !== '' ? setup : undefined),

@@ -2,7 +2,7 @@
 
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { needsSandbox } from '../../agent/tool-names.ts';
-import { gradeInThread } from '../graders.ts';
+import { gradeInThread } from '../verifier/graders.ts';
 import { shapeReward } from '../reward/shaping.ts';
 import { withoutRoutingFields } from '../routing-fields.ts';
 import type { Row } from '../row.ts';

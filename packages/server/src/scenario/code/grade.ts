@@ -2,7 +2,7 @@
 // and one at a time. The outputs are compared here, or by the task's checker in a sandbox of its own.
 
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-import { gradeInThread } from '../graders.ts';
+import { gradeInThread } from '../verifier/graders.ts';
 import { type CheckedOutput, Checker } from './checker.ts';
 import type { CodeTask } from './code-task.ts';
 import { CompileError, compileSecondsMost, openCompiled } from './compile.ts';

@@ -8,5 +8,6 @@ import { judgeMath } from '../math/judge-math.ts';
 import { judgeStem } from '../stem/judge-stem.ts';
 import { readSuite } from '../swe/grade/read-suite.ts';
 import { chooseProtected } from '../swe/repository/protected-paths.ts';
+import { lintCheck } from '../verifier/lint/lint-check.ts';
 
-serveFunctions([parseLongTurn, findProgram, compareRuns, judgeMath, judgeStem, readSuite, chooseProtected]);
+serveFunctions([parseLongTurn, findProgram, compareRuns, judgeMath, judgeStem, readSuite, chooseProtected, lintCheck]);

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { Prompts } from '../../agent/prompts.ts';
 import { labelOf, needsSandbox, toolChoice } from '../../agent/tool-names.ts';
 import { goldTexts, ownSolution, tryTexts } from '../answer/own-solution.ts';
-import { gradeInThread } from '../graders.ts';
+import { gradeInThread } from '../verifier/graders.ts';
 import { shapeReward, shaping } from '../reward/shaping.ts';
 import { answerOf, questionOf } from '../row.ts';
 import type { Scenario } from '../scenario.ts';

@@ -3,7 +3,7 @@
 
 import { labelOf, needsSandbox } from '../../agent/tool-names.ts';
 import { tryTexts } from '../answer/own-solution.ts';
-import { gradeInThread } from '../graders.ts';
+import { gradeInThread } from '../verifier/graders.ts';
 import { shapeReward } from '../reward/shaping.ts';
 import { withoutRoutingFields } from '../routing-fields.ts';
 import { answerOf, questionOf, type Row } from '../row.ts';

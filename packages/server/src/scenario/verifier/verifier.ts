@@ -4,7 +4,8 @@
 import { RolloutError } from '@millrace/protocol';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
 import { reports } from './check-prelude.ts';
-import { type LintRule, lintCheck } from './lint/lint-check.ts';
+import { examineCheck } from './examine-check.ts';
+import type { LintRule } from './lint/lint-check.ts';
 import { toVerifierFault } from './verifier-fault.ts';
 
 /** The reward is the number that the verifier measured; `details` is stored with it for people. A verifier that cannot measure throws. */
@@ -63,8 +64,8 @@ export async function toScore(check: ScoredCheck, result: ExecResult, { secret, 
   if (fault !== undefined)
     throw toVerifierFault(`the check script is not valid ${check.language ?? 'bash'}: ${fault} ${details.output}`.trim());
   const ends = [...take(found, reports.reward), ...take(found, reports.end)];
-  if (ends.length === 0 && exitCode !== undefined) blameScript(check, 'exec', details.output);
-  if (take(found, reports.misplaced).length > 0) blameScript(check, 'reward-subshell', details.output);
+  if (ends.length === 0 && exitCode !== undefined) await blameScript(check, 'exec', details.output);
+  if (take(found, reports.misplaced).length > 0) await blameScript(check, 'reward-subshell', details.output);
   // Only code of the agent writes anything else there, shuts it down, or reports besides the check itself.
   const isForeign = found.length < lines.length || stdout.length >= maxReportBytes || (result.signal === 'SIGPIPE' && !timedOut);
   const isTampered =
@@ -81,13 +82,14 @@ export async function toScore(check: ScoredCheck, result: ExecResult, { secret, 
   }
   const reward = Number(report);
   if (report !== '' && Number.isFinite(reward)) return { reward: Math.min(highest, Math.max(lowest, reward)), details };
-  blameScript(check, 'reward-word', `it reported ${JSON.stringify(report.slice(0, 200))} as the reward`);
+  await blameScript(check, 'reward-word', `it reported ${JSON.stringify(report.slice(0, 200))} as the reward`);
   return { reward: lowest, details: { ...details, invalid_reward: report.slice(0, 200) } };
 }
 
 /** Throws if the script itself shows this fault, whatever the agent did. */
-function blameScript({ script, language }: ScoredCheck, rule: LintRule, seen: string): void {
-  const finding = language === 'python' ? undefined : lintCheck(script, { keepsAllowed: true }).find((one) => one.rule === rule);
+async function blameScript({ script, language }: ScoredCheck, rule: LintRule, seen: string): Promise<void> {
+  const findings = language === 'python' ? [] : await examineCheck(script, { keepsAllowed: true });
+  const finding = findings.find((one) => one.rule === rule);
   if (finding) throw toVerifierFault(`line ${finding.line} of the check script: ${finding.message}: ${seen}`.trim());
 }
 

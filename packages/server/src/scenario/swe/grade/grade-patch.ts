@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { systemClock } from '../../../base/clock.ts';
 import type { Sandbox } from '../../../sandbox/sandbox.ts';
-import { gradeInThread } from '../../graders.ts';
+import { gradeInThread } from '../../verifier/graders.ts';
 import { toVerifierFault } from '../../verifier/verifier-fault.ts';
 import { runnerOf } from '../logs/parse-log.ts';
 import { applyPatch, findPaths, restorePaths } from '../repository/apply-patch.ts';

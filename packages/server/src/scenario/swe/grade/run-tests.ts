@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { definedOf, RolloutError } from '@millrace/protocol';
 import type { Sandbox } from '../../../sandbox/sandbox.ts';
-import { gradeInThread } from '../../graders.ts';
+import { gradeInThread } from '../../verifier/graders.ts';
 import { renderSiteSource, reporterSource } from '../../verifier/reporter-source.ts';
 import type { SweTask } from '../task/swe-task.ts';
 import { endMarker, judgeSuite, type ReadSuite, readSuite, type SuiteTask, startMarker } from './read-suite.ts';

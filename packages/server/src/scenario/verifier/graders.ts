@@ -1,9 +1,9 @@
 // The threads in which agents' texts are graded. A text that uses up its grader has the lowest verdict; if the expected text does so too,
 // the verifier is at fault.
 
-import { findParts } from '../base/parts.ts';
-import { ThreadPool } from '../base/threads/thread-pool.ts';
-import { toVerifierFault } from './verifier/verifier-fault.ts';
+import { findParts } from '../../base/parts.ts';
+import { ThreadPool } from '../../base/threads/thread-pool.ts';
+import { toVerifierFault } from './verifier-fault.ts';
 
 /** Shared by all scenarios of a process: a thread starts with the first text, and ends with the process. */
 const pool = new ThreadPool({ entry: findParts().graderThread, name: 'graders', threads: 2, heapMiB: 512 });
