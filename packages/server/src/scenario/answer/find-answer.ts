@@ -2,7 +2,8 @@
 
 export interface FoundAnswer {
   readonly text: string;
-  readonly from: 'box' | 'sentence' | 'math' | 'number';
+  /** `unread`: too long, and the text is empty. A part of an answer is no answer. */
+  readonly from: 'box' | 'sentence' | 'math' | 'number' | 'unread';
 }
 
 const maxTextLength = 1 << 17;
@@ -14,24 +15,61 @@ const maxBoxLength = 16_384;
 export function findAnswer(whole: string): FoundAnswer | undefined {
   const text = whole.slice(-maxTextLength);
   const box = lastBoxes(text);
-  if (box !== undefined) return { text: box, from: 'box' };
+  if (typeof box === 'string') return { text: box, from: 'box' };
+  if (box === tooLong || isEndBoxed(whole, whole.length - maxTextLength)) return unread;
   const sentence = lastSentence(text);
   if (sentence !== undefined) return { text: sentence, from: 'sentence' };
   const math = lastMath(text);
   if (math !== undefined) return { text: math, from: 'math' };
-  const number = lastMatch(text.slice(-10_000), /-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s?\/\s?\d+)?\s?%?/g)?.replace(/,$/, '');
-  return number === undefined ? undefined : { text: number.trim(), from: 'number' };
+  return lastNumber(text);
 }
 
+/** Whether a box that was opened before this place is closed after it. */
+function isEndBoxed(text: string, place: number): boolean {
+  let first = place;
+  for (let [seen, start] = [0, lastBox(text, place)]; start >= 0 && seen < maxBoxes; start = lastBox(text, start), seen += 1) first = start;
+  if (first >= place) return false;
+  const opened: number[] = [];
+  let depth = 0;
+  for (let at = first; at < text.length && (at < place || opened.length > 0); at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === backslash) {
+      if (at < place && isBoxAt(text, at)) opened.push(depth);
+      const next = text.charCodeAt(at + 1);
+      if (next === openBrace || next === closeBrace) at += 1;
+    } else if (code === openBrace) depth += 1;
+    else if (code === closeBrace) {
+      depth -= 1;
+      if (depth > (opened.at(-1) ?? depth)) continue;
+      if (opened.length > 0 && at >= place) return true;
+      opened.pop();
+    }
+  }
+  return false;
+}
+
+const boxNames = ['\\boxed{', '\\boxed {', '\\fbox{'];
+
+const [openBrace, closeBrace, backslash, letterB, letterF] = [0x7b, 0x7d, 0x5c, 0x62, 0x66];
+
+function isBoxAt(text: string, at: number): boolean {
+  const next = text.charCodeAt(at + 1);
+  return (next === letterB || next === letterF) && boxNames.some((name) => text.startsWith(name, at));
+}
+
+const tooLong = Symbol('too long');
+const unread = { text: '', from: 'unread' } as const;
+
 /** The last box, with the boxes before it that only a comma, `and` or `or` separates from it. */
-function lastBoxes(text: string): string | undefined {
+function lastBoxes(text: string): string | typeof tooLong | undefined {
   const boxes: string[] = [];
-  let end = text.length;
-  let seen = 0;
+  let [end, before, seen] = [text.length, text.length, 0];
   for (let start = lastBox(text, end); start >= 0 && seen < maxBoxes; start = lastBox(text, start)) {
     seen += 1;
     const open = text.indexOf('{', start);
-    const close = open < 0 ? -1 : closeOf(text, open, Math.min(end, open + maxBoxLength));
+    // No box closes after another one that never does.
+    const close = closeOf(text, open, before);
+    before = start;
     if (close < 0) continue;
     const between = text.slice(close + 1, Math.min(end, close + 100));
     if (
@@ -39,19 +77,18 @@ function lastBoxes(text: string): string | undefined {
       !/^[\s$\\()[\]]*(?:,|and|or|,\s*and|;|\\text\{\s*(?:and|or)\s*\})[\s$\\()[\]]*(?:[a-z]\w*\s*=\s*)?$/i.test(between)
     )
       break;
+    if (close - open > maxBoxLength) return tooLong;
     boxes.unshift(text.slice(open + 1, close));
     end = start;
   }
   return boxes.length === 0 ? undefined : boxes.join(', ');
 }
 
+/** The last start of a box before this place, or -1. */
 function lastBox(text: string, before: number): number {
-  if (before <= 0) return -1;
-  return Math.max(
-    text.lastIndexOf('\\boxed{', before - 1),
-    text.lastIndexOf('\\boxed {', before - 1),
-    text.lastIndexOf('\\fbox{', before - 1),
-  );
+  for (let at = text.lastIndexOf('box', before); at > 0; at = text.lastIndexOf('box', at - 1))
+    for (const start of [at - 1, at - 2]) if (start < before && isBoxAt(text, start)) return start;
+  return -1;
 }
 
 /** Where the brace closes; at the end of the text if it never does, as in a reply that was cut off, there is no answer. */
@@ -152,8 +189,13 @@ function lastFormula(text: string): string | undefined {
   return last;
 }
 
-function lastMatch(text: string, pattern: RegExp): string | undefined {
-  let last: string | undefined;
-  for (const match of text.matchAll(pattern)) last = match[1] ?? match[0];
-  return last;
+const number = /-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s?\/\s?\d+)?\s?%?/g;
+
+function lastNumber(whole: string): FoundAnswer | undefined {
+  const text = whole.slice(-10_000);
+  let last: RegExpExecArray | undefined;
+  for (const match of text.matchAll(number)) last = match;
+  if (last === undefined) return undefined;
+  if (last.index === 0 && text.length < whole.length) return unread;
+  return { text: last[0].replace(/,$/, '').trim(), from: 'number' };
 }

@@ -2,11 +2,11 @@
 
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { needsSandbox } from '../../agent/tool-names.ts';
-import { gradeInThread } from '../verifier/graders.ts';
 import { shapeReward } from '../reward/shaping.ts';
 import { withoutRoutingFields } from '../routing-fields.ts';
 import type { Row } from '../row.ts';
 import type { Scenario, TaskTrial } from '../scenario.ts';
+import { gradeInThread } from '../verifier/graders.ts';
 import { type CodeTask, codeTask } from './code-task.ts';
 import { findProgram } from './find-program.ts';
 import { type GradeOptions, gradeProgram, gradeSecondsOf, type TestGrade } from './grade.ts';

@@ -5,10 +5,10 @@ import { z } from 'zod';
 import { Prompts } from '../../agent/prompts.ts';
 import { labelOf, needsSandbox, toolChoice } from '../../agent/tool-names.ts';
 import { goldTexts, ownSolution, tryTexts } from '../answer/own-solution.ts';
-import { gradeInThread } from '../verifier/graders.ts';
 import { shapeReward, shaping } from '../reward/shaping.ts';
 import { answerOf, questionOf } from '../row.ts';
 import type { Scenario } from '../scenario.ts';
+import { gradeInThread } from '../verifier/graders.ts';
 import { judgeMath } from './judge-math.ts';
 
 const maxGivenLength = 500;

@@ -9,8 +9,9 @@ const maxCandidateLength = 300;
 /** The letters in order, each once; empty if there is no clear choice. */
 export function findChoice(text: string, options: readonly string[]): string {
   const end = text.slice(-maxTextLength);
-  const box = findAnswer(end);
-  const candidates = [box?.from === 'box' ? box.text : undefined, lastAnnounced(end), lastLine(end, options)];
+  const found = findAnswer(text);
+  if (found?.from === 'unread') return '';
+  const candidates = [found?.from === 'box' ? found.text : undefined, lastAnnounced(end), lastLine(end, options)];
   for (const candidate of candidates) {
     const letters = candidate === undefined ? '' : toLetters(candidate.slice(0, maxCandidateLength), options);
     if (letters !== '') return letters;

@@ -29,7 +29,7 @@ function isRight(task: StemTask, given: string): boolean {
 /** The box or the announced answer; otherwise a reply of one line. */
 function textOf(answer: string): string {
   const found = findAnswer(answer);
-  if (found?.from === 'box' || found?.from === 'sentence') return found.text;
+  if (found?.from === 'box' || found?.from === 'sentence' || found?.from === 'unread') return found.text;
   const lines = answer
     .trim()
     .split('\n')

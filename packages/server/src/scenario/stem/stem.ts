@@ -3,11 +3,11 @@
 
 import { labelOf, needsSandbox } from '../../agent/tool-names.ts';
 import { tryTexts } from '../answer/own-solution.ts';
-import { gradeInThread } from '../verifier/graders.ts';
 import { shapeReward } from '../reward/shaping.ts';
 import { withoutRoutingFields } from '../routing-fields.ts';
 import { answerOf, questionOf, type Row } from '../row.ts';
 import type { Scenario } from '../scenario.ts';
+import { gradeInThread } from '../verifier/graders.ts';
 import { letterOf } from './choice.ts';
 import type { Judge } from './judge.ts';
 import { judgeStem } from './judge-stem.ts';

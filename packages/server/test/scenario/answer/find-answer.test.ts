@@ -36,3 +36,29 @@ test('a megabyte of boxes, announcements, dollars or digits is searched in bound
   for (const piece of ['\\boxed{', 'answer is ', 'answer to ', '$', '1,', '\\boxed{1} and '])
     findAnswer(piece.repeat((1 << 20) / piece.length));
 });
+
+/** More than is searched for an answer. */
+const long = 1 << 18;
+
+test('a part of an answer that is too long to be read is no answer', () => {
+  const digits = '7'.repeat(long);
+  for (const text of [
+    `\\boxed{${digits}, 42}`,
+    `so \\boxed{${digits}}, which is \\frac{1}{2} of it, or 42`,
+    `\\boxed{a \\boxed{b} ${digits} 42}`,
+    `\\fbox{\\{${digits} 42\\}}`,
+    `\\boxed{${'7'.repeat(20_000)}} = 42`,
+    `\\boxed{42} and \\boxed{${'7'.repeat(20_000)}}`,
+    `\\boxed{${'7'.repeat(20_000)}} and \\boxed{42}`,
+    `The answer is 42, so \\boxed{${'7'.repeat(20_000)}}`,
+    `we count ${'7'.repeat(20_000)}`,
+  ])
+    assert.deepEqual(findAnswer(text), { text: '', from: 'unread' }, `${text.slice(0, 20)} … ${text.slice(-20)}`);
+});
+
+test('a long text before the answer, and a box that is never closed, do not hide it', () => {
+  const words = 'we think }'.repeat(long / 10);
+  assert.deepEqual(findAnswer(`\\boxed{1} ${words} \\boxed{2}`), { text: '2', from: 'box' });
+  assert.deepEqual(findAnswer(`put it into \\boxed{ ${'we think '.repeat(long / 9)} The answer is 42.`), { text: '42', from: 'sentence' });
+  assert.deepEqual(findAnswer(`${'{'.repeat(long)} \\boxed{3}`), { text: '3', from: 'box' });
+});

@@ -9,6 +9,7 @@ import type { EvaluateContext } from '../../../src/scenario/scenario.ts';
 import { findChoice } from '../../../src/scenario/stem/choice.ts';
 import { Judge } from '../../../src/scenario/stem/judge.ts';
 import { judgeConfig } from '../../../src/scenario/stem/judge-config.ts';
+import { judgeStem } from '../../../src/scenario/stem/judge-stem.ts';
 import { isSameQuantity } from '../../../src/scenario/stem/quantity.ts';
 import { makeStemScenario } from '../../../src/scenario/stem/stem.ts';
 import { type StemTask, stemTask } from '../../../src/scenario/stem/stem-task.ts';
@@ -168,4 +169,14 @@ test('the same quantity is right in any unit, as temperature, angle or percentag
   ] as const)
     assert.ok(isSameQuantity(given, expected, rule), `${given} is ${expected}`);
   assert.equal(isSameQuantity('25 K', '25 °C', rule), false);
+});
+
+test('a box that is too long to be read is no answer to any kind of question', async () => {
+  const text = `The answer is B, or 9.81 m/s^2.\n\\boxed{${'x'.repeat(20_000)}}\nB`;
+  for (const task of [
+    { kind: 'choice', question: 'q', answer: 'B', options: ['one', 'two'] },
+    { kind: 'numeric', question: 'q', answer: '9.81 m/s^2' },
+    { kind: 'text', question: 'q', answer: 'B' },
+  ])
+    assert.equal(judgeStem(stemTask.parse(task), text).isRight, false, task.kind);
 });

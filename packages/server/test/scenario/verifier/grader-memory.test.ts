@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findProgram } from '../../../src/scenario/code/find-program.ts';
 import { compareRuns } from '../../../src/scenario/code/output/compare-runs.ts';
-import { gradeInThread } from '../../../src/scenario/verifier/graders.ts';
 import { judgeMath } from '../../../src/scenario/math/judge-math.ts';
 import { judgeStem } from '../../../src/scenario/stem/judge-stem.ts';
 import { stemTask } from '../../../src/scenario/stem/stem-task.ts';
+import { gradeInThread } from '../../../src/scenario/verifier/graders.ts';
 
 const megabyte = 1 << 20;
 const fill = (part: string) => part.repeat(Math.floor(megabyte / part.length));

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { measureLoopBlock } from '@millrace/testkit/plain';
 import { compareRuns } from '../../../src/scenario/code/output/compare-runs.ts';
-import { gradeInThread } from '../../../src/scenario/verifier/graders.ts';
 import { mathScenario } from '../../../src/scenario/math/math.ts';
 import type { EvaluateContext } from '../../../src/scenario/scenario.ts';
+import { gradeInThread } from '../../../src/scenario/verifier/graders.ts';
 
 const rule = { by: 'words', tolerance: 0.1 } as const;
 /** Comparing the long ones takes more than the CPU time that these tests allow. */
