@@ -5,16 +5,7 @@ import { test } from 'node:test';
 import { shellScenario } from '../../../src/scenario/shell.ts';
 import { examineCheck } from '../../../src/scenario/verifier/examine-check.ts';
 import { lintCheck } from '../../../src/scenario/verifier/lint/lint-check.ts';
-
-/** Whether the event loop took a turn before the work was done. */
-async function letsLoopTurn(work: () => Promise<unknown>): Promise<boolean> {
-  let hasTurned = false;
-  setImmediate(() => {
-    hasTurned = true;
-  });
-  await work();
-  return hasTurned;
-}
+import { letsLoopTurn } from './loop-turn.ts';
 
 const nested = (open: string, close: string, times: number) => `${open.repeat(times)}${close.repeat(times)}`;
 const task = (check: string) => ({ instruction: 'i', check });

@@ -1,6 +1,5 @@
-// Recognises a row of a data set by its fields, and makes a task of it. Everything else is taken as a task.
+// Recognises a row of a data set by its fields, and makes a task of it.
 
-import { z } from 'zod';
 import { isRow, withoutNulls } from '../../row.ts';
 import { fromMultiSwe } from './multi-swe.ts';
 import { parseJson, type SweRow } from './row.ts';
@@ -26,20 +25,6 @@ const options = [
   'disk_mib',
   'shaping',
 ] as const;
-
-/** For zod's `preprocess`: a row that cannot be used is an issue that names the field. */
-export function fromRow(value: unknown, context: z.RefinementCtx): unknown {
-  if (!isRow(value)) return value;
-  const row = withoutNulls(value);
-  const kind = kindOf(row);
-  if (kind === undefined) return row;
-  try {
-    return toTask(row, kind);
-  } catch (error) {
-    context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : String(error) });
-    return z.NEVER;
-  }
-}
 
 /** The task of a row. Throws an Error that names the field. */
 export function toTask(row: SweRow, kind: RowKind): SweRow {

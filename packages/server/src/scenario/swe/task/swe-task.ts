@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { toolChoice } from '../../../agent/tool-names.ts';
 import { shaping } from '../../reward/shaping.ts';
 import { logParserNames } from '../logs/parse-log.ts';
-import { fromRow } from '../rows/rows.ts';
+import { fromRow } from '../rows/from-row.ts';
 
 const absolute = z.string().regex(/^\/[^\0]*$/, 'an absolute path');
 
