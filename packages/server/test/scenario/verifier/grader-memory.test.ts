@@ -7,6 +7,7 @@ import { compareRuns } from '../../../src/scenario/code/output/compare-runs.ts';
 import { judgeMath } from '../../../src/scenario/math/judge-math.ts';
 import { judgeStem } from '../../../src/scenario/stem/judge-stem.ts';
 import { stemTask } from '../../../src/scenario/stem/stem-task.ts';
+import { endMarker, readSuite, type SuiteTask, startMarker } from '../../../src/scenario/swe/grade/read-suite.ts';
 import { gradeInThread } from '../../../src/scenario/verifier/graders.ts';
 
 const megabyte = 1 << 20;
@@ -58,3 +59,18 @@ for (const [what, text] of Object.entries(outputs))
     }
     await gradeInThread(findProgram, [text, 'python'] as const, {});
   });
+
+for (const [what, text] of Object.entries({ objects: '{},', lists: '[],', 'numbers with many digits': '12345678901234567890,' }))
+  test(`code: twelve megabytes of ${what} where a long text is expected are wrong, and do not end the process`, async () => {
+    const given = bytes(`[${text.repeat((12 << 20) / text.length)}1]`);
+    const run = { given, expected: [JSON.stringify(['x'.repeat(6 << 20)])] };
+    assert.deepEqual(await gradeInThread(compareRuns, [[run], { by: 'json', tolerance: 0 }] as const, {}), [0]);
+  });
+
+test('swe: a log with more tests than any suite has exhausts its reader, and does not end the process', async () => {
+  const log = Array.from({ length: 1_100_000 }, (_, at) => `PASSED a::${at}`).join('\n');
+  const output = bytes(`${startMarker} 1\n${log}\n${endMarker} 1\n`);
+  const run = { output, number: '1', records: bytes(''), key: 'k', exitCode: 0, timedOut: false };
+  const task: SuiteTask = { log_parser: 'pytest', FAIL_TO_PASS: ['a::1'], PASS_TO_PASS: [], eval_type: 'pass_and_fail' };
+  assert.equal(await gradeInThread(readSuite, [task, run] as const, { cpuMs: 60_000 }), undefined);
+});

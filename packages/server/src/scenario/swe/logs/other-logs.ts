@@ -1,6 +1,6 @@
 // Logs of test runners of other languages, by the lines that they print for each test.
 
-import { type LogParser, parseLines, type TestStatus } from './test-status.ts';
+import { type LogParser, parseLines, Statuses, type TestStatus } from './test-status.ts';
 
 type Words = Readonly<Record<string, TestStatus>>;
 
@@ -64,7 +64,7 @@ export const parseVitest = makeLineParser(/^(?<status>[✓×↓])\s(?<name>.+?)(
 export const parseTap = makeLineParser(/^(?<status>ok|not ok) \d+ (?<name>.+)$/, { ok: 'PASSED', 'not ok': 'FAILED' });
 /** Jest without `--verbose`: one line for each file, which starts with the word. */
 export const parseJestFiles: LogParser = (log) => {
-  const statuses = new Map<string, TestStatus>();
+  const statuses = new Statuses();
   for (const line of log.split('\n')) {
     const [, word, rest = ''] = /^(PASS|FAIL)\s(.*)$/.exec(line) ?? [];
     const name = rest.slice(0, /\s\([\d.]+\s?m?s\)/.exec(rest)?.index);
@@ -84,7 +84,7 @@ export const parseRedis: LogParser = (log) =>
 export const parseMaven: LogParser = (log) => {
   const [tests, early]: [string[], TestStatus[]] = [[], []];
   let next = 0;
-  const statuses = new Map<string, TestStatus>();
+  const statuses = new Statuses();
   for (const line of log.split('\n').map((one) => one.trim())) {
     const option = [...line.matchAll(/-Dtest=(?=\S)/g)].at(-1);
     if (option) tests.push(/^\S+/.exec(line.slice(option.index + option[0].length))?.[0] ?? '');
@@ -106,7 +106,7 @@ export const parseMaven: LogParser = (log) => {
 
 /** `Class > test PASSED`, also with output between the name and the status. */
 export const parseGradle: LogParser = (log) => {
-  const statuses = new Map<string, TestStatus>();
+  const statuses = new Statuses();
   let waiting: string | undefined;
   for (const line of log.split('\n').map((one) => one.trim())) {
     const status = line.endsWith('PASSED') ? 'PASSED' : line.endsWith('FAILED') ? 'FAILED' : undefined;
@@ -127,7 +127,7 @@ const phpWords: Readonly<Record<string, TestStatus>> = { '✔': 'PASSED', '✘':
 
 /** PHPUnit with `--testdox`: the tests of a class stand below its name. */
 export const parsePhpunit: LogParser = (log) => {
-  const statuses = new Map<string, TestStatus>();
+  const statuses = new Statuses();
   let suite = 'None';
   for (const line of log.split('\n')) {
     const heading = /^[\p{L}\p{N}_]/u.test(line) ? beforeParentheses(line) : undefined;

@@ -1,6 +1,6 @@
 // Logs of pytest: the lines of its summary (`-rA`) in the variants that SWE-bench distinguishes, and the lines of `--verbose`.
 
-import { type LogParser, type TestStatus, testStatuses, wordsOf } from './test-status.ts';
+import { type LogParser, Statuses, type TestStatus, testStatuses, wordsOf } from './test-status.ts';
 
 const startOf = (line: string): TestStatus | undefined => testStatuses.find((status) => line.startsWith(status));
 const endOf = (line: string): TestStatus | undefined => testStatuses.find((status) => line.endsWith(status));
@@ -20,7 +20,7 @@ interface SummaryOptions {
 const makeSummaryParser =
   ({ clean = (line) => line, rename = (name) => name }: SummaryOptions): LogParser =>
   (log) => {
-    const statuses = new Map<string, TestStatus>();
+    const statuses = new Statuses();
     for (const raw of log.split('\n')) {
       const line = clean(raw);
       const start = startOf(line);
@@ -51,7 +51,7 @@ export const parseMatplotlib = makeSummaryParser({
 
 /** Without colours, with spaces in names, and also with the status at the end of a line, as old versions write it. */
 export const parsePytestV2: LogParser = (log) => {
-  const statuses = new Map<string, TestStatus>();
+  const statuses = new Statuses();
   for (const raw of log.split('\n')) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are control characters
     const line = raw.replaceAll(/\[\d+m/g, '').replaceAll(/[\u0001-\u001f]/g, '');
@@ -70,7 +70,7 @@ export const parsePytestV2: LogParser = (log) => {
 
 /** Passed tests in the middle or at the start of a line, failed ones at the start. */
 export const parseSeaborn: LogParser = (log) => {
-  const statuses = new Map<string, TestStatus>();
+  const statuses = new Statuses();
   for (const line of log.split('\n')) {
     const [first, second] = wordsOf(line);
     if (first === undefined || second === undefined) continue;
@@ -84,7 +84,7 @@ export const parseSeaborn: LogParser = (log) => {
 
 /** `tests/test_a.py::test_b PASSED   [ 10%]`, as `--verbose` writes it; SWE-smith and SWE-rebench use it. */
 export const parsePytestVerbose: LogParser = (log) => {
-  const statuses = new Map<string, TestStatus>();
+  const statuses = new Statuses();
   for (const line of log.split('\n')) {
     const [first = ''] = /^\S+/.exec(line) ?? [];
     const found = first.includes('::', 1) ? /\s(PASSED|FAILED|SKIPPED|ERROR|XFAIL)(?:\s|$)/.exec(line) : undefined;
@@ -96,7 +96,7 @@ export const parsePytestVerbose: LogParser = (log) => {
 
 /** The summary with names as R2E-Gym writes them: without the file, and with dots. */
 export const parseR2e: LogParser = (log) => {
-  const statuses = new Map<string, TestStatus>();
+  const statuses = new Statuses();
   const [, summary = ''] = log.split('short test summary info');
   for (const raw of summary.split('\n')) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are control characters

@@ -1,13 +1,13 @@
 // Logs of Python's other test runners: unittest in the form of Django's runner, and SymPy's own.
 
-import { type LogParser, type TestStatus, wordsOf } from './test-status.ts';
+import { type LogParser, Statuses, type TestStatus, wordsOf } from './test-status.ts';
 
 const okEnds = [' ... ok', ' ... OK', ' ...  OK'];
 const migration = 'Applying sites.0002_alter_domain_unique...test_no_migrations';
 
 /** `test_a (pkg.tests.ATests) ... ok`, also with output of the test between the dots and the `ok`. */
 export const parseDjango: LogParser = (log) => {
-  const statuses = new Map<string, TestStatus>();
+  const statuses = new Statuses();
   let previous: string | undefined;
   for (const raw of log.split('\n')) {
     const line = raw.trim();
@@ -63,7 +63,7 @@ function nameBefore(line: string, end: string): string {
 
 /** `test_a ok`, `test_b F`; failed tests also have a heading with the name of their file. */
 export const parseSympy: LogParser = (log) => {
-  const statuses = new Map<string, TestStatus>();
+  const statuses = new Statuses();
   for (const line of log.split('\n')) {
     const [start, end] = [line.indexOf(' '), line.lastIndexOf(' ')];
     const at = line.lastIndexOf('.py:', end - '.py:'.length);

@@ -8,13 +8,24 @@ export type StatusMap = ReadonlyMap<string, TestStatus>;
 
 export type LogParser = (log: string) => StatusMap;
 
+/** More than any suite has. A thread that must make room for more would end its process. */
+const mostTests = 1_000_000;
+
+/** Throws a RangeError, as a map does that has no room left. */
+export class Statuses extends Map<string, TestStatus> {
+  override set(name: string, status: TestStatus): this {
+    if (this.size >= mostTests && !this.has(name)) throw new RangeError('Map maximum size exceeded: a log names too many tests');
+    return super.set(name, status);
+  }
+}
+
 /** Adds one status for each line that matches; a name or a status that is undefined is no result. */
 export function parseLines(
   log: string,
   pattern: RegExp,
   toEntry: (match: RegExpExecArray) => readonly [string | undefined, TestStatus | undefined],
 ): Map<string, TestStatus> {
-  const statuses = new Map<string, TestStatus>();
+  const statuses = new Statuses();
   for (const line of log.split('\n')) {
     const match = pattern.exec(line.trim());
     if (!match) continue;
