@@ -172,6 +172,37 @@ const fragments: readonly string[] = [
     '(A)',
     'x=',
   ],
+  ...[
+    '$(',
+    '$((',
+    '$' + '{a:-',
+    '<<A\n',
+    'if true; then ',
+    'fi;',
+    'case x in ',
+    'esac;',
+    '[[ ',
+    ' ]]',
+    'a && ',
+    'a | ',
+    'judged ',
+    '$ANSWER',
+    'x=$x;',
+  ],
+  ...[
+    '[],',
+    '{},',
+    '"",',
+    '"a":1,',
+    '{"a":',
+    '[[',
+    ']]',
+    'assert f(1) == 2\n',
+    'def check(candidate):\n',
+    'NaN,',
+    '-1,',
+    '12345678901234567890,',
+  ],
 ];
 
 export type Random = () => number;
@@ -187,7 +218,50 @@ function makePart(random: Random): string {
   return `${part.slice(0, at)}${kind === 0 ? '' : kind === 1 ? part.slice(at, at + 1).repeat(2) : pick(random, fragments)}${part.slice(at + 1)}`;
 }
 
+/** What opens and what closes, and items of lists: texts that a grammar accepts are read to their end. */
+const pairs: readonly (readonly [string, string])[] = [
+  ['$(', ')'],
+  ['$' + '{a:-', '}'],
+  ['{', '}'],
+  ['(', ')'],
+  ['[', ']'],
+  ['{"a":', '}'],
+  ['\\frac{1}{', '}'],
+  ['\\{', '\\}'],
+  ['\\boxed{', '}'],
+  ['<think>', '</think>'],
+  ['if true; then ', '; fi'],
+  ['case x in x) ', ';; esac'],
+];
+const items = ['[],', '{},', '"",', '1,', '{"a":1},', '12345678901234567890,', '-0.5e3,', '"\\u0000\\n",', '[[1]],', 'null,'];
+const lists: readonly (readonly [string, string])[] = [
+  ['[', '1]'],
+  ['{"a":[', '1]}'],
+  ['{"rollouts":[', '{}]}'],
+  ['{"inputs":[', '1],"outputs":[1]}'],
+];
+
+function makeByGrammar(random: Random, length: number): FreezeInput {
+  const choose = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
+  if (random() < 0.5) {
+    const [open, close] = choose(pairs);
+    const count = Math.ceil(length / (open.length + close.length));
+    return [
+      [open, count],
+      [pick(random, fragments), 1],
+      [close, count],
+    ];
+  }
+  const [[open, close], item] = [choose(lists), choose(items)];
+  return [
+    [open, 1],
+    [item, Math.ceil(length / item.length)],
+    [close, 1],
+  ];
+}
+
 export function makeInput(random: Random, length: number): FreezeInput {
+  if (random() < 0.3) return makeByGrammar(random, length);
   const [head, pump, tail] = [makePart(random), makePart(random) || 'a', makePart(random)];
   const count = Math.max(1, Math.floor(length / pump.length));
   if (random() < 0.7)

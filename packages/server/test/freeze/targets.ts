@@ -5,11 +5,15 @@ import { insertAfter, renderLines, replaceOnce } from '../../src/agent/editor-te
 import { findShapeFault } from '../../src/http/request/json-shape.ts';
 import { findProgram } from '../../src/scenario/code/find-program.ts';
 import { compareRuns } from '../../src/scenario/code/output/compare-runs.ts';
+import { toCodeTask } from '../../src/scenario/code/rows/convert-row.ts';
+import { findTestFault } from '../../src/scenario/code/test-fault.ts';
 import { judgeMath } from '../../src/scenario/math/judge-math.ts';
 import { judgeStem } from '../../src/scenario/stem/judge-stem.ts';
 import { stemTask } from '../../src/scenario/stem/stem-task.ts';
 import { logParserNames, logParserOf } from '../../src/scenario/swe/logs/parse-log.ts';
 import { filesOf } from '../../src/scenario/swe/rows/row.ts';
+import { kindOf, toTask } from '../../src/scenario/swe/rows/rows.ts';
+import { lintCheck } from '../../src/scenario/verifier/lint/lint-check.ts';
 import { parseAction } from '../../src/tool-server/parse-action.ts';
 import { JinjaTemplate } from '../../src/trajectory/jinja/jinja.ts';
 import { parseLongTurn } from '../../src/trajectory/read-turn.ts';
@@ -23,6 +27,8 @@ export interface FreezeTarget {
 
 const loopMs = 20;
 const threadMs = 1000;
+/** For what a task's author wrote. */
+const rowMs = 5000;
 
 const tools = [
   { name: 'bash', description: '', parameters: { type: 'object', properties: { command: { type: 'string' }, n: { type: 'integer' } } } },
@@ -34,6 +40,17 @@ const quantity = stemTask.parse({ kind: 'numeric', question: 'q', answer: '9.81 
 const choice = stemTask.parse({ kind: 'choice', question: 'q', answer: 'AC', options: ['one', 'two', 'three'] });
 const words = stemTask.parse({ kind: 'text', question: 'q', answer: 'the mitochondrion' });
 const bytes = (text: string) => new TextEncoder().encode(text);
+
+/** The body of a request whose shape is not refused. */
+function readBody(text: string): unknown {
+  const body = bytes(text);
+  return findShapeFault(body) === undefined ? JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body)) : undefined;
+}
+
+function readSweRow(row: Readonly<Record<string, unknown>>): unknown {
+  const kind = kindOf(row);
+  return kind && toTask(row, kind);
+}
 
 export const targets: Readonly<Record<string, FreezeTarget>> = {
   ...Object.fromEntries(
@@ -49,6 +66,7 @@ export const targets: Readonly<Record<string, FreezeTarget>> = {
   'tool server action': { mostMs: loopMs, run: parseAction },
   jinja: { mostMs: 3 * loopMs, run: (text) => template.render({ messages: [{ role: 'tool', content: text }] }) },
   'request shape': { mostMs: loopMs, run: (text) => findShapeFault(bytes(text)) },
+  'request body': { mostMs: 2 * loopMs, run: readBody }, // in two turns of the loop
   'files of a patch': { mostMs: loopMs, run: filesOf },
   ...Object.fromEntries(
     logParserNames.map((name) => [`log ${name}`, { mostMs: threadMs, run: (text: string) => logParserOf(name)(text) }]),
@@ -70,5 +88,14 @@ export const targets: Readonly<Record<string, FreezeTarget>> = {
   'math box': { mostMs: threadMs, run: (text) => judgeMath({ answer: '\\{1,2\\}' }, `\\boxed{${text}}`) },
   'stem numeric': { mostMs: threadMs, run: (text) => judgeStem(quantity, text) },
   'stem choice': { mostMs: threadMs, run: (text) => judgeStem(choice, text) },
+  'stem expected quantity': { mostMs: loopMs, run: (text) => stemTask.safeParse({ kind: 'numeric', question: 'q', answer: text }) },
+  'stem expected text': { mostMs: loopMs, run: (text) => stemTask.safeParse({ kind: 'text', question: 'q', answer: text }) },
+  'check script': { mostMs: threadMs, run: (text) => lintCheck(text.slice(0, 32 << 10)) },
+  'code row apps': { mostMs: rowMs, run: (text) => toCodeTask({ question: 'q', input_output: text }) },
+  'code row verl': { mostMs: rowMs, run: (text) => toCodeTask({ prompt: text, reward_model: { ground_truth: `[${text}]` } }) },
+  'code row assertions': { mostMs: rowMs, run: (text) => toCodeTask({ prompt: 'q', entry_point: 'f', test: text }) },
+  'code function tests': { mostMs: rowMs, run: (text) => findTestFault([{ input: `[${text}]`, output: text }]) },
+  'swe row': { mostMs: rowMs, run: (text) => readSweRow({ instance_id: 'a__b-1', repo: 'a/b', patch: text, FAIL_TO_PASS: text }) },
+  'swe row nemotron': { mostMs: rowMs, run: (text) => readSweRow({ instance_dict: text }) },
   'stem text': { mostMs: threadMs, run: (text) => judgeStem(words, text) },
 };

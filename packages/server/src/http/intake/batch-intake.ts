@@ -13,7 +13,7 @@ import type { Scenario } from '../../scenario/scenario.ts';
 import type { BatchPlan, MoreTasks, Task } from '../../store/batch-store.ts';
 import type { AppContext } from '../context/context.ts';
 import { FaultCollector } from '../request/check.ts';
-import { toDigest } from '../request/digest.ts';
+import { toDigestInSteps } from '../request/digest.ts';
 import { checkIntake, checkTask, openPause, unknownScenario } from './intake.ts';
 
 /** Group and rollout ids are derived from it, and have the same limit. */
@@ -26,7 +26,7 @@ export async function createBatch(request: BatchRequest, context: AppContext): P
   const scenario = context.scenarios.get(request.scenario);
   if (scenario === undefined) throw unknownScenario(['scenario'], request.scenario, context.scenarios);
   const { id = batchId.parse(`b-${randomUUID()}`), tasks, webhook, closed, ...rest } = request;
-  const digest = toDigest({ ...rest, tasks, webhook, closed });
+  const digest = await toDigestInSteps({ ...rest, tasks, webhook, closed }, openPause(context.clock));
   let plan: BatchPlan = { ...rest, scenario: scenario.name };
   // A repeated request must succeed even if the cursor of its task file has moved on.
   if ((await context.store.batch(id)) === undefined) {

@@ -8,7 +8,7 @@ import type { Scenario } from '../../scenario/scenario.ts';
 import type { NewEvaluation } from '../../store/evaluation-store.ts';
 import type { AppContext } from '../context/context.ts';
 import { toWaitingEvaluations } from '../context/waiting.ts';
-import { toDigest } from '../request/digest.ts';
+import { toDigestInSteps } from '../request/digest.ts';
 import { checkTasks } from './batch-intake.ts';
 import { checkIntake, openPause, unknownScenario } from './intake.ts';
 
@@ -22,7 +22,7 @@ export async function createEvaluation(request: EvaluationRequest, context: AppC
   const scenario = context.scenarios.get(request.scenario);
   if (scenario === undefined) throw unknownScenario(['scenario'], request.scenario, context.scenarios);
   const { id = evaluationId.parse(`e-${randomUUID()}`), tasks, ...plan } = request;
-  const digest = toDigest({ ...plan, tasks });
+  const digest = await toDigestInSteps({ ...plan, tasks }, openPause(context.clock));
   await checkTasks(tasks, scenario, context.clock);
   const outcome = await context.store.createEvaluation({
     id,

@@ -6,7 +6,40 @@ import { RolloutError } from '@millrace/protocol';
 const deepest = 100;
 
 export function toDigest(value: unknown): string {
-  return createHash('sha256').update(toCanonicalJson(value, 0)).digest('hex');
+  const hash = createHash('sha256');
+  for (const piece of toPieces(value, 0)) hash.update(piece);
+  return hash.digest('hex');
+}
+
+/** The same, with a pause after each item of a list of the request. */
+export async function toDigestInSteps(value: unknown, pause: () => Promise<void>): Promise<string> {
+  const hash = createHash('sha256');
+  for (const piece of toPieces(value, 0)) {
+    hash.update(piece);
+    await pause();
+  }
+  return hash.digest('hex');
+}
+
+/** Items of lists in the request are one piece each. */
+const itemDepth = 2;
+
+function* toPieces(value: unknown, depth: number): Generator<string> {
+  if (typeof value !== 'object' || value === null || depth >= itemDepth) return yield toCanonicalJson(value, depth);
+  const isList = Array.isArray(value);
+  let mark = isList ? '[' : '{';
+  for (const [key, item] of isList ? value.entries() : entriesOf(value)) {
+    yield isList ? mark : `${mark}${JSON.stringify(key)}:`;
+    yield* toPieces(item, depth + 1);
+    mark = ',';
+  }
+  yield `${mark === ',' ? '' : mark}${isList ? ']' : '}'}`;
+}
+
+function entriesOf(value: object): [string, unknown][] {
+  return Object.entries(value)
+    .filter(([, item]) => item !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
 /** The order of keys does not matter. Refuses nesting deep enough to exhaust a stack. */
@@ -14,7 +47,7 @@ function toCanonicalJson(value: unknown, depth: number): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
   if (depth > deepest) throw new RolloutError('bad-request', `nested deeper than ${deepest} levels`);
   if (Array.isArray(value)) return `[${value.map((item) => toCanonicalJson(item, depth + 1)).join(',')}]`;
-  const entries = Object.entries(value).filter(([, item]) => item !== undefined);
-  entries.sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${toCanonicalJson(item, depth + 1)}`).join(',')}}`;
+  return `{${entriesOf(value)
+    .map(([key, item]) => `${JSON.stringify(key)}:${toCanonicalJson(item, depth + 1)}`)
+    .join(',')}}`;
 }

@@ -1,9 +1,10 @@
 // Parses request bodies: JSON in valid UTF-8, without keys that could pollute prototypes. Invalid JSON is refused with the position
 // of the error.
 
+import { setImmediate as yieldLoop } from 'node:timers/promises';
 import { messageOf, RolloutError } from '@millrace/protocol';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { findShapeFault } from './json-shape.ts';
+import { findShapeFaultInSteps } from './json-shape.ts';
 
 /** An empty body counts as no body, regardless of its content type: aiohttp names one for posts without a body. */
 export function acceptJson(app: FastifyInstance): void {
@@ -16,16 +17,26 @@ export function acceptJson(app: FastifyInstance): void {
       `Unsupported Media Type: a body must be application/json, not ${headers['content-type']}`,
     );
   });
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request: FastifyRequest, body: Buffer, done) => {
-    if (body.length === 0) return done(null, undefined);
-    const fault = findShapeFault(body);
-    if (fault !== undefined) return done(new RolloutError('bad-request', fault));
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
+    if (body.length === 0) return undefined;
+    // A long body is read, parsed and used in different turns of the event loop.
+    const pause = async () => {
+      if (body.length > longBytes) await yieldLoop();
+    };
+    const fault = await findShapeFaultInSteps(body, pause);
+    if (fault !== undefined) throw new RolloutError('bad-request', fault);
+    await pause();
     const text = tryDecode(body);
-    if (text === undefined) return done(new RolloutError('bad-request', 'the body is not valid UTF-8'));
-    // The default parser calls back before it returns.
-    void parse(request, text, (error, value) => (error === null ? done(null, value) : done(toJsonError(text))));
+    if (text === undefined) throw new RolloutError('bad-request', 'the body is not valid UTF-8');
+    const value = await new Promise((resolve, reject) => {
+      void parse(request, text, (error, value) => (error === null ? resolve(value) : reject(toJsonError(text))));
+    });
+    await pause();
+    return value;
   });
 }
+
+const longBytes = 1 << 16;
 
 function tryDecode(body: Buffer): string | undefined {
   try {

@@ -74,6 +74,29 @@ test('a batch of 1,000 tasks of 10 kB each is not refused', () => {
   assert.equal(findShapeFault(Buffer.from(JSON.stringify({ scenario: 'code', tasks }))), undefined);
 });
 
+/** How many turns the event loop takes meanwhile. */
+async function countTurns(work: () => Promise<unknown>): Promise<number> {
+  let [turns, isOver] = [0, false];
+  const tick = () => {
+    turns += 1;
+    if (!isOver) setImmediate(tick);
+  };
+  setImmediate(tick);
+  await work();
+  isOver = true;
+  return turns;
+}
+
+test('a long body is read in slices, between which the event loop turns', async () => {
+  await using floor = await openFloor();
+  const headers = { 'content-type': 'application/json' };
+  const send = (bytes: number) =>
+    countTurns(() => floor.app.inject({ method: 'POST', url: '/v1/backends', payload: `{${' '.repeat(bytes)}}`, headers }));
+  await send(1);
+  const [short, long] = [await send(1000), await send(8 << 20)];
+  assert.ok(long - short > 20, `${short} and ${long} turns`);
+});
+
 test('many query parameters, many headers and long ids do not block the event loop', async () => {
   await using floor = await openFloor();
   const long = 'a'.repeat(15_000);
