@@ -39,7 +39,8 @@ export async function evaluateAttempt(deps: StageDeps, record: AttemptRecord, pr
 /** Whether the verifier gave no verdict, and says itself that the agent is not to blame. */
 function isBreak(error: RolloutError): boolean {
   const { code } = error;
-  return (code === 'evaluate-failed' && !isShownFault(error)) || code === 'evaluate-timeout' || code === 'scenario-died';
+  if (code === 'evaluate-failed') return !isShownFault(error);
+  return code === 'evaluate-timeout' || code === 'scenario-died' || code === 'sandbox-refused';
 }
 
 export function toPolicyFault(error: RolloutError): RolloutError {

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import { RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import { probeBubblewrap } from '../../../src/sandbox/bubblewrap/probe.ts';
+import type { Sandbox } from '../../../src/sandbox/sandbox.ts';
 import type { Scenario } from '../../../src/scenario/scenario.ts';
 import { ScenarioError } from '../../../src/scenario/scenario-error.ts';
 import { bash, finish, says, WorkerBed } from '../worker-bed.ts';
@@ -77,6 +78,29 @@ describe('a verifier that breaks', { skip, timeout: 240_000 }, () => {
     );
     const { reward, code, message } = await judge(scenario, bash('printf mine > score'), finish());
     assert.deepEqual([reward, code], [-1, 'policy-failed'], message);
+  });
+
+  for (const [title, use] of [
+    ['an answer that is too long to be an argument', (sandbox, answer) => sandbox.openProgram(['/bin/echo', answer])],
+    ['an answer that names a file where none can be', (sandbox, answer) => sandbox.writeFile(`/proc/${answer.slice(0, 9)}`, 'x')],
+    ['an answer that is too long to be a variable', (sandbox, answer) => sandbox.openProgram(['/bin/true'], { env: { ANSWER: answer } })],
+  ] as const satisfies [string, (sandbox: Sandbox, answer: string) => Promise<unknown>][])
+    test(`${title}, which its sandbox refuses, is the lowest reward`, async () => {
+      const scenario = own(async ({ end, openSandbox }) => {
+        if (end.answer.length > 9) await use(await openSandbox(), end.answer.repeat(20_000));
+        return { reward: 0 };
+      });
+      const { reward, code, message } = await judge(scenario, finish('x'.repeat(10)));
+      assert.deepEqual([reward, code], [-1, 'policy-failed'], message);
+    });
+
+  test('a sandbox that refuses what the task asks for is blamed on the task', async () => {
+    const scenario = own(async ({ openSandbox }) => {
+      await (await openSandbox()).writeFile('/proc/none', 'x');
+      return { reward: 0 };
+    });
+    const { reward, code } = await judge(scenario, finish('42'));
+    assert.deepEqual([reward, code], [null, 'sandbox-refused']);
   });
 
   test('one that breaks on every answer has no reward, and is blamed', async () => {
