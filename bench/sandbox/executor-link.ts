@@ -43,7 +43,7 @@ async function openLink(kind: 'unix' | 'tcp'): Promise<Link> {
   const port = kind === 'unix' ? [] : [String((server.address() as AddressInfo).port)];
   const child = spawn(process.execPath, [executor, folder, folder, folder, ...port], { stdio: 'inherit' });
   const [socket]: [Socket] = (await once(server, 'connection')) as [Socket];
-  const client = new ExecutorClient(socket, (why) => console.error(why));
+  const client = new ExecutorClient(socket, { onBroken: (why) => console.error(why), isOwnLimit: () => true });
   await client.ready;
   const spec = { method: 'shell.run', params, body: Buffer.from(':'), reply: shellRunReply, maxBytes: 4096, deadlineMs: 60_000 } as const;
   return {

@@ -17,7 +17,7 @@ import { type OwnChildren, startReaper } from './process/reap.ts';
 import { handleSignals, ignoreRealTimeSignals } from './process/signals.ts';
 import type { PythonSession } from './python/python-session.ts';
 import { ShellSession } from './shell/shell-session.ts';
-import { CallError, messageOf } from './wire/call-error.ts';
+import { CallError, errnoOf, messageOf } from './wire/call-error.ts';
 import { badImageExitCode } from './wire/exit-code.ts';
 import { encodeFrame, openFrameReader } from './wire/frames.ts';
 
@@ -66,7 +66,8 @@ export function main([linkFolder = '', ownFolder = '', home = '', port]: readonl
       socket.write(encodeFrame({ id: call.id, result }, output));
     } catch (error) {
       const kind = error instanceof CallError ? error.kind : isUsedUp(error) ? 'limit' : 'bad-call';
-      socket.write(encodeFrame({ id: call.id, error: { kind, message: messageOf(error) } }));
+      const errno = error instanceof CallError ? error.errno : errnoOf(error);
+      socket.write(encodeFrame({ id: call.id, error: { kind, message: messageOf(error), ...(errno === undefined ? {} : { errno }) } }));
     } finally {
       cancels.delete(call.id);
     }

@@ -201,9 +201,9 @@ export type ExecutorCall =
 export const executorErrorKinds = ['not-found', 'too-large', 'bad-call', 'failed', 'limit'] as const;
 export type ExecutorErrorKind = (typeof executorErrorKinds)[number];
 
-/** The worker acts on `error.kind`; the message is for people. */
+/** The worker acts on `error.kind`, and for a limit on `errno`; the message is for people. */
 export const replyFrame = z.object({
   id: z.int(),
   result: z.unknown().optional(),
-  error: z.object({ kind: z.enum(executorErrorKinds), message: z.string() }).optional(),
+  error: z.object({ kind: z.enum(executorErrorKinds), message: z.string(), errno: z.string().optional() }).optional(),
 });

@@ -91,7 +91,7 @@ function toRun(
 
 /** A program that cannot be started ends as in a shell: with 127 if it is not found, otherwise 126, and the reason on standard error. */
 function toExit(error: unknown): Exit {
-  if (isUsedUp(error)) throw new CallError('limit', `no program can be started: ${messageOf(error)}`);
+  if (isUsedUp(error)) throw new CallError('limit', `no program can be started: ${messageOf(error)}`, error);
   const exitCode = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 127 : 126;
   return { exitCode, signal: null, problem: `${messageOf(error).slice(0, maxProblem)}\n` };
 }

@@ -13,7 +13,7 @@ import { realPathOf, refuseOutside } from './real-path.ts';
 export async function readSandboxFile(params: FileReadParams, home: string): Promise<Buffer> {
   const path = resolve(home, params.path);
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error) => {
-    throw new CallError(isUsedUp(error) ? 'limit' : 'not-found', messageOf(error));
+    throw new CallError(isUsedUp(error) ? 'limit' : 'not-found', messageOf(error), error);
   });
   const stat = await file.stat();
   if (!stat.isFile()) throw new CallError('not-found', `${path} is not a regular file`);
@@ -39,6 +39,6 @@ export async function writeSandboxFile(params: FileWriteParams, content: Buffer,
     await writeFile(path, content, { flag: O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK });
     await chmod(path, params.mode);
   } catch (error) {
-    throw new CallError(isUsedUp(error) ? 'limit' : 'failed', messageOf(error));
+    throw new CallError(isUsedUp(error) ? 'limit' : 'failed', messageOf(error), error);
   }
 }

@@ -117,7 +117,7 @@ function listen(program: OpenProgram): void {
 function failedStart(child: ChildProcess): Promise<CallError> {
   return new Promise((resolve) => {
     child.once('error', (error: NodeJS.ErrnoException) => {
-      if (isUsedUp(error)) return resolve(new CallError('limit', `no program can be started: ${error.message}`));
+      if (isUsedUp(error)) return resolve(new CallError('limit', `no program can be started: ${error.message}`, error));
       resolve(new CallError(error.code === 'ENOENT' ? 'not-found' : 'failed', error.message));
     });
   });

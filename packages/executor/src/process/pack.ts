@@ -150,6 +150,6 @@ function tooLarge({ path, max_bytes, max_entries }: Packing): CallError {
 /** Leaves an entry out. A limit stops the packing. */
 function skip(packing: Packing, name: string, error: unknown): void {
   if (error instanceof CallError) throw error;
-  if (isUsedUp(error)) throw new CallError('limit', messageOf(error));
+  if (isUsedUp(error)) throw new CallError('limit', messageOf(error), error);
   packing.skipped.push(`${name.slice(2, 202)} (${messageOf(error).slice(0, 200)})`);
 }

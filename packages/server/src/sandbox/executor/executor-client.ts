@@ -25,6 +25,13 @@ export interface CallReply<T> {
   readonly body: Buffer;
 }
 
+export interface ExecutorClientOptions {
+  /** Called at most once, with what went wrong. The owner then calls `close` with the error for the callers. */
+  onBroken(why: string): void;
+  /** Whether the sandbox itself used up what the kernel refused. Otherwise the machine has none left, and the agent is not to blame. */
+  isOwnLimit(errno: string | undefined): boolean;
+}
+
 interface OpenCall {
   readonly take: (frame: Frame) => void;
   readonly reject: (error: Error) => void;
@@ -33,6 +40,7 @@ interface OpenCall {
 export class ExecutorClient {
   readonly #socket: Socket;
   readonly #onBroken: (why: string) => void;
+  readonly #isOwnLimit: (errno: string | undefined) => boolean;
   readonly #pending = new Map<number, OpenCall>();
   readonly #ready = Promise.withResolvers<void>();
   #nextId = 1;
@@ -40,10 +48,10 @@ export class ExecutorClient {
   #isBroken = false;
   #closedBy: RolloutError | undefined;
 
-  /** `onBroken` is called at most once, with what went wrong. The owner then calls `close` with the error for the callers. */
-  constructor(socket: Socket, onBroken: (why: string) => void) {
+  constructor(socket: Socket, { onBroken, isOwnLimit }: ExecutorClientOptions) {
     this.#socket = socket;
     this.#onBroken = onBroken;
+    this.#isOwnLimit = isOwnLimit;
     const readFrames = openFrameReader({ headBytes: maxHeadBytes, bodyBytes: maxBodyBytes });
     socket.on('data', (chunk) => {
       try {
@@ -120,9 +128,14 @@ export class ExecutorClient {
   /** Throws a RolloutError for an error that the executor reports, and any other error for an invalid reply. */
   #check<T>(spec: CallSpec<T>, frame: Frame): CallReply<T> {
     const { result, error } = replyFrame.parse(frame.head);
-    if (error) throw new RolloutError(errorCodes[error.kind], `${spec.method}: ${error.message.slice(0, 1000)}`);
+    if (error) throw this.#toError(`${spec.method}: ${error.message.slice(0, 1000)}`, error);
     if (frame.body.length > spec.maxBytes) throw new Error(`${frame.body.length} bytes for ${spec.method}, more than ${spec.maxBytes}`);
     return { result: spec.reply.parse(result), body: frame.body };
+  }
+
+  #toError(message: string, { kind, errno }: ExecutorFault): RolloutError {
+    if (kind !== 'limit' || this.#isOwnLimit(errno)) return new RolloutError(errorCodes[kind], message);
+    return new RolloutError('sandbox-failed', `${message}: this machine has none left, and the sandbox is within its limits`);
   }
 
   #break(why: string): void {
@@ -132,6 +145,8 @@ export class ExecutorClient {
     this.#onBroken(why);
   }
 }
+
+type ExecutorFault = NonNullable<z.infer<typeof replyFrame>['error']>;
 
 const errorCodes = {
   'not-found': 'not-found',

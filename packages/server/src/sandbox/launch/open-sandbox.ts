@@ -188,7 +188,7 @@ function connectSandbox(socket: Socket, started: StartedSandbox): { sandbox: San
   startWallClock(started, (fault) => {
     closing ??= die('', fault);
   });
-  const client = new ExecutorClient(socket, onBroken);
+  const client = new ExecutorClient(socket, { onBroken, isOwnLimit: confinement.isOwnLimit });
   async function end(): Promise<void> {
     client.close(new RolloutError('sandbox-died', `sandbox ${id} is closed`));
     await started.process.kill();

@@ -12,6 +12,7 @@ import { openBusyWatch } from './busy-watch.ts';
 import { CallGate } from './call-gate.ts';
 import { type CgroupBase, findCgroups, listGroups, makeGroups, removeGroups } from './cgroups.ts';
 import { openMemoryWatch } from './memory-watch.ts';
+import { openOwnLimit } from './own-limit.ts';
 import { type HolderEntry, renderEntry } from './rlimits.ts';
 import { openUse } from './use.ts';
 
@@ -37,6 +38,8 @@ export interface Confinement {
   watch(first: number): () => void;
   /** What the kernel counted, given the first process, which is needed where there are no groups. Nothing after `remove`. */
   readUse(first: number | undefined): SandboxUse;
+  /** Whether the sandbox itself used up what the kernel refused, as far as it shows. */
+  isOwnLimit(errno: string | undefined): boolean;
   /** Whether the agent caused the end of the executor, as far as the kernel shows. Call it before `remove`. */
   explainEnd(how: string): AgentFault | undefined;
   remove(): Promise<void>;
@@ -75,6 +78,7 @@ export async function openLimiter({ log }: { readonly log: Log }): Promise<Limit
           return () => ends.forEach((end) => void end());
         },
         readUse,
+        isOwnLimit: openOwnLimit(bases, { name: id, folder }),
         explainEnd: (how) => explainEnd(how, limits, readUse(undefined).ownOomKills > 0),
         remove: () => removeGroups(groups),
       };

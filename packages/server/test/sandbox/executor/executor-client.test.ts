@@ -22,9 +22,12 @@ async function openPair(reply: Buffer): Promise<{ client: ExecutorClient; peer: 
   const [socket]: Socket[] = await once(server, 'connection');
   assert.ok(socket);
   const broken = Promise.withResolvers<string>();
-  const client = new ExecutorClient(socket, (why) => {
-    broken.resolve(why);
-    client.close(new RolloutError('sandbox-died', why));
+  const client = new ExecutorClient(socket, {
+    onBroken(why) {
+      broken.resolve(why);
+      client.close(new RolloutError('sandbox-died', why));
+    },
+    isOwnLimit: (errno) => errno !== 'ENFILE',
   });
   peer.write(ready);
   await client.ready;
@@ -90,4 +93,14 @@ test('an aborted call throws at once, is cancelled in the executor, and its late
   pair.peer.write(encodeFrame({ id: 1, result: { size: 1 } }, Buffer.from('x')));
   pair.peer.once('data', () => pair.peer.write(encodeFrame({ id: 2, result: { size: 1 } }, Buffer.from('y'))));
   assert.equal((await pair.client.call(read)).body.toString(), 'y');
+});
+
+test('what the machine has none left of is not a limit of the sandbox', async () => {
+  for (const [errno, code] of [
+    ['ENFILE', 'sandbox-failed'],
+    ['ENOSPC', 'sandbox-limit'],
+  ] as const) {
+    await using pair = await openPair(encodeFrame({ id: 1, error: { kind: 'limit', message: `${errno}: none left`, errno } }));
+    await assert.rejects(pair.client.call(read), { code, message: /none left/ });
+  }
 });
