@@ -65,7 +65,10 @@ export const targets: Readonly<Record<string, FreezeTarget>> = {
   'tool output': { mostMs: loopMs, run: (text) => cutText(text) },
   'tool server action': { mostMs: loopMs, run: parseAction },
   jinja: { mostMs: 3 * loopMs, run: (text) => template.render({ messages: [{ role: 'tool', content: text }] }) },
-  'request shape': { mostMs: loopMs, run: (text) => findShapeFault(bytes(text)) },
+  'request shape': {
+    mostMs: 4 * loopMs, // in slices of a quarter of a megabyte
+    run: (text) => findShapeFault(bytes(text)),
+  },
   'request body': { mostMs: 2 * loopMs, run: readBody }, // in two turns of the loop
   'files of a patch': { mostMs: loopMs, run: filesOf },
   ...Object.fromEntries(
