@@ -84,7 +84,8 @@ export class FakeCalls {
     if (this.active.size >= maxRequests && dialect.busy)
       return writeRefusal(response, dialect.busy(request, server), { isStream, dialect });
     // A probe at a join is no generation of a rollout: it is not counted, and no fault or script is used up by it.
-    if (request.id === 'probe-logprobs') return writeJson(response, 200, dialect.reply(request, rawOutput(request), server));
+    if (request.id === 'probe-logprobs')
+      return writeJson(response, 200, dialect.reply(request, probeOutput(request, this.#options.isProcessed), server));
     this.count += 1;
     this.requests.push(request);
     if (this.requests.length > keep) this.requests.shift();
@@ -119,7 +120,7 @@ export class FakeCalls {
     this.sampledTokens += length;
     const whole = {
       ...toOutput(request, answer, this.#options),
-      logprobs: toLogprobs(request, answer, { begin: 0, end: length, weights: this.weights }),
+      logprobs: toLogprobs(request, answer, { begin: 0, end: length, weights: this.weights, isProcessed: this.#options.isProcessed }),
       weightVersions: [{ version: this.weightVersion, start: 0, end: length }],
     };
     const outputFault = outputFaults.find((kind) => kind === fault);
@@ -149,7 +150,9 @@ export class FakeCalls {
     let known = 0;
     const onStep = (count: number) => {
       this.sampledTokens += count - known;
-      logprobs.push(...toLogprobs(request, answer, { begin: known, end: count, weights: this.weights }));
+      logprobs.push(
+        ...toLogprobs(request, answer, { begin: known, end: count, weights: this.weights, isProcessed: this.#options.isProcessed }),
+      );
       known = count;
       const part = { ...output, weightVersions: generation.weightVersions };
       for (const end of request.isStream ? ends.filter((one) => one > begin && one <= count) : []) {
@@ -194,8 +197,8 @@ interface FakeCall {
   readonly server: FakeServer;
 }
 
-/** One token with its raw logprob, as vLLM returns by default. */
-function rawOutput(request: FakeRequest): FakeOutput {
+/** One token with its logprob. */
+function probeOutput(request: FakeRequest, isProcessed: boolean | undefined): FakeOutput {
   const answer = { tokenIds: Int32Array.of(2), finishReason: 'length' } as const;
-  return { ...toOutput(request, answer, {}), logprobs: toLogprobs(request, answer, { begin: 0, end: 1, weights: 0 }) };
+  return { ...toOutput(request, answer, {}), logprobs: toLogprobs(request, answer, { begin: 0, end: 1, weights: 0, isProcessed }) };
 }

@@ -9,7 +9,7 @@ import { FakeCalls } from './calls.ts';
 import { type ControlRoute, devRoutes, openRoutes, scaleOutAbortPath, sglangRoutes, stopAll } from './control.ts';
 import { llamacppCompletion, llamaNotFound, toLlamaModels } from './engines/llamacpp.ts';
 import { promptIdsGenerate } from './engines/prompt-ids.ts';
-import { sglangGenerate, sglangServerInfo, toSglangModels } from './engines/sglang.ts';
+import { sglangGenerate, toSglangModels, toSglangServerInfo } from './engines/sglang.ts';
 import { scaleOutDisabled, toVllmMetrics, toVllmModels, vllmCompletions, vllmGenerate } from './engines/vllm.ts';
 import { toVllmError } from './engines/vllm-checks.ts';
 import { type FakeEngine, type FakeRequest, parseJson } from './engines/wire.ts';
@@ -30,6 +30,12 @@ export interface FakeBackendOptions {
   readonly latencyMs?: Latency;
   /** Milliseconds per token, after the latency. A stream is written token by token. */
   readonly tokenMs?: number;
+  /** As its engine reports it. */
+  readonly version?: string;
+  /** When its process started, in seconds; a new one for each fake. */
+  readonly startedAt?: number;
+  /** Whether its logprobs are those after temperature and top-k, as with vLLM's --logprobs-mode processed_logprobs. */
+  readonly isProcessed?: boolean;
   /** Part of every logprob, so that a token shows which weights sampled it. */
   readonly weights?: number;
   readonly faults?: Faults;
@@ -66,6 +72,14 @@ export interface FakeBackendOptions {
   readonly keep?: number;
 }
 
+let starts = 0;
+
+/** Two fakes of one moment are still two processes. */
+function nextStart(): number {
+  starts += 1;
+  return (performance.timeOrigin + performance.now()) / 1000 + starts;
+}
+
 /** The last is chosen by its engine only: SGLang has the same path. */
 const dialects = [vllmGenerate, vllmCompletions, sglangGenerate, llamacppCompletion, promptIdsGenerate];
 
@@ -82,12 +96,14 @@ export class FakeBackend implements AsyncDisposable {
     this.#serve(request, response).catch((error) => writeJson(response, 500, toVllmError(500, String(error))));
   });
   readonly #calls: FakeCalls;
+  readonly #startedAt: number;
   #misses = 0;
 
   constructor(options: FakeBackendOptions, tokens: FakeTokens) {
     this.#options = options;
     this.#tokens = tokens;
     this.#calls = new FakeCalls(options, tokens, this.events);
+    this.#startedAt = options.startedAt ?? nextStart();
     this.#server.keepAliveTimeout = 60_000;
   }
 
@@ -182,6 +198,8 @@ export class FakeBackend implements AsyncDisposable {
       return await serveTokenizer(request, response, {
         tokens: this.#tokens,
         dialect: this.#options.tokenizer ?? (own === 'prorl' ? 'vllm' : own),
+        model: this.#options.model ?? 'fake',
+        version: this.#options.version ?? 'fake',
         maxModelLen,
         miss,
       });
@@ -199,7 +217,7 @@ export class FakeBackend implements AsyncDisposable {
   }
 
   #writeInfo(route: string, response: ServerResponse): boolean {
-    const { engine, model = 'fake', maxModelLen = 131_072, vocabularySize = 151_936, ranks = 1 } = this.#options;
+    const { engine, model = 'fake', maxModelLen = 131_072, vocabularySize = 151_936, ranks = 1, version } = this.#options;
     const [running, sampled, ended] = [this.inFlight, this.#calls.sampledTokens, this.generations - this.inFlight];
     const isLlama = engine === 'llamacpp';
     if (route === 'GET /health' && isLlama) writeJson(response, 200, { status: 'ok' });
@@ -207,12 +225,12 @@ export class FakeBackend implements AsyncDisposable {
     else if (route === 'GET /v1/models' && isLlama) writeJson(response, 200, toLlamaModels(model, maxModelLen, vocabularySize));
     else if (route === 'GET /v1/models')
       writeJson(response, 200, (engine === 'sglang' ? toSglangModels : toVllmModels)(model, maxModelLen));
-    else if (route === 'GET /server_info' && engine === 'sglang') writeJson(response, 200, sglangServerInfo);
-    else if (route === 'GET /version' && (engine ?? 'vllm') === 'vllm') writeJson(response, 200, { version: '0.32.0' });
-    else if (route === 'GET /metrics' && !isLlama)
+    else if (route === 'GET /server_info' && engine === 'sglang') writeJson(response, 200, toSglangServerInfo(this.#startedAt, version));
+    else if (route === 'GET /version' && (engine ?? 'vllm') === 'vllm') writeJson(response, 200, { version: version ?? '0.32.0' });
+    else if ((route === 'GET /metrics' || route === 'GET /metrics/') && !isLlama)
       response
         .writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
-        .end(toVllmMetrics(model, { running, sampled, ended, ranks }));
+        .end(toVllmMetrics(model, { running, sampled, ended, ranks, startedAt: this.#startedAt }));
     else return false;
     return true;
   }

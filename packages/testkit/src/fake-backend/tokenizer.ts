@@ -22,6 +22,8 @@ export const tokenizerPaths: readonly string[] = [
 interface Served {
   readonly tokens: FakeTokens;
   readonly dialect: TokenizerDialect;
+  readonly model: string;
+  readonly version: string;
   readonly maxModelLen: number;
   readonly miss: () => void;
 }
@@ -41,17 +43,17 @@ export async function serveTokenizer(request: IncomingMessage, response: ServerR
   writeJson(response, 400, toVllmError(400, `the fake backend does not accept such a body for ${path}`));
 }
 
-function toInfo(path: string, { dialect, tokens, maxModelLen }: Served): Json | undefined {
+function toInfo(path: string, { dialect, tokens, maxModelLen, model, version }: Served): Json | undefined {
   const { chat_template, bos_token, eos_token } = tokens.config;
   if (path === '/props' && dialect === 'llamacpp')
     return {
       default_generation_settings: { n_ctx: maxModelLen },
       total_slots: 1,
-      model_path: 'fake.gguf',
+      model_path: `${model}.gguf`,
       chat_template,
       bos_token: bos_token ?? '',
       eos_token,
-      build_info: 'fake',
+      build_info: version,
     };
   if (path === '/tokenizer_info' && dialect === 'vllm-with-info')
     return { tokenizer_class: 'Qwen2TokenizerFast', ...toContents(tokens.config) };

@@ -196,4 +196,6 @@ export function toSglangModels(model: string, maxModelLen: number): Json {
 }
 
 /** entrypoints/http_server.py, server_info: the last fields of it. */
-export const sglangServerInfo: Json = { startup_time: 1, internal_states: [{}], version: '0.5.23', frontend: 'python' };
+export function toSglangServerInfo(startedAt: number, version = '0.5.23'): Json {
+  return { startup_time: startedAt, internal_states: [{}], version, frontend: 'python' };
+}

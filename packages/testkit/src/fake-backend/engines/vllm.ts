@@ -136,7 +136,10 @@ export function toVllmModels(model: string, maxModelLen: number): Json {
   return { object: 'list', data: [{ ...card, permission: [permission] }] };
 }
 
-export function toVllmMetrics(model: string, counts: { running: number; sampled: number; ended: number; ranks: number }): string {
+export function toVllmMetrics(
+  model: string,
+  counts: { running: number; sampled: number; ended: number; ranks: number; startedAt: number },
+): string {
   const rows = [
     ['gauge', 'num_requests_running', counts.running],
     ['gauge', 'num_requests_waiting', 0],
@@ -145,11 +148,13 @@ export function toVllmMetrics(model: string, counts: { running: number; sampled:
     ['counter', 'request_success_total', counts.ended],
   ];
   const engines = Array.from({ length: counts.ranks }, (_, engine) => engine);
+  const start = `# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds ${counts.startedAt}\n`;
   return rows
     .map(([kind, name, value]) => {
       const values = engines.map((engine) => `vllm:${name}{engine="${engine}",model_name="${model}"} ${value}\n`);
       return `# TYPE vllm:${name} ${kind}\n${values.join('')}`;
     })
+    .concat(start)
     .join('');
 }
 

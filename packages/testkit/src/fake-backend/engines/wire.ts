@@ -132,13 +132,21 @@ export function toOutput(request: FakeRequest, answer: FakeAnswer, { routedExper
   };
 }
 
+export interface LogprobRange {
+  readonly begin: number;
+  readonly end: number;
+  readonly weights: number;
+  readonly isProcessed?: boolean | undefined;
+}
+
 /** The logprobs of the tokens from `begin` up to `end`, sampled by these weights. */
-export function toLogprobs(
-  { promptIds }: FakeRequest,
-  { tokenIds }: FakeAnswer,
-  { begin, end, weights }: { readonly begin: number; readonly end: number; readonly weights: number },
-): number[] {
-  return Array.from(tokenIds.subarray(begin, end), (id, i) => fakeLogprob(promptIds.length + begin + i, id, weights));
+export function toLogprobs({ promptIds, sampling }: FakeRequest, { tokenIds }: FakeAnswer, range: LogprobRange): number[] {
+  const { begin, end, weights, isProcessed } = range;
+  const temperature = isProcessed ? Number(sampling.temperature ?? 1) : 1;
+  const isOnly = isProcessed && sampling.top_k === 1;
+  return Array.from(tokenIds.subarray(begin, end), (id, i) =>
+    isOnly ? 0 : fakeLogprob(promptIds.length + begin + i, id, { weights, temperature }),
+  );
 }
 
 /** Two layers of two experts, derived from each token's position and id; each fits in a byte. */
