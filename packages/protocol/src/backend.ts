@@ -63,6 +63,10 @@ const backendProbe = z.object({
     .default('unchecked')
     .describe("Whether it encodes a few texts as the service's tokenizer does. A backend with a different tokenizer is broken."),
   tokenizer_reason: z.string().nullable().default(null).describe('The text and the ids that differ, or why it was not checked.'),
+  several: z
+    .boolean()
+    .default(false)
+    .describe('Whether several servers answer at its address in turns, as behind a router. The other facts are then those that all share.'),
   at: z.iso.datetime(),
 });
 
@@ -76,7 +80,14 @@ export const backendView = z.object({
     .enum(logprobsModes)
     .describe("As its server reports it, else as given when it joined, or the fixed mode of the dialect's servers."),
   logprobs_reason: z.string().nullable().default(null).describe('How the mode of its logprobs is known, or what to do so that it is.'),
-  probe: backendProbe.nullable().default(null).describe('What its server said when it joined or last recovered; null if it was not asked.'),
+  probe: backendProbe.nullable().default(null).describe('What its server said when it was last asked everything; null if it was not.'),
+  generation: z
+    .int()
+    .min(1)
+    .default(1)
+    .describe(
+      'Counts the servers that have answered at its address: a restart is another server, and the event backend-changed says what differs.',
+    ),
   route: z.string().nullable().default(null).describe('The route that its calls use.'),
   route_reason: z.string().nullable().default(null).describe('Why that is not the first choice of its dialect; null if it is.'),
   state: z.enum(backendStates),

@@ -20,6 +20,8 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
  * - backend-traffic: totals of one worker's calls to it since the previous such event
  * - backend-break: it failed, and gets no rollouts until it recovers
  * - backend-recovered: it passed a health check
+ * - backend-changed: another server answers at its address, or the same after a restart; `data` has generation, the facts that differ as
+ *   from and to, and weights, which are unknown if nothing says which version it serves now
  */
 export const eventKinds = [
   'rollout-queue',
@@ -35,6 +37,7 @@ export const eventKinds = [
   'policy-resume',
   'backend-break',
   'backend-recovered',
+  'backend-changed',
   'backend-traffic',
   'worker-start',
   'worker-end',

@@ -47,10 +47,18 @@ export const provenance = z.object({
   sampling: z.record(z.string(), z.unknown()).describe('The sampling parameters, as sent with every call.'),
   tokenizer_sha256: z.string().nullable().describe("Of the service's tokenizer.json; null if it uses a backend's tokenizer."),
   template_sha256: z.string().describe('Of the chat template, followed by its variables as JSON if there are any.'),
+  engine_model: z.string().nullable().optional().describe('The model, as its server names it; absent in trajectories of older versions.'),
+  generation: z
+    .int()
+    .min(1)
+    .optional()
+    .describe(
+      "Which server sampled: counts those that have answered at the backend's address. A restart counts, and an event says what changed.",
+    ),
 });
 export type Provenance = z.infer<typeof provenance>;
 /** The part that depends on the backend. */
-export type EngineFacts = Pick<Provenance, 'engine' | 'engine_version' | 'dialect' | 'logprobs_mode'>;
+export type EngineFacts = Pick<Provenance, 'engine' | 'engine_version' | 'engine_model' | 'dialect' | 'logprobs_mode' | 'generation'>;
 
 /** A segment without its numbers. */
 export const segmentHead = z.object({

@@ -19,6 +19,8 @@ export function makeTrajectory(): Trajectory {
         sampling: sampling.parse({ temperature: 0.5, seed: 7 }),
         tokenizer_sha256: 'a'.repeat(64),
         template_sha256: 'b'.repeat(64),
+        engine_model: 'tiny',
+        generation: 2,
       },
     ],
     segments: [

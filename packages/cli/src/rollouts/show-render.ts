@@ -47,8 +47,8 @@ function renderHeader(view: RolloutView, trajectory: Trajectory | undefined, sty
 function toProvenanceRows({ provenances = [] }: Trajectory, paint: Paint): HeaderRow[] {
   const [first] = provenances;
   if (first === undefined) return [];
-  const engines = provenances.map(({ engine, engine_version, dialect, logprobs_mode }): HeaderRow => {
-    const name = [engine ?? dialect, engine_version].filter((part) => part !== null).join(' ');
+  const engines = provenances.map(({ engine, engine_version, engine_model = null, dialect, logprobs_mode }): HeaderRow => {
+    const name = [engine ?? dialect, engine_version, engine_model].filter((part) => part !== null).join(' ');
     return ['engine', toVisible(`${name}, ${logprobs_mode} logprobs`)];
   });
   const sampling = Object.entries(first.sampling).map(([name, value]) => `${name} ${JSON.stringify(value)}`);

@@ -17,6 +17,11 @@ export function toBackendFacts({ probe, route, route_reason, logprobs_mode, logp
     ['logprobs', `${logprobs_mode}${because(logprobs_reason)}`],
     ['tokenizer', `${toAgreement[probe.tokenizer]}${because(probe.tokenizer_reason)}`],
   ];
+  if (probe.several)
+    facts.push([
+      'servers',
+      'several answer here in turns; only what they share is shown and recorded. Join each of them instead of the router',
+    ]);
   return facts.map(([name, text]) => [name, toVisible(text)]);
 }
 

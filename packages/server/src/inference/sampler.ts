@@ -162,6 +162,7 @@ export class Sampler implements Disposable {
   #findMoveReason(): MoveReason | undefined {
     if (!this.#lease) return undefined;
     if (!this.#lease.backend) return 'failed';
+    if (this.#lease.noteServer()) return 'flushed';
     return this.#options.pool.shouldMove(this.#lease) ? 'busy' : undefined;
   }
 
@@ -185,13 +186,16 @@ export class Sampler implements Disposable {
   }
 
   /** One request. Never throws: how it went is a value, so that it is reported exactly once. */
-  async #call({ lease, backend, pass }: Placement, call: BackendCall, rest: Remainder): Promise<CallResult> {
+  async #call({ lease, backend: given, pass }: Placement, call: BackendCall, rest: Remainder): Promise<CallResult> {
     const { sampling, maxTokens, stopTokenIds, signal, retries, chat } = rest;
     const { sessionId, pool } = this.#options;
     const adapter = definedOf({ adapter: pass?.adapter });
-    const first = backend.policyVersion;
-    const engine = toEngineFacts(lease.entry.record);
+    const { watch } = lease.entry;
     try {
+      const server = await watch?.start({ signal });
+      // The proof may have shown that it is another server, which is called over other connections.
+      const backend = lease.backend ?? given;
+      const first = backend.policyVersion;
       const generation = await backend.generate({
         promptJson: this.ledger.promptJson,
         promptTokens: this.ledger.length,
@@ -206,6 +210,7 @@ export class Sampler implements Disposable {
         ...adapter,
         ...definedOf({ cut: pass?.cut, cacheSalt: pass?.cacheSalt, priority: pool.prioritizesLong ? this.ledger.turn : undefined }),
       });
+      if (server !== undefined) await watch?.confirm(server, { signal });
       const finishReason = toFinishReason(generation, rest);
       if (finishReason === 'abort' && generation.tokenIds.length === 0) {
         if (pass?.cut.aborted) return { kind: 'answered', generation };
@@ -213,6 +218,7 @@ export class Sampler implements Disposable {
         return { kind: 'failed', error: new RolloutError('backend-failed', message, { details: { reason: 'aborted' } }) };
       }
       const policyVersions = { first, last: lease.backend?.policyVersion ?? first };
+      const engine = toEngineFacts(lease.entry);
       const part = { policyVersions, ...generation, ...adapter, finishReason, backend: backend.id, engine, retries };
       return { kind: 'answered', generation, part };
     } catch (error) {

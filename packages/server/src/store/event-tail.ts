@@ -14,6 +14,7 @@ export const workerEvents = [
   'backend-leave',
   'backend-break',
   'backend-recovered',
+  'backend-changed',
   'policy-pause',
   'policy-resume',
 ] as const satisfies readonly EventKind[];

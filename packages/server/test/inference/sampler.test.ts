@@ -211,7 +211,7 @@ test('weights that a server reports are those of the turn', async () => {
 });
 
 test('a rollout keeps its data-parallel rank over its turns, and another rollout gets another rank', async () => {
-  await using fake = await openFake();
+  await using fake = await openFake({ ranks: 2 });
   await using pool = new BackendPool(quiet);
   pool.update([toRecord('a', fake, { probe: { ranks: 2 } })]);
   using first = begin(pool);

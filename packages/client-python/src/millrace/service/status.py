@@ -33,6 +33,8 @@ class BackendProbe:
     #: The text and the ids that differ, or why it was not checked.
     tokenizer_reason: Optional[str]
     at: str
+    #: Several servers answer at its address in turns, as behind a router. The other facts are those that all share.
+    several: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,14 @@ class BackendView:
     #: The route that its calls use, and why that is not the first choice of its dialect.
     route: Optional[str]
     route_reason: Optional[str]
-    #: What its server said when it joined or last recovered.
+    #: What its server said when it was last asked everything.
     probe: Optional[BackendProbe]
     #: In the reply to a join: what was changed in the request.
     note: Optional[str]
     #: Machines that cannot reach it, by their host names. With `health` ok, other machines use it.
     broken_for: tuple[str, ...] = ()
+    #: Counts the servers that have answered at its address: a restart is another server.
+    generation: int = 1
 
 
 @dataclass(frozen=True)

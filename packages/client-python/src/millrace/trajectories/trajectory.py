@@ -60,6 +60,10 @@ class Provenance:
     tokenizer_sha256: Optional[str]
     #: Of the chat template, followed by its variables as JSON if there are any.
     template_sha256: str
+    #: The model, as its server names it.
+    engine_model: Optional[str] = None
+    #: Which of the servers that have answered at the backend's address: a restart is another server.
+    generation: Optional[int] = None
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ export function toBackendView(backend: BackendRecord, context: BackendContext): 
     logprobs_mode: logprobsOf(backend),
     logprobs_reason: explainLogprobs(backend),
     probe: toProbeView(probe),
+    generation: probe?.generation ?? 1,
     route: probe?.route ?? tokenRoutes[dialect][0] ?? null,
     route_reason: probe?.routeReason ?? null,
     state,
@@ -36,9 +37,9 @@ export function toBackendView(backend: BackendRecord, context: BackendContext): 
 
 function toProbeView(probe: BackendProbe | undefined): BackendView['probe'] {
   if (probe?.atMs === undefined) return null;
-  const { engine = null, version = null, model = null, contextTokens = null, tokenizer = 'unchecked', atMs } = probe;
+  const { engine = null, version = null, model = null, contextTokens = null, tokenizer = 'unchecked', isSeveral: several = false, atMs } = probe;
   const tokenizer_reason = probe.tokenizerReason ?? null;
-  return { engine, version, model, context_length: contextTokens, tokenizer, tokenizer_reason, at: toTime(atMs) };
+  return { engine, version, model, context_length: contextTokens, tokenizer, tokenizer_reason, several, at: toTime(atMs) };
 }
 
 export interface BackendContext {

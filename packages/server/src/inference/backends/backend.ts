@@ -32,14 +32,28 @@ export interface BackendRecord {
   readonly health?: BackendHealth;
 }
 
-/** What is known about a backend's server: from the probe when it joined or recovered, and from its calls. */
-export interface BackendProbe {
+/** What tells one server from another, and one start of a server from the next. */
+export interface ServerFacts {
+  /** Different after each start of the server, if it reports such a thing: when its process started. */
+  readonly instance?: string;
   /** As the server names it: `vllm`, `sglang`, `llamacpp`. */
   readonly engine?: string;
   readonly version?: string;
   readonly model?: string;
+  /** Where the server has the model from. */
+  readonly root?: string;
   /** How many tokens the prompt and the reply may have together. */
   readonly contextTokens?: number;
+  /** Of its configuration, as the server computes it. */
+  readonly fingerprint?: string;
+  /** As the server reports it, or as one sampled token shows. */
+  readonly logprobsMode?: LogprobsMode;
+  /** Whether it encodes text as the service does; a backend that does not is broken. */
+  readonly tokenizer?: TokenizerAgreement;
+}
+
+/** What is known about a backend's server: from the probe when it joined, recovered or was asked again, and from its calls. */
+export interface BackendProbe extends ServerFacts {
   /** How many data-parallel ranks it has, each with its own cache. */
   readonly ranks?: number;
   /** When the server was last asked. */
@@ -47,12 +61,22 @@ export interface BackendProbe {
   /** The route that its calls use, if it is not the first choice of the dialect, and why. */
   readonly route?: string;
   readonly routeReason?: string;
-  /** As the server reports it, or as one sampled token shows. */
-  readonly logprobsMode?: LogprobsMode;
-  /** Whether it encodes text as the service does; a backend that does not is broken. */
-  readonly tokenizer?: TokenizerAgreement;
   /** The text and ids that differ, or why it was not checked. */
   readonly tokenizerReason?: string;
+  /** Counts the servers that have answered here, from 1: a restart counts, and so does a join. */
+  readonly generation?: number;
+  /** The servers that answered here before, oldest first; those that answer in turns if `isSeveral`. */
+  readonly others?: readonly ServerFacts[];
+  /** It is not the server that joined: what the operator declared of that one is not assumed where it can be found out. */
+  readonly isReplaced?: boolean;
+  /** Several servers answer in turns, as behind a router. The facts are then those that all of them share. */
+  readonly isSeveral?: boolean;
+  /** The policy version of the weights that the server starts with; absent if they are not known. */
+  readonly startVersion?: number;
+  /** The policy version at which this server was last seen. A resume may have named another since. */
+  readonly provenVersion?: number;
+  /** Nothing says which weights it serves since it was restarted: it is broken until a join or a resume does. */
+  readonly hasUnknownWeights?: boolean;
 }
 
 export interface BackendHealth {

@@ -31,6 +31,8 @@ export interface HttpBackendOptions {
   readonly clock?: Clock;
   /** Receives what a call found out about the server. */
   readonly onProbe?: (probe: BackendProbe) => void;
+  /** Called when a reply shows that another server may answer now. */
+  readonly onDoubt?: () => void;
 }
 
 export type Send = (route: TokenRoute, request: RouteRequest) => Promise<Answer>;
@@ -73,6 +75,11 @@ export function openSend(record: BackendRecord, options: HttpBackendOptions): Se
   const watch = new SilenceWatch((signal) => readHealth(record, { signal, dispatcher }), options.clock);
   const warned = new Set<string>();
   const isGateway = hasSession(base);
+  let answeredBy: string | undefined;
+  const noteHeaders = (reply: Reply) => {
+    if (answeredBy !== undefined && answeredBy !== reply.answeredBy) options.onDoubt?.();
+    answeredBy = reply.answeredBy;
+  };
   return async (route, request) => {
     const doubt = findLogprobsDoubt(record, request.sampling);
     if (doubt !== undefined && !warned.has(doubt)) {
@@ -97,6 +104,7 @@ export function openSend(record: BackendRecord, options: HttpBackendOptions): Se
         pace,
         onChunk: reader && passChunk(reader, request),
       });
+      noteHeaders(reply);
       await pace.turn();
       return reader && reply.isStream
         ? { ...reply, generation: await reader.end(false), ...definedOf({ experts: reader.experts }) }

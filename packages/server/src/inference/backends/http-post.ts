@@ -31,9 +31,14 @@ export interface Reply {
   readonly experts?: readonly Buffer[];
   /** How long the server asks to be left alone. */
   readonly retryAfterMs?: number;
+  /** Who answered, as far as headers say it. */
+  readonly answeredBy?: string;
   /** It was a stream, which `onChunk` received; `text` is empty. */
   readonly isStream?: boolean;
 }
+
+/** Those that name a server or what stands in front of it, not a request. */
+const serverHeaders = ['server', 'via', 'x-served-by', 'x-powered-by', 'x-instance-id'];
 
 export async function post({ url, headers, body, maxReplyBytes, signal, silence, dispatcher, pace, onChunk }: Post): Promise<Reply> {
   try {
@@ -48,19 +53,20 @@ export async function post({ url, headers, body, maxReplyBytes, signal, silence,
       ...(dispatcher ? { dispatcher } : {}),
     });
     const status = reply.statusCode;
+    const answeredBy = serverHeaders.map((name) => `${reply.headers[name] ?? ''}`).join('|');
     const isStream = status === 200 && `${reply.headers['content-type']}`.startsWith('text/event-stream');
     if (!isStream || !onChunk) {
       const chunks = await readChunks(reply.body, maxReplyBytes, silence?.noteBytes);
       const { rest, experts } = await pace.run(takeExperts(chunks));
       const joined = await pace.run(joinChunks(rest));
       const retryAfterMs = parseRetryAfter(reply.headers['retry-after']);
-      return { status, text: joined.toString('utf8'), ...definedOf({ experts, retryAfterMs }) };
+      return { status, text: joined.toString('utf8'), answeredBy, ...definedOf({ experts, retryAfterMs }) };
     }
     await passChunks(reply.body, maxReplyBytes, (chunk) => {
       silence?.noteBytes();
       onChunk(chunk);
     });
-    return { status, text: '', isStream };
+    return { status, text: '', isStream, answeredBy };
   } catch (error) {
     signal.throwIfAborted();
     const cause: unknown = silence?.signal.aborted ? silence.signal.reason : error;

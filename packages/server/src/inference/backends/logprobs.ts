@@ -10,14 +10,23 @@ type Convention = Pick<BackendRecord, 'dialect' | 'logprobsMode' | 'probe'>;
  * As its server reports it, else as declared in the record. SGLang scales by temperature unless it was started with
  * SGLANG_RETURN_ORIGINAL_LOGPROB; llama.cpp takes the logits before any sampler.
  */
-export function logprobsOf({ dialect, probe, logprobsMode = 'unknown' }: Convention): LogprobsMode {
+export function logprobsOf(record: Convention): LogprobsMode {
+  const { dialect, probe } = record;
+  const logprobsMode = declaredOf(record);
   if (dialect === 'llamacpp') return 'raw';
   if (probe?.logprobsMode !== undefined) return probe.logprobsMode;
   return logprobsMode === 'unknown' && dialect === 'sglang' ? 'processed' : logprobsMode;
 }
 
+/** Of the server that joined. Of a vLLM that has taken its place it says nothing: that one shows its mode itself. */
+function declaredOf({ dialect, probe, logprobsMode = 'unknown' }: Convention): LogprobsMode {
+  return probe?.isReplaced && dialect.startsWith('vllm') ? 'unknown' : logprobsMode;
+}
+
 /** How the mode is known, or what to do so that it is. */
-export function explainLogprobs({ dialect, probe, logprobsMode = 'unknown' }: Convention): string {
+export function explainLogprobs(record: Convention): string {
+  const { dialect, probe } = record;
+  const logprobsMode = declaredOf(record);
   if (dialect === 'llamacpp') return 'llama.cpp reports them before any sampler';
   if (probe?.logprobsMode !== undefined) {
     const isOther = logprobsMode !== 'unknown' && logprobsMode !== probe.logprobsMode;
@@ -25,7 +34,7 @@ export function explainLogprobs({ dialect, probe, logprobsMode = 'unknown' }: Co
   }
   if (logprobsMode !== 'unknown') return 'as given when it joined';
   if (dialect === 'sglang') return 'SGLang scales them by temperature, unless it was started with SGLANG_RETURN_ORIGINAL_LOGPROB';
-  return 'it was not possible to find out: the policy was paused, or the server did not answer; give logprobs_mode when the backend joins';
+  return 'it was not possible to find out yet: the policy was paused, or the server did not answer. It is asked again; or give logprobs_mode when the backend joins';
 }
 
 /** Why this backend's logprobs are not those of the distribution that was sampled from; undefined if they are. */

@@ -15,7 +15,7 @@ const cutInterval = 8;
 const abortPath = '/inference/v1/abort_requests';
 
 export function openVllmBackend(record: BackendRecord, options: HttpBackendOptions): Backend {
-  const { log, onProbe, pace } = options;
+  const { log, onProbe, onDoubt, pace } = options;
   const call = openCall(record, options);
   let hasGenerate = record.dialect === 'vllm' && record.probe?.route !== completionsRoute.path;
   return {
@@ -29,6 +29,7 @@ export function openVllmBackend(record: BackendRecord, options: HttpBackendOptio
       // Remembered only after the other route has worked: an unknown model is a 404 on both.
       if (refusal && hasGenerate) {
         hasGenerate = false;
+        onDoubt?.();
         const reason = describeRefusal(generateRoute.path, refusal);
         log.info('backend-without-generate', { backend: record.id, route: completionsRoute.path, reason });
         onProbe?.({ route: completionsRoute.path, routeReason: reason });

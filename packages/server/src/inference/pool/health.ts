@@ -5,6 +5,7 @@ import { type BackendId, messageOf, RolloutError } from '@millrace/protocol';
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { BackendProbe, BackendRecord } from '../backends/backend.ts';
+import { findFault } from '../identity/identity.ts';
 import type { Placements } from './placements.ts';
 
 /**
@@ -19,6 +20,7 @@ export function judgeFailure(error: RolloutError): Outcome {
   if (error.code === 'backend-refused') return 'answered';
   switch (error.details?.reason) {
     case 'aborted':
+    case 'changed':
       return 'answered';
     case 'busy':
       return 'busy';
@@ -158,7 +160,8 @@ export class HealthMonitor implements AsyncDisposable {
       await checkHealth(id, { signal });
       await tryOut(id, { signal });
       const found = await this.#describe(id, signal);
-      if (found?.tokenizer === 'different') throw new RolloutError('backend-failed', found.tokenizerReason ?? 'its tokenizer differs');
+      const fault = found && findFault(found);
+      if (fault !== undefined) throw new RolloutError('backend-failed', fault);
     } catch (error) {
       signal.throwIfAborted();
       await placements.breakBackend(id, { error: describe(error), isProbe: true, machine });
@@ -172,8 +175,7 @@ export class HealthMonitor implements AsyncDisposable {
   async #describe(id: BackendId, signal: AbortSignal): Promise<BackendProbe | undefined> {
     try {
       const found = await this.#options.describe(id, { signal });
-      await this.#options.placements.noteProbe(id, found);
-      return found;
+      return await this.#options.placements.noteProbe(id, found);
     } catch (error) {
       signal.throwIfAborted();
       this.#logFailure(id, error);

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import type { BackendId, RolloutError } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
 import type { Backend, BackendRecord, Generation } from '../backends/backend.ts';
+import type { IdentityWatch } from '../identity/identity-watch.ts';
 import { type HealthMonitor, judgeFailure, type Outcome } from './health.ts';
 import type { PlacedRollout } from './placements.ts';
 import type { Traffic } from './traffic.ts';
@@ -14,6 +15,8 @@ export interface PoolEntry {
   readonly id: BackendId;
   record: BackendRecord;
   backend: Backend;
+  /** Whether the server is still the one that the record describes; absent where it is not watched. */
+  readonly watch?: IdentityWatch;
   /** Leases of this process. */
   leases: number;
   /** Calls of this process in flight. */
@@ -49,6 +52,7 @@ export class BackendLease implements Disposable {
   busyCalls = 0;
   readonly #deps: LeaseDeps;
   readonly #rank: number | undefined;
+  #server: number | undefined;
   #isOpen = true;
 
   constructor({ entry, rollout, left = [] }: LeaseOptions, deps: LeaseDeps) {
@@ -58,6 +62,7 @@ export class BackendLease implements Disposable {
     this.#deps = deps;
     this.#rank = chooseRank(entry, rollout?.id ?? '');
     if (this.#rank !== undefined) entry.ranks[this.#rank] = (entry.ranks[this.#rank] ?? 0) + 1;
+    this.#server = entry.watch?.servers;
     entry.leases += 1;
   }
 
@@ -74,6 +79,13 @@ export class BackendLease implements Disposable {
   get backend(): Backend | undefined {
     const { hasLeft, record, backend } = this.entry;
     return hasLeft || record.health?.brokenAtMs !== undefined ? undefined : backend;
+  }
+
+  /** True once after another server has come to the address: the rollout's prefix is not in its cache. */
+  noteServer(): boolean {
+    const before = this.#server;
+    this.#server = this.entry.watch?.servers;
+    return before !== this.#server;
   }
 
   /** How a call under this lease ended. */
@@ -148,6 +160,7 @@ export class BackendCall {
     const error = report.kind === 'failed' ? report.error : undefined;
     const outcome = error ? judgeFailure(error) : 'answered';
     this.#lease.noteEnd(outcome, error?.details?.retry_after_ms);
+    if (outcome !== 'answered') entry.watch?.doubt();
     health?.report(id, outcome, error);
   }
 }

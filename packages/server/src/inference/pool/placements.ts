@@ -44,8 +44,11 @@ export interface Placements {
   breakBackend(id: BackendId, report: HealthReport): Promise<void>;
   /** It works again: for this machine, or for all if it was broken for all. */
   recoverBackend(id: BackendId, options?: Pick<HealthReport, 'machine'>): Promise<void>;
-  /** Adds to what is known about its server. Ignored if it has left. */
-  noteProbe(id: BackendId, probe: BackendProbe): Promise<void>;
+  /**
+   * Adds to what is known about its server. A whole probe, which has a time, may show that it has become another one: then nothing that was
+   * known is kept, and an event says so. Returns what is known now; undefined if the backend has left.
+   */
+  noteProbe(id: BackendId, probe: BackendProbe): Promise<BackendProbe | undefined>;
   /** 0 if the caller is to probe a broken backend now, else the milliseconds to wait; undefined if it is not broken for its machine. */
   takeProbe(id: BackendId, options?: Pick<HealthReport, 'machine'>): Promise<number | undefined>;
 }

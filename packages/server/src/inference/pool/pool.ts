@@ -1,19 +1,19 @@
 // The pool of backends. A rollout is placed once, among all rollouts of all workers, and keeps its backend: it moves only when that
 // backend fails, leaves, breaks, or is far busier than the others. The pool does not poll.
 
-import { type BackendId, definedOf, messageOf, RolloutError } from '@millrace/protocol';
+import { type BackendId, definedOf, RolloutError } from '@millrace/protocol';
 import { Agent } from 'undici';
 import { type Clock, sleep, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Pace } from '../../base/pace.ts';
 import { raceSignal } from '../../base/race.ts';
-import type { Backend, BackendProbe, BackendRecord } from '../backends/backend.ts';
-import { openBackend } from '../backends/open-backend.ts';
+import type { Backend, BackendRecord } from '../backends/backend.ts';
 import { HealthMonitor } from './health.ts';
 import { BackendLease, type PoolEntry } from './lease.ts';
+import { type EntryDeps, type OpenEntry, openEntry, openPlainEntry } from './open-entry.ts';
 import type { BackendLoad, PlacedRollout, Placements, PlaceOptions } from './placements.ts';
 import { checkHealth, type ProbeGate, tryOut } from './probe.ts';
-import { isSameServer, isUp, toOwnView } from './record-view.ts';
+import { isUp, toOwnView } from './record-view.ts';
 import { chooseBackend, defaultRouting, isFarBusier, type Routing } from './routing.ts';
 import { probeServer } from './server-probe.ts';
 import { SessionFinisher } from './session-finisher.ts';
@@ -73,11 +73,13 @@ const longestBusyMs = 30_000;
 
 export class BackendPool implements AsyncDisposable {
   readonly traffic = new Traffic();
-  readonly #entries = new Map<BackendId, PoolEntry>();
+  readonly #entries = new Map<BackendId, OpenEntry>();
+  /** Backends that have left, while their last calls run. */
+  readonly #left = new Set<OpenEntry>();
   readonly #agent = new Agent();
   readonly #options: Omit<PoolOptions, 'open'>;
   readonly #clock: Clock;
-  readonly #open: (record: BackendRecord) => Backend;
+  readonly #open: (record: BackendRecord) => OpenEntry;
   readonly #health: HealthMonitor | undefined;
   readonly #sessions: SessionFinisher;
   readonly #closed = new AbortController();
@@ -89,7 +91,7 @@ export class BackendPool implements AsyncDisposable {
   constructor({ open, ...options }: PoolOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#open = open ?? ((record) => openBackend(record, { dispatcher: this.#agent, ...options, onProbe: this.#noteProbe(record) }));
+    this.#open = (record) => (open ? openPlainEntry(record, open) : openEntry(record, this.#entryDeps()));
     this.#health = options.placements && this.#openHealth(options.placements);
     this.#sessions = new SessionFinisher(this.#agent, this.#clock);
   }
@@ -116,24 +118,18 @@ export class BackendPool implements AsyncDisposable {
     for (const [id, entry] of this.#entries) {
       if (present.has(id)) continue;
       entry.hasLeft = true;
+      this.#left.add(entry);
+      // A failed close means that the pool itself is closing, which ends the calls.
+      entry.close().then(
+        () => this.#left.delete(entry),
+        () => undefined,
+      );
       this.#entries.delete(id);
     }
     for (const record of records) {
       const entry = this.#entries.get(record.id);
-      if (!entry) {
-        this.#entries.set(record.id, {
-          id: record.id,
-          record,
-          backend: this.#open(record),
-          leases: 0,
-          calls: 0,
-          ranks: [],
-          hasLeft: false,
-        });
-        continue;
-      }
-      if (!isSameServer(entry.record, record)) entry.backend = this.#open(record);
-      entry.record = record;
+      if (entry) entry.update(record);
+      else this.#entries.set(record.id, this.#open(record));
     }
     this.#isCutOff = all.some(isUp) && !records.some(isUp);
     this.#health?.update(records);
@@ -192,6 +188,7 @@ export class BackendPool implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed.abort(new RolloutError('not-running', 'the pool of backends is closed'));
     await this.#health?.[Symbol.asyncDispose]();
+    for (const entry of [...this.#entries.values(), ...this.#left]) await entry[Symbol.asyncDispose]();
     await this.#agent.destroy();
   }
 
@@ -252,11 +249,10 @@ export class BackendPool implements AsyncDisposable {
     if (rollout && !hasLeft && !record.health?.brokenAtMs && !this.#closed.signal.aborted) this.#sessions.finish(record, rollout.id);
   }
 
-  #noteProbe({ id }: BackendRecord): (probe: BackendProbe) => void {
-    const { placements, log } = this.#options;
-    return (probe) => {
-      placements?.noteProbe(id, probe).catch((error) => log.error('backend-health-failed', { backend: id, error: messageOf(error) }));
-    };
+  #entryDeps(): EntryDeps {
+    const { placements, tokenizer, log } = this.#options;
+    const isPaused = () => this.#gate !== undefined && !this.#gate.isOpen;
+    return { calls: this.#options, placements, tokenizer, log, clock: this.#clock, signal: this.#closed.signal, isPaused };
   }
 
   #openHealth(placements: Placements): HealthMonitor {

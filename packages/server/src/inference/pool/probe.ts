@@ -17,6 +17,7 @@ export interface ProbeOptions {
 
 /** What a probe needs of the policy gate: servers are not sampled from while their weights change. */
 export interface ProbeGate {
+  readonly isOpen: boolean;
   opened(options: { readonly signal: AbortSignal }): Promise<void>;
   pass(options: { readonly signal: AbortSignal }): Promise<Disposable & { readonly cut: AbortSignal; readonly adapter?: string }>;
 }

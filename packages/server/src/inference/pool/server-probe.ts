@@ -1,21 +1,22 @@
-// What a server says about itself, read when it joins and when it recovers: whether it can be reached, its engine and version, its
-// model, its context length, which token route it has, what its logprobs are of, and whether its tokenizer is the service's. At most
-// one token is sampled, and none while the policy is paused.
+// What a server says about itself, read when it joins, when it recovers and when it may have become another: whether it can be reached,
+// its engine and version, its model, its context length, which start of it answers, which token route it has, what its logprobs are of, and
+// whether its tokenizer is the service's. At most one token is sampled, and none while the policy is paused.
 
-import { definedOf, type LogprobsMode, messageOf, RolloutError, tryJson } from '@millrace/protocol';
-import { Agent, type Dispatcher, request } from 'undici';
+import { definedOf, type LogprobsMode, RolloutError } from '@millrace/protocol';
+import { Agent } from 'undici';
 import { z } from 'zod';
-import type { BackendProbe, BackendRecord } from '../backends/backend.ts';
+import type { BackendProbe } from '../backends/backend.ts';
 import { healthPathOf } from '../backends/calls/server-health.ts';
-import { toSessionAddress } from '../backends/calls/session-address.ts';
-import { readBounded } from '../backends/http-post.ts';
 import { tokenRoutes } from '../backends/open-backend.ts';
 import { describeRefusal, isWithoutRoute } from '../backends/vllm.ts';
 import { completionsRoute } from '../backends/vllm-wire.ts';
+import { type Ask, type AskedServer, openAsk, parseAnswer, type ServerAnswer } from '../identity/ask-server.ts';
+import { factsOf, toSeveral } from '../identity/identity.ts';
+import { readInstance } from '../identity/instance.ts';
 import { type ProbeOptions, within } from './probe.ts';
 import { checkTokenizer, type TokenizerSample } from './tokenizer-check.ts';
 
-type Server = Pick<BackendRecord, 'url' | 'apiKey' | 'dialect' | 'model'>;
+type Server = AskedServer;
 
 /** How long a join waits for its server. */
 const joinTimeoutMs = 3000;
@@ -23,7 +24,9 @@ const joinTimeoutMs = 3000;
 const configTimeoutMs = 2000;
 /** How long it waits for one token: the first request to a server that has just started may take seconds. */
 const sampleTimeoutMs = 10_000;
-const maxReplyBytes = 1 << 20;
+/** How many more times a server is asked which start of it answers: behind a router, another may. */
+const turnsInRound = 3;
+const rounds = 3;
 /** The request that samples one token to see its logprob. */
 const logprobsProbeId = 'probe-logprobs';
 
@@ -32,56 +35,76 @@ export interface ServerProbeOptions extends Omit<ProbeOptions, 'dispatcher'> {
   readonly tokenizer?: TokenizerSample | undefined;
   /** Whether the policy is paused, so that nothing may be sampled. */
   readonly isPaused?: boolean;
+  /** For the questions that sample nothing. */
+  readonly timeoutMs?: number;
+  /** Only what tells one server from another: neither its routes nor its tokenizer. */
+  readonly isBrief?: boolean;
 }
 
-/** Throws `backend-failed` if the server cannot be reached, does not report itself healthy, or cannot take calls of this dialect. */
+/**
+ * Throws `backend-failed` if the server cannot be reached, does not report itself healthy, or cannot take calls of this dialect. All facts
+ * are of one start of it: a server that is restarted meanwhile is asked again.
+ */
 export async function probeServer(server: Server, options: ServerProbeOptions): Promise<BackendProbe> {
+  const seen: string[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    const found = await probeOnce(server, options);
+    const { instance } = found;
+    if (instance === undefined) return found;
+    const turns = await readTurns(server, options);
+    seen.push(instance, ...turns);
+    if (comesBack(seen)) return toSeveral(found, [...seen.map((one) => ({ instance: one })), factsOf(found)]);
+    if (turns.every((one) => one === instance)) return found;
+  }
+  throw fail('it was restarted again and again while it was asked what it is');
+}
+
+/** A start of a server that is over does not answer again, so several servers answer. */
+function comesBack(seen: readonly string[]): boolean {
+  return seen.some((one, at) => seen[at - 1] !== one && seen.indexOf(one) < at);
+}
+
+/** Once for each of several sessions, each over its own connection: what a router needs to choose another server. */
+async function readTurns(server: Server, options: ServerProbeOptions): Promise<string[]> {
+  const seen: string[] = [];
+  for (let turn = 0; turn < turnsInRound; turn += 1) {
+    const dispatcher = new Agent();
+    try {
+      const read = (signal: AbortSignal) => readInstance(server, openAsk(server, { signal, dispatcher, session: `probe-${turn}` }));
+      const instance = await within({ timeoutMs: joinTimeoutMs, ...options }, read);
+      if (instance !== undefined) seen.push(instance);
+    } finally {
+      await dispatcher.destroy();
+    }
+  }
+  return seen;
+}
+
+async function probeOnce(server: Server, options: ServerProbeOptions): Promise<BackendProbe> {
   const agent = new Agent();
   try {
-    const found = await within({ ...options, timeoutMs: joinTimeoutMs }, async (signal) => {
+    const found = await within({ timeoutMs: joinTimeoutMs, ...options }, async (signal) => {
       const ask = openAsk(server, { signal, dispatcher: agent });
       const path = healthPathOf(server.dialect);
       const { status } = await ask('GET', path);
       if (status >= 500 || status === 401) throw fail(`GET ${server.url}${path} answered ${status}`);
+      const instance = await readInstance(server, ask).catch(() => undefined); // too long, or closed to us
       const [route, facts, logprobsMode, tokenizer] = await Promise.all([
-        findRoute(server, ask),
+        options.isBrief ? {} : findRoute(server, ask),
         readFacts(server, ask),
         readLogprobsMode(server, (path) => within({ ...options, signal, timeoutMs: configTimeoutMs }, () => ask('GET', path))),
-        checkTokenizer(options.tokenizer, server, (path, body) => ask('POST', path, body)),
+        options.isBrief ? {} : checkTokenizer(options.tokenizer, server, (path, body) => ask('POST', path, body)),
       ]);
-      return { ...facts, ...route, ...tokenizer, ...definedOf({ logprobsMode }) };
+      return { ...facts, ...route, ...tokenizer, ...definedOf({ instance, logprobsMode }) };
     });
     const isOpen = server.dialect.startsWith('vllm') && found.logprobsMode === undefined && !options.isPaused;
-    const sample = (signal: AbortSignal) => sampleLogprobsMode(found, openAsk(server, { signal, dispatcher: agent }));
-    // A busy server may take longer: the mode stays unknown, which the view says.
-    const seen = isOpen ? await within({ ...options, timeoutMs: sampleTimeoutMs }, sample).catch(() => undefined) : undefined;
-    return { ...found, ...definedOf({ logprobsMode: found.logprobsMode ?? seen }), atMs: options.clock.now() };
+    const sample = (signal: AbortSignal) => sampleOne(found, openAsk(server, { signal, dispatcher: agent }));
+    // A busy server may take longer: the mode stays unknown, which the view says, and it is asked again.
+    const seen = isOpen ? await within({ ...options, timeoutMs: sampleTimeoutMs }, sample).catch(() => ({})) : {};
+    return { ...seen, ...found, atMs: options.clock.now() };
   } finally {
     await agent.destroy();
   }
-}
-
-export interface ServerAnswer {
-  readonly status: number;
-  readonly text: string;
-}
-type Ask = (method: 'GET' | 'POST', path: string, body?: Readonly<Record<string, unknown>>) => Promise<ServerAnswer>;
-
-function openAsk({ url, apiKey }: Server, options: { readonly signal: AbortSignal; readonly dispatcher: Dispatcher }): Ask {
-  return async (method, path, sent = {}) => {
-    const body = method === 'POST' ? { body: JSON.stringify(sent) } : {};
-    const headers = {
-      ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
-      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-    };
-    try {
-      const reply = await request(toSessionAddress(`${url}${path}`), { ...options, method, headers, ...body });
-      return { status: reply.statusCode, text: await readBounded(reply.body, maxReplyBytes) };
-    } catch (error) {
-      options.signal.throwIfAborted();
-      throw fail(`${method} ${url}${path}: ${messageOf(error)}`, error);
-    }
-  };
 }
 
 /** An empty request is refused by any route that is there. The route is named only if it is not the first choice. */
@@ -96,29 +119,39 @@ async function findRoute({ dialect }: Server, ask: Ask): Promise<Pick<BackendPro
   throw fail(routeReason ?? `${dialect} has no token route`);
 }
 
-const card = z.looseObject({ id: z.string(), owned_by: z.string().optional(), max_model_len: z.int().positive().nullish() });
+const card = z.looseObject({
+  id: z.string(),
+  owned_by: z.string().optional(),
+  root: z.string().nullish(),
+  max_model_len: z.int().positive().nullish(),
+  meta: z.looseObject({ n_params: z.number().optional(), size: z.number().optional(), ftype: z.string().optional() }).nullish(),
+});
 const models = z.looseObject({ data: z.array(card) });
 const versionReply = z.looseObject({ version: z.string() });
 const sglangInfo = versionReply.extend({ dp_size: z.int().positive().optional().catch(undefined) });
 const props = z.looseObject({
   build_info: z.string().optional(),
+  model_path: z.string().optional(),
   default_generation_settings: z.looseObject({ n_ctx: z.int().positive().optional() }).optional(),
 });
 
-type Facts = Pick<BackendProbe, 'engine' | 'version' | 'model' | 'contextTokens' | 'ranks'>;
+type Facts = Pick<BackendProbe, 'engine' | 'version' | 'model' | 'root' | 'contextTokens' | 'fingerprint' | 'ranks'>;
 
 /** Whatever the server reports; a route that it does not have leaves its facts out. */
 async function readFacts({ dialect, model }: Server, ask: Ask): Promise<Facts> {
-  const read = async <T>(path: string, schema: z.ZodType<T>): Promise<T | undefined> => parse(schema, await ask('GET', path));
+  const read = async <T>(path: string, schema: z.ZodType<T>): Promise<T | undefined> => parseAnswer(schema, await ask('GET', path));
   const cards = (await read('/v1/models', models))?.data ?? [];
   const found = cards.find(({ id }) => id === model) ?? cards[0];
   // The other engines ignore the name of the model.
   if (model !== undefined && found && found.id !== model && dialect.startsWith('vllm'))
     throw fail(`it serves ${cards.map(({ id }) => JSON.stringify(id)).join(', ')}, not the model ${JSON.stringify(model)}`);
-  const common = { engine: found?.owned_by, model: found?.id, contextTokens: found?.max_model_len ?? undefined };
+  const root = found?.root ?? undefined;
+  const common = { engine: found?.owned_by, model: found?.id, root, contextTokens: found?.max_model_len ?? undefined };
   if (dialect === 'llamacpp') {
-    const { build_info: version, default_generation_settings: settings } = (await read('/props', props)) ?? {};
-    return definedOf({ ...common, version, contextTokens: settings?.n_ctx });
+    const { build_info: version, model_path, default_generation_settings: settings } = (await read('/props', props)) ?? {};
+    const { n_params = '', size = '', ftype = '' } = found?.meta ?? {};
+    const fingerprint = found?.meta ? `${n_params}/${size}/${ftype}` : undefined;
+    return definedOf({ ...common, version, root: model_path, contextTokens: settings?.n_ctx, fingerprint });
   }
   if (dialect === 'sglang') {
     const info = await read('/server_info', sglangInfo);
@@ -142,7 +175,7 @@ const vllmModes: Readonly<Record<string, LogprobsMode>> = { raw_logprobs: 'raw',
 async function readLogprobsMode({ dialect }: Server, get: (path: string) => Promise<ServerAnswer>): Promise<LogprobsMode | undefined> {
   if (!dialect.startsWith('vllm')) return undefined;
   const answer = await get('/server_info?config_format=json').catch(() => undefined); // it stays unknown, which the view says
-  const name = answer && parse(vllmConfig, answer)?.vllm_config.model_config.logprobs_mode;
+  const name = answer && parseAnswer(vllmConfig, answer)?.vllm_config.model_config.logprobs_mode;
   if (name === undefined) return undefined;
   const mode = vllmModes[name];
   if (mode === undefined) throw fail(`it returns ${name} instead of logprobs; start vLLM with --logprobs-mode processed_logprobs`);
@@ -150,21 +183,20 @@ async function readLogprobsMode({ dialect }: Server, get: (path: string) => Prom
 }
 
 const completion = z.looseObject({
+  system_fingerprint: z.string().nullish(),
   choices: z.tuple([z.looseObject({ logprobs: z.looseObject({ token_logprobs: z.tuple([z.number()]) }) })]),
 });
 
 /** With top_k 1, the processed logprob of the only token left is 0, and the raw one is not. */
-async function sampleLogprobsMode({ model }: Facts, ask: Ask): Promise<LogprobsMode | undefined> {
+async function sampleOne({ model }: Facts, ask: Ask): Promise<Pick<BackendProbe, 'logprobsMode' | 'fingerprint'>> {
   const body = { model, request_id: logprobsProbeId, prompt: [1], max_tokens: 1, temperature: 1, top_k: 1, logprobs: 1 };
-  const logprob = parse(completion, await ask('POST', completionsRoute.path, body))?.choices[0].logprobs.token_logprobs[0];
-  return logprob === undefined ? undefined : logprob === 0 ? 'processed' : 'raw';
+  const reply = parseAnswer(completion, await ask('POST', completionsRoute.path, body));
+  if (!reply) return {};
+  const [logprob] = reply.choices[0].logprobs.token_logprobs;
+  const logprobsMode = logprob === 0 ? 'processed' : 'raw';
+  return { logprobsMode, ...definedOf({ fingerprint: reply.system_fingerprint ?? undefined }) };
 }
 
-function parse<T>(schema: z.ZodType<T>, { status, text }: ServerAnswer): T | undefined {
-  // What is not JSON comes from another route under this name.
-  return status === 200 ? schema.safeParse(tryJson(text)).data : undefined;
-}
-
-function fail(message: string, cause?: unknown): RolloutError {
-  return new RolloutError('backend-failed', message, { cause });
+function fail(message: string): RolloutError {
+  return new RolloutError('backend-failed', message);
 }

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { Pace } from '../../base/pace.ts';
 import type { Conversation } from '../../trajectory/conversation.ts';
 import type { BackendProbe } from '../backends/backend.ts';
-import type { ServerAnswer } from './server-probe.ts';
+import type { ServerAnswer } from '../identity/ask-server.ts';
 
 /** Texts with the ids that the service's tokenizer gives them. */
 export const tokenizerSample = z.array(z.object({ text: z.string(), tokenIds: z.array(z.int().min(0)) }));

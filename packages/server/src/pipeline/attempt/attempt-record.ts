@@ -2,6 +2,7 @@
 // results so far are kept however the attempt ends.
 
 import {
+  definedOf,
   type Failure,
   type Provenance,
   RolloutError,
@@ -99,7 +100,9 @@ export class AttemptRecord {
     const { sampling } = this.claimed.submission;
     const { tokenizer = null, template = '' } = this.digests ?? {};
     const shared = { sampling: { ...sampling }, tokenizer_sha256: tokenizer, template_sha256: template };
-    return (this.sampler?.ledger.engines ?? []).map((engine) => ({ ...engine, ...shared }));
+    const engines = this.sampler?.ledger.engines ?? [];
+    // In the order of the schema, in which clients write them again.
+    return engines.map(({ engine_model, generation, ...engine }) => ({ ...engine, ...shared, ...definedOf({ engine_model, generation }) }));
   }
 
   /** What is kept of an attempt that did not complete. */

@@ -21,7 +21,8 @@ import { evaluation, evaluationTasks, unbegunEvaluations } from './operations/ev
 import { appendEvents, events, lastEventAtMs, lastEventId, oldestEventId } from './operations/events.ts';
 import { beginGroup, cursor, renewGroup, replaceSiblings, settleGroup, takeGroup } from './operations/groups.ts';
 import { breakBackend, recoverBackend, takeProbe } from './operations/health/backend-health.ts';
-import { backendLoads, noteProbe, noteTraffic, place } from './operations/placements.ts';
+import { noteProbe } from './operations/health/backend-identity.ts';
+import { backendLoads, noteTraffic, place } from './operations/placements.ts';
 import { pausePolicy, policy, reportGate, resumePolicy, touch } from './operations/policy.ts';
 import { countStates, get, list, reusableBytes, trajectory } from './operations/queries.ts';
 import { expiredBatches, expiredGroups, retainBatchSlice, retainGroupSlice, retainSlice } from './operations/retention.ts';

@@ -17,9 +17,9 @@ test('a backend joins, is listed without its key, drains and leaves', async () =
   await floor.worker.report({ calls: { '10.0.0.1:8000': 3 } });
   const joined = await floor.call('POST', '/v1/backends', { url: `${url}/`, api_key: 'secret', policy_version: 4 });
   const known = { id: '10.0.0.1:8000', url, dialect: 'vllm', model: null, policy_version: 4, logprobs_mode: 'unknown' };
-  const route = { probe: null, route: '/inference/v1/generate', route_reason: null, note: null };
+  const route = { probe: null, generation: 1, route: '/inference/v1/generate', route_reason: null, note: null };
   const logprobs_reason =
-    'it was not possible to find out: the policy was paused, or the server did not answer; give logprobs_mode when the backend joins';
+    'it was not possible to find out yet: the policy was paused, or the server did not answer. It is asked again; or give logprobs_mode when the backend joins';
   const view = {
     ...known,
     logprobs_reason,
@@ -57,7 +57,7 @@ test('what the server says about itself when it joins is shown', async () => {
   const found = { ...common, contextTokens: 2048, logprobsMode: 'raw', atMs: Date.parse('2026-01-02T03:04:05Z') } as const;
   await using floor = await openFloor({ probe: async () => found });
   const { body } = await floor.call('POST', '/v1/backends', { url, logprobs_mode: 'processed' });
-  const probe = { ...common, context_length: 2048, tokenizer_reason: null, at: '2026-01-02T03:04:05.000Z' };
+  const probe = { ...common, context_length: 2048, tokenizer_reason: null, several: false, at: '2026-01-02T03:04:05.000Z' };
   assert.deepEqual(body.probe, probe);
   const reason = 'its server returns raw logprobs, not processed as given when it joined';
   assert.deepEqual([body.health, body.logprobs_mode, body.logprobs_reason], ['ok', 'raw', reason]);

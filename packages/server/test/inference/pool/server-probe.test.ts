@@ -16,9 +16,10 @@ const policy = () => ({ text: 'yes' });
 const options = { clock: systemClock, signal: new AbortController().signal };
 
 test('a vLLM says its version, model and context length, and a paused one samples nothing', async () => {
-  await using fake = await openFakeBackend({ policy, tokens, model: 'm', maxModelLen: 2048 });
+  await using fake = await openFakeBackend({ policy, tokens, model: 'm', maxModelLen: 2048, startedAt: 12.5 });
   const { atMs, ...found } = await probeServer({ url: fake.url, dialect: 'vllm' }, { ...options, tokenizer: qwen3, isPaused: true });
-  assert.deepEqual(found, { engine: 'vllm', version: '0.32.0', model: 'm', contextTokens: 2048, ranks: 1, tokenizer: 'same' });
+  const which = { instance: '12.5', root: '/models/m' };
+  assert.deepEqual(found, { engine: 'vllm', version: '0.32.0', model: 'm', contextTokens: 2048, ranks: 1, tokenizer: 'same', ...which });
   assert.ok(atMs);
   assert.equal(fake.generations, 0);
 });
@@ -31,16 +32,17 @@ test('a vLLM without the generate route is found to use completions', async () =
 });
 
 test('a llama-server says its build and the context of one slot', async () => {
-  const model = { id: 'm', owned_by: 'llamacpp', meta: { n_ctx: 8192 } };
+  const model = { id: 'm', owned_by: 'llamacpp', meta: { n_ctx: 8192, n_params: 135, size: 96, ftype: 'Q4_1' } };
   await using server = await openReplies({
     'GET /health': {},
     'GET /v1/models': { data: [model] },
-    'GET /props': { build_info: 'b11669', default_generation_settings: { n_ctx: 2048 } },
+    'GET /props': { build_info: 'b11669', model_path: '/m.gguf', default_generation_settings: { n_ctx: 2048 } },
     'POST /completion': {},
   });
   const { atMs: _, ...found } = await probeServer({ url: server.url, dialect: 'llamacpp' }, options);
   const unchecked = { tokenizer: 'unchecked', tokenizerReason: 'no worker of this server has reported its tokenizer yet' };
-  assert.deepEqual(found, { engine: 'llamacpp', version: 'b11669', model: 'm', contextTokens: 2048, ...unchecked });
+  const which = { root: '/m.gguf', fingerprint: '135/96/Q4_1' };
+  assert.deepEqual(found, { engine: 'llamacpp', version: 'b11669', model: 'm', contextTokens: 2048, ...unchecked, ...which });
 });
 
 test('a tokenizer that gives other ids is found, with the text and the ids of both sides', async () => {

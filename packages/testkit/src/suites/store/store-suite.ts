@@ -1,6 +1,7 @@
 // The contract suite of the store: every promise of the contract as a test, for any implementation.
 
 import { describe } from 'node:test';
+import { defineServerIdentityTests } from './backends/server-identity.ts';
 import { defineBatchRequestTests } from './batch-requests.ts';
 import { defineBatchTests } from './batches.ts';
 import type { OpenBed } from './bed/bed.ts';
@@ -27,6 +28,7 @@ export function defineStoreSuite(name: string, openBed: OpenBed): void {
     definePoisonTests(openBed);
     defineVerdictTests(openBed);
     definePlacementTests(openBed);
+    defineServerIdentityTests(openBed);
     defineLogTests(openBed);
     definePolicyTests(openBed);
     defineBatchTests(openBed);

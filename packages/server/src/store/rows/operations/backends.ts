@@ -5,10 +5,11 @@ import { definedOf } from '@millrace/protocol/plain';
 import type { BackendProbe, BackendRecord, NewBackend } from '../../../inference/backends/backend.ts';
 import type { Transaction } from '../../transaction.ts';
 import { breakBackend } from './health/backend-health.ts';
+import { toJoinedProbe } from './health/backend-identity.ts';
 import { lockPolicy, raisePolicyVersion } from './policy.ts';
 
 export async function joinBackend(transaction: Transaction, backend: NewBackend): Promise<void> {
-  const { id, url, dialect, model, apiKey, logprobsMode, probe, state } = backend;
+  const { id, url, dialect, model, apiKey, logprobsMode, state } = backend;
   // Locked before the backend, as in `resumePolicy`.
   const { version } = await lockPolicy(transaction);
   const { policyVersion = version } = backend;
@@ -17,6 +18,7 @@ export async function joinBackend(transaction: Transaction, backend: NewBackend)
     ON CONFLICT (id) DO UPDATE SET url = excluded.url, dialect = excluded.dialect, model = excluded.model,
     api_key = excluded.api_key, policy_version = excluded.policy_version, logprobs_mode = excluded.logprobs_mode,
     probe = excluded.probe, state = excluded.state, broken_at = NULL, probes = 0, error = NULL, error_at = NULL`;
+  const probe = await toJoinedProbe(transaction, { id, probe: backend.probe }, policyVersion);
   const found = probe === undefined ? null : JSON.stringify(probe);
   await transaction.run(sql, id, url, dialect, model ?? null, apiKey ?? null, policyVersion, logprobsMode ?? null, found, state);
   await transaction.run('DELETE FROM backend_faults WHERE backend = ?', id);

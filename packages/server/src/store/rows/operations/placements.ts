@@ -3,7 +3,6 @@
 
 import type { BackendId, BackendState } from '@millrace/protocol';
 import { definedOf } from '@millrace/protocol/plain';
-import type { BackendProbe } from '../../../inference/backends/backend.ts';
 import type { BackendLoad, PlaceOptions } from '../../../inference/pool/placements.ts';
 import { type Candidate, chooseBackend } from '../../../inference/pool/routing.ts';
 import type { Claim, TrafficNotes } from '../../store.ts';
@@ -92,18 +91,6 @@ export interface LoadRow {
 
 export function toLoad({ id, in_flight: inFlight, tokens }: LoadRow): BackendLoad {
   return { id, inFlight, tokens };
-}
-
-export async function noteProbe(
-  transaction: Transaction,
-  { id, probe }: { readonly id: BackendId; readonly probe: BackendProbe },
-): Promise<void> {
-  // A whole probe replaces what was known: the server may have been restarted with other flags. A call adds what it found.
-  const isWhole = probe.atMs !== undefined;
-  const sql = 'SELECT probe FROM backends WHERE id = ? FOR UPDATE';
-  const known = isWhole ? undefined : (await transaction.one<{ probe: string | null }>(sql, id))?.probe;
-  const merged = { ...JSON.parse(known ?? '{}'), ...probe };
-  await transaction.run('UPDATE backends SET probe = ? WHERE id = ?', JSON.stringify(merged), id);
 }
 
 export async function noteTraffic(transaction: Transaction, { contexts, errors }: TrafficNotes): Promise<void> {

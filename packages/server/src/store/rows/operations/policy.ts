@@ -6,6 +6,7 @@ import { definedOf, RolloutError } from '@millrace/protocol/plain';
 import type { PolicyRecord } from '../../../inference/policy-gate.ts';
 import type { ResumePolicy } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
+import { stateWeights } from './health/backend-identity.ts';
 
 interface PolicyRow {
   readonly state: PolicyState;
@@ -55,7 +56,10 @@ export async function resumePolicy(transaction: Transaction, request: ResumePoli
   }
   const isChanged = version !== row.version || adapter !== row.adapter;
   if (row.state === 'running' && !isChanged) return await policy(transaction);
-  if (request.policyVersion !== undefined) await transaction.run('UPDATE backends SET policy_version = ?', version);
+  if (request.policyVersion !== undefined) {
+    await transaction.run('UPDATE backends SET policy_version = ?', version);
+    await stateWeights(transaction);
+  }
   const since = row.state === 'running' ? row.since : transaction.nowMs;
   const flushes = row.flushes + Number(cachesFlushed);
   const cache_salt = isChanged || cachesFlushed ? chooseSalt(row, request, version) : row.cache_salt;
