@@ -28,6 +28,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   overlap: async () => (await import('./overlap.ts')).runOverlapBench(),
   'reply-cost': async () => (await import('./turns/reply-cost.ts')).runReplyCostBench(),
   'service-cost': async () => (await import('./turns/service-cost.ts')).runServiceCostBench(),
+  identity: async () => (await import('./identity/identity.ts')).runIdentityBench(),
   routing: async () => (await import('./routing/routing.ts')).runRoutingBench(),
   batches: async () => (await import('./batches/batches.ts')).runBatchesBench(),
   delivery: async () => (await import('./batches/delivery.ts')).runDeliveryBench(),
