@@ -154,17 +154,18 @@ describe('the service', { skip }, () => {
 
   test('a worker that was stopped past its lease and continues later is fenced out: every rollout ends once', async () => {
     await using backend = await openFakeBackend({ policy, tokens, latencyMs: 50 });
-    await using service = await TestService.open({ workers: 2, tokenizer, pipeline: { leaseMs: 1000, runSlots: 4, initSlots: 2 } });
+    await using service = await TestService.open({ workers: 2, tokenizer, pipeline: { leaseMs: 3000, runSlots: 4, initSlots: 2 } });
     const { client } = service;
     await client.backends.join({ url: backend.url });
     const ids = Array.from({ length: 24 }, (_, index) => `p-${index}`);
     await client.submit(ids.map(sleepy));
     const victim = await busyWorker(service);
-    await stopBetweenWrites(victim, service);
-    const views = await Array.fromAsync(client.results(ids));
     const { last_event_id: after } = await client.status();
-    process.kill(victim, 'SIGCONT');
+    await stopBetweenWrites(victim, service);
+    for await (const event of client.events({ after })) if (event.kind === 'worker-end') break;
+    process.kill(victim, 'SIGCONT'); // a worker that is stopped for three leases is replaced
     for await (const event of client.events({ after })) if (event.kind === 'worker-start') break;
+    const views = await Array.fromAsync(client.results(ids));
     assert.deepEqual(
       views.filter(({ state }) => state !== 'done'),
       [],
