@@ -18,8 +18,14 @@ export type PolicyState = (typeof policyStates)[number];
 export const pauseModes = ['wait', 'abort'] as const;
 export type PauseMode = (typeof pauseModes)[number];
 
+/** A caller that pauses may give a name, and then only the same name ends the pause. */
+const pauseOwner = z.string().min(1).max(128);
+
 export const pauseRequest = z
   .strictObject({
+    owner: pauseOwner
+      .optional()
+      .describe('Who pauses. Only a resume with the same owner, or with `force`, ends this pause. Default: anyone can end it.'),
     mode: z.enum(pauseModes).default('wait').describe('A `wait` pause can be changed to `abort`, but not the other way round.'),
   })
   .prefault({});
@@ -49,6 +55,8 @@ export const resumeRequest = z
       .nullable()
       .optional()
       .describe('The LoRA adapter that samples from now on, as the backends name it; null for the base model. Default: unchanged.'),
+    owner: pauseOwner.optional().describe('The owner of the pause that this resume ends; needed if the pause has one.'),
+    force: z.boolean().default(false).describe('Ends a pause of another owner, such as a trainer that died during one.'),
     allow_lower: z
       .boolean()
       .default(false)
@@ -60,6 +68,7 @@ export type ResumeInput = z.input<typeof resumeRequest>;
 export const policyView = z.object({
   state: z.enum(policyStates),
   mode: z.enum(pauseModes).nullable().describe('The mode of the pause; null while running.'),
+  owner: z.string().nullable().default(null).describe('Who paused; null while running, and for a pause that anyone can end.'),
   policy_version: z
     .int()
     .describe('The highest version that a resume or a joining backend has reported since the last resume that lowered it.'),

@@ -260,7 +260,7 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
     'evaluation-tasks.json': { schema: evaluationTaskPage, value: { tasks: [evaluationTask], next: 1 } },
     'policy.json': {
       schema: policyView,
-      value: { state: 'pausing', mode: 'wait', policy_version: 4, adapter: 'step-4', generating: 2, since: at },
+      value: { state: 'pausing', mode: 'wait', owner: 'trainer-1', policy_version: 4, adapter: 'step-4', generating: 2, since: at },
     },
     'leave-reply.json': { schema: leaveReply, value: { id: 'b-2' } },
     'status.json': {
@@ -270,7 +270,7 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
         workers,
         machines: [machineSeen],
         backends: [backend],
-        policy: { state: 'paused', mode: 'abort', policy_version: 4, adapter: null, generating: 0, since: at },
+        policy: { state: 'paused', mode: 'abort', owner: null, policy_version: 4, adapter: null, generating: 0, since: at },
         batches: [openBatch, { ...openBatch, id: 'b-2', series: null, mean_reward: null }],
         recent: { seconds: 60, ended: 12, failed: 2, rewarded: 8, mean_reward: 0.375 },
         hints: ['no backend takes rollouts: 10.0.0.1:8000 is broken (connection refused)'],

@@ -50,6 +50,7 @@ const resume: Command = {
     'keep-caches': { type: 'boolean', describe: 'The backends kept their prefix caches, so rollouts stay where they are.' },
     adapter: { type: 'string', value: 'NAME', describe: 'The LoRA adapter that samples from now on, as the backends name it.' },
     'base-model': { type: 'boolean', describe: 'The base model samples from now on, without an adapter.' },
+    force: { type: 'boolean', describe: 'Ends a pause of another owner too, such as a trainer that died during one.' },
     ...jsonOption,
     ...serviceOptions,
   },
@@ -60,7 +61,7 @@ const resume: Command = {
     if (name !== undefined && args.flag('base-model')) throw new UsageError('--adapter and --base-model exclude each other');
     const adapter = args.flag('base-model') ? null : name;
     await using client = openClient(toServiceAddress(args, io));
-    const flags = { caches_flushed: !args.flag('keep-caches'), allow_lower: args.flag('allow-lower') };
+    const flags = { caches_flushed: !args.flag('keep-caches'), allow_lower: args.flag('allow-lower'), force: args.flag('force') };
     return print(await client.policy.resume({ ...definedOf({ policy_version, adapter }), ...flags }), args, io);
   },
 };
@@ -78,15 +79,16 @@ function print(view: PolicyView, args: Arguments, io: Io): number {
   return 0;
 }
 
-function renderPolicy({ state, mode, policy_version, adapter, generating, since }: PolicyView, io: Io): string {
+function renderPolicy({ state, mode, owner, policy_version, adapter, generating, since }: PolicyView, io: Io): string {
   const paint = openPaint(wantsColor(io.stdout, io.env));
   const colour = state === 'running' ? 'green' : 'yellow';
   const age = toDuration(Math.max(0, Date.now() - Date.parse(since)));
   return [
     `state    ${paint(colour, state)}${mode === null ? '' : ` (${mode})`} for ${age}`,
+    ...(owner === null ? [] : [`owner    ${owner}`]),
     `version  ${policy_version}`,
     ...(adapter === null ? [] : [`adapter  ${adapter}`]),
     `calls    ${toCount(generating)} in progress`,
-    ...(state === 'running' ? [] : ['', 'To continue sampling: millrace policy resume']),
+    ...(state === 'running' ? [] : ['', `To continue sampling: millrace policy resume${owner === null ? '' : ' --force'}`]),
   ].join('\n');
 }

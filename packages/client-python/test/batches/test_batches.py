@@ -39,6 +39,7 @@ POLICY = {
     "mode": None,
     "policy_version": 3,
     "adapter": None,
+    "owner": None,
     "generating": 4,
     "since": "2026-01-02T03:04:05.678Z",
 }

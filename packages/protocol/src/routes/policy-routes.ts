@@ -16,17 +16,19 @@ export const policyRoutes = {
     method: 'POST',
     path: '/v1/policy/pause',
     tag: 'policy',
-    summary: 'Pause sampling, so that the weights can be changed. The clocks of rollouts stop; submissions continue.',
+    summary:
+      'Pause sampling, so that the weights can be changed. A pause of another owner is a conflict. The clocks of rollouts stop; submissions continue.',
     query: waitQuery('all sampling to stop'),
     body: pauseRequest,
     replies: { 200: json('The policy.', policyView) },
-    errors: [...bodyErrors],
+    errors: ['conflict', ...bodyErrors],
   },
   resumePolicy: {
     method: 'POST',
     path: '/v1/policy/resume',
     tag: 'policy',
-    summary: 'Resume sampling. The given version becomes that of all backends; a version lower than the current one is a conflict.',
+    summary:
+      'Resume sampling. The given version becomes that of all backends; a version lower than the current one is a conflict, and so is a pause of another owner.',
     body: resumeRequest,
     replies: { 200: json('The policy.', policyView) },
     errors: ['conflict', ...bodyErrors],

@@ -9,6 +9,8 @@ export interface PolicyRecord {
   readonly state: PolicyState;
   /** Of the current pause. */
   readonly mode?: PauseMode;
+  /** Who alone can end the current pause; absent if anyone can. */
+  readonly owner?: string;
   /** The number of the newest pause. */
   readonly pause: number;
   /** How many resumes emptied the prefix caches of all backends. */

@@ -140,6 +140,10 @@ export interface ResumePolicy {
   readonly adapter?: string | null;
   /** Whether new weights with unflushed caches get a new cache salt; they do by default. */
   readonly saltCaches?: boolean;
+  /** Of the pause that it ends. */
+  readonly owner?: string;
+  /** Ends a pause of any owner. */
+  readonly force?: boolean;
 }
 
 export interface Store extends BatchStore, EvaluationStore, Placements, ServerStore, AsyncDisposable {
@@ -248,7 +252,7 @@ export interface Store extends BatchStore, EvaluationStore, Placements, ServerSt
    * `pausing` until every live worker has reported that it saw this pause and has no call in progress, then `paused`. Pausing
    * again can only make the mode stricter: from wait to abort.
    */
-  pausePolicy(request: { readonly mode: PauseMode }): Promise<PolicyRecord>;
+  pausePolicy(request: { readonly mode: PauseMode; readonly owner?: string }): Promise<PolicyRecord>;
   /** Sets the version of the policy and of all backends in one transaction. A lower version is a conflict unless it is allowed. */
   resumePolicy(request: ResumePolicy): Promise<PolicyRecord>;
   /** Stores a worker's gate report: the newest pause it has seen, and its calls in progress. Ignored for a worker that has ended. */

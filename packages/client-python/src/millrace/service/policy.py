@@ -18,6 +18,8 @@ class PolicyView:
     state: PolicyState
     #: Of the pause; None while running.
     mode: Optional[PauseMode]
+    #: Who alone can end the pause; None while running, and for a pause that anyone can end.
+    owner: Optional[str]
     policy_version: int
     #: The LoRA adapter that samples; None for the base model.
     adapter: Optional[str]
@@ -33,10 +35,14 @@ class Policy:
     def get(self, *, stop: Optional[Stop] = None) -> PolicyView:
         return self._transport.json(Call("GET", "/v1/policy", stop=stop), PolicyView)
 
-    def pause(self, mode: PauseMode = "wait", *, settle: bool = True, stop: Optional[Stop] = None) -> PolicyView:
-        """Returns when nothing is being sampled, so that you can change the weights; with `settle=False`, at once."""
+    def pause(
+        self, mode: PauseMode = "wait", *, owner: Optional[str] = None, settle: bool = True, stop: Optional[Stop] = None
+    ) -> PolicyView:
+        """Returns when nothing is being sampled, so that you can change the weights; with `settle=False`, at once. With an `owner`, only
+        a resume with the same owner ends the pause; a pause of another owner is a `conflict`."""
         wait_s = POLL_S if settle else 0
-        call = Call("POST", "/v1/policy/pause", {"wait": wait_s}, {"mode": mode}, wait_s=wait_s, stop=stop)
+        body = {"mode": mode} if owner is None else {"mode": mode, "owner": owner}
+        call = Call("POST", "/v1/policy/pause", {"wait": wait_s}, body, wait_s=wait_s, stop=stop)
         while True:
             view = self._transport.json(call, PolicyView)
             if view.state != "pausing" or not settle:
@@ -51,13 +57,15 @@ class Policy:
         allow_lower: bool = False,
         adapter: Optional[str] = None,
         base_model: bool = False,
+        owner: Optional[str] = None,
+        force: bool = False,
         stop: Optional[Stop] = None,
     ) -> PolicyView:
         """All backends now serve `policy_version`; by default it stays the same. `allow_lower` permits one below the current version,
         for a run that starts again from an earlier checkpoint.
         `caches_flushed` says whether the backends lost their prefix caches, so that rollouts may move to another backend. If they did
         not, calls under new weights carry a cache salt, unless `salt_caches` is False. `adapter` names the LoRA adapter that samples
-        from now on; `base_model=True` returns to the model without one."""
+        from now on; `base_model=True` returns to the model without one. `owner` is that of the pause; `force` ends one of any owner."""
         if adapter is not None and base_model:
             raise ValueError("adapter and base_model=True exclude each other")
         body: dict[str, Any] = {"caches_flushed": caches_flushed}
@@ -67,6 +75,10 @@ class Policy:
             body["salt_caches"] = False
         if allow_lower:
             body["allow_lower"] = True
+        if owner is not None:
+            body["owner"] = owner
+        if force:
+            body["force"] = True
         if adapter is not None or base_model:
             body["adapter"] = adapter
         return self._transport.json(Call("POST", "/v1/policy/resume", body=body, stop=stop), PolicyView)

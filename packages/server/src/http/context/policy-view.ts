@@ -4,6 +4,7 @@ import type { PolicyView } from '@millrace/protocol';
 import type { PolicyRecord } from '../../inference/policy-gate.ts';
 import { toTime } from '../../store/rollout-view.ts';
 
-export function toPolicyView({ state, mode, policyVersion, adapter, generating, sinceMs }: PolicyRecord): PolicyView {
-  return { state, mode: mode ?? null, policy_version: policyVersion, adapter: adapter ?? null, generating, since: toTime(sinceMs) };
+export function toPolicyView({ state, mode, owner, policyVersion, adapter, generating, sinceMs }: PolicyRecord): PolicyView {
+  const optional = { mode: mode ?? null, owner: owner ?? null, adapter: adapter ?? null };
+  return { state, ...optional, policy_version: policyVersion, generating, since: toTime(sinceMs) };
 }

@@ -11,14 +11,14 @@ import { mount } from '../request/mount.ts';
 export function mountPolicy(app: FastifyInstance, context: AppContext): void {
   const { store } = context;
   mount(app, routes.getPolicy, () => readPolicyView(context));
-  mount(app, routes.pausePolicy, async ({ body: { mode }, query: { wait }, reply }) => {
-    await store.pausePolicy({ mode });
+  mount(app, routes.pausePolicy, async ({ body: { mode, owner }, query: { wait }, reply }) => {
+    await store.pausePolicy({ mode, ...definedOf({ owner }) });
     if (wait > 0) await waitForPause(context, { ms: wait * 1000, signal: closedSignal(reply) });
     return readPolicyView(context);
   });
   mount(app, routes.resumePolicy, async ({ body }) => {
-    const { policy_version: policyVersion, caches_flushed: cachesFlushed, allow_lower: allowLower, adapter } = body;
-    await store.resumePolicy(definedOf({ cachesFlushed, policyVersion, allowLower, adapter, saltCaches: body.salt_caches }));
+    const { policy_version: policyVersion, caches_flushed: cachesFlushed, allow_lower: allowLower, adapter, owner, force } = body;
+    await store.resumePolicy(definedOf({ cachesFlushed, policyVersion, allowLower, adapter, owner, force, saltCaches: body.salt_caches }));
     return readPolicyView(context);
   });
 }

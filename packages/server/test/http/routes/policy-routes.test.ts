@@ -54,6 +54,24 @@ test('the adapter of a resume is shown, and null returns to the base model', asy
   assert.equal((await floor.call('POST', '/v1/policy/resume', { adapter: '' })).status, 400);
 });
 
+test('a pause of an owner is shown, and ends for its owner or by force', async () => {
+  await using floor = await openFloor();
+  assert.equal((await floor.call('POST', '/v1/policy/pause', { owner: 'trainer' })).body.owner, 'trainer');
+  for (const [path, body] of [
+    ['pause', { owner: 'other' }],
+    ['resume', { policy_version: 7 }],
+    ['resume', { policy_version: 7, owner: 'other' }],
+  ] as const) {
+    const refused = await floor.call('POST', `/v1/policy/${path}`, body);
+    assert.deepEqual([refused.status, errorOf(refused).code], [409, 'conflict']);
+    assert.match(errorOf(refused).message, /paused by trainer.*resume --force/);
+  }
+  assert.deepEqual((await floor.call('POST', '/v1/policy/resume', { owner: 'trainer' })).body.owner, null);
+  await floor.call('POST', '/v1/policy/pause', { owner: 'trainer' });
+  assert.equal((await floor.call('POST', '/v1/policy/resume', { force: true })).body.state, 'running');
+  assert.equal((await floor.call('POST', '/v1/policy/pause', { owner: '' })).status, 400);
+});
+
 test('invalid requests are refused, and a paused policy still accepts submissions', async () => {
   await using floor = await openFloor();
   for (const [url, body] of [

@@ -67,6 +67,27 @@ export function definePolicyTests(openBed: OpenBed): void {
     assert.equal((await bed.store.policy()).generating, 0);
   });
 
+  test('a pause with an owner is ended by its owner or by force, and one without by anyone', async () => {
+    await using bed = await openTimedBed(openBed);
+    const { store } = bed;
+    assert.equal((await store.pausePolicy({ mode: 'wait', owner: 'a' })).owner, 'a');
+    assert.equal((await store.pausePolicy({ mode: 'wait', owner: 'a' })).pause, 1);
+    assert.equal((await store.pausePolicy({ mode: 'wait' })).owner, 'a');
+    await assert.rejects(store.pausePolicy({ mode: 'wait', owner: 'b' }), { code: 'conflict', message: /paused by a/ });
+    for (const request of [{}, { owner: 'b' }, { owner: 'b', policyVersion: 9 }])
+      await assert.rejects(store.resumePolicy({ cachesFlushed: true, ...request }), { code: 'conflict', message: /paused by a/ });
+    assert.deepEqual([(await store.policy()).state, (await store.policy()).policyVersion], ['paused', 0]);
+    const resumed = await store.resumePolicy({ cachesFlushed: true, policyVersion: 1, owner: 'a' });
+    assert.deepEqual([resumed.state, resumed.owner, resumed.policyVersion], ['running', undefined, 1]);
+    assert.equal((await store.resumePolicy({ cachesFlushed: true, policyVersion: 2 })).policyVersion, 2);
+
+    await store.pausePolicy({ mode: 'wait', owner: 'dead' });
+    assert.equal((await store.resumePolicy({ cachesFlushed: true, force: true })).state, 'running');
+    assert.equal((await store.pausePolicy({ mode: 'wait' })).owner, undefined);
+    assert.equal((await store.pausePolicy({ mode: 'wait', owner: 'b' })).owner, undefined);
+    assert.equal((await store.resumePolicy({ cachesFlushed: true, owner: 'c' })).state, 'running');
+  });
+
   test('pausing again can only make the pause stricter, and repeating it writes no event', async () => {
     await using bed = await openTimedBed(openBed);
     await registerWorker(bed.store, 'w');

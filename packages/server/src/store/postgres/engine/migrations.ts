@@ -21,6 +21,8 @@ const migrations: readonly Migration[] = [
   { sql: machineTables, usableFrom: 1 },
   { sql: loadTables, usableFrom: 1 },
   { sql: lossTables, usableFrom: 1 },
+  // Who paused, and which pause it was: a process of the version before leaves both as they are.
+  { sql: 'ALTER TABLE policy ADD COLUMN IF NOT EXISTS owner text, ADD COLUMN IF NOT EXISTS owned_pause bigint;', usableFrom: 1 },
 ];
 
 export const newestSchema = migrations.length;

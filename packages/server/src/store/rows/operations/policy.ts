@@ -17,13 +17,22 @@ interface PolicyRow {
   readonly since: number;
   readonly adapter: string | null;
   readonly cache_salt: string | null;
+  readonly owner: string | null;
+  /** The number of the pause that is the owner's; an owner of an earlier one has nothing to say. */
+  readonly owned_pause: number | null;
 }
 
 export async function policy(transaction: Transaction): Promise<PolicyRecord> {
-  const { state, mode, pause, flushes, version, since, adapter, cache_salt } = await readRow(transaction);
+  const row = await readRow(transaction);
+  const { state, mode, pause, flushes, version, since, adapter, cache_salt } = row;
   const sql = 'SELECT coalesce(sum(generating), 0) AS n FROM workers WHERE ended_at IS NULL';
   const generating = state === 'paused' ? 0 : ((await transaction.one<{ n: number }>(sql))?.n ?? 0);
-  const optional = definedOf({ mode: mode ?? undefined, adapter: adapter ?? undefined, cacheSalt: cache_salt ?? undefined });
+  const optional = definedOf({
+    mode: mode ?? undefined,
+    owner: ownerOf(row),
+    adapter: adapter ?? undefined,
+    cacheSalt: cache_salt ?? undefined,
+  });
   return { state, pause, flushes, policyVersion: version, generating, sinceMs: since, ...optional };
 }
 
@@ -34,12 +43,18 @@ export async function touch(transaction: Transaction): Promise<void> {
 }
 
 /** Pausing again can only make the mode stricter. */
-export async function pausePolicy(transaction: Transaction, { mode }: { readonly mode: PauseMode }): Promise<PolicyRecord> {
+export async function pausePolicy(
+  transaction: Transaction,
+  { mode, owner }: { readonly mode: PauseMode; readonly owner?: string },
+): Promise<PolicyRecord> {
   const row = await lockPolicy(transaction);
   const isNew = row.state === 'running';
+  if (owner !== undefined) refuseOther(row, owner);
   if (isNew || (mode === 'abort' && row.mode === 'wait')) {
     const state = isNew ? 'pausing' : row.state;
-    await writeRow(transaction, { ...row, state, mode, pause: row.pause + Number(isNew), since: isNew ? transaction.nowMs : row.since });
+    const pause = row.pause + Number(isNew);
+    const fresh = isNew ? { since: transaction.nowMs, owner: owner ?? null, owned_pause: owner === undefined ? null : pause } : {};
+    await writeRow(transaction, { ...row, state, mode, pause, ...fresh });
     await transaction.appendEvent({ kind: 'policy-pause', data: { state, mode } });
     await settlePause(transaction);
   }
@@ -54,6 +69,7 @@ export async function resumePolicy(transaction: Transaction, request: ResumePoli
     const message = `the policy is at version ${row.version}: it cannot be resumed at the older version ${version} without allow_lower`;
     throw new RolloutError('conflict', message);
   }
+  if (!request.force) refuseOther(row, request.owner);
   const isChanged = version !== row.version || adapter !== row.adapter;
   if (row.state === 'running' && !isChanged) return await policy(transaction);
   if (request.policyVersion !== undefined) {
@@ -67,6 +83,18 @@ export async function resumePolicy(transaction: Transaction, request: ResumePoli
   const data = { policy_version: version, caches_flushed: cachesFlushed, ...(adapter === null ? {} : { adapter }) };
   await transaction.appendEvent({ kind: 'policy-resume', data });
   return await policy(transaction);
+}
+
+/** The owner of the pause that is in force. */
+function ownerOf({ state, pause, owner, owned_pause }: PolicyRow): string | undefined {
+  return state !== 'running' && owned_pause === pause ? (owner ?? undefined) : undefined;
+}
+
+function refuseOther(row: PolicyRow, asking: string | undefined): void {
+  const owner = ownerOf(row);
+  if (owner === undefined || owner === asking) return;
+  const message = `the policy is paused by ${owner}, and only ${owner} ends this pause; if it is gone, resume with force (millrace policy resume --force)`;
+  throw new RolloutError('conflict', message);
 }
 
 /** With the number of the pause: a version that was lowered may be reached a second time, by other weights. */
@@ -107,14 +135,15 @@ export function lockPolicy(transaction: Transaction): Promise<PolicyRow> {
 }
 
 async function readRow(transaction: Transaction, lock = ''): Promise<PolicyRow> {
-  const sql = `SELECT state, mode, pause, flushes, version, since, adapter, cache_salt FROM policy ${lock}`;
+  const sql = `SELECT state, mode, pause, flushes, version, since, adapter, cache_salt, owner, owned_pause FROM policy ${lock}`;
   const row = await transaction.one<PolicyRow>(sql);
   if (!row) throw new RolloutError('internal', 'the store has no policy');
   return row;
 }
 
 async function writeRow(transaction: Transaction, row: PolicyRow): Promise<void> {
-  const { state, mode, pause, flushes, version, since, adapter, cache_salt } = row;
-  const sql = 'UPDATE policy SET state = ?, mode = ?, pause = ?, flushes = ?, version = ?, since = ?, adapter = ?, cache_salt = ?';
-  await transaction.run(sql, state, mode, pause, flushes, version, since, adapter, cache_salt);
+  const { state, mode, pause, flushes, version, since, adapter, cache_salt, owner, owned_pause } = row;
+  const sql =
+    'UPDATE policy SET state = ?, mode = ?, pause = ?, flushes = ?, version = ?, since = ?, adapter = ?, cache_salt = ?, owner = ?, owned_pause = ?';
+  await transaction.run(sql, state, mode, pause, flushes, version, since, adapter, cache_salt, owner, owned_pause);
 }

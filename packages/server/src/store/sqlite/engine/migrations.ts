@@ -87,4 +87,8 @@ CREATE TRIGGER loss_ending_deleted AFTER DELETE ON loss_endings WHEN OLD.blob IS
   INSERT OR IGNORE INTO blob_garbage VALUES (OLD.blob);
 END;
 `,
+  // Who paused, and which pause it was: a process of the version before leaves both as they are.
+  17: `ALTER TABLE policy ADD COLUMN owner TEXT;
+ALTER TABLE policy ADD COLUMN owned_pause INTEGER;
+`,
 };
