@@ -78,6 +78,7 @@ export { isSameJson } from './scenario/code/output/exact-json.ts';
 export { type HarborFault, type HarborSubmission, readHarborSubmissions } from './scenario/harbor/submissions.ts';
 export { evaluateTimeoutOf, highestRewardOf, lowestRewardOf, parseTask } from './scenario/hooks.ts';
 export { loadScenarios, type Scenarios } from './scenario/load/load.ts';
+export { safeParseTask } from './scenario/read-task.ts';
 export type {
   CollectContext,
   CompactContext,

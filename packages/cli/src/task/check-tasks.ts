@@ -3,6 +3,7 @@
 
 import { appendFile, readFile } from 'node:fs/promises';
 import { messageOf, tryJson } from '@millrace/protocol';
+import { safeParseTask } from '@millrace/server';
 import { z } from 'zod';
 import type { PlayDeps } from '../attack/play.ts';
 import { type CandidateVerdict, type CheckCandidate, candidates, judgeOnce } from './judge-candidate.ts';
@@ -84,7 +85,7 @@ async function checkTask(line: TaskLine, options: CheckOptions): Promise<Checked
 /** None of a task that cannot be read: its outcome says why. */
 async function readWarnings({ scenario: name, task }: TaskLine, { deps }: CheckOptions): Promise<string[]> {
   const scenario = deps.scenarios.get(name);
-  const parsed = await scenario?.task.safeParseAsync(task);
+  const parsed = scenario && (await safeParseTask(scenario, task));
   return parsed?.success ? [...((await scenario?.warnings?.(parsed.data)) ?? [])] : [];
 }
 

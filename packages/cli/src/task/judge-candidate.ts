@@ -10,6 +10,7 @@ import {
   type Sandbox,
   type SandboxSpec,
   type Scenario,
+  safeParseTask,
   type TaskTrial,
 } from '@millrace/server';
 import { makeWrong } from '../attack/hackers/wrong.ts';
@@ -40,7 +41,7 @@ interface CandidateRun {
 export async function judgeOnce(deps: PlayDeps, line: TaskLine, judging: CandidateRun): Promise<CandidateVerdict | undefined> {
   const scenario = deps.scenarios.get(line.scenario);
   if (!scenario) throw new Error(`there is no scenario ${line.scenario}; there are ${deps.scenarios.names().join(', ')}`);
-  const parsed = await scenario.task.safeParseAsync(line.task);
+  const parsed = await safeParseTask(scenario, line.task);
   if (!parsed.success) throw new Error(describeIssues(parsed.error.issues));
   const { candidate, signal } = judging;
   if (candidate === 'wrong' || !scenario.trial)

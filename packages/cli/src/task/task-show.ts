@@ -1,7 +1,7 @@
 // `millrace task show`: one task of a file as its scenario reads it.
 
 import { describeIssues } from '@millrace/protocol';
-import { loadScenarios } from '@millrace/server';
+import { loadScenarios, safeParseTask } from '@millrace/server';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
 import { clip } from '../terminal/text.ts';
 import { nameOf, readTaskFile } from './task-file.ts';
@@ -30,7 +30,7 @@ async function runShow(args: Arguments, io: Io): Promise<number> {
     );
   const scenario = scenarios.get(found.scenario);
   if (!scenario) throw new UsageError(`there is no scenario ${found.scenario}; there are ${scenarios.names().join(', ')}`);
-  const parsed = await scenario.task.safeParseAsync(found.task);
+  const parsed = await safeParseTask(scenario, found.task);
   if (!parsed.success) throw new Error(`${path}, task ${nameOf(found)}: ${describeIssues(parsed.error.issues)}`);
   const task = parsed.data;
   const whole = JSON.stringify({ scenario: scenario.name, task }, undefined, 2);

@@ -3,6 +3,7 @@
 
 import { messageOf, RolloutError, type TaskSource } from '@millrace/protocol';
 import type { Scenarios } from '../scenario/load/load.ts';
+import { safeParseTask } from '../scenario/read-task.ts';
 import type { BatchPlan, NewGroup, OpenBatch, Task } from '../store/batch-store.ts';
 import type { Store } from '../store/store.ts';
 import type { DrawnLine, TaskFiles } from './task-files.ts';
@@ -69,7 +70,8 @@ async function readTask({ text }: DrawnLine, scenario: string, scenarios: Scenar
     return { fault: messageOf(error) };
   }
   if (!isTask(task)) return { fault: 'not a JSON object' };
-  const parsed = await scenarios.get(scenario)?.task.safeParseAsync(task);
+  const found = scenarios.get(scenario);
+  const parsed = found && (await safeParseTask(found, task));
   if (parsed?.success) return { task };
   return {
     fault: parsed?.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ') ?? `no scenario ${scenario}`,

@@ -11,12 +11,13 @@ import type { Sandbox, SandboxSpec } from '../sandbox/sandbox.ts';
 import { callScenario } from './call-scenario.ts';
 import { openRespond } from './open-respond.ts';
 import { type OpenedTools, openAllTools } from './open-tools.ts';
+import { safeParseTask } from './read-task.ts';
 import type { CollectContext, CompactContext, EvaluateContext, InitContext, Opening, Preparation, Scenario } from './scenario.ts';
 import type { Score } from './verifier/verifier.ts';
 
 /** The task, as the scenario's schema parses it. */
 export async function parseTask(scenario: Scenario, data: unknown): Promise<unknown> {
-  const parsed = await callHook(scenario, 'task', () => scenario.task.safeParseAsync(data));
+  const parsed = await callHook(scenario, 'task', () => safeParseTask(scenario, data));
   if (parsed.success) return parsed.data;
   throw new Error(`the task does not match the schema of scenario ${scenario.name}: ${describeIssues(parsed.error.issues)}`);
 }

@@ -7,6 +7,7 @@ import { RolloutError, rolloutId, type Submission, type SubmitReply, submission 
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
 import type { Scenarios } from '../../scenario/load/load.ts';
+import { safeParseTask } from '../../scenario/read-task.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
 import type { NewRollout } from '../../store/rollout-record.ts';
 import type { AppContext } from '../context/context.ts';
@@ -74,7 +75,7 @@ export function toNewRollout(id: NewRollout['id'], rest: Omit<Submission, 'id'>)
 
 export async function checkTask(scenario: Scenario, task: unknown, at: readonly PropertyKey[]): Promise<void> {
   refuseImages(task, at);
-  await check(scenario.task, task, { at, code: 'task-invalid' });
+  await check({ safeParseAsync: (data) => safeParseTask(scenario, data) }, task, { at, code: 'task-invalid' });
 }
 
 export function unknownScenario(at: readonly PropertyKey[], name: string, scenarios: Scenarios): RolloutError {

@@ -19,7 +19,7 @@ interface Where {
 }
 
 /** The parsed value, or a RolloutError that names every field at fault. */
-export async function check<T>(schema: Schema<T>, value: unknown, where: Where = {}): Promise<T> {
+export async function check<T>(schema: Pick<Schema<T>, 'safeParseAsync'>, value: unknown, where: Where = {}): Promise<T> {
   const { at = [], code = 'bad-request' } = where;
   const parsed = await schema.safeParseAsync(value).catch((error: unknown) => {
     // The library collects a fault for each item of a list, and fails with more of them than the stack can hold.

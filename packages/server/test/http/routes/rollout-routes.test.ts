@@ -88,6 +88,21 @@ const refusals: readonly [string, object, string, RegExp][] = [
   ['a duplicate id in one submission is refused', { id: 'a' }, 'bad-request', /^rollouts\[1\]\.id: a is already the id of rollouts\[0\]$/],
   ['an id that does not match the pattern is refused', { id: '../x' }, 'bad-request', /^rollouts\[1\]\.id: must be/],
 ];
+test('a null in a task is an absent field where the schema has no null, as tables of mixed tasks have them', async () => {
+  await using floor = await openFloor();
+  const mixed = { ...task, hints: null, choices: null };
+  const nested = { ...task, hints: [{ text: 'look', more: null }] };
+  const free = { chat: null, list: [null, 1] };
+  const rollouts = [mixed, nested].map((one) => ({ scenario: 'sums', task: one }));
+  const { status, body } = await floor.call('POST', '/v1/rollouts', { rollouts: [...rollouts, { scenario: 'free', task: free }] });
+  assert.deepEqual([status, body.rollouts?.length], [200, 3], JSON.stringify(body));
+  const missing = await floor.call('POST', '/v1/rollouts', { rollouts: [{ scenario: 'sums', task: { ...task, answer: null } }] });
+  assert.equal(errorOf(missing).code, 'task-invalid');
+  assert.match(errorOf(missing).message, /rollouts\[0\]\.task\.answer/);
+  const batch = { id: 'nulls', scenario: 'sums', tasks: [mixed], group_size: 2, target: 1 };
+  assert.equal((await floor.call('POST', '/v1/batches', batch)).body.id, 'nulls');
+});
+
 test('an invalid submission is refused as a whole, with the path of each fault', async (t) => {
   await using floor = await openFloor();
   for (const [title, fields, code, message] of refusals) {
