@@ -16,6 +16,12 @@ from millrace.dapo import (
 
 
 class AdvantageTest(unittest.TestCase):
+    def test_a_reward_that_is_not_finite_is_refused_and_never_a_zero(self) -> None:
+        for reward in (math.nan, math.inf, -math.inf):
+            for compute in (group_advantages, is_informative):
+                with self.assertRaisesRegex(ValueError, "reward 1 of the group is"):
+                    compute([1.0, reward, 0.0])
+
     def test_rewards_are_normalised_within_their_group(self) -> None:
         # mean 0.25, variance (3 x 0.0625 + 0.5625) / 4 = 0.1875, deviation 0.4330127
         self.assertEqual([round(one, 6) for one in group_advantages([1, 0, 0, 0])], [1.732051, -0.57735, -0.57735, -0.57735])

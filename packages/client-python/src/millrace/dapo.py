@@ -14,14 +14,18 @@ T = TypeVar("T")
 TOLERANCE = 1e-6
 
 
-def group_advantages(rewards: Sequence[float], *, ddof: int = 0, tolerance: float = TOLERANCE) -> Any:
+#: What the number of siblings is reduced by in the variance of a group, by default and in every function with this parameter.
+DDOF = 0
+
+
+def group_advantages(rewards: Sequence[float], *, ddof: int = DDOF, tolerance: float = TOLERANCE) -> Any:
     """(reward - mean) / standard deviation over the group; all tokens of a sibling share its advantage. If all rewards are
     equal within `tolerance`, every advantage is zero: rounding must not become a signal. `ddof=1` divides the variance by n - 1,
     as torch does."""
     count = len(rewards)
     if count == 0:
         raise ValueError("a group without rewards has no advantages")
-    values = [float(one) for one in rewards]
+    values = check_rewards(rewards)
     mean = math.fsum(values) / count
     deviations = [one - mean for one in values]
     if not is_informative(values, tolerance=tolerance):
@@ -32,8 +36,17 @@ def group_advantages(rewards: Sequence[float], *, ddof: int = 0, tolerance: floa
 
 def is_informative(rewards: Sequence[Optional[float]], *, tolerance: float = TOLERANCE) -> bool:
     """Whether two rewards of the group differ by more than `tolerance`. Siblings without a reward do not count."""
-    scored = [float(one) for one in rewards if one is not None]
+    scored = check_rewards([one for one in rewards if one is not None])
     return len(scored) > 1 and max(scored) - min(scored) > tolerance
+
+
+def check_rewards(rewards: Sequence[float]) -> list[float]:
+    """Plain floats. One that is not a finite number is an error: it would make every advantage of its group nan, or quietly 0."""
+    values = [float(one) for one in rewards]
+    for index, value in enumerate(values):
+        if not math.isfinite(value):
+            raise ValueError(f"reward {index} of the group is {value}: leave out a sibling without a reward, or penalise it with a number")
+    return values
 
 
 def keep_informative(groups: Iterable[tuple[T, Sequence[Optional[float]]]]) -> list[T]:
