@@ -39,9 +39,8 @@ def make_hostile(count: int) -> Iterator[Row]:
 
 def to_columns(row: Row) -> dict[str, Any]:
     record = to_record(row)
-    metadata = record["metadata"]
-    provenances = json.dumps(record["provenances"], ensure_ascii=False)
-    return {**record, "provenances": provenances, "metadata": None if metadata is None else json.dumps(metadata, ensure_ascii=False)}
+    texts = ("provenances", "metadata", "score", "messages", "tools", "task")
+    return {**record, **{name: None if record[name] is None else json.dumps(record[name], ensure_ascii=False) for name in texts}}
 
 
 class ParquetTest(unittest.TestCase):

@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any, Iterable, Iterator, Union
 
-from .rows import Row
+from .rows import Row, tool_to_openai
 
 
 def to_record(row: Row) -> dict[str, Any]:
@@ -26,6 +26,10 @@ def to_record(row: Row) -> dict[str, Any]:
         "response_logprobs": row.response_logprobs,
         "provenances": row.provenances,
         "metadata": row.rollout.metadata,
+        "score": row.score,
+        "messages": row.messages,
+        "tools": [tool_to_openai(one) for one in row.trajectory.tools],
+        "task": row.task,
     }
 
 

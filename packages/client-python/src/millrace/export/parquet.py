@@ -1,4 +1,4 @@
-"""Rows as a Parquet file for offline use, with the columns of the JSON lines; `provenances` and `metadata` are JSON text. Needs pyarrow."""
+"""Rows as a Parquet file for offline use, with the columns of the JSON lines; objects and lists of objects are JSON text. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from .jsonl import to_record
 from .rows import Row
 
 _ROWS_IN_GROUP = 1000
+#: The columns that hold JSON.
+_TEXTS = ("provenances", "metadata", "score", "messages", "tools", "task")
 
 
 def write_parquet(path: Union[str, os.PathLike[str]], rows: Iterable[Row]) -> int:
@@ -67,15 +69,19 @@ def _to_schema(arrow: Any) -> Any:
             numbers("response_logprobs", arrow.float32()),
             column("provenances", arrow.string()),
             column("metadata", arrow.string(), optional=True),
+            column("score", arrow.string()),
+            column("messages", arrow.string()),
+            column("tools", arrow.string()),
+            column("task", arrow.string(), optional=True),
         ]
     )
 
 
 def _to_flat(row: Row) -> dict[str, Any]:
     record = to_record(row)
-    record["provenances"] = json.dumps(record["provenances"], ensure_ascii=False)
-    if record["metadata"] is not None:
-        record["metadata"] = json.dumps(record["metadata"], ensure_ascii=False)
+    for name in _TEXTS:
+        if record[name] is not None:
+            record[name] = json.dumps(record[name], ensure_ascii=False)
     return record
 
 

@@ -37,6 +37,8 @@ class Row:
     response_logprobs: list[float]
     #: The segments of this branch, in order.
     segments: tuple[Segment, ...]
+    #: Of its group; None for rows that are made from a rollout and its trajectory.
+    task: Optional[Mapping[str, Any]] = None
 
     @property
     def policy_versions(self) -> Optional[PolicySpan]:
@@ -69,6 +71,16 @@ class Row:
         return rows
 
     @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The conversation of this branch in the form of OpenAI's API. Empty once retention has dropped the texts."""
+        return [message_to_openai(one) for segment in self.segments for one in segment.head.messages]
+
+    @property
+    def score(self) -> Mapping[str, Any]:
+        """What the verifier reported in addition to the reward."""
+        return {} if self.rollout.result is None else self.rollout.result.score
+
+    @property
     def stop_reason(self) -> Optional[str]:
         return None if self.rollout.result is None else self.rollout.result.stop_reason
 
@@ -80,7 +92,7 @@ def to_rows(
     an error, or skipped with `skip_unscored`: a missing reward is not a reward of 0. A branch in which nothing was sampled is an
     error, or skipped with `skip_empty`."""
     rows: list[Row] = []
-    for rollout, trajectory in _to_pairs(source):
+    for (rollout, trajectory), task in _to_pairs(source):
         if rollout.id != trajectory.rollout_id:
             raise ValueError(f"rollout {rollout.id} is paired with the trajectory of {trajectory.rollout_id}")
         if rollout.reward is None:
@@ -93,7 +105,8 @@ def to_rows(
         if len(full) < max(1, len(branches)) and not skip_empty:
             raise ValueError(f"rollout {rollout.id} has a branch in which nothing was sampled; skip_empty=True skips such branches")
         for branch, segments in full.items():
-            rows.append(_to_row((rollout, trajectory), branch, segments, branch == list(full)[-1]))
+            row = _to_row((rollout, trajectory), branch, segments, branch == list(full)[-1])
+            rows.append(dataclasses.replace(row, task=task))
     return rows
 
 
@@ -119,7 +132,8 @@ def tool_to_openai(tool: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _to_pairs(source: Any) -> Iterator[Pair]:
+def _to_pairs(source: Any) -> Iterator[tuple[Pair, Optional[Mapping[str, Any]]]]:
+    """Pairs, with the task of the group that they are from."""
     if isinstance(source, GroupView) or _is_pair(source):
         yield from _pairs_of(source)
     elif isinstance(source, Iterable) and not isinstance(source, (str, Mapping)):
@@ -129,13 +143,13 @@ def _to_pairs(source: Any) -> Iterator[Pair]:
         raise _wrong_source(source)
 
 
-def _pairs_of(source: Any) -> Iterable[Pair]:
+def _pairs_of(source: Any) -> Iterable[tuple[Pair, Optional[Mapping[str, Any]]]]:
     if isinstance(source, GroupView):
         if source.trajectories is None:
             raise ValueError(f"group {source.id} has no trajectories; read it with groups(..., trajectories=True)")
-        return zip(_scored(source), source.trajectories)
+        return ((pair, source.task) for pair in zip(_scored(source), source.trajectories))
     if _is_pair(source):
-        return (source,)
+        return ((source, None),)
     raise _wrong_source(source)
 
 
