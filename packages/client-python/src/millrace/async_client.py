@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, AsyncIterator, Iterable, Literal, Mapping, Optional, Sequence
+from typing import Any, AsyncIterator, Iterable, Literal, Mapping, Optional, Sequence, Type
 
 from .async_run import AsyncRun
 from .batches.batch import AckReply, BatchState, BatchView, GroupView
@@ -27,11 +27,17 @@ class AsyncClient:
     ) -> None:
         """At most `threads` calls run at the same time. To await many rollouts use `results`, which takes one of them."""
         self._client = Client(url, api_key, timeout_s=timeout_s)
+        self._threads = threads
         self._run = AsyncRun(threads)
         self.backends = AsyncBackends(self._client.backends, self._run)
         self.policy = AsyncPolicy(self._client.policy, self._run)
         self.batches = AsyncBatches(self._client.batches, self._run)
         self.evaluations = AsyncEvaluations(self._client.evaluations, self._run)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As of Client; the copy belongs to the event loop that uses it."""
+        _, (_, url, key, timeout_s) = self._client.__reduce__()
+        return _reopen, (type(self), url, key, timeout_s, self._threads)
 
     async def submit(self, rollouts: RolloutRequests) -> Sequence[Accepted]:
         return await self._run.call(lambda stop: self._client.submit(rollouts, stop=stop))
@@ -86,6 +92,10 @@ class AsyncClient:
         await self.close()
 
 
+def _reopen(kind: Type[AsyncClient], url: str, key: Optional[str], timeout_s: float, threads: int) -> AsyncClient:
+    return kind(url, key, timeout_s=timeout_s, threads=threads)
+
+
 class AsyncBackends:
     def __init__(self, backends: Backends, run: AsyncRun) -> None:
         self._backends = backends
@@ -124,8 +134,8 @@ class AsyncPolicy:
     async def get(self) -> PolicyView:
         return await self._run.call(lambda stop: self._policy.get(stop=stop))
 
-    async def pause(self, mode: PauseMode = "wait", *, settle: bool = True) -> PolicyView:
-        return await self._run.call(lambda stop: self._policy.pause(mode, settle=settle, stop=stop))
+    async def pause(self, mode: PauseMode = "wait", *, owner: Optional[str] = None, settle: bool = True) -> PolicyView:
+        return await self._run.call(lambda stop: self._policy.pause(mode, owner=owner, settle=settle, stop=stop))
 
     async def resume(
         self,
@@ -136,6 +146,8 @@ class AsyncPolicy:
         allow_lower: bool = False,
         adapter: Optional[str] = None,
         base_model: bool = False,
+        owner: Optional[str] = None,
+        force: bool = False,
     ) -> PolicyView:
         return await self._run.call(
             lambda stop: self._policy.resume(
@@ -145,6 +157,8 @@ class AsyncPolicy:
                 allow_lower=allow_lower,
                 adapter=adapter,
                 base_model=base_model,
+                owner=owner,
+                force=force,
                 stop=stop,
             )
         )

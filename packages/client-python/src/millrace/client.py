@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Iterable, Iterator, Literal, Optional, Sequence
+from typing import Any, Iterable, Iterator, Literal, Optional, Sequence, Type
 
 from .arguments import check_id, check_ids
 from .batches.batches import Batches
@@ -128,11 +128,20 @@ class Client:
         """Calls still in progress in other threads raise `cancelled`."""
         self._transport.close()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy in another process (Ray, multiprocessing) has its own connections to the same service, with the same key."""
+        transport = self._transport
+        return _reopen, (type(self), transport.url, transport.key, transport.timeout_s)
+
     def __enter__(self) -> Client:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _reopen(kind: Type[Client], url: str, key: Optional[str], timeout_s: float) -> Client:
+    return kind(url, key, timeout_s=timeout_s)
 
 
 def _path(id: str, call: str) -> str:

@@ -21,7 +21,33 @@ def script(*replies: Reply) -> FakeService:
     return FakeService(lambda _: left.pop(0) if len(left) > 1 else left[0])
 
 
+class Numbers:
+    """As an array or a scalar of numpy."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def tolist(self) -> object:
+        return self.value
+
+
 class TransportTest(unittest.TestCase):
+    def test_numbers_of_numpy_are_sent_as_plain_ones(self) -> None:
+        reply = {"rollouts": [{"id": "a", "state": "queued", "created": True}]}
+        with script(Reply(reply)) as service, Client(service.url) as client:
+            metadata = {"step": Numbers(3), "weights": Numbers([0.5, 1]), "deep": [{"at": Numbers(0.25)}]}
+            client.submit({"id": "a", "scenario": "math", "task": {"n": Numbers(7)}, "metadata": metadata})
+            [sent] = service.received[0].body["rollouts"]
+        self.assertEqual(sent["metadata"], {"step": 3, "weights": [0.5, 1], "deep": [{"at": 0.25}]})
+        self.assertEqual(sent["task"], {"n": 7})
+
+    def test_what_is_no_json_is_refused_before_it_is_sent(self) -> None:
+        with script(Reply({})) as service, Client(service.url) as client:
+            for value in (object(), float("nan"), Numbers(float("inf")), {1, 2}):
+                with self.assertRaisesRegex((TypeError, ValueError), "body of POST /v1/rollouts cannot be written as JSON"):
+                    client.submit({"id": "a", "scenario": "math", "task": {"n": value}})
+            self.assertEqual(service.received, [])
+
     def test_a_busy_or_restarting_service_is_retried(self) -> None:
         good = Reply(read_golden("rollout.json"))
         busy, down = refusal("too-busy", 429, retry_after="0.01"), refusal("not-running", 503)

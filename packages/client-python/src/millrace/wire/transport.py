@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Generator, Mapping, Optional, Type, TypeVar, Union
 from urllib.parse import quote, urlencode
 
-from ..error import MillraceError, ServiceUnreachable, error_from_body
+from ..error import MillraceError, ServiceUnreachable, error_from_body, show
 from ..stop import Stop, joined
 from .codec import WireError, from_wire
 from .connection import Connections, Exchange, Request
@@ -57,7 +57,7 @@ class Transport:
     def __init__(self, url: str, key: Optional[str], timeout_s: float) -> None:
         self.url = url.rstrip("/")
         self.timeout_s = timeout_s
-        self._key = key
+        self.key = key
         self._connections = Connections(self.url)
         self._closed = Stop()
         self._replied = False
@@ -136,12 +136,12 @@ class Transport:
 
     def _open(self, call: Call, stop: Stop, timeout_s: float) -> Exchange:
         headers = {"accept": "application/json", **call.headers}
-        if self._key is not None:
-            headers["authorization"] = f"Bearer {self._key}"
+        if self.key is not None:
+            headers["authorization"] = f"Bearer {self.key}"
         body = None
         if call.body is not None:
             headers["content-type"] = "application/json"
-            body = json.dumps(call.body, allow_nan=False).encode()
+            body = _to_json(call)
         return self._connections.open(Request(call.method, to_target(call), headers, body, timeout_s), stop)
 
     def _refusal(self, call: Call, exchange: Exchange, data: bytes) -> MillraceError:
@@ -172,6 +172,21 @@ class Transport:
 def to_target(call: Call) -> str:
     pairs = {name: _query_text(value) for name, value in call.query.items() if value is not None}
     return f"{call.path}?{urlencode(pairs)}" if pairs else call.path
+
+
+def _to_json(call: Call) -> bytes:
+    """Numbers and arrays of numpy are written as plain ones."""
+    try:
+        return json.dumps(call.body, allow_nan=False, default=_to_plain).encode()
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"the body of {call.method} {call.path} cannot be written as JSON: {error}") from error
+
+
+def _to_plain(value: Any) -> Any:
+    if callable(getattr(value, "tolist", None)):
+        return value.tolist()
+    raise TypeError(f"{show(value)} is not a JSON value")
 
 
 def _query_text(value: Union[str, int, float, bool, None]) -> str:
