@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import unittest
 from array import array
 
 from examples import make_branched, make_plain, make_rollout, make_sampled, make_segment
 
 from millrace import PolicySpan, RoutedExperts, SamplingMask
+from millrace.dapo import group_advantages
 from millrace.export import to_rows
 
-from millrace_trainers import Sampled, rollout_advantages, to_routed_experts, to_sampled_from, to_train_rows, to_turns
+from millrace_trainers import Sampled, fill_rewards, fill_routed_experts, rollout_advantages
+from millrace_trainers import to_routed_experts, to_sampled_from, to_train_rows, to_turns
 
 
 class TurnsTest(unittest.TestCase):
@@ -89,12 +92,25 @@ class TrainRowsTest(unittest.TestCase):
 class AdvantagesTest(unittest.TestCase):
     def test_a_rollout_counts_once_however_many_rows_it_has(self) -> None:
         rows = to_train_rows([make_branched("a", 1.0), make_plain("b", 0.0), make_plain("c", 0.0), make_plain("d", None)])
-        found = rollout_advantages(rows)
+        found = rollout_advantages(rows, ddof=1)
         deviation = (((1 - 1 / 3) ** 2 + 2 * (1 / 3) ** 2) / 2) ** 0.5
         self.assertAlmostEqual(found[0], (1 - 1 / 3) / deviation)
         self.assertEqual(found[0], found[1])
         self.assertAlmostEqual(found[2], (-1 / 3) / deviation)
         self.assertEqual(found[4], 0.0)
+
+    def test_the_formula_and_its_default_are_those_of_the_client(self) -> None:
+        rewards = [1.0, 0.0, 0.25, 0.0]
+        rows = to_train_rows([make_plain(str(index), reward) for index, reward in enumerate(rewards)])
+        self.assertEqual(rollout_advantages(rows), group_advantages(rewards))
+        self.assertEqual(rollout_advantages(rows, ddof=1), group_advantages(rewards, ddof=1))
+
+    def test_a_reward_that_is_not_finite_is_refused(self) -> None:
+        for reward in (math.nan, math.inf, -math.inf):
+            rows = to_train_rows([make_plain("a", 1.0), make_plain("b", reward)])
+            for compute in (rollout_advantages, fill_rewards):
+                with self.assertRaisesRegex(ValueError, "reward 1 of the group is"):
+                    compute(rows)
 
     def test_groups_are_apart_and_equal_rewards_are_no_signal(self) -> None:
         groups = [make_plain("a", 1.0, "g"), make_plain("b", 1.0, "g"), make_branched("c", 1.0, "h"), make_plain("d", 0.0, "h")]
@@ -118,6 +134,19 @@ class ReplayTest(unittest.TestCase):
         [cut] = to_train_rows([one], max_response=2)
         self.assertEqual(to_routed_experts(cut), [[[0], [1]], [[2], [3]], [[4], [5]]])
         self.assertIsNone(to_routed_experts(to_train_rows([make_plain("r", 1.0)])[0]))
+
+    def test_in_a_batch_with_experts_a_row_that_trains_nothing_has_those_of_one_token(self) -> None:
+        experts = RoutedExperts(0, (2, 2), array("B", range(12)))
+        sampled = dataclasses.replace(make_segment("sampled", [3, 4], turn=1), routed_experts=experts)
+        scored = make_sampled("a", 1.0, [make_segment("prompt", [1, 2]), sampled])
+        unscored, lost = make_plain("u", None), Sampled(make_rollout("l", None), None)
+        found = fill_routed_experts(to_train_rows([unscored, scored, lost]))
+        assert found is not None
+        self.assertEqual([len(one) for one in found], [1, 3, 1])
+        self.assertEqual(found[0], [[[0, 1], [0, 1]]])
+        self.assertIsNone(fill_routed_experts(to_train_rows([unscored, make_plain("b", 1.0)])))
+        with self.assertWarnsRegex(UserWarning, "rollout b was sampled without"):
+            self.assertIsNone(fill_routed_experts(to_train_rows([scored, make_plain("b", 1.0)])))
 
     def test_sampling_masks_have_an_empty_span_where_nothing_was_sampled(self) -> None:
         mask = SamplingMask(array("i", [2, 1]), array("i", [3, 8, 4]))

@@ -19,8 +19,8 @@ class SamplingTest(unittest.TestCase):
         self.assertEqual(to_sampling({"n": 1, "min_tokens": 0, "stop": None, "logprobs": True, "seed": None}), {})
 
     def test_what_millrace_cannot_do_is_refused_by_name(self) -> None:
-        for field in ({"n": 4}, {"stop": ["END"]}, {"extra_body": {"best_of": 2}}):
-            with self.assertRaisesRegex(TaskError, "'(n|stop|best_of)' is"):
+        for field in ({"n": 4}, {"guided_grammar": "root ::= x"}, {"extra_body": {"best_of": 2}}):
+            with self.assertRaisesRegex(TaskError, "'(n|guided_grammar|extra_body.best_of)' of the trainer is"):
                 to_sampling(field)
 
 
@@ -30,6 +30,13 @@ class RequestTest(unittest.TestCase):
         request = to_request(line, sampling={"temperature": 0.2})
         self.assertEqual(request["limits"], {"max_turns": 2})
         self.assertEqual(request["sampling"], {"seed": 1, "temperature": 0.2})
+
+    def test_null_is_absent_in_every_part_of_a_line(self) -> None:
+        parts = {"id": None, "group": None, "metadata": None, "priority": None, "limits": {"max_turns": None, "max_retries": 0}}
+        line = {"scenario": "math", "task": {"question": "1", "hint": None}, "sampling": {"seed": None, "top_k": 3}, **parts}
+        request = to_request(line, sampling={"temperature": None})
+        expected = {"scenario": "math", "task": line["task"], "limits": {"max_retries": 0}, "sampling": {"top_k": 3}}
+        self.assertEqual(request, expected)
 
     def test_a_bare_task_needs_a_scenario(self) -> None:
         self.assertEqual(to_request({"question": "1"}, scenario="math"), {"scenario": "math", "task": {"question": "1"}})

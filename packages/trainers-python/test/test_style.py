@@ -13,7 +13,10 @@ SOURCES = sorted((PACKAGE / "src").rglob("*.py"))
 WORLD = PACKAGE.parents[1] / "world" / "trainers"
 FILES = SOURCES + sorted((PACKAGE / "test").rglob("*.py")) + sorted(WORLD.rglob("*.py"))
 #: Imported by `import millrace_trainers`, so they need only the standard library and the client.
-SHARED = ("__init__.py", "advantages.py", "replay.py", "rollouts.py", "train_rows.py", "turns.py")
+SHARED = (
+    "__init__.py", "advantages.py", "logprobs.py", "replay.py", "rollouts.py", "settings.py", "train_rows.py", "turns.py",
+    "versions.py",
+)  # fmt: skip
 
 
 class StyleTest(unittest.TestCase):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Literal, Sequence
 
-from millrace.dapo import TOLERANCE
+from millrace.dapo import DDOF, TOLERANCE, check_rewards
 
 from .train_rows import TrainRow
 
@@ -15,10 +15,11 @@ Scale = Literal["group", "none"]
 
 
 def rollout_advantages(
-    rows: Sequence[TrainRow], *, scale: Scale = "group", ddof: int = 1, epsilon: float = 0.0
+    rows: Sequence[TrainRow], *, scale: Scale = "group", ddof: int = DDOF, epsilon: float = 0.0
 ) -> list[float]:
     """One number for each row: (reward - mean) / (standard deviation + epsilon) over the rollouts of its group. Placeholders, rows of a
-    group with one scored rollout, and rows of a group whose rewards are equal get 0. `ddof=1` divides the variance by n - 1."""
+    group with one scored rollout, and rows of a group whose rewards are equal get 0. The default of `ddof` is that of
+    `millrace.dapo.group_advantages`; 1 divides the variance by n - 1, as torch does."""
     members: dict[str, dict[str, float]] = {}
     for row in rows:
         if row.reward is not None:
@@ -41,12 +42,13 @@ def fill_rewards(rows: Sequence[TrainRow]) -> list[float]:
     for row in rows:
         if row.reward is not None:
             scored.setdefault(row.group, {})[row.rollout.id] = row.reward
-    means = {group: math.fsum(found.values()) / len(found) for group, found in scored.items()}
+    means = {group: math.fsum(check_rewards(list(found.values()))) / len(found) for group, found in scored.items()}
     return [means.get(row.group, 0.0) if row.reward is None else row.reward for row in rows]
 
 
 def measure_group(rewards: Sequence[float], ddof: int) -> tuple[float, float]:
     """The mean and the standard deviation, which is 0 if all rewards are equal within rounding."""
+    check_rewards(rewards)
     mean = math.fsum(rewards) / len(rewards)
     if len(rewards) < 2 or max(rewards) - min(rewards) <= TOLERANCE:
         return mean, 0.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from typing import Optional
+import warnings
+from typing import Optional, Sequence
 
 from .train_rows import TrainRow
 
@@ -24,6 +25,21 @@ def to_routed_experts(row: TrainRow) -> Optional[list[list[list[int]]]]:
             rows.append([ids[at : at + size] for at in range(start, start + layers * size, size)])
     whole = len(row.prompt_ids) + len(row.response_ids)
     return rows[: whole - 1] if rows and len(rows) >= whole - 1 else None
+
+
+def fill_routed_experts(rows: Sequence[TrainRow]) -> Optional[list[list[list[list[int]]]]]:
+    """For trainers that need experts of every row of a batch: a row that trains nothing has some of one token, which no loss depends on.
+    None if no row has them, or if one that trains has not: then nothing is replayed, and a warning names it."""
+    found = [to_routed_experts(row) for row in rows]
+    shape = next(((len(one[0]), len(one[0][0])) for one in found if one), None)
+    if shape is None:
+        return None
+    missing = next((row.rollout.id for row, one in zip(rows, found) if not one and not row.placeholder), None)
+    if missing is not None:
+        warnings.warn(f"no experts are replayed: rollout {missing} was sampled without those of every token", stacklevel=2)
+        return None
+    dummy = [[list(range(shape[1])) for _ in range(shape[0])]]
+    return [one or dummy for one in found]
 
 
 def to_sampled_from(row: TrainRow) -> Optional[tuple[list[int], list[int]]]:

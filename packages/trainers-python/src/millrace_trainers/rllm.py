@@ -19,7 +19,7 @@ from millrace import Dialect, RolloutView
 from millrace.export import to_rows
 
 from .rollouts import Sampled
-from .serving import RolloutRuns, TaskError, describe_failure, to_request
+from .serving import RolloutRuns, TaskError, describe_failure, to_request, to_sampling
 from .turns import to_turns
 
 _REASONS = {
@@ -30,14 +30,16 @@ _REASONS = {
 }
 
 
-def register() -> None:
-    """Call it before rLLM's trainer is made: `rllm.remote_runtime.backend=millrace` is then this runtime."""
+def register(*, scenario: Optional[str] = None, sampling: Optional[Mapping[str, Any]] = None) -> None:
+    """Call it before rLLM's trainer is made: `rllm.remote_runtime.backend=millrace` is then this runtime. rLLM tells a remote runtime
+    nothing about sampling: pass here what its trainer has, in the names of vLLM."""
+    to_sampling(sampling or {})  # What cannot be passed on is refused before training begins.
     own = remote_runtime.create_remote_runtime
 
     def create_remote_runtime(config: Any, exp_id: str = "", model_id: str = "") -> Any:
         if config.backend != "millrace":
             return own(config, exp_id=exp_id, model_id=model_id)
-        return MillraceRuntime(model=model_id or None)
+        return MillraceRuntime(scenario=scenario, sampling=sampling, model=model_id or None)
 
     remote_runtime.create_remote_runtime = create_remote_runtime
 

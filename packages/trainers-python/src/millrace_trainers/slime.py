@@ -8,13 +8,13 @@ import copy
 from functools import lru_cache
 from typing import Any, Mapping, Optional, Sequence
 
-from millrace import Sampling
 from millrace.export.skyrl import to_stop_reason
 from slime.rollout.base_types import RolloutFnTrainOutput
 
 from .advantages import measure_group
 from .replay import to_routed_experts, to_sampled_from
 from .rollouts import Job, RolloutSource, Sampled
+from .settings import SLIME
 from .train_rows import TrainRow, to_train_rows
 
 #: In the metadata of a sample whose rollout has no reward.
@@ -66,16 +66,9 @@ def to_job(sample: Any, args: Any) -> Job:
     task = metadata.get("task")
     if not isinstance(task, Mapping):
         raise ValueError(f"sample {sample.index} has no task for Millrace: `task` in its metadata is {task!r}, not a dict")
-    sampling: Sampling = {
-        "temperature": float(args.rollout_temperature),
-        "top_p": float(args.rollout_top_p),
-        "top_k": max(0, int(args.rollout_top_k)),
-        "max_tokens": int(args.rollout_max_response_len),
-    }
-    if getattr(args, "use_rollout_routing_replay", False):
-        sampling["routed_experts"] = True
+    sampling = SLIME.read_config(args)
     # slime computes its loss over the tokens that could be sampled; Millrace records them where `top_k` bounds their number.
-    if sampling["top_p"] < 1 and sampling["top_k"] > 0:
+    if sampling.get("top_p", 1) < 1 and sampling.get("top_k", 0) > 0:
         sampling["sampling_mask"] = True
     return Job(task, group=str(sample.group_index), scenario=metadata.get("scenario"), sampling=sampling)
 

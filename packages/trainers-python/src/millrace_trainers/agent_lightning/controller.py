@@ -16,7 +16,7 @@ from millrace.export import to_rows
 from millrace.export.rows import message_to_openai
 
 from ..rollouts import Sampled
-from ..serving import RolloutRuns, TaskError, describe_failure, to_request
+from ..serving import RolloutRuns, TaskError, describe_failure, to_request, to_sampling
 from ..turns import Turn, to_turns
 
 log = logging.getLogger("millrace_trainers.agent_lightning")
@@ -28,8 +28,18 @@ class Controller:
     """`gateway` is the address of Agent Lightning's server, `key` its key. A rollout's `input` is a task, as `to_request` takes it."""
 
     def __init__(
-        self, gateway: str, runs: RolloutRuns, *, key: Optional[str] = None, scenario: Optional[str] = None, most: int = 256
+        self,
+        gateway: str,
+        runs: RolloutRuns,
+        *,
+        key: Optional[str] = None,
+        scenario: Optional[str] = None,
+        sampling: Optional[Mapping[str, Any]] = None,
+        val_sampling: Optional[Mapping[str, Any]] = None,
+        most: int = 256,
     ) -> None:
+        """The gateway keeps its sampling settings to itself: `sampling` are those of training, `val_sampling` those of validation."""
+        self._sampling = {True: to_sampling(sampling or {}), False: to_sampling(val_sampling or sampling or {})}
         self._gateway = gateway.rstrip("/")
         self._key = key
         self._runs = runs
@@ -66,7 +76,8 @@ class Controller:
         id = rollout["rollout_id"]
         try:
             limit = (rollout.get("config") or {}).get("timeout_seconds")
-            request = to_request(rollout["input"], scenario=self._scenario)
+            sampling = self._sampling[bool(rollout.get("is_train", True))]
+            request = to_request(rollout["input"], scenario=self._scenario, sampling=sampling)
             sampled = await asyncio.wait_for(self._runs.run(request), limit)
             if sampled.rollout.reward is None:
                 code, message = describe_failure(sampled.rollout)

@@ -16,8 +16,7 @@ from millrace.export import to_nemo_gym, to_rows
 
 from ..rollouts import Sampled
 from ..serving import RolloutRuns, TaskError, describe_failure, to_request
-
-_PARAMETERS = ("temperature", "top_p", "max_output_tokens")
+from ..settings import NEMO_GYM
 
 
 class MillraceRunRequest(BaseRunRequest):
@@ -58,8 +57,7 @@ class MillraceAgent(SimpleResponsesAPIAgent):
         given = body.model_dump(exclude_none=True)
         parameters = given["responses_create_params"]
         try:
-            sampling = {name: parameters[name] for name in _PARAMETERS if name in parameters}
-            request = to_request({**given, "id": None}, sampling=sampling)
+            request = to_request({**given, "id": None}, sampling=parameters, settings=NEMO_GYM)
             for _ in range(max(1, self.config.tries)):
                 sampled = await self._runs.run(request)
                 if sampled.rollout.reward is not None:

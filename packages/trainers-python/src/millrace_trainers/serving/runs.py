@@ -8,7 +8,9 @@ from typing import Optional
 
 from millrace import AsyncClient, MillraceError, RolloutRequest, RolloutView, Trajectory
 
-from ..rollouts import Sampled
+from ..logprobs import LogprobsError, check_logprobs
+from ..rollouts import Sampled, read_logprobs_rule
+from ..settings import TaskError
 
 #: A waiting rollout holds one thread of the client, which costs little.
 MOST_AT_ONCE = 1024
@@ -19,6 +21,7 @@ class RolloutRuns:
 
     def __init__(self, url: Optional[str] = None, api_key: Optional[str] = None) -> None:
         self.client = AsyncClient(url, api_key, threads=MOST_AT_ONCE)
+        self._logprobs = read_logprobs_rule()
 
     async def run(self, request: RolloutRequest) -> Sampled:
         """Returns when it has ended, with or without a reward."""
@@ -28,7 +31,11 @@ class RolloutRuns:
         try:
             await asyncio.shield(submitted)
             view = await self.client.wait(id)
-            return Sampled(view, await self._read(view))
+            trajectory = await self._read(view)
+            check_logprobs(trajectory, self._logprobs)
+            return Sampled(view, trajectory)
+        except LogprobsError as error:
+            raise TaskError(str(error)) from error
         except asyncio.CancelledError:
             # A cancel that overtakes its submission finds nothing, and the rollout would run for no one.
             await asyncio.wait([submitted])

@@ -5,19 +5,22 @@ its baseline, and of a rollout with several branches the last is taken."""
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence
 
 from millrace.export.trl import to_trl_columns
 
 from ..rollouts import Job, RolloutSource
 from ..train_rows import to_train_rows
+from .sampling import to_sampling
 
 
 class MillraceRollouts:
     """`GRPOTrainer(rollout_func=rollouts, reward_funcs=reward_from_rollout, train_dataset=Dataset.from_list(rollouts.to_rows(tasks)))`.
 
     `load_weights` is called with the trainer before the first rollouts of each optimiser step but the first, while nothing is sampled; it
-    brings the trainer's weights to the engines. Afterwards tokens count as sampled by the next policy version."""
+    brings the trainer's weights to the engines. It is called in every process, because gathering sharded weights (FSDP, ZeRO-3) is a
+    collective call: let only `trainer.accelerator.is_main_process` send. Afterwards tokens count as sampled by the next policy version."""
 
     def __init__(
         self,
@@ -45,19 +48,20 @@ class MillraceRollouts:
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
         self._follow_weights(trainer)
-        jobs = self._to_jobs(prompts, _group_size(trainer))
+        jobs = self._to_jobs(prompts, trainer)
         tokenizer = trainer.processing_class
         filler = tokenizer.pad_token_id if getattr(tokenizer, "pad_token_id", None) is not None else tokenizer.eos_token_id
-        rows = [row for row in to_train_rows(self.source.run(jobs), filler_id=filler, max_response=self.max_completion) if row.last]
-        return to_trl_columns(rows)
+        sampled = self.source.run(jobs, trained=bool(trainer.model.training))
+        return to_trl_columns([row for row in to_train_rows(sampled, filler_id=filler, max_response=self.max_completion) if row.last])
 
     def _add(self, row: Mapping[str, Any]) -> None:
         key, task = _key(row["prompt"]), row["task"]
         if self._tasks.setdefault(key, task) != task:
             raise ValueError(f"two tasks have the same prompt, {key[:200]}: TRL passes only prompts, so each must name its task")
 
-    def _to_jobs(self, prompts: Sequence[Any], group_size: int) -> list[Job]:
-        """TRL repeats each prompt `group_size` times in a row."""
+    def _to_jobs(self, prompts: Sequence[Any], trainer: Any) -> list[Job]:
+        """TRL repeats each prompt as many times in a row as a group has members."""
+        group_size, sampling = _group_size(trainer), to_sampling(trainer.args)
         jobs: list[Job] = []
         group, count, last = -1, group_size, ""
         for prompt in prompts:
@@ -68,7 +72,7 @@ class MillraceRollouts:
             if count == group_size or key != last:
                 group, count, last = group + 1, 0, key
             count += 1
-            jobs.append(Job(task, group=str(group)))
+            jobs.append(Job(task, group=str(group), sampling=sampling))
         return jobs
 
     def _follow_weights(self, trainer: Any) -> None:
@@ -77,11 +81,13 @@ class MillraceRollouts:
         self._step = step
         if not is_new:
             return
-        if trainer.accelerator.is_main_process:
-            with self.source.new_weights():
-                if self.load_weights is not None:
-                    self.load_weights(trainer)
-        trainer.accelerator.wait_for_everyone()
+        accelerator = trainer.accelerator
+        with self.source.new_weights() if accelerator.is_main_process else nullcontext():
+            accelerator.wait_for_everyone()  # Nothing is sampled from here on, in any process.
+            if self.load_weights is not None:
+                self.load_weights(trainer)
+            accelerator.wait_for_everyone()  # The weights are there, sent by any process.
+        accelerator.wait_for_everyone()
 
 
 def _group_size(trainer: Any) -> int:

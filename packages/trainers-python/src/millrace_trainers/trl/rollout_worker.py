@@ -17,19 +17,21 @@ from millrace.export.rows import message_to_openai
 from ..advantages import rollout_advantages
 from ..rollouts import Job, RolloutSource
 from ..train_rows import TrainRow, to_train_rows
+from .sampling import to_sampling
 
 
 class MillraceRolloutWorker:
-    """`AsyncGRPOTrainer(rollout_worker=MillraceRolloutWorker(source, tasks, num_generations=8), weight_transfer=…)`. Goes through `tasks`
-    again and again. `groups` of them are sampled at a time; it waits while `buffer` samples are not yet taken. Groups whose rewards are
-    all equal are left out, as in DAPO, unless `keep_uniform`."""
+    """`AsyncGRPOTrainer(args=config, rollout_worker=MillraceRolloutWorker(source, tasks, config), weight_transfer=…)`: `args` are those of
+    the trainer, whose sampling settings and `num_generations` count here too. Goes through `tasks` again and again. `groups` of them are
+    sampled at a time; it waits while `buffer` samples are not yet taken. Groups whose rewards are all equal are left out, as in DAPO,
+    unless `keep_uniform`."""
 
     def __init__(
         self,
         source: RolloutSource,
         tasks: Iterable[Mapping[str, Any]],
+        args: Any,
         *,
-        num_generations: int,
         groups: int = 8,
         buffer: int = 1024,
         keep_uniform: bool = False,
@@ -38,7 +40,8 @@ class MillraceRolloutWorker:
         self.metrics_queue: queue.Queue[Any] = queue.Queue()
         self._source = source
         self._tasks = list(tasks)
-        self._group_size = num_generations
+        self._group_size = int(args.num_generations)
+        self._sampling = to_sampling(args)
         self._keep_uniform = keep_uniform
         self._numbers = iter(range(1 << 62))
         self._lock = threading.Lock()
@@ -77,7 +80,7 @@ class MillraceRolloutWorker:
                 with self._lock:
                     number = next(self._numbers)
                 task = self._tasks[number % len(self._tasks)]
-                jobs = [Job(task, group=str(number)) for _ in range(self._group_size)]
+                jobs = [Job(task, group=str(number), sampling=self._sampling) for _ in range(self._group_size)]
                 self._put(self._to_samples(to_train_rows(self._source.run(jobs, stop=self._stop)), number))
         except BaseException as error:
             if not self._is_stopped.is_set():
@@ -122,7 +125,7 @@ class MillraceWeightTransfer:
     weights; with `wait` they end first."""
 
     def __init__(self, source: RolloutSource, inner: Transfer, *, mode: PauseMode = "abort") -> None:
-        self._client = source.client
+        self._source = source
         self._inner = inner
         self._mode: PauseMode = mode
         self._version = 0
@@ -131,7 +134,7 @@ class MillraceWeightTransfer:
         self._inner.init_weight_transfer()
 
     def pause(self) -> None:
-        self._version = self._client.policy.pause(self._mode).policy_version
+        self._version = self._source.pause(self._mode).policy_version
         self._inner.pause()
 
     def send_weights(self, iterator: Iterator[tuple[str, Any]]) -> None:
@@ -139,7 +142,7 @@ class MillraceWeightTransfer:
 
     def resume(self) -> None:
         self._inner.resume()
-        self._client.policy.resume(self._version + 1)
+        self._source.resume(self._version + 1)
 
     def destroy(self) -> None:
         self._inner.destroy()

@@ -2,10 +2,13 @@
 `MillraceCheckpointEngineManager`, which pauses sampling while verl brings new weights to its engines. Importing it registers the advantage
 estimator `millrace_grpo`."""
 
-from .agent_loop import MillraceAgentLoop
-from .checkpoint_manager import MillraceCheckpointEngineManager
-from .estimator import compute_millrace_grpo_advantage
-from .manager import MillraceAgentLoopManager
+from ..versions import trainer_imports
+
+with trainer_imports("verl"):
+    from .agent_loop import MillraceAgentLoop
+    from .checkpoint_manager import MillraceCheckpointEngineManager
+    from .estimator import compute_millrace_grpo_advantage
+    from .manager import MillraceAgentLoopManager
 
 __all__ = [
     "MillraceAgentLoop",

@@ -23,13 +23,13 @@ class MillraceCheckpointEngineManager(CheckpointEngineManager):
     @auto_await
     async def update_weights(self, global_steps: Any = None) -> Any:
         """Turns in progress are cut, and go on under the new weights; every token keeps the version that sampled it."""
-        client = self.source.client
-        paused = await asyncio.to_thread(client.policy.pause, "abort")
+        source = self.source
+        paused = await asyncio.to_thread(source.pause, "abort")
         version = paused.policy_version + 1 if global_steps is None else int(global_steps)
         try:
             metrics = await super().update_weights(global_steps)
         except BaseException:
-            await asyncio.to_thread(client.policy.resume, paused.policy_version)
+            await asyncio.to_thread(source.resume, paused.policy_version)
             raise
-        await asyncio.to_thread(lambda: client.policy.resume(version, allow_lower=version < paused.policy_version))
+        await asyncio.to_thread(lambda: source.resume(version, allow_lower=version < paused.policy_version))
         return metrics

@@ -16,7 +16,7 @@ from ..advantages import fill_rewards
 from ..rollouts import Job, RolloutSource
 from ..train_rows import to_train_rows
 from .outputs import to_agent_output, to_data_proto
-from .sampling import read_task, to_policy_version, to_sampling
+from .sampling import GREEDY, read_task, to_params, to_policy_version, to_sampling
 
 
 class MillraceAgentLoopManager(AgentLoopManager):
@@ -42,7 +42,7 @@ class MillraceAgentLoopManager(AgentLoopManager):
         config = self.rollout_config
         self.source.follow_version(to_policy_version(int(prompts.meta_info.get("global_steps", 0))))
         lengths = (int(config.prompt_length), int(config.response_length))
-        sampled = self.source.run(self._to_jobs(prompts))
+        sampled = self.source.run(self._to_jobs(prompts), trained=not _is_validation(prompts))
         rows = [row for row in to_train_rows(sampled, filler_id=self._pad_id()) if row.last]
         outputs = [to_agent_output(row, reward, lengths) for row, reward in zip(rows, fill_rewards(rows))]
         # As in verl: without reward workers, the columns of the prompts are part of the output.
@@ -51,14 +51,22 @@ class MillraceAgentLoopManager(AgentLoopManager):
 
     def _to_jobs(self, prompts: DataProto) -> list[Job]:
         columns = prompts.non_tensor_batch
-        config = self.rollout_config.val_kwargs if prompts.meta_info.get("validate", False) else self.rollout_config
-        params = {name: config[name] for name in ("temperature", "top_p", "top_k") if name in config}
-        sampling = to_sampling(params, self.rollout_config)
+        params = to_params(self.rollout_config, validate=_is_validation(prompts))
+        sampled = to_sampling(params, self.rollout_config)
+        greedy = to_sampling({**params, **GREEDY}, self.rollout_config)
+        samples = columns["__do_sample__"] if "__do_sample__" in columns else [True] * len(prompts)
         uids = columns["uid"] if "uid" in columns else range(len(prompts))
         rows = ({name: values[index] for name, values in columns.items()} for index in range(len(prompts)))
-        return [Job(read_task(row), group=str(uid), sampling=sampling) for row, uid in zip(rows, uids)]
+        return [
+            Job(read_task(row), group=str(uid), sampling=sampled if is_sampled else greedy)
+            for row, uid, is_sampled in zip(rows, uids, samples)
+        ]
 
     def _pad_id(self) -> int:
         tokenizer = self.model_config.get("tokenizer", None) if hasattr(self.model_config, "get") else None
         found = getattr(tokenizer, "pad_token_id", None)
         return 0 if found is None else int(found)
+
+
+def _is_validation(prompts: DataProto) -> bool:
+    return bool(prompts.meta_info.get("validate", False))

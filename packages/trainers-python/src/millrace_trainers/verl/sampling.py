@@ -6,6 +6,11 @@ from typing import Any, Mapping
 
 from millrace import Sampling
 
+from ..settings import VERL, VERL_CONFIG
+
+#: What verl passes for a row with `__do_sample__` false, as the baseline of ReMax.
+GREEDY = {"temperature": 0.0, "top_p": 1.0, "top_k": -1}
+
 
 def read_task(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The column `task`, or `extra_info.task`."""
@@ -17,16 +22,14 @@ def read_task(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def to_sampling(params: Mapping[str, Any], rollout_config: Any) -> Sampling:
-    """verl writes a `top_k` of -1 for none. With `enable_rollout_routing_replay`, the experts of each token are recorded."""
-    replays = bool(rollout_config.get("enable_rollout_routing_replay", False))
-    return {
-        **({"routed_experts": True} if replays else {}),  # type: ignore[typeddict-item]
-        "temperature": float(params.get("temperature", 1.0)),
-        "top_p": float(params.get("top_p", 1.0)),
-        "top_k": max(0, int(params.get("top_k", 0))),
-        "repetition_penalty": float(params.get("repetition_penalty", 1.0)),
-        "max_tokens": int(rollout_config.response_length),
-    }
+    """What verl passes to an agent loop, and what its configuration says for all rollouts."""
+    return {**VERL.read(params), **VERL_CONFIG.read_config(rollout_config)}
+
+
+def to_params(rollout_config: Any, *, validate: bool) -> dict[str, Any]:
+    """What verl's own workers pass to their agent loops. As they do, `do_sample` of `val_kwargs` is not read: their temperature counts."""
+    config = rollout_config.val_kwargs if validate else rollout_config
+    return {name: config.get(name) for name in ("temperature", "top_p", "top_k")}
 
 
 def to_policy_version(global_steps: int) -> int:
