@@ -6,15 +6,19 @@ import json
 import threading
 from typing import Any, Callable, Mapping, Optional
 
-from openenv.core.harness.rollout import ResourceSession, ResourceSessionFactory, VerifyResult
-from openenv.core.harness.training import TrainingTrace, TrainingTurn
-
 from millrace import Client, MillraceError, RolloutView, Stop
 from millrace.export import Row, to_rows
 from millrace.export.rows import message_to_openai, tool_to_openai
 
+from .logprobs import check_logprobs
+from .rollouts import read_logprobs_rule
 from .serving import describe_failure, to_request
 from .turns import Turn, to_turns
+from .versions import trainer_imports
+
+with trainer_imports("openenv"):
+    from openenv.core.harness.rollout import ResourceSession, ResourceSessionFactory, VerifyResult
+    from openenv.core.harness.training import TrainingTrace, TrainingTurn
 
 #: Makes a rollout request, {"scenario": …, "task": {…}}, from what the trainer passes as the task, such as a prompt.
 ToTask = Callable[[Any], Mapping[str, Any]]
@@ -59,7 +63,9 @@ class MillraceSession(ResourceSession):
         view = self._ended()
         if view.reward is None:
             return TrainingTrace(turns=[])
-        rows = to_rows((view, self._client.trajectory(self.id)), skip_empty=True)
+        trajectory = self._client.trajectory(self.id)
+        check_logprobs(trajectory, read_logprobs_rule())
+        rows = to_rows((view, trajectory), skip_empty=True)
         return TrainingTrace(turns=[_to_turn(row, turn) for row in rows for turn in to_turns(row)])
 
     def verify(self, transcript: list[Any], final_state: Optional[Any] = None) -> VerifyResult:

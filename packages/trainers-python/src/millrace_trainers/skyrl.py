@@ -5,16 +5,21 @@ last, and for one without a reward a row whose loss mask is zero."""
 from __future__ import annotations
 
 import asyncio
+import importlib
 from typing import Any, Mapping, Optional, Sequence
 
 from millrace import Sampling
 from millrace.export.skyrl import to_stop_reason
-from skyrl.train.generators.base import GeneratorInput, GeneratorInterface, GeneratorOutput, TrajectoryID
 
 from .advantages import fill_rewards
-from .replay import to_routed_experts
+from .replay import fill_routed_experts
 from .rollouts import Job, RolloutSource
+from .settings import SKYRL
 from .train_rows import TrainRow, to_train_rows
+from .versions import trainer_imports
+
+with trainer_imports("skyrl", hint="pip install 'skyrl[skyrl-train]', which its trainer needs"):
+    from skyrl.train.generators.base import GeneratorInput, GeneratorInterface, GeneratorOutput, TrajectoryID
 
 
 class MillraceGenerator(GeneratorInterface):
@@ -32,10 +37,11 @@ class MillraceGenerator(GeneratorInterface):
     async def generate(self, input_batch: GeneratorInput, disable_tqdm: bool = False) -> GeneratorOutput:
         jobs = to_jobs(input_batch)
         metadata = input_batch.get("batch_metadata")
-        if metadata is not None and metadata.training_phase == "train":
+        trained = metadata is None or metadata.training_phase == "train"
+        if metadata is not None and trained:
             # SkyRL counts steps from 1 and loads new weights between two calls.
             await asyncio.to_thread(self.source.follow_version, metadata.global_step - 1)
-        sampled = await asyncio.to_thread(self.source.run, jobs)
+        sampled = await asyncio.to_thread(self.source.run, jobs, trained=trained)
         ids = to_trajectory_ids(input_batch)
         by_rollout = {one.rollout.id: trajectory for one, trajectory in zip(sampled, ids)}
         rows = to_train_rows(sampled, filler_id=self.filler_id, max_response=self.max_response)
@@ -60,17 +66,10 @@ def to_jobs(batch: GeneratorInput) -> list[Job]:
 
 
 def to_sampling(params: Mapping[str, Any]) -> Sampling:
-    """SkyRL writes a `top_k` of -1 for none, and the length as `max_generate_length` or as vLLM's `max_tokens`."""
-    sampling: Sampling = {}
-    for name in ("temperature", "top_p", "min_p", "repetition_penalty"):
-        if params.get(name) is not None:
-            sampling[name] = float(params[name])  # type: ignore[literal-required]
-    if params.get("top_k") is not None:
-        sampling["top_k"] = max(0, int(params["top_k"]))
-    length = params.get("max_tokens", params.get("max_generate_length"))
-    if length is not None:
-        sampling["max_tokens"] = int(length)
-    return sampling
+    """SkyRL's `sampling_params`; `additional_kwargs` count where nothing else names them, as in SkyRL."""
+    extra = params.get("additional_kwargs") or {}
+    outer = {name: value for name, value in params.items() if name != "additional_kwargs"}
+    return {**SKYRL.read(extra, within="additional_kwargs."), **SKYRL.read(outer)}
 
 
 def to_trajectory_ids(batch: GeneratorInput) -> list[TrajectoryID]:
@@ -92,7 +91,7 @@ def leave_out_unscored(rows: Sequence[TrainRow]) -> list[TrainRow]:
 
 
 def to_output(rows: Sequence[TrainRow], ids: Sequence[TrajectoryID], *, step_wise: bool) -> GeneratorOutput:
-    rewards = fill_rewards(rows)
+    rewards, experts = fill_rewards(rows), fill_routed_experts(rows)
     timings = [None if row.rollout.result is None else row.rollout.result.timings for row in rows]
     output: dict[str, Any] = {
         "prompt_token_ids": [row.prompt_ids for row in rows],
@@ -104,7 +103,7 @@ def to_output(rows: Sequence[TrainRow], ids: Sequence[TrajectoryID], *, step_wis
         "rollout_logprobs": [row.response_logprobs for row in rows],
         "trajectory_ids": list(ids),
         "trajectory_generation_times": [0.0 if one is None else one.run_ms / 1000 for one in timings],
-        "rollout_expert_indices": _to_experts(rows),
+        "rollout_expert_indices": None if experts is None else [_pack(one) for one in experts],
         "is_last_step": [row.last for row in rows] if step_wise else None,
         "env_metrics": None,
         "pixel_values": None,
@@ -113,10 +112,23 @@ def to_output(rows: Sequence[TrainRow], ids: Sequence[TrajectoryID], *, step_wis
     return output  # type: ignore[return-value]
 
 
-def _to_experts(rows: Sequence[TrainRow]) -> Optional[list[Any]]:
-    """An empty list for a row without; None if no row has them, which SkyRL expects where no engine reports them."""
-    found = [to_routed_experts(row) for row in rows]
-    return [one or [] for one in found] if any(one is not None for one in found) else None
+def _pack(experts: list[list[list[int]]]) -> Any:
+    """SkyRL 0.3 takes lists, and 0.4 arrays of the smallest type."""
+    if not _TAKES_ARRAYS:
+        return experts
+    numpy = importlib.import_module("numpy")
+    found = numpy.asarray(experts, dtype=numpy.int32)
+    return found.astype(numpy.uint8 if found.max() < 256 else numpy.int16)
+
+
+def _takes_arrays() -> bool:
+    try:
+        return hasattr(importlib.import_module("skyrl.backends.skyrl_train.utils.routed_experts"), "ROUTED_EXPERT_DTYPES")
+    except ModuleNotFoundError:
+        return False  # SkyRL 0.3 has no such module.
+
+
+_TAKES_ARRAYS = _takes_arrays()
 
 
 def to_metrics(rows: Sequence[TrainRow]) -> dict[str, Any]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from typing import Iterable
 
-import tinker
-from tinker_cookbook.completers import TokensWithLogprobs
-from tinker_cookbook.rl.types import RolloutError, Trajectory, TrajectoryGroup, Transition
-
 from millrace.export import to_rows
 
 from .rollouts import Sampled
 from .serving import describe_failure
 from .turns import Turn, to_turns
+from .versions import trainer_imports
+
+with trainer_imports("tinker"):
+    import tinker
+    from tinker_cookbook.completers import TokensWithLogprobs
+    from tinker_cookbook.rl.types import RolloutError, Trajectory, TrajectoryGroup, Transition
 
 
 def to_trajectory_group(sampled: Iterable[Sampled]) -> TrajectoryGroup:

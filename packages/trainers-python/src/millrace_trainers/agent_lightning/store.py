@@ -8,16 +8,23 @@ import json
 import time
 from typing import Any, Mapping, Optional
 
-from agentlightning import LitAgent, emit_reward
-from agentlightning.store.base import LightningStore
-from agentlightning.types import AttemptedRollout, Span
-from agentlightning.types.tracer import SpanCoreFields, TraceStatus
-
 from millrace.export import to_rows
 
 from ..rollouts import Sampled
 from ..serving import RolloutRuns, describe_failure, to_request
 from ..turns import to_turns
+from ..versions import trainer_imports
+
+with trainer_imports(
+    "agent-lightning",
+    below="1",
+    hint="version 1.0 has a gateway and no store: leave out --store, or pip install 'agentlightning<1' with Python 3.11",
+):
+    from agentlightning import LitAgent, emit_reward
+    from agentlightning.store.base import LightningStore
+    from agentlightning.store.client_server import LightningStoreClient
+    from agentlightning.types import AttemptedRollout, Span
+    from agentlightning.types.tracer import SpanCoreFields, TraceStatus
 
 
 class UnscoredError(RuntimeError):

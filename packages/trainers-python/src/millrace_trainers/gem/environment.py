@@ -8,12 +8,14 @@ import threading
 import uuid
 from typing import Any, Mapping, Optional, Sequence
 
-from gem import Env
-
 from millrace import Client, MillraceError, RolloutView
 
 from ..serving import describe_failure, to_request
+from ..versions import trainer_imports
 from .policy_server import Call, Calls, PolicyServer, TextCodec
+
+with trainer_imports("gem"):
+    from gem import Env
 
 #: Stop reasons that are limits and not the agent's own end.
 _TRUNCATED = ("max_turns", "max_tokens", "context_overflow", "rollout_timeout", "loop")
