@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { z } from 'zod';
+import { checkSettings, settingsReport } from '../bed/settings.ts';
 import { openAdapterTrial } from '../scene/adapter-trial.ts';
 import { readLedger, turnsOf } from '../scene/ledger.ts';
 import { runs } from '../scene/trial-service.ts';
@@ -18,21 +19,25 @@ const rollout = z.object({
 const report = z.object({
   rollouts: z.object({ right: rollout, wrong: rollout, branched: rollout, unscored: rollout }),
   step: rollout,
+  settings: settingsReport,
 });
 
 const head = {
   trainer: 'Agent Lightning',
   versions: { agentlightning: '0.3.0' },
   plug: 'A runner of its store (0.3), a controller of its gateway (1.0, without `--store`), or an agent for its trainer, `fit(MillraceAgent(), tasks)`.',
-  setup: 'python -m millrace_trainers.agent_lightning http://127.0.0.1:4747 --store',
+  setup: [
+    'python -m millrace_trainers.agent_lightning http://127.0.0.1:4747 --store                                   # 0.3',
+    `python -m millrace_trainers.agent_lightning http://127.0.0.1:8080 --sampling '{"temperature": 1}'   # 1.0, with its key in AGL_KEY`,
+  ].join('\n'),
   limits: [
-    'Version 1.0 is not on PyPI: the controller was run by hand against its gateway from source, with equal ids, logprobs and rewards.',
+    'Version 1.0 needs Python 3.12 and has a gateway instead of the store: leave out `--store`, and pass what its `default_proxy` samples with as `--sampling`. It is tested by `npm run test:versions`.',
     'Its pause of the gateway does not reach Millrace, which calls the LLM servers itself: use `client.policy.pause()` around new weights.',
     '0.3 trains without logprobs, though the triplets have them.',
   ],
 };
 
-const { prove } = openAdapterTrial('agent-lightning', head, {
+const { prove, settle } = openAdapterTrial('agent-lightning', head, {
   folder: import.meta.dirname,
   script: 'store.py',
   python: { requirements: 'agent-lightning.txt', torch: false },
@@ -60,7 +65,15 @@ prove(
   },
 );
 
-prove('rollouts', 'the reward belongs to the last turn', async ({ found }) => {
+prove('rollouts', 'the reward belongs to the last turn, and the parameters of the LLM arrive', async ({ found, trial }) => {
+  const { right, wrong, branched } = found.rollouts;
+  settle(
+    checkSettings(
+      trial.backend,
+      found.settings,
+      [right, wrong, branched].map(({ id }) => id ?? ''),
+    ),
+  );
   assert.deepEqual(found.rollouts.wrong.rewards, [
     [null, 0.25],
     [null, 0.25],

@@ -19,7 +19,12 @@ from agentlightning.store.client_server import LightningStoreServer
 from agentlightning.store.memory import InMemoryLightningStore
 from agentlightning.tracer import OtelTracer
 
+from settings_report import choose_values, to_asked
+
 from millrace_trainers.agent_lightning.store import MillraceAgent
+from millrace_trainers.settings import VLLM
+
+SETTINGS = choose_values(VLLM)
 
 
 async def main() -> None:
@@ -33,6 +38,7 @@ async def main() -> None:
     runner = subprocess.Popen(command, stdout=sys.stderr)
     try:
         report = {"rollouts": await run_in_store(store, given["tasks"]), "step": await run_one_step(given["tasks"]["right"])}
+        report["settings"] = {"asked": to_asked(VLLM, SETTINGS), "refused": {}}
     finally:
         runner.terminate()
         runner.wait()
@@ -41,7 +47,7 @@ async def main() -> None:
 
 
 async def run_in_store(store: Any, tasks: dict[str, Any]) -> dict[str, Any]:
-    llm = agl.LLM(endpoint="http://127.0.0.1:1/v1", model="fake", sampling_parameters={"temperature": 0.7, "max_tokens": 900})
+    llm = agl.LLM(endpoint="http://127.0.0.1:1/v1", model="fake", sampling_parameters=SETTINGS)
     await store.add_resources({"main_llm": llm})
     ids = {kind: (await store.enqueue_rollout(task, mode="train")).rollout_id for kind, task in tasks.items()}
     ended = {one.rollout_id: one for one in await store.wait_for_rollouts(rollout_ids=list(ids.values()), timeout=600)}

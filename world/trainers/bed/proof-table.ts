@@ -31,6 +31,10 @@ export const trainerProofs = z.strictObject({
   /** One line of set-up, in the trainer's own terms; code. */
   setup: z.string(),
   proofs: z.array(z.strictObject({ capabilities: z.array(z.enum(names)), claim: z.string() })),
+  /** The sampling settings that were seen to reach the sampler, as fields of a rollout request, and those that were refused. */
+  settings: z.record(z.string(), z.string()),
+  /** Whose settings count, where the trainer has none of its own that an adapter could pass on. */
+  sampler: z.string().optional(),
   /** What does not work, or was not tried, in a sentence each. */
   limits: z.array(z.string()),
 });
@@ -59,7 +63,7 @@ export function renderProofs(all: readonly TrainerProofs[]): string {
       ...(limits.length > 0 ? [`Limits: ${limits.join(' ')}`] : []),
     ].join('\n\n'),
   );
-  return [[...head, ...rows].join('\n'), meanings.join('\n'), ...details].join('\n\n');
+  return [[...head, ...rows].join('\n'), meanings.join('\n'), renderSettings(all), ...details].join('\n\n');
 }
 
 function renderVersions(versions: Readonly<Record<string, string>>): string {
@@ -67,3 +71,29 @@ function renderVersions(versions: Readonly<Record<string, string>>): string {
     .map(([name, version]) => `${name} ${version}`)
     .join(', ');
 }
+
+/** Which setting of each trainer reaches the sampler, as fields of a rollout request. */
+function renderSettings(all: readonly TrainerProofs[]): string {
+  const fields = [...new Set(all.flatMap(({ settings }) => Object.values(settings)))].filter((field) => field !== refused).sort();
+  const rows = all.map(({ trainer, settings, sampler }) => {
+    const named = (field: string) => Object.keys(settings).filter((name) => settings[name] === field);
+    const cells = [...fields, refused].map(
+      (field) =>
+        named(field)
+          .map((name) => `\`${name}\``)
+          .join(', ') || '–',
+    );
+    return `| ${trainer} | ${sampler === undefined ? cells.join(' | ') : [sampler, ...cells.slice(1).map(() => '')].join(' | ')} |`;
+  });
+  return [
+    '### Which settings reach the sampler',
+    "Each cell names a setting of the trainer that a test set to a value of its own and found in every call to the LLM server, as the field at the head of its column. A setting that is not here is refused by name where the trainer's own code passes it.",
+    [
+      `| trainer | ${fields.map((field) => `\`${field}\``).join(' | ')} | refused |`,
+      `|---|${fields.map(() => '---|').join('')}---|`,
+      ...rows,
+    ].join('\n'),
+  ].join('\n\n');
+}
+
+const refused = 'refused';

@@ -24,11 +24,16 @@ export interface TrainerPackages {
 /** One environment for verl, TRL, SkyRL and slime. */
 export const torchTrainers: TrainerPackages = { requirements: join(import.meta.dirname, 'torch-trainers.txt'), torch: true };
 
+/** The interpreter of an environment with another version of the trainer, as `npm run test:versions` sets it. */
+export const pythonVariable = 'MILLRACE_TRAINER_PYTHON';
+
 /** PyTorch and its libraries, as folders of site-packages. */
 const torchParts = /^(torch|torchgen|functorch|triton|nvidia|cuda)([-_].*)?$/;
 
 /** Returns the path of its interpreter. The first call installs it; files with the same requirements share it. */
 export async function openTrainerPython({ requirements, torch, base: given = 'python3' }: TrainerPackages): Promise<string> {
+  const chosen = process.env[pythonVariable];
+  if (chosen !== undefined) return chosen;
   const text = await readFile(requirements, 'utf8');
   const key = createHash('sha256')
     .update(JSON.stringify([text, torch]))
@@ -51,17 +56,17 @@ export async function openTrainerPython({ requirements, torch, base: given = 'py
   return python;
 }
 
-async function readBase(python: string): Promise<string> {
+export async function readBase(python: string): Promise<string> {
   const { stdout } = await run(python, ['-c', 'import os, sys; print(os.path.realpath(sys.executable))']);
   return stdout.trim();
 }
 
-async function linkTorch(from: string, to: string): Promise<void> {
+export async function linkTorch(from: string, to: string): Promise<void> {
   const parts = (await readdir(from)).filter((name) => torchParts.test(name));
   await Promise.all(parts.map((name) => symlink(join(from, name), join(to, name))));
 }
 
-async function sitePackagesOf(python: string): Promise<string> {
+export async function sitePackagesOf(python: string): Promise<string> {
   const library = join(dirname(python), '..', 'lib');
   const version = (await readdir(library)).find((name) => name.startsWith('python'));
   return join(library, version ?? '', 'site-packages');

@@ -18,7 +18,9 @@ export interface TrainerService extends AsyncDisposable {
 
 export async function openTrainerService(): Promise<TrainerService> {
   await using stack = new AsyncDisposableStack();
-  const backend = stack.use(await openFakeBackend({ policy: planned, devMode: true, routedExperts: true, samplingMask: true }));
+  const backend = stack.use(
+    await openFakeBackend({ policy: planned, devMode: true, routedExperts: true, samplingMask: true, processedLogprobs: true }),
+  );
   const scenarios = [join(import.meta.dirname, 'scenario.ts')];
   const service = stack.use(await TestService.open({ workers: 1, tokenizer: qwen3Folder(), scenarios, pipeline: { runSlots: 16 } }));
   await service.client.backends.join({ url: backend.url });

@@ -35,6 +35,7 @@ const head = {
     'gem.register("millrace:shell", "millrace_trainers.gem:MillraceEnv", tasks=tasks, tokenizer=tokenizer, scenario="shell")',
     'env = gem.make("millrace:shell")',
   ].join('\n'),
+  sampler: 'the trainer samples itself',
   limits: [
     'Observations are text in the chat template of the model: use them without a template of the trainer. `tokenizer` is that of the service.',
     'The trainer becomes the backend of the service, which should have no other one. Rollouts in its ledger have logprobs of 0: train on what the trainer sampled.',

@@ -8,6 +8,7 @@ import { openToolServer, readConfig, silentLog } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit';
 import { z } from 'zod';
 import { makeGitImage } from '../../scenarios/python-image.ts';
+import { checkSettings, settingsReport } from '../bed/settings.ts';
 import { openAdapterTrial } from '../scene/adapter-trial.ts';
 import { readLedger, turnsOf } from '../scene/ledger.ts';
 import { findNewerPython } from '../scene/newer-python.ts';
@@ -25,6 +26,7 @@ const trialReport = z.object({
 const report = z.object({
   rollouts: z.object({ right: trialReport, wrong: trialReport, branched: trialReport, unscored: trialReport }),
   environments: z.record(z.string(), z.object({ rewards: z.record(z.string(), z.number()).nullable(), error: z.string().nullable() })),
+  settings: settingsReport,
 });
 
 /** A tool server whose images are this machine's own programs, and a folder for trials. */
@@ -78,7 +80,7 @@ const head = {
     'Tasks with a separate verifier were not tried in MillraceEnvironment.',
   ],
 };
-const { prove } = openAdapterTrial('harbor', head, {
+const { prove, settle } = openAdapterTrial('harbor', head, {
   folder: import.meta.dirname,
   script: 'trials.py',
   python: { requirements: 'harbor.txt', torch: false, base },
@@ -90,7 +92,8 @@ const { prove } = openAdapterTrial('harbor', head, {
 prove(
   ['rollouts', 'branches'],
   'the rollout details of a trial are the turns of the ledger, one detail for each branch',
-  async ({ found, client }) => {
+  async ({ found, client, trial }) => {
+    settle(checkSettings(trial.backend, found.settings));
     for (const { id, details, rewards } of [found.rollouts.right, found.rollouts.wrong, found.rollouts.branched]) {
       const { branches, reward } = await readLedger(client, id);
       assert.deepEqual(details.toReversed(), branches.map(turnsOf));

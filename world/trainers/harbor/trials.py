@@ -10,7 +10,11 @@ from typing import Any
 
 from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig, VerifierConfig
 from harbor.trial.trial import Trial
+from settings_report import choose_values, to_asked
 
+from millrace_trainers.settings import VLLM
+
+SETTINGS = choose_values(VLLM)
 given = json.load(sys.stdin)
 examples = Path(given["examples"])
 OURS = "millrace_trainers.harbor:"
@@ -25,7 +29,7 @@ async def run_rollout(kind: str, request: Any) -> dict[str, Any]:
     result = await run(
         f"rollout-{kind}",
         "greeting",
-        agent=AgentConfig(import_path=f"{OURS}MillraceAgent", kwargs={"request": request}),
+        agent=AgentConfig(import_path=f"{OURS}MillraceAgent", kwargs={"request": request, "sampling": SETTINGS}),
         environment=EnvironmentConfig(import_path=f"{OURS}RolloutEnvironment"),
         verifier=VerifierConfig(import_path=f"{OURS}MillraceVerifier"),
     )
@@ -60,7 +64,8 @@ async def main() -> None:
     rollouts = {kind: await run_rollout(kind, request) for kind, request in given["tasks"].items()}
     plays = [("greeting", "oracle"), ("greeting", "nop")]
     environments = {f"{task} {agent}": await run_environment(task, agent) for task, agent in plays}
-    print(json.dumps({"rollouts": rollouts, "environments": environments}))
+    settings = {"asked": to_asked(VLLM, SETTINGS, within="kwargs.sampling."), "refused": {}}
+    print(json.dumps({"rollouts": rollouts, "settings": settings, "environments": environments}))
 
 
 asyncio.run(main())

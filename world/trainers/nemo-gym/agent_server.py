@@ -18,8 +18,13 @@ from nemo_gym.global_config import GlobalConfigDictParserConfig, get_global_conf
 from nemo_gym.rollout_collection import RolloutCollectionHelper
 from nemo_gym.server_utils import HeadServer, ServerClient
 from omegaconf import OmegaConf
+from settings_report import choose_values, find_refusals, to_asked
+
+from millrace_trainers.serving import to_sampling
+from millrace_trainers.settings import NEMO_GYM
 
 NAME = "millrace"
+SETTINGS = choose_values(NEMO_GYM)
 
 
 def main() -> None:
@@ -51,7 +56,7 @@ async def collect(tasks: dict[str, Any]) -> dict[str, Any]:
             **task,
             "kind": kind,
             "agent_ref": {"type": "responses_api_agents", "name": NAME},
-            "responses_create_params": {"input": [], "temperature": 0.7, "max_output_tokens": 900},
+            "responses_create_params": {"input": [], **SETTINGS},
         }
         for kind, task in tasks.items()
     ]
@@ -68,7 +73,11 @@ async def collect(tasks: dict[str, Any]) -> dict[str, Any]:
     metrics = await reply.json()
     for one in found.values():
         one.pop("raw", None)
-    return {"results": found, "metrics": metrics["agent_metrics"]}
+    refused = find_refusals(NEMO_GYM, lambda one: to_sampling(one, NEMO_GYM))
+    return {
+        "results": found, "metrics": metrics["agent_metrics"],
+        "settings": {"asked": to_asked(NEMO_GYM, SETTINGS), "refused": refused},
+    }  # fmt: skip
 
 
 def to_report(result: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { z } from 'zod';
+import { checkSettings, settingsReport } from '../bed/settings.ts';
 import { openAdapterTrial } from '../scene/adapter-trial.ts';
 import { readLedger, turnsOf } from '../scene/ledger.ts';
 import { findNewerPython } from '../scene/newer-python.ts';
@@ -18,6 +19,7 @@ const result = z.object({
 const report = z.object({
   results: z.object({ right: result, wrong: result, branched: result, failed: z.object({ error: z.string(), content: z.string() }) }),
   metrics: z.record(z.string(), z.unknown()),
+  settings: settingsReport,
 });
 
 const setup = 'millrace:\n  responses_api_agents:\n    millrace:\n      host: 127.0.0.1\n      port: 9007';
@@ -30,13 +32,14 @@ const head = {
   limits: [
     'NeMo RL takes one sequence per rollout: of a rollout with branches it gets the last one, and `branches` says how many there are.',
     'It has no field for a rollout without a reward: such a rollout is sampled again, up to `--tries` times, and then `/run` fails.',
+    'NeMo Gym 0.5 and later need Python 3.13.14, and were not tried.',
     'NeMo RL itself is not on PyPI (0.0.0 is a placeholder).',
   ],
 };
 
 const base = findNewerPython();
 assert.ok(base);
-const { prove } = openAdapterTrial('nemo-gym', head, {
+const { prove, settle } = openAdapterTrial('nemo-gym', head, {
   folder: import.meta.dirname,
   script: 'agent_server.py',
   python: { requirements: 'nemo-gym.txt', torch: false, base },
@@ -73,6 +76,7 @@ prove(
   },
 );
 
-prove('rollouts', 'NeMo Gym aggregates the rewards of its results', async ({ found }) => {
+prove('rollouts', 'NeMo Gym aggregates the rewards of its results, and its parameters arrive', async ({ found, trial }) => {
+  settle(checkSettings(trial.backend, found.settings));
   assert.equal(found.metrics['mean/reward'], 0.75);
 });

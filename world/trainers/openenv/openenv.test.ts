@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { z } from 'zod';
+import { checkSettings, settingsReport } from '../bed/settings.ts';
 import { openAdapterTrial } from '../scene/adapter-trial.ts';
 import { readLedger, turnsOf } from '../scene/ledger.ts';
 import { runs, slowRun } from '../scene/trial-service.ts';
@@ -18,6 +19,7 @@ const session = z.object({
 const report = z.object({
   sessions: z.object({ right: session, wrong: session, branched: session, unscored: session }),
   closed: z.string(),
+  settings: settingsReport,
 });
 
 const head = {
@@ -29,7 +31,7 @@ const head = {
   limits: ["TRL's trainer was not run with it; TRL has its own adapter."],
 };
 
-const { prove } = openAdapterTrial('openenv', head, {
+const { prove, settle } = openAdapterTrial('openenv', head, {
   folder: import.meta.dirname,
   script: 'sessions.py',
   python: { requirements: 'openenv.txt', torch: false },
@@ -55,7 +57,8 @@ prove(
   },
 );
 
-prove('rollouts', 'each turn has the messages that came before it', async ({ found }) => {
+prove('rollouts', 'each turn has the messages that came before it, and the sampling of the trainer', async ({ found, trial }) => {
+  settle(checkSettings(trial.backend, found.settings));
   assert.deepEqual(found.sessions.right.roles, [
     ['system', 'user'],
     ['system', 'user', 'assistant', 'tool'],

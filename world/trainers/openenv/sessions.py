@@ -8,15 +8,22 @@ from typing import Any
 
 from openenv.core.harness.rollout import TrainableSession
 
+from settings_report import choose_values, to_asked
+
 from millrace import Client
+
 from millrace_trainers.openenv import MillraceSessionFactory
+from millrace_trainers.settings import VLLM
+
+SETTINGS = choose_values(VLLM)
 
 
 def main() -> None:
     given = json.load(sys.stdin)
-    factory = MillraceSessionFactory(sampling={"temperature": 0.7, "top_p": 1.0, "top_k": -1, "min_p": 0.0, "max_tokens": 900})
+    factory = MillraceSessionFactory(sampling=SETTINGS)
     sessions = {kind: run(factory, kind, [{"role": "user", "content": json.dumps(task)}]) for kind, task in given["tasks"].items()}
-    print(json.dumps({"sessions": sessions, "closed": close_early(factory, given["slow"])}))
+    settings = {"asked": to_asked(VLLM, SETTINGS), "refused": {}}
+    print(json.dumps({"sessions": sessions, "settings": settings, "closed": close_early(factory, given["slow"])}))
 
 
 def run(factory: MillraceSessionFactory, kind: str, prompt: Any) -> dict[str, Any]:

@@ -28,7 +28,12 @@ from rllm_model_gateway.client import AsyncGatewayClient  # noqa: E402
 from rllm_model_gateway.models import GatewayConfig, WorkerConfig  # noqa: E402
 from rllm_model_gateway.server import create_app  # noqa: E402
 
+from settings_report import choose_values, to_asked  # noqa: E402
+
 from millrace_trainers.rllm import register  # noqa: E402
+from millrace_trainers.settings import VLLM  # noqa: E402
+
+SETTINGS = choose_values(VLLM)
 
 given = json.load(sys.stdin)
 
@@ -74,13 +79,14 @@ def to_turn(trace: Any) -> dict[str, Any]:
 
 async def main() -> None:
     gateway = open_gateway()
-    register()
+    register(sampling=SETTINGS)
     runtime = remote_runtime.create_remote_runtime(SimpleNamespace(backend="millrace"), model_id="fake")
     runtime.initialize()
     names = list(given["tasks"])
     found = await asyncio.gather(*(run(runtime, gateway, given["tasks"][name]) for name in names))
     runtime.shutdown()
-    print(json.dumps({"episodes": dict(zip(names, found))}))
+    settings = {"asked": to_asked(VLLM, SETTINGS, within="sampling."), "refused": {}}
+    print(json.dumps({"settings": settings, "episodes": dict(zip(names, found))}))
 
 
 asyncio.run(main())

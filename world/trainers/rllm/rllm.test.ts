@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { z } from 'zod';
+import { checkSettings, settingsReport } from '../bed/settings.ts';
 import { openAdapterTrial } from '../scene/adapter-trial.ts';
 import { readLedger, turnsOf } from '../scene/ledger.ts';
 import { runs } from '../scene/trial-service.ts';
@@ -16,21 +17,24 @@ const episode = z.object({
   reason: z.string(),
   turns: z.array(turn),
 });
-const report = z.object({ episodes: z.object({ right: episode, wrong: episode, branched: episode, unscored: episode }) });
+const report = z.object({
+  settings: settingsReport,
+  episodes: z.object({ right: episode, wrong: episode, branched: episode, unscored: episode }),
+});
 
 const head = {
   trainer: 'rLLM',
   versions: { 'rllm-model-gateway': '0.1.0' },
   plug: "`RemoteAgentRuntime`. rLLM's gateway joins the service as a backend with the session in its address, and keeps every turn for rLLM's trainer.",
   setup:
-    'from millrace_trainers.rllm import register\nregister()  # before the trainer is made; a task is {"scenario": …, "task": {…}}\nrllm.remote_runtime.enabled=true rllm.remote_runtime.backend=millrace',
+    'from millrace_trainers.rllm import register\nregister(sampling={"temperature": 0.7})  # as in rLLM, before the trainer is made; a task is {"scenario": …, "task": {…}}\nrllm.remote_runtime.enabled=true rllm.remote_runtime.backend=millrace',
   limits: [
     "rLLM is not on PyPI: the automatic test has its gateway from there, and a stand-in for its engine and types. The gateway on PyPI keeps no logprobs of token routes; that of rLLM's sources does.",
     'All rollouts of the service are sampled through the gateway, so it should have no other backend. A rollout is not retried, because its session would keep the turns of both tries.',
     'rLLM counts each turn as a step of one trajectory, branches included.',
   ],
 };
-const { prove } = openAdapterTrial('rllm', head, {
+const { prove, settle } = openAdapterTrial('rllm', head, {
   folder: import.meta.dirname,
   script: 'episodes.py',
   python: { requirements: 'rllm.txt', torch: false },
@@ -42,7 +46,8 @@ const { prove } = openAdapterTrial('rllm', head, {
 prove(
   ['rollouts', 'branches'],
   'the traces of a session are the turns of its rollout, branches included, though four sessions run at once',
-  async ({ found, client }) => {
+  async ({ found, client, trial }) => {
+    settle(checkSettings(trial.backend, found.settings));
     for (const { id, turns, reward, finished } of [found.episodes.right, found.episodes.wrong, found.episodes.branched]) {
       const ledger = await readLedger(client, id);
       const expected = ledger.branches.flatMap(turnsOf);

@@ -8,6 +8,7 @@ import type { Client } from '@millrace/client';
 import type { z } from 'zod';
 import type { Capability } from '../bed/proof-table.ts';
 import { openProofs, type ProofHead } from '../bed/proofs.ts';
+import type { TrainerSettings } from '../bed/settings.ts';
 import { openTrainerPython, type TrainerPackages } from '../bed/trainer-python.ts';
 import type { TrainerRun } from '../bed/trainer-service.ts';
 import { runAdapter } from './run-adapter.ts';
@@ -34,6 +35,7 @@ export interface Played<R> {
 }
 
 export interface AdapterProver<R> {
+  settle(settings: TrainerSettings): void;
   prove(
     capability: Capability | readonly Capability[],
     claim: string,
@@ -46,7 +48,7 @@ export function openAdapterTrial<R>(name: string, head: ProofHead, run: AdapterR
   let found: R | undefined;
   // Before openProofs, whose own hook fails if the proofs differ: the hooks after it would then not run.
   after(() => trial?.[Symbol.asyncDispose]());
-  const { prove } = openProofs(name, head);
+  const { prove, settle } = openProofs(name, head);
   before(async () => {
     const { folder, python: packages } = run;
     trial = await openTrialService({ joins: run.joins ?? true });
@@ -59,6 +61,7 @@ export function openAdapterTrial<R>(name: string, head: ProofHead, run: AdapterR
     found = run.report.parse(await runAdapter(trial.service.url, { python, script, env, input: await run.input(trial) }));
   });
   return {
+    settle,
     prove: (capability, claim, check) =>
       prove(capability, claim, async (context) => {
         assert.ok(trial && found !== undefined);

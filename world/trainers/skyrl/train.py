@@ -18,13 +18,16 @@ typing.TypedDict = typing_extensions.TypedDict  # type: ignore[assignment]
 
 import local_policy  # noqa: E402
 from ledger_rows import read_experts, read_ledger  # noqa: E402
+from settings_report import choose_values, find_refusals, to_asked  # noqa: E402
+from skyrl.backends.skyrl_train.inference_servers.engine_utils import get_sampling_params_for_backend  # noqa: E402
 from skyrl.train.config import SkyRLTrainConfig  # noqa: E402
 from skyrl.train.generators.base import BatchMetadata, GeneratorInput, TrajectoryID  # noqa: E402
 from skyrl.train.trainer import RayPPOTrainer  # noqa: E402
 from tiny_model import count_changed, open_model, open_tokenizer, take_weights  # noqa: E402
 
 from millrace_trainers import RolloutSource  # noqa: E402
-from millrace_trainers.skyrl import MillraceGenerator  # noqa: E402
+from millrace_trainers.settings import SKYRL  # noqa: E402
+from millrace_trainers.skyrl import MillraceGenerator, to_sampling  # noqa: E402
 
 given = json.load(sys.stdin)
 tokenizer = open_tokenizer(given["tokenizer"])
@@ -46,6 +49,9 @@ class Trainer(RayPPOTrainer):
 
 
 policy: Any = None
+#: Those of its configuration; what it sends besides to vLLM are `additional_kwargs`.
+settings = choose_values(SKYRL, without=("presence_penalty", "frequency_penalty", "repetition_penalty", "max_tokens", "seed"))
+extra = {name: value for name, value in choose_values(SKYRL).items() if name not in settings and name != "max_tokens"}
 
 
 def optimise(trainer: Trainer, training: Any) -> dict[str, Any]:
@@ -70,6 +76,9 @@ def step(number: int, *, step_wise: bool, merge: bool = False) -> dict[str, Any]
     cfg.trainer.algorithm.advantage_estimator = "grpo"
     cfg.trainer.critic.model.path = None
     cfg.trainer.algorithm.use_kl_loss = False
+    for name, value in settings.items():
+        setattr(cfg.generator.sampling_params, name, value)
+    cfg.generator.sampling_params.additional_kwargs = extra
     trainer = Trainer(cfg, MillraceGenerator(plain_source if merge else source, step_wise=step_wise, filler_id=tokenizer.pad_token_id))
     tasks = [task for task in given["tasks"] for _ in range(size)]
     ids = [TrajectoryID(f"prompt-{index // size}", index % size) for index in range(len(tasks))]
@@ -77,7 +86,7 @@ def step(number: int, *, step_wise: bool, merge: bool = False) -> dict[str, Any]
         "prompts": [[{"role": "user", "content": task["question"]}] for task in tasks],
         "env_classes": ["millrace"] * len(tasks),
         "env_extras": [{"task": task} for task in tasks],
-        "sampling_params": {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "max_generate_length": 64},
+        "sampling_params": get_sampling_params_for_backend("vllm", cfg.generator.sampling_params),
         "trajectory_ids": ids,
         "batch_metadata": BatchMetadata(global_step=number, training_phase="train"),
     }
@@ -112,6 +121,10 @@ def step(number: int, *, step_wise: bool, merge: bool = False) -> dict[str, Any]
 
 report = {
     "versions": {"skyrl": version("skyrl")},
+    "settings": {
+        "asked": {**to_asked(SKYRL, settings), **to_asked(SKYRL, extra, within="additional_kwargs.")},
+        "refused": find_refusals(SKYRL, to_sampling),
+    },
     "plain": step(1, step_wise=False),
     "step_wise": step(2, step_wise=True),
     "merged": step(2, step_wise=True, merge=True),

@@ -45,15 +45,17 @@ else:
 Sample = importlib.import_module("slime.utils.types").Sample
 
 from ledger_rows import read_ledger  # noqa: E402
+from settings_report import choose_values, find_refusals, to_asked  # noqa: E402
 
 from millrace_trainers import slime as adapter  # noqa: E402
+from millrace_trainers.settings import SLIME  # noqa: E402
 
 given = json.load(sys.stdin)
 size = 4
+settings = choose_values(SLIME)
 args = SimpleNamespace(
-    rollout_batch_size=len(given["tasks"]), n_samples_per_prompt=size, rollout_temperature=1.0, rollout_top_p=1.0, rollout_top_k=-1,
-    rollout_max_response_len=64, advantage_estimator="grpo", rewards_normalization=True, grpo_std_normalization=True, reward_key=None,
-    load_debug_rollout_data=None,
+    rollout_batch_size=len(given["tasks"]), n_samples_per_prompt=size, **settings, advantage_estimator="grpo",
+    rewards_normalization=True, grpo_std_normalization=True, reward_key=None, load_debug_rollout_data=None,
 )  # fmt: skip
 
 
@@ -102,5 +104,9 @@ def convert(rollout_id: int, post_process: Any) -> dict[str, Any]:
     return {"rows": rows, "metrics": metrics, "ledger": read_ledger(adapter.open_source().client, ids)}
 
 
-report = {"own_code": bool(sources), "ours": convert(0, adapter.post_process_rewards), "theirs": convert(1, None)}
+arrived = {
+    "asked": to_asked(SLIME, settings),
+    "refused": find_refusals(SLIME, lambda one: SLIME.read_config(SimpleNamespace(**one)), open_names=False),
+}
+report = {"settings": arrived, "own_code": bool(sources), "ours": convert(0, adapter.post_process_rewards), "theirs": convert(1, None)}
 print(json.dumps(report))

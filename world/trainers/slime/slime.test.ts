@@ -6,10 +6,11 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { assertClose, assertExact, branch, computeAdvantages, ledger, plannedRewards, tasks } from '../bed/expectations.ts';
 import { openProofs } from '../bed/proofs.ts';
+import { checkSettings, settingsReport } from '../bed/settings.ts';
 import { openTrainerPython, torchTrainers } from '../bed/trainer-python.ts';
 import { openTrainerService, runTrainer } from '../bed/trainer-service.ts';
 
-const { prove } = openProofs('slime', {
+const { prove, settle } = openProofs('slime', {
   trainer: 'slime',
   versions: { 'slime (git)': '0.3.1' },
   plug: '`--rollout-function-path`, and `--custom-reward-post-process-path` for rewards normalised over rollouts.',
@@ -34,7 +35,7 @@ const row = branch.extend({
   status: z.string(),
 });
 const converted = z.object({ rows: z.array(row), ledger });
-const reportShape = z.object({ own_code: z.boolean(), ours: converted, theirs: converted });
+const reportShape = z.object({ settings: settingsReport, own_code: z.boolean(), ours: converted, theirs: converted });
 
 prove(
   ['rollouts', 'branches', 'unscored', 'advantages', 'versions'],
@@ -47,6 +48,7 @@ prove(
     );
     context.diagnostic(report.own_code ? "slime's own code" : 'a stand-in for slime');
     const wanted = plannedRewards.map((rewards) => computeAdvantages(rewards, { ddof: 1, epsilon: 1e-6 }));
+    settle(checkSettings(bed.backend, report.settings));
     const { rows, ledger: all } = report.ours;
     assert.equal(rows.length, 12 + 3);
     const seen = new Map<number, number>();

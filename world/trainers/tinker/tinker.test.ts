@@ -21,6 +21,7 @@ const head = {
   versions: { 'tinker-cookbook': '0.5.8', tinker: '0.36.0' },
   plug: 'A `TrajectoryGroup` of its cookbook, which `compute_advantages` and `assemble_training_data` take.',
   setup: 'from millrace_trainers.tinker import to_trajectory_group\ngroup = to_trajectory_group(source.run(jobs))',
+  sampler: 'the `sampling` of your `RolloutSource`',
   limits: ['Nothing was sent to the Tinker service. Millrace cannot sample from it: sampling runs on your own LLM servers.'],
 };
 

@@ -13,15 +13,17 @@ import torch
 import trl
 from datasets import Dataset
 from ledger_rows import read_ledger
+from settings_report import choose_values, to_asked
 from tiny_model import count_changed, open_model, open_tokenizer, take_weights
 from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer, async_grpo_trainer, packing
 
 from millrace_trainers import RolloutSource
+from millrace_trainers.settings import TRL
 from millrace_trainers.trl import MillraceRolloutWorker, MillraceWeightTransfer, reward_from_rollout
 
 given = json.load(sys.stdin)
 tokenizer = open_tokenizer(given["tokenizer"])
-source = RolloutSource(sampling={"max_tokens": 64}, limits={"max_retries": 0})
+source = RolloutSource(limits={"max_retries": 0})
 sent: list[dict[str, Any]] = []
 
 
@@ -76,14 +78,15 @@ def attend(query: Any, key: Any, value: Any, starts_q: Any, starts_k: Any, *_: A
 # The two places in which this trainer needs a GPU: its attention kernel, and a look-up of the GPU's speed for a metric.
 packing._flash_attn = lambda: SimpleNamespace(flash_attn_varlen_func=attend)  # type: ignore[attr-defined]
 async_grpo_trainer.get_peak_flops_per_device = lambda *_: None  # type: ignore[attr-defined]
-worker = Observed(source, given["tasks"], num_generations=4, groups=2, buffer=6)
+settings = choose_values(TRL)
 with tempfile.TemporaryDirectory() as folder:
     open_model(tokenizer).save_pretrained(f"{folder}/model")
     config = AsyncGRPOConfig(
         output_dir=folder, max_steps=2, per_device_train_batch_size=6, gradient_accumulation_steps=1, num_generations=4,
         learning_rate=1e-2, report_to="none", use_cpu=True, save_strategy="no", logging_steps=1, disable_tqdm=True, bf16=False,
-        weight_sync_steps=1, gradient_checkpointing=False, token_budget=0, heartbeat_stale_after_s=240,
+        weight_sync_steps=1, gradient_checkpointing=False, token_budget=0, heartbeat_stale_after_s=240, **settings,
     )  # fmt: skip
+    worker = Observed(source, given["tasks"], config, groups=2, buffer=6)
     trainer = AsyncGRPOTrainer(
         model=f"{folder}/model", processing_class=tokenizer, reward_funcs=reward_from_rollout, args=config, rollout_worker=worker,
         weight_transfer=MillraceWeightTransfer(source, Recorder()),
@@ -102,6 +105,7 @@ report = {
     "sent": sent,
     "steps": trainer.state.global_step,
     "losses": losses,
+    "settings": {"asked": to_asked(TRL, settings), "refused": {}},
     "staleness": staleness,
     "changed": count_changed(model, before),
     "ledger": read_ledger(source.client, sorted({one["rollout_id"] for one in Observed.samples})),

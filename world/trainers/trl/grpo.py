@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 import trl
 from datasets import Dataset
 from ledger_rows import read_ledger
+from settings_report import choose_values, find_refusals, to_asked
 from tiny_model import count_changed, open_model, open_tokenizer, take_weights
 from trl import GRPOConfig, GRPOTrainer
 
 from millrace_trainers import RolloutSource
+from millrace_trainers.settings import TRL, VLLM
 from millrace_trainers.trl import MillraceRollouts, reward_from_rollout
+from millrace_trainers.trl.sampling import to_sampling
 
 given = json.load(sys.stdin)
 tokenizer = open_tokenizer(given["tokenizer"])
-source = RolloutSource(sampling={"max_tokens": 64}, limits={"max_retries": 0})
+source = RolloutSource(limits={"max_retries": 0})
 loads: list[dict[str, Any]] = []
 
 
@@ -56,13 +60,15 @@ class ObservedTrainer(GRPOTrainer):
         return batch
 
 
+settings = choose_values(TRL)
+extra = choose_values(VLLM, without=("temperature", "top_p", "top_k", "min_p", "repetition_penalty"))
 rollouts = Observed(source, load_weights=load_weights)
 model = open_model(tokenizer)
 before = take_weights(model)
 with tempfile.TemporaryDirectory() as folder:
     config = GRPOConfig(
         output_dir=folder, max_steps=2, per_device_train_batch_size=8, num_generations=4, learning_rate=1e-2, report_to="none",
-        use_cpu=True, save_strategy="no", logging_steps=1, disable_tqdm=True, shuffle_dataset=False, max_completion_length=256,
+        use_cpu=True, save_strategy="no", logging_steps=1, disable_tqdm=True, shuffle_dataset=False, generation_kwargs=extra, **settings,
     )  # fmt: skip
     trainer = ObservedTrainer(
         model=model, processing_class=tokenizer, rollout_func=rollouts, reward_funcs=reward_from_rollout, args=config,
@@ -86,6 +92,10 @@ for output, batch in zip(Observed.outputs, ObservedTrainer.batches):
     )
 losses = [one["loss"] for one in trainer.state.log_history if "loss" in one]
 report = {"versions": {"trl": trl.__version__}, "steps": steps, "loads": loads, "losses": losses, "changed": count_changed(model, before)}
+report["settings"] = {
+    "asked": {**to_asked(TRL, settings), **to_asked(VLLM, extra, within="generation_kwargs.")},
+    "refused": find_refusals(TRL, lambda one: to_sampling(SimpleNamespace(**one)), open_names=False),
+}
 report["rollouts"] = [output["rollout_id"] for output in Observed.outputs]
 report["ledger"] = read_ledger(source.client, [one for output in Observed.outputs for one in output["rollout_id"]])
 assert all(torch.isfinite(one).all() for one in model.parameters())

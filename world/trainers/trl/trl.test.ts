@@ -6,10 +6,11 @@ import { qwen3Folder } from '@millrace/testkit';
 import { z } from 'zod';
 import { assertClose, assertExact, branch, computeAdvantages, ledger, plannedRewards, tasks } from '../bed/expectations.ts';
 import { openProofs } from '../bed/proofs.ts';
+import { checkSettings, settingsReport } from '../bed/settings.ts';
 import { openTrainerPython, torchTrainers } from '../bed/trainer-python.ts';
 import { openTrainerService, runTrainer } from '../bed/trainer-service.ts';
 
-const { prove } = openProofs('trl', {
+const { prove, settle } = openProofs('trl', {
   trainer: 'TRL',
   versions: { trl: '1.16.0' },
   plug: '`rollout_func` of `GRPOTrainer`; `rollout_worker` and `weight_transfer` of `AsyncGRPOTrainer`.',
@@ -17,7 +18,7 @@ const { prove } = openProofs('trl', {
     'rollouts = MillraceRollouts(RolloutSource("math"), load_weights=…)  # of millrace_trainers and millrace_trainers.trl',
     'GRPOTrainer(…, rollout_func=rollouts, reward_funcs=reward_from_rollout, train_dataset=Dataset.from_list(rollouts.to_rows(tasks)))',
     '# asynchronous, every branch a sample:',
-    'AsyncGRPOTrainer(…, rollout_worker=MillraceRolloutWorker(source, tasks, num_generations=8),',
+    'AsyncGRPOTrainer(…, args=config, rollout_worker=MillraceRolloutWorker(source, tasks, config),',
     '                 weight_transfer=MillraceWeightTransfer(source, WeightTransferClient(…)))',
   ].join('\n'),
   limits: [
@@ -42,6 +43,7 @@ const grpoReport = z.object({
   changed: z.int(),
   ledger,
   rollouts: z.array(z.array(z.string())),
+  settings: settingsReport,
 });
 const sample = branch.extend({ rollout_id: z.string(), branch: z.int(), group: z.int(), advantage: z.number(), version: z.int() });
 const asyncReport = z.object({
@@ -51,6 +53,7 @@ const asyncReport = z.object({
   changed: z.int(),
   staleness: z.array(z.number()),
   ledger,
+  settings: settingsReport,
 });
 
 prove(
@@ -77,6 +80,7 @@ prove(
         }
       }
     }
+    settle(checkSettings(bed.backend, report.settings));
     assert.deepEqual(report.loads, [{ step: 1, generating: 0 }]);
     assert.ok(report.changed > 10 && report.losses.every(Number.isFinite));
   },
@@ -99,6 +103,7 @@ prove(
       assertExact(one, report.ledger[one.rollout_id]?.branches[one.branch], one.rollout_id);
       assertClose(one.advantage, wanted[task]?.[member] ?? Number.NaN, one.rollout_id);
     }
+    settle(checkSettings(bed.backend, report.settings));
     assert.ok(report.samples.some((one) => one.branch === 1));
     assert.deepEqual(
       report.sent.map(({ state, generating, version }) => [state, generating, version]),

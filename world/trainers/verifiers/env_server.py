@@ -14,10 +14,17 @@ from verifiers.v1.serve import EnvClient
 from verifiers.v1.types import SamplingConfig
 from verifiers.v1.utils.loaders import load_taskset, taskset_config_type
 
+from settings_report import choose_values, to_asked
+
 from millrace import AsyncClient
 
+from millrace_trainers.settings import VLLM
+
 #: As prime-rl sends it.
-SAMPLING = {"temperature": 0.8, "max_tokens": 900, "extra_body": {"top_k": -1, "min_p": 0.0, "cache_salt": "7", "return_token_ids": True}}
+SETTINGS = choose_values(VLLM, without=("max_completion_tokens", "max_output_tokens"))
+OUTER = {name: SETTINGS[name] for name in ("temperature", "top_p", "max_tokens", "seed")}
+INNER = {name: value for name, value in SETTINGS.items() if name not in OUTER}
+SAMPLING = {**OUTER, "extra_body": {**INNER, "cache_salt": "7", "return_token_ids": True}}
 
 
 async def main() -> None:
@@ -48,6 +55,7 @@ async def drive(client: EnvClient, given: Any) -> dict[str, Any]:
     return {
         "episodes": [to_report(one) for one in episodes],
         "routed": to_report(routed),
+        "settings": {"asked": {**to_asked(VLLM, OUTER), **to_asked(VLLM, INNER, within="extra_body.")}, "refused": {}},
         "refused": refused.traces[0].errors[0].message,
         "cancelled": await cancel(asyncio.create_task(run({**tasks[0], **given["slow"]}))),
     }

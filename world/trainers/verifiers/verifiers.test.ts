@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { z } from 'zod';
+import { checkSettings, settingsReport } from '../bed/settings.ts';
 import { openAdapterTrial } from '../scene/adapter-trial.ts';
 import { readLedger, sequence } from '../scene/ledger.ts';
 import { runs, slowRun } from '../scene/trial-service.ts';
@@ -16,7 +17,13 @@ const episode = z.object({
   experts: z.array(z.array(z.number()).nullable()),
   branches: z.array(sequence),
 });
-const report = z.object({ episodes: z.array(episode), routed: episode, refused: z.string(), cancelled: z.string() });
+const report = z.object({
+  episodes: z.array(episode),
+  routed: episode,
+  refused: z.string(),
+  cancelled: z.string(),
+  settings: settingsReport,
+});
 
 const head = {
   trainer: 'verifiers and prime-rl',
@@ -29,7 +36,7 @@ const head = {
   ],
 };
 
-const { prove } = openAdapterTrial('verifiers', head, {
+const { prove, settle } = openAdapterTrial('verifiers', head, {
   folder: import.meta.dirname,
   script: 'env_server.py',
   python: { requirements: 'verifiers.txt', torch: false },
@@ -77,6 +84,8 @@ prove('rollouts', 'a run that the trainer cancels is cancelled in the service', 
   assert.equal((await client.get(found.cancelled ?? ''))?.state, 'cancelled');
 });
 
-prove('rollouts', 'a sampling parameter that Millrace cannot do is refused by name', async ({ found }) => {
-  assert.match(found.refused ?? '', /'best_of' is 4/);
+prove('rollouts', 'every sampling parameter arrives, and one that Millrace cannot do is refused by name', async ({ found, trial }) => {
+  const ids = found.episodes.map(({ id }) => id);
+  settle(checkSettings(trial.backend, found.settings, ids));
+  assert.match(found.refused ?? '', /'best_of' of the trainer is 4/);
 });

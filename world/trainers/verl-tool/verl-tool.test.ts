@@ -25,6 +25,7 @@ const { prove } = openProofs('verl-tool', {
   plug: '`tool_server_url`: its agent loop runs actions in the sandboxes of `millrace tool-server`, one for each trajectory.',
   setup:
     'npx millrace tool-server --port 5500 --sandboxes 256\nactor_rollout_ref.agent.tool_server_url=http://127.0.0.1:5500/get_observation',
+  sampler: 'the trainer samples itself',
   limits: [
     'VeRL-Tool is not on PyPI: the automatic test sends what its documented client sends. Its own bash tool was timed by hand, from its sources.',
     'VeRL-Tool samples and trains itself: Millrace has no trajectory of these rollouts. Its trainer sends no key, so the tool server must listen on the loopback address of its machine.',

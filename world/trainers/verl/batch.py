@@ -15,6 +15,7 @@ import verl
 from actor_steps import Actor
 from ledger_rows import read_experts, read_ledger
 from omegaconf import OmegaConf
+from settings_report import VALUES, find_refusals
 from tiny_model import open_tokenizer
 from verl.checkpoint_engine import base
 from verl.protocol import DataProto
@@ -23,11 +24,14 @@ from verl.trainer.ppo.ray_trainer import compute_advantage
 from verl.utils.import_utils import load_class_from_fqn
 from verl.workers.config import CheckpointEngineConfig
 
+from millrace_trainers.settings import VERL_CONFIG
 from millrace_trainers.verl import MillraceCheckpointEngineManager
+from millrace_trainers.verl.sampling import to_sampling
 
 given = json.load(sys.stdin)
 size, prompt_length, response_length = 4, given["prompt_length"], given["response_length"]
-sampling = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
+names = ("temperature", "top_p", "top_k", "repetition_penalty")
+sampling = {name: VALUES[name] for name in names}
 config = OmegaConf.create(
     {
         "actor_rollout_ref": {
@@ -126,5 +130,9 @@ def sync_weights(global_steps: int) -> dict[str, Any]:
 
 steps = [step(1), step(2)]
 manager.rollout_config.response_length = response_length = given["cut_length"]
-report = {"versions": {"verl": verl.__version__}, "steps": steps, "cut": step(3), "weights": sync_weights(7)}
+settings = {
+    "asked": {**{name: [name, VALUES[name]] for name in names}, "response_length": ["max_tokens", given["response_length"]]},
+    "refused": find_refusals(VERL_CONFIG, lambda one: to_sampling({}, one), open_names=False),
+}
+report = {"versions": {"verl": verl.__version__}, "settings": settings, "steps": steps, "cut": step(3), "weights": sync_weights(7)}
 print(json.dumps(report))

@@ -14,6 +14,7 @@ import torch
 import verl
 from ledger_rows import read_ledger
 from omegaconf import OmegaConf
+from settings_report import VALUES, choose_values, find_refusals
 from tiny_model import open_tokenizer
 from verl.protocol import DataProto
 from verl.trainer.ppo.core_algos import AdvantageEstimator
@@ -22,7 +23,9 @@ from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 from verl.utils.dataset.rl_dataset import RLHFDataset
 
 import millrace_trainers.verl  # noqa: F401  Registers the agent loop.
+from millrace_trainers.settings import VERL
 from millrace_trainers.verl.agent_loop import _open_source
+from millrace_trainers.verl.sampling import to_sampling
 
 given = json.load(sys.stdin)
 tokenizer = open_tokenizer(given["tokenizer"])
@@ -62,8 +65,12 @@ worker.hf_model_type, worker.dataset_cls, worker.tools, worker.reward_loop_worke
 worker.distillation_enabled, worker.rollout_config = False, config.actor_rollout_ref.rollout
 
 
+#: verl passes these by itself; a trainer that is made from it may pass more.
+asked = choose_values(VERL, without=("max_tokens",))
+
+
 async def sample() -> None:
-    params = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "repetition_penalty": 1.0, "logprobs": True}
+    params = {**asked, "logprobs": True}
     for index, task in enumerate(given["tasks"]):
         prompt = {
             "uid": f"u{index}", "raw_prompt": [{"role": "user", "content": task["question"]}], "extra_info": {"task": task},
@@ -111,4 +118,9 @@ for index, key in enumerate(keys):
             "tag": {name: tags[key][name] for name in ("global_steps", "min_global_steps", "max_global_steps", "status")},
         }
     )
-print(json.dumps({"versions": {"verl": verl.__version__}, "rows": found, "status": status, "filtered": sorted(filtered)}))
+settings = {
+    "asked": {f"sampling_params.{name}": [name, VALUES[name]] for name in asked},
+    "refused": find_refusals(VERL, lambda one: to_sampling(one, config.actor_rollout_ref.rollout)),
+}
+report = {"versions": {"verl": verl.__version__}, "settings": settings, "rows": found, "status": status, "filtered": sorted(filtered)}
+print(json.dumps(report))

@@ -6,10 +6,11 @@ import { qwen3Folder } from '@millrace/testkit';
 import { z } from 'zod';
 import { assertClose, assertExact, branch, computeAdvantages, plannedRewards, tasks } from '../bed/expectations.ts';
 import { openProofs } from '../bed/proofs.ts';
+import { checkSettings, settingsReport } from '../bed/settings.ts';
 import { openTrainerPython, torchTrainers } from '../bed/trainer-python.ts';
 import { openTrainerService, runTrainer } from '../bed/trainer-service.ts';
 
-const { prove } = openProofs('verl', {
+const { prove, settle } = openProofs('verl', {
   trainer: 'verl',
   versions: { verl: '0.9.1' },
   plug: 'v1 trainers: an agent loop, one output for each branch. The trainer before v1: `agent_loop_manager_class`, which returns its `DataProto`. Weights: `checkpoint_manager_class`.',
@@ -43,12 +44,19 @@ const batchRow = scored.extend({
 const optimised = z.object({ loss: z.number(), clipped: z.number(), tokens: z.int(), changed: z.int(), gain: z.number() });
 const batchStep = z.object({ rows: z.array(batchRow), optimised, shape: z.array(z.int()), keys: z.array(z.string()) });
 const weights = z.object({ during: z.array(z.array(z.unknown())), after: z.array(z.unknown()) });
-const batchReport = z.object({ versions: z.object({ verl: z.literal('0.9.1') }), steps: z.array(batchStep), cut: batchStep, weights });
+const batchReport = z.object({
+  versions: z.object({ verl: z.string() }),
+  steps: z.array(batchStep),
+  cut: batchStep,
+  weights,
+  settings: settingsReport,
+});
 const tag = z.object({ global_steps: z.int(), min_global_steps: z.int(), max_global_steps: z.int(), status: z.string() });
 const sessionReport = z.object({
   rows: z.array(scored.extend({ key: z.string(), branch: z.int(), tag })),
   status: z.record(z.string(), z.string()),
   filtered: z.array(z.string()),
+  settings: settingsReport,
 });
 const wanted = plannedRewards.map((rewards) => computeAdvantages(rewards, { ddof: 1, epsilon: 1e-6 }));
 
@@ -65,6 +73,8 @@ prove(
     const backend = new URL(bed.backend.url).host;
     const input = { tasks, prompt_length, response_length: 48, cut_length, backend, tokenizer: qwen3Folder() };
     const report = batchReport.parse(await runTrainer(bed.url, { python, script: join(import.meta.dirname, 'batch.py'), input }));
+    const sampled = report.steps.flatMap(({ rows }) => rows.map(({ rollout_id }) => rollout_id));
+    settle(checkSettings(bed.backend, report.settings, sampled));
     for (const [number, { rows, shape, keys, optimised: seen }] of report.steps.entries()) {
       assert.deepEqual(
         [shape, keys],
@@ -117,6 +127,7 @@ prove(
     const python = await openTrainerPython(torchTrainers);
     const input = { tasks, tokenizer: qwen3Folder() };
     const report = sessionReport.parse(await runTrainer(bed.url, { python, script: join(import.meta.dirname, 'sessions.py'), input }));
+    settle(checkSettings(bed.backend, report.settings));
     assert.deepEqual(report.status, { u0: 'finished', u1: 'finished', u2: 'finished' });
     assert.deepEqual(report.filtered, ['u2']);
     // Two branches of three rollouts, and nothing of the unscored one.
