@@ -1,16 +1,18 @@
 // Writes the pages that are made from code: docs/configuration.md, docs/cli.md, the table of log events in
-// docs/operations.md, and what was proven for each trainer in docs/trainers.md.
+// docs/operations.md, and what was proven for each trainer and version in docs/trainers.md.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { renderConfigDoc, renderLogEvents } from '@millrace/server';
 import { renderCliDoc } from 'millrace';
 import { readProofs, renderProofs } from '../world/trainers/bed/proof-table.ts';
+import { readVersionProofs, renderVersionProofs } from '../world/versions/version-table.ts';
 
 await writeFile(new URL('../docs/configuration.md', import.meta.url), renderConfigDoc());
 await writeFile(new URL('../docs/cli.md', import.meta.url), await renderCliDoc());
 
 await writeBetween('operations.md', 'log events', renderLogEvents());
 await writeBetween('trainers.md', 'trainers', renderProofs(readProofs()));
+await writeBetween('trainers.md', 'versions', renderVersionProofs(readVersionProofs()));
 
 /** Between the two marks of the page. */
 async function writeBetween(name: string, mark: string, content: string): Promise<void> {

@@ -51,6 +51,7 @@ const worldFloors = [
   'services',
   'scenarios',
   'trainers',
+  'versions',
 ];
 
 /** What each package may import of the others. */
