@@ -115,3 +115,17 @@ prove(
     assert.ok(versions.has(1), `samples know the version of TRL that sampled them: ${[...versions]}`);
   },
 );
+
+prove(
+  'weights',
+  'in two processes of a trainer, both take part in loading weights, as gathering sharded ones needs, while nothing is sampled',
+  async () => {
+    await using bed = await openTrainerService();
+    const python = await openTrainerPython(torchTrainers);
+    const report = z
+      .object({ loads: z.array(z.array(z.unknown())), after: z.array(z.unknown()) })
+      .parse(await runTrainer(bed.url, { python, script: join(import.meta.dirname, 'sharded.py') }));
+    const loads = [1, 2].flatMap((step) => [0, 1].map((rank) => [rank, step, 3, 'paused', step - 1]));
+    assert.deepEqual(report, { loads, after: ['running', 2] });
+  },
+);
