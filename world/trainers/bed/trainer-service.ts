@@ -19,7 +19,7 @@ export interface TrainerService extends AsyncDisposable {
 export async function openTrainerService(): Promise<TrainerService> {
   await using stack = new AsyncDisposableStack();
   const backend = stack.use(
-    await openFakeBackend({ policy: planned, devMode: true, routedExperts: true, samplingMask: true, processedLogprobs: true }),
+    await openFakeBackend({ policy: planned, devMode: true, routedExperts: true, samplingMask: true, isProcessed: true }),
   );
   const scenarios = [join(import.meta.dirname, 'scenario.ts')];
   const service = stack.use(await TestService.open({ workers: 1, tokenizer: qwen3Folder(), scenarios, pipeline: { runSlots: 16 } }));

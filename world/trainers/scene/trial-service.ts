@@ -31,7 +31,7 @@ export interface TrialService extends AsyncDisposable {
 export async function openTrialService({ joins = true } = {}): Promise<TrialService> {
   await using stack = new AsyncDisposableStack();
   const latencyMs = ({ promptTokens }: { readonly promptTokens: number }) => (promptTokens > 1000 ? 60_000 : 1);
-  const backend = stack.use(await openFakeBackend({ policy, latencyMs, routedExperts: true, samplingMask: true, processedLogprobs: true }));
+  const backend = stack.use(await openFakeBackend({ policy, latencyMs, routedExperts: true, samplingMask: true, isProcessed: true }));
   const scenarios = [join(import.meta.dirname, 'trial-scenario.ts')];
   const service = stack.use(await TestService.open({ workers: 1, tokenizer: qwen3Folder(), scenarios }));
   if (joins) await service.client.backends.join({ url: backend.url });

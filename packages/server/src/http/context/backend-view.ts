@@ -37,7 +37,15 @@ export function toBackendView(backend: BackendRecord, context: BackendContext): 
 
 function toProbeView(probe: BackendProbe | undefined): BackendView['probe'] {
   if (probe?.atMs === undefined) return null;
-  const { engine = null, version = null, model = null, contextTokens = null, tokenizer = 'unchecked', isSeveral: several = false, atMs } = probe;
+  const {
+    engine = null,
+    version = null,
+    model = null,
+    contextTokens = null,
+    tokenizer = 'unchecked',
+    isSeveral: several = false,
+    atMs,
+  } = probe;
   const tokenizer_reason = probe.tokenizerReason ?? null;
   return { engine, version, model, context_length: contextTokens, tokenizer, tokenizer_reason, several, at: toTime(atMs) };
 }
