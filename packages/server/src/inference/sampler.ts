@@ -192,7 +192,7 @@ export class Sampler implements Disposable {
     const adapter = definedOf({ adapter: pass?.adapter });
     const { watch } = lease.entry;
     try {
-      const server = await watch?.start({ signal });
+      const server = await this.#uncharged(async () => watch?.start({ signal }));
       // The proof may have shown that it is another server, which is called over other connections.
       const backend = lease.backend ?? given;
       const first = backend.policyVersion;
@@ -210,7 +210,7 @@ export class Sampler implements Disposable {
         ...adapter,
         ...definedOf({ cut: pass?.cut, cacheSalt: pass?.cacheSalt, priority: pool.prioritizesLong ? this.ledger.turn : undefined }),
       });
-      if (server !== undefined) await watch?.confirm(server, { signal });
+      if (server !== undefined) await this.#uncharged(async () => watch?.confirm(server, { signal }));
       const finishReason = toFinishReason(generation, rest);
       if (finishReason === 'abort' && generation.tokenIds.length === 0) {
         if (pass?.cut.aborted) return { kind: 'answered', generation };

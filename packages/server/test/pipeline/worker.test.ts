@@ -37,7 +37,7 @@ describe('a worker', { skip }, () => {
       trajectory?.segments.map(({ provenance }) => provenance),
       [undefined, 0, undefined, 0],
     );
-    assert.deepEqual([provenance?.dialect, provenance?.logprobs_mode, provenance?.sampling.temperature], ['vllm', 'unknown', 1]);
+    assert.deepEqual([provenance?.dialect, provenance?.logprobs_mode, provenance?.sampling.temperature], ['vllm', 'raw', 1]);
     assert.match(`${provenance?.tokenizer_sha256} ${provenance?.template_sha256}`, /^[0-9a-f]{64} [0-9a-f]{64}$/);
     assert.deepEqual(
       (await readdir(bed.runDir)).filter((name) => name.startsWith('sb-')),
