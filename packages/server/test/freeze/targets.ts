@@ -2,6 +2,7 @@
 
 import { cutText } from '../../src/agent/cut-text.ts';
 import { insertAfter, renderLines, replaceOnce } from '../../src/agent/editor-text.ts';
+import { runNow } from '../../src/base/pace.ts';
 import { findShapeFault } from '../../src/http/request/json-shape.ts';
 import { findProgram } from '../../src/scenario/code/find-program.ts';
 import { compareRuns } from '../../src/scenario/code/output/compare-runs.ts';
@@ -44,7 +45,7 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 /** The body of a request whose shape is not refused. */
 function readBody(text: string): unknown {
   const body = bytes(text);
-  return findShapeFault(body) === undefined ? JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body)) : undefined;
+  return runNow(findShapeFault(body)) === undefined ? JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body)) : undefined;
 }
 
 function readSweRow(row: Readonly<Record<string, unknown>>): unknown {
@@ -67,7 +68,7 @@ export const targets: Readonly<Record<string, FreezeTarget>> = {
   jinja: { mostMs: 3 * loopMs, run: (text) => template.render({ messages: [{ role: 'tool', content: text }] }) },
   'request shape': {
     mostMs: 4 * loopMs, // in slices of a quarter of a megabyte
-    run: (text) => findShapeFault(bytes(text)),
+    run: (text) => runNow(findShapeFault(bytes(text))),
   },
   'request body': { mostMs: 2 * loopMs, run: readBody }, // in two turns of the loop
   'files of a patch': { mostMs: loopMs, run: filesOf },

@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { type BatchId, type BatchRequest, type BatchView, batchId, definedOf, RolloutError } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
+import { Pace } from '../../base/pace.ts';
 import { checkSource, findSourceFault } from '../../sampling/draw-tasks.ts';
 import { toBatchView } from '../../sampling/group-view.ts';
 import { leastRewards } from '../../sampling/judge-group.ts';
@@ -13,7 +14,7 @@ import type { Scenario } from '../../scenario/scenario.ts';
 import type { BatchPlan, MoreTasks, Task } from '../../store/batch-store.ts';
 import type { AppContext } from '../context/context.ts';
 import { FaultCollector } from '../request/check.ts';
-import { toDigestInSteps } from '../request/digest.ts';
+import { toDigest } from '../request/digest.ts';
 import { checkIntake, checkTask, openPause, unknownScenario } from './intake.ts';
 
 /** Group and rollout ids are derived from it, and have the same limit. */
@@ -26,7 +27,7 @@ export async function createBatch(request: BatchRequest, context: AppContext): P
   const scenario = context.scenarios.get(request.scenario);
   if (scenario === undefined) throw unknownScenario(['scenario'], request.scenario, context.scenarios);
   const { id = batchId.parse(`b-${randomUUID()}`), tasks, webhook, closed, ...rest } = request;
-  const digest = await toDigestInSteps({ ...rest, tasks, webhook, closed }, openPause(context.clock));
+  const digest = await new Pace(context.clock).run(toDigest({ ...rest, tasks, webhook, closed }));
   let plan: BatchPlan = { ...rest, scenario: scenario.name };
   // A repeated request must succeed even if the cursor of its task file has moved on.
   if ((await context.store.batch(id)) === undefined) {

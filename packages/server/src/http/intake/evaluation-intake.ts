@@ -3,12 +3,13 @@
 import { randomUUID } from 'node:crypto';
 import { type EvaluationId, type EvaluationRequest, type EvaluationView, evaluationId, RolloutError } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
+import { Pace } from '../../base/pace.ts';
 import { highestRewardOf, parseTask } from '../../scenario/hooks.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
 import type { NewEvaluation } from '../../store/evaluation-store.ts';
 import type { AppContext } from '../context/context.ts';
 import { toWaitingEvaluations } from '../context/waiting.ts';
-import { toDigestInSteps } from '../request/digest.ts';
+import { toDigest } from '../request/digest.ts';
 import { checkTasks } from './batch-intake.ts';
 import { checkIntake, openPause, unknownScenario } from './intake.ts';
 
@@ -22,7 +23,7 @@ export async function createEvaluation(request: EvaluationRequest, context: AppC
   const scenario = context.scenarios.get(request.scenario);
   if (scenario === undefined) throw unknownScenario(['scenario'], request.scenario, context.scenarios);
   const { id = evaluationId.parse(`e-${randomUUID()}`), tasks, ...plan } = request;
-  const digest = await toDigestInSteps({ ...plan, tasks }, openPause(context.clock));
+  const digest = await new Pace(context.clock).run(toDigest({ ...plan, tasks }));
   await checkTasks(tasks, scenario, context.clock);
   const outcome = await context.store.createEvaluation({
     id,

@@ -6,6 +6,7 @@ import { setImmediate as yieldLoop } from 'node:timers/promises';
 import { RolloutError, rolloutId, type Submission, type SubmitReply, submission } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
+import { runNow } from '../../base/pace.ts';
 import type { Scenarios } from '../../scenario/load/load.ts';
 import { safeParseTask } from '../../scenario/read-task.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
@@ -70,7 +71,7 @@ async function readSubmission(item: unknown, at: readonly PropertyKey[], scenari
 }
 
 export function toNewRollout(id: NewRollout['id'], rest: Omit<Submission, 'id'>): NewRollout {
-  return { id, submission: { id, ...rest }, digest: toDigest(rest) };
+  return { id, submission: { id, ...rest }, digest: runNow(toDigest(rest)) };
 }
 
 export async function checkTask(scenario: Scenario, task: unknown, at: readonly PropertyKey[]): Promise<void> {

@@ -2,26 +2,20 @@
 
 import { createHash } from 'node:crypto';
 import { RolloutError } from '@millrace/protocol';
+import type { Steps } from '../../base/pace.ts';
 
 const deepest = 100;
 
-export function toDigest(value: unknown): string {
-  const hash = createHash('sha256');
-  for (const piece of toPieces(value, 0)) hash.update(piece);
-  return hash.digest('hex');
-}
-
-/** The same, with a pause after each item of a list of the request. */
-export async function toDigestInSteps(value: unknown, pause: () => Promise<void>): Promise<string> {
+/** Items of lists in the request are one step each. */
+export function* toDigest(value: unknown): Steps<string> {
   const hash = createHash('sha256');
   for (const piece of toPieces(value, 0)) {
     hash.update(piece);
-    await pause();
+    yield undefined;
   }
   return hash.digest('hex');
 }
 
-/** Items of lists in the request are one piece each. */
 const itemDepth = 2;
 
 function* toPieces(value: unknown, depth: number): Generator<string> {

@@ -1,13 +1,14 @@
 // Parses request bodies: JSON in valid UTF-8, without keys that could pollute prototypes. Invalid JSON is refused with the position
 // of the error.
 
-import { setImmediate as yieldLoop } from 'node:timers/promises';
 import { messageOf, RolloutError } from '@millrace/protocol';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { findShapeFaultInSteps } from './json-shape.ts';
+import { Pace, runNow } from '../../base/pace.ts';
+import { findShapeFault } from './json-shape.ts';
 
 /** An empty body counts as no body, regardless of its content type: aiohttp names one for posts without a body. */
 export function acceptJson(app: FastifyInstance): void {
+  const pace = new Pace();
   const parse = app.getDefaultJsonParser('error', 'error');
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', async ({ headers }: FastifyRequest) => {
@@ -20,18 +21,16 @@ export function acceptJson(app: FastifyInstance): void {
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
     if (body.length === 0) return undefined;
     // A long body is read, parsed and used in different turns of the event loop.
-    const pause = async () => {
-      if (body.length > longBytes) await yieldLoop();
-    };
-    const fault = await findShapeFaultInSteps(body, pause);
+    const isLong = body.length > longBytes;
+    const fault = isLong ? await pace.run(findShapeFault(body)) : runNow(findShapeFault(body));
     if (fault !== undefined) throw new RolloutError('bad-request', fault);
-    await pause();
+    if (isLong) await pace.turn();
     const text = tryDecode(body);
     if (text === undefined) throw new RolloutError('bad-request', 'the body is not valid UTF-8');
     const value = await new Promise((resolve, reject) => {
       void parse(request, text, (error, value) => (error === null ? resolve(value) : reject(toJsonError(text))));
     });
-    await pause();
+    if (isLong) await pace.turn();
     return value;
   });
 }

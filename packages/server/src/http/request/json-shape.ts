@@ -1,6 +1,8 @@
 // Refuses bodies whose shape alone makes them slow to parse and to check, before they are parsed: too deep, an object with too many fields,
 // or too many values. Reads each byte once.
 
+import type { Steps } from '../../base/pace.ts';
+
 const deepest = 100;
 const mostFields = 10_000;
 /** Different ones in a body: each new name slows the parser down. */
@@ -14,29 +16,11 @@ const itemDepth = 3;
 const [quote, backslash, colon, comma] = [0x22, 0x5c, 0x3a, 0x2c];
 const [openObject, closeObject, openArray, closeArray] = [0x7b, 0x7d, 0x5b, 0x5d];
 
-/** How many bytes are read between two pauses: a few milliseconds. */
+/** How many bytes are read in one step: a few milliseconds. */
 const sliceBytes = 1 << 18;
 
 /** Why the body is refused; undefined if it is not. The text need not be valid JSON. */
-export function findShapeFault(body: Uint8Array): string | undefined {
-  const scan = scanShape(body);
-  for (;;) {
-    const { done, value } = scan.next();
-    if (done) return value;
-  }
-}
-
-/** The same, with a pause after each slice. */
-export async function findShapeFaultInSteps(body: Uint8Array, pause: () => Promise<void>): Promise<string | undefined> {
-  const scan = scanShape(body);
-  for (;;) {
-    const { done, value } = scan.next();
-    if (done) return value;
-    await pause();
-  }
-}
-
-function* scanShape(body: Uint8Array): Generator<undefined, string | undefined> {
+export function* findShapeFault(body: Uint8Array): Steps<string | undefined> {
   let next = sliceBytes;
   const fields = new Uint32Array(deepest + 2);
   const names = new NameCount();
@@ -44,7 +28,7 @@ function* scanShape(body: Uint8Array): Generator<undefined, string | undefined> 
   for (let at = 0; at < body.length; at += 1) {
     if (at >= next) {
       next = at + sliceBytes;
-      yield;
+      yield undefined;
     }
     const byte = body[at];
     if (byte === quote) {

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { toDigest, toDigestInSteps } from '../../../src/http/request/digest.ts';
+import { Pace, runNow } from '../../../src/base/pace.ts';
+import { toDigest } from '../../../src/http/request/digest.ts';
 
 const canonical: readonly (readonly [unknown, string])[] = [
   [1, '1'],
@@ -20,21 +21,17 @@ const canonical: readonly (readonly [unknown, string])[] = [
 test('the order of keys does not matter, and absent fields do not count', async () => {
   for (const [value, json] of canonical) {
     const digest = createHash('sha256').update(json).digest('hex');
-    assert.equal(toDigest(value), digest, json);
-    assert.equal(await toDigestInSteps(value, async () => {}), digest, json);
+    assert.equal(runNow(toDigest(value)), digest, json);
+    assert.equal(await new Pace().run(toDigest(value)), digest, json);
   }
 });
 
 test('there is a pause after each item of a list', async () => {
-  let pauses = 0;
-  const pause = async () => {
-    pauses += 1;
-  };
-  await toDigestInSteps({ tasks: Array.from({ length: 100 }, (_, at) => ({ at })) }, pause);
+  const pauses = [...toDigest({ tasks: Array.from({ length: 100 }, (_, at) => ({ at })) })].length;
   assert.ok(pauses >= 100, `${pauses}`);
 });
 
 test('nesting deep enough to exhaust a stack is refused', () => {
   const deep = JSON.parse(`${'['.repeat(200)}${']'.repeat(200)}`);
-  assert.throws(() => toDigest(deep), { code: 'bad-request', message: /deeper than 100 levels/ });
+  assert.throws(() => runNow(toDigest(deep)), { code: 'bad-request', message: /deeper than 100 levels/ });
 });
