@@ -10,6 +10,9 @@ export class Expired extends Error {
   }
 }
 
+/** Stops the clock of the caller while it waits. */
+export type Uncharged = <T>(wait: () => Promise<T>) => Promise<T>;
+
 export class Deadline implements Disposable {
   readonly #clock: Clock;
   readonly #controller = new AbortController();

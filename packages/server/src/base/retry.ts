@@ -2,6 +2,7 @@
 
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { type Clock, sleep } from './clock.ts';
+import type { Uncharged } from './deadline.ts';
 
 export interface RetryOptions {
   /** The most calls of `work`; at least one is made. */
@@ -9,7 +10,7 @@ export interface RetryOptions {
   /** The pause after the first failure; it doubles after each further failure. */
   readonly delayMs: number;
   /** Wraps each pause. */
-  readonly uncharged?: <T>(wait: () => Promise<T>) => Promise<T>;
+  readonly uncharged?: Uncharged;
   readonly signal?: AbortSignal;
   readonly clock: Clock;
 }

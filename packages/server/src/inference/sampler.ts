@@ -15,6 +15,7 @@
 import { randomUUID } from 'node:crypto';
 import { type BackendId, definedOf, type EngineFacts, RolloutError, type Sampling } from '@millrace/protocol';
 import { type Clock, systemClock } from '../base/clock.ts';
+import type { Uncharged } from '../base/deadline.ts';
 import { retry } from '../base/retry.ts';
 import type { Ledger } from '../trajectory/ledger.ts';
 import type { Backend, GenerateRequest, Generation } from './backends/backend.ts';
@@ -37,7 +38,7 @@ export interface SamplerOptions {
   /** By which all workers place it; absent if the pool is not shared. */
   readonly rollout?: PlacedRollout;
   /** Wraps each wait for a backend, for new weights and before a retry. The agent's clock stands still meanwhile. */
-  readonly uncharged?: <T>(wait: () => Promise<T>) => Promise<T>;
+  readonly uncharged?: Uncharged;
   /** Gives back the time of a call without tokens: the agent pays only for calls that gave it some. */
   readonly refund?: (ms: number) => void;
   readonly clock?: Clock;
@@ -74,6 +75,10 @@ export interface SampledTurn extends Generation {
 /** What is still to be sampled of a turn, and how many calls gave nothing of it. */
 interface Remainder extends TurnRequest {
   retries: number;
+}
+
+interface ChargedCall extends Remainder {
+  readonly uncharged: Uncharged;
 }
 
 /** A backend, and the right to call it. */
@@ -135,9 +140,19 @@ export class Sampler implements Disposable {
     const placement = await this.#place(rest.signal, hasFailed);
     using _ = placement.pass;
     const startedAt = clock.monotonic();
+    let unchargedMs = 0;
+    const uncharged: Uncharged = (wait) =>
+      this.#uncharged(async () => {
+        const waitedAt = clock.monotonic();
+        try {
+          return await wait();
+        } finally {
+          unchargedMs += clock.monotonic() - waitedAt;
+        }
+      });
     const call = placement.lease.startCall();
-    const result = await this.#call(placement, call, rest);
-    this.#report(call, result, clock.monotonic() - startedAt);
+    const result = await this.#call(placement, call, { ...rest, uncharged });
+    this.#report(call, result, clock.monotonic() - startedAt - unchargedMs);
     if (result.kind === 'answered') return result.part;
     rest.retries += 1;
     throw result.error;
@@ -186,13 +201,13 @@ export class Sampler implements Disposable {
   }
 
   /** One request. Never throws: how it went is a value, so that it is reported exactly once. */
-  async #call({ lease, backend: given, pass }: Placement, call: BackendCall, rest: Remainder): Promise<CallResult> {
-    const { sampling, maxTokens, stopTokenIds, signal, retries, chat } = rest;
+  async #call({ lease, backend: given, pass }: Placement, call: BackendCall, rest: ChargedCall): Promise<CallResult> {
+    const { sampling, maxTokens, stopTokenIds, signal, retries, chat, uncharged } = rest;
     const { sessionId, pool } = this.#options;
     const adapter = definedOf({ adapter: pass?.adapter });
     const { watch } = lease.entry;
     try {
-      const server = await this.#uncharged(async () => watch?.start({ signal }));
+      const server = await watch?.start({ signal, uncharged });
       // The proof may have shown that it is another server, which is called over other connections.
       const backend = lease.backend ?? given;
       const first = backend.policyVersion;
@@ -210,7 +225,7 @@ export class Sampler implements Disposable {
         ...adapter,
         ...definedOf({ cut: pass?.cut, cacheSalt: pass?.cacheSalt, priority: pool.prioritizesLong ? this.ledger.turn : undefined }),
       });
-      if (server !== undefined) await this.#uncharged(async () => watch?.confirm(server, { signal }));
+      if (server !== undefined) await watch?.confirm(server, { signal, uncharged });
       const finishReason = toFinishReason(generation, rest);
       if (finishReason === 'abort' && generation.tokenIds.length === 0) {
         if (pass?.cut.aborted) return { kind: 'answered', generation };
@@ -258,7 +273,7 @@ export class Sampler implements Disposable {
     throw new RolloutError('too-stale', `the rollout ${ages}; at most ${maxStaleness} are allowed`);
   }
 
-  get #uncharged(): <T>(wait: () => Promise<T>) => Promise<T> {
+  get #uncharged(): Uncharged {
     return this.#options.uncharged ?? ((wait) => wait());
   }
 }

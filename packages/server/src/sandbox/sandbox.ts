@@ -2,6 +2,7 @@
 // implement it, and one contract suite in testkit tests both.
 
 import type { PythonRunReply, SandboxId, ShellRunReply } from '@millrace/protocol';
+import type { Uncharged } from '../base/deadline.ts';
 import type { SandboxLimits } from './config.ts';
 
 export interface SandboxSpec {
@@ -25,9 +26,6 @@ export interface LayerRequest {
   prepare(sandbox: Sandbox): Promise<void>;
   readonly signal?: AbortSignal;
 }
-
-/** Stops the clock of the caller while it waits. */
-export type Uncharged = <T>(wait: () => Promise<T>) => Promise<T>;
 
 export interface ShellOptions {
   readonly timeoutMs: number;

@@ -87,7 +87,7 @@ test('a refused request is not retried', async () => {
   assert.equal(fake.generations, 1);
 });
 
-test('waiting for a backend is uncharged, sampling is not', async () => {
+test('waiting for a backend and proving it are uncharged, sampling is not', async () => {
   await using fake = await openFake();
   await using pool = new BackendPool(quiet);
   let waits = 0;
@@ -95,14 +95,20 @@ test('waiting for a backend is uncharged, sampling is not', async () => {
   using sampler = begin(pool, async (wait) => {
     waits += 1;
     waiting.resolve();
-    return await wait();
+    try {
+      return await wait();
+    } finally {
+      waits -= 1;
+    }
   });
+  const waitsWhileSampling: number[] = [];
+  fake.events.on('request', () => waitsWhileSampling.push(waits));
   const turn = sample(sampler);
   await waiting.promise;
   pool.update([toRecord('a', fake)]);
   assert.equal((await turn).backend, 'a');
   await sample(sampler);
-  assert.equal(waits, 1);
+  assert.deepEqual(waitsWhileSampling, [0, 0]);
 });
 
 test('a rollout moves on when its backend has left between turns', async () => {

@@ -4,6 +4,7 @@
 
 import { messageOf, RolloutError } from '@millrace/protocol';
 import { type Clock, sleep } from '../../base/clock.ts';
+import type { Uncharged } from '../../base/deadline.ts';
 import type { Log } from '../../base/log.ts';
 import { raceSignal } from '../../base/race.ts';
 import type { BackendProbe } from '../backends/backend.ts';
@@ -31,6 +32,11 @@ export interface IdentityWatchOptions {
 
 interface WatchSignal {
   readonly signal: AbortSignal;
+}
+
+interface WatchedTurn extends WatchSignal {
+  /** Wraps the wait for a proof. */
+  readonly uncharged: Uncharged;
 }
 
 /** A proof without a doubt counts for this long. */
@@ -87,9 +93,9 @@ export class IdentityWatch {
   }
 
   /** Before a turn. Returns what `confirm` needs after it; throws `backend-failed` if nothing may be sampled from the server. */
-  async start({ signal }: WatchSignal): Promise<number> {
+  async start({ signal, uncharged }: WatchedTurn): Promise<number> {
     const isOld = this.#options.clock.monotonic() - this.#provenAt > proofMs;
-    if (isOld || this.#answered < this.#doubts) await raceSignal(this.#prove(), signal);
+    if (isOld || this.#answered < this.#doubts) await uncharged(() => raceSignal(this.#prove(), signal));
     // The record says so too, but the worker may not have read it yet.
     const fault = findFault(this.#known);
     if (fault !== undefined) throw new RolloutError('backend-failed', fault);
@@ -98,8 +104,8 @@ export class IdentityWatch {
   }
 
   /** After a turn, before it is recorded. Throws `backend-failed` if it may have been sampled by another server than the one known. */
-  async confirm(servers: number, { signal }: WatchSignal): Promise<void> {
-    if (servers === this.#servers && this.#answered < this.#doubts) await raceSignal(this.#prove(), signal);
+  async confirm(servers: number, { signal, uncharged }: WatchedTurn): Promise<void> {
+    if (servers === this.#servers && this.#answered < this.#doubts) await uncharged(() => raceSignal(this.#prove(), signal));
     if (servers === this.#servers) return;
     throw new RolloutError('backend-failed', 'the server became another one during the turn, which is sampled again', {
       details: { reason: 'changed' },

@@ -2,9 +2,9 @@
 // no memory for its sandbox. Short calls are not looked at: that would cost more than it is worth.
 
 import type { Clock } from '../../base/clock.ts';
-import type { Deadline } from '../../base/deadline.ts';
+import type { Deadline, Uncharged } from '../../base/deadline.ts';
 import { OwnClock } from '../../sandbox/limits/own-clock.ts';
-import type { Sandbox, Uncharged } from '../../sandbox/sandbox.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
 
 /** A call is looked at when it has taken this long, and then again and again. */
 const lookMs = 1000;

@@ -3,7 +3,7 @@
 
 import { RolloutError } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
-import { Deadline } from '../../base/deadline.ts';
+import { Deadline, type Uncharged } from '../../base/deadline.ts';
 import { OwnClock } from '../../sandbox/limits/own-clock.ts';
 import type { ExecOptions, ExecResult, Sandbox, ShellOptions } from '../../sandbox/sandbox.ts';
 import { isStarved, toStarved } from '../../scenario/verifier/verifier-fault.ts';
@@ -89,7 +89,7 @@ export class OwnTime implements Disposable {
     }
   }
 
-  readonly #uncharged = <T>(wait: () => Promise<T>): Promise<T> => this.deadline.uncharged(wait);
+  readonly #uncharged: Uncharged = (wait) => this.deadline.uncharged(wait);
 
   /** A kill at the sandbox's own limit of memory is a result. */
   #checkKill(argv: readonly string[], before: ReturnType<Sandbox['readUse']>, sandbox: Sandbox): void {

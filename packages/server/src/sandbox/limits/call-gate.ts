@@ -4,8 +4,8 @@
 
 import { availableParallelism } from 'node:os';
 import { type Clock, systemClock } from '../../base/clock.ts';
+import type { Uncharged } from '../../base/deadline.ts';
 import { Slots } from '../../base/slots.ts';
-import type { Uncharged } from '../sandbox.ts';
 
 const callsPerCore = 2;
 /** An ordinary call ends sooner. A longer one mostly waits, for its own programs or for the network, and must not keep others waiting. */
