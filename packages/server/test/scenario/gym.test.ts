@@ -110,7 +110,8 @@ describe('the gym scenario', { skip }, () => {
   for (const [action, message] of [
     ['crash', /failed at step 1: RuntimeError: no such move/],
     ['exit', /failed at step 1: it ended with exit code 7/],
-    ['sleep', /failed at step 1: it did not answer within 1\.6 s/],
+    // The service waits a little longer; on a busy machine that may end first.
+    ['sleep', /failed at step 1: it did not answer within 1\.6 s|respond took longer than its 2 s/],
   ] as const) {
     test(`an agent that breaks its environment by ${action} has the lowest reward, not none`, async () => {
       const { state, failure, result } = await play({ ...count, reward_range: [-1, 1] }, [action], { tool_timeout_s: 2 });

@@ -35,7 +35,8 @@ interface ThreadCallEnd {
 
 /** How long after a check of the CPU time the next one is, at least. */
 const leastCheckMs = 10;
-const youngMiB = 64;
+/** Less than the 16 MiB that Node adds to a full heap: a thread that moves more than that at once aborts the whole process. */
+const youngMiB = 12;
 const stackMiB = 4;
 
 export class PoolThread {

@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { makeTempFolder, renderCall, type TempFolder } from '@millrace/testkit/plain';
+import { makeTempFolder, type Policy, renderCall, type TempFolder } from '@millrace/testkit/plain';
 import { type Fields, silentLog } from '../../../src/base/log.ts';
 import { loadScenarios } from '../../../src/scenario/load/load.ts';
 import { finish, says, WorkerBed } from '../../pipeline/worker-bed.ts';
@@ -31,6 +31,7 @@ def sandbox(task):
     return {} if task.sandbox else None
 
 together = threading.Barrier(2, timeout=60)
+stopped = __file__ + ".stopped"
 
 @tool
 def act(rollout: Rollout, what: str, times: Optional[int] = 1) -> str:
@@ -38,7 +39,8 @@ def act(rollout: Rollout, what: str, times: Optional[int] = 1) -> str:
     if what == "die":
         print("about to die")
         os._exit(3)
-    if what == "stop":
+    if what == "stop" and not os.path.exists(stopped):
+        open(stopped, "w").close()
         os.kill(os.getpid(), signal.SIGSTOP)
     if what == "raise":
         raise KeyError(what)
@@ -179,8 +181,7 @@ describe('a scenario in Python', { skip }, () => {
   });
 
   test('a process that does not answer is killed in time, and its rollout is retried', async () => {
-    let turns = 0;
-    const policy = () => ({ text: turns++ === 0 ? act('stop') : finish() });
+    const policy: Policy = ({ turn }) => ({ text: turn === 0 ? act('stop') : finish() });
     await using bed = await WorkerBed.open({ scenarioFiles: [file], policy, python: { hungMs: 600 } });
     await bed.startWorker();
     const ended = await bed.ended(await bed.submit(probe('hangs', {}, { max_retries: 1, max_turns: 2 })));
