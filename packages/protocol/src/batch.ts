@@ -4,7 +4,8 @@
 import { z } from 'zod';
 import { errorBody } from './error-body.ts';
 import { batchId, groupId, rolloutId, seriesId } from './ids.ts';
-import { limits, policySpan, priority, requires, rolloutView, sampling } from './rollout.ts';
+import { limits, policySpan, priority, requires, rolloutView, templateDate } from './rollout.ts';
+import { sampling } from './sampling.ts';
 import { trajectoryView } from './trajectory.ts';
 
 const task = z.record(z.string(), z.unknown());
@@ -52,6 +53,7 @@ export const batchRequest = z.strictObject({
   tasks: z.array(task).max(maxTasks).default([]),
   source: taskSource.optional(),
   closed: z.boolean().optional().describe('No tasks will be appended. Default: true if there are tasks or a source.'),
+  date: templateDate.optional(),
   sampling: sampling.prefault({}),
   limits: limits.prefault({}),
   informative: informativeRule.prefault({ rule: 'rewards-differ' }),

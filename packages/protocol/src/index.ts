@@ -185,17 +185,16 @@ export {
   rolloutList,
   rolloutResult,
   rolloutView,
-  type Sampling,
   type StopReason,
   type Submission,
   type SubmissionInput,
   type SubmitReply,
-  sampling,
   stopReasons,
   submission,
   submitReply,
   submitRequest,
   type Timings,
+  templateDate,
   timings,
   tokenCounts,
 } from './rollout.ts';
@@ -217,6 +216,7 @@ export {
 } from './routes/prorl.ts';
 export { longestWaitSeconds, mostListed, type Route, type RouteReply } from './routes/route.ts';
 export { healthReply, leaveReply, type RouteName, routes, toPath } from './routes/routes.ts';
+export { type Sampling, type SamplingInput, sampling } from './sampling.ts';
 export { describeIssues, type Schema, type SchemaIssue, type SchemaResult } from './schema.ts';
 export {
   addSegment,
@@ -235,8 +235,10 @@ export {
   type Segment,
   type SegmentHead,
   type SegmentKind,
+  type StoppedBy,
   segmentHead,
   segmentKinds,
+  stoppedBy,
   type ToolCall,
   type ToolSpec,
   type Trajectory,

@@ -5,6 +5,7 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
 import { machineLabels } from './machine.ts';
 import { blames, errorCodes } from './plain/error.ts';
 import { rolloutStates, stages } from './plain/rollout-state.ts';
+import { sampling } from './sampling.ts';
 
 /** Why the agent stopped. A rollout with a stop reason is evaluated. */
 export const stopReasons = [
@@ -18,45 +19,6 @@ export const stopReasons = [
   'loop',
 ] as const;
 export type StopReason = (typeof stopReasons)[number];
-
-export const sampling = z
-  .strictObject({
-    temperature: z
-      .number()
-      .min(0)
-      .max(2)
-      .refine((value) => value <= 0 || value >= 0.01, 'Too small: expected 0 or a number from 0.01')
-      .default(1)
-      .describe('Softmax temperature; 0 is greedy. vLLM raises values between 0 and 0.01 and refuses values above 2, so both are refused.'),
-    top_p: z.number().gt(0).max(1).default(1),
-    top_k: z.int().min(0).default(0).describe('0 disables it.'),
-    min_p: z.number().min(0).max(1).default(0),
-    repetition_penalty: z.number().gt(0).max(2).default(1).describe('1 disables it. SGLang refuses values above 2.'),
-    presence_penalty: z.number().min(-2).max(2).default(0),
-    frequency_penalty: z.number().min(-2).max(2).default(0),
-    max_tokens: z.int().min(1).max(1_000_000).default(4096).describe('The maximum number of tokens per turn.'),
-    seed: z.int().min(0).optional(),
-    routed_experts: z
-      .boolean()
-      .optional()
-      .describe('Record which experts each token was routed to. Needs vLLM or SGLang, started with routed experts enabled.'),
-    sampling_mask: z
-      .boolean()
-      .optional()
-      .describe(
-        'Record which tokens each token was sampled from. Needs `top_k` of at least 1 and `temperature` above 0, and SGLang, or vLLM started with --return-sampling-mask.',
-      ),
-  })
-  .refine(({ sampling_mask, top_k }) => !sampling_mask || top_k > 0, {
-    path: ['top_k'],
-    error: 'must be at least 1 with sampling_mask: it bounds the size of the masks',
-  })
-  .refine(({ sampling_mask, temperature }) => !sampling_mask || temperature > 0, {
-    path: ['temperature'],
-    error: 'must be above 0 with sampling_mask: greedy sampling has no mask',
-  })
-  .describe('Sampling parameters. Every field is always sent to the backend.');
-export type Sampling = z.infer<typeof sampling>;
 
 const seconds = (fallback: number) => z.number().gt(0).max(86_400).default(fallback);
 
@@ -96,11 +58,18 @@ export const requires = machineLabels.describe(
   'The labels that a machine must have to run it, such as `{"gpu": "a100"}`: `machine.labels`, or `--label` of `millrace worker`. Default: none.',
 );
 
+export const templateDate = z
+  .union([z.iso.date(), z.iso.datetime({ offset: true })], 'Invalid date: expected a day (2026-01-31) or a time (2026-01-31T09:00:00Z)')
+  .describe(
+    'The date and time that chat templates write (`strftime_now`), in UTC. Default: when the first rollout of its group was created; siblings and retries have the same.',
+  );
+
 export const submission = z.strictObject({
   id: rolloutId.optional().describe("The caller's id makes the submission idempotent. Default: a new id."),
   scenario: z.string().min(1).max(128),
   task: z.record(z.string(), z.unknown()).describe('The data of the task; checked by the schema of the scenario.'),
   group: groupId.optional(),
+  date: templateDate.optional(),
   sampling: sampling.prefault({}),
   limits: limits.prefault({}),
   priority: priority.optional(),

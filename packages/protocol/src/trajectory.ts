@@ -20,6 +20,10 @@ export type SegmentKind = (typeof segmentKinds)[number];
 export const finishReasons = ['stop', 'length', 'abort'] as const;
 export type FinishReason = (typeof finishReasons)[number];
 
+/** The id of a stop token, or a stop string. */
+export const stoppedBy = z.union([z.int(), z.string()]);
+export type StoppedBy = z.infer<typeof stoppedBy>;
+
 export const toolCall = z.object({ id: z.string(), name: z.string(), arguments: z.record(z.string(), z.unknown()) });
 export type ToolCall = z.infer<typeof toolCall>;
 
@@ -55,10 +59,17 @@ export const provenance = z.object({
     .describe(
       "Which server sampled: counts those that have answered at the backend's address. A restart counts, and an event says what changed.",
     ),
+  logprobs_without: z
+    .array(z.string())
+    .optional()
+    .describe(
+      'The sampling parameters that changed the distribution and that the logprobs do not show. Empty: the logprobs are those of the distribution that was sampled from. Absent: unknown.',
+    ),
+  date: z.string().optional().describe('The date and time of `strftime_now` in the chat template: ISO 8601, in UTC.'),
 });
 export type Provenance = z.infer<typeof provenance>;
-/** The part that depends on the backend. */
-export type EngineFacts = Pick<Provenance, 'engine' | 'engine_version' | 'engine_model' | 'dialect' | 'logprobs_mode' | 'generation'>;
+/** The part that depends on the call: its backend, and how it was sampled. */
+export type EngineFacts = Omit<Provenance, 'tokenizer_sha256' | 'template_sha256' | 'date'>;
 
 /** A segment without its numbers. */
 export const segmentHead = z.object({
@@ -72,6 +83,7 @@ export const segmentHead = z.object({
   text: z.string(),
   messages: z.array(message).describe('The messages of this segment, as parsed or rendered.'),
   finish_reason: z.enum(finishReasons).optional(),
+  stopped_by: stoppedBy.optional().describe('What ended a turn whose finish reason is `stop`: the id of a stop token, or a stop string.'),
   backend: backendId.optional(),
   policy_versions: policySpan.optional(),
   adapter: z.string().optional().describe('The LoRA adapter that sampled it; absent for the base model.'),

@@ -17,7 +17,7 @@ from .evaluations.evaluation import (
     SampleFailure,
 )
 from .evaluations.request import EvaluationRequest
-from .rollouts.request import Limits, RolloutRequest, Sampling
+from .rollouts.request import Limits, RolloutRequest, Sampling, StructuredOutputs
 from .rollouts.rollout import (
     Accepted,
     Blame,
@@ -110,6 +110,7 @@ __all__ = [
     "Stage",
     "Stop",
     "StopReason",
+    "StructuredOutputs",
     "TaskCounts",
     "TaskSource",
     "Timings",

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, TypedDict
+from typing import Any, Mapping, Sequence, TypedDict
+
+
+class StructuredOutputs(TypedDict, total=False):
+    """What the text of a turn must match: exactly one of these."""
+
+    #: A JSON Schema.
+    json: Mapping[str, Any]
+    regex: str
+    #: The turn is exactly one of these texts.
+    choice: Sequence[str]
+    #: A grammar in GBNF, whose first rule is `root`.
+    grammar: str
 
 
 class Sampling(TypedDict, total=False):
@@ -25,6 +37,17 @@ class Sampling(TypedDict, total=False):
     #: The most tokens sampled in one turn; default 4096.
     max_tokens: int
     seed: int
+    #: A turn ends when its text has one of these; their tokens stay in the trajectory.
+    stop: Sequence[str]
+    #: Tokens that end a turn, besides those of the model.
+    stop_token_ids: Sequence[int]
+    #: Whether the text that the scenario reads has what stopped the turn; default False. It changes no token.
+    include_stop_str_in_output: bool
+    #: The least tokens sampled in one turn; default 0.
+    min_tokens: int
+    #: What is added to the logits of these token ids, from -100 to 100. The ids are text, as in JSON.
+    logit_bias: Mapping[str, float]
+    structured_outputs: StructuredOutputs
     #: Record which experts each token was routed to. vLLM and SGLang only, if they were started to return them.
     routed_experts: bool
     #: Record which tokens each token was sampled from. Needs `top_k` of at least 1; SGLang, or vLLM with --return-sampling-mask.
@@ -67,6 +90,9 @@ class RolloutRequest(_RequiredRolloutRequest, total=False):
     id: str
     #: Siblings share a group, so that a trainer can compare their rewards.
     group: str
+    #: The date or time that chat templates write, as "2026-01-31" or "2026-01-31T09:00:00Z"; default: when the first of its group
+    #: was created.
+    date: str
     sampling: Sampling
     limits: Limits
     #: Work with a higher priority is started first; default 0.

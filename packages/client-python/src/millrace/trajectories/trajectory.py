@@ -64,6 +64,10 @@ class Provenance:
     engine_model: Optional[str] = None
     #: Which of the servers that have answered at the backend's address: a restart is another server.
     generation: Optional[int] = None
+    #: The sampling parameters that changed the distribution and that the logprobs do not show; None if that is unknown.
+    logprobs_without: Optional[tuple[str, ...]] = None
+    #: The date and time that the chat template wrote, in UTC.
+    date: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,8 @@ class SegmentHead:
     #: Of a sampled segment: the index of its entry in `Trajectory.provenances`.
     provenance: Optional[int] = None
     retries: Optional[int] = None
+    #: What ended the turn: a stop string, or the id of a stop token.
+    stopped_by: Any = None
     #: A rewritten history starts a new branch, which has its own prompt segment.
     branch: int = 0
 
