@@ -15,7 +15,7 @@ export interface TemplateEngine {
 }
 
 const fixedTime = new Date(2026, 2, 5, 14, 7, 9);
-const writeTime = (format: string) => formatTime(format, fixedTime);
+const writeTime = (format: string) => formatTime(format, new Date(Date.UTC(2026, 2, 5, 14, 7, 9)));
 const raise = (message: string) => {
   throw new Error(message);
 };

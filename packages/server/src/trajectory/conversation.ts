@@ -46,9 +46,17 @@ export interface Conversation {
   /** The text of a sampled turn, without its end token. */
   decodeSteps(tokenIds: Int32Array): Steps<string>;
   /** The content, reasoning and tool calls of that text. Reasoning may have been opened by the generation prompt. */
-  readTurn(text: string, tools: readonly ToolSpec[], options?: { readonly signal?: AbortSignal | undefined }): Promise<ParsedTurn>;
+  readTurn(text: string, tools: readonly ToolSpec[], options?: ReadTurnOptions): Promise<ParsedTurn>;
   /** Whether the reasoning of earlier turns stays in the context when these messages follow the turn `last`. */
   keepsReasoning(last: Message, newMessages: readonly Message[]): boolean;
+  /** The same conversation, whose chat template writes this time. */
+  at(nowMs: number): Conversation;
+}
+
+export interface ReadTurnOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Whether it continues a turn, so that it does not follow a generation prompt. */
+  readonly isContinued?: boolean;
 }
 
 export interface EndOfTurn {
@@ -184,32 +192,35 @@ export function* joinConversation(
     throw new Error(
       `the chat template declares no tools, and calls in the ${parser.name} format cannot be taught; set model.toolParser to one of ${taughtFormats.join(', ')}`,
     );
-  const openingSteps = (messages: readonly Message[], tools: readonly ToolSpec[]) =>
-    encodeMessages(tokenizer, messages, () =>
-      teaches && tools.length > 0
-        ? template.renderOpening(teachTools(messages, tools, { format: parser.name, hasSystem }), [])
-        : template.renderOpening(messages, withoutControlTokens(tools, tokenizer.controlTokens)),
-    );
-  const deltaSteps = (newMessages: readonly Message[]) =>
-    encodeMessages(tokenizer, newMessages, () => template.renderDelta(newMessages), { isContinued: true });
+  const rendering = (dated: ChatTemplate): Pick<Conversation, 'openingSteps' | 'deltaSteps' | 'keepsReasoning'> => ({
+    openingSteps: (messages, tools) =>
+      encodeMessages(tokenizer, messages, () =>
+        teaches && tools.length > 0
+          ? dated.renderOpening(teachTools(messages, tools, { format: parser.name, hasSystem }), [])
+          : dated.renderOpening(messages, withoutControlTokens(tools, tokenizer.controlTokens)),
+      ),
+    deltaSteps: (newMessages) => encodeMessages(tokenizer, newMessages, () => dated.renderDelta(newMessages), { isContinued: true }),
+    keepsReasoning: (last, newMessages) => reasoning === 'keep' || dated.keepsReasoning(last, newMessages),
+  });
   const threads = new ThreadPool({ entry: findParts().graderThread, name: 'turns', threads: 1, heapMiB: 256 });
   const thoughtOpen = findThoughtOpen(template, parser.reasoning?.open);
-  return {
+  const conversation: Conversation = {
     tokenizer,
     endOfTurn,
     profile,
     digests,
     warnings: [...(teaches ? [describeTeaching(parser.name, hasSystem)] : []), ...describeDifferences(profile)],
     stopTokenIds,
-    openingSteps,
-    deltaSteps,
+    ...rendering(template),
     *decodeSteps(tokenIds) {
       const ended = stopTokenIds.includes(tokenIds.at(-1) ?? -1);
       return yield* tokenizer.decodeSteps(ended ? tokenIds.subarray(0, -1) : tokenIds);
     },
-    readTurn: (text, tools, { signal } = {}) => readTurn(threads, parser, { text: thoughtOpen + text, tools, signal }),
-    keepsReasoning: (last, newMessages) => reasoning === 'keep' || template.keepsReasoning(last, newMessages),
+    readTurn: (text, tools, { signal, isContinued = false } = {}) =>
+      readTurn(threads, parser, { text: isContinued ? text : thoughtOpen + text, tools, signal }),
+    at: (nowMs) => ({ ...conversation, ...rendering(template.at(nowMs)) }),
   };
+  return conversation;
 }
 
 /** The ids of the template's ends. A format that ends its turns otherwise than its template writes earlier ones names its own. */

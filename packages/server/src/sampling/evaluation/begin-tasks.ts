@@ -50,13 +50,22 @@ interface SampledTask {
 
 /** Ids derive from the evaluation's, so making them twice gives the same rollouts. With a seed, each sample of a task gets a different one. */
 function makeSamples({ evaluation, index, task, plan }: SampledTask): NewRollout[] {
-  const { scenario, n, limits, requires } = plan;
+  const { scenario, n, limits, requires, date } = plan;
   const group = groupId.parse(`${evaluation}:${index}`);
   return Array.from({ length: n }, (_, number) => {
     const id = rolloutId.parse(`${group}:${number}`);
     const { seed } = plan.sampling;
     const sampling = { ...plan.sampling, ...definedOf({ seed: seed === undefined ? undefined : seed + number }) };
-    const submission = { id, scenario, task: { ...task }, group, sampling, limits, metadata: { evaluation }, ...definedOf({ requires }) };
+    const submission = {
+      id,
+      scenario,
+      task: { ...task },
+      group,
+      sampling,
+      limits,
+      metadata: { evaluation },
+      ...definedOf({ requires, date }),
+    };
     return { id, submission, digest: `sample of ${group}` };
   });
 }

@@ -152,7 +152,7 @@ function toReplacement({ id: replaced, group_id: group, scenario, body }: Unscor
   if (!idPattern.test(id)) throw new Error(`the sample ${replaced} cannot be retried: ${id} is no id`);
   const { task, ...rest } = JSON.parse(body);
   const stored = { body: JSON.stringify({ ...rest, id }), task: JSON.stringify(task) };
-  return { id, digest: `sample of ${group}`, scenario, group, ...stored };
+  return { id, digest: `sample of ${group}`, scenario, group, ...definedOf({ date: rest.date }), ...stored };
 }
 
 export async function cancelEvaluation(transaction: Transaction, id: EvaluationId): Promise<boolean> {

@@ -10,8 +10,10 @@ export async function toStored(rollouts: readonly NewRollout[]): Promise<StoredS
   const stored: StoredSubmission[] = [];
   for (const { id, digest, submission } of rollouts) {
     const { task, ...rest } = submission;
-    const { scenario, group, priority, requires } = rest;
-    stored.push(definedOf({ id, digest, scenario, group, priority, requires, body: JSON.stringify(rest), task: JSON.stringify(task) }));
+    const { scenario, group, priority, requires, date } = rest;
+    stored.push(
+      definedOf({ id, digest, scenario, group, priority, requires, date, body: JSON.stringify(rest), task: JSON.stringify(task) }),
+    );
     if (stored.length % 500 === 0) await scheduler.yield();
   }
   return stored;

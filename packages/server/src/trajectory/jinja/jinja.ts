@@ -22,18 +22,18 @@ export class JinjaTemplate {
     this.#body = parseTemplate(source);
   }
 
-  /** Variables are JavaScript data, or values of the engine. */
-  render(variables: Readonly<Record<string, unknown>>): string {
+  /** Variables are JavaScript data, or values of the engine. `nowMs` is the time of strftime_now. */
+  render(variables: Readonly<Record<string, unknown>>, nowMs = systemClock.now()): string {
     const given = Object.entries(variables).filter(([, value]) => value !== undefined);
     const scope = new Scope(
-      new Scope(undefined, globals()),
+      new Scope(undefined, globals(nowMs)),
       given.map(([name, value]) => [name, toValue(value)] as const),
     );
     return renderBody(this.#body, scope);
   }
 }
 
-function globals(): [string, Value][] {
+function globals(nowMs: number): [string, Value][] {
   return [
     new Callable('range', (args) => range(args)),
     new Callable('namespace', (args, keywords) => new Namespace(new Map([...toEntries(args[0]), ...keywords]))),
@@ -41,7 +41,7 @@ function globals(): [string, Value][] {
     new Callable('raise_exception', ([message = '']) => {
       throw new TemplateRaised(toStr(message));
     }),
-    new Callable('strftime_now', ([format = '']) => formatTime(toStr(format), new Date(systemClock.now()))),
+    new Callable('strftime_now', ([format = '']) => formatTime(toStr(format), new Date(nowMs))),
   ].map((callable) => [callable.name, callable]);
 }
 

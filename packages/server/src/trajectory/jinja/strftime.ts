@@ -1,25 +1,26 @@
-// The date and time of strftime_now, in the machine's time zone, with English names.
+// The date and time of strftime_now, in UTC, with English names: machines in different time zones write the same prompt.
 
 const days = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 const months = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December'];
 const two = (value: number) => String(value).padStart(2, '0');
 
 const codes: Readonly<Record<string, (date: Date) => string>> = {
-  Y: (date) => String(date.getFullYear()),
-  y: (date) => two(date.getFullYear() % 100),
-  m: (date) => two(date.getMonth() + 1),
-  d: (date) => two(date.getDate()),
-  e: (date) => String(date.getDate()).padStart(2, ' '),
-  B: (date) => months[date.getMonth()] ?? '',
-  b: (date) => (months[date.getMonth()] ?? '').slice(0, 3),
-  A: (date) => days[date.getDay()] ?? '',
-  a: (date) => (days[date.getDay()] ?? '').slice(0, 3),
-  H: (date) => two(date.getHours()),
-  I: (date) => two(date.getHours() % 12 || 12),
-  M: (date) => two(date.getMinutes()),
-  S: (date) => two(date.getSeconds()),
-  p: (date) => (date.getHours() < 12 ? 'AM' : 'PM'),
-  j: (date) => String(Math.round((startOfDay(date) - startOfDay(new Date(date.getFullYear(), 0, 1))) / 86_400_000) + 1).padStart(3, '0'),
+  Y: (date) => String(date.getUTCFullYear()),
+  y: (date) => two(date.getUTCFullYear() % 100),
+  m: (date) => two(date.getUTCMonth() + 1),
+  d: (date) => two(date.getUTCDate()),
+  e: (date) => String(date.getUTCDate()).padStart(2, ' '),
+  B: (date) => months[date.getUTCMonth()] ?? '',
+  b: (date) => (months[date.getUTCMonth()] ?? '').slice(0, 3),
+  A: (date) => days[date.getUTCDay()] ?? '',
+  a: (date) => (days[date.getUTCDay()] ?? '').slice(0, 3),
+  H: (date) => two(date.getUTCHours()),
+  I: (date) => two(date.getUTCHours() % 12 || 12),
+  M: (date) => two(date.getUTCMinutes()),
+  S: (date) => two(date.getUTCSeconds()),
+  p: (date) => (date.getUTCHours() < 12 ? 'AM' : 'PM'),
+  j: (date) =>
+    String(Math.round((startOfDay(date) - startOfDay(new Date(Date.UTC(date.getUTCFullYear(), 0, 1)))) / 86_400_000) + 1).padStart(3, '0'),
   '%': () => '%',
 };
 
@@ -33,5 +34,5 @@ export function formatTime(format: string, date: Date): string {
 }
 
 function startOfDay(date: Date): number {
-  return new Date(date.getFullYear(), date.getMonth(), date.getDate()).getTime();
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate());
 }

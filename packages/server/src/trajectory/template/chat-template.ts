@@ -3,11 +3,13 @@
 
 import { describeIssues, type Message, type ToolSpec } from '@millrace/protocol';
 import { z } from 'zod';
+import { systemClock } from '../../base/clock.ts';
 import { JinjaTemplate } from '../jinja/jinja.ts';
 import { toJson } from '../jinja/values/python-text.ts';
 import { toValue } from '../jinja/values/values.ts';
 import type { TextPart } from '../tokenizer/added-tokens.ts';
 import { toCallId } from '../tool-calls/tool-calls.ts';
+import { renderAt, type TemplateClock } from './template-clock.ts';
 import { attempt, type Delta, doesRender, makeDeltaRenderer, notContinuable, Unsupported } from './template-delta.ts';
 import { exampleTools, question, system } from './template-pasts.ts';
 import { openReasoning, type TemplateMessage } from './template-reasoning.ts';
@@ -41,6 +43,8 @@ export interface ChatTemplate {
   keepsReasoning(last: Message, newMessages: readonly Message[]): boolean;
   /** The text of this turn as the template would have the model write it, without its end. Throws if it refuses such a turn. */
   writeTurn(turn: Message, tools: readonly ToolSpec[]): string;
+  /** The same template, whose strftime_now writes this time. */
+  at(nowMs: number): ChatTemplate;
 }
 
 export interface TemplateOptions {
@@ -67,7 +71,9 @@ export function openChatTemplate(tokenizerConfig: unknown, options: TemplateOpti
   if (!parsed.success) throw new Error(`${name} cannot be used: ${describeIssues(parsed.error.issues)}`);
   const source = chooseSource(parsed.data.chat_template, name);
   const { bos_token, eos_token } = parsed.data;
-  const renderText = openRenderer(source, { ...options.kwargs, bos_token: bos_token ?? '', eos_token: eos_token ?? '' }, name);
+  const clock: TemplateClock = { nowMs: systemClock.now() };
+  const variables = { ...options.kwargs, bos_token: bos_token ?? '', eos_token: eos_token ?? '' };
+  const renderText = openRenderer(source, { variables, name, clock });
   const reasoning = openReasoning(source, renderText);
   const needsTools = !doesRender(() => renderText([question])) && doesRender(() => renderText([question], exampleTools));
   const render: Render = (messages, tools, addsPrompt) =>
@@ -76,9 +82,9 @@ export function openChatTemplate(tokenizerConfig: unknown, options: TemplateOpti
     render(messages, needsTools && tools.length === 0 ? exampleTools : tools, addsPrompt);
   const eosTokens = [...(eos_token ? [eos_token] : []), ...(options.eosTokens ?? [])];
   const ends = attempt(name, () => findTurnEnds(probe, { eosTokens, controlTokens }));
-  const renderShape = cacheShapes(makeDeltaRenderer({ render: probe, ends, name }));
+  const renderShape = cacheShapes(makeDeltaRenderer({ render: probe, ends, name }), () => clock.nowMs);
   const resultRole = chooseResultRole(renderShape);
-  return {
+  const template: ChatTemplate = {
     source,
     ends,
     resultRole,
@@ -95,23 +101,34 @@ export function openChatTemplate(tokenizerConfig: unknown, options: TemplateOpti
     keepsReasoning: (last, newMessages) => resultRole === 'user' || reasoning.isKept(last, newMessages),
     writeTurn: (turn, tools) =>
       writeTurn((messages, addsPrompt) => renderText(messages.map(reasoning.write), tools, addsPrompt), turn, ends),
+    at: (nowMs) => (source.includes('strftime_now') ? { ...template, ...renderAt(template, clock, nowMs) } : template),
   };
+  return template;
 }
 
 type RenderText = (messages: readonly TemplateMessage[], tools?: readonly ToolSpec[], addsPrompt?: boolean) => string;
 
-function openRenderer(source: string, variables: Readonly<Record<string, unknown>>, name: string): RenderText {
+interface RendererOptions {
+  readonly variables: Readonly<Record<string, unknown>>;
+  readonly name: string;
+  readonly clock: TemplateClock;
+}
+
+function openRenderer(source: string, { variables, name, clock }: RendererOptions): RenderText {
   const template = attempt(name, () => new JinjaTemplate(source));
   const renderAs =
     (form: CallForm): RenderText =>
     (messages, tools = [], addsPrompt = true) =>
-      template.render({
-        ...variables,
-        messages: messages.map((message) => toTemplateMessage(message, form)),
-        tools: tools.length > 0 ? tools.map((tool) => ({ type: 'function', function: tool })) : null,
-        documents: null,
-        add_generation_prompt: addsPrompt,
-      });
+      template.render(
+        {
+          ...variables,
+          messages: messages.map((message) => toTemplateMessage(message, form)),
+          tools: tools.length > 0 ? tools.map((tool) => ({ type: 'function', function: tool })) : null,
+          documents: null,
+          add_generation_prompt: addsPrompt,
+        },
+        clock.nowMs,
+      );
   return renderAs(chooseCallForm(renderAs));
 }
 

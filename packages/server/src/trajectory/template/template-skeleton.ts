@@ -94,13 +94,20 @@ export function isUntrusted({ role }: Message): boolean {
 
 const maxShapes = 256;
 
-/** Runs `render` once per shape of new messages. */
-export function cacheShapes<T>(render: (newMessages: readonly Message[]) => T): (newMessages: readonly Message[]) => T {
+/** Runs `render` once per shape of new messages, and for each value of `variant`. */
+export function cacheShapes<T>(
+  render: (newMessages: readonly Message[]) => T,
+  variant: () => number = () => 0,
+): (newMessages: readonly Message[]) => T {
   const shapes = new Map<string, T>();
   return (newMessages) => {
-    const shape = JSON.stringify(newMessages.map((message) => (isUntrusted(message) ? toShape(message) : message)));
+    const shape = JSON.stringify([variant(), newMessages.map((message) => (isUntrusted(message) ? toShape(message) : message))]);
     const skeleton = shapes.get(shape) ?? render(newMessages);
-    if (shapes.size < maxShapes) shapes.set(shape, skeleton);
+    for (const [oldest] of shapes.size < maxShapes ? [] : shapes) {
+      shapes.delete(oldest);
+      break;
+    }
+    shapes.set(shape, skeleton);
     return skeleton;
   };
 }

@@ -154,3 +154,30 @@ for (const [what, template, message] of refused) {
     assert.throws(() => open(template), message);
   });
 }
+
+test('a date in a template stands still, in UTC, and is another one for another rollout', () => {
+  const template = open(`{{ strftime_now('%Y-%m-%d %H:%M:%S %j') }}${chatml}`);
+  const opening = (one: typeof template) => joined(one.renderOpening([{ role: 'user', content: 'x' }], [])).split('<')[0];
+  const first = template.at(Date.parse('2024-02-29T23:59:58Z'));
+  const second = template.at(Date.parse('2025-12-31'));
+  assert.deepEqual(
+    [opening(first), opening(second), opening(first)],
+    ['2024-02-29 23:59:58 060', '2025-12-31 00:00:00 365', '2024-02-29 23:59:58 060'],
+  );
+  assert.equal(opening(template), opening(template), 'that of its opening');
+});
+
+test('a date in what follows a turn is that of the rollout too', () => {
+  const dated = chatml.replace("'<|im_start|>assistant\\n'", "'<|im_start|>assistant at ' + strftime_now('%H:%M:%S') + '\\n'");
+  assert.notEqual(dated, chatml);
+  const template = open(dated);
+  const delta = (date: string) => joined(template.at(Date.parse(date)).renderDelta([{ role: 'user', content: 'x' }]));
+  assert.match(delta('2024-02-29T01:02:03Z'), /assistant at 01:02:03\n$/);
+  assert.match(delta('2024-02-29T01:02:04Z'), /assistant at 01:02:04\n$/);
+  assert.match(delta('2024-02-29T01:02:03Z'), /assistant at 01:02:03\n$/);
+});
+
+test('a template without a date is the same at any time', () => {
+  const template = open(chatml);
+  assert.equal(template.at(0), template);
+});

@@ -20,6 +20,22 @@ import {
 const tombstoneMs = 60_000;
 
 export function defineCallerTests(openBed: OpenBed): void {
+  test('siblings have one date: that of the first, or the one that a caller set, however much later they come', async () => {
+    await using bed = await openTimedBed(openBed);
+    const dateOf = async (id: string) => (await bed.store.get(makeId(id)))?.submission.date;
+    const start = new Date(bed.clock.now()).toISOString();
+    await bed.store.submit([makeRollout('a', { group: 'g' }), makeRollout('b', { group: 'g' }), makeRollout('alone')], roomy);
+    bed.clock.advance(86_400_000);
+    const many = Array.from({ length: 40 }, (_, i) => makeRollout(`n${i}`, { group: `new-${i}` }));
+    const later = new Date(bed.clock.now()).toISOString();
+    await bed.store.submit([makeRollout('c', { group: 'g' }), makeRollout('h1', { group: 'h', date: '2020-02-29' }), ...many], roomy);
+    await bed.store.submit([makeRollout('h2', { group: 'h' }), makeRollout('later'), makeRollout('a', { group: 'g' })], roomy);
+    await bed.store.submit([...many.map((_, i) => makeRollout(`m${i}`, { group: `new-${i}` })), makeRollout('d', { group: 'g' })], roomy);
+    assert.deepEqual(await Promise.all(['a', 'b', 'c', 'd', 'alone'].map(dateOf)), [start, start, start, start, start]);
+    assert.deepEqual(await Promise.all(['h1', 'h2'].map(dateOf)), ['2020-02-29', '2020-02-29']);
+    assert.deepEqual(await Promise.all(['later', 'n0', 'm0', 'm39'].map(dateOf)), [later, later, later, later]);
+  });
+
   test('a submitted rollout is readable in another process, unchanged', async () => {
     await using bed = await openTimedBed(openBed);
     const rollout = makeRollout('a', { group: 'g', metadata: { n: 1, deep: ['π'] } });
@@ -30,7 +46,7 @@ export function defineCallerTests(openBed: OpenBed): void {
     const other = await bed.another();
     assert.deepEqual(await other.get(makeId('a')), {
       id: 'a',
-      submission: rollout.submission,
+      submission: { ...rollout.submission, date: new Date(bed.clock.now()).toISOString() },
       group: 'g',
       state: 'queued',
       attempt: 0,

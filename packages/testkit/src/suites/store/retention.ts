@@ -143,7 +143,8 @@ export function defineRetentionTests(openBed: OpenBed): void {
     await store.beginGroup({ ...group, rollouts: [same, other] });
     const third = { ...makeRollout('b:0:2', { group: group.id, task: { ...group.task } }) };
     await store.replaceSiblings(group.id, [third]);
-    const expected = [same, other, third].map(({ submission }) => submission);
+    const date = new Date(bed.clock.now()).toISOString();
+    const expected = [same, other, third].map(({ submission }) => ({ ...submission, date }));
     const read = await Promise.all([same, other, third].map(({ id }) => store.get(id)));
     assert.deepEqual(
       read.map((record) => record?.submission),

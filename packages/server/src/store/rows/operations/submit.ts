@@ -6,6 +6,7 @@ import { toFullMessage } from '../../disk-budget.ts';
 import type { SubmitOutcome } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { plainClass, rankOf, toStoredName, type WorkClass } from '../../work-class.ts';
+import { addDates } from './batch/group-date.ts';
 import { toStoredBody } from './batch/group-task.ts';
 import { openClass } from './classes.ts';
 import { countStates } from './queries.ts';
@@ -18,6 +19,8 @@ export interface StoredSubmission {
   readonly group?: GroupId;
   readonly priority?: number;
   readonly requires?: MachineLabels;
+  /** As the caller gave it, or as its body has it already. */
+  readonly date?: string;
   /** The submission as JSON, without its task. */
   readonly body: string;
   /** The task as JSON. */
@@ -142,10 +145,11 @@ export async function insertRollouts(transaction: Transaction, rollouts: readonl
     const endedAt = state === 'cancelled' ? nowMs : null;
     return [id, digest, scenario, group, state, own, Number(isSibling), nowMs, nowMs, nowMs, endedAt];
   });
+  const bodies = await addDates(transaction, rollouts);
   const seqs = await transaction.insertNumbered(rolloutRow, rows);
   await transaction.insert(
     'submissions (seq, body)',
-    rollouts.map((rollout, index) => [seqs[index] ?? 0, toStoredBody(rollout)]),
+    rollouts.map((rollout, index) => [seqs[index] ?? 0, toStoredBody({ ...rollout, body: bodies[index] ?? rollout.body })]),
   );
   for (const { id, scenario, group, state } of rollouts) {
     const inserted = { id, scenario, group_id: group ?? null, attempt: 0, worker: null };
