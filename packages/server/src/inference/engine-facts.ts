@@ -1,19 +1,21 @@
-// What is known about the engine behind a backend, as every sampled segment records it.
+// How a call was sampled, as every sampled segment records it: the engine behind its backend, and its parameters.
 
-import type { EngineFacts } from '@millrace/protocol';
-import { logprobsOf } from './backends/logprobs.ts';
+import { definedOf, type EngineFacts, type Sampling } from '@millrace/protocol';
+import { findUnseen, logprobsOf } from './backends/logprobs.ts';
 import type { PoolEntry } from './pool/lease.ts';
 
 /** Of the server that was proven to answer, where it is watched. */
-export function toEngineFacts({ record, watch }: Pick<PoolEntry, 'record' | 'watch'>): EngineFacts {
-  const { dialect } = record;
+export function toEngineFacts({ record, watch }: Pick<PoolEntry, 'record' | 'watch'>, sampling: Sampling): EngineFacts {
   const probe = watch?.known ?? record.probe;
+  const known = { ...record, ...definedOf({ probe }) };
   return {
     engine: probe?.engine ?? null,
     engine_version: probe?.version ?? null,
     engine_model: probe?.model ?? null,
-    dialect,
-    logprobs_mode: logprobsOf({ ...record, ...(probe ? { probe } : {}) }),
+    dialect: record.dialect,
+    logprobs_mode: logprobsOf(known),
     generation: probe?.generation ?? 1,
+    ...definedOf({ logprobs_without: findUnseen(known, sampling) }),
+    sampling: { ...sampling },
   };
 }

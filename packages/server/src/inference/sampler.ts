@@ -24,6 +24,7 @@ import type { Pass, PolicyGate } from './policy-gate.ts';
 import type { BackendCall, BackendLease } from './pool/lease.ts';
 import type { PlacedRollout } from './pool/placements.ts';
 import type { BackendPool, MoveReason } from './pool/pool.ts';
+import { endAtStop, type FindStop, isDivisible, type Remainder, toEnd, toRest } from './turn-rest.ts';
 import { splitByVersion } from './version-parts.ts';
 
 export interface SamplerOptions {
@@ -51,6 +52,8 @@ export interface TurnRequest {
   readonly sampling: Sampling;
   readonly maxTokens: number;
   readonly stopTokenIds: readonly number[];
+  /** Finds the first stop string of `sampling` in the text of these ids; needed if a turn with stop strings can be cut. */
+  readonly findStop?: FindStop;
   /** What the ledger's ids were rendered from, for servers that take messages only. */
   readonly chat?: GenerateRequest['chat'];
   readonly signal: AbortSignal;
@@ -70,11 +73,6 @@ export interface SampledTurn extends Generation {
   readonly retries: number;
   /** The LoRA adapter that sampled it; absent for the base model. */
   readonly adapter?: string;
-}
-
-/** What is still to be sampled of a turn, and how many calls gave nothing of it. */
-interface Remainder extends TurnRequest {
-  retries: number;
 }
 
 interface ChargedCall extends Remainder {
@@ -111,12 +109,14 @@ export class Sampler implements Disposable {
     const { attempts = 4, delayMs = 250, clock = systemClock } = this.#options;
     const { signal, onPart } = turn;
     const retrying = { attempts, delayMs, signal, clock, uncharged: this.#uncharged };
-    let rest: Remainder = { ...turn, retries: 0 };
+    let rest: Remainder = { ...turn, before: new Int32Array(0), retries: 0 };
+    const keepsParts = onPart !== undefined && isDivisible(turn.sampling);
     for (;;) {
       await this.#waitForPolicy(signal);
       this.#checkStaleness();
-      const sampled = await retry((failures) => this.#attempt(rest, failures > 0), retrying);
-      if (!sampled || (sampled.finishReason === 'abort' && !onPart)) {
+      const answer = await retry((failures) => this.#attempt(rest, failures > 0), retrying);
+      const sampled = answer && (await endAtStop(answer, rest));
+      if (!sampled || (sampled.finishReason === 'abort' && !keepsParts)) {
         rest.retries += 1;
         continue;
       }
@@ -124,7 +124,7 @@ export class Sampler implements Disposable {
       const last = sampled.finishReason === 'abort' ? undefined : parts.pop();
       for (const part of parts) await onPart?.(part);
       if (last) return last;
-      rest = { ...turn, maxTokens: rest.maxTokens - sampled.tokenIds.length, retries: 0 };
+      rest = toRest(rest, sampled.tokenIds);
     }
   }
 
@@ -226,15 +226,16 @@ export class Sampler implements Disposable {
         ...definedOf({ cut: pass?.cut, cacheSalt: pass?.cacheSalt, priority: pool.prioritizesLong ? this.ledger.turn : undefined }),
       });
       if (server !== undefined) await watch?.confirm(server, { signal, uncharged });
-      const finishReason = toFinishReason(generation, rest);
+      const { finishReason, stoppedBy } = toEnd(generation, rest);
       if (finishReason === 'abort' && generation.tokenIds.length === 0) {
         if (pass?.cut.aborted) return { kind: 'answered', generation };
         const message = `${backend.id} aborted the generation before its first token`;
         return { kind: 'failed', error: new RolloutError('backend-failed', message, { details: { reason: 'aborted' } }) };
       }
       const policyVersions = { first, last: lease.backend?.policyVersion ?? first };
-      const engine = toEngineFacts(lease.entry);
-      const part = { policyVersions, ...generation, ...adapter, finishReason, backend: backend.id, engine, retries };
+      const engine = toEngineFacts(lease.entry, sampling);
+      const end = { finishReason, ...definedOf({ stoppedBy }) };
+      const part = { policyVersions, ...generation, ...adapter, ...end, backend: backend.id, engine, retries };
       return { kind: 'answered', generation, part };
     } catch (error) {
       return error instanceof RolloutError && !signal.aborted ? { kind: 'failed', error } : { kind: 'stopped', error };
@@ -276,11 +277,4 @@ export class Sampler implements Disposable {
   get #uncharged(): Uncharged {
     return this.#options.uncharged ?? ((wait) => wait());
   }
-}
-
-/** A turn that was cut after its last token is complete: nothing may be sampled after it. */
-function toFinishReason({ tokenIds, finishReason }: Generation, { maxTokens, stopTokenIds }: TurnRequest): Generation['finishReason'] {
-  if (finishReason !== 'abort') return finishReason;
-  if (stopTokenIds.includes(tokenIds.at(-1) ?? -1)) return 'stop';
-  return tokenIds.length === maxTokens ? 'length' : 'abort';
 }

@@ -10,6 +10,7 @@ import type {
   RoutedExperts,
   Sampling,
   SamplingMask,
+  StoppedBy,
   TokenizerAgreement,
   ToolSpec,
 } from '@millrace/protocol';
@@ -139,6 +140,8 @@ export interface Generation {
   readonly tokenIds: Int32Array;
   readonly logprobs: Float32Array;
   readonly finishReason: FinishReason;
+  /** What ended it as `stop`: the id of a stop token, or a stop string; absent if the server does not say. */
+  readonly stoppedBy?: StoppedBy;
   readonly cachedTokens?: number;
   /** If `sampling` asks for them: one row for each token of prompt and answer except the last, without those already known. */
   readonly routedExperts?: RoutedExperts;

@@ -1,10 +1,11 @@
 // Servers that have only OpenAI's chat route. They render the prompt themselves, so their reply must contain the ids of that prompt and of
 // the answer: a prompt that is not exactly the ledger's is refused, and so is a reply without ids. Nothing is tokenised again.
 
-import { definedOf, type FinishReason, type Message, RolloutError } from '@millrace/protocol';
+import { definedOf, type FinishReason, type Message, RolloutError, stoppedBy } from '@millrace/protocol';
 import { z } from 'zod';
 import type { ChatPrompt, GenerateRequest } from './backend.ts';
 import { chatPath } from './calls/server-health.ts';
+import { refuseFields } from './params/sampling-fields.ts';
 import { refuse } from './reply/bad-reply.ts';
 import { array, parseReply, type TokenRoute, toGeneration } from './wire.ts';
 
@@ -14,6 +15,13 @@ export const chatRoute: TokenRoute = {
   body(request, model) {
     if (request.sampling.routed_experts || request.sampling.sampling_mask)
       throw new RolloutError('backend-refused', 'a chat-only server reports no routed experts and no sampling masks');
+    const notOfOpenai = 'a chat route may ignore it';
+    refuseFields(request.sampling, 'a chat-only server', {
+      min_tokens: notOfOpenai,
+      'structured_outputs.regex': notOfOpenai,
+      'structured_outputs.choice': notOfOpenai,
+      'structured_outputs.grammar': notOfOpenai,
+    });
     return JSON.stringify({
       ...toMessages(request.chat?.() ?? trial),
       ...definedOf({ model: request.adapter ?? model }),
@@ -31,7 +39,8 @@ export const chatRoute: TokenRoute = {
     if (request.chat) checkPrompt(prompt, request);
     const logprobs =
       message?.generation_log_probs ?? (choice.logprobs?.content ?? []).map((entry) => Reflect.get(Object(entry), 'logprob'));
-    return toGeneration(request, { tokenIds, logprobs, finishReason: toFinishReason(choice.finish_reason) });
+    const finishReason = toFinishReason(choice.finish_reason);
+    return toGeneration(request, { tokenIds, logprobs, finishReason, stoppedBy: choice.stop_reason });
   },
 };
 
@@ -45,6 +54,7 @@ const chatReply = z.looseObject({
     z.looseObject({
       token_ids: ids,
       finish_reason: z.string().nullish(),
+      stop_reason: stoppedBy.nullish().catch(undefined),
       logprobs: z.looseObject({ content: array.nullish() }).nullish(),
       // As NeMo Gym's servers report them.
       message: z.looseObject({ prompt_token_ids: ids, generation_token_ids: ids, generation_log_probs: ids }).nullish(),
@@ -68,6 +78,7 @@ function toChatMessage({ reasoning, tool_calls: calls, ...message }: Message): R
 /** What is not OpenAI's is sent only where it changes something. */
 function toParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
   const { temperature, top_p, seed, presence_penalty, frequency_penalty, top_k, min_p, repetition_penalty } = sampling;
+  const { stop = [], logit_bias, structured_outputs: { json } = {} } = sampling;
   return {
     ...{ temperature, top_p, presence_penalty, frequency_penalty, max_tokens: maxTokens },
     ...definedOf({
@@ -75,6 +86,9 @@ function toParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Recor
       top_k: top_k > 0 ? top_k : undefined,
       min_p: min_p > 0 ? min_p : undefined,
       repetition_penalty: repetition_penalty === 1 ? undefined : repetition_penalty,
+      stop: stop.length > 0 ? stop : undefined,
+      logit_bias,
+      response_format: json && { type: 'json_schema', json_schema: { name: 'turn', schema: json, strict: true } },
     }),
     ...{ n: 1, stream: false, logprobs: true, return_token_ids: true, stop_token_ids: stopTokenIds, skip_special_tokens: false },
   };

@@ -1,9 +1,10 @@
 // llama.cpp's /completion on the wire. Its list of probabilities may be shorter than its list of tokens, so the two are compared
 // id by id, and a token without a logprob refuses the whole reply. It is never streamed: the stream omits the same tokens.
 
-import { definedOf, type FinishReason, RolloutError } from '@millrace/protocol';
+import { definedOf, type FinishReason, RolloutError, type Sampling } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
+import { choiceToGrammar, refuseFields } from './params/sampling-fields.ts';
 import { refuse } from './reply/bad-reply.ts';
 import { array, parseReply, type TokenRoute, toGeneration } from './wire.ts';
 
@@ -14,6 +15,10 @@ export const llamacppRoute: TokenRoute = {
     if (request.adapter !== undefined)
       throw new RolloutError('backend-failed', `llama.cpp does not select LoRA adapters by name, so it cannot serve ${request.adapter}`);
     if (request.sampling.sampling_mask) throw new RolloutError('backend-refused', 'llama.cpp does not report sampling masks');
+    refuseFields(request.sampling, 'llama.cpp', {
+      min_tokens: 'it has no minimum',
+      'structured_outputs.regex': 'it has no regular expressions; write a grammar',
+    });
     const params = {
       ...samplingParams(request),
       ...definedOf({ model }),
@@ -40,7 +45,7 @@ export const llamacppRoute: TokenRoute = {
       promptTokens: tokens_evaluated,
       cachedTokens: reply.timings?.cache_n,
     });
-    return cutAtStop(generation, request.stopTokenIds);
+    return cutAtStop(generation, request, reply.completion_probabilities ?? []);
   },
 };
 
@@ -75,10 +80,16 @@ function samplingParams({ sampling, promptTokens, maxTokens }: GenerateRequest):
     dynatemp_range: 0,
     dry_multiplier: 0,
     xtc_probability: 0,
+    // With stop strings it leaves out the probabilities of the tokens that wrote one. The reply is cut there instead.
     stop: [],
     ignore_eos: false,
-    logit_bias: [],
+    logit_bias: Object.entries(sampling.logit_bias ?? {}).map(([id, bias]) => [Number(id), bias]),
+    ...(sampling.structured_outputs && toConstraint(sampling.structured_outputs)),
   };
+}
+
+function toConstraint({ json, choice, grammar }: NonNullable<Sampling['structured_outputs']>): Record<string, unknown> {
+  return definedOf({ json_schema: json, grammar: choice ? choiceToGrammar(choice) : grammar });
 }
 
 const llamacppReply = z.looseObject({
@@ -117,12 +128,38 @@ function isEntry(entry: unknown): entry is { readonly id: unknown; readonly logp
   return typeof entry === 'object' && entry !== null && 'id' in entry && 'logprob' in entry;
 }
 
-/** llama.cpp stops only at its model's own end tokens. Tokens after any other stop id are not part of the turn. */
-function cutAtStop(generation: Generation, stopTokenIds: readonly number[]): Generation {
-  const end = generation.tokenIds.findIndex((id) => stopTokenIds.includes(id)) + 1;
-  if (end === 0) return generation;
+/** llama.cpp stops only at its model's own end tokens. Tokens after any other stop id, or after a stop string, are not part of the turn. */
+function cutAtStop(
+  generation: Generation,
+  { stopTokenIds, sampling: { stop = [] } }: GenerateRequest,
+  entries: readonly unknown[],
+): Generation {
   const { tokenIds, logprobs } = generation;
-  return { ...generation, tokenIds: tokenIds.slice(0, end), logprobs: logprobs.slice(0, end), finishReason: 'stop' };
+  const end = tokenIds.findIndex((id) => stopTokenIds.includes(id)) + 1;
+  const match = stop.length === 0 ? undefined : findStopString(entries, stop);
+  const isString = match !== undefined && (end === 0 || match.tokens < end);
+  if (end === 0 && !isString) return generation;
+  const length = isString ? match.tokens : end;
+  const stoppedBy = isString ? match.stop : (tokenIds[end - 1] ?? 0);
+  return { ...generation, tokenIds: tokenIds.slice(0, length), logprobs: logprobs.slice(0, length), finishReason: 'stop', stoppedBy };
+}
+
+/** The first token with which the text has a stop string. A character may be spread over tokens, so their bytes are joined. */
+function findStopString(
+  entries: readonly unknown[],
+  stop: readonly string[],
+): { readonly tokens: number; readonly stop: string } | undefined {
+  const bytes = entries.map((entry) => Buffer.from(Array.isArray(Object(entry).bytes) ? Object(entry).bytes : []));
+  const text = Buffer.concat(bytes);
+  const ends = stop.flatMap((one) => {
+    const at = text.indexOf(one);
+    return at < 0 ? [] : [{ stop: one, end: at + Buffer.byteLength(one) }];
+  });
+  const [first] = ends.toSorted((a, b) => a.end - b.end);
+  if (!first) return undefined;
+  let tokens = 0;
+  for (let length = 0; length < first.end; tokens++) length += bytes[tokens]?.length ?? first.end;
+  return { tokens, stop: first.stop };
 }
 
 function toFinishReason(type: string | null | undefined): FinishReason {

@@ -39,28 +39,57 @@ export function explainLogprobs(record: Convention): string {
 
 /** Why this backend's logprobs are not those of the distribution that was sampled from; undefined if they are. */
 export function findLogprobsDoubt(record: Convention, sampling: Sampling): string | undefined {
-  const mode = logprobsOf(record);
-  const changes = findChanges(sampling);
-  const unseen = mode === 'processed' ? (record.dialect === 'sglang' ? changes.cuts : []) : [...changes.scales, ...changes.cuts];
-  if (unseen.length === 0) return undefined;
-  const fields = unseen.join(', ');
-  if (mode === 'unknown')
-    return `sampled with ${fields}, and it is unknown whether the logprobs show it; join the backend with logprobs_mode`;
+  const unseen = findUnseen(record, sampling);
+  if (unseen?.length === 0) return undefined;
+  if (unseen === undefined) {
+    const fields = findChanges(sampling).map(({ name }) => name);
+    return `sampled with ${fields.join(', ')}, and it is unknown whether the logprobs show it; join the backend with logprobs_mode`;
+  }
   const advice = record.dialect.startsWith('vllm') ? '; start vLLM with --logprobs-mode processed_logprobs' : '';
-  return `sampled with ${fields}, which the logprobs do not show${advice}`;
+  return `sampled with ${unseen.join(', ')}, which the logprobs do not show${advice}`;
 }
 
-/** The fields that change the model's own distribution: those that reshape it, and those that truncate it. */
-function findChanges(sampling: Sampling): { readonly scales: string[]; readonly cuts: string[] } {
+/** The fields that changed the distribution and that the logprobs do not show; undefined if that is unknown. */
+export function findUnseen(record: Convention, sampling: Sampling): string[] | undefined {
+  const mode = logprobsOf(record);
+  const changes = findChanges(sampling);
+  if (mode === 'unknown' && changes.length > 0) return undefined;
+  return changes.filter(({ kind }) => !isSeen(kind, record.dialect, mode)).map(({ name }) => name);
+}
+
+/**
+ * - scale: reshapes the distribution
+ * - cut: removes the unlikely tokens, after everything else
+ * - bias: changes the logits of some tokens, or removes them
+ * - grammar: removes the tokens that would not match
+ */
+type ChangeKind = 'scale' | 'cut' | 'bias' | 'grammar';
+
+/**
+ * vLLM masks by grammar before it takes the logprobs of either mode. SGLang biases and masks before it takes them, and cuts after;
+ * its raw ones, if it was started to return them, lack only what its processed ones have besides. llama.cpp takes the model's own.
+ */
+function isSeen(kind: ChangeKind, dialect: BackendRecord['dialect'], mode: LogprobsMode): boolean {
+  if (dialect === 'llamacpp') return false;
+  if (dialect === 'sglang') return kind === 'bias' || kind === 'grammar' || (kind === 'scale' && mode === 'processed');
+  return mode === 'processed' || kind === 'grammar';
+}
+
+/** The fields that change the model's own distribution. `stop` and `stop_token_ids` only end a turn, and change no probability. */
+function findChanges(sampling: Sampling): { readonly name: string; readonly kind: ChangeKind }[] {
   const { temperature, repetition_penalty, presence_penalty, frequency_penalty, top_p, top_k, min_p } = sampling;
-  const named = (fields: Record<string, boolean>) => Object.keys(fields).filter((name) => fields[name]);
-  return {
-    scales: named({
-      temperature: temperature !== 1,
-      repetition_penalty: repetition_penalty !== 1,
-      presence_penalty: presence_penalty !== 0,
-      frequency_penalty: frequency_penalty !== 0,
-    }),
-    cuts: named({ top_p: top_p < 1, top_k: top_k > 0, min_p: min_p > 0 }),
-  };
+  const { min_tokens = 0, logit_bias = {}, structured_outputs } = sampling;
+  const all: readonly (readonly [string, ChangeKind, boolean])[] = [
+    ['temperature', 'scale', temperature !== 1],
+    ['repetition_penalty', 'scale', repetition_penalty !== 1],
+    ['presence_penalty', 'scale', presence_penalty !== 0],
+    ['frequency_penalty', 'scale', frequency_penalty !== 0],
+    ['min_tokens', 'bias', min_tokens > 0],
+    ['logit_bias', 'bias', Object.values(logit_bias).some((bias) => bias !== 0)],
+    ['structured_outputs', 'grammar', structured_outputs !== undefined],
+    ['top_p', 'cut', top_p < 1],
+    ['top_k', 'cut', top_k > 0],
+    ['min_p', 'cut', min_p > 0],
+  ];
+  return all.filter(([, , isSet]) => isSet).map(([name, kind]) => ({ name, kind }));
 }

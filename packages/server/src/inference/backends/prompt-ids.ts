@@ -5,8 +5,10 @@ import { definedOf, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest } from './backend.ts';
 import { promptIdsPath } from './calls/server-health.ts';
+import { minTokensOf, plainFields, refuseFields } from './params/sampling-fields.ts';
 import { array, parseReply, type TokenRoute, toGeneration } from './wire.ts';
 
+const server = 'a server with only POST /generate {prompt_ids}';
 const promptIdsReply = z.looseObject({ response_ids: array, logprobs: array.nullish() });
 
 export const promptIdsRoute: TokenRoute = {
@@ -14,12 +16,13 @@ export const promptIdsRoute: TokenRoute = {
   around(request) {
     const { sampling, adapter } = request;
     if (sampling.routed_experts || sampling.sampling_mask)
-      throw new RolloutError(
-        'backend-refused',
-        'a server with only POST /generate {prompt_ids} reports no routed experts and no sampling masks',
-      );
-    if (adapter !== undefined)
-      throw new RolloutError('backend-failed', `a server with only POST /generate {prompt_ids} cannot select the LoRA adapter ${adapter}`);
+      throw new RolloutError('backend-refused', `${server} reports no routed experts and no sampling masks`);
+    refuseFields(sampling, server, {
+      stop: 'its reply does not say why a turn ended',
+      logit_bias: 'it cannot be sent there',
+      structured_outputs: 'it cannot be sent there',
+    });
+    if (adapter !== undefined) throw new RolloutError('backend-failed', `${server} cannot select the LoRA adapter ${adapter}`);
     return { head: '{"prompt_ids":[', tail: `],${JSON.stringify(samplingParams(request)).slice(1)}` };
   },
   parse(text, request) {
@@ -32,9 +35,10 @@ export const promptIdsRoute: TokenRoute = {
 
 /** A top_k of 0 is an error in older versions of vLLM, so it is left out, which means the same. */
 function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
-  const { seed, top_k, routed_experts: _, sampling_mask: __, ...fields } = sampling;
+  const { seed, top_k } = sampling;
   return {
-    ...fields,
+    ...plainFields(sampling),
+    min_tokens: minTokensOf({ sampling, maxTokens }),
     ...definedOf({ seed, top_k: top_k > 0 ? top_k : undefined }),
     max_tokens: maxTokens,
     stop_token_ids: stopTokenIds,

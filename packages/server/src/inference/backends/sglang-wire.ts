@@ -1,8 +1,9 @@
 // SGLang's /generate on the wire. Ids and logprobs come in pairs, and must match the separate list of ids.
 
-import { definedOf, type FinishReason } from '@millrace/protocol';
+import { definedOf, type FinishReason, type Sampling, stoppedBy } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
+import { choiceToRegex, minTokensOf, plainFields, refuseFields } from './params/sampling-fields.ts';
 import { refuse } from './reply/bad-reply.ts';
 import { toVersion } from './reply/weight-versions.ts';
 import { addMask, array, parseReply, type TokenRoute, toGeneration } from './wire.ts';
@@ -61,6 +62,7 @@ interface SglangPart {
   readonly logprobs: readonly unknown[];
   readonly mask?: readonly unknown[] | null | undefined;
   readonly finish?: string | undefined;
+  readonly matched?: z.infer<typeof stoppedBy> | null | undefined;
   readonly version?: number | undefined;
   readonly meta: z.infer<typeof sglangReply>['meta_info'];
 }
@@ -78,6 +80,7 @@ function readPart(text: string): SglangPart {
     logprobs,
     mask: meta.output_token_sampling_mask,
     finish: meta.finish_reason?.type,
+    matched: meta.finish_reason?.matched,
     version: toVersion(meta.weight_version),
     meta,
   };
@@ -93,12 +96,14 @@ function joinParts(before: SglangPart, next: SglangPart): SglangPart {
   return { ...next, tokenIds, logprobs: [...before.logprobs, ...next.logprobs], mask };
 }
 
-function toWhole({ tokenIds, logprobs, mask, finish, version, meta }: SglangPart, request: GenerateRequest, isCut = false): Generation {
+function toWhole(part: SglangPart, request: GenerateRequest, isCut = false): Generation {
+  const { tokenIds, logprobs, mask, finish, matched, version, meta } = part;
   const finishReason = isCut ? 'abort' : toFinishReason(finish);
   const generation = toGeneration(request, {
     tokenIds,
     logprobs,
     finishReason,
+    stoppedBy: matched,
     // A request that was aborted before its prefill reports no prompt tokens either.
     promptTokens: finishReason === 'abort' && tokenIds.length === 0 ? undefined : meta.prompt_tokens,
     cachedTokens: meta.cached_tokens,
@@ -110,15 +115,17 @@ function toWhole({ tokenIds, logprobs, mask, finish, version, meta }: SglangPart
 
 /** Every field is always sent: SGLang takes missing ones from the model's generation config. */
 function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
-  const { seed, top_k, max_tokens: _, routed_experts: __, sampling_mask: ___, ...fields } = sampling;
+  const { seed, top_k, stop = [], min_tokens = 0, logit_bias, structured_outputs } = sampling;
+  if (min_tokens > 0) refuseFields(sampling, 'SGLang', { stop: 'it also stops at strings before min_tokens' });
   return {
-    ...fields,
+    ...plainFields(sampling),
     top_k: top_k === 0 ? -1 : top_k,
     max_new_tokens: maxTokens,
-    ...definedOf({ sampling_seed: seed }),
+    ...definedOf({ sampling_seed: seed, logit_bias }),
+    ...(structured_outputs && toConstraint(structured_outputs)),
     n: 1,
-    min_new_tokens: 0,
-    stop: [],
+    min_new_tokens: minTokensOf({ sampling, maxTokens }),
+    stop,
     stop_token_ids: stopTokenIds,
     ignore_eos: false,
     no_stop_trim: true,
@@ -127,10 +134,16 @@ function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest):
   };
 }
 
+function toConstraint({ json, regex, choice, grammar }: NonNullable<Sampling['structured_outputs']>): Record<string, unknown> {
+  if (json) return { json_schema: JSON.stringify(json) };
+  if (choice) return { regex: choiceToRegex(choice) };
+  return definedOf({ regex, ebnf: grammar });
+}
+
 const sglangReply = z.looseObject({
   output_ids: array.nullish(),
   meta_info: z.looseObject({
-    finish_reason: z.looseObject({ type: z.string() }).nullish(),
+    finish_reason: z.looseObject({ type: z.string(), matched: stoppedBy.nullish().catch(undefined) }).nullish(),
     prompt_tokens: z.int().nullish(),
     completion_tokens: z.int().nullish(),
     cached_tokens: z.int().nullish(),

@@ -1,8 +1,9 @@
 // vLLM's two token routes on the wire: the JSON before and after the prompt's ids, and the fields read from a reply.
 
-import { definedOf, type FinishReason, RolloutError } from '@millrace/protocol';
+import { definedOf, type FinishReason, RolloutError, stoppedBy } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
+import { minTokensOf, plainFields } from './params/sampling-fields.ts';
 import { refuse } from './reply/bad-reply.ts';
 import { addMask, array, parseReply, type RawTokens, type RouteRequest, type TokenRoute, type TokenStream, toGeneration } from './wire.ts';
 
@@ -11,7 +12,8 @@ export const generateRoute: TokenRoute = {
   expertsFormat: 'npy',
   around(request, model) {
     const { requestId, adapter } = request;
-    const params = { ...samplingParams(request), detokenize: false };
+    // Its server finds stop strings in the text of the tokens.
+    const params = { ...samplingParams(request), detokenize: (request.sampling.stop ?? []).length > 0 };
     const rest = { ...scheduleParams(request), ...streamParams(request) };
     return {
       head: `${openObject({ request_id: requestId, model: adapter ?? model })}"token_ids":[`,
@@ -53,14 +55,18 @@ function streamParams({ onTokens }: GenerateRequest): Record<string, unknown> {
 /** Every field is always sent: servers have their own defaults (16 tokens, the model's generation config). */
 function samplingParams(request: RouteRequest): Record<string, unknown> {
   const { sampling, promptTokens, maxTokens, stopTokenIds, knownExperts, onTokens, streamInterval, topLogprobs = 0 } = request;
-  const { seed, routed_experts: wantsExperts, sampling_mask: _, ...fields } = sampling;
+  const { seed, top_k, stop = [], logit_bias, structured_outputs, routed_experts: wantsExperts } = sampling;
   return {
-    ...fields,
+    ...plainFields(sampling),
+    top_k,
     max_tokens: maxTokens,
-    ...definedOf({ seed }),
+    ...definedOf({ seed, logit_bias, structured_outputs }),
     n: 1,
-    min_tokens: 0,
+    min_tokens: minTokensOf(request),
+    stop,
     stop_token_ids: stopTokenIds,
+    // Only the text would differ, which is not read; without it the last tokens of a stream wait for more.
+    include_stop_str_in_output: stop.length > 0,
     ignore_eos: false,
     skip_special_tokens: false,
     logprobs: topLogprobs,
@@ -81,7 +87,11 @@ const usageReply = z.looseObject({
   prompt_tokens_details: z.looseObject({ cached_tokens: z.int().nullish() }).nullish(),
 });
 type Usage = z.infer<typeof usageReply>;
-const choice = z.looseObject({ finish_reason: z.string().nullish(), sampling_mask: array.nullish() });
+const choice = z.looseObject({
+  finish_reason: z.string().nullish(),
+  stop_reason: stoppedBy.nullish(),
+  sampling_mask: array.nullish(),
+});
 const generateReply = z.looseObject({
   choices: z.array(
     choice.extend({
@@ -101,6 +111,7 @@ const completionsReply = z.looseObject({
 interface VllmPart {
   readonly choices: readonly Pick<RawTokens, 'tokenIds' | 'logprobs'>[];
   readonly finish?: string | null | undefined;
+  readonly stoppedBy?: RawTokens['stoppedBy'];
   readonly mask?: readonly unknown[] | null | undefined;
   /** In the last event with a choice. */
   readonly weightVersions?: unknown;
@@ -113,8 +124,8 @@ function readGenerate(text: string): VllmPart {
     tokenIds: token_ids,
     logprobs: (logprobs?.content ?? []).map((entry, at) => readEntry(entry, token_ids[at])),
   }));
-  const { finish_reason: finish, weight_versions: weightVersions, sampling_mask: mask } = choices[0] ?? {};
-  return { choices: read, finish, weightVersions, mask, usage };
+  const { finish_reason: finish, stop_reason: stoppedBy, weight_versions: weightVersions, sampling_mask: mask } = choices[0] ?? {};
+  return { choices: read, finish, stoppedBy, weightVersions, mask, usage };
 }
 
 function readCompletions(text: string): VllmPart {
@@ -123,13 +134,14 @@ function readCompletions(text: string): VllmPart {
     tokenIds: (logprobs?.tokens ?? []).map(fromTokenName),
     logprobs: logprobs?.token_logprobs ?? [],
   }));
-  return { choices: read, finish: choices[0]?.finish_reason, usage };
+  return { choices: read, finish: choices[0]?.finish_reason, stoppedBy: choices[0]?.stop_reason, usage };
 }
 
-function toWhole({ choices, finish, usage, weightVersions, mask }: VllmPart, request: GenerateRequest): Generation {
+function toWhole({ choices, finish, stoppedBy, usage, weightVersions, mask }: VllmPart, request: GenerateRequest): Generation {
   const [first] = choices;
   if (first === undefined || choices.length > 1) throw refuse(`${choices.length} choices where one was asked for`);
-  const generation = toGeneration(request, { ...first, finishReason: toFinishReason(finish), weightVersions, ...toCounts(usage) });
+  const finishReason = toFinishReason(finish);
+  const generation = toGeneration(request, { ...first, finishReason, stoppedBy, weightVersions, ...toCounts(usage) });
   return addMask(generation, request, mask);
 }
 
@@ -138,6 +150,7 @@ function openDeltas(read: (text: string) => VllmPart, request: GenerateRequest):
   const tokenIds: unknown[] = [];
   const logprobs: unknown[] = [];
   let finish: VllmPart['finish'];
+  let stoppedBy: VllmPart['stoppedBy'];
   let usage: VllmPart['usage'];
   let weightVersions: unknown;
   let mask: unknown[] | undefined;
@@ -151,6 +164,7 @@ function openDeltas(read: (text: string) => VllmPart, request: GenerateRequest):
       for (const id of ids) tokenIds.push(id);
       for (const value of values) logprobs.push(value);
       finish = part.finish ?? finish;
+      stoppedBy = part.stoppedBy ?? stoppedBy;
       usage = part.usage ?? usage;
       weightVersions = part.weightVersions ?? weightVersions;
       if (part.mask) mask = pushAll(mask ?? [], part.mask);
@@ -159,7 +173,7 @@ function openDeltas(read: (text: string) => VllmPart, request: GenerateRequest):
       // A completion that is aborted before its first token ends without a finish reason.
       const isEmpty = finish === undefined && tokenIds.length === 0 && usage?.completion_tokens === 0;
       const finishReason = isCut || isEmpty ? 'abort' : toFinishReason(finish);
-      const generation = toGeneration(request, { tokenIds, logprobs, finishReason, weightVersions, ...toCounts(usage) });
+      const generation = toGeneration(request, { tokenIds, logprobs, finishReason, stoppedBy, weightVersions, ...toCounts(usage) });
       return addMask(generation, request, mask);
     },
   };

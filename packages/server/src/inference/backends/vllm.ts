@@ -5,6 +5,7 @@ import { cutByAbort } from './calls/abort-call.ts';
 import { type Answer, type HttpBackendOptions, openControl, openSend, readGeneration } from './http-backend.ts';
 import type { Reply } from './http-post.ts';
 import { logprobsOf } from './logprobs.ts';
+import { refuseFields } from './params/sampling-fields.ts';
 import { completionsRoute, generateRoute } from './vllm-wire.ts';
 import { ignoreTokens, type TokenRoute } from './wire.ts';
 
@@ -23,6 +24,10 @@ export function openVllmBackend(record: BackendRecord, options: HttpBackendOptio
     policyVersion: record.policyVersion,
     logprobs: logprobsOf(record),
     async generate(request): Promise<Generation> {
+      if (isBefore(record.probe?.version, [0, 11]))
+        refuseFields(request.sampling, `vLLM ${record.probe?.version}`, {
+          structured_outputs: 'it ignores the field; 0.11 or later has it',
+        });
       const refusal = hasGenerate ? await call(generateRoute, request) : undefined;
       if (refusal && !isWithoutRoute(refusal.status)) return await readGeneration(generateRoute, refusal, { request, pace });
       const generation = await readGeneration(completionsRoute, await call(completionsRoute, request), { request, pace });
@@ -72,6 +77,13 @@ function openCall(record: BackendRecord, options: HttpBackendOptions) {
       clock: options.clock,
     });
   };
+}
+
+/** False for a version that is not known. */
+function isBefore(version: string | undefined, [major, minor]: readonly [number, number]): boolean {
+  const [, first, second] = /^v?(\d+)\.(\d+)/.exec(version ?? '') ?? [];
+  if (first === undefined) return false;
+  return Number(first) < major || (Number(first) === major && Number(second) < minor);
 }
 
 /** 403: vLLM has the route, but was started without --enable-scale-out. 404 and 405: an older version. */

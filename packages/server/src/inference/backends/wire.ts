@@ -1,7 +1,7 @@
 // What all dialects share on the wire: a route, and the checks that every reply must pass. A reply that is not exactly
 // consistent is refused as `backend-bad-reply`; nothing is ever filled in.
 
-import { definedOf, type FinishReason, RolloutError } from '@millrace/protocol';
+import { definedOf, type FinishReason, RolloutError, type StoppedBy } from '@millrace/protocol';
 import { z } from 'zod';
 import { toSamplingMask } from '../../trajectory/sampling-mask.ts';
 import type { GenerateRequest, Generation } from './backend.ts';
@@ -70,6 +70,8 @@ export interface RawTokens {
   readonly tokenIds: readonly unknown[];
   readonly logprobs: readonly unknown[];
   readonly finishReason: FinishReason;
+  /** As the server reports it; undefined or null for the model's own end, and where it does not. */
+  readonly stoppedBy?: StoppedBy | null | undefined;
   /** How many prompt tokens the server reports. */
   readonly promptTokens?: number | null | undefined;
   readonly cachedTokens?: number | null | undefined;
@@ -77,7 +79,7 @@ export interface RawTokens {
   readonly weightVersions?: unknown;
 }
 
-export function toGeneration({ promptTokens, maxTokens }: GenerateRequest, raw: RawTokens): Generation {
+export function toGeneration({ promptTokens, maxTokens, stopTokenIds }: GenerateRequest, raw: RawTokens): Generation {
   const { finishReason, cachedTokens, promptTokens: seen } = raw;
   const { length } = raw.tokenIds;
   if (length > maxTokens) throw refuse(`${length} tokens where at most ${maxTokens} were asked for`);
@@ -92,7 +94,15 @@ export function toGeneration({ promptTokens, maxTokens }: GenerateRequest, raw: 
   }
   const versionSpans = readVersionSpans(raw.weightVersions, length);
   const policyVersions = versionSpans && toPolicyVersions(versionSpans);
-  return { tokenIds, logprobs, finishReason, ...definedOf({ cachedTokens: cachedTokens ?? undefined, versionSpans, policyVersions }) };
+  const stoppedBy = finishReason === 'stop' ? (raw.stoppedBy ?? findStopToken(tokenIds, stopTokenIds)) : undefined;
+  const optional = definedOf({ stoppedBy, cachedTokens: cachedTokens ?? undefined, versionSpans, policyVersions });
+  return { tokenIds, logprobs, finishReason, ...optional };
+}
+
+/** The last token, if it ends a turn. */
+export function findStopToken(tokenIds: Int32Array, stopTokenIds: readonly number[]): number | undefined {
+  const last = tokenIds.at(-1);
+  return last !== undefined && stopTokenIds.includes(last) ? last : undefined;
 }
 
 /** A request that asks for sampling masks must get one for each token. */

@@ -170,10 +170,10 @@ function toBase64(numbers: Int32Array): string {
 }
 
 /** managers/schedule_batch.py: FINISH_MATCHED_TOKEN, FINISH_LENGTH and FINISH_ABORT. */
-function toFinishReason({ finishReason, tokenIds }: FakeOutput): Json {
+function toFinishReason({ finishReason, tokenIds, stoppedBy }: FakeOutput): Json {
   switch (finishReason) {
     case 'stop':
-      return { type: 'stop', matched: tokenIds.at(-1) };
+      return { type: 'stop', matched: stoppedBy ?? tokenIds.at(-1) };
     case 'length':
       return { type: 'length', length: tokenIds.length };
     case 'abort':

@@ -31,7 +31,7 @@ export const vllmGenerate: FakeDialect = {
     const { isLast, output } = part;
     const delta = cutOutput(output, part.begin, part.end);
     const choice = toGenerateChoice(request, delta);
-    const unfinished = { ...choice, finish_reason: null, routed_experts: null, weight_versions: null };
+    const unfinished = { ...choice, finish_reason: null, stop_reason: null, routed_experts: null, weight_versions: null };
     const event = { ...head, usage: null, choices: [isLast ? choice : unfinished] };
     return isLast && wantsUsage(request.options) ? [event, { ...head, usage: toStreamUsage(output), choices: [] }] : [event];
   },
@@ -190,11 +190,11 @@ function countCached(promptTokens: number): number {
 }
 
 function toGenerateChoice({ sampling, promptIds }: FakeRequest, output: FakeOutput): Json {
-  const { tokenIds, logprobs, finishReason, weightVersions, routedExperts, samplingMask = null } = output;
+  const { tokenIds, logprobs, finishReason, stoppedBy = null, weightVersions, routedExperts, samplingMask = null } = output;
   return {
     index: 0,
     finish_reason: finishReason,
-    stop_reason: null,
+    stop_reason: stoppedBy,
     token_ids: tokenIds,
     routed_experts: toExpertsText(routedExperts, sampling, promptIds),
     sampling_mask: samplingMask,
@@ -213,7 +213,7 @@ function toGenerateChoice({ sampling, promptIds }: FakeRequest, output: FakeOutp
 
 /** Tokens are named by their ids only on demand. */
 function toCompletionsChoice({ sampling }: FakeRequest, part: FakePart, decode: (tokenIds: readonly unknown[]) => string): Json {
-  const { tokenIds, logprobs, finishReason } = cutOutput(part.output, part.begin, part.end);
+  const { tokenIds, logprobs, finishReason, stoppedBy } = cutOutput(part.output, part.begin, part.end);
   const nameOf = (id: unknown) =>
     typeof id === 'number' && sampling.return_tokens_as_token_ids === true ? `token_id:${id}` : decode([id]);
   const isStopped = part.isLast && finishReason === 'stop';
@@ -232,7 +232,7 @@ function toCompletionsChoice({ sampling }: FakeRequest, part: FakePart, decode: 
             ),
           },
     finish_reason: part.isLast ? finishReason : null,
-    stop_reason: null,
+    stop_reason: (part.isLast && stoppedBy) || null,
     token_ids: sampling.return_token_ids === true ? tokenIds : null,
   };
 }

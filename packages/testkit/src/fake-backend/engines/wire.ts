@@ -44,6 +44,8 @@ export interface FakeLimits {
 export interface FakeAnswer {
   readonly tokenIds: Int32Array;
   readonly finishReason: 'stop' | 'length' | 'abort';
+  /** A stop string, or a stop token other than the end of the turn. */
+  readonly stoppedBy?: string | number;
 }
 
 /** Which weights sampled the tokens from `start` up to `end`. */
@@ -60,6 +62,7 @@ export interface FakeOutput {
   readonly logprobs: readonly unknown[] | undefined;
   readonly promptTokens: number;
   readonly finishReason: 'stop' | 'length' | 'abort';
+  readonly stoppedBy?: string | number | undefined;
   readonly weightVersions: readonly WeightSpan[];
   /** Four for each token but the last, if the server returns them. */
   readonly routedExperts?: Int32Array;
@@ -126,6 +129,7 @@ export function toOutput(request: FakeRequest, answer: FakeAnswer, { routedExper
     logprobs: undefined,
     promptTokens: request.promptIds.length,
     finishReason: answer.finishReason,
+    stoppedBy: answer.stoppedBy,
     weightVersions: [],
     ...(routedExperts ? { routedExperts: toExperts(request, answer) } : {}),
     ...(samplingMask ? { samplingMask: toMasks(answer) } : {}),
