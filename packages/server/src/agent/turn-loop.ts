@@ -2,17 +2,29 @@
 // what it sampled, plus the new messages. The ledger joins them; nothing is rendered twice.
 
 import { isDeepStrictEqual } from 'node:util';
-import { definedOf, type Limits, type Message, RolloutError, type Sampling, type StopReason, type ToolCall } from '@millrace/protocol';
+import {
+  definedOf,
+  type Limits,
+  type Message,
+  RolloutError,
+  type Sampling,
+  type SamplingInput,
+  type StoppedBy,
+  type StopReason,
+  type ToolCall,
+} from '@millrace/protocol';
 import type { Clock } from '../base/clock.ts';
 import { Expired } from '../base/deadline.ts';
 import type { Pace } from '../base/pace.ts';
-import type { SampledTurn, Sampler } from '../inference/sampler.ts';
+import type { Sampler } from '../inference/sampler.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { appendDelta, appendNext, owedTokens, renderNext, renderWithoutReasoning } from '../trajectory/branch.ts';
-import { chooseResultRoom, chooseTurnTokens, fitResults } from '../trajectory/budget.ts';
+import { chooseResultRoom, fitResults } from '../trajectory/budget.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import type { AgentEnd } from './agent-end.ts';
+import { sampleTurn, type TakenTurn, type TurnPlan } from './sample-turn.ts';
 import type { Tool, ToolContext } from './tool.ts';
+import { toTurnSampling } from './turn-sampling.ts';
 
 /** What the agent has done so far. The caller owns it, so that it survives any end of the loop. */
 export interface AgentTally {
@@ -40,6 +52,8 @@ export interface AgentOptions {
   readonly conversation: Conversation;
   readonly sandbox?: Sandbox;
   readonly sampling: Sampling;
+  /** What the scenario sets for the first turn. */
+  readonly openingSampling?: SamplingInput;
   readonly limits: Limits;
   readonly tally: AgentTally;
   readonly signal: AbortSignal;
@@ -48,16 +62,22 @@ export interface AgentOptions {
   readonly pace: Pace;
   onTurn?(report: TurnReport): void;
   /**
-   * Called after a turn that calls no tool, which ends the agent's part without it. Returns the messages that follow, or the answer that
-   * ends the agent's part.
+   * Called after a turn that calls no tool, which ends the agent's part without it. Returns the messages that follow, a text that the
+   * agent's own turn continues with, or the answer that ends the agent's part.
    */
   respond?(
-    turn: { readonly text: string; readonly number: number },
+    turn: { readonly text: string; readonly number: number; readonly stoppedBy?: StoppedBy },
     context: ToolContext,
-  ): Promise<Message[] | { readonly finish: string }>;
+  ): Promise<ScenarioReply>;
   /** Called when the context is full. Returns the messages to continue with, as a new branch; undefined, or more than fits, ends it as `context_overflow`. */
   compact?(messages: readonly Message[]): Promise<readonly Message[] | undefined>;
 }
+
+/** `sampling` holds from the next turn on, until it is set again. */
+export type ScenarioReply =
+  | { readonly messages: readonly Message[]; readonly sampling?: SamplingInput }
+  | { readonly append: string; readonly sampling?: SamplingInput }
+  | { readonly finish: string };
 
 /** The agent is stopped after this many turns in a row whose calls are all malformed. */
 const maxMalformedTurns = 3;
@@ -67,7 +87,8 @@ export async function runTurns(options: AgentOptions): Promise<AgentEnd> {
   const { sampler, conversation, messages, tools, signal, pace } = options;
   const specs = tools.map((tool) => tool.spec);
   sampler.ledger.appendPrompt(await pace.run(conversation.openingSteps(messages, specs)));
-  const progress: LoopProgress = { lastText: '', malformedTurns: 0, compactedAt: 0, lastCalls: [], repeats: 0 };
+  const plan = { sampling: toTurnSampling(options.sampling, options.openingSampling, 'run-failed'), openText: '' };
+  const progress: LoopProgress = { lastText: '', malformedTurns: 0, compactedAt: 0, lastCalls: [], repeats: 0, plan };
   try {
     for (;;) {
       const stop = await runTurn(options, progress);
@@ -87,6 +108,7 @@ interface LoopProgress {
   /** The calls of the last turn, and how many turns in a row have made them. */
   lastCalls: readonly Pick<ToolCall, 'name' | 'arguments'>[];
   repeats: number;
+  plan: TurnPlan;
 }
 
 async function runTurn(options: AgentOptions, progress: LoopProgress): Promise<AgentEnd | undefined> {
@@ -95,7 +117,7 @@ async function runTurn(options: AgentOptions, progress: LoopProgress): Promise<A
   const stop = (stopReason: StopReason, answer = progress.lastText) => ({ stopReason, answer });
   if (tally.turns >= limits.max_turns) return stop('max_turns');
   const startedAt = clock.monotonic();
-  const sampled = await sampleTurn(options);
+  const sampled = await sampleTurn(options, progress.plan);
   if (!sampled) return (await compact(options, progress, [])) ? undefined : stop('context_overflow');
   const modelMs = clock.monotonic() - startedAt;
   tally.modelMs += modelMs;
@@ -116,6 +138,9 @@ async function runTurn(options: AgentOptions, progress: LoopProgress): Promise<A
   if (called.finish !== undefined) return stop(sampled.calls.length > 0 ? 'tool_stopped' : 'completed', called.finish);
   progress.malformedTurns = sampled.malformed.length > 0 && sampled.calls.length === 0 ? progress.malformedTurns + 1 : 0;
   if (progress.malformedTurns >= maxMalformedTurns) return stop('parse_error');
+  progress.plan = { openText: '', sampling: sampleNext(options, progress.plan, called) };
+  if (called.append !== undefined)
+    return (await appendText(options, progress, { said: sampled.wholeText, text: called.append })) ? undefined : stop('context_overflow');
   const results = [...called.results, ...describeMalformed(sampled.malformed)];
   if (results.length > 0)
     return (await appendResults(options, results)) || (await compact(options, progress, results)) ? undefined : stop('context_overflow');
@@ -132,64 +157,63 @@ function countRepeats(progress: LoopProgress, calls: readonly ToolCall[]): void 
   progress.lastCalls = made;
 }
 
-/** Samples one turn and appends it to the ledger with its text and message. Undefined when the context is full. */
-async function sampleTurn({ sampler, conversation, tools, sampling, limits, tally, signal, pace }: AgentOptions) {
-  const { ledger } = sampler;
-  const maxTokens = chooseTurnTokens(ledger.length, limits, sampling);
-  if (maxTokens === 0) return undefined;
-  const parts: Int32Array[] = [];
-  const decode = (ids: Int32Array) => pace.run(conversation.decodeSteps(ids));
-  const onPart = async (part: SampledTurn) => {
-    parts.push(part.tokenIds);
-    ledger.appendSampled({ ...part, text: await decode(part.tokenIds), messages: [] });
-  };
-  const specs = tools.map((tool) => tool.spec);
-  const chat = () => ({ messages: ledger.messages, tools: specs });
-  const request = { sampling, maxTokens, stopTokenIds: conversation.stopTokenIds, signal, onPart, chat };
-  const last = await sampler.sample(request).catch(passContextLength);
-  if (!last) return undefined;
-  tally.turns += 1;
-  // Decode all parts as one: a call or a character may start in one part and end in the next.
-  const tokenIds = parts.length === 0 ? last.tokenIds : Int32Array.from([...parts, last.tokenIds].flatMap((part) => [...part]));
-  const text = await decode(tokenIds);
-  const parsed = await conversation.readTurn(text, specs, { signal });
-  const { content, reasoning, calls } = parsed;
-  const cut = last.finishReason === 'length';
-  // A turn that was cut before its end is not malformed, and without tools there is no call to read.
-  const malformed = tools.length === 0 || (cut && calls.length === 0) ? [] : parsed.malformed;
-  tally.malformedCalls += malformed.length;
-  const said: Message = { role: 'assistant', content, ...definedOf({ reasoning, tool_calls: calls.length > 0 ? calls : undefined }) };
-  ledger.appendSampled({ ...last, text: parts.length === 0 ? text : await decode(last.tokenIds), messages: [said] });
-  return { content, calls, malformed, tokens: tokenIds.length, cut };
-}
-
-/** The server's context may be smaller than the rollout's limit; then the context is full too. */
-function passContextLength(error: unknown): undefined {
-  if (error instanceof RolloutError && error.code === 'backend-refused' && error.details?.reason === 'context-length') return undefined;
-  throw error;
-}
-
 interface CalledTools {
   readonly results: Message[];
   /** The answer of a tool that ends the agent's part. */
   readonly finish?: string;
+  /** What the agent's own turn continues with. */
+  readonly append?: string;
+  readonly sampling?: SamplingInput;
 }
 
 /** Runs the calls of a turn. A turn without any is answered by the scenario, unless it was cut off or is about to be called malformed. */
-async function react(options: AgentOptions, sampled: SampledCalls): Promise<CalledTools> {
+async function react(options: AgentOptions, sampled: TakenTurn): Promise<CalledTools> {
   const { respond, sandbox, limits, signal, tally } = options;
   if (!respond || sampled.calls.length > 0 || sampled.malformed.length > 0 || sampled.cut) return runCalls(options, sampled.calls);
   const context = { timeoutMs: limits.tool_timeout_s * 1000, signal, ...definedOf({ sandbox }) };
-  const reply = await respond({ text: sampled.content, number: tally.turns }, context);
-  return 'finish' in reply ? { results: [], finish: reply.finish } : { results: reply };
+  const { content: text, stoppedBy } = sampled;
+  const reply = await respond({ text, number: tally.turns, ...definedOf({ stoppedBy }) }, context);
+  if ('finish' in reply) return { results: [], finish: reply.finish };
+  const { sampling } = reply;
+  const more = definedOf({ sampling });
+  return 'append' in reply ? { results: [], append: reply.append, ...more } : { results: [...reply.messages], ...more };
 }
 
-interface SampledCalls {
-  readonly content: string;
-  readonly calls: readonly ToolCall[];
-  readonly malformed: readonly string[];
-  /** Whether the turn reached its token limit. */
-  readonly cut: boolean;
+function sampleNext({ sampling }: AgentOptions, plan: TurnPlan, called: CalledTools): Sampling {
+  return called.sampling ? toTurnSampling(sampling, called.sampling, 'run-failed') : plan.sampling;
+}
+
+/** Appends text to the agent's own turn, shortened if necessary. False, with nothing appended, when not even that fits. */
+async function appendText(
+  options: AgentOptions,
+  progress: LoopProgress,
+  { said, text }: { readonly said: string; readonly text: string },
+): Promise<boolean> {
+  const { sampler, conversation, limits, pace } = options;
+  const { ledger } = sampler;
+  if (conversation.stopTokenIds.includes(ledger.segments.at(-1)?.tokenIds.at(-1) ?? -1))
+    throw new RolloutError(
+      'run-failed',
+      "the scenario appends to a turn that has ended with the model's end of turn; return messages, or finish",
+    );
+  const { tokenizer } = conversation;
+  const plain = {
+    ...conversation,
+    *deltaSteps([one]: readonly Message[]) {
+      const content = one?.content ?? '';
+      return {
+        tokenIds: yield* tokenizer.encodeSteps([{ text: content, trusted: false }], { isContinued: true }),
+        text: content,
+        messages: [],
+      };
+    },
+  };
+  const fitted = await pace.run(fitResults(plain, [{ role: 'user', content: text }], chooseResultRoom(ledger.length, limits)));
+  if (!fitted) return false;
+  const content = said + fitted.text;
+  progress.plan = { ...progress.plan, openText: content };
+  ledger.appendContinuation({ ...fitted, messages: [{ role: 'assistant', content }] });
+  return true;
 }
 
 /** Runs the calls in order. `finish` ends the agent's part, and later calls of the turn are not run. */

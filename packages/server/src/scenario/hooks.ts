@@ -1,7 +1,7 @@
 // The functions of a scenario as the pipeline calls them: each attributes what it throws, and checks what it returns, since a
 // scenario in plain JavaScript has no compiler to do so.
 
-import { definedOf, describeIssues, type ErrorCode, message } from '@millrace/protocol';
+import { definedOf, describeIssues, type ErrorCode, message, type SamplingInput } from '@millrace/protocol';
 import { z } from 'zod';
 import { outsideConfig } from '../agent/outside/outside-config.ts';
 import { OutsideTools } from '../agent/outside/outside-tools.ts';
@@ -37,12 +37,20 @@ export function sandboxOf(scenario: Scenario, task: unknown): Promise<SandboxSpe
 }
 
 const isFunction = z.custom((value) => typeof value === 'function', 'must be a function').optional();
-const opening = z.object({ messages: z.array(message).min(1), tools: z.array(z.unknown()), respond: isFunction, close: isFunction });
+const isObject = z.custom((value) => typeof value === 'object' && value !== null, 'must be an object').optional();
+const opening = z.object({
+  messages: z.array(message).min(1),
+  tools: z.array(z.unknown()),
+  sampling: isObject,
+  respond: isFunction,
+  close: isFunction,
+});
 
 /** What the agent starts with, with its tools opened. */
 export interface Opened {
   readonly messages: Opening['messages'];
   readonly tools: readonly Tool[];
+  readonly sampling?: SamplingInput;
   readonly respond?: AgentOptions['respond'];
   readonly state?: unknown;
   close(): Promise<void>;
@@ -59,7 +67,7 @@ export function initScenario(scenario: Scenario, context: InitContext<unknown>, 
     const given = await scenario.init(context);
     const parsed = opening.safeParse(given);
     if (!parsed.success) throw new Error(`it must return { messages, tools }: ${describeIssues(parsed.error.issues)}`);
-    const { respond, state } = given;
+    const { respond, state, sampling } = given;
     const tools = await openToolsOf(given, context, means);
     return {
       messages: given.messages,
@@ -69,7 +77,7 @@ export function initScenario(scenario: Scenario, context: InitContext<unknown>, 
         await tools.close();
         await given.close?.();
       },
-      ...definedOf({ state }),
+      ...definedOf({ state, sampling }),
     };
   });
 }

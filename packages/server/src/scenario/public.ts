@@ -1,6 +1,6 @@
 // The public API for scenario authors, published as `millrace/scenario`: everything needed to write a scenario, and nothing internal.
 
-export type { Limits, Message, Schema, StopReason, ToolSpec } from '@millrace/protocol';
+export type { Limits, Message, SamplingInput, Schema, StoppedBy, StopReason, ToolSpec } from '@millrace/protocol';
 export { z } from 'zod';
 export type { AgentEnd } from '../agent/agent-end.ts';
 export { type McpChoice, type ToolChoice, type ToolName, toolChoice } from '../agent/tool-names.ts';

@@ -1,7 +1,7 @@
 // The scenario contract: how one kind of task is prepared, run and scored. A scenario never touches the store, the stages or the
 // backends. A user's scenario is a module that exports `scenario`.
 
-import type { Limits, Message, Schema } from '@millrace/protocol';
+import type { Limits, Message, SamplingInput, Schema, StoppedBy } from '@millrace/protocol';
 import type { AgentEnd } from '../agent/agent-end.ts';
 import type { Prompts } from '../agent/prompts.ts';
 import type { ToolChoice } from '../agent/tool-names.ts';
@@ -15,9 +15,12 @@ export interface Opening {
   readonly messages: readonly Message[];
   /** Built-in tools and tools of the configuration by name, MCP servers, and the scenario's own tools. */
   readonly tools: readonly (ToolChoice | CustomTool)[];
+  /** Sampling parameters for the first turn and those after it, until `respond` sets others. They replace those of the submission. */
+  readonly sampling?: SamplingInput;
   /**
    * Called after each turn that calls no tool; its time limit is `tool_timeout_s`. Returns what the agent reads next, as a user message
-   * or as messages, or `{ finish: answer }` to end the agent's part. Without it, a turn that calls no tool ends the agent's part.
+   * or as messages; `{ append: text }` to continue the agent's own turn with a text; or `{ finish: answer }` to end the agent's part.
+   * Without it, a turn that calls no tool ends the agent's part.
    */
   respond?(turn: AgentTurn, context: CustomToolContext): TurnReply | Promise<TurnReply>;
   /** Whatever this rollout keeps; `compact`, `collect` and `evaluate` get it as `state`. */
@@ -28,13 +31,21 @@ export interface Opening {
 
 /** A turn of the agent that called no tool. */
 export interface AgentTurn {
-  /** What the agent wrote, without its reasoning. */
+  /** What the agent wrote, without its reasoning. It ends before the stop string, or after it with `include_stop_str_in_output`. */
   readonly text: string;
+  /** What ended the turn: a stop string, or the id of a token that ends turns. */
+  readonly stoppedBy?: StoppedBy;
   /** From 1. */
   readonly number: number;
 }
 
-export type TurnReply = string | readonly Message[] | { readonly finish: string };
+/** `sampling` replaces fields of the submission from the next turn on, until it is set again. */
+export type TurnReply =
+  | string
+  | readonly Message[]
+  | { readonly messages: string | readonly Message[]; readonly sampling?: SamplingInput }
+  | { readonly append: string; readonly sampling?: SamplingInput }
+  | { readonly finish: string };
 
 interface TaskContext<Task> {
   /** The task, as the schema parsed it. */

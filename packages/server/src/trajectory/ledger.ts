@@ -2,7 +2,7 @@
 // append-only, so each prompt starts with the whole previous prompt. A rewritten history starts a new branch with its own prompt.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { BackendId, EngineFacts, FinishReason, Message, RoutedExperts, SamplingMask, Segment } from '@millrace/protocol';
+import type { BackendId, EngineFacts, FinishReason, Message, RoutedExperts, SamplingMask, Segment, StoppedBy } from '@millrace/protocol';
 import { definedOf, RolloutError } from '@millrace/protocol';
 
 export interface Rendered {
@@ -15,6 +15,7 @@ export interface Sampled extends Rendered {
   /** One per id. */
   readonly logprobs: ArrayLike<number>;
   readonly finishReason: FinishReason;
+  readonly stoppedBy?: StoppedBy;
   readonly backend: BackendId;
   readonly policyVersions: { readonly first: number; readonly last: number };
   readonly retries: number;
@@ -41,6 +42,8 @@ export class Ledger {
   /** Where the current branch starts in `#segments`. */
   #branchStart = 0;
   #hasReasoning = false;
+  /** Whether the last segment is a text in the policy's own turn. */
+  #isContinued = false;
   #length = 0;
   /** How many tokens of the current branch have their experts in a segment. */
   #routed = 0;
@@ -139,6 +142,7 @@ export class Ledger {
     if (samplingMask && samplingMask.lengths.length !== sampled.tokenIds.length)
       throw refuse(`${samplingMask.lengths.length} sampling masks for ${sampled.tokenIds.length} sampled ids`);
     const tokenIds = this.#join(sampled.tokenIds);
+    if (this.#isContinued) this.#dropMessages();
     if (!this.isCut) this.#turn += 1;
     this.#counts.sampled += tokenIds.length;
     const { first, last } = sampled.policyVersions;
@@ -146,6 +150,7 @@ export class Ledger {
       tokenIds,
       logprobs,
       finish_reason: sampled.finishReason,
+      ...definedOf({ stopped_by: sampled.stoppedBy }),
       backend: sampled.backend,
       policy_versions: { first, last },
       ...definedOf({ provenance: sampled.engine && this.#noteEngine(sampled.engine) }),
@@ -158,6 +163,13 @@ export class Ledger {
   /** Tool results and the template's text around them. */
   appendObservation(observation: Rendered): void {
     this.#appendUnsampled('observation', observation);
+  }
+
+  /** Text in the policy's own turn, which the next sampled segment continues. Its message is that of the whole turn so far. */
+  appendContinuation(observation: Rendered): void {
+    this.#dropMessages();
+    this.#appendUnsampled('observation', observation);
+    this.#isContinued = true;
   }
 
   /** The end of a turn that was cut off before the policy sampled one. */
@@ -174,6 +186,7 @@ export class Ledger {
 
   #push(kind: Segment['kind'], { text, messages }: Rendered, rest: Omit<Segment, 'kind' | 'turn' | 'branch' | 'text' | 'messages'>): void {
     const branch = this.#branch === 0 ? undefined : this.#branch;
+    this.#isContinued = false;
     this.#hasReasoning ||= messages.some(({ reasoning }) => reasoning !== undefined);
     this.#segments.push({ kind, turn: this.#turn, ...definedOf({ branch }), text, messages: [...messages], ...rest });
   }
@@ -192,6 +205,13 @@ export class Ledger {
     if (ids.length !== tokens * perToken) throw refuse(`${ids.length} routed experts for ${tokens} tokens with ${perToken} each`);
     if (from > this.#routed) throw refuse(`routed experts from token ${from} on, where those from ${this.#routed} on are missing`);
     return { from: this.#routed, shape, ids: from === this.#routed ? ids : ids.slice((this.#routed - from) * perToken) };
+  }
+
+  /** The message of the last segment that has one is repeated, with more text, by a later segment. */
+  #dropMessages(): void {
+    const at = this.#segments.findLastIndex(({ messages }) => messages.length > 0);
+    const last = this.#segments[at];
+    if (last && at >= this.#branchStart) this.#segments[at] = { ...last, messages: [] };
   }
 
   #requirePrompt(): void {

@@ -11,8 +11,9 @@ const root = new URL('../../../../', import.meta.url);
 const example = new URL('examples/own-scenario/scenario.ts', root);
 const docs = await readFile(new URL('docs/scenarios.md', root), 'utf8');
 
-test('the documentation shows the example as it is', async () => {
-  assert.ok(docs.includes(`\`\`\`ts\n${await readFile(example, 'utf8')}\`\`\``));
+test('the documentation shows the examples as they are', async () => {
+  for (const path of [example, new URL('examples/search/scenario.ts', root)])
+    assert.ok(docs.includes(`\`\`\`ts\n${await readFile(path, 'utf8')}\`\`\``), path.pathname);
 });
 
 test('the documentation shows the examples in Python as they are', async () => {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 
 @dataclass(frozen=True)
@@ -13,6 +13,15 @@ class Opening:
 
     messages: Any
     tools: Optional[Sequence[Any]] = None
+    #: Sampling parameters from the first turn on, until `rollout.sample` sets others. They replace those of the submission.
+    sampling: Optional[Mapping[str, Any]] = None
+
+
+@dataclass(frozen=True)
+class Append:
+    """Given to `rollout.sample` to continue the agent's own turn with a text, after a stop string ended it."""
+
+    text: str
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ class Rollout:
     artifact: bytes
     #: How many tokens the agent sampled; in `evaluate`.
     sampled_tokens: int
+    #: What ended the last turn: a stop string, or the id of a stop token; in `run`.
+    stopped_by: Any
 
     def __init__(self, connection: "Connection", task: Any) -> None:
         self.task = task
@@ -36,6 +38,7 @@ class Rollout:
         self.state = {}
         self.artifact = b""
         self.sampled_tokens = 0
+        self.stopped_by = None
         self.tools: dict[str, "ToolDefinition"] = {}
         self.runner: Optional["Runner"] = None
         self._connection = connection
@@ -53,6 +56,7 @@ class Rollout:
         if "artifact" in context:
             self.artifact = b64decode(context["artifact"])
         self.sampled_tokens = context.get("sampled_tokens", self.sampled_tokens)
+        self.stopped_by = context.get("stopped_by")
 
     @property
     def sandbox(self) -> Sandbox:
@@ -67,13 +71,14 @@ class Rollout:
         number = self._ask("open_sandbox", {"spec": dict(spec)} if spec is not None else {})["sandbox"]
         return Sandbox(lambda method, arguments: self._ask(method, {**arguments, "sandbox": number}))
 
-    def sample(self, observation: Any = None) -> str:
+    def sample(self, observation: Any = None, sampling: Optional[Mapping[str, Any]] = None) -> str:
         """Only in `run`: says `observation` to the agent, as a user message or as messages, and returns the text of its next turn that
-        calls no tool. The first call takes no observation: `init` returned what the agent starts with. Raises `AgentStopped` when there
-        is no next turn."""
+        calls no tool. The first call takes no observation: `init` returned what the agent starts with. `Append(text)` continues the
+        agent's own turn instead. `sampling` replaces parameters of the submission from this turn on. Raises `AgentStopped` when there is
+        no next turn."""
         if self.runner is None:
             raise RuntimeError("rollout.sample() is for the function `run`")
-        return self.runner.sample(observation)
+        return self.runner.sample(observation, sampling)
 
     def _ask(self, method: str, arguments: dict[str, Any]) -> Any:
         return self._connection.ask(self._call, method, arguments)

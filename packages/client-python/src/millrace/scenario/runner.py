@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional
 
 from .errors import AgentStopped
-from .parts import Finish, to_messages
+from .parts import Append, Finish, to_messages
 
 if TYPE_CHECKING:
     from .rollout import Rollout
@@ -45,15 +45,18 @@ class Runner:
         if self._is_started and self.thread is not threading.current_thread():
             self.thread.join(STOP_S)
 
-    def sample(self, observation: Any) -> str:
+    def sample(self, observation: Any, sampling: Optional[Mapping[str, Any]]) -> str:
         if threading.current_thread() is not self.thread:
             raise RuntimeError("rollout.sample() is for the function `run`, in its own thread")
         if self._owed is None and observation is not None:
             raise RuntimeError("the first rollout.sample() takes no observation: `init` returned what the agent starts with")
+        if self._owed is None and sampling is not None:
+            raise RuntimeError("the first rollout.sample() takes no sampling: return Opening(messages, sampling=...) from `init`")
         if self._owed is not None:
             if observation is None:
                 raise RuntimeError("rollout.sample(observation) needs what the agent reads next")
-            self._settle({"messages": to_messages(observation)}, None)
+            said = {"append": observation.text} if isinstance(observation, Append) else {"messages": to_messages(observation)}
+            self._settle(said if sampling is None else {**said, "sampling": dict(sampling)}, None)
         turn = None if self._stopped else self._turns.get()
         if turn is None:
             raise AgentStopped()

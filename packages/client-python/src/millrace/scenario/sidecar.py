@@ -101,7 +101,7 @@ class Sidecar:
     def _init(self, rollout: Rollout, _context: dict[str, Any]) -> dict[str, Any]:
         given = _finish(self._scenario.function("init")(rollout))
         if isinstance(given, dict) and "messages" in given:
-            given = Opening(given["messages"], given.get("tools"))
+            given = Opening(given["messages"], given.get("tools"), given.get("sampling"))
         opening = given if isinstance(given, Opening) else Opening(given)
         wanted = opening.tools if opening.tools is not None else getattr(self._scenario.module, "tools", ())
         tools: list[Any] = []
@@ -112,7 +112,8 @@ class Sidecar:
             found = definition_of(one)
             rollout.tools[found.name] = found
             tools.append({"name": found.name, "description": found.description, "parameters": found.parameters})
-        return {"messages": to_messages(opening.messages), "tools": tools}
+        set_by = {} if opening.sampling is None else {"sampling": dict(opening.sampling)}
+        return {"messages": to_messages(opening.messages), "tools": tools, **set_by}
 
     def _tool(self, rollout: Rollout, context: dict[str, Any]) -> dict[str, Any]:
         given = _finish(rollout.tools[context["name"]].call(rollout, context["args"]))

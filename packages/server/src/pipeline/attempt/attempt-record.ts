@@ -53,6 +53,8 @@ export class AttemptRecord {
   sampler: Sampler | undefined;
   model = '';
   digests: ModelDigests | undefined;
+  /** The date and time that its chat template writes. */
+  date: string | undefined;
   tools: Trajectory['tools'] = [];
   stop: AgentEnd | undefined;
   score: Score | undefined;
@@ -97,12 +99,15 @@ export class AttemptRecord {
   }
 
   #provenances(): Provenance[] {
-    const { sampling } = this.claimed.submission;
     const { tokenizer = null, template = '' } = this.digests ?? {};
-    const shared = { sampling: { ...sampling }, tokenizer_sha256: tokenizer, template_sha256: template };
+    const shared = { tokenizer_sha256: tokenizer, template_sha256: template };
     const engines = this.sampler?.ledger.engines ?? [];
     // In the order of the schema, in which clients write them again.
-    return engines.map(({ engine_model, generation, ...engine }) => ({ ...engine, ...shared, ...definedOf({ engine_model, generation }) }));
+    return engines.map(({ engine_model, generation, logprobs_without, ...engine }) => ({
+      ...engine,
+      ...shared,
+      ...definedOf({ engine_model, generation, logprobs_without, date: this.date }),
+    }));
   }
 
   /** What is kept of an attempt that did not complete. */

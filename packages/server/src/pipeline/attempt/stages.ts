@@ -5,6 +5,7 @@ import { definedOf, RolloutError } from '@millrace/protocol';
 import type { OutsideTools } from '../../agent/outside/outside-tools.ts';
 import type { Prompts } from '../../agent/prompts.ts';
 import { runTurns, type TurnReport } from '../../agent/turn-loop.ts';
+import { toTurnSampling } from '../../agent/turn-sampling.ts';
 import type { Clock } from '../../base/clock.ts';
 import { Deadline } from '../../base/deadline.ts';
 import type { Pace } from '../../base/pace.ts';
@@ -61,7 +62,7 @@ interface InitTime {
 }
 
 async function prepare(deps: StageDeps, record: AttemptRecord, time: InitTime): Promise<Prepared> {
-  const { limits, scenario: name, task: data } = record.claimed.submission;
+  const { limits, sampling, scenario: name, task: data } = record.claimed.submission;
   const scenario = deps.scenarios.get(name);
   if (!scenario)
     throw new RolloutError('unknown-scenario', `this worker has no scenario ${name}; it has ${deps.scenarios.names().join(', ')}`);
@@ -71,6 +72,7 @@ async function prepare(deps: StageDeps, record: AttemptRecord, time: InitTime): 
   const sandbox = await openPrepared(deps, record, { scenario, task, toContext, ...time });
   const opening = await initScenario(scenario, toContext(sandbox), { outside: deps.outside, sandbox });
   record.closers.push(opening.close);
+  toTurnSampling(sampling, opening.sampling, 'init-failed');
   return { scenario, task, opening, ...definedOf({ sandbox }) };
 }
 
@@ -113,6 +115,8 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   record.tools = tools.map((tool) => tool.spec);
   record.model = deps.model;
   record.digests = deps.conversation.digests;
+  const dateMs = submission.date === undefined ? deps.clock.now() : Date.parse(submission.date);
+  record.date = new Date(dateMs).toISOString();
   using sampler = new Sampler({
     pool: deps.pool,
     gate: deps.gate,
@@ -135,8 +139,9 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
       messages: opening.messages,
       tools,
       sampler,
-      conversation: deps.conversation,
+      conversation: deps.conversation.at(dateMs),
       sampling,
+      ...definedOf({ openingSampling: opening.sampling }),
       limits,
       tally: record.tally,
       signal: within,

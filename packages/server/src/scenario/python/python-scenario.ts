@@ -1,12 +1,12 @@
 // A scenario in Python behind the scenario contract: each function is a call to its process.
 
-import { definedOf, message } from '@millrace/protocol';
+import { definedOf, message, type SamplingInput } from '@millrace/protocol';
 import { z } from 'zod';
 import { fromJsonSchema } from '../../agent/json-schema.ts';
 import { mcpChoice, type ToolChoice } from '../../agent/tool-names.ts';
 import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
 import type { CustomTool } from '../custom-tool.ts';
-import type { EvaluateContext, InitContext, Opening, Scenario } from '../scenario.ts';
+import type { EvaluateContext, InitContext, Opening, Scenario, TurnReply } from '../scenario.ts';
 import type { Score } from '../verifier/verifier.ts';
 import { type AskContext, openAsks } from './sandbox-asks.ts';
 import { type RolloutHandle, Sidecar, type SidecarOptions } from './sidecar.ts';
@@ -75,7 +75,8 @@ const toolReply = z.union([
   mcpChoice,
   z.object({ name: z.string(), description: z.string(), parameters: z.record(z.string(), z.unknown()) }),
 ]);
-const openingReply = z.object({ messages: z.array(message), tools: z.array(toolReply) });
+const ownSampling = z.custom<SamplingInput>((value) => typeof value === 'object' && value !== null, 'must be a dictionary').optional();
+const openingReply = z.object({ messages: z.array(message), tools: z.array(toolReply), sampling: ownSampling });
 
 async function init(sidecar: Sidecar, context: InitContext<unknown>, hasRun: boolean): Promise<Opening> {
   const { task, limits, signal } = context;
@@ -83,7 +84,7 @@ async function init(sidecar: Sidecar, context: InitContext<unknown>, hasRun: boo
   const state = sidecar.openRollout();
   try {
     const call = { task, limits, signal, sandbox, state };
-    const { messages, tools } = openingReply.parse(await callIn(sidecar, 'init', call));
+    const { messages, tools, sampling } = openingReply.parse(await callIn(sidecar, 'init', call));
     const later = { task, limits, state };
     return {
       messages,
@@ -91,9 +92,12 @@ async function init(sidecar: Sidecar, context: InitContext<unknown>, hasRun: boo
         'mcp' in Object(tool) || typeof tool === 'string' ? (tool as ToolChoice) : toTool(sidecar, tool as PythonTool, later),
       ),
       state,
+      ...definedOf({ sampling }),
       ...(hasRun && {
-        respond: async ({ text, number }, { signal: within }) =>
-          respondReply.parse(await callIn(sidecar, 'respond', { ...later, signal: within, sandbox, more: { text, turn: number } })),
+        respond: async ({ text, number, stoppedBy }, { signal: within }) => {
+          const more = { text, turn: number, ...definedOf({ stopped_by: stoppedBy }) };
+          return definedOf(respondReply.parse(await callIn(sidecar, 'respond', { ...later, signal: within, sandbox, more }))) as TurnReply;
+        },
       }),
       close: () => sidecar.closeRollout(state),
     };
@@ -104,7 +108,8 @@ async function init(sidecar: Sidecar, context: InitContext<unknown>, hasRun: boo
 }
 
 const respondReply = z.union([
-  z.object({ messages: z.array(message).min(1) }).transform(({ messages }) => messages),
+  z.object({ messages: z.array(message).min(1), sampling: ownSampling }),
+  z.object({ append: z.string(), sampling: ownSampling }),
   z.object({ finish: z.string() }),
 ]);
 

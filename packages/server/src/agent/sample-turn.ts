@@ -1,0 +1,96 @@
+// One turn of the agent: sampled, appended to the ledger with its text and message, and read. What the scenario reads of it ends at the
+// stop string; the ledger keeps every token as it was sampled.
+
+import { definedOf, type Message, RolloutError, type Sampling, type StoppedBy, type ToolCall } from '@millrace/protocol';
+import type { SampledTurn, TurnRequest } from '../inference/sampler.ts';
+import { chooseTurnTokens } from '../trajectory/budget.ts';
+import { findStopString } from './stop-string.ts';
+import type { AgentOptions } from './turn-loop.ts';
+
+/** How the next turn is sampled. */
+export interface TurnPlan {
+  readonly sampling: Sampling;
+  /** What the agent's message has already, if the turn continues one. */
+  readonly openText: string;
+}
+
+export interface TakenTurn {
+  /** What the scenario reads of it. */
+  readonly content: string;
+  readonly calls: readonly ToolCall[];
+  readonly malformed: readonly string[];
+  readonly tokens: number;
+  /** Whether the turn reached its token limit. */
+  readonly cut: boolean;
+  readonly stoppedBy?: StoppedBy;
+  /** All text of the agent's message so far. */
+  readonly wholeText: string;
+}
+
+/** Undefined when the context is full. */
+export async function sampleTurn(options: AgentOptions, { sampling, openText }: TurnPlan): Promise<TakenTurn | undefined> {
+  const { sampler, conversation, tools, limits, tally, signal, pace } = options;
+  const { ledger } = sampler;
+  const maxTokens = chooseTurnTokens(ledger.length, limits, sampling);
+  if (maxTokens === 0) return undefined;
+  const parts: Int32Array[] = [];
+  const decode = (ids: Int32Array) => pace.run(conversation.decodeSteps(ids));
+  const onPart = async (part: SampledTurn) => {
+    parts.push(part.tokenIds);
+    ledger.appendSampled({ ...part, text: await decode(part.tokenIds), messages: [] });
+  };
+  const specs = tools.map((tool) => tool.spec);
+  const request: TurnRequest = {
+    sampling,
+    maxTokens,
+    stopTokenIds: [...new Set([...conversation.stopTokenIds, ...(sampling.stop_token_ids ?? [])])],
+    signal,
+    onPart,
+    findStop: (ids) => findStopString(ids, sampling, decode),
+    chat: () => ({ messages: ledger.messages, tools: specs }),
+  };
+  const last = await sampler.sample(request).catch(passContextLength);
+  if (!last) return undefined;
+  tally.turns += 1;
+  // Decode all parts as one: a call or a character may start in one part and end in the next.
+  const tokenIds = parts.length === 0 ? last.tokenIds : Int32Array.from([...parts, last.tokenIds].flatMap((part) => [...part]));
+  const text = await decode(tokenIds);
+  const isContinued = openText !== '';
+  const parsed = await conversation.readTurn(text, specs, { signal, isContinued });
+  const { content, reasoning, calls } = parsed;
+  const cut = last.finishReason === 'length';
+  // A turn that was cut before its end is not malformed, and without tools there is no call to read.
+  const malformed = tools.length === 0 || (cut && calls.length === 0) ? [] : parsed.malformed;
+  tally.malformedCalls += malformed.length;
+  const wholeText = openText + text;
+  const tool_calls = calls.length > 0 ? calls : undefined;
+  // The message of a turn that was continued is its text as it is: reasoning in it may have begun in any part.
+  const said: Message = isContinued
+    ? { role: 'assistant', content: tool_calls ? openText + content : wholeText, ...definedOf({ tool_calls }) }
+    : { role: 'assistant', content, ...definedOf({ reasoning, tool_calls }) };
+  ledger.appendSampled({ ...last, text: parts.length === 0 ? text : await decode(last.tokenIds), messages: [said] });
+  const ended = await decode(last.tokenIds.subarray(-1));
+  const shown = showText({ text, content, lastToken: ended }, last.stoppedBy, sampling);
+  return { content: shown, calls, malformed, tokens: tokenIds.length, cut, wholeText, ...definedOf({ stoppedBy: last.stoppedBy }) };
+}
+
+/** The content without what stopped the turn, or up to it. A stop string inside the reasoning is only in the whole text. */
+function showText(
+  { text, content, lastToken }: { readonly text: string; readonly content: string; readonly lastToken: string },
+  stoppedBy: StoppedBy | undefined,
+  { stop_token_ids = [], include_stop_str_in_output: isIncluded = false }: Sampling,
+): string {
+  if (typeof stoppedBy === 'string') {
+    const source = content.includes(stoppedBy) ? content : text;
+    const at = source.lastIndexOf(stoppedBy);
+    return at < 0 ? content : source.slice(0, isIncluded ? at + stoppedBy.length : at);
+  }
+  const isOwn = stoppedBy !== undefined && stop_token_ids.includes(stoppedBy) && lastToken !== '';
+  return isOwn && !isIncluded && content.endsWith(lastToken) ? content.slice(0, -lastToken.length) : content;
+}
+
+/** The server's context may be smaller than the rollout's limit; then the context is full too. */
+function passContextLength(error: unknown): undefined {
+  if (error instanceof RolloutError && error.code === 'backend-refused' && error.details?.reason === 'context-length') return undefined;
+  throw error;
+}
