@@ -4,7 +4,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { backendId, limits, type Message, type ToolSpec, trainableShare } from '@millrace/protocol';
-import { Ledger, type LocalConversation, openConversation, renderWithoutReasoning, runSteps } from '@millrace/server';
+import { appendNext, Ledger, type LocalConversation, openConversation, renderResults, runSteps } from '@millrace/server';
 import { makeRandom, makeTempFolder, qwen3Folder } from '@millrace/testkit';
 import type { BenchReport, BenchRow } from '../report/report.ts';
 
@@ -63,9 +63,8 @@ function runConversation(conversation: LocalConversation) {
     const result: Message = { role: 'tool', content: say(words.result), tool_call_id: 'call00000', name: 'bash' };
     all.push(result);
     const next = { messages: [result], tools, limits: limits.parse({ max_context_tokens: 100_000 }) };
-    const branch = runSteps(renderWithoutReasoning(ledger, conversation, next));
-    if (branch) ledger.beginBranch(branch);
-    else ledger.appendObservation(conversation.deltaIds([result]));
+    const prompt = runSteps(renderResults(ledger, conversation, next));
+    if (prompt) appendNext(ledger, conversation, prompt);
   }
   const branches = 1 + Math.max(...ledger.segments.map(({ branch = 0 }) => branch));
   return {

@@ -3,23 +3,20 @@
 
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Message } from '@millrace/protocol';
 import { type LocalConversation, openConversation, runSteps } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit';
-import { z } from 'zod';
-import { appendDelta, renderWithoutReasoning } from '../../packages/server/src/trajectory/branch.ts';
+import { appendNext, renderResults } from '../../packages/server/src/trajectory/branch.ts';
 import type { ConversationOptions } from '../../packages/server/src/trajectory/conversation.ts';
 import { Ledger } from '../../packages/server/src/trajectory/ledger.ts';
 import { alphabet, makeSampled, makeText } from '../../packages/server/test/trajectory/random-text.ts';
-import { tinyTokenizers } from '../../packages/server/test/trajectory/tokenizer/tiny-tokenizers.ts';
 import { worldCacheFolder } from '../engines/world-cache.ts';
 import { openCollection, skipWithoutTokenizers } from '../tokenizers/collection.ts';
 import { makeRandom } from '../tokenizers/texts.ts';
 import { readTemplates, skipWithoutModels } from './collection.ts';
-import { guessTokens, toTokenizerConfig } from './prove-templates.ts';
+import { writeStandIn } from './stand-in/stand-in.ts';
 
 const templatesFolder = join(worldCacheFolder(), 'models/llama-cpp-python');
 
@@ -92,19 +89,6 @@ test('with every usable published template, the ledger holds the ids of the whol
   assert.ok(countContinued(rows) >= 73);
 });
 
-/** A small tokenizer with the control tokens of the template. Like those of chat models, it keeps newlines apart from what follows them. */
-async function writeStandIn(folder: string, name: string, source: string): Promise<void> {
-  const tokenizer: object = tinyTokenizers['possessive quantifiers, removed and inverted, after NFC'] ?? {};
-  const { vocab } = z.looseObject({ model: z.looseObject({ vocab: z.record(z.string(), z.int()) }) }).parse(tokenizer).model;
-  const config = toTokenizerConfig(name, source);
-  const tokens = [...new Set([...guessTokens(source), config.bos_token, config.eos_token])];
-  const first = Math.max(...Object.values(vocab)) + 1;
-  const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
-  const added_tokens = tokens.map((content, index) => ({ id: first + index, content, ...flags }));
-  await writeFile(join(folder, 'tokenizer.json'), JSON.stringify({ ...tokenizer, added_tokens }));
-  await writeFile(join(folder, 'tokenizer_config.json'), JSON.stringify(config));
-}
-
 function report(rows: readonly LedgerRow[]): void {
   for (const { name, verdict, sampled, keptByLast } of rows) {
     const share =
@@ -156,14 +140,10 @@ function runConversations(conversation: LocalConversation, name: string): Omit<L
       ledger.appendSampled({ ...makeSampled(ids, 'stop'), messages: [answer] });
       [sampled, own] = [sampled + ids.length, own + ids.length];
       const more: Message[] = [{ role: 'user', content: `r${makeText(random, alphabet)}` }];
-      const shortened = runSteps(renderWithoutReasoning(ledger, conversation, { messages: more, tools: [], limits }));
-      if (shortened) {
-        ledger.beginBranch(shortened);
-        [own, hasBranch] = [0, true];
-        continue;
-      }
-      appendDelta(ledger, conversation, conversation.deltaIds(more));
-      assert.ok(ledger.promptJson.subarray(0, before.length).equals(before), name);
+      const next = runSteps(renderResults(ledger, conversation, { messages: more, tools: [], limits }));
+      if (next) appendNext(ledger, conversation, next);
+      if (next?.kind === 'branch') [own, hasBranch] = [0, true];
+      else assert.ok(ledger.promptJson.subarray(0, before.length).equals(before), name);
     }
     keptByLast += own;
     const trainable = ledger.segments.reduce((sum, { kind, tokenIds }) => sum + (kind === 'sampled' ? tokenIds.length : 0), 0);

@@ -151,7 +151,7 @@ export type { ClassLoad, WorkClass } from './store/work-class.ts';
 export { Supervisor, type SupervisorOptions } from './supervisor.ts';
 export { type LogFormat, logFormats, openProcessLog, openTextLog } from './text-log.ts';
 export { openToolServer, type RunningToolServer, type ToolServerOptions } from './tool-service.ts';
-export { renderWithoutReasoning } from './trajectory/branch.ts';
+export { appendNext, renderResults } from './trajectory/branch.ts';
 export { type Conversation, type LocalConversation, openConversation } from './trajectory/conversation.ts';
 export { Ledger } from './trajectory/ledger.ts';
 export { openRemoteConversation } from './trajectory/remote-conversation.ts';

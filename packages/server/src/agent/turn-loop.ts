@@ -18,7 +18,7 @@ import { Expired } from '../base/deadline.ts';
 import type { Pace } from '../base/pace.ts';
 import type { Sampler } from '../inference/sampler.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import { appendDelta, appendNext, owedTokens, renderNext, renderWithoutReasoning } from '../trajectory/branch.ts';
+import { appendNext, renderNext, renderResults } from '../trajectory/branch.ts';
 import { chooseResultRoom, fitResults } from '../trajectory/budget.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import type { AgentEnd } from './agent-end.ts';
@@ -197,18 +197,14 @@ async function appendText(
       "the scenario appends to a turn that has ended with the model's end of turn; return messages, or finish",
     );
   const { tokenizer } = conversation;
-  const plain = {
-    ...conversation,
-    *deltaSteps([one]: readonly Message[]) {
-      const content = one?.content ?? '';
-      return {
-        tokenIds: yield* tokenizer.encodeSteps([{ text: content, trusted: false }], { isContinued: true }),
-        text: content,
-        messages: [],
-      };
-    },
+  const render = function* ([one]: readonly Message[]) {
+    const content = one?.content ?? '';
+    const tokenIds = yield* tokenizer.encodeSteps([{ text: content, trusted: false }], { isContinued: true });
+    return { tokenIds, text: content, messages: [] };
   };
-  const fitted = await pace.run(fitResults(plain, [{ role: 'user', content: text }], chooseResultRoom(ledger.length, limits)));
+  const fitted = await pace.run(
+    fitResults(conversation, [{ role: 'user', content: text }], { render, room: chooseResultRoom(ledger.length, limits) }),
+  );
   if (!fitted) return false;
   const content = said + fitted.text;
   progress.plan = { ...progress.plan, openText: content };
@@ -239,15 +235,9 @@ async function appendResults(options: AgentOptions, results: readonly Message[])
   const { sampler, conversation, limits, pace } = options;
   const { ledger } = sampler;
   const specs = options.tools.map((tool) => tool.spec);
-  const branch = await pace.run(renderWithoutReasoning(ledger, conversation, { messages: results, tools: specs, limits }));
-  if (branch) {
-    ledger.beginBranch(branch);
-    return true;
-  }
-  const room = chooseResultRoom(ledger.length + owedTokens(ledger, conversation), limits);
-  const delta = await pace.run(fitResults(conversation, results, room));
-  if (!delta) return false;
-  appendDelta(ledger, conversation, delta);
+  const next = await pace.run(renderResults(ledger, conversation, { messages: results, tools: specs, limits }));
+  if (!next) return false;
+  appendNext(ledger, conversation, next);
   return true;
 }
 

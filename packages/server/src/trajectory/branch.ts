@@ -4,9 +4,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Limits, Message, ToolSpec } from '@millrace/protocol';
 import type { Steps } from '../base/pace.ts';
-import { chooseResultRoom, fitResults } from './budget.ts';
+import { chooseResultRoom, fitResults, type ResultFrame } from './budget.ts';
 import type { Conversation, RenderedMessages } from './conversation.ts';
 import type { Ledger } from './ledger.ts';
+import { doesRender } from './template/template-delta.ts';
+import type { Past } from './template/template-pasts.ts';
 
 /** What must be appended so that the context holds `messages`, and how long the context is then. */
 export interface NextPrompt {
@@ -34,9 +36,7 @@ export function* renderNext(
   }
   const added = messages.slice(current.length);
   if (added.length === 0) return undefined;
-  const rendered = yield* conversation.deltaSteps(added);
-  const owed = owedTokens(ledger, conversation);
-  return { kind: 'delta', rendered, contextTokens: ledger.length + owed + rendered.tokenIds.length };
+  return yield* renderResults(ledger, conversation, { messages: added, tools, limits: { max_context_tokens: Infinity } });
 }
 
 export function appendNext(ledger: Ledger, { endOfTurn }: Pick<Conversation, 'endOfTurn'>, { kind, rendered }: NextPrompt): void {
@@ -62,33 +62,77 @@ export function owedTokens(ledger: Ledger, { endOfTurn }: Pick<Conversation, 'en
 }
 
 /**
- * The current messages and the new ones, without reasoning and shortened if necessary, for a template that drops the reasoning of
- * earlier turns. Undefined if nothing is dropped, or if the history cannot be rendered again: then the ledger only appends.
+ * How these results follow the last turn, shortened if necessary: appended, or, where the template then writes what is before them
+ * differently, as a new branch. That is so for reasoning that it drops. Undefined if they do not fit.
  */
-export function* renderWithoutReasoning(
+export function* renderResults(
   ledger: Ledger,
   conversation: Conversation,
-  { messages, tools, limits }: { readonly messages: readonly Message[]; readonly tools: readonly ToolSpec[]; readonly limits: Limits },
-): Steps<RenderedMessages | undefined> {
-  if (!ledger.hasReasoning) return undefined;
-  const current = ledger.messages;
-  const last = current.findLast(({ role }) => role === 'assistant');
-  if (!last || conversation.keepsReasoning(last, messages)) return undefined;
-  const past = current.map(({ reasoning: _, ...rest }): Message => rest);
-  if (findSpelled(ledger, conversation, past)) return undefined;
-  const whole = yield* conversation.openingSteps([...past, ...messages], tools);
-  if (chooseResultRoom(whole.tokenIds.length, limits) >= 0) return whole;
-  const { tokenIds } = yield* conversation.deltaSteps(messages);
-  const room = chooseResultRoom(whole.tokenIds.length - tokenIds.length, limits);
-  const fitted = yield* fitResults(conversation, messages, room);
-  return fitted && (yield* conversation.openingSteps([...past, ...fitted.messages], tools));
+  {
+    messages,
+    tools,
+    limits,
+  }: { readonly messages: readonly Message[]; readonly tools: readonly ToolSpec[]; readonly limits: Pick<Limits, 'max_context_tokens'> },
+): Steps<NextPrompt | undefined> {
+  const past = { messages: ledger.messages, tools };
+  const again = isAppended(ledger, conversation, { past, messages })
+    ? undefined
+    : yield* findOpening(ledger, conversation, { past, messages });
+  if (again) {
+    const rendered = yield* fitResults(conversation, messages, { render: again, room: chooseResultRoom(0, limits) });
+    return rendered && { kind: 'branch', rendered, contextTokens: rendered.tokenIds.length };
+  }
+  const used = ledger.length + owedTokens(ledger, conversation);
+  const render = (results: readonly Message[]) => conversation.deltaSteps(results, past);
+  const rendered = yield* fitResults(conversation, messages, { render, room: chooseResultRoom(used, limits) });
+  return rendered && { kind: 'delta', rendered, contextTokens: used + rendered.tokenIds.length };
 }
 
+interface Continuation {
+  readonly past: Past;
+  readonly messages: readonly Message[];
+}
+
+function isAppended(ledger: Ledger, conversation: Conversation, { past, messages }: Continuation): boolean {
+  const last = past.messages.findLast(({ role }) => role === 'assistant');
+  const hasEarlier = ledger.thoughts > (last?.reasoning === undefined ? 0 : 1);
+  if (ledger.thoughts > 0 && last && !conversation.keepsReasoning(last, messages, hasEarlier)) return false;
+  return conversation.isAppended(messages, past);
+}
+
+/** Renders the past with other new messages; undefined if it spells a control token, so that it can only be kept as it was sampled. */
+function* findOpening(
+  ledger: Ledger,
+  conversation: Conversation,
+  { past, messages }: Continuation,
+): Steps<ResultFrame['render'] | undefined> {
+  const written = withHarmlessReasoning(past.messages, conversation);
+  if (findSpelled(ledger, conversation, written)) return undefined;
+  const open = (history: readonly Message[], results: readonly Message[]) =>
+    conversation.openingSteps([...history, ...results], past.tools);
+  if (!doesRender(() => open(written, messages).next())) return undefined; // the template drops a message that it wrote before
+  if (written !== past.messages && (yield* open(written, messages)).text.includes(dropped)) return undefined;
+  return function* (results) {
+    return { ...(yield* open(written, results)), messages: [...past.messages, ...results] };
+  };
+}
+
+/** A word that no template writes on its own. */
+const dropped = 'thought8e006';
+
+/** A template that drops reasoning does not look at it, so what spells a control token may be another word for it. */
+function withHarmlessReasoning(messages: readonly Message[], { tokenizer }: Conversation): readonly Message[] {
+  const isSpelled = ({ reasoning = '' }: Message) => tokenizer.controlTokens.some((token) => reasoning.includes(token));
+  if (!messages.some(isSpelled)) return messages;
+  return messages.map((message) => (isSpelled(message) ? { ...message, reasoning: dropped } : message));
+}
+
+/** The first message with a control token that the policy wrote: in its turns, or in the id of a call that a result repeats. */
 function findSpelled(ledger: Ledger, { tokenizer }: Conversation, messages: readonly Message[]): Message | undefined {
   const own = ledger.segments[0]?.messages ?? [];
   return messages.find((message) => {
-    if (message.role !== 'assistant' || own.some((mine) => isDeepStrictEqual(mine, message))) return false;
-    const text = JSON.stringify(message);
+    if (own.some((mine) => isDeepStrictEqual(mine, message))) return false;
+    const text = message.role === 'assistant' ? JSON.stringify(message) : (message.tool_call_id ?? '');
     return tokenizer.controlTokens.some((token) => text.includes(token));
   });
 }

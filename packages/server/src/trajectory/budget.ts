@@ -58,12 +58,21 @@ function withoutBrokenEnd(text: string): string {
 /** Rounds of cutting: in place, tokens may merge differently, and some templates write contents as JSON. */
 const maxRounds = 4;
 
+/** How the results are written, alone or with all that is before them, and how many tokens this may take. */
+export interface ResultFrame {
+  readonly render: (results: readonly Message[]) => Steps<RenderedMessages>;
+  readonly room: number;
+}
+
 /** The results as they go into the context, shortened if necessary; undefined when not even that fits. */
-export function* fitResults(conversation: Conversation, results: readonly Message[], room: number): Steps<RenderedMessages | undefined> {
-  const whole = yield* conversation.deltaSteps(results);
+export function* fitResults(
+  { tokenizer }: Pick<Conversation, 'tokenizer'>,
+  results: readonly Message[],
+  { render, room }: ResultFrame,
+): Steps<RenderedMessages | undefined> {
+  const whole = yield* render(results);
   if (whole.tokenIds.length <= room) return whole;
-  const { tokenizer } = conversation;
-  const frame = yield* conversation.deltaSteps(results.map((result) => ({ ...result, content: '' })));
+  const frame = yield* render(results.map((result) => ({ ...result, content: '' })));
   const contents: Int32Array[] = [];
   for (const { content } of results) contents.push(yield* tokenizer.encodeSteps([{ text: content, trusted: false }]));
   let wanted = room - frame.tokenIds.length;
@@ -77,7 +86,7 @@ export function* fitResults(conversation: Conversation, results: readonly Messag
       const isWhole = share >= ids.length;
       cut.push(isWhole ? result : { ...result, content: yield* cutMiddle(ids, share, (part) => tokenizer.decodeSteps(part)) });
     }
-    const fitted = yield* conversation.deltaSteps(cut);
+    const fitted = yield* render(cut);
     if (fitted.tokenIds.length <= room) return fitted;
     const taken = fitted.tokenIds.length - frame.tokenIds.length;
     wanted = Math.floor((wanted * (room - frame.tokenIds.length)) / taken) - 8;

@@ -1,11 +1,7 @@
 // A model's tokenizer and chat template together: messages in, token ids out. The opening is tokenised once; after that, only new
 // messages are tokenised, and their ids follow the end of the previous turn.
 
-import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { type Message, messageOf, type ToolSpec } from '@millrace/protocol';
-import { z } from 'zod';
+import { type Message, messageOf, type ToolCall, type ToolSpec } from '@millrace/protocol';
 import type { Steps } from '../base/pace.ts';
 import { findParts } from '../base/parts.ts';
 import { ThreadPool } from '../base/threads/thread-pool.ts';
@@ -14,12 +10,13 @@ import { type ModelProfile, proveProfile } from './model-profile.ts';
 import { readTurn } from './read-turn.ts';
 import { type ChatTemplate, openChatTemplate } from './template/chat-template.ts';
 import { withoutControlTokens } from './template/plain-tools.ts';
-import { exampleTools } from './template/template-pasts.ts';
+import { describeNoTemplate, digestTemplate, readOwnTemplate, readTemplate, toDigest } from './template/template-files.ts';
+import { exampleTools, type Past } from './template/template-pasts.ts';
 import type { TextPart } from './tokenizer/added-tokens.ts';
 import { type EncodeOptions, openTokenizer, type PartTokenizer, runSteps, type Tokenizer } from './tokenizer/tokenizer.ts';
 import { readTokenizerSource } from './tokenizer/tokenizer-files.ts';
 import { taughtFormats, teachTools } from './tool-calls/teach-tools.ts';
-import type { ParsedTurn } from './tool-calls/tool-calls.ts';
+import { type ParsedTurn, toCallId } from './tool-calls/tool-calls.ts';
 
 export interface RenderedMessages {
   readonly tokenIds: Int32Array;
@@ -41,14 +38,16 @@ export interface Conversation {
   readonly stopTokenIds: readonly number[];
   /** The whole conversation so far, up to where the policy continues. */
   openingSteps(messages: readonly Message[], tools: readonly ToolSpec[]): Steps<RenderedMessages>;
-  /** What follows the end of a turn: the new messages and the next generation prompt. */
-  deltaSteps(newMessages: readonly Message[]): Steps<RenderedMessages>;
+  /** What follows the end of this past's last turn: the new messages and the next generation prompt. */
+  deltaSteps(newMessages: readonly Message[], past: Past): Steps<RenderedMessages>;
+  /** Whether the template leaves the past as it is when these messages follow. If not, it must be rendered again, with them, as an opening. */
+  isAppended(newMessages: readonly Message[], past: Past): boolean;
   /** The text of a sampled turn, without its end token. */
   decodeSteps(tokenIds: Int32Array): Steps<string>;
   /** The content, reasoning and tool calls of that text. Reasoning may have been opened by the generation prompt. */
   readTurn(text: string, tools: readonly ToolSpec[], options?: ReadTurnOptions): Promise<ParsedTurn>;
   /** Whether the reasoning of earlier turns stays in the context when these messages follow the turn `last`. */
-  keepsReasoning(last: Message, newMessages: readonly Message[]): boolean;
+  keepsReasoning(last: Message, newMessages: readonly Message[], hasEarlier?: boolean): boolean;
   /** The same conversation, whose chat template writes this time. */
   at(nowMs: number): Conversation;
 }
@@ -80,7 +79,7 @@ export interface ModelDigests {
 export interface LocalConversation extends Conversation {
   readonly tokenizer: Tokenizer;
   openingIds(messages: readonly Message[], tools: readonly ToolSpec[]): RenderedMessages;
-  deltaIds(newMessages: readonly Message[]): RenderedMessages;
+  deltaIds(newMessages: readonly Message[], past?: Past): RenderedMessages;
   decodeTurn(tokenIds: Int32Array): string;
 }
 
@@ -114,34 +113,9 @@ export async function openConversation(folder: string, options: ConversationOpti
     ...conversation,
     tokenizer,
     openingIds: (messages, tools) => runSteps(conversation.openingSteps(messages, tools)),
-    deltaIds: (newMessages) => runSteps(conversation.deltaSteps(newMessages)),
+    deltaIds: (newMessages, past = { messages: [], tools: [] }) => runSteps(conversation.deltaSteps(newMessages, past)),
     decodeTurn: (tokenIds) => runSteps(conversation.decodeSteps(tokenIds)),
   };
-}
-
-/** A .jinja file, or a tokenizer_config.json. Throws an Error that names the file. */
-export async function readTemplate(path: string): Promise<Record<string, unknown>> {
-  try {
-    const text = await readFile(path, 'utf8');
-    return path.endsWith('.json') ? jsonObject.parse(JSON.parse(text)) : { chat_template: text };
-  } catch (error) {
-    const why = error instanceof z.ZodError ? 'it is no object' : messageOf(error);
-    throw new Error(
-      `the chat template ${path} cannot be read: ${why}. Set model.chatTemplate to a .jinja file or a tokenizer_config.json`,
-      {
-        cause: error,
-      },
-    );
-  }
-}
-
-const jsonObject = z.record(z.string(), z.unknown());
-
-/** From a separate file; older folders have the template in tokenizer_config.json. */
-async function readOwnTemplate(folder: string): Promise<Record<string, unknown>> {
-  const names = await readdir(folder);
-  const name = ['chat_template.jinja', 'chat_template.json'].find((one) => names.includes(one));
-  return name === undefined ? {} : await readTemplate(join(folder, name));
 }
 
 function withRemedy(open: () => ChatTemplate): ChatTemplate {
@@ -152,23 +126,6 @@ function withRemedy(open: () => ChatTemplate): ChatTemplate {
       cause: error,
     });
   }
-}
-
-function describeNoTemplate(folder: string, chatTemplate: string | undefined): string {
-  if (chatTemplate !== undefined) return `${chatTemplate} has no chat_template. Set model.chatTemplate to a file that has one`;
-  return (
-    `no chat template in ${folder}: it has neither chat_template.jinja nor a chat_template in tokenizer_config.json. ` +
-    "Copy it from the model's repository, or set model.chatTemplate to a .jinja file; a base model has none, so take the one of its chat model"
-  );
-}
-
-function toDigest(content: string | Buffer): string {
-  return createHash('sha256').update(content).digest('hex');
-}
-
-/** Of the Jinja source, followed by the variables as JSON if there are any. */
-export function digestTemplate({ source }: ChatTemplate, kwargs: Readonly<Record<string, unknown>> = {}): string {
-  return toDigest(Object.keys(kwargs).length === 0 ? source : source + JSON.stringify(kwargs));
 }
 
 interface ConversationParts {
@@ -188,19 +145,28 @@ export function* joinConversation(
   const stopTokenIds = [...new Set([...endOfTurn.ids, ...tokenizer.eosIds])];
   const { hasSystem } = template;
   const teaches = isTeaching && !template.declaresTools;
-  if (teaches && !taughtFormats.includes(parser.name))
+  const isNative = profile.toolCalls === 'proven' && !taughtFormats.includes(parser.name);
+  if (teaches && !isNative && !taughtFormats.includes(parser.name))
     throw new Error(
       `the chat template declares no tools, and calls in the ${parser.name} format cannot be taught; set model.toolParser to one of ${taughtFormats.join(', ')}`,
     );
-  const rendering = (dated: ChatTemplate): Pick<Conversation, 'openingSteps' | 'deltaSteps' | 'keepsReasoning'> => ({
+  const write = (call: Pick<ToolCall, 'name' | 'arguments'>) =>
+    template.writeTurn({ role: 'assistant', content: '', tool_calls: [{ id: toCallId(0), ...call }] }, []);
+  const teaching = { format: parser.name, hasSystem, ...(isNative ? { write } : {}) };
+  const toWritten = ({ messages, tools }: Past): Past => {
+    const harmless = withoutControlTokens(tools, tokenizer.controlTokens);
+    return teaches && tools.length > 0 ? { messages: teachTools(messages, harmless, teaching), tools: [] } : { messages, tools: harmless };
+  };
+  const rendering = (dated: ChatTemplate): Pick<Conversation, 'openingSteps' | 'deltaSteps' | 'isAppended' | 'keepsReasoning'> => ({
     openingSteps: (messages, tools) =>
-      encodeMessages(tokenizer, messages, () =>
-        teaches && tools.length > 0
-          ? dated.renderOpening(teachTools(messages, tools, { format: parser.name, hasSystem }), [])
-          : dated.renderOpening(messages, withoutControlTokens(tools, tokenizer.controlTokens)),
-      ),
-    deltaSteps: (newMessages) => encodeMessages(tokenizer, newMessages, () => dated.renderDelta(newMessages), { isContinued: true }),
-    keepsReasoning: (last, newMessages) => reasoning === 'keep' || dated.keepsReasoning(last, newMessages),
+      encodeMessages(tokenizer, messages, () => {
+        const written = toWritten({ messages, tools });
+        return dated.renderOpening(written.messages, written.tools);
+      }),
+    deltaSteps: (newMessages, past) =>
+      encodeMessages(tokenizer, newMessages, () => dated.renderDelta(newMessages, toWritten(past)), { isContinued: true }),
+    isAppended: (newMessages, past) => dated.isAppended(newMessages, toWritten(past)),
+    keepsReasoning: (...turns) => reasoning === 'keep' || dated.keepsReasoning(...turns),
   });
   const threads = new ThreadPool({ entry: findParts().graderThread, name: 'turns', threads: 1, heapMiB: 256 });
   const thoughtOpen = findThoughtOpen(template, parser.reasoning?.open);
@@ -216,8 +182,11 @@ export function* joinConversation(
       const ended = stopTokenIds.includes(tokenIds.at(-1) ?? -1);
       return yield* tokenizer.decodeSteps(ended ? tokenIds.subarray(0, -1) : tokenIds);
     },
-    readTurn: (text, tools, { signal, isContinued = false } = {}) =>
-      readTurn(threads, parser, { text: isContinued ? text : thoughtOpen + text, tools, signal }),
+    async readTurn(text, tools, { signal, isContinued = false } = {}) {
+      const turn = await readTurn(threads, parser, { text: isContinued ? text : thoughtOpen + text, tools, signal });
+      const calls = turn.calls.map((call, index) => (template.takesId(call.id) ? call : { ...call, id: toCallId(index) }));
+      return { ...turn, calls };
+    },
     at: (nowMs) => ({ ...conversation, ...rendering(template.at(nowMs)) }),
   };
   return conversation;
@@ -259,7 +228,7 @@ function* encodeMessages(
 
 /** The generation prompt of some templates opens the reasoning, which the model then only closes. */
 function findThoughtOpen(template: ChatTemplate, open = '<think>'): string {
-  const prompt = template.renderDelta([{ role: template.resultRole, content: 'x' }]).at(-1)?.text ?? '';
+  const prompt = template.renderFirstDelta([{ role: template.resultRole, content: 'x' }]).at(-1)?.text ?? '';
   return prompt.trimEnd().endsWith(open) ? open : '';
 }
 
@@ -279,7 +248,7 @@ function proveParts(tokenizer: Tokenizer, template: ChatTemplate): void {
 export function exampleParts(template: ChatTemplate): readonly (readonly TextPart[])[] {
   const tools = template.needsTools ? exampleTools : [];
   const opening = template.renderOpening([{ role: 'user', content: 'What is 6 × 7?' }], tools);
-  return [opening, template.renderDelta([{ role: template.resultRole, content: 'total 0\n' }])];
+  return [opening, template.renderFirstDelta([{ role: template.resultRole, content: 'total 0\n' }])];
 }
 
 export function joinText(parts: readonly TextPart[]): string {

@@ -41,7 +41,7 @@ export class Ledger {
   #branch = 0;
   /** Where the current branch starts in `#segments`. */
   #branchStart = 0;
-  #hasReasoning = false;
+  #thoughts = 0;
   /** Whether the last segment is a text in the policy's own turn. */
   #isContinued = false;
   #length = 0;
@@ -60,9 +60,9 @@ export class Ledger {
     return this.#segments.slice(this.#branchStart).flatMap(({ messages }) => messages);
   }
 
-  /** Whether a message of the current branch has reasoning. */
-  get hasReasoning(): boolean {
-    return this.#hasReasoning;
+  /** How many messages of the current branch have their reasoning in the context. An opening may have others, whose reasoning was dropped. */
+  get thoughts(): number {
+    return this.#thoughts;
   }
 
   /** The turn of the newest segment. */
@@ -124,7 +124,7 @@ export class Ledger {
     if (ids.length === 0) throw refuse('an empty prompt');
     this.#branch += 1;
     this.#branchStart = this.#segments.length;
-    this.#hasReasoning = false;
+    this.#thoughts = 0;
     this.#length = 0;
     this.#routed = 0;
     this.#json = Buffer.allocUnsafeSlow(4096); // a request in flight may still read the old one
@@ -187,7 +187,7 @@ export class Ledger {
   #push(kind: Segment['kind'], { text, messages }: Rendered, rest: Omit<Segment, 'kind' | 'turn' | 'branch' | 'text' | 'messages'>): void {
     const branch = this.#branch === 0 ? undefined : this.#branch;
     this.#isContinued = false;
-    this.#hasReasoning ||= messages.some(({ reasoning }) => reasoning !== undefined);
+    this.#thoughts += countThoughts({ kind, text, messages });
     this.#segments.push({ kind, turn: this.#turn, ...definedOf({ branch }), text, messages: [...messages], ...rest });
   }
 
@@ -211,7 +211,9 @@ export class Ledger {
   #dropMessages(): void {
     const at = this.#segments.findLastIndex(({ messages }) => messages.length > 0);
     const last = this.#segments[at];
-    if (last && at >= this.#branchStart) this.#segments[at] = { ...last, messages: [] };
+    if (!last || at < this.#branchStart) return;
+    this.#thoughts -= countThoughts(last);
+    this.#segments[at] = { ...last, messages: [] };
   }
 
   #requirePrompt(): void {
@@ -269,6 +271,12 @@ function toLogprobs({ tokenIds, logprobs }: Sampled): Float32Array {
   const bad = floats.findIndex((value) => !Number.isFinite(value));
   if (bad >= 0) throw refuse(`logprob ${logprobs[bad]} at ${bad}: not a finite number`);
   return floats;
+}
+
+/** The messages whose reasoning the policy sees. A template may leave out that of earlier turns. */
+function countThoughts({ kind, text, messages }: Pick<Segment, 'kind' | 'text'> & Pick<Rendered, 'messages'>): number {
+  const isWritten = (reasoning: string) => kind !== 'prompt' || text.includes(reasoning.trim());
+  return messages.filter(({ reasoning }) => reasoning !== undefined && isWritten(reasoning)).length;
 }
 
 function refuse(what: string): RolloutError {

@@ -5,7 +5,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Message, messageOf, type ToolCall, type ToolSpec } from '@millrace/protocol';
 import type { ChatTemplate } from './template/chat-template.ts';
-import { excerpt, type ToolCallParser, type ToolFormat, toCallId } from './tool-calls/tool-calls.ts';
+import type { Past } from './template/template-pasts.ts';
+import { excerpt, type ToolCallParser, type ToolFormat } from './tool-calls/tool-calls.ts';
 import { findToolParser, type ToolParserName, toolParsers } from './tool-calls/tool-parsers.ts';
 
 export interface ModelProfile {
@@ -31,7 +32,7 @@ const tools: readonly ToolSpec[] = [
   {
     name: 'bash',
     description: 'Runs a command.',
-    parameters: { type: 'object', properties: { command: { type: 'string' } }, required: ['command'] },
+    parameters: { type: 'object', properties: { command: { type: 'string', description: 'The command.' } }, required: ['command'] },
   },
   {
     name: 'search',
@@ -39,15 +40,17 @@ const tools: readonly ToolSpec[] = [
     parameters: {
       type: 'object',
       properties: {
-        query: { type: 'string' },
-        limit: { type: 'integer' },
-        deep: { type: 'boolean' },
-        tags: { type: 'array', items: { type: 'string' } },
+        query: { type: 'string', description: 'The words.' },
+        limit: { type: 'integer', description: 'How many.' },
+        deep: { type: 'boolean', description: 'Whether in folders.' },
+        tags: { type: 'array', items: { type: 'string' }, description: 'The tags.' },
       },
+      required: ['query'],
     },
   },
 ];
-const call = (index: number, name: string, args: Record<string, unknown>): ToolCall => ({ id: toCallId(index), name, arguments: args });
+/** Ids that no parser makes up. */
+const call = (index: number, name: string, args: Record<string, unknown>): ToolCall => ({ id: `k3x9Qz7A${index}`, name, arguments: args });
 const list = call(0, 'bash', { command: 'ls -l' });
 const turn = (content: string, more: Partial<Message> = {}): Message => ({ role: 'assistant', content, ...more });
 
@@ -102,6 +105,10 @@ function findFault(template: ChatTemplate, example: string): string | undefined 
   const end = template.ends.all.find((one) => example.includes(one));
   if (end !== undefined)
     return `writes ${end}, which ends a turn, before a call: ${JSON.stringify(excerpt(example))}. A turn would end before its calls.`;
+  const isReadable = (text: string) => toolParsers.some(({ name, parse }) => name !== 'fenced' && parse(text, tools).calls.length > 0);
+  const mark = isReadable(example) ? undefined : template.ends.all.find((one) => isReadable(example + one));
+  if (mark !== undefined)
+    return `ends a turn with a call by ${mark}, which is a mark of the call itself: ${JSON.stringify(excerpt(example + mark))}. A turn would end before its calls do.`;
   if (!/\bbash\(command=/.test(example)) return undefined;
   const [broken] = callCases
     .map(({ turn: wanted }) => writeExample(template, wanted, 'it') ?? '')
@@ -167,8 +174,34 @@ function toProfile(template: ChatTemplate, parser: ToolCallParser): ModelProfile
     parser,
     toolCalls: !isWritten ? (template.declaresTools ? 'declared' : 'taught') : isProven(calls) ? 'proven' : 'differs',
     reasoning: toReasoning(thoughts),
-    checks: [check(template, parser, textCase), ...calls, check(template, parser, quoteCase), ...thoughts],
+    checks: [check(template, parser, textCase), ...calls, check(template, parser, quoteCase), ...thoughts, ...checkUsers(template)],
   };
+}
+
+const user = (content: string): Message => ({ role: 'user', content });
+const talk: readonly Message[] = [user('A question.'), textCase.turn];
+const longTalk: readonly Message[] = [
+  user('A question.'),
+  turn('', { tool_calls: [list] }),
+  { role: 'tool', content: 'a.txt', name: list.name, tool_call_id: list.id },
+  textCase.turn,
+];
+
+/** Whether a scenario may answer as the user. */
+function checkUsers(template: ChatTemplate): readonly ProfileCheck[] {
+  const past = (messages: readonly Message[]) => ({ messages, tools: template.declaresTools ? tools : [] });
+  const checks = [checkUser(template, 'a user message after an answer', past(talk))];
+  return template.declaresTools ? [...checks, checkUser(template, 'a user message after calls and an answer', past(longTalk))] : checks;
+}
+
+function checkUser(template: ChatTemplate, what: string, past: Past): ProfileCheck {
+  try {
+    if (template.isAppended([user('More.')], past)) return { what, outcome: 'proven' };
+    template.renderOpening([...past.messages, user('More.')], past.tools);
+    return { what, outcome: 'proven', why: 'as a new branch, because the template then writes what is before it differently' };
+  } catch (error) {
+    return { what, outcome: 'refused by the template', why: messageOf(error) };
+  }
 }
 
 function toReasoning(checks: readonly ProfileCheck[]): ModelProfile['reasoning'] {
@@ -201,6 +234,8 @@ function compare(
   if (malformed !== undefined) return malformed;
   const [seen, wanted] = [read.calls, tool_calls].map((calls) => calls.map(({ name, arguments: args }) => ({ name, args })));
   if (!isDeepStrictEqual(seen, wanted)) return `it reads ${excerpt(JSON.stringify(seen))} instead of ${excerpt(JSON.stringify(wanted))}`;
+  const lost = tool_calls.find(({ id }, index) => text.includes(id) && read.calls[index]?.id !== id);
+  if (lost) return `it does not read the id ${lost.id} of a call`;
   const written = text.includes(content) ? content : '';
   const isThought = reasoning === undefined && read.content === '' && read.reasoning === written; // gpt-oss thinks before a call
   if (read.content !== written && !isThought)

@@ -3,17 +3,10 @@
 import { definedOf, messageOf } from '@millrace/protocol';
 import { z } from 'zod';
 import { Pace } from '../base/pace.ts';
-import {
-  type Conversation,
-  type ConversationOptions,
-  digestTemplate,
-  exampleParts,
-  joinConversation,
-  joinText,
-  readTemplate,
-} from './conversation.ts';
+import { type Conversation, type ConversationOptions, exampleParts, joinConversation, joinText } from './conversation.ts';
 import { proveProfile } from './model-profile.ts';
 import { openChatTemplate } from './template/chat-template.ts';
+import { digestTemplate, readTemplate } from './template/template-files.ts';
 import { RemoteTokenizer } from './tokenizer/remote-tokenizer.ts';
 import { openTokenSource, type TokenSource } from './tokenizer/token-source.ts';
 

@@ -8,10 +8,12 @@ import { test } from 'node:test';
 import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import type { Message, ToolSpec } from '@millrace/protocol';
 import { type ModelFamily, makeRandom, modelFamilies, modelFolder } from '@millrace/testkit/plain';
+import { renderResults } from '../../src/trajectory/branch.ts';
 import { openConversation } from '../../src/trajectory/conversation.ts';
 import { JinjaTemplate } from '../../src/trajectory/jinja/jinja.ts';
 import { toJsonText } from '../../src/trajectory/jinja/values/python-text.ts';
 import { Ledger } from '../../src/trajectory/ledger.ts';
+import { runSteps } from '../../src/trajectory/tokenizer/tokenizer.ts';
 import { toCallId } from '../../src/trajectory/tool-calls/tool-calls.ts';
 import { alphabet, appendRandomTurn, makeSampled, makeText, tools } from './random-text.ts';
 
@@ -185,7 +187,15 @@ for (const name of modelFamilies) {
   });
 
   if (!family.resultRoles.includes('user'))
-    test(`${name}: a user message in the middle of a conversation, before which it would write the tools again, is refused`, () => {
-      assert.throws(() => conversation.deltaIds([{ role: 'user', content: 'go on' }]), new RegExp(`${name}.* cannot be continued exactly`));
+    test(`${name}: a user message in the middle of a conversation, before which it writes the tools again, starts a branch`, () => {
+      const ledger = new Ledger();
+      ledger.appendPrompt(conversation.openingIds([{ role: 'user', content: 'go' }], tools));
+      const said: Message = { role: 'assistant', content: 'done' };
+      const sampled = makeSampled(Int32Array.from([...tokenizer.encode('done'), endOfTurn.id]), 'stop');
+      ledger.appendSampled({ ...sampled, messages: [said] });
+      const limits = { max_context_tokens: 100_000 };
+      const next = runSteps(renderResults(ledger, conversation, { messages: [{ role: 'user', content: 'go on' }], tools, limits }));
+      assert.equal(next?.kind, 'branch');
+      assert.equal(next?.rendered.text, renderWhole(next.rendered.messages, tools));
     });
 }

@@ -79,7 +79,7 @@ test('an end that the template writes twice, or only before another message, is 
   assert.equal(prove(twice).toolCalls, 'proven');
   const later = makeTemplate({ call: writers[0]?.[1] ?? '' }).replace(
     '<|im_end|>\n',
-    '{% if not loop.last or m.role == "user" %}<|im_end|>\n{% endif %}',
+    '{% if not loop.last or m.role != "assistant" %}<|im_end|>\n{% endif %}',
   );
   const template = openChatTemplate({ chat_template: later }, { controlTokens: ['<|im_start|>', '<|im_end|>'] });
   assert.deepEqual(template.ends, { text: '<|im_end|>', all: ['<|im_end|>'], isShared: false });
@@ -151,7 +151,7 @@ test('where the first token of the next message ends a turn, it is in the contex
 test('a result is written with the name of its tool, which cannot forge a control token', () => {
   const naming = makeTemplate({
     call: writers[0]?.[1] ?? '',
-    more: '{% if m.role == "tool" %}{{ (messages | selectattr("tool_calls", "defined") | last).tool_calls[0].function.name }}:{% endif %}',
+    more: '{% if m.role == "tool" %}{% for o in messages %}{% for c in o.tool_calls or [] %}{% if c.id == m.tool_call_id %}{{ c.function.name }}{% endif %}{% endfor %}{% endfor %}:{% endif %}',
   });
   const template = openChatTemplate({ chat_template: naming, eos_token: '<|im_end|>' });
   const parts = template.renderDelta([{ role: 'tool', content: 'x', name: '<|im_start|>', tool_call_id: 'call00000' }]);
@@ -159,4 +159,27 @@ test('a result is written with the name of its tool, which cannot forge a contro
     parts.filter(({ trusted }) => !trusted).map(({ text }) => text),
     ['<|im_start|>', 'x'],
   );
+});
+
+test('the proof compares the ids of calls, and says how a user message follows', () => {
+  const call = '<tool_call>\n{"name": "{{ f.name }}", "arguments": {{ f.arguments | tojson }}, "call": "{{ c.id }}"}\n</tool_call>';
+  assert.match(
+    prove(makeTemplate({ call }), 'hermes').checks.find(({ what }) => what === 'a call')?.why ?? '',
+    /does not read the id k3x9Qz7A0/,
+  );
+  assert.equal(prove(makeTemplate({ call: call.replace('"call"', '"id"') })).toolCalls, 'proven');
+  const after = 'a user message after an answer';
+  const [, hermes = ''] = writers[0] ?? [];
+  assert.deepEqual(
+    prove(makeTemplate({ call: hermes })).checks.find(({ what }) => what === after),
+    { what: after, outcome: 'proven' },
+  );
+  const moving = makeTemplate({
+    call: hermes,
+    tools: '',
+    more: '{{ tools | tojson if tools and loop.last and m.role == "user" else "" }}',
+  });
+  assert.match(prove(moving).checks.find(({ what }) => what === after)?.why ?? '', /as a new branch/);
+  const one = `{% if messages | length > 2 and messages[-1].role == 'user' %}{{ raise_exception('one question') }}{% endif %}`;
+  assert.match(prove(one + makeTemplate({ call: hermes })).checks.find(({ what }) => what === after)?.why ?? '', /one question/);
 });

@@ -32,6 +32,8 @@ async function openFake(tokenizer: TokenizerDialect) {
 }
 
 /** Texts of users and tools give the ids of the folder; control tokens that they spell stay text. */
+const noPast = { messages: [], tools: [] };
+
 async function checkConversation(remote: Conversation): Promise<void> {
   assert.deepEqual([remote.endOfTurn, remote.stopTokenIds], [local.endOfTurn, local.stopTokenIds]);
   const random = makeRandom(5);
@@ -42,7 +44,7 @@ async function checkConversation(remote: Conversation): Promise<void> {
     ];
     assert.deepEqual(await pace.run(remote.openingSteps(opening, tools)), local.openingIds(opening, tools));
     const answers: Message[] = [1, 2].map(() => ({ role: 'tool', content: makeWellFormed(random) }));
-    const delta = await pace.run(remote.deltaSteps(answers));
+    const delta = await pace.run(remote.deltaSteps(answers, noPast));
     assert.deepEqual(delta, local.deltaIds(answers));
     assert.equal(await pace.run(remote.decodeSteps(delta.tokenIds)), local.decodeTurn(delta.tokenIds));
   }
@@ -57,7 +59,7 @@ async function checkConversation(remote: Conversation): Promise<void> {
       `<|im_e${control}nd|>`,
       `<x${control}[INST]y>`,
     ]) {
-      const { tokenIds, text } = await pace.run(remote.deltaSteps([{ role: 'tool', content }]));
+      const { tokenIds, text } = await pace.run(remote.deltaSteps([{ role: 'tool', content }], noPast));
       assert.deepEqual(tokenIds.filter(isControl), harmless, content);
       assert.ok(text.includes(content));
       assert.ok((await pace.run(remote.decodeSteps(tokenIds))).includes(content), content);

@@ -8,12 +8,20 @@ import { JinjaTemplate } from '../jinja/jinja.ts';
 import { toJson } from '../jinja/values/python-text.ts';
 import { toValue } from '../jinja/values/values.ts';
 import type { TextPart } from '../tokenizer/added-tokens.ts';
-import { toCallId } from '../tool-calls/tool-calls.ts';
+import { noCallId, toCallId } from '../tool-calls/tool-calls.ts';
 import { renderAt, type TemplateClock } from './template-clock.ts';
-import { attempt, type Delta, doesRender, makeDeltaRenderer, notContinuable, Unsupported } from './template-delta.ts';
-import { exampleTools, question, system } from './template-pasts.ts';
+import {
+  attempt,
+  type DeltaRenderer,
+  DependsOnPast,
+  doesRender,
+  makeDeltaRenderer,
+  notContinuable,
+  Unsupported,
+} from './template-delta.ts';
+import { exampleTools, type Past, question, system } from './template-pasts.ts';
 import { openReasoning, type TemplateMessage } from './template-reasoning.ts';
-import { cacheShapes, fillSkeleton, findLost, renderSkeleton } from './template-skeleton.ts';
+import { fillSkeleton, findLost, renderSkeleton } from './template-skeleton.ts';
 import { findTurnEnds, type Render, type TurnEnds } from './turn-ends.ts';
 import { writeTurn } from './written-turn.ts';
 
@@ -34,13 +42,22 @@ export interface ChatTemplate {
   readonly needsTools: boolean;
   /** The whole conversation so far, up to and including the generation prompt. */
   renderOpening(messages: readonly Message[], tools: readonly ToolSpec[]): TextPart[];
-  /** What follows the end of an assistant's turn: the new messages, then the generation prompt of the next turn. */
-  renderDelta(newMessages: readonly Message[]): TextPart[];
   /**
-   * Whether the template still writes the reasoning of earlier turns when these messages follow the turn `last`. Also true if it
-   * cannot write that turn's calls: then the history cannot be rendered again.
+   * What follows the end of this past's last turn: the new messages, then the generation prompt of the next turn. Without a past it must be
+   * the same after every one.
    */
-  keepsReasoning(last: Message, newMessages: readonly Message[]): boolean;
+  renderDelta(newMessages: readonly Message[], past?: Past): TextPart[];
+  /** Whether the template leaves the past as it is when these messages follow. If not, all of it must be rendered again. */
+  isAppended(newMessages: readonly Message[], past: Past): boolean;
+  /** What follows a first answer. */
+  renderFirstDelta(newMessages: readonly Message[]): TextPart[];
+  /** Whether results may have this id. */
+  takesId(id: string): boolean;
+  /**
+   * Whether the template still writes the reasoning of the turn `last`, and of turns before it if `hasEarlier`, when these messages follow.
+   * Also true if it cannot write that turn's calls: then the history cannot be rendered again.
+   */
+  keepsReasoning(last: Message, newMessages: readonly Message[], hasEarlier?: boolean): boolean;
   /** The text of this turn as the template would have the model write it, without its end. Throws if it refuses such a turn. */
   writeTurn(turn: Message, tools: readonly ToolSpec[]): string;
   /** The same template, whose strftime_now writes this time. */
@@ -82,8 +99,9 @@ export function openChatTemplate(tokenizerConfig: unknown, options: TemplateOpti
     render(messages, needsTools && tools.length === 0 ? exampleTools : tools, addsPrompt);
   const eosTokens = [...(eos_token ? [eos_token] : []), ...(options.eosTokens ?? [])];
   const ends = attempt(name, () => findTurnEnds(probe, { eosTokens, controlTokens }));
-  const renderShape = cacheShapes(makeDeltaRenderer({ render: probe, ends, name }), () => clock.nowMs);
-  const resultRole = chooseResultRole(renderShape);
+  const deltas = makeDeltaRenderer({ render: probe, ends, name, variant: () => clock.nowMs });
+  const resultRole = chooseResultRole(deltas);
+  const toKnownRoles = (messages: readonly Message[]) => (resultRole === 'user' ? toUserMessages(messages) : messages);
   const template: ChatTemplate = {
     source,
     ends,
@@ -93,18 +111,27 @@ export function openChatTemplate(tokenizerConfig: unknown, options: TemplateOpti
     hasReasoning: reasoning.isKnown,
     needsTools,
     renderOpening: (messages, tools) => fillSkeleton(renderOpeningShape({ render, name }, messages, tools), messages),
-    renderDelta(newMessages) {
-      const messages = resultRole === 'user' ? toUserMessages(newMessages) : newMessages;
-      const { skeleton, past } = renderShape(messages);
-      return fillSkeleton(skeleton, [...past, ...messages]);
+    renderDelta(newMessages, past = noPast) {
+      const messages = toKnownRoles(newMessages);
+      return renderAfterAny(deltas, messages, past) ?? deltas.afterPast(messages, past);
     },
-    keepsReasoning: (last, newMessages) => resultRole === 'user' || reasoning.isKept(last, newMessages),
+    isAppended(newMessages, past) {
+      const messages = toKnownRoles(newMessages);
+      return renderAfterAny(deltas, messages, past) !== undefined || deltas.isPastKept(messages, past);
+    },
+    renderFirstDelta: (newMessages) => deltas.afterShort(toKnownRoles(newMessages)),
+    takesId: rememberLengths((id) =>
+      doesRender(() => deltas.afterShort([{ role: resultRole, content: 'x', name: 'bash', tool_call_id: id }])),
+    ),
+    keepsReasoning: (last, newMessages, hasEarlier = false) => resultRole === 'user' || reasoning.isKept(last, newMessages, hasEarlier),
     writeTurn: (turn, tools) =>
       writeTurn((messages, addsPrompt) => renderText(messages.map(reasoning.write), tools, addsPrompt), turn, ends),
     at: (nowMs) => (source.includes('strftime_now') ? { ...template, ...renderAt(template, clock, nowMs) } : template),
   };
   return template;
 }
+
+const noPast: Past = { messages: [], tools: [] };
 
 type RenderText = (messages: readonly TemplateMessage[], tools?: readonly ToolSpec[], addsPrompt?: boolean) => string;
 
@@ -114,7 +141,7 @@ interface RendererOptions {
   readonly clock: TemplateClock;
 }
 
-function openRenderer(source: string, { variables, name, clock }: RendererOptions): RenderText {
+export function openRenderer(source: string, { variables, name, clock }: RendererOptions): RenderText {
   const template = attempt(name, () => new JinjaTemplate(source));
   const renderAs =
     (form: CallForm): RenderText =>
@@ -163,7 +190,7 @@ function chooseSource(source: z.infer<typeof templateConfig>['chat_template'], n
 
 /** Some templates require the id of the call, which the result of a malformed call does not have. */
 function toTemplateMessage({ tool_calls, ...rest }: TemplateMessage, { hasText, hasNull }: CallForm): Record<string, unknown> {
-  if (rest.role === 'tool') return { tool_call_id: toCallId(0), ...rest };
+  if (rest.role === 'tool') return { tool_call_id: noCallId, ...rest };
   if (!tool_calls) return rest;
   const calls = tool_calls.map(({ id, name, arguments: args }) => {
     return { id, type: 'function', function: { name, arguments: hasText ? toJson(toValue(args)) : args } };
@@ -181,25 +208,48 @@ function renderOpeningShape({ render, name }: { render: Render; name: string }, 
   return skeleton;
 }
 
-function chooseResultRole(renderShape: (newMessages: readonly Message[]) => Delta): 'tool' | 'user' {
+/** What is the same after any past, if the last turn of this one is as usual: it made the calls that are answered, or is text. */
+function renderAfterAny(deltas: DeltaRenderer, newMessages: readonly Message[], past: Past): TextPart[] | undefined {
+  const { tool_calls, content = '' } = past.messages.at(-1) ?? {};
+  const isAnswered = newMessages[0]?.role === 'tool';
+  if (past.messages.length > 0 && isAnswered !== (tool_calls !== undefined)) return undefined;
+  try {
+    return deltas.afterAny(newMessages, isAnswered && content !== '');
+  } catch (error) {
+    if (past.messages.length === 0 || !(error instanceof DependsOnPast || error instanceof Unsupported)) throw error;
+    return undefined;
+  }
+}
+
+function chooseResultRole(deltas: DeltaRenderer): 'tool' | 'user' {
   const tool: Message = { role: 'tool', content: 'output', name: 'bash', tool_call_id: toCallId(1) };
   try {
-    renderShape([tool]);
-    renderShape([tool, { ...tool, tool_call_id: toCallId(2) }]);
+    deltas.afterShort([tool]);
+    deltas.afterShort([tool, { ...tool, tool_call_id: toCallId(2) }]);
     return 'tool';
   } catch (error) {
     if (!(error instanceof Unsupported)) throw error;
   }
-  renderShape([{ role: 'user', content: 'output' }]);
+  deltas.afterShort([{ role: 'user', content: 'output' }]);
   return 'user';
+}
+
+/** Ids of the same length are the same to a template, which sees only placeholders for them. */
+function rememberLengths(takes: (id: string) => boolean): (id: string) => boolean {
+  const lengths = new Map<number, boolean>();
+  return (id) => {
+    const known = lengths.get([...id].length) ?? takes(id);
+    lengths.set([...id].length, known);
+    return known;
+  };
 }
 
 function findsTools(render: Render): boolean {
   const [tool] = exampleTools;
   if (!tool) return false;
-  const named = { ...tool, name: 'tool\u{e003}' };
+  const named = { ...tool, name: 'tool8e003' };
   return [[question], [system, question]].some((messages) => {
-    const isThere = () => render(messages, [named]).some((piece) => 'text' in piece && piece.text.includes('\u{e003}'));
+    const isThere = () => render(messages, [named]).some((piece) => 'text' in piece && piece.text.includes(named.name));
     return doesRender(isThere) && isThere();
   });
 }

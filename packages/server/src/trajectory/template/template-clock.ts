@@ -8,7 +8,7 @@ export interface TemplateClock {
   nowMs: number;
 }
 
-type Rendering = Pick<ChatTemplate, 'renderOpening' | 'renderDelta' | 'keepsReasoning' | 'writeTurn'>;
+type Rendering = Pick<ChatTemplate, 'renderOpening' | 'renderDelta' | 'isAppended' | 'renderFirstDelta' | 'keepsReasoning' | 'writeTurn'>;
 
 /** The functions of a template, each run at `nowMs`. */
 export function renderAt(template: Rendering, clock: TemplateClock, nowMs: number): Rendering {
@@ -23,8 +23,10 @@ export function renderAt(template: Rendering, clock: TemplateClock, nowMs: numbe
   };
   return {
     renderOpening: (messages, tools) => within(() => template.renderOpening(messages, tools)),
-    renderDelta: (newMessages) => within(() => template.renderDelta(newMessages)),
-    keepsReasoning: (last, newMessages) => within(() => template.keepsReasoning(last, newMessages)),
+    renderDelta: (newMessages, past) => within(() => template.renderDelta(newMessages, past)),
+    isAppended: (newMessages, past) => within(() => template.isAppended(newMessages, past)),
+    renderFirstDelta: (newMessages) => within(() => template.renderFirstDelta(newMessages)),
+    keepsReasoning: (...turns) => within(() => template.keepsReasoning(...turns)),
     writeTurn: (turn, tools) => within(() => template.writeTurn(turn, tools)),
   };
 }

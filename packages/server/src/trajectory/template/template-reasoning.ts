@@ -13,12 +13,13 @@ export interface TemplateReasoning {
   readonly isKnown: boolean;
   /** The message with its reasoning where the template looks for it. */
   write(message: Message): TemplateMessage;
-  /** Whether the reasoning of the turn `last` is still written when these messages follow it, and its calls with it. */
-  isKept(last: Message, newMessages: readonly Message[]): boolean;
+  /** Whether the reasoning of the turn `last`, and of earlier turns, is still written when these messages follow it, and its calls with it. */
+  isKept(last: Message, newMessages: readonly Message[], hasEarlier: boolean): boolean;
 }
 
 // Words that no template writes on its own.
 const thought = 'thought8e003';
+const earlier = 'earlier8e005';
 const called = 'called8e004';
 const question: Message = { role: 'user', content: 'question' };
 
@@ -37,10 +38,10 @@ export function openReasoning(source: string, render: RenderPlain): TemplateReas
   return {
     isKnown: readsField || source.includes(close),
     write,
-    isKept(last, newMessages) {
+    isKept(last, newMessages, hasEarlier) {
       const hasCalls = last.tool_calls !== undefined;
-      const shape = [hasCalls, ...newMessages.map(({ role }) => role)].join();
-      const isKept = shapes.get(shape) ?? isKeptAfter({ render, write }, hasCalls, newMessages);
+      const shape = [hasCalls, hasEarlier, ...newMessages.map(({ role }) => role)].join();
+      const isKept = shapes.get(shape) ?? isKeptAfter({ render, write }, { hasCalls, hasEarlier }, newMessages);
       if (shapes.size < maxShapes) shapes.set(shape, isKept);
       return isKept;
     },
@@ -56,14 +57,18 @@ function toFields(message: Message): TemplateMessage {
 
 function isKeptAfter(
   { render, write }: Pick<TemplateReasoning, 'write'> & { readonly render: RenderPlain },
-  hasCalls: boolean,
+  { hasCalls, hasEarlier }: { hasCalls: boolean; hasEarlier: boolean },
   newMessages: readonly Message[],
 ): boolean {
   const call = { id: 'call00000', name: 'bash', arguments: { command: called } };
   const turn: Message = { role: 'assistant', content: 'answer', reasoning: thought, ...(hasCalls ? { tool_calls: [call] } : {}) };
-  const past = [question, write(turn), ...newMessages.map((message) => ({ ...message, content: 'text' }))];
+  const next = newMessages.map((message) => ({ ...message, content: 'text' }));
+  const past = [question, write(turn), ...next];
   if (hasCalls && writes(render, past, called) !== true) return true;
-  return writes(render, past, thought) ?? true;
+  if (writes(render, past, thought) === false) return false;
+  return (
+    !hasEarlier || (writes(render, [question, write({ ...turn, reasoning: earlier }), ...next, write(turn), ...next], earlier) ?? true)
+  );
 }
 
 /** Undefined if the template refuses the messages. */

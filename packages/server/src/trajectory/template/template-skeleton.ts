@@ -15,7 +15,13 @@ export interface Placeholder {
   readonly isXml: boolean;
 }
 
-export type Skeleton = readonly ({ readonly text: string } | Placeholder)[];
+/** The place of an id among those of the calls that are answered. */
+export interface IdPlace {
+  readonly id: number;
+  readonly isWhole: boolean;
+}
+
+export type Skeleton = readonly ({ readonly text: string } | Placeholder | IdPlace)[];
 
 /** The space around a placeholder shows whether the template trims, and the quote inside it whether the template writes JSON. */
 export function renderSkeleton(messages: readonly Message[], render: (guarded: readonly Message[]) => string): Skeleton {
@@ -59,10 +65,11 @@ function guardCallNames(messages: readonly Message[]): readonly Message[] {
   });
 }
 
-export function fillSkeleton(skeleton: Skeleton, messages: readonly Message[]): TextPart[] {
+export function fillSkeleton(skeleton: Skeleton, messages: readonly Message[], ids: readonly string[] = []): TextPart[] {
   const texts = messages.filter(isUntrusted).flatMap(({ content, name }) => (name === undefined ? [content] : [content, name]));
   return skeleton.flatMap((piece): TextPart[] => {
     if ('text' in piece) return piece.text === '' ? [] : [{ text: piece.text, trusted: true }];
+    if ('id' in piece) return [{ text: ids[piece.id] ?? '', trusted: false }];
     return [{ text: fillText(texts[piece.place] ?? '', piece), trusted: false }];
   });
 }
@@ -101,7 +108,8 @@ export function cacheShapes<T>(
 ): (newMessages: readonly Message[]) => T {
   const shapes = new Map<string, T>();
   return (newMessages) => {
-    const shape = JSON.stringify([variant(), newMessages.map((message) => (isUntrusted(message) ? toShape(message) : message))]);
+    const ids = new Map(newMessages.flatMap(({ tool_call_id: id }, index) => (id === undefined ? [] : [[id, index] as const])));
+    const shape = JSON.stringify([variant(), newMessages.map((message) => (isUntrusted(message) ? toShape(message, ids) : message))]);
     const skeleton = shapes.get(shape) ?? render(newMessages);
     for (const [oldest] of shapes.size < maxShapes ? [] : shapes) {
       shapes.delete(oldest);
@@ -112,6 +120,10 @@ export function cacheShapes<T>(
   };
 }
 
-function toShape({ content: _content, name, ...rest }: Message): Record<string, unknown> {
-  return { ...rest, named: name !== undefined };
+/** Ids are the same shape if they are equally long and equal to the same others. */
+function toShape(
+  { content: _content, name, tool_call_id: id, ...rest }: Message,
+  ids: ReadonlyMap<string, number>,
+): Record<string, unknown> {
+  return { ...rest, named: name !== undefined, ...(id === undefined ? {} : { id: [ids.get(id), [...id].length] }) };
 }

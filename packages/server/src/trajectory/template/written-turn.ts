@@ -24,7 +24,7 @@ function afterQuestion(text: string): string {
 }
 
 /** What both start with, up to the end of a tag or line. */
-function commonHead(prompt: string, whole: string): string {
+export function commonHead(prompt: string, whole: string): string {
   let length = 0;
   while (length < prompt.length && prompt[length] === whole[length]) length += 1;
   const common = whole.slice(0, length);

@@ -82,7 +82,7 @@ function readInklingCall(text: string, from: number, found: Findings): number {
   const end = text[start] === '{' ? endOfJson(text, start) : -1;
   const value = end < 0 ? undefined : parseJson(text.slice(start, end));
   if (value?.ok && isRecord(value.json))
-    addJsonCall(found, { name: value.json.name, arguments: value.json.args ?? value.json.arguments ?? {} });
+    addJsonCall(found, { id: value.json.id, name: value.json.name, arguments: value.json.args ?? value.json.arguments ?? {} });
   else found.malformed.push(`A tool call is not valid JSON: ${excerpt(text.slice(from, from + 300))}`);
   return end < 0 ? text.length : end;
 }

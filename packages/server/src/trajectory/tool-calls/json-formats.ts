@@ -18,7 +18,7 @@ import {
 } from './tool-calls.ts';
 
 interface MarkedFormat {
-  /** Finds what opens a call or a list of calls; a first group is the name, and the JSON that follows then its arguments. */
+  /** Finds what opens a call or a list of calls. A group `name` is the name, and the JSON that follows then the arguments; `id` is its id. */
   readonly open: RegExp;
   /** What may follow the JSON and belongs to the format. */
   readonly close: RegExp;
@@ -49,7 +49,7 @@ function makeMarkedParser(name: ToolFormat, format: MarkedFormat): ToolCallParse
         opened ||= format.section !== undefined && before.includes(format.section);
         found.content.push(dropFrames(before, wrapper, 32));
         if (!match) break;
-        at = readJson(rest, { from: open.lastIndex, name: match[1] }, { found, format });
+        at = readJson(rest, { from: open.lastIndex, ...definedOf({ name: match.groups?.name, id: match.groups?.id }) }, { found, format });
       }
       if (opened && found.calls.length + found.malformed.length === 0)
         found.malformed.push(`A ${format.section} has no readable call in it, so it was not run.`);
@@ -62,12 +62,19 @@ function literalOf({ source }: RegExp): string {
   return /^[\w<>|]+/.exec(source.replaceAll('\\', ''))?.[0] ?? '<tool_call>';
 }
 
+/** What stands before the arguments of a call. */
+interface CallHead {
+  readonly name?: string;
+  readonly id?: string;
+}
+
+interface MarkedReading {
+  readonly found: Findings;
+  readonly format: MarkedFormat;
+}
+
 /** Reads one JSON value after another, up to something else. */
-function readJson(
-  text: string,
-  { from, name }: { from: number; name: string | undefined },
-  { found, format }: { found: Findings; format: MarkedFormat },
-): number {
+function readJson(text: string, { from, ...head }: CallHead & { from: number }, { found, format }: MarkedReading): number {
   const between = /[\s,;]*(?=[[{])/y;
   let at = from;
   for (let count = 0; ; count++) {
@@ -80,20 +87,20 @@ function readJson(
       report(text, start, found);
       return end < 0 ? text.length : end;
     }
-    add(value.json, { name, found, format });
+    add(value.json, head, { found, format });
     at = end;
-    if (name !== undefined) return skip(text, at, format.close);
+    if (head.name !== undefined) return skip(text, at, format.close);
   }
 }
 
-function add(json: unknown, { name, found, format }: { name: string | undefined; found: Findings; format: MarkedFormat }): void {
-  if (name !== undefined) addJsonCall(found, { name, arguments: json });
+function add(json: unknown, { name, id }: CallHead, { found, format }: MarkedReading): void {
+  if (name !== undefined) addJsonCall(found, { name, id: id?.trim(), arguments: json });
   else for (const item of Array.isArray(json) ? json : [json]) addJsonCall(found, format.toCall ? format.toCall(item) : unwrap(item));
 }
 
-/** Some models wrap a call as the API does: {"type": "function", "function": {…}}. */
+/** Some models wrap a call as the API does: {"id": …, "type": "function", "function": {…}}. */
 function unwrap(json: unknown): unknown {
-  return isRecord(json) && isRecord(json.function) && json.name === undefined ? json.function : json;
+  return isRecord(json) && isRecord(json.function) && json.name === undefined ? { id: json.id, ...json.function } : json;
 }
 
 function report(text: string, at: number, found: Findings): number {
@@ -108,14 +115,20 @@ function skip(text: string, at: number, close: RegExp): number {
 }
 
 const cohereCall = (json: unknown) =>
-  isRecord(json) ? { name: json.tool_name ?? json.name, arguments: json.parameters ?? json.arguments ?? {} } : json;
+  isRecord(json)
+    ? { id: json.tool_call_id ?? json.id, name: json.tool_name ?? json.name, arguments: json.parameters ?? json.arguments ?? {} }
+    : json;
 const namedCall = (json: unknown) => {
   const [entry] = isRecord(json) ? Object.entries(json) : [];
   return isRecord(json) && json.name === undefined && entry ? { name: entry[0], arguments: entry[1] } : json;
 };
 
 /** Each part is `>>>recipient`, a newline and its text; the recipient of plain text is `all`. The generation prompt has the first `>>>`. */
-const recipients = makeMarkedParser('functionary-v3.2', { open: />>>([^\s<>{}]{1,200})\n(?=\s*\{)/, close: /(?!)/, wrappers: ['>>>all'] });
+const recipients = makeMarkedParser('functionary-v3.2', {
+  open: />>>(?<name>[^\s<>{}]{1,200})\n(?=\s*\{)/,
+  close: /(?!)/,
+  wrappers: ['>>>all'],
+});
 const functionary: ToolCallParser = {
   ...recipients,
   parse: (text, tools) => recipients.parse(/^\s*(?:all\n|[\w.-]{1,200}\n\s*\{)/.test(text) ? `>>>${text.trimStart()}` : text, tools),
@@ -123,39 +136,39 @@ const functionary: ToolCallParser = {
 
 export const jsonParsers = [
   makeMarkedParser('kimi-k2', {
-    open: /<\|tool_call_begin\|>\s*(?:functions\.)?([^\s<>:]{1,200})(?::\d+)?\s*<\|tool_call_argument_begin\|>/,
+    open: /<\|tool_call_begin\|>\s*(?<id>(?:functions\.)?(?<name>[^\s<>:]{1,200})(?::\d+)?)\s*<\|tool_call_argument_begin\|>/,
     close: /<\|tool_call_end\|>/,
     section: '<|tool_calls_section_begin|>',
     wrappers: ['<|tool_calls_section_begin|>', '<|tool_calls_section_end|>'],
   }),
   makeMarkedParser('deepseek-v3.1', {
-    open: /<｜tool▁call▁begin｜>\s*([^\s<>｜]{1,200})<｜tool▁sep｜>(?=\s*\{)/,
+    open: /<｜tool▁call▁begin｜>\s*(?<name>[^\s<>｜]{1,200})<｜tool▁sep｜>(?=\s*\{)/,
     close: /<｜tool▁call▁end｜>/,
     section: '<｜tool▁calls▁begin｜>',
     wrappers: ['<｜tool▁calls▁begin｜>', '<｜tool▁calls▁end｜>'],
   }),
   makeMarkedParser('deepseek-v3', {
-    open: /<｜tool▁call▁begin｜>\s*function<｜tool▁sep｜>([^\s<>｜]{1,200})\s*(?:```json\s*)?(?=\{)/,
+    open: /<｜tool▁call▁begin｜>\s*function<｜tool▁sep｜>(?<name>[^\s<>｜]{1,200})\s*(?:```json\s*)?(?=\{)/,
     close: /(?:```\s*)?<｜tool▁call▁end｜>/,
     section: '<｜tool▁calls▁begin｜>',
     wrappers: ['<｜tool▁calls▁begin｜>', '<｜tool▁calls▁end｜>'],
   }),
   makeMarkedParser('plamo3', {
-    open: /<\|plamo:begin_tool_name:plamo\|>([^<]{1,200})<\|plamo:end_tool_name:plamo\|>\s*<\|plamo:begin_tool_arguments:plamo\|>(?:<\|plamo:constrain\|>json<\|plamo:msg\|>)?/,
+    open: /<\|plamo:begin_tool_name:plamo\|>(?<name>[^<]{1,200})<\|plamo:end_tool_name:plamo\|>\s*<\|plamo:begin_tool_arguments:plamo\|>(?:<\|plamo:constrain\|>json<\|plamo:msg\|>)?/,
     close: /<\|plamo:end_tool_arguments:plamo\|>/,
     section: '<|plamo:begin_tool_requests:plamo|>',
     wrappers: ['begin_tool_requests', 'end_tool_requests', 'begin_tool_request', 'end_tool_request'].map((tag) => `<|plamo:${tag}:plamo|>`),
     reasoning: { open: '<|plamo:begin_think:plamo|>', close: '<|plamo:end_think:plamo|>' },
   }),
   makeMarkedParser('solar', {
-    open: /<\|tool_call:begin\|>[^<]{0,200}<\|tool_call:name\|>([^<]{1,200})<\|tool_call:args\|>/,
+    open: /<\|tool_call:begin\|>(?<id>[^<]{0,200})<\|tool_call:name\|>(?<name>[^<]{1,200})<\|tool_call:args\|>/,
     close: /<\|tool_call:end\|>/,
     section: '<|tool_calls|>',
     wrappers: ['<|tool_calls|>', '<|calls|>', '<|begin|>assistant', '<|content|>'],
     reasoning: { open: '<|think|>', close: '<|end|>' },
   }),
   makeMarkedParser('functionary-v3.1', {
-    open: /<function=([^\s<>"'=]{1,200})>(?=\s*\{)/,
+    open: /<function=(?<name>[^\s<>"'=]{1,200})>(?=\s*\{)/,
     close: /<\/function>/,
     wrappers: [],
   }),

@@ -8,10 +8,8 @@ import {
   endOfJson,
   excerpt,
   type Findings,
-  isRecord,
   parseJson,
   type ToolCallParser,
-  toCallId,
   toParsedTurn,
 } from './tool-calls.ts';
 
@@ -45,7 +43,7 @@ function readList(text: string, start: number, found: Findings): number {
     found.malformed.push(`What follows ${callOpen} is not a JSON list of calls: ${excerpt(text.slice(start, start + 1001))}`);
     return end;
   }
-  for (const item of value.json) addJsonCall(found, item, ownId(isRecord(item) ? item.id : undefined, found));
+  for (const item of value.json) addJsonCall(found, item);
   return end;
 }
 
@@ -60,11 +58,6 @@ function readNamed(text: string, start: number, found: Findings): number {
     found.malformed.push(`What follows ${callOpen} is not a name, [ARGS] and a JSON object: ${excerpt(text.slice(start, start + 1001))}`);
     return match ? end : start;
   }
-  addJsonCall(found, { name: match[1], arguments: value.json }, ownId(match[2], found));
+  addJsonCall(found, { name: match[1], id: match[2], arguments: value.json });
   return end;
-}
-
-/** Keeps the model's own id if the template accepts it. */
-function ownId(id: unknown, { calls }: Findings): string {
-  return typeof id === 'string' && /^[a-zA-Z0-9]{9}$/.test(id) ? id : toCallId(calls.length);
 }

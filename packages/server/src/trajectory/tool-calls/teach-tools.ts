@@ -31,12 +31,18 @@ export interface TeachOptions {
   readonly format: ToolFormat;
   /** Whether the template accepts a system message; otherwise the first user message begins with the tools. */
   readonly hasSystem: boolean;
+  /** How the template itself writes a call; it then writes those of earlier turns too. */
+  readonly write?: (call: PlainCall) => string;
 }
 
 /** The messages with the tools in them, to be rendered without tools. */
-export function teachTools(messages: readonly Message[], tools: readonly ToolSpec[], { format, hasSystem }: TeachOptions): Message[] {
-  const written = messages.map((message) => writeCalls(message, format));
-  const lesson = describeTools(tools, format);
+export function teachTools(
+  messages: readonly Message[],
+  tools: readonly ToolSpec[],
+  { format, hasSystem, write }: TeachOptions,
+): Message[] {
+  const written = write ? messages : messages.map((message) => writeCalls(message, format));
+  const lesson = describeTools(tools, format, write);
   const role = hasSystem ? 'system' : 'user';
   const at = written.findIndex((message) => message.role === role);
   if (at < 0) return [{ role, content: lesson }, ...written];
@@ -51,14 +57,14 @@ function writeCalls({ tool_calls, ...message }: Message, format: ToolFormat): Me
 }
 
 /** Fenced blocks can only run `bash`. */
-function describeTools(tools: readonly ToolSpec[], format: ToolFormat): string {
+function describeTools(tools: readonly ToolSpec[], format: ToolFormat, write = (call: PlainCall) => writeCall(format, call)): string {
   if (format === 'fenced') {
     const bash = tools.find(({ name }) => name === 'bash');
     const what = bash === undefined ? '' : ` ${bash.description}`;
     return `You can run shell commands.${what} Write each command in a block like this:\n\n${writeCall(format, example(bash))}\n\nIts output follows in the next message.`;
   }
   const list = tools.map((tool) => JSON.stringify(tool)).join('\n');
-  return `You can use these tools:\n\n${list}\n\nTo use one, write a call like this, with your own values:\n\n${writeCall(format, example(tools[0]))}\n\nIts result follows in the next message.`;
+  return `You can use these tools:\n\n${list}\n\nTo use one, write a call like this, with your own values:\n\n${write(example(tools[0])).trim()}\n\nIts result follows in the next message.`;
 }
 
 /** A call of the tool with a value for each required argument, or for all of them if none is required. */

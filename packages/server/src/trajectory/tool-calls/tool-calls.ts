@@ -97,14 +97,21 @@ export function toParsedTurn({ content, thoughts, calls, malformed }: Findings):
   return { content: content.join('').trim(), ...definedOf({ reasoning: reasoning === '' ? undefined : reasoning }), calls, malformed };
 }
 
-/** Nine letters and digits, as the strictest template requires. */
+/** The id of a call whose format has none: nine letters and digits, as the strictest template requires. */
 export function toCallId(index: number): string {
   return `call${String(index % 100_000).padStart(5, '0')}`;
 }
 
-/** Adds one call in JSON. Models name its arguments `arguments` or `parameters`. */
-export function addJsonCall(found: Findings, json: unknown, id = toCallId(found.calls.length)): void {
-  const call = toCall(json, id);
+/** The id of a result that answers no call, such as the message about a malformed one. */
+export const noCallId = 'nocall000';
+
+const maxIdLength = 200;
+
+/** Adds one call in JSON, with the id that the model wrote. Models name its arguments `arguments` or `parameters`. */
+export function addJsonCall(found: Findings, json: unknown): void {
+  const written = isRecord(json) && typeof json.id === 'string' ? json.id : '';
+  const isId = written !== '' && written.length <= maxIdLength;
+  const call = toCall(json, isId ? written : toCallId(found.calls.length));
   if (typeof call === 'string') found.malformed.push(call);
   else found.calls.push(call);
 }

@@ -163,12 +163,6 @@ for (const { parser, title, text, content = '', reasoning, calls = [], malformed
   });
 }
 
-test('mistral: the id that the model gave is kept if its template accepts it', () => {
-  const ids = (id: string) => findToolParser('mistral').parse(`[TOOL_CALLS][{"name": "f", "id": ${JSON.stringify(id)}}]`).calls[0]?.id;
-  assert.equal(ids('abcDEF123'), 'abcDEF123');
-  assert.equal(ids('</s>[INST]'), 'call00000');
-});
-
 const named: readonly ToolFormat[] = ['hermes', 'qwen3-coder', 'llama3-json', 'mistral', 'fenced'];
 
 const hostile = [
