@@ -41,7 +41,27 @@ const text = (number: number, more: Partial<Message> = {}): Message => ({
 });
 const thinks = (number: number) => ({ reasoning: `Thought ${number} about it.` });
 
+/** Calls and results with the ids of a model. */
+interface CallMakers {
+  readonly calls: (first: number, ...names: string[]) => Pick<Message, 'tool_calls'>;
+  readonly result: (index: number, name?: string, at?: number) => Message;
+}
+
 export function makeScripts(writeId: WriteId): readonly ConversationScript[] {
+  const makers = toMakers(writeId);
+  return [...talkScripts, ...makeCallScripts(makers), ...makeThoughtScripts(makers)];
+}
+
+const silent = (more: Partial<Message>): Message => ({ role: 'assistant', content: '', ...more });
+const bare: Message = { role: 'tool', content: 'That call could not be read.' };
+const talk: readonly ScriptTurn[] = [1, 2, 3].map((number) => ({ turn: text(number), next: [user(number + 1)] }));
+const talkScripts: readonly ConversationScript[] = [
+  { name: 'users', opening: [user(1)], tools: [], turns: talk },
+  { name: 'users after a system message', opening: [system, user(1)], tools: [], turns: talk },
+  { name: 'users, with tools', opening: [user(1)], tools, turns: talk },
+];
+
+function toMakers(writeId: WriteId): CallMakers {
   const call = (index: number, name: string, at: number) => ({
     id: writeId(name, index, at),
     name,
@@ -56,13 +76,11 @@ export function makeScripts(writeId: WriteId): readonly ConversationScript[] {
   const calls = (first: number, ...names: string[]): Pick<Message, 'tool_calls'> => ({
     tool_calls: names.map((name, at) => call(first + at, name, at)),
   });
-  const silent = (more: Partial<Message>): Message => ({ role: 'assistant', content: '', ...more });
-  const bare: Message = { role: 'tool', content: 'That call could not be read.' };
-  const talk: readonly ScriptTurn[] = [1, 2, 3].map((number) => ({ turn: text(number), next: [user(number + 1)] }));
+  return { calls, result };
+}
+
+function makeCallScripts({ calls, result }: CallMakers): ConversationScript[] {
   return [
-    { name: 'users', opening: [user(1)], tools: [], turns: talk },
-    { name: 'users after a system message', opening: [system, user(1)], tools: [], turns: talk },
-    { name: 'users, with tools', opening: [user(1)], tools, turns: talk },
     {
       name: 'calls, then users',
       opening: [system, user(1)],
@@ -96,6 +114,30 @@ export function makeScripts(writeId: WriteId): readonly ConversationScript[] {
       ],
     },
     {
+      name: 'a user after results',
+      opening: [user(1)],
+      tools,
+      turns: [
+        { turn: silent(calls(0, 'bash')), next: [result(0), user(2)] },
+        { turn: text(1), next: [user(3)] },
+      ],
+    },
+    {
+      name: 'a call that could not be read',
+      opening: [user(1)],
+      tools,
+      turns: [
+        { turn: text(1), next: [bare] },
+        { turn: silent(calls(0, 'bash')), next: [result(0)] },
+        { turn: text(2), next: [user(2)] },
+      ],
+    },
+  ];
+}
+
+function makeThoughtScripts({ calls, result }: CallMakers): ConversationScript[] {
+  return [
+    {
       name: 'reasoning before text',
       opening: [user(1)],
       tools: [],
@@ -128,25 +170,6 @@ export function makeScripts(writeId: WriteId): readonly ConversationScript[] {
         { turn: silent({ ...thinks(1), ...calls(0, 'bash') }), next: [result(0)] },
         { turn: silent(calls(1, 'bash')), next: [result(1)] },
         { turn: text(1), next: [user(2)] },
-      ],
-    },
-    {
-      name: 'a user after results',
-      opening: [user(1)],
-      tools,
-      turns: [
-        { turn: silent(calls(0, 'bash')), next: [result(0), user(2)] },
-        { turn: text(1), next: [user(3)] },
-      ],
-    },
-    {
-      name: 'a call that could not be read',
-      opening: [user(1)],
-      tools,
-      turns: [
-        { turn: text(1), next: [bare] },
-        { turn: silent(calls(0, 'bash')), next: [result(0)] },
-        { turn: text(2), next: [user(2)] },
       ],
     },
   ];
