@@ -61,7 +61,7 @@ async function proveTokenizer(name: string): Promise<string> {
 }
 
 function shorten(why: string): string {
-  const plain = why.replace(/^the (?:chat )?template(?: of \S+| of the model)? /, '').replace(/^cannot be continued exactly: /, '');
+  const plain = why.replace(/^the (?:chat )?template(?: of the model| of \S+)? /, '').replace(/^cannot be continued exactly: /, '');
   const cut = plain.length > 130 ? `${plain.slice(0, 130)}…` : plain;
   return cut.replace(/\s+/g, ' ').replaceAll('|', '\\|').replaceAll('<', '&lt;');
 }

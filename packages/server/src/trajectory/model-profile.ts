@@ -105,7 +105,11 @@ function findFault(template: ChatTemplate, example: string): string | undefined 
   const end = template.ends.all.find((one) => example.includes(one));
   if (end !== undefined)
     return `writes ${end}, which ends a turn, before a call: ${JSON.stringify(excerpt(example))}. A turn would end before its calls.`;
-  const isReadable = (text: string) => toolParsers.some(({ name, parse }) => name !== 'fenced' && parse(text, tools).calls.length > 0);
+  const reads = ({ name, parse }: ToolCallParser, text: string) => {
+    const { content, calls } = parse(text, tools);
+    return name !== 'fenced' && content === '' && calls.length > 0;
+  };
+  const isReadable = (text: string) => toolParsers.some((parser) => reads(parser, text));
   const mark = isReadable(example) ? undefined : template.ends.all.find((one) => isReadable(example + one));
   if (mark !== undefined)
     return `ends a turn with a call by ${mark}, which is a mark of the call itself: ${JSON.stringify(excerpt(example + mark))}. A turn would end before its calls do.`;

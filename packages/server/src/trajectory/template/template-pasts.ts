@@ -19,11 +19,7 @@ export interface Past {
 export const system: Message = { role: 'system', content: 'rules' };
 export const question: Message = { role: 'user', content: 'question' };
 export const exampleTools: readonly ToolSpec[] = [
-  {
-    name: 'bash',
-    description: 'Runs a command.',
-    parameters: { type: 'object', properties: { command: { type: 'string', description: 'The command.' } }, required: ['command'] },
-  },
+  { name: 'bash', description: 'Runs a command.', parameters: { type: 'object', properties: { command: { type: 'string' } } } },
 ];
 
 export const shortPast: Past = { messages: [question, { role: 'assistant', content: answer }], tools: [] };
