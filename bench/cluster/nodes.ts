@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@millrace/client';
-import { openFakeBackendProcess, PostgresServer, qwen3Folder, TestMachine, TestService } from '@millrace/testkit';
+import { openFakeBackendProcess, PostgresServer, qwen3Folder, readPastEvents, TestMachine, TestService } from '@millrace/testkit';
 import type { BenchReport } from '../report/report.ts';
 
 export interface NodesSizes {
@@ -82,12 +82,7 @@ async function measure(
   const cpu = readCpu();
   await pause(windowMs);
   const [busy, all] = readCpu().map((now, index) => now - (cpu[index] ?? 0));
-  const { last_event_id: last } = await client.status();
-  const times: number[] = [];
-  for await (const event of client.events({ after })) {
-    if (event.kind === 'turn-end') times.push(Date.parse(event.at));
-    if (event.id >= last) break;
-  }
+  const times = (await readPastEvents(client, 'turn-end', { after })).map(({ at }) => Date.parse(at));
   const seconds = (Math.max(...times) - Math.min(...times)) / 1000;
   return { nodes, rolloutsPerSecond: (times.length - 1) / seconds / turns, cpuShare: (busy ?? 0) / (all ?? 1) };
 }

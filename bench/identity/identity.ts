@@ -4,7 +4,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Event, RolloutView, Trajectory } from '@millrace/protocol';
-import { fakeLogprob, openFakeTokens, qwen3Folder, TestService } from '@millrace/testkit';
+import { fakeLogprob, openFakeTokens, qwen3Folder, readPastEvents, TestService } from '@millrace/testkit';
 import type { BenchReport } from '../report/report.ts';
 import { type ServerKind, SwappedBackends, toWeights } from './swapped-backends.ts';
 
@@ -50,7 +50,7 @@ export async function runIdentityBench(): Promise<BenchReport> {
   await load;
   const audit = makeAudit();
   for (const { id, state } of views) if (state === 'done') auditOne(await client.trajectory(id), backends.first, audit);
-  return toReport({ audit, views, swaps: backends.swaps, changes: await readChanges(service) });
+  return toReport({ audit, views, swaps: backends.swaps, changes: await readPastEvents(service.client, 'backend-changed') });
 }
 
 /** Bursts with pauses in between, so that backends are idle at times. */
@@ -93,16 +93,6 @@ function auditOne({ rolloutId, segments, provenances = [] }: Trajectory, first: 
     audit.lyingTokens += tokenIds.length;
     audit.lies.push(`${rolloutId} on ${backend}: ${version} ${model} ${mode}, generation ${of.generation}`);
   }
-}
-
-async function readChanges({ client }: TestService): Promise<Event[]> {
-  const { last_event_id: last } = await client.status();
-  const changes: Event[] = [];
-  for await (const event of client.events({ after: 0 })) {
-    if (event.kind === 'backend-changed') changes.push(event);
-    if (event.id >= last) break;
-  }
-  return changes;
 }
 
 interface Soak {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Trajectory } from '@millrace/protocol';
-import { TestService } from '@millrace/testkit';
+import { readPastEvents, TestService } from '@millrace/testkit';
 import { z } from 'zod';
 import type { Engine } from '../engines/engine-process.ts';
 import { openVllm, skipWithoutVllm } from '../engines/vllm.ts';
@@ -90,12 +90,7 @@ async function scoreNext(url: string, prompt: readonly number[], id: number): Pr
 
 /** The modes before and after each change that the event log has. */
 async function readChanges({ client }: TestService): Promise<unknown[]> {
-  const { last_event_id: last } = await client.status();
   const facts = z.looseObject({ logprobs_mode: z.string() });
-  const changes: unknown[] = [];
-  for await (const { kind, data, id } of client.events({ after: 0 })) {
-    if (kind === 'backend-changed') changes.push([facts.parse(data.from).logprobs_mode, facts.parse(data.to).logprobs_mode]);
-    if (id >= last) break;
-  }
-  return changes;
+  const changes = await readPastEvents(client, 'backend-changed');
+  return changes.map(({ data }) => [facts.parse(data.from).logprobs_mode, facts.parse(data.to).logprobs_mode]);
 }

@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { openFakeBackend, PostgresServer, qwen3Folder, scriptedPolicy, skipPostgres, TestService } from '@millrace/testkit';
+import { openFakeBackend, PostgresServer, qwen3Folder, readPastEvents, scriptedPolicy, skipPostgres, TestService } from '@millrace/testkit';
 
 const main = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url));
 const tokenizer = qwen3Folder();
@@ -79,11 +79,8 @@ test('two servers share a store in PostgreSQL: a killed worker, a crashed databa
   const { state } = await second.client.batches.get('shared');
   assert.equal(state, 'met');
   const ends = new Map<string, number>();
-  const { last_event_id: last } = await second.client.status();
-  for await (const event of second.client.events({ after: 0 })) {
-    if (event.kind === 'rollout-end') ends.set(event.rollout_id ?? '', (ends.get(event.rollout_id ?? '') ?? 0) + 1);
-    if (event.id >= last) break;
-  }
+  for (const { rollout_id = '' } of await readPastEvents(second.client, 'rollout-end'))
+    ends.set(rollout_id, (ends.get(rollout_id) ?? 0) + 1);
   assert.deepEqual(
     [...ends].filter(([, count]) => count !== 1),
     [],

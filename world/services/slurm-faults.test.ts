@@ -5,8 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Client, openClient } from '@millrace/client';
-import type { Event } from '@millrace/protocol';
-import { makeShellTask } from '@millrace/testkit';
+import { makeShellTask, readPastEvents } from '@millrace/testkit';
 import { SlurmCluster } from '../engines/slurm-cluster.ts';
 import {
   checkNothingLeft,
@@ -145,12 +144,7 @@ function toNextMinute(elapsed: string): number {
 
 /** Each rollout ended once, with the reward of its task. */
 async function checkEnds(client: Client, count: number): Promise<void> {
-  const { last_event_id: last } = await client.status();
-  const ends: Event[] = [];
-  for await (const event of client.events({ after: 0 })) {
-    if (event.kind === 'rollout-end') ends.push(event);
-    if (event.id >= last) break;
-  }
+  const ends = await readPastEvents(client, 'rollout-end');
   assert.equal(ends.length, count, 'each ended once');
   assert.equal(new Set(ends.map(({ rollout_id }) => rollout_id)).size, count, 'each ended');
   for await (const { id, reward, failures } of client.list()) assert.equal(reward, 1, `${id}: ${JSON.stringify(failures)}`);

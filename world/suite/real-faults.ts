@@ -4,7 +4,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@millrace/client';
 import type { Event, RolloutView, Segment, Trajectory } from '@millrace/protocol';
-import { fakeLogprob, TestService } from '@millrace/testkit';
+import { fakeLogprob, readPastEvents, TestService } from '@millrace/testkit';
 import { modelFolder, modelName } from '../engines/world-cache.ts';
 import { scoreWithVllm } from './ask.ts';
 import { RealCast } from './real-cast.ts';
@@ -58,7 +58,7 @@ export async function runRealFaults({ rollouts, seed, onProgress }: RealFaultOpt
     const views = await play(makeActs(cast, client, stallMs), { client, rollouts, cast, onProgress });
     onProgress('all rollouts have ended');
     const trajectories = await Array.fromAsync(views, ({ id }) => client.trajectory(id));
-    return { ...toReport(views, await readEnds(client)), ...(await checkTokens(cast, trajectories)) };
+    return { ...toReport(views, await readPastEvents(client, 'rollout-end')), ...(await checkTokens(cast, trajectories)) };
   } catch (error) {
     onProgress(await service.log());
     throw error;
@@ -141,16 +141,6 @@ async function waitUntilHealthy(client: Client, wanted: string): Promise<void> {
     if (performance.now() > deadline) throw new Error(`${wanted} is not healthy 180 s after its restart: ${JSON.stringify(found)}`);
     await pause(250);
   }
-}
-
-async function readEnds(client: Client): Promise<Event[]> {
-  const { last_event_id: last } = await client.status();
-  const ends: Event[] = [];
-  for await (const event of client.events({ after: 0 })) {
-    if (event.kind === 'rollout-end') ends.push(event);
-    if (event.id >= last) break;
-  }
-  return ends;
 }
 
 function toReport(views: readonly RolloutView[], ends: readonly Event[]): Pick<RealFaultReport, 'done' | 'wronglyEnded' | 'doubled'> {

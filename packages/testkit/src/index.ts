@@ -68,6 +68,7 @@ export {
 export { type FaultReport, runFaults } from './service/fault-run.ts';
 export { findWrongToken } from './service/find-wrong-token.ts';
 export { TestMachine, type TestMachineOptions } from './service/machine.ts';
+export { readPastEvents } from './service/past-events.ts';
 export { processesInSandboxesOf, TestService } from './service/service.ts';
 export { type BackendContractOptions, type ContractBed, defineBackendContract } from './suites/backend-contract.ts';
 export { type BackendSuiteOptions, defineBackendSuite } from './suites/backend-suite.ts';

@@ -6,8 +6,9 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@millrace/client';
-import { type Event, isTerminal, type RolloutView } from '@millrace/protocol';
+import { isTerminal, type RolloutView } from '@millrace/protocol';
 import { findWrongToken } from '../service/find-wrong-token.ts';
+import { readPastEvents } from '../service/past-events.ts';
 import { processesInSandboxesOf } from '../service/service.ts';
 import { isWorker } from './faults/process-faults.ts';
 import { batchTarget, type ChaosLoad, countLive } from './load.ts';
@@ -42,7 +43,7 @@ export async function checkBooks(scene: Scene, load: ChaosLoad): Promise<ChaosBo
   await waitForEnds(scene, load);
   const views = await Array.fromAsync(client.list());
   const own = views.filter(({ id }) => load.rollouts.has(id));
-  const ends = Map.groupBy(await readEnds(client), ({ rollout_id }) => rollout_id);
+  const ends = Map.groupBy(await readPastEvents(client, 'rollout-end'), ({ rollout_id }) => rollout_id);
   const hung = new Set(readHung(scene.controls));
   const isDone = ({ state, reward }: RolloutView) => state === 'done' && reward === 1;
   const hasHung = ({ id, failure }: RolloutView) => failure?.code === 'evaluate-timeout' && hung.has(id.replace('chaos-', ''));
@@ -94,16 +95,6 @@ async function waitForEnds({ service, receiver }: Scene, load: ChaosLoad): Promi
     if (now !== seen) changedAt = performance.now();
     seen = now;
   }
-}
-
-async function readEnds(client: Client): Promise<Event[]> {
-  const { last_event_id: last } = await client.status();
-  const ends: Event[] = [];
-  for await (const event of client.events({ after: 0 })) {
-    if (event.kind === 'rollout-end') ends.push(event);
-    if (event.id >= last) break;
-  }
-  return ends;
 }
 
 async function findWrongTokens(client: Client, done: readonly RolloutView[]): Promise<string[]> {
