@@ -6,8 +6,8 @@ export type Row = Readonly<Record<string, unknown>>;
 
 export const isRow = (value: unknown): value is Row => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Tables write null into the columns that other rows of the same file have. */
-export const withoutNulls = (row: Row): Record<string, unknown> =>
+/** The columns with a value: tables write null into those that only other rows have. */
+export const toColumns = (row: Row): Record<string, unknown> =>
   Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null && value !== undefined));
 
 const chatPrompt = z.array(z.object({ role: z.string(), content: z.string() }));

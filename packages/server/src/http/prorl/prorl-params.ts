@@ -2,7 +2,7 @@
 // text, lists of messages may be JSON, and what is unknown is ignored.
 
 import type { ProcessRequest } from '@millrace/protocol';
-import { withoutNulls } from '../../scenario/row.ts';
+import { toColumns } from '../../scenario/row.ts';
 
 type Params = Readonly<Record<string, unknown>>;
 
@@ -44,7 +44,7 @@ export function toSettings(
 
 /** The instance with its prompt and reward model as values, where the data set holds them as JSON. */
 export function parseInstance(instance: ProcessRequest['instance']): ProcessRequest['instance'] {
-  const parsed = Object.entries(withoutNulls(instance)).map(([name, value]) => [name, jsonFields.has(name) ? parseJson(value) : value]);
+  const parsed = Object.entries(toColumns(instance)).map(([name, value]) => [name, jsonFields.has(name) ? parseJson(value) : value]);
   return Object.fromEntries(parsed);
 }
 

@@ -16,8 +16,6 @@ import { readInstance } from '../identity/instance.ts';
 import { type ProbeOptions, within } from './probe.ts';
 import { checkTokenizer, type TokenizerSample } from './tokenizer-check.ts';
 
-type Server = AskedServer;
-
 /** How long a join waits for its server. */
 const joinTimeoutMs = 3000;
 /** How long it waits for the configuration, which some versions of vLLM collect slowly at the first request. */
@@ -45,7 +43,7 @@ export interface ServerProbeOptions extends Omit<ProbeOptions, 'dispatcher'> {
  * Throws `backend-failed` if the server cannot be reached, does not report itself healthy, or cannot take calls of this dialect. All facts
  * are of one start of it: a server that is restarted meanwhile is asked again.
  */
-export async function probeServer(server: Server, options: ServerProbeOptions): Promise<BackendProbe> {
+export async function probeServer(server: AskedServer, options: ServerProbeOptions): Promise<BackendProbe> {
   const seen: string[] = [];
   for (let round = 0; round < rounds; round += 1) {
     const found = await probeOnce(server, options);
@@ -65,7 +63,7 @@ function comesBack(seen: readonly string[]): boolean {
 }
 
 /** Once for each of several sessions, each over its own connection: what a router needs to choose another server. */
-async function readTurns(server: Server, options: ServerProbeOptions): Promise<string[]> {
+async function readTurns(server: AskedServer, options: ServerProbeOptions): Promise<string[]> {
   const seen: string[] = [];
   for (let turn = 0; turn < turnsInRound; turn += 1) {
     const dispatcher = new Agent();
@@ -80,7 +78,7 @@ async function readTurns(server: Server, options: ServerProbeOptions): Promise<s
   return seen;
 }
 
-async function probeOnce(server: Server, options: ServerProbeOptions): Promise<BackendProbe> {
+async function probeOnce(server: AskedServer, options: ServerProbeOptions): Promise<BackendProbe> {
   const agent = new Agent();
   try {
     const found = await within({ timeoutMs: joinTimeoutMs, ...options }, async (signal) => {
@@ -108,7 +106,7 @@ async function probeOnce(server: Server, options: ServerProbeOptions): Promise<B
 }
 
 /** An empty request is refused by any route that is there. The route is named only if it is not the first choice. */
-async function findRoute({ dialect }: Server, ask: Ask): Promise<Pick<BackendProbe, 'route' | 'routeReason'>> {
+async function findRoute({ dialect }: AskedServer, ask: Ask): Promise<Pick<BackendProbe, 'route' | 'routeReason'>> {
   let routeReason: string | undefined;
   for (const path of tokenRoutes[dialect]) {
     const answer = await ask('POST', path);
@@ -138,7 +136,7 @@ const props = z.looseObject({
 type Facts = Pick<BackendProbe, 'engine' | 'version' | 'model' | 'root' | 'contextTokens' | 'fingerprint' | 'ranks'>;
 
 /** Whatever the server reports; a route that it does not have leaves its facts out. */
-async function readFacts({ dialect, model }: Server, ask: Ask): Promise<Facts> {
+async function readFacts({ dialect, model }: AskedServer, ask: Ask): Promise<Facts> {
   const read = async <T>(path: string, schema: z.ZodType<T>): Promise<T | undefined> => parseAnswer(schema, await ask('GET', path));
   const cards = (await read('/v1/models', models))?.data ?? [];
   const found = cards.find(({ id }) => id === model) ?? cards[0];
@@ -172,7 +170,7 @@ const vllmConfig = z.looseObject({ vllm_config: z.looseObject({ model_config: z.
 const vllmModes: Readonly<Record<string, LogprobsMode>> = { raw_logprobs: 'raw', processed_logprobs: 'processed' };
 
 /** Only vLLM has a choice, and it reports it only in its development mode. Throws if its values are no logprobs at all. */
-async function readLogprobsMode({ dialect }: Server, get: (path: string) => Promise<ServerAnswer>): Promise<LogprobsMode | undefined> {
+async function readLogprobsMode({ dialect }: AskedServer, get: (path: string) => Promise<ServerAnswer>): Promise<LogprobsMode | undefined> {
   if (!dialect.startsWith('vllm')) return undefined;
   const answer = await get('/server_info?config_format=json').catch(() => undefined); // it stays unknown, which the view says
   const name = answer && parseAnswer(vllmConfig, answer)?.vllm_config.model_config.logprobs_mode;

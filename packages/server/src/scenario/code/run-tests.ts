@@ -45,10 +45,8 @@ export interface RunList {
   readonly compileError?: string;
   /** Why the runner did not come to its end: something killed it, stopped it, or used up its sandbox. */
   readonly brokenBy?: string;
-  /** The runner did not start, or started nothing. */
-  readonly isUnstarted?: boolean;
-  /** It did not start because it was killed, before any program of the agent ran. */
-  readonly isKilledUnstarted?: boolean;
+  /** The runner did not start, or started nothing; `killed`: it was killed before any program of the agent ran. */
+  readonly unstarted?: 'killed' | 'broken';
   /** The runner was stopped for longer than all its tests may take: only a program of the sandbox can do that. */
   readonly isStopped?: boolean;
   /** Whether a process was killed because the sandbox reached its own limit of memory. */
@@ -148,8 +146,8 @@ function toRunList(result: ExecResult, count: number, used: { readonly isOutOfMe
   }
   const { isOutOfMemory, cpuMs } = used;
   if (!isReady) {
-    const isKilledUnstarted = result.signal === 'SIGKILL' && !result.timedOut;
-    return { runs: [], isUnstarted: true, isKilledUnstarted, brokenBy: describe(result), isOutOfMemory, hiddenCpuMs: 0 };
+    const unstarted = result.signal === 'SIGKILL' && !result.timedOut ? 'killed' : 'broken';
+    return { runs: [], unstarted, brokenBy: describe(result), isOutOfMemory, hiddenCpuMs: 0 };
   }
   if (compileError !== undefined) return { runs: [], compileError, isOutOfMemory, hiddenCpuMs: 0 };
   const isWhole = result.exitCode === 0 && runs.length <= count;

@@ -59,8 +59,9 @@ export class TestBench {
       if (list.runs.some(({ end }) => end === 'starved')) throw toStarved('a test got too little of this machine');
       if (!isDisturbed(list)) return charge(list, tests);
       if (number < tries) continue;
-      if (list.isKilledUnstarted) throw new RolloutError('evaluate-disturbed', 'the runner of the tests was killed before it had started');
-      if (list.isUnstarted) throw toVerifierFault(`the runner of the tests did not start: ${list.brokenBy}`);
+      if (list.unstarted === 'killed')
+        throw new RolloutError('evaluate-disturbed', 'the runner of the tests was killed before it had started');
+      if (list.unstarted) throw toVerifierFault(`the runner of the tests did not start: ${list.brokenBy}`);
       if (foreignOomKills > 0) throw new RolloutError('evaluate-disturbed', 'this machine ran out of memory during the tests');
       return list;
     }

@@ -1,6 +1,6 @@
 // Recognises a row of a data set by its fields, and makes a task of it.
 
-import { isRow, withoutNulls } from '../../row.ts';
+import { isRow, toColumns } from '../../row.ts';
 import { fromMultiSwe } from './multi-swe.ts';
 import { parseJson, type SweRow } from './row.ts';
 import { fromR2e, fromSmith, fromSweBench } from './swe-bench.ts';
@@ -74,7 +74,7 @@ function fromNemotron(row: SweRow): SweRow {
   const inner = typeof text === 'string' ? parseJson(text, 'instance_dict') : text;
   if (!isRow(inner)) throw new Error('instance_dict is not an object');
   const statement = metadata.problem_statement ?? inner.problem_statement;
-  const merged: SweRow = withoutNulls({ ...inner, problem_statement: statement });
+  const merged: SweRow = toColumns({ ...inner, problem_statement: statement });
   const source = String(metadata.dataset_name ?? '');
   const kind = kindOf(merged);
   if (kind === undefined || kind === 'nemotron') throw new Error('instance_dict is no row of a known data set');
