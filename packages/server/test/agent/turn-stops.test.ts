@@ -201,8 +201,12 @@ test('the scenario’s sampling holds from the next turn on until it is set agai
   );
   assert.deepEqual(
     ledger.engines.map(({ logprobs_without }) => logprobs_without),
-    [undefined, undefined, undefined],
-    'its logprobs mode is unknown',
+    [
+      ['temperature', 'top_k'],
+      ['temperature', 'top_k'],
+      ['temperature', 'top_k'],
+    ],
+    'they are raw; vLLM applies the grammar first',
   );
 });
 

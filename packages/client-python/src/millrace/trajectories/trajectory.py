@@ -79,6 +79,8 @@ class SegmentHead:
     text: str
     messages: tuple[Message, ...]
     finish_reason: Optional[str] = None
+    #: What ended the turn: a stop string, or the id of a stop token.
+    stopped_by: Any = None
     backend: Optional[str] = None
     policy_versions: Optional[PolicySpan] = None
     #: The LoRA adapter that sampled it; None for the base model.
@@ -86,8 +88,6 @@ class SegmentHead:
     #: Of a sampled segment: the index of its entry in `Trajectory.provenances`.
     provenance: Optional[int] = None
     retries: Optional[int] = None
-    #: What ended the turn: a stop string, or the id of a stop token.
-    stopped_by: Any = None
     #: A rewritten history starts a new branch, which has its own prompt segment.
     branch: int = 0
 

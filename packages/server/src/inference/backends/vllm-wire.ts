@@ -63,10 +63,9 @@ function samplingParams(request: RouteRequest): Record<string, unknown> {
     ...definedOf({ seed, logit_bias, structured_outputs }),
     n: 1,
     min_tokens: minTokensOf(request),
-    stop,
     stop_token_ids: stopTokenIds,
     // Only the text would differ, which is not read; without it the last tokens of a stream wait for more.
-    include_stop_str_in_output: stop.length > 0,
+    ...(stop.length > 0 ? { stop, include_stop_str_in_output: true } : {}),
     ignore_eos: false,
     skip_special_tokens: false,
     logprobs: topLogprobs,
