@@ -159,9 +159,12 @@ function runConversations(conversation: LocalConversation, name: string): Omit<L
   return { verdict: hasBranch ? 'branches' : isPlain ? 'append-only' : kept, sampled, keptByLast };
 }
 
-/** Some templates write an empty thought before an answer, or have one in the generation prompt that a history has not. */
+/**
+ * Some templates write an empty thought before an answer, or have one in the generation prompt that a history has not. Others write a
+ * newline between an answer and its end.
+ */
 function writesPlainAnswers(conversation: LocalConversation): boolean {
   const ask: Message = { role: 'user', content: 'ask' };
   const history = conversation.openingIds([ask, { role: 'assistant', content: 'answer' }, ask], []);
-  return history.text.startsWith(`${conversation.openingIds([ask], []).text}answer`);
+  return history.text.startsWith(`${conversation.openingIds([ask], []).text}answer${conversation.endOfTurn.text}`);
 }
