@@ -3,10 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { skipWithoutLlama } from './engines/llama.ts';
-import { skipWithoutVllm } from './engines/vllm.ts';
-import { readStored, readVersion, recordCases, sessions } from './recordings/sessions.ts';
-import { shapeOf } from './recordings/shape.ts';
+import { skipWithoutLlama } from '../engines/llama.ts';
+import { skipWithoutVllm } from '../engines/vllm.ts';
+import { readStored, readVersion, recordCases, sessions } from '../recordings/sessions.ts';
+import { shapeOf } from '../recordings/shape.ts';
 
 for (const session of sessions) {
   const skip = session.engine === 'vllm' ? skipWithoutVllm() : skipWithoutLlama();

@@ -1,0 +1,64 @@
+// A proxy in front of an engine that keeps every generation as it was on the wire: the ids of the prompt, and the ids of the reply.
+
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface TappedCall {
+  readonly promptIds: readonly number[];
+  readonly sampledIds: readonly number[];
+}
+
+export class WireTap implements AsyncDisposable {
+  readonly calls: TappedCall[] = [];
+  readonly #target: string;
+  readonly #server = createServer((incoming, outgoing) => void this.#forward(incoming, outgoing));
+
+  private constructor(target: string) {
+    this.#target = target;
+  }
+
+  static async open(target: string): Promise<WireTap> {
+    const tap = new WireTap(target);
+    await once(tap.#server.listen(0, '127.0.0.1'), 'listening');
+    return tap;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  async #forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const body = Buffer.concat(await Array.fromAsync(incoming));
+    const { method, headers, url = '' } = incoming;
+    const call = request(`${this.#target}${url}`, { method, headers });
+    outgoing.on('close', () => call.destroy());
+    call.on('error', () => outgoing.destroy());
+    call.end(body);
+    const [reply] = (await once(call, 'response')) as [IncomingMessage];
+    outgoing.writeHead(reply.statusCode ?? 500, reply.headers);
+    const parts: Buffer[] = [];
+    reply.on('data', (part: Buffer) => {
+      parts.push(part);
+      outgoing.write(part);
+    });
+    reply.on('end', () => {
+      if (/generate$|completions$/.test(url)) this.#keep(body.toString(), Buffer.concat(parts).toString());
+      outgoing.end();
+    });
+  }
+
+  /** The generate route has the ids in `token_ids`, the other one in the names of the logprobs. */
+  #keep(asked: string, answered: string): void {
+    const { token_ids, prompt } = JSON.parse(asked) as { token_ids?: number[]; prompt?: number[] };
+    const promptIds = token_ids ?? prompt ?? [];
+    const lists = [...answered.matchAll(/"token_ids":\s*\[([\d,\s]*)\]/g)].flatMap(([, list = '']) => list.split(',').filter(Boolean));
+    const names = [...answered.matchAll(/"tokens":\s*\[([^\]]*)\]/g)].flatMap(([, list = '']) => list.match(/\d+/g) ?? []);
+    this.calls.push({ promptIds, sampledIds: (token_ids ? lists : names).map(Number) });
+  }
+}
