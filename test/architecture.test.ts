@@ -52,6 +52,7 @@ const worldFloors = [
   'scenarios',
   'trainers',
   'versions',
+  'long',
 ];
 
 /** What each package may import of the others. */

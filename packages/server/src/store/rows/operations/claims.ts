@@ -8,7 +8,7 @@ import type { Transaction } from '../../transaction.ts';
 import { fromStoredName, hasLabels } from '../../work-class.ts';
 import { groupTaskColumn, toSubmission } from './batch/group-task.ts';
 import { chooseClass, requireMore, wakeDelayed } from './classes.ts';
-import { type LossEnding, writeLossEnding } from './loss-endings.ts';
+import { type LossEnding, writeLossEnding } from './losses/loss-endings.ts';
 import {
   advance,
   end,

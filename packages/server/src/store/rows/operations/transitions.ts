@@ -7,7 +7,7 @@ import type { Claim, Ending } from '../../store.ts';
 import type { RolloutMove, Transaction } from '../../transaction.ts';
 import { addWaste } from './batch/waste.ts';
 import { countSample, type FinishedEvaluation } from './evaluation/count-sample.ts';
-import { dropLossEnding } from './loss-endings.ts';
+import { dropLossEnding } from './losses/loss-endings.ts';
 
 /** The part of a rollout that transitions read. */
 export interface RolloutRow {

@@ -5,7 +5,7 @@ import type { Failure, RolloutId, StageName, WorkerId, WorkerReport } from '@mil
 import { definedOf, errorTable, RolloutError, stages } from '@millrace/protocol/plain';
 import { type Claim, type HeldClaims, type LossRules, longestDelayMs, type WorkerRecord } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
-import { takeLossEnding } from './loss-endings.ts';
+import { takeLossEnding } from './losses/loss-endings.ts';
 import { settlePause } from './policy.ts';
 import { end, isJudgedApart, type LossCount, type RolloutRow, rolloutColumns, sendBack, suspectLosses } from './transitions.ts';
 

@@ -2,7 +2,7 @@
 // A trigger notes the blob of each that is deleted.
 
 import type { RolloutResult } from '@millrace/protocol';
-import type { Transaction } from '../../transaction.ts';
+import type { Transaction } from '../../../transaction.ts';
 
 /** A result, and its trajectory in stored form. */
 export interface LossEnding {
