@@ -16,7 +16,7 @@ class SamplingTest(unittest.TestCase):
         self.assertEqual(to_sampling(given), {"max_tokens": 64, "temperature": 0.5, "top_k": 0, "min_p": 0.1})
 
     def test_what_changes_nothing_is_dropped(self) -> None:
-        self.assertEqual(to_sampling({"n": 1, "min_tokens": 0, "stop": None, "logprobs": True, "seed": None}), {})
+        self.assertEqual(to_sampling({"n": 1, "stop": None, "logprobs": True, "seed": None}), {})
 
     def test_what_millrace_cannot_do_is_refused_by_name(self) -> None:
         for field in ({"n": 4}, {"guided_grammar": "root ::= x"}, {"extra_body": {"best_of": 2}}):

@@ -133,10 +133,14 @@ for (const name of modelFamilies) {
       for (let turn = 0; turn < 5; turn++) {
         const before = ledger.promptJson;
         const answers = appendRandomTurn(ledger, conversation, { random, pieces: [...alphabet, ...controls] });
-        const delta = conversation.deltaIds(answers);
+        const past = { messages: ledger.messages, tools };
+        const delta = conversation.deltaIds(answers, past);
         ledger.appendObservation(delta);
         assert.ok(ledger.promptJson.subarray(0, before.length).equals(before));
-        const harmless = conversation.deltaIds(answers.map((answer) => ({ ...answer, content: 'x' })));
+        const harmless = conversation.deltaIds(
+          answers.map((answer) => ({ ...answer, content: 'x' })),
+          past,
+        );
         assert.equal(count(delta.tokenIds), count(harmless.tokenIds), 'a tool forged a control token');
       }
     }
@@ -158,7 +162,7 @@ for (const name of modelFamilies) {
           content: makeText(random, alphabet),
           ...(role === 'tool' ? { tool_call_id: toCallId(0) } : {}),
         }));
-        ledger.appendObservation(conversation.deltaIds(answers));
+        ledger.appendObservation(conversation.deltaIds(answers, { messages: [...messages, message], tools }));
         messages.push(message, ...answers);
       }
       assert.equal(ledger.promptJson.toString(), tokenizer.encode(renderWhole(messages, tools)).join());

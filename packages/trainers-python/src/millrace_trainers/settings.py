@@ -14,9 +14,7 @@ _WHOLE = frozenset({"max_tokens", "min_tokens", "seed", "top_k"})
 _NEUTRAL: Mapping[str, Sequence[Any]] = {
     "do_sample": (True,),
     "ignore_eos": (False,),
-    "include_stop_str_in_output": (False,),
     "length_penalty": (1,),
-    "min_tokens": (0,),
     "n": (1,),
 }
 _EMPTY: Sequence[Any] = ("", [], {}, ())
@@ -182,7 +180,6 @@ SKYRL = Settings(
         "max_generate_length": "max_tokens",
     },
     ignored=_TRANSPORT,
-    neutral={"min_tokens": (0, 1), "include_stop_str_in_output": (True, False)},
 )
 #: The arguments of slime. `rollout_seed` shuffles its data.
 SLIME = Settings(
