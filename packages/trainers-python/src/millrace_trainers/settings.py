@@ -26,20 +26,12 @@ class TaskError(ValueError):
 
 class Settings:
     """`passed` names each setting of the trainer and the field that it becomes; None if there is no such field. `ignored` do not concern
-    the sampler. `neutral` are values that change nothing in this trainer."""
+    the sampler."""
 
-    def __init__(
-        self,
-        trainer: str,
-        passed: Mapping[str, Optional[str]],
-        *,
-        ignored: Iterable[str] = (),
-        neutral: Optional[Mapping[str, Sequence[Any]]] = None,
-    ) -> None:
+    def __init__(self, trainer: str, passed: Mapping[str, Optional[str]], *, ignored: Iterable[str] = ()) -> None:
         self.trainer = trainer
         self.passed = passed
         self._ignored = frozenset(ignored)
-        self._neutral = {**_NEUTRAL, **(neutral or {})}
 
     @property
     def reaching(self) -> dict[str, str]:
@@ -60,7 +52,7 @@ class Settings:
                 continue
             if field in FIELDS and field is not None:
                 found[field] = _to_value(field, value)
-            elif not self._is_neutral(name, value):
+            elif not _is_in(value, _EMPTY) and not _is_in(value, _NEUTRAL.get(name, ())):
                 known = ", ".join(sorted(self.reaching))
                 seen = f"sampling parameter {within + name!r} of {self.trainer} is {value!r}"
                 raise TaskError(f"{seen}, which Millrace cannot pass to the sampler; it passes {known}")
@@ -69,9 +61,6 @@ class Settings:
     def read_config(self, config: Any) -> Sampling:
         """Of a configuration that has many other settings, those that the table names."""
         return self.read({name: _get(config, name) for name in self.passed})
-
-    def _is_neutral(self, name: str, value: Any) -> bool:
-        return _is_in(value, _EMPTY) or _is_in(value, self._neutral.get(name, ()))
 
 
 def merge_sampling(base: Sampling, wanted: Optional[Sampling]) -> Sampling:

@@ -60,10 +60,10 @@ const finders: Readonly<Record<string, (text: string) => unknown>> = {
   choice: (text) => findChoice(text, ['oxygen', 'nitrogen', 'argon', 'helium']),
 };
 
-/** The first calls are compiled: a slow one is tried again. */
+/** The first calls are compiled, and a busy machine slows others down: a slow one is tried again. */
 function assertFast(limitMs: number, name: string, work: () => void): void {
   if (cpuOf(work) < limitMs) return;
-  const ms = Math.min(cpuOf(work), cpuOf(work));
+  const ms = Math.min(...Array.from({ length: 6 }, () => cpuOf(work)));
   assert.ok(ms < limitMs, `${name}: ${ms.toFixed(0)} ms`);
 }
 
