@@ -49,8 +49,7 @@ class SettingsTest(unittest.TestCase):
     def test_null_is_absent_and_what_changes_nothing_is_no_error(self) -> None:
         given = {"temperature": None, "bad_words": None, "logit_processors": [], "n": 1, "ignore_eos": False}
         self.assertEqual(VLLM.read(given), {})
-        given = {"min_tokens": 1, "include_stop_str_in_output": True}
-        self.assertEqual(SKYRL.read({**given, "logprobs": 1, "top_k": -1}), {**given, "top_k": 0})
+        self.assertEqual(SKYRL.read({"min_tokens": 1, "include_stop_str_in_output": True, "logprobs": 1, "top_k": -1}), {"top_k": 0})
 
     def test_false_is_not_zero_and_one_is_not_true(self) -> None:
         for given in ({"ignore_eos": True}, {"n": 2}, {"length_penalty": 0}):

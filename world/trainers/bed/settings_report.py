@@ -10,7 +10,8 @@ from millrace_trainers import Settings, TaskError
 #: For each field of a rollout request. A new field of the service is part of the table in the docs as soon as it has a value here.
 VALUES: Mapping[str, Any] = {
     "temperature": 0.5, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.1, "presence_penalty": 0.2,
-    "frequency_penalty": 0.3, "max_tokens": 900, "seed": 11,
+    "frequency_penalty": 0.3, "max_tokens": 900, "seed": 11, "stop": ["never written"], "stop_token_ids": [7], "min_tokens": 2,
+    "include_stop_str_in_output": True, "logit_bias": {"5": -1},
 }  # fmt: skip
 #: What an adapter cannot know, besides what its table names.
 UNKNOWN = "a_setting_of_tomorrow"

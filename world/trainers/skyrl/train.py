@@ -50,7 +50,8 @@ class Trainer(RayPPOTrainer):
 
 policy: Any = None
 #: Those of its configuration; what it sends besides to vLLM are `additional_kwargs`.
-settings = choose_values(SKYRL, without=("presence_penalty", "frequency_penalty", "repetition_penalty", "max_tokens", "seed"))
+penalties = ("presence_penalty", "frequency_penalty", "repetition_penalty")
+settings = choose_values(SKYRL, without=(*penalties, "max_tokens", "seed", "stop_token_ids", "logit_bias"))
 extra = {name: value for name, value in choose_values(SKYRL).items() if name not in settings and name != "max_tokens"}
 
 

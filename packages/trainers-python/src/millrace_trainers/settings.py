@@ -163,12 +163,13 @@ VERL_CONFIG = Settings(
 SKYRL = Settings(
     "SkyRL",
     {
-        **_MORE,
+        **{name: name for name in ("logit_bias", "stop", "stop_token_ids")},
         **{name: name for name in ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")},
         **{name: name for name in ("presence_penalty", "frequency_penalty", "max_tokens", "seed")},
         "max_generate_length": "max_tokens",
     },
-    ignored=_TRANSPORT,
+    # It sends 1 and True with every call, whatever its configuration says.
+    ignored={*_TRANSPORT, "min_tokens", "include_stop_str_in_output"},
 )
 #: The arguments of slime. `rollout_seed` shuffles its data.
 SLIME = Settings(
