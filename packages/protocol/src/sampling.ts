@@ -79,7 +79,7 @@ export const sampling = z
     error: 'must be above 0 with sampling_mask: greedy sampling has no mask',
   })
   .refine(({ min_tokens = 0, max_tokens }) => min_tokens <= max_tokens, { path: ['min_tokens'], error: 'must not be above max_tokens' })
-  .describe('Sampling parameters. Every field is always sent to the backend.');
+  .describe('Sampling parameters. Every field that is set or has a default is sent to the backend.');
 export type Sampling = z.infer<typeof sampling>;
 /** As a caller writes them: every field is optional. */
 export type SamplingInput = z.input<typeof sampling>;

@@ -69,24 +69,24 @@ export async function sampleTurn(options: AgentOptions, { sampling, openText }: 
     ? { role: 'assistant', content: tool_calls ? openText + content : wholeText, ...definedOf({ tool_calls }) }
     : { role: 'assistant', content, ...definedOf({ reasoning, tool_calls }) };
   ledger.appendSampled({ ...last, text: parts.length === 0 ? text : await decode(last.tokenIds), messages: [said] });
-  const ended = await decode(last.tokenIds.subarray(-1));
-  const shown = showText({ text, content, lastToken: ended }, last.stoppedBy, sampling);
+  const shown = await showText({ text, content, decodeLast: () => decode(last.tokenIds.subarray(-1)) }, last.stoppedBy, sampling);
   return { content: shown, calls, malformed, tokens: tokenIds.length, cut, wholeText, ...definedOf({ stoppedBy: last.stoppedBy }) };
 }
 
 /** The content without what stopped the turn, or up to it. A stop string inside the reasoning is only in the whole text. */
-function showText(
-  { text, content, lastToken }: { readonly text: string; readonly content: string; readonly lastToken: string },
+async function showText(
+  { text, content, decodeLast }: { readonly text: string; readonly content: string; decodeLast(): Promise<string> },
   stoppedBy: StoppedBy | undefined,
   { stop_token_ids = [], include_stop_str_in_output: isIncluded = false }: Sampling,
-): string {
+): Promise<string> {
   if (typeof stoppedBy === 'string') {
     const source = content.includes(stoppedBy) ? content : text;
     const at = source.lastIndexOf(stoppedBy);
     return at < 0 ? content : source.slice(0, isIncluded ? at + stoppedBy.length : at);
   }
-  const isOwn = stoppedBy !== undefined && stop_token_ids.includes(stoppedBy) && lastToken !== '';
-  return isOwn && !isIncluded && content.endsWith(lastToken) ? content.slice(0, -lastToken.length) : content;
+  if (stoppedBy === undefined || isIncluded || !stop_token_ids.includes(stoppedBy)) return content;
+  const lastToken = await decodeLast();
+  return lastToken !== '' && content.endsWith(lastToken) ? content.slice(0, -lastToken.length) : content;
 }
 
 /** The server's context may be smaller than the rollout's limit; then the context is full too. */

@@ -113,7 +113,7 @@ function toWhole(part: SglangPart, request: GenerateRequest, isCut = false): Gen
   return version === undefined ? masked : { policyVersions: { first: version, last: version }, ...masked };
 }
 
-/** Every field is always sent: SGLang takes missing ones from the model's generation config. */
+/** Every field with a default is always sent: SGLang takes missing ones from the model's generation config. */
 function samplingParams({ sampling, maxTokens, stopTokenIds }: GenerateRequest): Record<string, unknown> {
   const { seed, top_k, stop = [], min_tokens = 0, logit_bias, structured_outputs } = sampling;
   if (min_tokens > 0) refuseFields(sampling, 'SGLang', { stop: 'it also stops at strings before min_tokens' });

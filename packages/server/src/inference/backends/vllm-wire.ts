@@ -52,7 +52,7 @@ function streamParams({ onTokens }: GenerateRequest): Record<string, unknown> {
   return onTokens ? { stream: true, stream_options: { include_usage: true } } : { stream: false };
 }
 
-/** Every field is always sent: servers have their own defaults (16 tokens, the model's generation config). */
+/** Every field with a default is always sent: servers have their own defaults (16 tokens, the model's generation config). */
 function samplingParams(request: RouteRequest): Record<string, unknown> {
   const { sampling, promptTokens, maxTokens, stopTokenIds, knownExperts, onTokens, streamInterval, topLogprobs = 0 } = request;
   const { seed, top_k, stop = [], logit_bias, structured_outputs, routed_experts: wantsExperts } = sampling;

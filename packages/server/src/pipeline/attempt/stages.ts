@@ -7,13 +7,13 @@ import type { Prompts } from '../../agent/prompts.ts';
 import { runTurns, type TurnReport } from '../../agent/turn-loop.ts';
 import { toTurnSampling } from '../../agent/turn-sampling.ts';
 import type { Clock } from '../../base/clock.ts';
-import { Deadline } from '../../base/deadline.ts';
+import { Deadline, type Uncharged } from '../../base/deadline.ts';
 import type { Pace } from '../../base/pace.ts';
 import { raceSignal } from '../../base/race.ts';
 import type { PolicyGate } from '../../inference/policy-gate.ts';
 import type { BackendPool } from '../../inference/pool/pool.ts';
 import { Sampler } from '../../inference/sampler.ts';
-import type { LayerCache, LayerPlan } from '../../sandbox/layers/layer-cache.ts';
+import type { LayerCache } from '../../sandbox/layers/layer-cache.ts';
 import type { Sandbox, SandboxDriver } from '../../sandbox/sandbox.ts';
 import { compactScenario, initScenario, keyOf, parseTask, prepareScenario, runTimeoutOf, sandboxOf } from '../../scenario/hooks.ts';
 import type { Scenarios } from '../../scenario/load/load.ts';
@@ -92,7 +92,7 @@ async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: P
   const key = record.claimed.submission.group === undefined ? undefined : await keyOf(scenario, task);
   const layerOf = async () => {
     if (key === undefined) return undefined;
-    const uncharged: LayerPlan['uncharged'] = (wait) => deadline.uncharged(wait);
+    const uncharged: Uncharged = (wait) => deadline.uncharged(wait);
     return deps.layers.open({ spec, key: JSON.stringify([scenario.name, key]), prepare: prepareIn, signal, uncharged });
   };
   let isForked = false;

@@ -7,7 +7,7 @@ import { basename, join, resolve } from 'node:path';
 import { readProcess } from '@millrace/executor';
 import { z } from 'zod';
 import { systemClock } from '../../base/clock.ts';
-import { Expired } from '../../base/deadline.ts';
+import { Expired, type Uncharged } from '../../base/deadline.ts';
 import { openFileLock, tryFileLock } from '../../base/file-lock.ts';
 import { raceSignal } from '../../base/race.ts';
 import { hashContent } from '../run-folder/make-once.ts';
@@ -36,7 +36,7 @@ export interface LayerPlan {
   prepare(sandbox: Sandbox): Promise<void>;
   readonly signal: AbortSignal;
   /** Runs a wait for another rollout's preparation, which does not count against the time of this one. */
-  uncharged<T>(wait: () => Promise<T>): Promise<T>;
+  readonly uncharged: Uncharged;
 }
 
 interface HeldLayer {
