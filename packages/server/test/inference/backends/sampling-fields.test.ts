@@ -42,7 +42,7 @@ test('vLLM gets every field on both routes, and makes text only for stop strings
   const completions = bodyOf(completionsRoute, request);
   assert.deepEqual({ ...completions, ...wanted }, completions);
   const plain = bodyOf(generateRoute, makeRequest({})).sampling_params;
-  assert.deepEqual([plain.detokenize, plain.stop, plain.min_tokens, plain.logit_bias], [false, [], 0, undefined]);
+  assert.deepEqual([plain.detokenize, plain.stop, plain.min_tokens, plain.logit_bias], [false, undefined, 0, undefined]);
 });
 
 test('a minimum above what the context has left becomes what is left', () => {
