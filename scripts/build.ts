@@ -1,14 +1,15 @@
 // Builds the npm packages into dist/: `millrace`, `client` and `protocol`, each a folder as it is published, with ES modules, source maps
-// and declarations. The server, the executor, the client and the protocol are bundled into `millrace`; npm packages are its dependencies.
+// and declarations. The server, the client and the protocol are bundled into `millrace`, which also
+// carries the executor for each architecture; npm packages are its dependencies.
 
 import { globSync } from 'node:fs';
 import { copyFile, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { build, type Metafile } from 'esbuild';
-import { buildExecutor } from './build-executor.ts';
+import { buildExecutor, everyTarget } from './build-executor.ts';
 import { buildTypes } from './build-types.ts';
-import { type Manifest, pickVersions, readManifest, toPublished, type Versions } from './manifest.ts';
+import { type Manifest, pickVersions, readManifest, toPublished } from './manifest.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -65,7 +66,7 @@ const plans: readonly PackagePlan[] = [
 /** Returns the folders of the packages. */
 export async function buildPackages(out = join(root, 'dist')): Promise<string[]> {
   await rm(out, { recursive: true, force: true });
-  const executor = await buildExecutor(join(out, 'millrace/dist/executor'));
+  await buildExecutor(join(out, 'millrace/dist/executor'), everyTarget);
   const bundles = await Promise.all(plans.map((plan) => bundle(plan, out)));
   await buildTypes(root, out);
   await Promise.all(plans.map((plan, index) => complete(plan, out, bundles[index] as Metafile)));
@@ -74,7 +75,7 @@ export async function buildPackages(out = join(root, 'dist')): Promise<string[]>
   await copyFile(join(root, 'packages/server/python/gym_host.py'), join(out, 'millrace/dist/gym_host.py'));
   await cp(join(root, 'packages/client-python/src'), join(out, 'millrace/dist/python'), { recursive: true, filter: isSource });
   await cp(join(root, 'packages/cli/bin'), join(out, 'millrace/bin'), { recursive: true });
-  await writeLicenses(join(out, 'millrace/dist/third-party-licenses.txt'), [executor, ...bundles]);
+  await writeLicenses(join(out, 'millrace/dist/third-party-licenses.txt'), bundles);
   return plans.map(({ name }) => join(out, name));
 }
 
@@ -128,21 +129,14 @@ const requireOfCommonJs =
 async function complete({ name, from, workspaces }: PackagePlan, out: string, metafile: Metafile): Promise<void> {
   const folder = join(out, name);
   const manifest = await readManifest(root, `packages/${from}`);
-  const optionalDependencies = await readOptional(['.', 'packages/executor']);
+  const { optionalDependencies = {} } = await readManifest(root, '.'); // Node.js itself
   const isMillrace = name === 'millrace';
-  const names = [...importsOf(metafile), ...(isMillrace ? ['@lydell/node-pty'] : [])]; // its binary is loaded by path
-  const dependencies = pickVersions(names, await readWorkspaces(workspaces));
+  const dependencies = pickVersions(importsOf(metafile), await readWorkspaces(workspaces));
   const published = toPublished(manifest, { dependencies, ...(isMillrace ? { optionalDependencies } : {}) });
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(published, null, 2)}\n`);
   await copyFile(join(root, 'packages', from, 'README.md'), join(folder, 'README.md'));
   await copyFile(join(root, 'LICENSE'), join(folder, 'LICENSE'));
-}
-
-/** Node.js itself, and the binaries of the executor. */
-async function readOptional(folders: readonly string[]): Promise<Versions> {
-  const manifests = await Promise.all(folders.map((folder) => readManifest(root, folder)));
-  return Object.assign({}, ...manifests.map(({ optionalDependencies }) => optionalDependencies));
 }
 
 function readWorkspaces(names: readonly string[]): Promise<Manifest[]> {

@@ -21,6 +21,8 @@ install_npm_packages() {
 missing_system_packages() {
   command -v bash >/dev/null || echo bash
   command -v bwrap >/dev/null || echo bubblewrap
+  command -v cc >/dev/null || echo gcc # the executor is compiled in this clone
+  compgen -G '/usr/lib*/*/libc.a' >/dev/null || echo libc6-dev
   # Sandboxes see the system's Python, even if PATH finds another one first.
   if is_for test check bench; then has_python_module IPython || echo ipython3; fi
   if is_for test check release; then # the wheel of the Python client
@@ -29,10 +31,14 @@ missing_system_packages() {
     has_python_module wheel || echo python3-wheel
     compgen -G '/usr/lib/python3.*/ensurepip/__main__.py' >/dev/null || echo python3-venv
   fi
+  if is_for test check build release; then # packages carry the executor for both architectures
+    case $(uname -m) in
+      x86_64) command -v aarch64-linux-gnu-gcc >/dev/null || printf '%s\n' gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;;
+      aarch64) command -v x86_64-linux-gnu-gcc >/dev/null || printf '%s\n' gcc-x86-64-linux-gnu libc6-dev-amd64-cross ;;
+    esac
+  fi
   if is_for test check chaos test:world; then # the chaos run steps the clock, and makes fsync slow
     compgen -G '/usr/lib*/*/faketime/libfaketimeMT.so.1' >/dev/null || echo libfaketime
-    command -v cc >/dev/null || echo gcc
-    [[ -f /usr/include/dlfcn.h ]] || echo libc6-dev
   fi
   if is_for test check bench chaos test:world; then # a PostgreSQL server for the store's tests; any version that we support
     compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo postgresql

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { RolloutError, shellRunReply } from '@millrace/protocol';
 import { ExecutorClient } from '../../packages/server/src/sandbox/executor/executor-client.ts';
 
-const executor = fileURLToPath(new URL('../../packages/executor/src/main.ts', import.meta.url));
+const executor = fileURLToPath(new URL(`../../packages/executor/dist/executor-${process.arch}`, import.meta.url));
 const params = { timeout_ms: 60_000, cap_bytes: 1024 };
 
 /** Alternates between both, so that they see the same load. */
@@ -41,7 +41,7 @@ async function openLink(kind: 'unix' | 'tcp'): Promise<Link> {
   else server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const port = kind === 'unix' ? [] : [String((server.address() as AddressInfo).port)];
-  const child = spawn(process.execPath, [executor, folder, folder, folder, ...port], { stdio: 'inherit' });
+  const child = spawn(executor, [folder, folder, folder, folder, ...port], { stdio: 'inherit' });
   const [socket]: [Socket] = (await once(server, 'connection')) as [Socket];
   const client = new ExecutorClient(socket, { onBroken: (why) => console.error(why), isOwnLimit: () => true });
   await client.ready;

@@ -61,7 +61,8 @@ describe('the published packages', { timeout: 600_000 }, () => {
       'bin/millrace',
       'dist/main.js',
       'dist/main.js.map',
-      'dist/executor/executor.cjs',
+      'dist/executor/executor-x64',
+      'dist/executor/executor-arm64',
       'dist/executor/ipython_host.py',
     ])
       assert.ok(files.includes(needed), needed);

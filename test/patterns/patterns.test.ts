@@ -30,7 +30,6 @@ const exceptions: Readonly<Record<string, string>> = {
   'packages/server/src/trajectory/tool-calls/json-formats.ts': 'starts after a mark, and long turns are read in a thread with a deadline',
   'packages/server/src/trajectory/tool-calls/xml-formats.ts': 'starts after a mark, and long turns are read in a thread with a deadline',
   'packages/server/src/inference/pool/server-probe.ts': 'the metrics of a backend',
-  'packages/server/src/sandbox/launch/node-libraries.ts': 'what ldd prints about Node itself',
   'packages/server/src/sandbox/limits/cgroups.ts': 'files of the kernel',
   'packages/server/src/scenario/call-scenario.ts': 'lines of less than 1,000 characters',
   'packages/server/src/scenario/harbor/task-folder.ts': "the task author's own Dockerfile",

@@ -1,6 +1,6 @@
 // Processes as /proc shows them. A zombie counts as gone: it runs nothing and only waits for its parent.
 
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 
 export interface ProcessStat {
   readonly pid: number;
@@ -27,27 +27,9 @@ export function readProcess(pid: number): ProcessStat | undefined {
   return { pid, state, group: Number(group), session: Number(session), foreground: Number(foreground), startTicks: Number(rest[13]) };
 }
 
-export function listProcesses(): ProcessStat[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => readProcess(Number(name)) ?? []);
-}
-
 /** A negative pid names a process group. */
 export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {} // already gone: that is what we wanted
-}
-
-const passes = 10;
-
-/** Kills the leader and every process in its session. Repeats until none is left: a process may fork while the list is read. */
-export function killSession(leader: number): void {
-  sendSignal(leader, 'SIGKILL');
-  for (let pass = 0; pass < passes; pass += 1) {
-    const members = listProcesses().filter(({ session }) => session === leader);
-    if (members.length === 0) return;
-    for (const { pid } of members) sendSignal(pid, 'SIGKILL');
-  }
 }

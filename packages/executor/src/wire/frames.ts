@@ -1,4 +1,4 @@
-// The frame codec of the executor wire, used by both ends: two uint32 lengths, a JSON head, raw bytes. A reader buffers at most one frame,
+// The worker's frame codec of the executor wire: two uint32 lengths, a JSON head, raw bytes. A reader buffers at most one frame,
 // and rejects a frame over its limits before reading it.
 
 export interface Frame {

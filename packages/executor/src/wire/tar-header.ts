@@ -1,4 +1,4 @@
-// The headers of tar archives, for archives that the worker sends and archives that the executor packs.
+// The headers of tar archives that the worker sends.
 
 export const tarBlockBytes = 512;
 

@@ -1,8 +1,6 @@
 // Where the parts that are started or read by path are. A source checkout runs TypeScript files in their folders; the published package
 // holds a build, in which all parts lie in one folder. This is the only module that knows the difference.
 
-import { createRequire } from 'node:module';
-
 const isBuilt = import.meta.url.endsWith('.js');
 
 export interface Parts {
@@ -16,7 +14,7 @@ export interface Parts {
   readonly attackPlayer: URL;
   /** What a scenario imports as `millrace/scenario`. */
   readonly scenario: URL;
-  /** The executor as one CommonJS file. */
+  /** The executor's program for this machine. */
   readonly executor: URL;
   /** The program that runs an agent's Python cells; it lies next to the executor. */
   readonly pythonHost: URL;
@@ -34,7 +32,7 @@ export function findParts(): Parts {
       graderThread: new URL('./grader-thread.js', import.meta.url),
       attackPlayer: new URL('./attack-player.js', import.meta.url),
       scenario: new URL('./scenario.js', import.meta.url),
-      executor: new URL('./executor/executor.cjs', import.meta.url),
+      executor: new URL(`./executor/executor-${process.arch}`, import.meta.url),
       pythonHost: new URL('./executor/ipython_host.py', import.meta.url),
       pythonScenario: new URL('./python/millrace/scenario/__main__.py', import.meta.url),
       gymHost: new URL('./gym_host.py', import.meta.url),
@@ -46,29 +44,9 @@ export function findParts(): Parts {
     graderThread: new URL('../scenario/load/grader-thread.ts', import.meta.url),
     attackPlayer: new URL('../../../cli/src/attack/player-main.ts', import.meta.url),
     scenario: new URL('../scenario/public.ts', import.meta.url),
-    executor: new URL(import.meta.resolve('@millrace/executor/dist/executor.cjs')),
+    executor: new URL(import.meta.resolve(`@millrace/executor/dist/executor-${process.arch}`)),
     pythonHost: new URL(import.meta.resolve('@millrace/executor/dist/ipython_host.py')),
     pythonScenario: new URL('../../../client-python/src/millrace/scenario/__main__.py', import.meta.url),
     gymHost: new URL('../../python/gym_host.py', import.meta.url),
   };
-}
-
-/** The path of the PTY library's binary for this machine. Throws where npm installed none. */
-export function findPtyBinary(): string {
-  return createRequire(requireOfExecutor().resolve('@lydell/node-pty')).resolve(
-    `@lydell/node-pty-${process.platform}-${process.arch}/pty.node`,
-  );
-}
-
-/** The path of the binary with which the executor calls C functions; undefined where npm installed none. */
-export function findForeignFunctions(): string | undefined {
-  try {
-    return requireOfExecutor().resolve(`@koromix/koffi-${process.platform}-${process.arch}/${process.platform}_${process.arch}/koffi.node`);
-  } catch {
-    return undefined; // there is no package for this machine: the executor does not reap orphans
-  }
-}
-
-function requireOfExecutor(): NodeJS.Require {
-  return createRequire(isBuilt ? import.meta.url : import.meta.resolve('@millrace/executor'));
 }

@@ -12,7 +12,6 @@ import type { ImageCache, ImageLease } from '../images/image-cache.ts';
 import { toImageSource } from '../images/image-source.ts';
 import { openDeviceGuard } from '../launch/device-guard.ts';
 import { type DiskPlan, findDiskAccess, makeDiskTemplate, prepareDisk, refuseSeparators } from '../launch/disk.ts';
-import { type NodeLibraries, writeNodeLibraries } from '../launch/node-libraries.ts';
 import { openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
 import { readKeyCovers, readProcCovers } from '../launch/proc-covers.ts';
 import { freezeLayer, refuseLayer } from '../layers/layer.ts';
@@ -32,18 +31,16 @@ export interface ApptainerOptions {
   readonly log: Log;
   /** By default `apptainer`, or `singularity` if that is its name. */
   readonly apptainerPath?: string;
-  readonly nodePath?: string;
   /** Converts images that are neither SIF files nor unpacked directories. Without it, only those two can be used. */
   readonly images?: Pick<ImageCache, 'open'>;
 }
 
 export async function openApptainerDriver(options: ApptainerOptions): Promise<SandboxDriver> {
-  const { log, apptainerPath = findApptainer() ?? 'apptainer', nodePath = process.execPath } = options;
+  const { log, apptainerPath = findApptainer() ?? 'apptainer' } = options;
   const { config = sandboxConfig.parse({}) } = options;
   const runDir = await openRunFolder(options.runDir);
-  for (const path of [runDir, nodePath]) refuseSeparators(path);
-  const executorFiles = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir, nodePath));
-  const libraries = await copyLibraries(runDir, nodePath, executorFiles);
+  refuseSeparators(runDir);
+  const executor = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir));
   const access = await findDiskAccess({ loop: true });
   if (access === undefined)
     log.warn('disk-unbounded', { message: 'this process cannot mount file systems: diskMiB is not enforced, and layers are disabled' });
@@ -51,7 +48,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   const covers = process.getuid?.() === 0 ? readProcCovers() : readKeyCovers();
   const limiter = await openLimiter({ log });
   const filters = await writeSyscallFilter(runDir, { apptainerPath, log, isMemoryBounded: limiter.isMemoryBounded });
-  const host = definedOf({ nodePath, executorFiles, libraries, covers, filters });
+  const host = definedOf({ executor, covers, filters });
   const launcher: SandboxLauncher = {
     name: 'apptainer',
     runDir,
@@ -103,12 +100,6 @@ function refuseNamespaces(granted: Granted): Granted {
   if (granted.namespaces === 'none' || process.getuid?.() !== 0) return granted;
   const message = "the task asks for namespaces 'user', and the kernel gives none to the agents of a root worker on Apptainer";
   throw new RolloutError('sandbox-refused', `${message}: run the worker as an ordinary user`);
-}
-
-async function copyLibraries(runDir: string, nodePath: string, executorFiles: string): Promise<NodeLibraries> {
-  return writeNodeLibraries(runDir, nodePath, executorFiles).catch((error: Error) => {
-    throw new RolloutError('sandbox-start-failed', `the libraries of ${nodePath} could not be found: ${error.message}`, { cause: error });
-  });
 }
 
 interface ImageOptions {

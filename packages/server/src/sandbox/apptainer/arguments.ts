@@ -1,17 +1,15 @@
 // The arguments of `apptainer exec` (or `singularity exec`), which define everything that exists inside an Apptainer sandbox: the image
 // under a writable layer on the sandbox's own disk, none of the machine's users' files, no network, and the executor as process 1.
 
-import type { NodeLibraries } from '../launch/node-libraries.ts';
+import type { ExecutorFiles } from '../executor/executor-files.ts';
 import type { ProcCover } from '../launch/proc-covers.ts';
-import { executorArguments, executorFiles, executorFolder, executorProgram, home, libraryFolder, linkFolder } from '../layout.ts';
+import { executorArguments, executorFiles, executorFolder, executorProgram, home, linkFolder } from '../layout.ts';
 import type { Granted } from '../limits/limits.ts';
 import type { FilterFiles } from '../syscalls/filter-files.ts';
 
 /** The same for every sandbox of a driver. */
 export interface ApptainerHost {
-  readonly nodePath: string;
-  readonly executorFiles: string;
-  readonly libraries: NodeLibraries;
+  readonly executor: ExecutorFiles;
   readonly covers: readonly ProcCover[];
   /** The system calls that agents may not use, if this Apptainer can filter them. */
   readonly filters?: FilterFiles;
@@ -52,9 +50,8 @@ export function renderApptainerArguments(host: ApptainerHost, folder: string, ch
   const { image, network, namespaces, layer, hasRoot, hasDisk } = choice;
   const binds = [
     ...host.covers.map(({ from, path }) => `${from}:${path}:ro`),
-    `${host.nodePath}:${executorProgram}:ro`,
-    `${host.executorFiles}:${executorFiles}:ro`,
-    `${host.libraries.folder}:${libraryFolder}:ro`,
+    `${host.executor.program}:${executorProgram}:ro`,
+    `${host.executor.folder}:${executorFiles}:ro`,
     `${folder}/link:${linkFolder}:ro`,
     `${folder}/${tmpfsFolders.own}:${executorFolder}`,
     ...(hasDisk ? [`${folder}/${tmpfsFolders.shm}:/dev/shm`] : []),
@@ -67,8 +64,6 @@ export function renderApptainerArguments(host: ApptainerHost, folder: string, ch
     ...(hasRoot ? ['--writable'] : [...(layer === undefined ? [] : ['--overlay', `${layer}/root:ro`]), '--overlay', `${folder}/disk/root`]),
     ...['--workdir', `${folder}/disk/scratch`, '--pwd', home],
     ...binds.flatMap((bind) => ['--bind', bind]),
-    // Node options set by an image are not meant for the executor.
-    ...['--env', 'NODE_OPTIONS=', hasRoot ? `${folder}/root` : image],
-    ...[`${libraryFolder}/${host.libraries.loader}`, '--library-path', libraryFolder, executorProgram, ...executorArguments],
+    ...[hasRoot ? `${folder}/root` : image, executorProgram, ...executorArguments],
   ];
 }

@@ -2,6 +2,7 @@
 // users' files; no network; and the sandbox's own writable folders.
 
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
+import type { ExecutorFiles } from '../executor/executor-files.ts';
 import type { ProcCover } from '../launch/proc-covers.ts';
 import { executorArguments, executorFiles, executorFolder, executorFolderMiB, executorProgram, home, linkFolder } from '../layout.ts';
 import type { Granted } from '../limits/limits.ts';
@@ -9,9 +10,7 @@ import { filterDescriptor } from '../limits/rlimits.ts';
 
 /** The same for every sandbox of a driver. */
 export interface BubblewrapHost {
-  /** A copy of Node that is executable but not readable, so that the agent's programs cannot trace or inspect the executor. */
-  readonly nodePath: string;
-  readonly executorFiles: string;
+  readonly executor: ExecutorFiles;
   /** A folder with passwd, group and hosts. */
   readonly etcFiles: string;
   /** Arguments for /usr and /etc, from `readHostArguments`. */
@@ -48,7 +47,7 @@ export function renderArguments(host: BubblewrapHost, folder: string, choice: Bu
     ...renderTmpfs('/tmp', tmpMiB),
     ...renderTmpfs(executorFolder, executorFolderMiB),
     ...(hasDisk ? ['--bind', `${folder}/disk/home`, home] : renderTmpfs(home, limits.diskMiB)),
-    ...['--ro-bind', host.nodePath, executorProgram, '--ro-bind', host.executorFiles, executorFiles],
+    ...['--ro-bind', host.executor.program, executorProgram, '--ro-bind', host.executor.folder, executorFiles],
     ...['--ro-bind', `${folder}/link`, linkFolder],
     // Last: mounts below these folders keep their own flags.
     ...['--remount-ro', '/dev', '--remount-ro', '/', '--chdir', home],
@@ -62,8 +61,8 @@ const newNamespaces = ['--unshare-all', '--unshare-user', '--uid', '1000', '--gi
 export const trialWalls = [...newNamespaces, '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev'];
 
 /** Fails unless this user can start a sandbox, read the executor's files and run its program. */
-export function renderTrial({ executorFiles, nodePath }: Pick<BubblewrapHost, 'executorFiles' | 'nodePath'>): string[] {
-  return [...trialWalls, '--ro-bind', executorFiles, '/tmp', 'test', '-r', '/tmp/main.js', '-a', '-x', nodePath];
+export function renderTrial({ program, folder }: ExecutorFiles): string[] {
+  return [...trialWalls, '--ro-bind', folder, '/tmp', 'test', '-r', '/tmp/ipython_host.py', '-a', '-x', program];
 }
 
 function renderTmpfs(path: string, sizeMiB: number): string[] {

@@ -7,7 +7,7 @@ import { findOnPath } from '../../base/find-on-path.ts';
 import type { Log } from '../../base/log.ts';
 import { runProgram } from '../../base/run-program.ts';
 import { type SandboxConfig, sandboxConfig } from '../config.ts';
-import { writeExecutorFiles, writeHiddenProgram } from '../executor/executor-files.ts';
+import { type ExecutorFiles, writeExecutorFiles } from '../executor/executor-files.ts';
 import { type AgentUser, findAgentUser, renderBecome } from '../launch/agent-user.ts';
 import { type DeviceGuard, openDeviceGuard } from '../launch/device-guard.ts';
 import { findDiskAccess, prepareDisk } from '../launch/disk.ts';
@@ -28,7 +28,6 @@ export interface BubblewrapOptions {
   readonly config?: SandboxConfig;
   readonly log: Log;
   readonly bwrapPath?: string;
-  readonly nodePath?: string;
 }
 
 const helpTimeoutMs = 20_000;
@@ -36,9 +35,7 @@ const helpTimeoutMs = 20_000;
 export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<SandboxDriver> {
   const { log, bwrapPath = findOnPath(['bwrap']) ?? 'bwrap', config = sandboxConfig.parse({}) } = options;
   const runDir = await openRunFolder(options.runDir);
-  const { nodePath: node = process.execPath } = options;
-  const executorFiles = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir, node));
-  const nodePath = await blame('sandbox-start-failed', () => writeHiddenProgram(node, runDir));
+  const executor = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir));
   const forbidsNamespaces = await canForbidNamespaces(bwrapPath);
   const limiter = await openLimiter({ log });
   const filters = await writePrograms(runDir, limiter);
@@ -46,10 +43,10 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
     log.warn('system-calls-unfiltered', { message: `there is no filter of system calls for ${arch()}: agents can use all of them` });
   const guard = await openDeviceGuard({ runDir });
   const access = await findDiskAccess({ loop: false });
-  const agent = access?.kind === 'user' ? undefined : await openAgentUser(guard, { runDir, bwrapPath, nodePath, executorFiles, log });
+  const agent = access?.kind === 'user' ? undefined : await openAgentUser(guard, { runDir, bwrapPath, executor, log });
   const toView = (path: string) => viewOf(path, runDir, agent);
   const host = {
-    ...{ nodePath: toView(nodePath), executorFiles: toView(executorFiles), etcFiles: toView(join(executorFiles, 'etc')) },
+    ...{ executor: viewExecutor(executor, toView), etcFiles: toView(join(executor.folder, 'etc')) },
     ...{ system: readHostArguments(), covers: readProcCovers(), forbidsNamespaces },
   };
   const launcher: SandboxLauncher = {
@@ -91,24 +88,27 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
 interface AgentUserOptions {
   readonly runDir: string;
   readonly bwrapPath: string;
-  readonly nodePath: string;
-  readonly executorFiles: string;
+  readonly executor: ExecutorFiles;
   readonly log: Log;
 }
 
 async function openAgentUser(guard: DeviceGuard, options: AgentUserOptions): Promise<AgentUser | undefined> {
-  const { runDir, bwrapPath, nodePath, executorFiles, log } = options;
+  const { runDir, bwrapPath, executor, log } = options;
   if (process.getuid?.() !== 0) return undefined;
-  await runProgram(['chmod', '-R', 'a+rX', '--', executorFiles]);
-  const user = await findAgentUser(guard, runDir, (found) => {
-    const [files, node] = [executorFiles, nodePath].map((path) => viewOf(path, runDir, found));
-    return [bwrapPath, ...renderTrial({ executorFiles: files ?? '', nodePath: node ?? '' })];
-  });
+  await runProgram(['chmod', '-R', 'a+rX', '--', executor.folder]);
+  const user = await findAgentUser(guard, runDir, (found) => [
+    bwrapPath,
+    ...renderTrial(viewExecutor(executor, (path) => viewOf(path, runDir, found))),
+  ]);
   if (user === undefined) {
     const message = 'sandboxes cannot be started as another user: agents are the root user of this machine, without capabilities';
     log.warn('agents-are-root', { message });
   }
   return user;
+}
+
+function viewExecutor({ program, folder }: ExecutorFiles, toView: (path: string) => string): ExecutorFiles {
+  return { program: toView(program), folder: toView(folder) };
 }
 
 function viewOf(path: string, runDir: string, agent: AgentUser | undefined): string {

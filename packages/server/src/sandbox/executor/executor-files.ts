@@ -1,49 +1,41 @@
-// The executor as sandboxes mount it: a Node snapshot with all of its modules loaded, its Python program, the binaries that it loads,
-// and the files of /etc that are the same in every sandbox.
+// The executor as sandboxes mount it: its program, its Python program, and the files of /etc that are the same in every sandbox.
 
 import { constants } from 'node:fs';
-import { access, chmod, copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
-import { runProgram } from '../../base/run-program.ts';
-import { etcContent, snapshotFlags } from '../layout.ts';
+import { access, chmod, copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { findParts } from '../../base/parts.ts';
+import { etcContent } from '../layout.ts';
 import { exists, fingerprintFile, hashContent, makeOnce } from '../run-folder/make-once.ts';
 import { makeSandboxId } from '../run-folder/run-folder.ts';
-import { readExecutor } from './executor-bundle.ts';
 
-const snapshotTimeoutMs = 60_000;
-
-/** Returns the folder. Its `snapshot` is the executor, for this Node and copies of it. */
-export async function writeExecutorFiles(runDir: string, nodePath: string): Promise<string> {
-  const { bundle, files, binaries } = await readExecutor();
-  const prints = await Promise.all([nodePath, ...binaries].map(fingerprintFile));
-  const content = [...prints, bundle, files, etcContent, writeSnapshot.toString(), snapshotFlags];
-  return makeOnce(runDir, { kind: 'executor', content }, async (scratch) => {
-    await mkdir(join(scratch, 'etc'));
-    for (const [name, text] of Object.entries(etcContent)) await writeFile(join(scratch, 'etc', name), text);
-    for (const { name, text } of files) await writeFile(join(scratch, name), text);
-    for (const path of binaries) await copyFile(path, join(scratch, basename(path)));
-    await writeFile(join(scratch, 'main.js'), bundle);
-    await writeSnapshot(scratch, nodePath);
-  });
+export interface ExecutorFiles {
+  /** Executable but not readable. */
+  readonly program: string;
+  /** The folder with the Python program, and `etc`. */
+  readonly folder: string;
 }
 
-/**
- * A snapshot of Node with the executor loaded but not started: starting from it takes 14 ms less. Node's code cache is left out. It is
- * larger than everything else, and reading it takes longer than compiling the code that is needed.
- */
-async function writeSnapshot(folder: string, nodePath: string): Promise<void> {
-  const config = join(folder, 'snapshot.json');
-  await writeFile(config, JSON.stringify({ builder: join(folder, 'main.js'), withoutCodeCache: true }));
-  const command = [nodePath, ...snapshotFlags, '--snapshot-blob', join(folder, 'snapshot'), '--build-snapshot-config', config];
-  await runProgram(command, { env: {}, timeoutMs: snapshotTimeoutMs });
-  await rm(config);
+export async function writeExecutorFiles(runDir: string): Promise<ExecutorFiles> {
+  const { executor, pythonHost } = findParts();
+  const program = await writeHiddenProgram(fileURLToPath(executor), runDir).catch((error) => {
+    const advice = 'run `npm run build:executor`';
+    throw new Error(`the executor is not built: ${fileURLToPath(executor)} cannot be read; ${advice}`, { cause: error });
+  });
+  const host = await readFile(pythonHost, 'utf8');
+  const folder = await makeOnce(runDir, { kind: 'executor', content: [host, etcContent] }, async (scratch) => {
+    await mkdir(join(scratch, 'etc'));
+    for (const [name, text] of Object.entries(etcContent)) await writeFile(join(scratch, 'etc', name), text);
+    await writeFile(join(scratch, 'ipython_host.py'), host);
+  });
+  return { program, folder };
 }
 
 /**
  * A copy of a program in the run folder that is executable but not readable: the kernel lets no process trace a process, or open its
  * memory and files, if it may not read that process's program. Sandboxes mount the copy read-only, so they cannot change that.
  */
-export async function writeHiddenProgram(path: string, runDir: string): Promise<string> {
+async function writeHiddenProgram(path: string, runDir: string): Promise<string> {
   const copy = join(runDir, `program-${hashContent(await fingerprintFile(path))}`);
   if (await exists(copy)) return copy;
   const scratch = join(runDir, makeSandboxId());

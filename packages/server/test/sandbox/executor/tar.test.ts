@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { staysInside, toInnerTarget } from '@millrace/executor';
+import { staysInside } from '@millrace/executor';
 import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
 import { unpackTar } from '../../../src/sandbox/executor/tar-reader.ts';
 import { packTar } from '../../../src/sandbox/executor/tar-writer.ts';
@@ -211,23 +211,3 @@ test('our reader unpacks archives of GNU tar with long names and hard links', as
 async function* chunksOf(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes;
 }
-
-test('a link inside its folder is kept, an absolute one becomes relative, and no other leaves the sandbox', () => {
-  const target = (path: string, to: string) => toInnerTarget({ path, target: to, folder: '/workspace' });
-  assert.equal(target('node_modules/.bin/tsc', '../typescript/bin/tsc'), '../typescript/bin/tsc');
-  assert.equal(target('a/b/link', '/workspace/c'), '../.././c');
-  assert.equal(target('link', '/workspace'), '.');
-  assert.equal(target('venv/bin/python3', '/usr/bin/python3'), '/usr/bin/python3');
-  const outside = [
-    '/proc/self/cmdline',
-    '/dev/stdin',
-    '/workspace/../proc/self/environ',
-    '/workspace/a/../../etc/passwd',
-    '/workspace2/x',
-    '../x',
-    'a/../../x',
-    '/usr/bin/python3/../env',
-    '/usr/bin/env',
-  ];
-  for (const to of outside) assert.equal(target('link', to), undefined, to);
-});

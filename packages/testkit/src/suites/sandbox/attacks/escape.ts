@@ -108,7 +108,7 @@ for pattern in ['/sys/fs/cgroup/**/tasks', '/sys/fs/cgroup/**/cgroup.procs', '/s
   escapes(
     "changes the executor's program, library and settings",
     `
-for path in ['/opt/millrace/bin/executor', '/opt/millrace/lib/main.js', '/opt/millrace/lib/snapshot', '/opt/millrace/lib/pty.node', '/run/millrace/link/env.json', '/run/millrace/link/limits.json']:
+for path in ['/opt/millrace/bin/executor', '/opt/millrace/lib/ipython_host.py', '/run/millrace/link/env.json', '/run/millrace/link/limits.json']:
     attempt('open ' + path, lambda: os.open(path, os.O_WRONLY))
     attempt('remove ' + path, lambda: os.remove(path) or True)
     attempt('move ' + path, lambda: os.rename(path, path + 'x') or True)
