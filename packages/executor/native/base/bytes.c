@@ -14,14 +14,24 @@ static void *must(void *memory) {
 
 void *make(size_t size) { return must(calloc(1, size > 0 ? size : 1)); }
 
-/** Room for this many more bytes and a zero. */
-static void reserve(struct bytes *of, size_t more) {
+/** How much room this many more bytes and a zero need. */
+static size_t room_for(const struct bytes *of, size_t more) {
   if (more >= SIZE_MAX / 4 || of->length >= SIZE_MAX / 4) must(NULL);
-  size_t wanted = of->length + more + 1;
-  if (wanted <= of->room) return;
-  size_t room = of->room * 2 > wanted ? of->room * 2 : wanted;
+  return of->length + more + 1;
+}
+
+static void set_room(struct bytes *of, size_t room) {
+  if (room <= of->room) return;
   of->data = must(realloc(of->data, room));
   of->room = room;
+}
+
+void bytes_reserve(struct bytes *of, size_t more) { set_room(of, room_for(of, more)); }
+
+/** Grows by half at least, so that many small writes copy little. */
+static void reserve(struct bytes *of, size_t more) {
+  size_t wanted = room_for(of, more);
+  if (wanted > of->room) set_room(of, of->room + of->room / 2 > wanted ? of->room + of->room / 2 : wanted);
 }
 
 void bytes_add(struct bytes *to, const void *data, size_t length) {

@@ -22,6 +22,8 @@ struct bytes {
 /** Zeroed memory. Where there is none left, the program ends: the worker then sees that the sandbox ran out of memory. */
 void *make(size_t size);
 
+/** Makes room for this many more bytes, and no more than that. */
+void bytes_reserve(struct bytes *of, size_t more);
 void bytes_add(struct bytes *to, const void *data, size_t length);
 void bytes_add_text(struct bytes *to, const char *text);
 void bytes_add_zeros(struct bytes *to, size_t length);

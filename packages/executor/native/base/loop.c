@@ -96,16 +96,18 @@ void loop_open(void) {
   watch_open(&signals, signalfd(-1, &mask, SFD_CLOEXEC), POLLIN, reap, NULL);
 }
 
-/** Returns how long to wait for the next timer; -1 if there is none. */
+/** Runs those that are due now, but none that they set, so that files have their turn. Returns how long to wait for the next; -1 if there is none. */
 static int run_timers(void) {
+  double began = now_ms();
   for (;;) {
-    double now = now_ms();
     struct timer *next = timers;
     for (struct timer *timer = timers; timer != NULL; timer = timer->next)
       if (timer->at_ms < next->at_ms) next = timer;
     if (next == NULL) return -1;
-    double wait = next->at_ms - now;
-    if (wait > 0) return wait > 60000 ? 60000 : (int)wait + 1;
+    if (next->at_ms > began) {
+      double wait = next->at_ms - now_ms();
+      return wait <= 0 ? 0 : wait > 60000 ? 60000 : (int)wait + 1;
+    }
     timer_clear(next);
     next->act(next->owner);
   }

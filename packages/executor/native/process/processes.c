@@ -39,6 +39,7 @@ enum { passes = 10 };
 
 /** Repeats until none is left: a process may fork while the list is read. */
 void kill_session(pid_t leader) {
+  if (leader <= 1) return; // 0 would name our own group
   kill(leader, SIGKILL);
   bool is_empty = false;
   for (int pass = 0; pass < passes && !is_empty; pass += 1) {

@@ -99,8 +99,9 @@ void host_run(struct host *host, struct view code) {
   cell_open(&host->cell);
   host->is_running = true;
   snprintf(head, sizeof head, "{\"nonce\":\"%s\"}", host->cell.nonce);
-  frame_render(&frame, view_of(head), code);
+  frame_render_head(&frame, view_of(head), code.length);
   sender_add(&host->requests, frame.data, frame.length);
+  sender_add(&host->requests, code.data, code.length);
   bytes_free(&frame);
 }
 

@@ -8,9 +8,9 @@
 #include "../base/json.h"
 #include "../base/utf8.h"
 #include "../output/output.h"
-#include "../process/paths.h"
+#include "../files/paths.h"
 #include "../process/process.h"
-#include "../process/tar.h"
+#include "../files/tar.h"
 #include "../python/cell.h"
 #include "../python/parent.h"
 #include "../shell/bash.h"
@@ -139,7 +139,8 @@ static void walk(struct view value, int depth) {
 static void try_frames(const struct bytes *input) {
   struct bytes stream = {0};
   size_t head = below(input->length + 1);
-  frame_render(&stream, (struct view){bytes_text(input), head}, (struct view){bytes_text(input) + head, input->length - head});
+  frame_render_head(&stream, (struct view){bytes_text(input), head}, input->length - head);
+  bytes_add(&stream, bytes_text(input) + head, input->length - head);
   if (below(4) == 0) stream.data[below(8)] = (char)below(256);
   bytes_add(&stream, bytes_text(input), input->length);
   struct frame_reader reader = {.max_head = 200, .max_body = 300};

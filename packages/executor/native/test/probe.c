@@ -9,7 +9,7 @@
 
 #include "../base/json.h"
 #include "../output/output.h"
-#include "../process/paths.h"
+#include "../files/paths.h"
 #include "../process/process.h"
 #include "../python/cell.h"
 #include "../python/parent.h"

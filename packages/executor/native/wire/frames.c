@@ -3,15 +3,17 @@
 #include "../base/json.h"
 #include "link.h"
 
-enum { length_bytes = 8 };
+enum { length_bytes = 8, small_room = 1 << 18 };
 
 static uint32_t read_length(const char *at) {
   const unsigned char *bytes = (const unsigned char *)at;
   return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
+/** A large frame leaves no memory behind. */
 void frames_add(struct frame_reader *reader, const void *data, size_t length) {
-  bytes_drop(&reader->held, reader->used);
+  if (reader->used == reader->held.length && reader->held.room > small_room) bytes_free(&reader->held);
+  else bytes_drop(&reader->held, reader->used);
   reader->used = 0;
   bytes_add(&reader->held, data, length);
 }
@@ -22,7 +24,10 @@ enum frame_found frames_next(struct frame_reader *reader, struct frame *frame) {
   const char *at = reader->held.data + reader->used;
   size_t head = read_length(at), body = read_length(at + 4);
   if (head > reader->max_head || body > reader->max_body) return frame_invalid;
-  if (held < length_bytes + head + body) return frame_none;
+  if (held < length_bytes + head + body) {
+    bytes_reserve(&reader->held, length_bytes + head + body - held);
+    return frame_none;
+  }
   frame->head = (struct view){at + length_bytes, head};
   frame->body = (struct view){at + length_bytes + head, body};
   reader->used += length_bytes + head + body;
@@ -39,9 +44,8 @@ static void add_length(struct bytes *to, size_t length) {
   bytes_add(to, bytes, sizeof bytes);
 }
 
-void frame_render(struct bytes *to, struct view head, struct view body) {
+void frame_render_head(struct bytes *to, struct view head, size_t body_length) {
   add_length(to, head.length);
-  add_length(to, body.length);
+  add_length(to, body_length);
   bytes_add(to, head.data, head.length);
-  bytes_add(to, body.data, body.length);
 }

@@ -58,8 +58,9 @@ bool param_text(const struct request *request, const char *name, struct bytes *t
 
 static void send_frame(struct view head, struct view body) {
   struct bytes frame = {0};
-  frame_render(&frame, head, body);
+  frame_render_head(&frame, head, body.length);
   sender_add(&out, frame.data, frame.length);
+  sender_add(&out, body.data, body.length);
   bytes_free(&frame);
 }
 

@@ -25,7 +25,8 @@ enum frame_found { frame_none, frame_whole, frame_invalid };
 /** The next frame. `frame_invalid` if it is over a limit, which is known from its lengths alone, or its head is not JSON. */
 enum frame_found frames_next(struct frame_reader *reader, struct frame *frame);
 void frames_free(struct frame_reader *reader);
-void frame_render(struct bytes *to, struct view head, struct view body);
+/** All of a frame but its body. */
+void frame_render_head(struct bytes *to, struct view head, size_t body_length);
 
 /** A call of the worker that can be cancelled while it runs. */
 struct call {

@@ -10,7 +10,7 @@ import { test } from 'node:test';
 import { makeTempFolder } from '../../temp-folder.ts';
 import { type SuiteContext, timeoutMs } from './context.ts';
 
-export function definePrograms({ sandbox }: SuiteContext): void {
+export function definePrograms({ sandbox, driver }: SuiteContext): void {
   const bytes = Buffer.from(Array.from({ length: 1 << 16 }, (_, index) => (index * 7) & 0xff));
 
   test('a program gets its input, directory and environment, and its two outputs stay separate', async () => {
@@ -84,6 +84,16 @@ export function definePrograms({ sandbox }: SuiteContext): void {
     await sandbox().writeFile('/workspace/a/b/file', bytes, { mode: 0o755 });
     assert.deepEqual(await sandbox().readFile('a/b/file', { maxBytes: bytes.length }), bytes);
     assert.equal((await sandbox().exec(['stat', '-c', '%a', '/workspace/a/b/file'], { timeoutMs })).stdout.toString(), '755\n');
+  });
+
+  test('packing a large folder does not make other calls wait', async () => {
+    await using fresh = await driver().open({});
+    await fresh.exec(['bash', '-c', 'mkdir many; cd many; for i in {1..30000}; do : > $i; done'], { timeoutMs: 60_000 });
+    const order: string[] = [];
+    const packed = fresh.readFolder('many', { maxBytes: 1 << 26 }).then(() => order.push('folder'));
+    const read = fresh.readFile('many/1', { maxBytes: 1 }).then(() => order.push('file'));
+    await Promise.all([packed, read]);
+    assert.deepEqual(order, ['file', 'folder']);
   });
 
   test('reading a missing file, a folder, a device or a pipe throws not-found; a file over the limit is refused', async () => {

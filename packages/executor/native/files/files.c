@@ -8,7 +8,7 @@
 
 #include "../base/errors.h"
 #include "../base/json.h"
-#include "calls.h"
+#include "../process/calls.h"
 #include "paths.h"
 
 static void refuse(long id, const char *kind, const char *what, const char *path) {

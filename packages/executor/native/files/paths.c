@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "process.h"
+#include "../process/process.h"
 
 static void add_parts(struct bytes *to, const char *path) {
   while (*path != 0) {
