@@ -21,7 +21,7 @@ export interface CgroupBase {
   readonly folder: string;
 }
 
-/** For the executor's threads, which are not the agent's, and to start a new shell. */
+/** For the executor and bwrap or Apptainer with its threads, which are not the agent's, and to start a new shell. */
 const spareProcesses = 24;
 const mib = 1 << 20;
 const periodUs = 100_000;

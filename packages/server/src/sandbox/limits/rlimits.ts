@@ -7,8 +7,8 @@ import type { SandboxLimits } from '../config.ts';
 /** Where bwrap reads the filter of system calls. */
 export const filterDescriptor = 4;
 
-/** Node reserves 512 MiB for compiled code, which count as its data: with less, the executor does not start. */
-const leastDataMiB = 768;
+/** What the executor needs to pack a folder of 64 MiB, the largest reply. */
+const leastDataMiB = 256;
 
 /** When the machine runs out of memory, the kernel kills a sandbox before a worker. */
 const oomScore = 500;

@@ -16,12 +16,12 @@ export type FilterFiles = Readonly<Record<Granted['namespaces'], string>>;
 export async function writePrograms(runDir: string, options: Pick<PolicyOptions, 'isMemoryBounded'>): Promise<FilterFiles | undefined> {
   const own = arch();
   if (own !== 'x64' && own !== 'arm64') return undefined;
-  return writeFilters(runDir, { ...options, lastExecutorThread: 7 }, (rules) => compileFilter(rules, own));
+  return writeFilters(runDir, options, (rules) => compileFilter(rules, own));
 }
 
-/** For Apptainer, whose own threads are numbered before those of the executor. */
+/** For Apptainer. */
 export async function writeProfiles(runDir: string, options: Pick<PolicyOptions, 'isMemoryBounded'>): Promise<FilterFiles> {
-  return writeFilters(runDir, { ...options, lastExecutorThread: 32 }, (rules) => Buffer.from(JSON.stringify(renderProfile(rules))));
+  return writeFilters(runDir, options, (rules) => Buffer.from(JSON.stringify(renderProfile(rules))));
 }
 
 async function writeFilters(

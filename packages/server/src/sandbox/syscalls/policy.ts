@@ -23,11 +23,6 @@ export interface PolicyOptions {
   readonly namespaces: boolean;
   /** Whether a control group limits memory. Otherwise, memory that belongs to no process is refused. */
   readonly isMemoryBounded: boolean;
-  /**
-   * The highest number of a thread of the executor, which starts all of them before any program of the agent (`executor/src/main.ts`):
-   * three of Node's own, and four for files.
-   */
-  readonly lastExecutorThread: number;
 }
 
 /** Refused whatever their arguments are. */
@@ -69,11 +64,10 @@ const priorityCalls = [
   { name: 'ioprio_set', values: { process: 1, group: 2, user: 3 } },
 ] as const;
 
-export function listRules({ namespaces, isMemoryBounded, lastExecutorThread }: PolicyOptions): CallRule[] {
+export function listRules({ namespaces, isMemoryBounded }: PolicyOptions): CallRule[] {
   const refuse = (name: CallName, ...when: ArgumentTest[]): CallRule => ({ name, error: 'EPERM', when });
   const withNewUser = { kind: 'has-bit', argument: 0, bit: newUser } as const;
-  const threads = Array.from({ length: lastExecutorThread }, (_, index) => index + 1);
-  const ofExecutor = (argument: number) => ({ kind: 'one-of', argument, values: threads }) as const;
+  const ofExecutor = (argument: number) => ({ kind: 'one-of', argument, values: [1] }) as const;
   const ofOtherFamily = { kind: 'one-of', argument: 0, values: otherFamilies } as const;
   return [
     // A filter cannot read the flags of clone3. Programs then use clone.
@@ -84,7 +78,7 @@ export function listRules({ namespaces, isMemoryBounded, lastExecutorThread }: P
     refuse('socket', ofOtherFamily),
     refuse('socketpair', ofOtherFamily),
     refuse('ioctl', { kind: 'one-of', argument: 1, values: typing }),
-    // Priority and processors of the executor, which is process 1, of its threads, or of everything that has its user.
+    // Priority and processors of the executor, which is process 1 and has one thread, or of everything that has its user.
     ...schedulingCalls.map((name) => refuse(name, ofExecutor(0))),
     ...priorityCalls.flatMap(({ name, values: { process, group, user } }) => [
       refuse(name, { kind: 'one-of', argument: 0, values: [process, group] }, ofExecutor(1)),
