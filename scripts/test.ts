@@ -6,7 +6,6 @@ import { availableParallelism, cpus } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runTests, runWithRepeat } from './tests/run-tests.ts';
-import { openSeed } from './tests/seed.ts';
 import { slowFiles } from './tests/slow-files.ts';
 
 const allTests = ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts', 'examples/**/*.test.ts', 'bench/**/*.test.ts'];
@@ -32,10 +31,8 @@ const options = {
   limitMs: Number(values['file-limit-s']) * 1000,
   refuseSkips: values['no-skips'],
 };
-const seed = given.length > 0 ? undefined : openSeed();
 const before = readProcessors();
 const failures = [...checks, ...(values.repeat ? await runWithRepeat(files, options) : (await runTests(files, options)).failures)];
-seed?.[Symbol.dispose]();
 const after = readProcessors();
 const idle = (after.idle - before.idle) / (after.total - before.total);
 if (given.length === 0)

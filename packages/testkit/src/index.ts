@@ -47,7 +47,6 @@ export {
   renderCall,
   type Script,
   scriptedPolicy,
-  seedRunFolder,
   type TempFolder,
   writeDockerArchive,
 } from './plain/plain.ts';

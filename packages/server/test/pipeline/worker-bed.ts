@@ -11,7 +11,6 @@ import {
   type Policy,
   qwen3Folder,
   renderCall,
-  seedRunFolder,
 } from '@millrace/testkit';
 import type { z } from 'zod';
 import { outsideConfig } from '../../src/agent/outside/outside-config.ts';
@@ -115,7 +114,6 @@ export class WorkerBed implements AsyncDisposable {
     if (!options.withoutBackend) await store.joinBackend(toRecord(backend.url));
     const tail = stack.use(new EventTail({ store, after: 0, clock: systemClock, log: silentLog }));
     const runDir = join(folder, 'run');
-    await seedRunFolder(runDir);
     const real = await openBubblewrapDriver({ runDir, log: silentLog });
     const driver = options.driver?.(real) ?? real;
     conversation ??= openConversation(qwen3Folder());

@@ -19,4 +19,3 @@ export { qwen3Folder } from '../models/qwen3.ts';
 export { makeRandom } from '../models/random.ts';
 export { makeTempFolder, type TempFolder } from '../temp-folder.ts';
 export { type CommandLine, readCommandLines, waitUntilNoneRuns } from './command-lines.ts';
-export { seedRunFolder, seedVariable } from './seed-run-folder.ts';

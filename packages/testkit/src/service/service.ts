@@ -12,7 +12,6 @@ import { fileURLToPath } from 'node:url';
 import { type Client, openClient } from '@millrace/client';
 import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
-import { seedRunFolder } from '../plain/seed-run-folder.ts';
 
 export interface TestServiceOptions {
   readonly workers: number;
@@ -59,7 +58,6 @@ export class TestService implements AsyncDisposable {
   static async open(options: TestServiceOptions): Promise<TestService> {
     const service = new TestService(await mkdtemp(join(tmpdir(), 'mr-')), options);
     try {
-      await seedRunFolder(service.runDir);
       await service.start();
     } catch (error) {
       await service[Symbol.asyncDispose]();

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { type ErrorCode, RolloutError } from '@millrace/protocol';
-import { FakeClock, makeTempFolder, seedRunFolder } from '@millrace/testkit/plain';
+import { FakeClock, makeTempFolder } from '@millrace/testkit/plain';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { findDisturbance, OwnTime } from '../../../src/pipeline/attempt/own-time.ts';
@@ -39,7 +39,6 @@ describe('an evaluation on its own clock', { skip, timeout: 240_000 }, () => {
   const open = async (limits = {}): Promise<Sandbox> => stack.use(await driver.open({ limits }));
   before(async () => {
     const { path } = stack.use(await makeTempFolder('ju'));
-    await seedRunFolder(path);
     driver = await openBubblewrapDriver({ runDir: path, log: silentLog });
   });
   after(async () => await stack[Symbol.asyncDispose]());

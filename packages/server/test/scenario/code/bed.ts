@@ -1,6 +1,6 @@
 // One bubblewrap driver for the tests of a file, and a program graded on it.
 
-import { makeTempFolder, seedRunFolder } from '@millrace/testkit/plain';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import type { z } from 'zod';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
@@ -24,7 +24,6 @@ export class GradeBed implements AsyncDisposable {
   static async open(): Promise<GradeBed> {
     const stack = new AsyncDisposableStack();
     const { path } = stack.use(await makeTempFolder('gr'));
-    await seedRunFolder(path);
     return new GradeBed(stack, await openBubblewrapDriver({ runDir: path, log: silentLog }));
   }
 

@@ -1,7 +1,7 @@
 // A small repository with a bug, its fix in the future, and its tests; and an agent that is a bash script. The repository is made by the setup
 // of the task in bubblewrap sandboxes, with unittest as the test runner.
 
-import { makeTempFolder, seedRunFolder } from '@millrace/testkit/plain';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import type { z } from 'zod';
 import { silentLog } from '../../../src/base/log.ts';
 import { openBubblewrapDriver } from '../../../src/sandbox/bubblewrap/bubblewrap.ts';
@@ -96,7 +96,6 @@ export class SweBed implements AsyncDisposable {
   static async open(openDriver?: (runDir: string) => Promise<SandboxDriver>): Promise<SweBed> {
     const stack = new AsyncDisposableStack();
     const { path } = stack.use(await makeTempFolder('sw'));
-    if (!openDriver) await seedRunFolder(path);
     return new SweBed(stack, await (openDriver?.(path) ?? openBubblewrapDriver({ runDir: path, log: silentLog })));
   }
 

@@ -1,7 +1,7 @@
 // One bubblewrap driver for the tests of a file, and checks that judge what an agent left in a sandbox of it.
 
 import assert from 'node:assert/strict';
-import { makeTempFolder, seedRunFolder } from '@millrace/testkit/plain';
+import { makeTempFolder } from '@millrace/testkit/plain';
 import { silentLog } from '../../../src/base/log.ts';
 import { openBubblewrapDriver } from '../../../src/sandbox/bubblewrap/bubblewrap.ts';
 import type { Sandbox, SandboxDriver } from '../../../src/sandbox/sandbox.ts';
@@ -31,7 +31,6 @@ export class CheckBed implements AsyncDisposable {
   static async open(): Promise<CheckBed> {
     const stack = new AsyncDisposableStack();
     const { path } = stack.use(await makeTempFolder('ch'));
-    await seedRunFolder(path);
     return new CheckBed(stack, await openBubblewrapDriver({ runDir: path, log: silentLog }));
   }
 
