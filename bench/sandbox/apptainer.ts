@@ -35,10 +35,9 @@ export async function runApptainerBench(): Promise<BenchReport> {
       { kind: 'directory', ...(await measureStarts(probe.path, driver, image)) },
       { kind: 'SIF file', ...(await measureStarts(probe.path, driver, file)) },
     ];
-    const node = await sample(startCount, () => run(process.execPath, ['-e', '0']));
     const many = await measureMany(driver, image);
     const left = (await readdir(join(folder, 'run'))).filter((name) => name.startsWith('sb-')).length;
-    return toReport({ calls, instance, tmux: tmux.quick, starts, node, many, left });
+    return toReport({ calls, instance, tmux: tmux.quick, starts, many, left });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -108,12 +107,11 @@ interface ApptainerFigures {
   readonly instance: number[];
   readonly tmux: number[];
   readonly starts: readonly (Starts & { readonly kind: string })[];
-  readonly node: number[];
   readonly many: number[];
   readonly left: number;
 }
 
-function toReport({ calls, instance, tmux, starts, node, many, left }: ApptainerFigures): BenchReport {
+function toReport({ calls, instance, tmux, starts, many, left }: ApptainerFigures): BenchReport {
   const [p50, p99] = [percentile(calls, 0.5), percentile(calls, 0.99)];
   const rows: BenchRow[] = [
     { what: 'tmux, poll 10 ms: builtin', unit: 'ms', samples: tmux },
@@ -128,7 +126,6 @@ function toReport({ calls, instance, tmux, starts, node, many, left }: Apptainer
     const times = percentile(open, 0.5) / percentile(bare, 0.5);
     cold.push({ claim: `cold start of a ${kind}: ${times.toFixed(2)} times a bare apptainer exec, at most 1.5`, kept: times <= 1.5 });
   }
-  rows.push({ what: 'Node.js started and ended, no sandbox', unit: 'ms', samples: node });
   rows.push({ what: `${atOnce} sandboxes opened at once, each to its first answer`, unit: 'ms', samples: many });
   return {
     title: 'Shell tool call and sandbox start (Apptainer)',
@@ -139,7 +136,7 @@ function toReport({ calls, instance, tmux, starts, node, many, left }: Apptainer
       { claim: `${many.length} of ${atOnce} at once answered, ${left} left behind`, kept: many.length === atOnce && left === 0 },
     ],
     notes: [
-      'What a cold start takes beyond the bare exec is the start of Node.js, from a snapshot, and the mounts of a disk with a size. The bare exec ' +
+      'What a cold start takes beyond the bare exec is the mounts of a disk with a size. The bare exec ' +
         'also ends and cleans up, which for a SIF file takes longer.',
     ],
   };
