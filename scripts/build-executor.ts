@@ -24,7 +24,7 @@ const crossPackages = {
 } as const;
 
 const targets = { x64: 'x86_64-linux-gnu-gcc', arm64: 'aarch64-linux-gnu-gcc' } as const;
-type Target = keyof typeof targets;
+type Architecture = keyof typeof targets;
 
 /** The sources of the executor, without those of its tests. */
 export function listSources(): string[] {
@@ -34,21 +34,21 @@ export function listSources(): string[] {
 }
 
 /** For this machine, or for every architecture that is published. */
-export async function buildExecutor(folder = join(executor, 'dist'), wanted: readonly Target[] = [ownTarget()]): Promise<void> {
+export async function buildExecutor(folder = join(executor, 'dist'), wanted: readonly Architecture[] = [ownTarget()]): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const target of wanted) await compile(target, folder);
   await copyFile(join(executor, 'python/ipython_host.py'), join(folder, 'ipython_host.py'));
 }
 
-export const everyTarget = Object.keys(targets) as Target[];
+export const everyTarget = Object.keys(targets) as Architecture[];
 
-function ownTarget(): Target {
+function ownTarget(): Architecture {
   const own = arch();
   if (own === 'x64' || own === 'arm64') return own;
   throw new Error(`there is no executor for ${own}: Millrace runs on x64 and arm64`);
 }
 
-async function compile(target: Target, folder: string): Promise<void> {
+async function compile(target: Architecture, folder: string): Promise<void> {
   const compiler = target === arch() ? 'cc' : targets[target];
   const file = join(folder, `executor-${target}`);
   if (await isNewest(file)) return;
