@@ -4,6 +4,7 @@ import { type Client, openClient } from '@millrace/client';
 import { type EvaluationView, evaluationStates } from '@millrace/protocol';
 import { type Arguments, type Command, type CommandGroup, jsonOption, serviceOptions, toServiceAddress } from '../command/command.ts';
 import { confirm, yesOption } from '../command/confirm.ts';
+import { findAll, findEvaluation } from '../command/find-id.ts';
 import type { Io } from '../terminal/io.ts';
 import { renderTable, toTableOptions } from '../terminal/table.ts';
 import { openPaint, toCount, wantsColor } from '../terminal/text.ts';
@@ -58,7 +59,7 @@ const watch: Command = {
   examples: ['millrace eval watch step-100', 'millrace eval watch step-100 --report step-100.json'],
   async run(args, io) {
     await using client = openPatientClient(args, io);
-    return await followToEnd(client, await client.evaluations.get(args.positionals[0] ?? ''), { args, io });
+    return await followToEnd(client, await findEvaluation(client, args.positionals[0] ?? ''), { args, io });
   },
 };
 
@@ -70,7 +71,8 @@ const retry: Command = {
   examples: ['millrace eval retry step-100', 'millrace eval retry step-100 --report step-100.json'],
   async run(args, io) {
     await using client = openPatientClient(args, io);
-    return await followToEnd(client, await client.evaluations.retry(args.positionals[0] ?? ''), { args, io });
+    const { id } = await findEvaluation(client, args.positionals[0] ?? '');
+    return await followToEnd(client, await client.evaluations.retry(id), { args, io });
   },
 };
 
@@ -134,7 +136,7 @@ const show: Command = {
   examples: ['millrace eval show step-100', 'millrace eval show step-100 --report step-100.json'],
   async run(args, io) {
     await using client = openClient(toServiceAddress(args, io));
-    await writeOutputs(client, await client.evaluations.get(args.positionals[0] ?? ''), { args, io });
+    await writeOutputs(client, await findEvaluation(client, args.positionals[0] ?? ''), { args, io });
     return 0;
   },
 };
@@ -146,10 +148,10 @@ const cancel: Command = {
   options: { ...yesOption, ...serviceOptions },
   examples: ['millrace eval cancel step-100 --yes'],
   async run(args, io) {
-    const ids = args.positionals;
+    await using client = openClient(toServiceAddress(args, io));
+    const ids = (await findAll(args.positionals, (start) => findEvaluation(client, start))).map(({ id }) => id);
     const what = ids.length === 1 ? `evaluation ${ids[0]}` : `${ids.length} evaluations`;
     if (!(await confirm(`Cancel ${what}?`, args, io))) return 1;
-    await using client = openClient(toServiceAddress(args, io));
     for (const id of ids) {
       const { state, samples } = await client.evaluations.cancel(id);
       io.stdout.write(`${id} is ${state}; ${toCount(samples.scored)} of ${toCount(samples.total)} samples were scored\n`);

@@ -4,12 +4,13 @@ import { type Client, openClient } from '@millrace/client';
 import type { CancelOutcome } from '@millrace/protocol';
 import { type Arguments, type Command, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
 import { confirm, yesOption } from '../command/confirm.ts';
+import { findAll, findBatch, findRollout } from '../command/find-id.ts';
 import type { Io } from '../terminal/io.ts';
 import { toCount } from '../terminal/text.ts';
 
 export const cancelCommand: Command = {
   name: 'cancel',
-  summary: 'Cancels rollouts: those that are queued at once, those that run within a second.',
+  summary: 'Cancels rollouts: those that are queued at once, those that run within a second. The start of an id is enough.',
   positional: '[id …]',
   options: {
     batch: { type: 'string', value: 'ID', describe: 'Cancels this batch and its rollouts; asks first.' },
@@ -36,8 +37,8 @@ interface Asking {
   readonly io: Io;
 }
 
-async function cancelBatch(client: Client, id: string, { args, io }: Asking): Promise<number> {
-  const { state, groups } = await client.batches.get(id);
+async function cancelBatch(client: Client, start: string, { args, io }: Asking): Promise<number> {
+  const { id, state, groups } = await findBatch(client, start);
   if (state !== 'open') {
     io.stderr.write(`batch ${id} is already over: ${state}\n`);
     return 1;
@@ -67,7 +68,9 @@ const outcomeTexts: Readonly<Record<CancelOutcome, string>> = {
   ended: 'had already ended',
 };
 
-async function cancelNamed(client: Client, ids: readonly string[], io: Io): Promise<number> {
+/** An id that the service does not know is an error: it would remember it, and cancel a later submission. */
+async function cancelNamed(client: Client, starts: readonly string[], io: Io): Promise<number> {
+  const ids = (await findAll(starts, (start) => findRollout(client, start))).map(({ id }) => id);
   const outcomes = await cancelAll(client, ids);
   for (const [index, id] of ids.entries()) io.stdout.write(`${id} ${outcomeTexts[outcomes[index] ?? 'ended']}\n`);
   return 0;

@@ -3,6 +3,7 @@
 import { openClient } from '@millrace/client';
 import { definedOf, isTerminal, type RolloutView, rolloutStates } from '@millrace/protocol';
 import { type Arguments, type Command, jsonOption, serviceOptions, toServiceAddress } from '../command/command.ts';
+import { findBatch } from '../command/find-id.ts';
 import type { Io } from '../terminal/io.ts';
 import { renderTable, type TableRow, toTableOptions } from '../terminal/table.ts';
 import { toDuration, toVisible } from '../terminal/text.ts';
@@ -26,13 +27,14 @@ export const listCommand: Command = {
 async function runList(args: Arguments, io: Io): Promise<number> {
   const filter = definedOf({
     state: args.choice('state', rolloutStates),
-    batch: args.text('batch'),
     group: args.text('group'),
     scenario: args.text('scenario'),
   });
   const limit = args.count('limit', 1) ?? 20;
   await using client = openClient(toServiceAddress(args, io));
-  const rollouts = await Array.fromAsync(client.list({ ...filter, order: 'newest', limit }));
+  const named = args.text('batch');
+  const batch = named === undefined ? undefined : (await findBatch(client, named)).id;
+  const rollouts = await Array.fromAsync(client.list({ ...filter, ...definedOf({ batch }), order: 'newest', limit }));
   if (args.flag('json')) io.stdout.write(`${JSON.stringify(rollouts, undefined, 2)}\n`);
   else if (rollouts.length === 0) io.stderr.write('There is no such rollout.\n');
   else io.stdout.write(`${renderRollouts(rollouts, io).join('\n')}\n`);

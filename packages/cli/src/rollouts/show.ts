@@ -2,7 +2,7 @@
 
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { type Client, openClient } from '@millrace/client';
+import { openClient } from '@millrace/client';
 import {
   definedOf,
   messageOf,
@@ -15,6 +15,7 @@ import {
 } from '@millrace/protocol';
 import { openTokenizer } from '@millrace/server';
 import { type Arguments, type Command, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
+import { chooseOnly, findRollout } from '../command/find-id.ts';
 import type { Io } from '../terminal/io.ts';
 import { wantsColor } from '../terminal/text.ts';
 import { renderShow } from './show-render.ts';
@@ -83,27 +84,6 @@ async function readFromService(id: string, args: Arguments, io: Io): Promise<Sho
   return { view, trajectory };
 }
 
-/** By the whole id, or else by its start where only one rollout has it. */
-async function findRollout(client: Client, id: string): Promise<RolloutView> {
-  try {
-    return await client.get(id);
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
-  const found = await Array.fromAsync(client.list({ prefix: id, limit: mostNamed + 1 }));
-  return chooseOnly(found, id, 'on this service; to list them: millrace ls');
-}
-
-const mostNamed = 5;
-
-function chooseOnly<T extends { readonly id: string }>(found: readonly T[], id: string, where: string): T {
-  const [only, ...others] = found;
-  if (only === undefined) throw new RolloutError('not-found', `no rollout is called ${id} or begins with it ${where}`);
-  if (others.length === 0) return only;
-  const names = found.slice(0, mostNamed).map((one) => one.id);
-  throw new UsageError(`${id} is the start of several rollouts: ${names.join(', ')}${found.length > mostNamed ? ', …' : ''}`);
-}
-
 function isNotFound(error: unknown): boolean {
   return error instanceof RolloutError && error.code === 'not-found';
 }
@@ -123,7 +103,7 @@ async function readFromFile(id: string, file: string): Promise<Shown> {
   } finally {
     input.destroy();
   }
-  return parseShown(chooseOnly(found, id, `in ${file}`).line, file);
+  return parseShown(chooseOnly(found, id, { what: 'rollout', where: `in ${file}` }).line, file);
 }
 
 function readId(line: string): string | undefined {

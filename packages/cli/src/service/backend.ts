@@ -3,6 +3,7 @@
 import { type Client, openClient } from '@millrace/client';
 import { type BackendView, definedOf, dialects, logprobsModes } from '@millrace/protocol';
 import { type Command, type CommandGroup, checkHttpAddress, jsonOption, serviceOptions, toServiceAddress } from '../command/command.ts';
+import { findAll, findBackend } from '../command/find-id.ts';
 import type { Io } from '../terminal/io.ts';
 import { renderTable, toTableOptions } from '../terminal/table.ts';
 import { padEnd, toCount, toVisible } from '../terminal/text.ts';
@@ -100,7 +101,7 @@ export const backendCommands: CommandGroup = {
 
 async function forEach(ids: readonly string[], opened: Client, work: (client: Client, id: string) => Promise<void>): Promise<number> {
   await using client = opened;
-  for (const id of ids) await work(client, id);
+  for (const { id } of await findAll(ids, (start) => findBackend(client, start))) await work(client, id);
   return 0;
 }
 

@@ -2,8 +2,9 @@
 
 import { once } from 'node:events';
 import { type Client, openClient } from '@millrace/client';
-import { definedOf, toTrajectoryView } from '@millrace/protocol';
+import { type BatchView, definedOf, toTrajectoryView } from '@millrace/protocol';
 import { type Command, serviceOptions, toServiceAddress } from '../command/command.ts';
+import { findBatch } from '../command/find-id.ts';
 import type { Io } from '../terminal/io.ts';
 import { openLiveLine } from '../terminal/live-line.ts';
 import { openPaint, wantsColor } from '../terminal/text.ts';
@@ -27,7 +28,8 @@ export const groups: Command = {
   async run(args, io) {
     const [consumer, after] = [args.text('consumer'), args.count('after', 0)];
     await using client = openClient(toServiceAddress(args, io));
-    return await followGroups(client, args.positionals[0] ?? '', {
+    const { id } = await findBatch(client, args.positionals[0] ?? '');
+    return await followGroups(client, id, {
       io,
       trajectories: args.flag('trajectories'),
       ...definedOf({ consumer, after }),
@@ -43,7 +45,7 @@ export const watch: Command = {
   examples: ['millrace batch watch step-12'],
   async run(args, io) {
     await using client = openClient(toServiceAddress(args, io));
-    return await watchBatch(client, args.positionals[0] ?? '', io);
+    return await watchBatch(client, await findBatch(client, args.positionals[0] ?? ''), io);
   },
 };
 
@@ -78,8 +80,9 @@ export async function followGroups(client: Client, id: string, { io, trajectorie
 
 const pollMs = 1000;
 
-async function watchBatch(client: Client, id: string, io: Io): Promise<number> {
-  let batch = await client.batches.get(id);
+async function watchBatch(client: Client, found: BatchView, io: Io): Promise<number> {
+  const { id } = found;
+  let batch = found;
   let hints: readonly string[] = [];
   const paint = openPaint(wantsColor(io.stderr, io.env));
   const line = openLiveLine(io, {

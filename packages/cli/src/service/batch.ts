@@ -4,6 +4,7 @@ import { openClient } from '@millrace/client';
 import { type BatchView, batchStates } from '@millrace/protocol';
 import { type Command, type CommandGroup, jsonOption, serviceOptions, toServiceAddress } from '../command/command.ts';
 import { confirm, yesOption } from '../command/confirm.ts';
+import { findAll, findBatch } from '../command/find-id.ts';
 import { renderTable, toTableOptions } from '../terminal/table.ts';
 import { openPaint, wantsColor } from '../terminal/text.ts';
 import { followGroups, groups, watch } from './batch-follow.ts';
@@ -61,13 +62,13 @@ const list: Command = {
 
 const show: Command = {
   name: 'batch show',
-  summary: 'Shows one batch: its progress, its groups by state, and what was sampled in vain.',
+  summary: 'Shows one batch: its progress, its groups by state, and what was sampled in vain. The start of an id is enough.',
   positional: '<id>',
   options: { ...jsonOption, ...serviceOptions },
   examples: ['millrace batch show step-12', 'millrace batch show step-12 --json'],
   async run(args, io) {
     await using client = openClient(toServiceAddress(args, io));
-    const batch = await client.batches.get(args.positionals[0] ?? '');
+    const batch = await findBatch(client, args.positionals[0] ?? '');
     const text = args.flag('json') ? JSON.stringify(batch) : renderBatch(batch, openPaint(wantsColor(io.stdout, io.env))).join('\n');
     io.stdout.write(`${text}\n`);
     return 0;
@@ -82,7 +83,7 @@ const resume: Command = {
   examples: ['millrace batch resume step-12'],
   async run(args, io) {
     await using client = openClient(toServiceAddress(args, io));
-    for (const id of args.positionals) {
+    for (const { id } of await findAll(args.positionals, (start) => findBatch(client, start))) {
       const { state, groups: counts, target } = await client.batches.resume(id);
       io.stdout.write(`${id} is ${state}; ${counts.delivered} of ${target} groups were delivered\n`);
     }
@@ -97,10 +98,10 @@ const cancel: Command = {
   options: { ...yesOption, ...serviceOptions },
   examples: ['millrace batch cancel step-12 --yes'],
   async run(args, io) {
-    const ids = args.positionals;
+    await using client = openClient(toServiceAddress(args, io));
+    const ids = (await findAll(args.positionals, (start) => findBatch(client, start))).map(({ id }) => id);
     if (!(await confirm(`Cancel ${ids.length === 1 ? `batch ${ids[0]}` : `${ids.length} batches`} and their rollouts?`, args, io)))
       return 1;
-    await using client = openClient(toServiceAddress(args, io));
     for (const id of ids) {
       const { state, groups: counts } = await client.batches.cancel(id);
       io.stdout.write(`${id} is ${state === 'cancelled' ? 'cancelled' : `over: ${state}`}; ${counts.delivered} groups were delivered\n`);

@@ -37,6 +37,22 @@ test('an evaluation is started once for its content and once for its name, liste
   assert.deepEqual([open.length, open[0].metadata.file], [1, 'stdin']);
 });
 
+test('the start of an id is enough for every command that takes an evaluation', async () => {
+  await using service = await openRealService();
+  for (const name of ['step-100', 'step-200']) await service.run([...run, '--name', name], { stdin: tasks });
+  assert.equal(JSON.parse((await service.run(['eval', 'show', 'step-2', '--json'])).out).id, 'step-200');
+  assert.match((await service.run(['eval', 'cancel', 'step-1', '--yes'])).out, /^step-100 is cancelled; /);
+  assert.match(
+    (await service.run(['eval', 'cancel', 'step', '--yes'])).err,
+    /step is the start of several evaluations: step-100, step-200\n/,
+  );
+  for (const action of ['show', 'watch', 'retry', 'cancel']) {
+    const { code, err } = await service.run(['eval', action, 'nope', ...(action === 'cancel' ? ['--yes'] : [])]);
+    assert.equal(code, 1);
+    assert.match(err, /no evaluation is called nope or begins with it on this service; to list them: millrace eval ls\n/);
+  }
+});
+
 test('what is wrong on the command line or in a task is named', async () => {
   await using service = await openRealService();
   for (const [argv, stdin, code, wanted] of [
@@ -51,7 +67,7 @@ test('what is wrong on the command line or in a task is named', async () => {
     [[...run, '--set', 'group_size=3'], tasks, 2, /group_size/],
     [['eval', 'tasks-that-are-missing.jsonl'], '', 2, /cannot read tasks-that-are-missing\.jsonl/],
     [run, `${tasks}\n{"question":"only"}`, 1, /^millrace: stdin:4: answer: /],
-    [['eval', 'show', 'none'], '', 1, /there is no evaluation none/],
+    [['eval', 'show', 'none'], '', 1, /no evaluation is called none/],
   ] as const) {
     const { code: got, err } = await service.run(argv, { stdin });
     assert.equal(got, code, `${argv.join(' ')}: ${err}`);

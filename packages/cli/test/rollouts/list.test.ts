@@ -32,6 +32,21 @@ test('rollouts are cancelled by id, and each says what became of it', async () =
   assert.equal((await service.run(['cancel', 'a', 'b'])).out, 'a is cancelled\nb had already ended\n');
 });
 
+test('cancel takes the start of an id, and an id that no rollout has cancels nothing', async () => {
+  await using service = await openRealService();
+  await service.client.submit(['r-aaa1', 'r-abb1', 'r-abb2'].map((id) => ({ id, scenario: 'math', task })));
+  const unknown = await service.run(['cancel', 'r-aaa', 'nope']);
+  assert.deepEqual([unknown.code, unknown.out], [1, '']);
+  assert.match(unknown.err, /no rollout is called nope or begins with it on this service; to list them: millrace ls\n/);
+  const several = await service.run(['cancel', 'r-ab']);
+  assert.deepEqual([several.code, several.out], [2, '']);
+  assert.match(several.err, /r-ab is the start of several rollouts: r-abb1, r-abb2\n/);
+  for (const id of ['r-aaa1', 'r-abb1', 'r-abb2']) assert.equal((await service.client.get(id)).state, 'queued');
+  assert.equal((await service.run(['cancel', 'r-aa', 'r-aaa1', 'r-abb2'])).out, 'r-aaa1 is cancelled\nr-abb2 is cancelled\n');
+  const [later] = await service.client.submit([{ id: 'nope', scenario: 'math', task }]);
+  assert.equal(later?.state, 'queued', 'a later submission with that id is not born cancelled');
+});
+
 test('everything that is queued is cancelled only after a yes', async () => {
   await using service = await openRealService();
   await service.client.submit(['a', 'b'].map((id) => ({ id, scenario: 'math', task })));
@@ -49,6 +64,9 @@ test('a batch is cancelled with its rollouts, and one that is over says so', asy
   assert.equal((await service.run(['cancel', '--batch', 'step-1', '--yes'])).out, 'batch step-1 is cancelled\n');
   const again = await service.run(['cancel', '--batch', 'step-1', '--yes']);
   assert.deepEqual([again.code, again.err], [1, 'batch step-1 is already over: cancelled\n']);
+  const unknown = await service.run(['ls', '--batch', 'step-2']);
+  assert.deepEqual([unknown.code, unknown.out], [1, '']);
+  assert.match(unknown.err, /no batch is called step-2 or begins with it/);
 });
 
 test('cancel needs exactly one way to choose', async () => {

@@ -16,7 +16,8 @@ test('a backend is added, listed, drained and removed', async () => {
   assert.equal((await service.run(['backend', 'drain', 'gpu-0'])).out, 'gpu-0 is draining; 0 rollouts still run on it\n');
   assert.equal(JSON.parse((await service.run(['backend', 'ls', '--json'])).out)[0].state, 'draining');
   assert.equal(JSON.parse((await service.run(['backend', 'ls', '--json'])).out)[0].dialect, 'sglang');
-  assert.equal((await service.run(['backend', 'rm', 'gpu-0'])).out, 'gpu-0 is removed\n');
+  assert.match((await service.run(['backend', 'rm', 'gpu-0', 'gpu-1'])).err, /no backend is called gpu-1 or begins with it/);
+  assert.equal((await service.run(['backend', 'rm', 'gpu'])).out, 'gpu-0 is removed\n');
   const empty = await service.run(['backend', 'ls']);
   assert.deepEqual([empty.code, empty.out], [0, '']);
   assert.match(empty.err, /Add one: millrace backend add/);

@@ -41,6 +41,27 @@ test('the newest batch is listed first, and only those that were asked for', asy
   assert.deepEqual(await ids('--limit', '1'), ['c']);
 });
 
+test('the start of an id is enough for every command that takes a batch', async () => {
+  await using service = await openRealService();
+  for (const name of ['step-1', 'step-21', 'step-22']) await service.run([...start, '--name', name], { stdin: tasks });
+  assert.equal(JSON.parse((await service.run(['batch', 'show', 'step-1', '--json'])).out).id, 'step-1');
+  assert.match((await service.run(['batch', 'resume', 'step-21'])).out, /^step-21 is open/);
+  const several = await service.run(['batch', 'cancel', 'step-2', '--yes']);
+  assert.deepEqual([several.code, several.out], [2, '']);
+  assert.match(several.err, /step-2 is the start of several batches: step-21, step-22\n/);
+  assert.equal((await service.run(['cancel', '--batch', 'step-22', '--yes'])).out, 'batch step-22 is cancelled\n');
+  assert.match(
+    (await service.run(['batch', 'cancel', 'step-1', 'step-21', '--yes'])).out,
+    /^step-1 is cancelled; .*\nstep-21 is cancelled/,
+  );
+  for (const action of ['show', 'watch', 'groups', 'resume', 'cancel']) {
+    const { code, err } = await service.run(['batch', action, 'nope', ...(action === 'cancel' ? ['--yes'] : [])]);
+    assert.equal(code, 1);
+    assert.match(err, /no batch is called nope or begins with it on this service; to list them: millrace batch ls\n/);
+  }
+  assert.match((await service.run(['batch', 'watch', 'step-22'])).out, /step-22/);
+});
+
 test('a task that the service refuses is named by its line', async () => {
   await using service = await openRealService();
   const { code, err } = await service.run(start, { stdin: `\n${tasks}\n\n{"question":"only"}\n` });
