@@ -39,7 +39,7 @@ import { type Evaluations, openEvaluations } from './evaluations.ts';
 import { readEvents } from './events.ts';
 import { followResults } from './results.ts';
 import { type Run, runAll } from './run.ts';
-import { type Accepted, type SubmitOptions, submitAll, toIdentified, toRolloutId } from './submit.ts';
+import { type Accepted, checkAll, type SubmissionFault, type SubmitOptions, submitAll, toIdentified, toRolloutId } from './submit.ts';
 import { type CallOptions, Transport, toReadError } from './transport.ts';
 
 export interface ClientOptions {
@@ -66,6 +66,8 @@ export interface ListOptions extends CallOptions {
 export interface Client extends AsyncDisposable {
   /** Sends pieces of at most 1000. Safe to repeat with the same ids. */
   submit(submissions: readonly SubmissionInput[], options?: SubmitOptions): Promise<readonly Accepted[]>;
+  /** Every fault that `submit` would refuse. Nothing is stored. */
+  check(submissions: readonly SubmissionInput[], options?: CallOptions): Promise<readonly SubmissionFault[]>;
   get(id: string, options?: CallOptions): Promise<RolloutView>;
   /** Resolves when the rollout has ended. */
   wait(id: string, options?: CallOptions): Promise<RolloutView>;
@@ -75,7 +77,7 @@ export interface Client extends AsyncDisposable {
   cancel(id: string, options?: CallOptions): Promise<CancelOutcome>;
   /** Each of these rollouts once, in the order in which they end. `after`, an event id from before they were submitted, saves one read each. */
   results(ids: readonly string[], options?: CallOptions & { readonly after?: number }): AsyncIterable<RolloutView>;
-  /** Submits, and yields each rollout as it ends. Iterate it once. */
+  /** Submits, and yields each rollout as it ends. A refusal is thrown after what was accepted before it has ended. Iterate it once. */
   run(submissions: readonly SubmissionInput[], options?: CallOptions): Promise<Run>;
   /** Events from now on, or after an event id. Never ends on its own. */
   events(options?: CallOptions & { readonly after?: number }): AsyncIterable<Event>;
@@ -136,6 +138,7 @@ export function openClient(options: ClientOptions): Client {
 
   return {
     submit: (submissions, options) => submitAll(transport, toIdentified(submissions), options),
+    check: (submissions, callOptions) => checkAll(transport, submissions, callOptions),
     get,
     wait,
     list: (options) => readPages(transport, options ?? {}),

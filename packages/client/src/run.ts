@@ -30,6 +30,7 @@ export function runAll(
   const ended = new Set<RolloutId>();
   const arrived = new Set<RolloutId>();
   let sent = 0;
+  let refusal: RolloutError | undefined;
   const results = followResults(client, ids, { ...options, mayBeMissing: (id) => !arrived.has(id) });
 
   async function submit(): Promise<void> {
@@ -46,9 +47,11 @@ export function runAll(
 
   const submitting = submit().catch((error: unknown) => {
     if (stop.signal.aborted) return;
-    // A refused piece has not arrived, so nothing of it needs to be cancelled.
-    if (error instanceof RolloutError && error.blame === 'caller') sent = arrived.size;
-    results.fail(error);
+    if (!(error instanceof RolloutError) || error.blame !== 'caller') return results.fail(error);
+    // What was accepted before goes on, and its results are worth as much as without the refusal.
+    refusal = error;
+    sent = arrived.size;
+    results.forget(ids.slice(sent));
   });
 
   async function cancel(): Promise<number> {
@@ -74,6 +77,7 @@ export function runAll(
         ended.add(view.id);
         yield view;
       }
+      if (refusal !== undefined) throw refusal;
     },
   };
 }

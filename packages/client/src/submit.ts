@@ -4,8 +4,10 @@
 import { randomUUID } from 'node:crypto';
 import {
   definedOf,
+  mostFaults,
   RolloutError,
   type RolloutId,
+  requestFaults,
   rolloutId,
   routes,
   type SubmissionInput,
@@ -68,6 +70,54 @@ async function sendPiece(transport: Transport, piece: readonly IdentifiedSubmiss
     if (error.code === 'too-busy') return { kind: 'smaller', pauseMs: Number(error.details?.retry_after_ms) };
     if (error.code === 'body-too-large' && piece.length > 1) return { kind: 'smaller', pauseMs: 0 };
     throw error;
+  }
+}
+
+export interface SubmissionFault {
+  /** Its submission. */
+  readonly index: number;
+  /** The field, such as `task.answer`; empty for the whole. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** Every fault that the service finds in the submissions. Nothing is stored. */
+export async function checkAll(
+  transport: Transport,
+  submissions: readonly SubmissionInput[],
+  { signal }: CallOptions = {},
+): Promise<SubmissionFault[]> {
+  const faults: SubmissionFault[] = [];
+  let [from, size] = [0, largestPiece];
+  while (from < submissions.length) {
+    const piece = submissions.slice(from, from + size);
+    const found = await checkPiece(transport, piece, signal);
+    if (found === 'smaller') size = Math.ceil(piece.length / 2);
+    else {
+      faults.push(...found.map((fault) => ({ ...fault, index: from + fault.index })));
+      // A list that is full ends before the piece does.
+      from += found.length < mostFaults ? piece.length : (found.at(-1)?.index ?? 0) + 1;
+    }
+  }
+  return faults;
+}
+
+async function checkPiece(
+  transport: Transport,
+  piece: readonly SubmissionInput[],
+  signal: AbortSignal | undefined,
+): Promise<readonly SubmissionFault[] | 'smaller'> {
+  const call = { method: 'POST', path: routes.submitRollouts.path, query: { check: 'true' }, body: { rollouts: piece } } as const;
+  try {
+    await transport.json({ ...call, ...definedOf({ signal }) }, submitReply);
+    return [];
+  } catch (error) {
+    if (!(error instanceof RolloutError)) throw error;
+    if (error.code === 'body-too-large') return piece.length > 1 ? 'smaller' : [{ index: 0, path: '', message: error.message }];
+    const listed = requestFaults.safeParse(error.details?.faults);
+    const faults = (listed.data ?? []).flatMap(({ index, path, message }) => (index === undefined ? [] : [{ index, path, message }]));
+    if (faults.length === 0) throw error;
+    return faults.map((fault) => ({ ...fault, path: fault.path.replace(/^rollouts\[\d+\]\.?/, '') }));
   }
 }
 

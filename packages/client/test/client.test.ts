@@ -201,6 +201,26 @@ test('a run yields results while later pieces still wait for room in the queue',
     assert.equal(seen.length, 8);
   }));
 
+test('every fault of many submissions is listed, whatever fits into one request', () =>
+  withBoth(async (service, client) => {
+    service.fault = (request, response, body) => {
+      if (request.method !== 'POST') return false;
+      const { rollouts } = JSON.parse(body);
+      if (rollouts.length > 600) send(response, 413, { error: { code: 'body-too-large', message: '', blame: 'caller', retryable: false } });
+      else {
+        const bad = rollouts.flatMap((one: { id: string }, index: number) =>
+          /9$/.test(one.id) ? [{ index, path: `rollouts[${index}].task`, message: 'bad' }] : [],
+        );
+        const error = { code: 'task-invalid', message: '', blame: 'caller', retryable: false, details: { faults: bad } };
+        send(response, bad.length > 0 ? 400 : 200, bad.length > 0 ? { error } : { rollouts: [] });
+      }
+      return true;
+    };
+    const faults = await client.check(Array.from({ length: 1505 }, (_, n) => task(`r${n}`)));
+    assert.deepEqual([faults.length, faults[0], faults.at(-1)?.index], [150, { index: 9, path: 'task', message: 'bad' }, 1499]);
+    assert.equal(service.rollouts.size, 0);
+  }));
+
 test('a run that is submitted again yields rollouts that had already ended', () =>
   withBoth(async (service, client) => {
     service.end('old', { reward: 0.25 });
@@ -216,6 +236,22 @@ test('a run whose submission is refused throws the refusal', () =>
       return true;
     };
     await assert.rejects(take(await client.run([task()]), 1), { code: 'unknown-scenario' });
+  }));
+
+test('a run that is refused in the middle yields what was accepted before it, and then throws', () =>
+  withBoth(async (service, client) => {
+    service.fault = (request, response, body) => {
+      if (request.method !== 'POST' || !body.includes('"r1000"')) return false;
+      send(response, 409, { error: { code: 'conflict', message: 'taken', blame: 'caller', retryable: false } });
+      for (const id of service.rollouts.keys()) service.end(id);
+      return true;
+    };
+    const seen: RolloutView[] = [];
+    const collect = async () => {
+      for await (const view of await client.run(Array.from({ length: 1001 }, (_, n) => task(`r${n}`)))) seen.push(view);
+    };
+    await assert.rejects(collect(), { code: 'conflict' });
+    assert.equal(seen.length, 1000);
   }));
 
 test('cancelling a run ends the iteration: unsent rollouts are dropped, lost ones forgotten, running ones cancelled', () =>

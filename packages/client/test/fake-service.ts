@@ -104,6 +104,7 @@ export class FakeService {
     const [, id, part] = /^\/v1\/rollouts\/([^/]+)(\/trajectory)?$/.exec(url.pathname) ?? [];
     if (url.pathname === '/v1/status') return send(response, 200, this.status());
     if (url.pathname === '/v1/events') return this.#stream(request, response);
+    if (url.searchParams.get('check') === 'true') return send(response, 200, { rollouts: [] });
     if (url.pathname === '/v1/rollouts' && request.method === 'POST') return send(response, 202, this.#submit(JSON.parse(body)));
     if (url.pathname === '/v1/rollouts') return send(response, 200, this.#page(url.searchParams));
     if (id === undefined) throw new RolloutError('not-found', `no route ${url.pathname}`);

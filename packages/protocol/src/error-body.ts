@@ -19,6 +19,18 @@ export const errorBody = z.object({
 });
 export type ErrorBody = z.infer<typeof errorBody>;
 
+/** One fault of an invalid request, as `details.faults` lists it. */
+const requestFault = z.object({
+  index: z.int().optional().describe('The rollout or task that it is in, for a request with many.'),
+  path: z.string(),
+  message: z.string(),
+});
+export type RequestFault = z.infer<typeof requestFault>;
+export const requestFaults = z.array(requestFault);
+
+/** As many faults are listed; a caller with more asks again for what follows the last of them. */
+export const mostFaults = 1000;
+
 export function toErrorBody(error: RolloutError): ErrorBody {
   const { code, message, blame, retryable, details } = error;
   return { error: { code, message, blame, retryable, ...definedOf({ details }) } };

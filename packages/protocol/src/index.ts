@@ -46,7 +46,7 @@ export {
 } from './batch.ts';
 export { type BinaryGroups, fromBinaryGroups, groupsMediaType, toGroupsPart, toGroupsStart } from './binary/group-binary.ts';
 export { checkBinary, fromBinary, isBinaryOf, toBinary, trajectoryMediaType } from './binary/trajectory-binary.ts';
-export { type ErrorBody, errorBody, toErrorBody } from './error-body.ts';
+export { type ErrorBody, errorBody, mostFaults, type RequestFault, requestFaults, toErrorBody } from './error-body.ts';
 export {
   type Estimate,
   type EvaluationFailure,

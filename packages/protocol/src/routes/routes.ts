@@ -28,6 +28,12 @@ export const routes = {
     path: '/v1/rollouts',
     tag: 'rollouts',
     summary: 'Submit rollouts: all are accepted or none. Repeating a request with the same ids and content changes nothing.',
+    query: z.strictObject({
+      check: z
+        .enum(['true', 'false'])
+        .default('false')
+        .describe('Whether the rollouts are only checked: nothing is stored, and the reply has no rollouts.'),
+    }),
     body: submitRequest,
     replies: { 200: json('The accepted rollouts, in the order of the request.', submitReply) },
     errors: ['unknown-scenario', 'task-invalid', 'conflict', ...intakeErrors],

@@ -1,16 +1,18 @@
 // Checks what a caller sent, and reports where each fault is: `rollouts[3].limits.max_turn: unknown field`.
 
-import { definedOf, type ErrorCode, messageOf, RolloutError, type Schema, type SchemaIssue } from '@millrace/protocol';
+import {
+  definedOf,
+  type ErrorCode,
+  messageOf,
+  mostFaults,
+  type RequestFault,
+  RolloutError,
+  type Schema,
+  type SchemaIssue,
+} from '@millrace/protocol';
 
-const mostFaults = 20;
-
-/** One fault, as `details.faults` of the error lists it. */
-export interface RequestFault {
-  /** The index of the rollout or task that it is in, for a request with many. */
-  readonly index?: number;
-  readonly path: string;
-  readonly message: string;
-}
+/** In the message; `details.faults` has more. */
+const mostNamed = 20;
 
 interface Where {
   /** The path of the value inside the request. */
@@ -30,7 +32,7 @@ export async function check<T>(schema: Pick<Schema<T>, 'safeParseAsync'>, value:
   const { issues } = parsed.error;
   const count = issues.reduce((sum, { keys }) => sum + (keys?.length ?? 1), 0);
   throw toFaultError(
-    issues.slice(0, mostFaults).flatMap((issue) => toFaults(issue, at)),
+    issues.slice(0, mostNamed).flatMap((issue) => toFaults(issue, at)),
     { code, count },
   );
 }
@@ -53,8 +55,11 @@ interface FaultErrorOptions {
 
 export function toFaultError(faults: readonly RequestFault[], { code, details = {}, count }: FaultErrorOptions): RolloutError {
   const shown = faults.slice(0, mostFaults).map((fault) => ({ ...fault, path: cut(fault.path), message: cut(fault.message) }));
-  const text = shown.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; ');
-  return new RolloutError(code, text, { details: { ...details, faults: shown, fault_count: count ?? faults.length } });
+  const named = shown.slice(0, mostNamed).map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
+  const more = faults.length > mostNamed ? [`and ${faults.length - mostNamed} more`] : [];
+  return new RolloutError(code, [...named, ...more].join('; '), {
+    details: { ...details, faults: shown, fault_count: count ?? faults.length },
+  });
 }
 
 /** Checks many items and reports their faults together, in one error with the code and details of the first. */
@@ -93,7 +98,7 @@ function toFaults(issue: SchemaIssue, at: readonly PropertyKey[]): RequestFault[
   const path = [...at, ...issue.path];
   const index = at.find((part) => typeof part === 'number');
   if (issue.code !== 'unrecognized_keys' || !issue.keys) return [definedOf({ index, path: renderPath(path), message: issue.message })];
-  return issue.keys.slice(0, mostFaults).map((key) => definedOf({ index, path: renderPath([...path, key]), message: 'unknown field' }));
+  return issue.keys.slice(0, mostNamed).map((key) => definedOf({ index, path: renderPath([...path, key]), message: 'unknown field' }));
 }
 
 /** A field name comes from the caller and may be megabytes long. */

@@ -24,9 +24,11 @@ import { sendPieces } from '../request/send-pieces.ts';
 
 export function mountRollouts(app: FastifyInstance, context: AppContext): void {
   const { store } = context;
-  mountUnchecked(app, routes.submitRollouts, async ({ body, request }) => {
+  mountUnchecked(app, routes.submitRollouts, async ({ body, query, request }) => {
     checkIntake(context);
-    return submitAll(await readSubmissions(body, context), context, callerOf(request, context.config));
+    const rollouts = await readSubmissions(body, context);
+    if (query.check === 'true') return { rollouts: [] };
+    return submitAll(rollouts, context, callerOf(request, context.config));
   });
   mount(app, routes.listRollouts, ({ query }) => listRollouts(query, context));
   mount(app, routes.getRollout, (input) => getRollout(input, context));

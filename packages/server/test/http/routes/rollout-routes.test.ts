@@ -190,7 +190,16 @@ test('the faults of all rollouts in a submission are listed with their index, up
   );
   assert.equal(some.details?.fault_count, 3);
   const many = await submit(Array.from({ length: 1000 }, () => wrong));
-  assert.equal(z.array(z.unknown()).parse(many.details?.faults).length, 20);
+  assert.equal(z.array(z.unknown()).parse(many.details?.faults).length, 1000);
+  assert.match(many.message, /^rollouts\[0\].*rollouts\[19\][^[]*; and 980 more$/);
+});
+
+test('rollouts can be checked without being stored', async () => {
+  await using floor = await openFloor();
+  const check = (rollouts: unknown[]) => floor.call('POST', '/v1/rollouts?check=true', { rollouts });
+  assert.deepEqual((await check([{ id: 'a', scenario: 'sums', task }])).body, { rollouts: [] });
+  assert.match(errorOf(await check([{ scenario: 'sums', task: {} }])).message, /^rollouts\[0\]\.task/);
+  assert.equal((await floor.call('GET', '/v1/rollouts/a')).status, 404);
 });
 
 test('a long poll returns when its rollout ends', async () => {
