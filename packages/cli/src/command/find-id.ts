@@ -65,7 +65,8 @@ async function startingWith<T extends { readonly id: string }>(all: AsyncIterabl
   return found;
 }
 
-function ignoreNotFound(error: unknown): undefined {
+/** For a read that may find nothing. */
+export function ignoreNotFound(error: unknown): undefined {
   if (!(error instanceof RolloutError) || error.code !== 'not-found') throw error;
   return undefined;
 }

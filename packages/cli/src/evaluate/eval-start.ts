@@ -57,7 +57,7 @@ export async function startEvaluation(client: Client, args: Arguments, io: Io): 
       io.stderr.write(`continues evaluation ${evaluation.id}: ${toCount(ended)} of ${toCount(total)} samples have ended\n`);
     return evaluation;
   } catch (error) {
-    throw locateFaults(error, { source, lines, offset: 0 });
+    throw locateFaults(error, { source, lines });
   }
 }
 

@@ -28,10 +28,13 @@ export function renderResume(
   { file, again }: { readonly file: string; readonly again: readonly string[] },
 ): string {
   const more = ids.length > mostNamed ? `, and ${toCount(ids.length - mostNamed)} more` : '';
+  const line = (...words: readonly string[]) => `  ${['millrace', ...words].map(quote).join(' ')}`;
   return [
     `${toCount(ids.length)} ${ids.length === 1 ? 'rollout has' : 'rollouts have'} not been written: ${ids.slice(0, mostNamed).join(', ')}${more}`,
-    `${ids.length === 1 ? 'It is' : 'They are'} in ${file}. To continue, without running anything twice:`,
-    `  ${['millrace', 'submit', file, ...again].map(quote).join(' ')}`,
+    `${ids.length === 1 ? 'It is' : 'They are'} in ${file}. What was submitted goes on. To continue, without running anything twice:`,
+    line('submit', file, ...again),
+    'To cancel instead:',
+    line('cancel', '--file', file, ...again.filter((word) => word !== '--trajectories')),
     '',
   ].join('\n');
 }

@@ -42,7 +42,7 @@ export async function startBatch(client: Client, args: Arguments, io: Io): Promi
     const created = await client.batches.create(request);
     return rest.length === 0 ? created : await appendRest(client, created.id, rest);
   } catch (error) {
-    throw locateFaults(error, { source, lines, offset: 0 });
+    throw locateFaults(error, { source, lines });
   }
 }
 

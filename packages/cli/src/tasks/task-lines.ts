@@ -1,6 +1,7 @@
-// From JSON lines to submissions. Either every line is good, or each bad line is named by its number.
+// From JSON lines to submissions. Each bad line is named by its number.
 
 import { messageOf, type SubmissionInput, submission } from '@millrace/protocol';
+import type { LineFault } from './faults.ts';
 import type { SamplingFields } from './sampling-options.ts';
 
 export interface LineOptions {
@@ -14,20 +15,17 @@ export interface LineOptions {
   readonly fields?: SamplingFields;
 }
 
-export interface BadLine {
-  readonly line: number;
-  readonly reason: string;
+export interface TaskLines {
+  readonly submissions: readonly SubmissionInput[];
+  /** `lines[i]` is the line number of `submissions[i]`. */
+  readonly lines: readonly number[];
+  readonly bad: readonly LineFault[];
 }
 
-export type TaskLines =
-  | { readonly kind: 'good'; readonly submissions: readonly SubmissionInput[]; readonly lines: readonly number[] }
-  | { readonly kind: 'bad'; readonly bad: readonly BadLine[] };
-
-/** `lines[i]` is the line number of `submissions[i]`. */
 export function parseTaskLines(text: string, options: LineOptions): TaskLines {
   const submissions: SubmissionInput[] = [];
   const lines: number[] = [];
-  const bad: BadLine[] = [];
+  const bad: LineFault[] = [];
   const seen = new Map<string, number>();
   const contents = text.replace(/^\ufeff/, '').split('\n');
   for (const [index, content] of contents.entries()) {
@@ -45,13 +43,7 @@ export function parseTaskLines(text: string, options: LineOptions): TaskLines {
       }
     }
   }
-  return bad.length > 0 ? { kind: 'bad', bad } : { kind: 'good', submissions, lines };
-}
-
-export function renderBadLines(bad: readonly BadLine[], source: string): string {
-  const shown = bad.slice(0, 10).map(({ line, reason }) => `  ${source}:${line}: ${reason}`);
-  const more = bad.length > 10 ? [`  and ${bad.length - 10} more`] : [];
-  return [`nothing was submitted: ${bad.length} bad ${bad.length === 1 ? 'line' : 'lines'}`, ...shown, ...more].join('\n');
+  return { submissions, lines, bad };
 }
 
 function parseLine(content: string, options: LineOptions): SubmissionInput | { readonly reason: string } {
@@ -88,10 +80,12 @@ function toReason(
   issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[],
   scenario: string | undefined,
 ): string {
-  const [issue] = issues;
-  const field = issue?.path.join('.') ?? '';
-  const hint = field === 'scenario' && scenario === undefined ? ' (or use --scenario)' : '';
-  return `${field === '' ? '' : `${field}: `}${issue?.message ?? 'not a submission'}${hint}`;
+  const reasons = issues.map(({ path, message }) => {
+    const field = path.join('.');
+    const hint = field === 'scenario' && scenario === undefined ? ' (or use --scenario)' : '';
+    return `${field === '' ? '' : `${field}: `}${message}${hint}`;
+  });
+  return reasons.join('; ');
 }
 
 function toSiblings(one: SubmissionInput, line: number, options: LineOptions): SubmissionInput[] {

@@ -8,6 +8,7 @@ import type { Trajectory } from '@millrace/protocol';
 import { makeTempFolder } from '@millrace/testkit/plain';
 import { FakeService, send } from '../../../client/test/fake-service.ts';
 import { millrace, openIo } from '../fake-io.ts';
+import { openRealService } from '../real-service.ts';
 
 const line = (id: string) => JSON.stringify({ id, scenario: 'math', task: { question: '6 * 7?' } });
 const ids = (out: string) =>
@@ -60,8 +61,8 @@ test('bad lines are named by their number, and nothing is submitted', async () =
   await using service = await FakeService.open();
   const stdin = [line('a'), '{"scenario":"math"}', 'nonsense', '[]', line('a'), '{"scenario":"math","task":{},"tasks":1}'].join('\n');
   const { code, out, err } = await millrace(['submit', '--url', service.url], openIo({ stdin }));
-  assert.deepEqual([code, out, service.requests], [2, '', []]);
-  assert.match(err, /nothing was submitted: 5 bad lines\n/);
+  assert.deepEqual([code, out, service.rollouts.size], [2, '', 0]);
+  assert.match(err, /nothing was submitted: 5 of 6 lines cannot be run\n/);
   assert.match(err, /stdin:2: task: /);
   assert.match(err, /stdin:3: not JSON: /);
   assert.match(err, /stdin:4: not a JSON object\n/);
@@ -69,36 +70,81 @@ test('bad lines are named by their number, and nothing is submitted', async () =
   assert.match(err, /stdin:6: .*tasks/);
 });
 
-test('Ctrl-C cancels what has not ended and says how many', async () => {
+test('Ctrl-C leaves what was submitted running, with a file that continues and a file that cancels', async () => {
   await using service = await FakeService.open();
+  await using folder = await makeTempFolder('resume');
   const io = openIo({ stdin: ['a', 'b', 'c'].map(line).join('\n') });
   service.onSubmit = () => {
     service.end('b');
-    setImmediate(io.interrupt);
+    void until(() => io.out().includes('"b"')).then(io.interrupt);
   };
-  const { code, out, err } = await millrace(['submit', '--url', service.url], io);
-  assert.equal(code, 1);
-  assert.deepEqual(ids(out).sort(), ['a', 'b', 'c']);
-  assert.match(err, /cancelling \d rollouts; press Ctrl-C again to leave at once\n/);
-  assert.match(err, /2 rollouts were asked to stop\n3 rollouts in .*: 1 done, 0 failed, 2 cancelled/);
+  const { code, out, err } = await inFolder(folder.path, () => millrace(['submit', '--url', service.url], io));
+  assert.deepEqual([code, ids(out)], [1, ['b']]);
+  assert.match(
+    err,
+    /2 rollouts have not been written: a, c\nThey are in millrace-resume-.*\.jsonl\. What was submitted goes on\. To continue/,
+  );
+  assert.equal(service.rollouts.get('a')?.state, 'queued');
+  service.end('a');
+  const [, command = ''] = /\n {2}millrace (cancel .*)\n/.exec(err) ?? [];
+  const cancelled = await inFolder(folder.path, () => millrace([...command.split(' '), '--yes'], openIo()));
+  assert.equal(cancelled.out, '1 rollouts are cancelled; 1 had already ended, 0 were never submitted\n', cancelled.err);
+  assert.equal(service.rollouts.get('c')?.state, 'cancelled');
 });
 
-test('a refused submission cancels what was accepted before it', async () => {
+test('detached rollouts go on, and their output, submitted again, waits for the results', async () => {
   await using service = await FakeService.open();
+  await using folder = await makeTempFolder('submit');
+  const started = await millrace(['submit', '--detach', '--url', service.url], openIo({ stdin: `${line('a')}\n${line('b')}` }));
+  assert.deepEqual([started.code, ids(started.out)], [0, ['a', 'b']], started.err);
+  assert.equal(service.rollouts.get('a')?.state, 'queued');
+  const file = join(folder.path, 'started.jsonl');
+  await writeFile(file, started.out);
+  for (const id of ['b', 'a']) service.end(id);
+  const results = await millrace(['submit', file, '--url', service.url], openIo());
+  assert.deepEqual([results.code, ids(results.out).sort()], [0, ['a', 'b']]);
+  await writeFile(file, '{"id":"a"}\n{}\n');
+  const wrong = await millrace(['cancel', '--file', file, '--url', service.url], openIo());
+  assert.equal(wrong.code, 2);
+  assert.match(wrong.err, /started\.jsonl:2: there is no id/);
+});
+
+test('a line that the service refuses costs no rollout: nothing is submitted, and every bad line is named', async () => {
+  await using service = await openRealService();
+  const task = { question: '6 * 7?', answer: '42' };
+  const lines = Array.from({ length: 1500 }, (_, n) => ({ id: `r${n}`, scenario: 'math', task: n === 1499 || n === 3 ? {} : task }));
+  const stdin = [...lines.map((one) => JSON.stringify(one)), 'nonsense'].join('\n');
+  const refused = await service.run(['submit'], { stdin });
+  assert.deepEqual([refused.code, refused.out], [2, '']);
+  assert.match(refused.err, /nothing was submitted: 3 of 1,501 lines cannot be run\n/);
+  assert.match(refused.err, /stdin:4, 1500: task\.question: .*\n {2}stdin:1501: not JSON/s);
+  assert.match(refused.err, /To submit the others: add --skip-bad\n/);
+  assert.deepEqual(await Array.fromAsync(service.client.list()), []);
+  const skipped = await service.run(['submit', '--skip-bad', '--detach'], { stdin });
+  assert.deepEqual([skipped.code, ids(skipped.out).length], [0, 1498]);
+  assert.match(skipped.err, /3 of 1,501 lines cannot be run and are skipped:\n/);
+  assert.equal((await service.client.get('r1498')).state, 'queued');
+});
+
+test('what was accepted before a refusal is still written', async () => {
+  await using service = await FakeService.open();
+  await using folder = await makeTempFolder('submit');
   service.fault = (request, response, body) => {
-    if (request.method !== 'POST' || !body.includes('"bad"')) return false;
-    send(response, 400, { error: { code: 'task-invalid', message: 'rollouts.0.task is bad', blame: 'caller', retryable: false } });
+    if (request.method !== 'POST' || request.url?.includes('check') || !body.includes('"taken"')) return false;
+    send(response, 409, { error: { code: 'conflict', message: 'these ids exist: taken', blame: 'caller', retryable: false } });
+    for (const id of service.rollouts.keys()) service.end(id);
     return true;
   };
-  const stdin = [...Array.from({ length: 1000 }, (_, n) => line(`r${n}`)), line('bad')].join('\n');
-  const { code, err } = await millrace(['submit', '--url', service.url], openIo({ stdin }));
-  assert.equal(code, 1);
-  assert.match(err, /1,000 rollouts that were accepted before are cancelled\nmillrace: rollouts\.0\.task is bad\n/);
+  const stdin = [...Array.from({ length: 1000 }, (_, n) => line(`r${n}`)), line('taken')].join('\n');
+  const { code, out, err } = await inFolder(folder.path, () => millrace(['submit', '--url', service.url], openIo({ stdin })));
+  assert.deepEqual([code, ids(out).length], [1, 1000]);
+  assert.match(err, /1 rollout has not been written: taken\n.*millrace: these ids exist: taken\n/s);
 });
 
-test('an empty file is not an error', async () => {
+test('a file without tasks is wrong input', async () => {
   const { code, err } = await millrace(['submit'], openIo({ stdin: '\n' }));
-  assert.deepEqual([code, err], [0, 'there is nothing to submit\n']);
+  assert.equal(code, 2);
+  assert.match(err, /stdin has no tasks/);
 });
 
 test('what is in the way is shown next to the progress', async () => {
@@ -159,26 +205,11 @@ test('a service that comes back within the patience is waited for', async () => 
   assert.deepEqual([code, ids(out)], [0, ['a']]);
 });
 
-test('a second Ctrl-C leaves at once, with the ids of what is left', async () => {
-  await using service = await FakeService.open();
-  await using folder = await makeTempFolder('resume');
-  const io = openIo({ stdin: line('a') });
-  service.fault = (request) => {
-    if (request.method !== 'DELETE') return false;
-    setImmediate(io.interrupt);
-    return true;
-  };
-  service.onSubmit = () => setImmediate(io.interrupt);
-  const { code, err } = await inFolder(folder.path, () => millrace(['submit', '--url', service.url], io));
-  assert.equal(code, 1);
-  assert.match(err, /1 rollout has not been written: a\nIt is in millrace-resume-.*\.jsonl\. To continue/);
-});
-
 test('options for sampling and limits are sent with every rollout', async () => {
   await using service = await FakeService.open();
   let sent = '';
   service.fault = (request, _response, body) => {
-    if (request.method === 'POST') sent = body;
+    if (request.method === 'POST') sent = body; // the last one submits
     return false;
   };
   service.onSubmit = () => service.end('a');
@@ -195,14 +226,14 @@ test('what the service refuses is named by file and line', async () => {
   await writeFile(file, `${line('a')}\n\n${line('b')}\n`);
   service.fault = (request, response) => {
     if (request.method !== 'POST') return false;
-    const faults = [{ path: 'rollouts[1].task.answer', message: 'expected string' }];
+    const faults = [{ index: 1, path: 'rollouts[1].task.answer', message: 'expected string' }];
     const error = { code: 'task-invalid', message: 'rollouts[1].task.answer: expected string', blame: 'caller', retryable: false };
     send(response, 400, { error: { ...error, details: { faults } } });
     return true;
   };
   const { code, err } = await millrace(['submit', file, '--url', service.url], openIo());
-  assert.equal(code, 1);
-  assert.match(err, new RegExp(`millrace: ${file}:3: task\\.answer: expected string\n`));
+  assert.equal(code, 2);
+  assert.match(err, new RegExp(`  ${file}:3: task\\.answer: expected string\n`));
 });
 
 /** As a service without workers and backends does. */

@@ -14,13 +14,11 @@ const examples = join(import.meta.dirname, '../../../../examples/harbor');
 
 test('each task folder is one line of a submission, and what the service refuses is named by its folder', async () => {
   const { content, names, source } = await readHarborInput([join(examples, 'greeting'), join(examples, 'log-report')]);
-  const input = parseTaskLines(content, { siblings: 2, prefix: 'g', fields: { limits: { max_turns: 3 } } });
-  assert.equal(input.kind, 'good');
-  const { submissions, lines } = input.kind === 'good' ? input : { submissions: [], lines: [] };
+  const { submissions, lines } = parseTaskLines(content, { siblings: 2, prefix: 'g', fields: { limits: { max_turns: 3 } } });
   assert.deepEqual([submissions.length, submissions[3]?.group, submissions[0]?.limits?.max_turns], [4, 'g-2', 3]);
   assert.deepEqual([submissions[0]?.task.folder, submissions[0]?.limits?.run_timeout_s], [join(examples, 'greeting'), 300]);
   const details = { faults: [{ index: 2, path: 'rollouts[2].task.folder', message: 'no' }] };
-  const refused = locateFaults(new RolloutError('task-invalid', 'no', { details }), { source, lines, offset: 0, names: names ?? [] });
+  const refused = locateFaults(new RolloutError('task-invalid', 'no', { details }), { source, lines, names: names ?? [] });
   assert.equal(String(Reflect.get(Object(refused), 'message')), `${join(examples, 'log-report')}: task.folder: no`);
 });
 

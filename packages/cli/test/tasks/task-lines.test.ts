@@ -5,9 +5,9 @@ import { test } from 'node:test';
 import { type LineOptions, parseTaskLines } from '../../src/tasks/task-lines.ts';
 
 function read(text: string, options: LineOptions) {
-  const input = parseTaskLines(text, options);
-  assert.equal(input.kind, 'good');
-  return input.kind === 'good' ? input.submissions : [];
+  const { submissions, bad } = parseTaskLines(text, options);
+  assert.deepEqual(bad, []);
+  return submissions;
 }
 
 test('siblings make groups, and a scenario makes bare lines tasks', () => {
