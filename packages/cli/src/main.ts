@@ -66,6 +66,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'Cancels rollouts, a batch, or everything that is queued.',
     load: async () => (await import('./rollouts/cancel.ts')).cancelCommand,
   },
+  retry: {
+    summary: 'Submits the tasks of rollouts that ended without a reward again.',
+    load: async () => (await import('./rollouts/retry.ts')).retryCommand,
+  },
   task: {
     summary: 'Checks tasks, imports them from data sets, and shows them.',
     load: async () => (await import('./task/task.ts')).taskCommands,

@@ -75,6 +75,8 @@ export interface Client extends AsyncDisposable {
   list(options?: ListOptions): AsyncIterable<RolloutView>;
   trajectory(id: string, options?: CallOptions): Promise<Trajectory>;
   cancel(id: string, options?: CallOptions): Promise<CancelOutcome>;
+  /** Submits the task of a rollout that ended without a reward again, as `ID.1`, `ID.2`, …. Safe to repeat while that has not ended. */
+  retry(id: string, options?: CallOptions): Promise<RolloutView>;
   /** Each of these rollouts once, in the order in which they end. `after`, an event id from before they were submitted, saves one read each. */
   results(ids: readonly string[], options?: CallOptions & { readonly after?: number }): AsyncIterable<RolloutView>;
   /** Submits, and yields each rollout as it ends. A refusal is thrown after what was accepted before it has ended. Iterate it once. */
@@ -144,6 +146,8 @@ export function openClient(options: ClientOptions): Client {
     list: (options) => readPages(transport, options ?? {}),
     trajectory: (id, callOptions) => readTrajectory(transport, id, callOptions ?? {}),
     cancel,
+    retry: (id, callOptions = {}) =>
+      transport.json({ method: 'POST', path: toPath(routes.retryRollout.path, { id }), ...callOptions }, rolloutView),
     results,
     async run(submissions, callOptions = {}) {
       const after = (await status(callOptions)).last_event_id;

@@ -8,6 +8,7 @@ import { findAll, findBatch, findRollout, ignoreNotFound } from '../command/find
 import { readInput } from '../tasks/read-input.ts';
 import type { Io } from '../terminal/io.ts';
 import { toCount } from '../terminal/text.ts';
+import { callInPieces } from './call-in-pieces.ts';
 
 export const cancelCommand: Command = {
   name: 'cancel',
@@ -73,7 +74,7 @@ async function cancelQueued(client: Client, { args, io }: Asking): Promise<numbe
 
 /** Those of the file that the service does not have were never submitted. */
 async function cancelFile(client: Client, file: string, { args, io }: Asking): Promise<number> {
-  const views = await inPieces(await readIds(file, io), (id) => client.get(id).catch(ignoreNotFound));
+  const views = await callInPieces(await readIds(file, io), (id) => client.get(id).catch(ignoreNotFound));
   const ids = views.flatMap((view) => (view === undefined || isTerminal(view.state) ? [] : [view.id]));
   const missing = views.filter((view) => view === undefined).length;
   const rest = `${toCount(views.length - ids.length - missing)} had already ended, ${toCount(missing)} were never submitted`;
@@ -109,14 +110,5 @@ async function cancelNamed(client: Client, starts: readonly string[], io: Io): P
 }
 
 async function cancelAll(client: Client, ids: readonly string[]): Promise<CancelOutcome[]> {
-  return await inPieces(ids, (id) => client.cancel(id));
-}
-
-const callsAtOnce = 16;
-
-async function inPieces<T>(ids: readonly string[], call: (id: string) => Promise<T>): Promise<T[]> {
-  const results: T[] = [];
-  for (let from = 0; from < ids.length; from += callsAtOnce)
-    results.push(...(await Promise.all(ids.slice(from, from + callsAtOnce).map(call))));
-  return results;
+  return await callInPieces(ids, (id) => client.cancel(id));
 }

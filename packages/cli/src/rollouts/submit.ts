@@ -11,6 +11,7 @@ import { samplingOptions, toSamplingFields } from '../tasks/sampling-options.ts'
 import { parseTaskLines, type TaskLines } from '../tasks/task-lines.ts';
 import type { Io } from '../terminal/io.ts';
 import { toCount } from '../terminal/text.ts';
+import { retryUnscored } from './retry.ts';
 import { type SubmitPlan, submitAndFollow, submitOnly } from './submit-run.ts';
 
 export const submitCommand: Command = {
@@ -33,6 +34,10 @@ export const submitCommand: Command = {
     ...samplingOptions,
     trajectories: { type: 'boolean', describe: 'Adds the trajectory to each rollout.' },
     'skip-bad': { type: 'boolean', describe: 'Leaves out lines that cannot be run, instead of submitting nothing.' },
+    'retry-failed': {
+      type: 'boolean',
+      describe: 'Submits tasks of the file whose rollouts ended without a reward again, under their id with a number: r-1234.1.',
+    },
     detach: {
       type: 'boolean',
       describe: 'Writes the tasks with their ids as JSON lines and does not wait. Submitting that output again waits for the results.',
@@ -97,12 +102,13 @@ async function choosePlan(
       throw new UsageError([`nothing was submitted: ${count}`, ...rows, 'To submit the others: add --skip-bad'].join('\n'));
     io.stderr.write(`${[`${count} and are skipped:`, ...rows].join('\n')}\n`);
   }
+  // Ids are made here, so that a submission can be repeated by this process or by a later one.
+  const named = good.map(({ one }) => ({ ...one, id: one.id ?? `r-${randomUUID()}` }));
   const trajectories = args.flag('trajectories');
   const url = args.text('url');
   return {
     source,
-    // Ids are made here, so that a submission can be repeated by this process or by a later one.
-    submissions: good.map(({ one }) => ({ ...one, id: one.id ?? `r-${randomUUID()}` })),
+    submissions: args.flag('retry-failed') ? await retryUnscored(client, named) : named,
     lines: good.map(({ line }) => line),
     trajectories,
     again: [...(trajectories ? ['--trajectories'] : []), ...(url === undefined ? [] : ['--url', url])],

@@ -69,6 +69,22 @@ test('a batch is cancelled with its rollouts, and one that is over says so', asy
   assert.match(unknown.err, /no batch is called step-2 or begins with it/);
 });
 
+test('a rollout without a reward is retried by the start of its id, from the file of its submission, or with all that failed', async () => {
+  await using service = await openRealService();
+  await service.client.submit(['r-1', 's-2'].map((id) => ({ id, scenario: 'math', task })));
+  const running = await service.run(['retry', 'r-']);
+  assert.deepEqual([running.code, running.out], [1, '']);
+  assert.match(running.err, /rollout r-1 has not ended: it is in queued/);
+  await service.client.cancel('r-1');
+  assert.equal((await service.run(['retry', 'r-1'])).out, 'r-1 is retried as r-1.1\n');
+  await service.client.cancel('r-1.1');
+  const file = [{ id: 'r-1' }, { id: 's-2' }].map((one) => JSON.stringify({ ...one, scenario: 'math', task })).join('\n');
+  const submitted = await service.run(['submit', '--retry-failed', '--detach'], { stdin: file });
+  assert.deepEqual(submitted.out.match(/"id":"[^"]+"/g), ['"id":"r-1.2"', '"id":"s-2"'], submitted.err);
+  assert.equal((await service.run(['retry', '--all-failed', '--yes'])).err, 'No rollout has failed.\n');
+  assert.equal((await service.run(['retry'])).code, 2);
+});
+
 test('cancel needs exactly one way to choose', async () => {
   await using service = await openRealService();
   for (const argv of [['cancel'], ['cancel', 'a', '--all-queued'], ['cancel', '--batch', 'b', '--all-queued']])

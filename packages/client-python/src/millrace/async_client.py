@@ -69,6 +69,9 @@ class AsyncClient:
     async def cancel(self, id: str) -> CancelOutcome:
         return await self._run.call(lambda stop: self._client.cancel(id, stop=stop))
 
+    async def retry(self, id: str) -> RolloutView:
+        return await self._run.call(lambda stop: self._client.retry(id, stop=stop))
+
     def events(self, *, after: Optional[int] = None) -> AsyncIterator[Event]:
         return self._run.iterate(lambda stop: self._client.events(after=after, stop=stop))
 

@@ -108,6 +108,10 @@ class Client:
         """`cancelled`: it is over now. `asked`: a worker is running it and will stop it. `ended`: it had finished before."""
         return self._transport.json(Call("DELETE", _path(id, "cancel"), stop=stop), CancelReply).cancel
 
+    def retry(self, id: str, *, stop: Optional[Stop] = None) -> RolloutView:
+        """Submits the task of a rollout that finished without a reward again, as `ID.1`, `ID.2`, .... Returns the new rollout."""
+        return self._transport.json(Call("POST", f"{_path(id, 'retry')}/retry", stop=stop), RolloutView)
+
     def events(self, *, after: Optional[int] = None, stop: Optional[Stop] = None) -> Iterator[Event]:
         """Yields events from now on, or after an event id, until it is stopped. Raises `gone` if events after it are no longer kept."""
         start = self.status(stop=stop).last_event_id if after is None else after

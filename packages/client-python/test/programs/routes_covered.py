@@ -32,6 +32,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "getRollout": lambda client: client.get("an-id"),
     "getTrajectory": lambda client: client.trajectory("an-id"),
     "cancelRollout": lambda client: client.cancel("an-id"),
+    "retryRollout": lambda client: client.retry("an-id"),
     "joinBackend": lambda client: client.backends.join("http://127.0.0.1:1"),
     "listBackends": lambda client: client.backends.list(),
     "leaveBackend": lambda client: client.backends.leave("an-id"),

@@ -89,6 +89,15 @@ export const routes = {
     replies: { 200: json('The outcome.', cancelReply) },
     errors: [],
   },
+  retryRollout: {
+    method: 'POST',
+    path: '/v1/rollouts/{id}/retry',
+    tag: 'rollouts',
+    summary: 'Submit the task of a rollout that ended without a reward again. The new rollout has its id with a number: `ID.1`, `ID.2`.',
+    params: rolloutParams,
+    replies: { 200: json('The rollout that tries it again; the one that does so already, if there is one.', rolloutView) },
+    errors: ['not-found', 'conflict', ...intakeErrors],
+  },
   ...batchRoutes,
   ...evaluationRoutes,
   joinBackend: {

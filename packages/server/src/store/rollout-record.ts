@@ -12,6 +12,8 @@ export interface NewRollout {
 export interface RolloutRecord {
   readonly id: RolloutId;
   readonly submission: Submission;
+  /** Of the submission, as its caller wrote it. */
+  readonly digest: string;
   readonly group?: GroupId;
   readonly state: RolloutState;
   readonly attempt: number;

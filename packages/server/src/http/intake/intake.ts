@@ -3,14 +3,14 @@
 
 import { randomUUID } from 'node:crypto';
 import { setImmediate as yieldLoop } from 'node:timers/promises';
-import { RolloutError, rolloutId, type Submission, type SubmitReply, submission } from '@millrace/protocol';
+import { isTerminal, RolloutError, type RolloutId, rolloutId, type Submission, type SubmitReply, submission } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
 import { runNow } from '../../base/pace.ts';
 import type { Scenarios } from '../../scenario/load/load.ts';
 import { safeParseTask } from '../../scenario/read-task.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
-import type { NewRollout } from '../../store/rollout-record.ts';
+import type { NewRollout, RolloutRecord } from '../../store/rollout-record.ts';
 import type { AppContext } from '../context/context.ts';
 import { check, FaultCollector, toFault, toFaultError } from '../request/check.ts';
 import { toDigest } from '../request/digest.ts';
@@ -83,6 +83,32 @@ export function unknownScenario(at: readonly PropertyKey[], name: string, scenar
   const known = [...scenarios.names()];
   const fault = toFault(at, `no scenario is named ${JSON.stringify(name)}; known: ${known.join(', ')}`);
   return toFaultError([fault], { code: 'unknown-scenario', details: { known } });
+}
+
+/** The rollout that tries it again: one that does so already, or has a reward, or else a new one under the next number. */
+export async function retryRollout(id: RolloutId, context: AppContext, caller: string): Promise<RolloutRecord> {
+  const { store } = context;
+  const first = await store.get(id);
+  if (first === undefined) throw unknownRollout(id);
+  if (!isTerminal(first.state)) throw new RolloutError('conflict', `rollout ${id} has not ended: it is in ${first.state}`);
+  if (hasReward(first))
+    throw new RolloutError('conflict', `rollout ${id} ended with a reward; submit its task again to sample it once more`);
+  for (let number = 1; ; number += 1) {
+    const next = toRolloutId(`${id}.${number}`);
+    const known = await store.get(next);
+    if (known !== undefined && (!isTerminal(known.state) || hasReward(known))) return known;
+    if (known !== undefined) continue;
+    await submitAll([{ id: next, submission: { ...first.submission, id: next }, digest: first.digest }], context, caller);
+    return (await store.get(next)) ?? first;
+  }
+}
+
+function hasReward({ result }: RolloutRecord): boolean {
+  return typeof result?.reward === 'number';
+}
+
+export function unknownRollout(id: RolloutId): RolloutError {
+  return new RolloutError('not-found', `there is no rollout ${id}`, { details: { reason: 'unknown' } });
 }
 
 /** The rollouts share the workers with other work of the same caller as one class. */

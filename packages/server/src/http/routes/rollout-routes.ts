@@ -16,7 +16,7 @@ import type { RolloutRecord } from '../../store/rollout-record.ts';
 import { toRolloutView } from '../../store/rollout-view.ts';
 import { type AppContext, closedSignal, tombstoneMs } from '../context/context.ts';
 import { toWaitingViews } from '../context/waiting.ts';
-import { checkIntake, readSubmissions, submitAll } from '../intake/intake.ts';
+import { checkIntake, readSubmissions, retryRollout, submitAll, unknownRollout } from '../intake/intake.ts';
 import { chooseMediaType } from '../request/accept.ts';
 import { callerOf } from '../request/auth.ts';
 import { mount, mountUnchecked, type RouteInput } from '../request/mount.ts';
@@ -33,6 +33,9 @@ export function mountRollouts(app: FastifyInstance, context: AppContext): void {
   mount(app, routes.listRollouts, ({ query }) => listRollouts(query, context));
   mount(app, routes.getRollout, (input) => getRollout(input, context));
   mount(app, routes.getTrajectory, (input) => getTrajectory(input, context));
+  mount(app, routes.retryRollout, async ({ params: { id }, request }) =>
+    toRolloutView(await retryRollout(id, context, callerOf(request, context.config))),
+  );
   mount(app, routes.cancelRollout, async ({ params: { id } }) => ({ id, cancel: await store.cancel(id, { tombstoneMs }) }));
 }
 
@@ -80,10 +83,6 @@ async function getTrajectory({ params: { id }, request, reply }: RouteInput<type
   const trajectory = await store.trajectory(id);
   if (trajectory === undefined) throw withoutTrajectory(id, await store.get(id));
   return sendPieces(reply.type(mediaType), toTrajectoryJson(trajectory), log);
-}
-
-function unknownRollout(id: RolloutId): RolloutError {
-  return new RolloutError('not-found', `there is no rollout ${id}`, { details: { reason: 'unknown' } });
 }
 
 function withoutTrajectory(id: RolloutId, record: RolloutRecord | undefined): RolloutError {

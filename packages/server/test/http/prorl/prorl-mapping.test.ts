@@ -12,6 +12,7 @@ const id = toId('a');
 const timeoutS = 300;
 const record: RolloutRecord = {
   id,
+  digest: 'd',
   submission: submission.parse({ scenario: 'sums', task: {} }),
   state: 'done',
   attempt: 1,

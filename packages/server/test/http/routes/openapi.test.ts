@@ -68,6 +68,7 @@ test('every route responds as documented', async () => {
     ['getRollout', { id: 'done' }],
     ['getTrajectory', { id: 'done' }],
     ['cancelRollout', { id: 'new' }],
+    ['retryRollout', { id: 'new' }],
     ['createBatch', undefined, { id: 'open', scenario: 'sums', group_size: 2, target: 1 }],
     ['listBatches'],
     ['getBatch', { id: 'open' }],

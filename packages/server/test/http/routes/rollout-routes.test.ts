@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { test } from 'node:test';
-import { fromBinary, trajectoryMediaType, trajectoryView } from '@millrace/protocol';
+import { fromBinary, rolloutId, trajectoryMediaType, trajectoryView } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Store } from '../../../src/store/store.ts';
 import { errorOf, makeFailure, makeTrajectory, openFloor, shareFloor, task } from '../floor.ts';
@@ -200,6 +200,26 @@ test('rollouts can be checked without being stored', async () => {
   assert.deepEqual((await check([{ id: 'a', scenario: 'sums', task }])).body, { rollouts: [] });
   assert.match(errorOf(await check([{ scenario: 'sums', task: {} }])).message, /^rollouts\[0\]\.task/);
   assert.equal((await floor.call('GET', '/v1/rollouts/a')).status, 404);
+});
+
+test('a rollout without a reward is tried again under its id with a number, once at a time', async () => {
+  await using floor = await openFloor();
+  await floor.worker.register();
+  const retry = (id: string) => floor.call('POST', `/v1/rollouts/${id}/retry`);
+  const id = await floor.submit({ id: 'a', group: 'g', metadata: { step: 7 } });
+  assert.match(errorOf(await retry(id)).message, /rollout a has not ended: it is in queued/);
+  await floor.call('DELETE', '/v1/rollouts/a');
+  const { body } = await retry(id);
+  assert.deepEqual([body.id, body.state, body.group, body.metadata], ['a.1', 'queued', 'g', { step: 7 }]);
+  assert.equal((await retry(id)).body.id, 'a.1', 'it is tried again already');
+  const again = { rollouts: [{ id: 'a.1', scenario: 'sums', task, group: 'g', metadata: { step: 7 } }] };
+  assert.deepEqual((await floor.call('POST', '/v1/rollouts', again)).body.rollouts[0].created, false);
+  await floor.call('DELETE', '/v1/rollouts/a.1');
+  assert.equal((await retry(id)).body.id, 'a.2');
+  await floor.worker.succeed(rolloutId.parse('a.2'));
+  assert.equal((await retry(id)).body.id, 'a.2', 'it has a reward');
+  assert.match(errorOf(await retry('a.2')).message, /rollout a\.2 ended with a reward/);
+  assert.equal((await retry('none')).status, 404);
 });
 
 test('a long poll returns when its rollout ends', async () => {

@@ -11,6 +11,7 @@ import { groupTaskColumn, toSubmission } from './batch/group-task.ts';
 export interface RecordRow {
   readonly seq: number;
   readonly id: RolloutId;
+  readonly digest: string;
   readonly group_id: GroupId | null;
   readonly state: RolloutState;
   readonly attempt: number;
@@ -110,6 +111,7 @@ export function toRecord(row: RecordRow): RolloutRecord {
   return {
     id: row.id,
     submission: toSubmission(row),
+    digest: row.digest,
     state: row.state,
     attempt: row.attempt,
     retries: row.retries,
