@@ -2,7 +2,7 @@
 // that print their arguments.
 
 import assert from 'node:assert/strict';
-import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { makeTempFolder } from '@millrace/testkit/plain';
@@ -35,6 +35,14 @@ async function openInstall(options: { readonly entry: string; readonly included?
 const nodeOf = (version: string) =>
   `#!/bin/sh\nif [ "$1" = --version ]; then echo v${version}; else echo "${version} runs $*"; exit 7; fi\n`;
 
+/** Notes that it was asked to build. */
+const nodeThatBuilds = `#!/bin/sh
+case $2 in
+  */build-executor.ts) echo built >>"\${2%/scripts/*}/builds" ;;
+  *) [ "$1" = --version ] && echo v24.1.0 || echo "runs \${2##*/}" ;;
+esac
+`;
+
 describe('the launcher', { skip }, () => {
   test('starts the included Node.js with all arguments, and passes on its exit code', async () => {
     await using install = await openInstall({ entry: 'dist/main.js', included: nodeOf('24.1.0'), onPath: nodeOf('26.0.0') });
@@ -49,6 +57,25 @@ describe('the launcher', { skip }, () => {
   test('runs the sources of a clone', async () => {
     await using install = await openInstall({ entry: 'src/main.ts', included: nodeOf('24.1.0') });
     assert.match((await install.run()).stdout, /packages\/cli\/src\/main\.ts$/m);
+  });
+
+  test('builds the executor of a clone where it is missing or older than its sources, and only there', async () => {
+    await using install = await openInstall({ entry: 'src/main.ts', included: nodeThatBuilds });
+    const write = async (path: string) => {
+      await mkdir(dirname(join(install.path, path)), { recursive: true });
+      await writeFile(join(install.path, path), '');
+    };
+    await write('scripts/build-executor.ts');
+    await write('packages/executor/native/main.c');
+    assert.equal((await install.run('serve')).stdout, 'runs main.ts\n');
+    const readBuilds = async () => (await readFile(join(install.path, 'builds'), 'utf8')).trim().split('\n').length;
+    assert.equal(await readBuilds(), 1);
+    await write('packages/executor/dist/ipython_host.py');
+    await install.run('serve');
+    assert.equal(await readBuilds(), 1, 'it is as new as its sources');
+    await utimes(join(install.path, 'packages/executor/dist/ipython_host.py'), 1, 1);
+    await install.run('serve');
+    assert.equal(await readBuilds(), 2, 'it is older than its sources');
   });
 
   test('asks for the npm packages in a clone that has none', async () => {

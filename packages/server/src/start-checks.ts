@@ -20,6 +20,7 @@ import { sampleTokenizer, type TokenizerSample } from './inference/pool/tokenize
 import { isAddress, openModel } from './open-model.ts';
 import { probeApptainer } from './sandbox/apptainer/probe.ts';
 import { probeBubblewrap } from './sandbox/bubblewrap/probe.ts';
+import { findExecutor } from './sandbox/executor/executor-files.ts';
 import { measureSocketPath } from './sandbox/run-folder/run-folder.ts';
 import { loadScenarios } from './scenario/load/load.ts';
 
@@ -34,6 +35,7 @@ export async function runStartChecks(config: ServiceConfig, options: { readonly 
   const forWorkers = [
     () => checkDriver(sandbox.driver),
     () => checkRunFolder(config.run),
+    checkExecutor,
     ...(sandbox.driver === 'apptainer' ? [() => checkFolder('image folder', sandbox.images, '`sandbox.images`')] : []),
     () => checkModelFiles(model.tokenizer),
   ];
@@ -117,6 +119,18 @@ async function checkDriver(driver: ServiceConfig['sandbox']['driver']): Promise<
   const probe = driver === 'bubblewrap' ? await probeBubblewrap() : await probeApptainer();
   if (!probe.ok) return { name: driver, level: 'fail', seen: probe.reason, remedy: probe.remedy };
   return { name: driver, level: 'ok', seen: `${probe.version}, starts a sandbox as this user` };
+}
+
+/** Our program inside every sandbox. */
+async function checkExecutor(): Promise<Check> {
+  const name = 'executor';
+  try {
+    const { size } = await stat(await findExecutor());
+    return { name, level: 'ok', seen: `${Math.ceil(size / 1024)} KiB, the program inside each sandbox` };
+  } catch (error) {
+    const remedy = 'npm run build:executor in the clone, as the user who owns it; it needs gcc and libc6-dev';
+    return { name, level: 'fail', seen: messageOf(error), remedy };
+  }
 }
 
 function checkAccess(http: ServiceConfig['http']): Check {

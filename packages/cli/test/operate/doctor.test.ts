@@ -134,6 +134,6 @@ test('the whole examination names everything that it looked at', async () => {
   const names = (JSON.parse(out) as Check[]).map((check) => check.name);
   assert.deepEqual(names, [
     ...['Node.js', 'bash', 'apptainer', 'memory', 'cores', 'open files', 'sandbox limits', 'agents'],
-    ...['access', 'port', 'store folder', 'free disk', 'scenarios', 'bubblewrap', 'run folder', 'tokenizer'],
+    ...['access', 'port', 'store folder', 'free disk', 'scenarios', 'bubblewrap', 'run folder', 'executor', 'tokenizer'],
   ]);
 });

@@ -17,18 +17,23 @@ export interface ExecutorFiles {
 }
 
 export async function writeExecutorFiles(runDir: string): Promise<ExecutorFiles> {
-  const { executor, pythonHost } = findParts();
-  const program = await writeHiddenProgram(fileURLToPath(executor), runDir).catch((error) => {
-    const advice = 'run `npm run build:executor`';
-    throw new Error(`the executor is not built: ${fileURLToPath(executor)} cannot be read; ${advice}`, { cause: error });
-  });
-  const host = await readFile(pythonHost, 'utf8');
+  const program = await writeHiddenProgram(await findExecutor(), runDir);
+  const host = await readFile(findParts().pythonHost, 'utf8');
   const folder = await makeOnce(runDir, { kind: 'executor', content: [host, etcContent] }, async (scratch) => {
     await mkdir(join(scratch, 'etc'));
     for (const [name, text] of Object.entries(etcContent)) await writeFile(join(scratch, 'etc', name), text);
     await writeFile(join(scratch, 'ipython_host.py'), host);
   });
   return { program, folder };
+}
+
+/** Throws if it is not built. */
+export async function findExecutor(): Promise<string> {
+  const path = fileURLToPath(findParts().executor);
+  await access(path, constants.R_OK).catch((error) => {
+    throw new Error(`the executor is not built: ${path} cannot be read`, { cause: error });
+  });
+  return path;
 }
 
 /**
