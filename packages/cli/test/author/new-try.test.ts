@@ -1,7 +1,7 @@
 // The loop of a scenario's author: `millrace new`, then `millrace try` until it works.
 
 import assert from 'node:assert/strict';
-import { appendFile, readdir, writeFile } from 'node:fs/promises';
+import { appendFile, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -23,6 +23,28 @@ test('a new scenario is four files, and nothing is ever overwritten', async () =
   const again = await run('new', 'scenario', 'word-count', '--folder', path);
   assert.equal(again.code, 2);
   assert.match(again.err, /already exists, and nothing is overwritten/);
+});
+
+test('a new scenario runs in a folder that npm init made, which is CommonJS', { skip }, async () => {
+  await using folder = await makeTempFolder('new');
+  await writeFile(join(folder.path, 'package.json'), '{"name": "mine", "type": "commonjs"}');
+  const path = join(folder.path, 'word-count');
+  assert.equal((await run('new', 'scenario', 'word-count', '--folder', path)).code, 0);
+  await writeFile(join(path, 'words.ts'), 'export const count = (text: string): number => text.split(" ").length;\n');
+  const scenario = await readFile(join(path, 'scenario.ts'), 'utf8');
+  await writeFile(
+    join(path, 'scenario.ts'),
+    `import { count } from './words.ts';\n${scenario.replace('given === task.words', 'given === count(task.text)')}`,
+  );
+  const tried = await run('try', join(path, 'scenario.ts'));
+  assert.equal(tried.code, 0, tried.err);
+  await writeFile(join(path, 'scenario.js'), "import { z } from 'zod';\nexport const scenario = z;\n");
+  const script = await run('try', join(path, 'scenario.js'), '--task', '{}');
+  assert.equal(script.code, 1);
+  assert.match(
+    script.err,
+    /scenario\.js:1: it is read as CommonJS, because no package\.json above it has "type": "module"; name the file \.mjs/,
+  );
 });
 
 test('new prompts writes the texts that a user may replace, and nothing is overwritten', async () => {

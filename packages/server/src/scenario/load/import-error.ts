@@ -30,6 +30,8 @@ function adviseMissing(file: string, message: string): string {
 }
 
 function describeOther(place: string, error: unknown, message: string): string {
+  if (error instanceof SyntaxError && /outside a module|Unexpected token 'export'/.test(message))
+    return `${place}: it is read as CommonJS, because no package.json above it has "type": "module"; name the file .mjs, or set that`;
   if (!(error instanceof SyntaxError)) return `${place}: the module threw while it was loaded: ${message}`;
   const isExport = message.includes('does not provide an export named');
   return `${place}: ${isExport ? '' : 'syntax error: '}${message}${isExport ? '; import a type with `import type`' : ''}`;

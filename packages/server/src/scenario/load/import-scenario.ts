@@ -1,4 +1,5 @@
-// Imports one user's scenario module. It may lie in any folder: `millrace/scenario` and `zod` resolve to ours when the folder has none.
+// Imports one user's scenario module. It may lie in any folder: `millrace/scenario` and `zod` resolve to ours when the folder has none, and
+// TypeScript is read as ES modules whatever its package.json says.
 
 import { existsSync, statSync } from 'node:fs';
 import { registerHooks } from 'node:module';
@@ -38,13 +39,19 @@ function checkFile(file: string): void {
     );
 }
 
-/** `millrace/scenario` is always ours, so that a scenario and the service agree. Of zod, the user's own copy comes first. */
+/**
+ * `millrace/scenario` is always ours, so that a scenario and the service agree. Of zod, the user's own copy comes first. A package.json as
+ * `npm init` writes it would make CommonJS of TypeScript, which cannot import.
+ */
 function resolveOwnImports(): void {
   registerHooks({
     resolve(specifier, context, nextResolve) {
       const fromHere = () => nextResolve(specifier, { ...context, parentURL: import.meta.url });
       if (specifier === 'millrace/scenario') return { url: findParts().scenario.href, shortCircuit: true };
-      if (specifier !== 'zod' && !specifier.startsWith('zod/')) return nextResolve(specifier, context);
+      if (specifier !== 'zod' && !specifier.startsWith('zod/')) {
+        const found = nextResolve(specifier, context);
+        return found.format === 'commonjs-typescript' ? { ...found, format: 'module-typescript' } : found;
+      }
       try {
         return nextResolve(specifier, context);
       } catch {
