@@ -33,7 +33,10 @@ export const joinRequest = z.strictObject({
   url: z
     .url({ protocol: /^https?$/ })
     .describe('The base address. A trailing /v1 is removed. `{session}` in it stands for the id of the rollout.'),
-  dialect: z.enum(dialects).default('vllm'),
+  dialect: z
+    .enum(dialects)
+    .optional()
+    .describe('How it is called. Default: what its server says that it is, among vllm, sglang and llamacpp; vllm if it does not say.'),
   model: z.string().min(1).optional().describe('Sent as `model` in every request.'),
   api_key: z.string().min(1).optional().describe('Sent as a bearer token; never returned.'),
   policy_version: z

@@ -5,7 +5,7 @@ import { constants } from 'node:fs';
 import { access, mkdtemp, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
-import { type BackendView, joinRequest, messageOf } from '@millrace/protocol';
+import { type BackendView, joinRequest, messageOf, RolloutError } from '@millrace/protocol';
 import { OutsideTools } from './agent/outside/outside-tools.ts';
 import { readPrompts } from './agent/prompts.ts';
 import { systemClock } from './base/clock.ts';
@@ -14,8 +14,9 @@ import { Pace } from './base/pace.ts';
 import type { ServiceConfig } from './config.ts';
 import { toBackendView } from './http/context/backend-view.ts';
 import { checkListen, hasKeys } from './http/request/auth.ts';
-import { toNewBackend } from './http/routes/backend-routes.ts';
-import { probeServer } from './inference/pool/server-probe.ts';
+import { probeAs, toNewBackend } from './http/routes/backend-routes.ts';
+import type { NewBackend } from './inference/backends/backend.ts';
+import { checkEngine, probeServer } from './inference/pool/server-probe.ts';
 import { sampleTokenizer, type TokenizerSample } from './inference/pool/tokenizer-check.ts';
 import { isAddress, openModel } from './open-model.ts';
 import { probeApptainer } from './sandbox/apptainer/probe.ts';
@@ -83,11 +84,15 @@ export async function checkModel(config: ServiceConfig): Promise<ModelCheck> {
   }
 }
 
-/** What a vLLM server at this address says about itself, as it would be shown if it joined. Throws if it could not be used. */
+/** What the server at this address says about itself, as it would be shown if it joined. Throws if it could not be used. */
 export async function lookAtBackend(url: string, tokenizer: TokenizerSample | undefined): Promise<BackendView> {
-  const backend = toNewBackend(joinRequest.parse({ url }));
   const { signal } = new AbortController();
-  const probe = await probeServer(backend, { clock: systemClock, signal, tokenizer });
+  const ask = async (backend: NewBackend) => {
+    await checkEngine(backend, { clock: systemClock, signal });
+    return await probeServer(backend, { clock: systemClock, signal, tokenizer });
+  };
+  const { backend, probe, error } = await probeAs(toNewBackend(joinRequest.parse({ url })), ask, { isFree: true });
+  if (probe === undefined) throw new RolloutError('backend-failed', error ?? '');
   return toBackendView({ ...backend, policyVersion: 0, probe }, { loads: [], workers: [] });
 }
 

@@ -129,7 +129,7 @@ export function checkAgentUser(driver: 'bubblewrap' | 'apptainer', isRoot: boole
   return { name, level: 'warn', seen, remedy: 'run millrace serve as an ordinary user' };
 }
 
-/** What a join would find. Joining happens over the service's own API, with the dialect that `backend add` is given; here it is vLLM's. */
+/** What a join would find. */
 async function checkBackend(url: string, tokenizer: TokenizerSample | undefined): Promise<Check> {
   const name = 'backend';
   try {

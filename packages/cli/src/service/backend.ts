@@ -16,7 +16,11 @@ const add: Command = {
   positional: '<url>',
   options: {
     name: { type: 'string', value: 'ID', describe: 'Its id; made from the address by default.' },
-    dialect: { type: 'string', value: 'NAME', describe: `How it is called: ${dialects.join(', ')}; vllm by default.` },
+    dialect: {
+      type: 'string',
+      value: 'NAME',
+      describe: `How it is called: ${dialects.join(', ')}; by default as its server says, among vllm, sglang and llamacpp.`,
+    },
     model: { type: 'string', value: 'NAME', describe: 'Sent as `model` in every request.' },
     'backend-key': { type: 'string', value: 'KEY', describe: 'Sent to it as a bearer token; MILLRACE_BACKEND_KEY by default.' },
     version: { type: 'string', value: 'N', describe: 'The policy version that it serves; the current one by default.' },
@@ -26,7 +30,7 @@ const add: Command = {
   },
   examples: [
     'millrace backend add http://127.0.0.1:8000',
-    'millrace backend add http://gpu-3:30000 --dialect sglang --name gpu-3',
+    'millrace backend add http://gpu-3:30000 --name gpu-3',
     'millrace backend add http://gpu-0:8000 --logprobs processed --version 12',
   ],
   async run(args, io) {

@@ -39,6 +39,26 @@ test('adding a backend prints what its server says', async () => {
     assert.match(out, wanted);
 });
 
+test('an engine is recognised by what it says, and a dialect that it does not speak is named as the cause', async () => {
+  await using service = await openRealService();
+  for (const dialect of ['vllm', 'sglang', 'llamacpp'] as const) {
+    await using fake = await openFakeBackend({ policy: () => ({ text: '' }), engine: dialect, model: 'm' });
+    const { code, out, err } = await service.run(['backend', 'add', fake.url, '--name', dialect, '--json']);
+    assert.equal(code, 0, err);
+    assert.deepEqual([JSON.parse(out).dialect, JSON.parse(out).health, JSON.parse(out).probe.engine], [dialect, 'ok', dialect]);
+    const wrong = dialect === 'vllm' ? 'llamacpp' : 'vllm';
+    const refused = JSON.parse((await service.run(['backend', 'add', fake.url, '--name', 'wrong', '--dialect', wrong, '--json'])).out);
+    assert.equal(refused.health, 'broken');
+    assert.equal(
+      refused.last_error.message,
+      `its server is ${dialect}, which the dialect ${wrong} cannot call; add it again without a dialect, or with ${dialect}`,
+    );
+  }
+  // A server that is down when it joins again keeps what is known of it.
+  const again = JSON.parse((await service.run(['backend', 'add', 'http://127.0.0.1:9', '--name', 'sglang', '--json'])).out);
+  assert.deepEqual([again.dialect, again.health], ['sglang', 'broken']);
+});
+
 test('a backend that is not there, a wrong address and a wrong dialect are refused', async () => {
   await using service = await openRealService();
   const gone = await service.run(['backend', 'rm', 'nope']);

@@ -1,9 +1,9 @@
 // The backend routes: join, list, drain, leave.
 
 import { createHash } from 'node:crypto';
-import { type BackendId, backendId, definedOf, type JoinRequest, messageOf, RolloutError, routes } from '@millrace/protocol';
+import { type BackendId, backendId, definedOf, dialects, type JoinRequest, messageOf, RolloutError, routes } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
-import type { NewBackend } from '../../inference/backends/backend.ts';
+import type { BackendProbe, NewBackend } from '../../inference/backends/backend.ts';
 import { toBackendView } from '../context/backend-view.ts';
 import type { AppContext } from '../context/context.ts';
 import { isAlive } from '../context/status.ts';
@@ -29,15 +29,37 @@ export function mountBackends(app: FastifyInstance, context: AppContext): void {
 
 /** A server that does not work yet joins too, as broken: trainers start servers in any order. */
 export async function joinBackend(join: JoinRequest, { store, log, probe }: AppContext): Promise<NewBackend> {
-  const backend = toNewBackend(join);
-  const found = await probe(backend).then(
-    (known) => definedOf({ probe: known, error: known.tokenizer === 'different' ? known.tokenizerReason : undefined }),
-    (error): { readonly error: string } => ({ error: messageOf(error).slice(0, 500) }),
-  );
+  const asked = toNewBackend(join);
+  const known = (await store.backends()).find(({ id }) => id === asked.id);
+  const chosen = join.dialect === undefined && known !== undefined ? { ...asked, dialect: known.dialect } : asked;
+  const { backend, ...found } = await probeAs(chosen, probe, { isFree: join.dialect === undefined });
   if (found.error !== undefined) log.warn('backend-join-broken', { backend: backend.id, error: found.error });
   if (backend.url !== trimSlashes(join.url)) log.info('backend-address-changed', { backend: backend.id, from: join.url, to: backend.url });
   await store.joinBackend({ ...backend, ...found });
   return backend;
+}
+
+interface Probed {
+  readonly backend: NewBackend;
+  readonly probe?: BackendProbe;
+  /** Why it cannot be used. */
+  readonly error?: string;
+}
+
+/** Asks the server what it is. If the dialect is free, it becomes the one of its engine. */
+export async function probeAs(
+  backend: NewBackend,
+  probe: (backend: NewBackend) => Promise<BackendProbe>,
+  { isFree }: { readonly isFree: boolean },
+): Promise<Probed> {
+  try {
+    const found = await probe(backend);
+    return definedOf({ backend, probe: found, error: found.tokenizer === 'different' ? found.tokenizerReason : undefined });
+  } catch (error) {
+    const right = dialects.find((dialect) => error instanceof RolloutError && dialect === error.details?.dialect);
+    if (isFree && right !== undefined) return await probeAs({ ...backend, dialect: right }, probe, { isFree: false });
+    return { backend, error: messageOf(error).slice(0, 500) };
+  }
 }
 
 function trimSlashes(url: string): string {
@@ -50,7 +72,7 @@ export function toNewBackend(join: JoinRequest): NewBackend {
   return {
     id: join.id ?? toBackendId(url),
     url,
-    dialect: join.dialect,
+    dialect: join.dialect ?? 'vllm',
     state: 'up',
     ...definedOf({
       policyVersion: join.policy_version,

@@ -2,7 +2,7 @@
 // its engine and version, its model, its context length, which start of it answers, which token route it has, what its logprobs are of, and
 // whether its tokenizer is the service's. At most one token is sampled, and none while the policy is paused.
 
-import { definedOf, type LogprobsMode, RolloutError } from '@millrace/protocol';
+import { type Dialect, definedOf, type LogprobsMode, RolloutError } from '@millrace/protocol';
 import { Agent } from 'undici';
 import { z } from 'zod';
 import type { BackendProbe } from '../backends/backend.ts';
@@ -87,9 +87,9 @@ async function probeOnce(server: AskedServer, options: ServerProbeOptions): Prom
       const { status } = await ask('GET', path);
       if (status >= 500 || status === 401) throw fail(`GET ${server.url}${path} answered ${status}`);
       const instance = await readInstance(server, ask).catch(() => undefined); // too long, or closed to us
-      const [route, facts, logprobsMode, tokenizer] = await Promise.all([
-        options.isBrief ? {} : findRoute(server, ask),
+      const [facts, route, logprobsMode, tokenizer] = await Promise.all([
         readFacts(server, ask),
+        options.isBrief ? {} : findRoute(server, ask),
         readLogprobsMode(server, (path) => within({ ...options, signal, timeoutMs: configTimeoutMs }, () => ask('GET', path))),
         options.isBrief ? {} : checkTokenizer(options.tokenizer, server, (path, body) => ask('POST', path, body)),
       ]);
@@ -157,6 +157,32 @@ async function readFacts({ dialect, model }: AskedServer, ask: Ask): Promise<Fac
   }
   const info = await read('/version', versionReply);
   return definedOf({ ...common, version: info?.version, ranks: await countEngines(ask) });
+}
+
+const dialectsOf: Readonly<Record<string, readonly Dialect[]>> = {
+  vllm: ['vllm', 'vllm-completions'],
+  sglang: ['sglang'],
+  llamacpp: ['llamacpp'],
+};
+
+/**
+ * Throws with the right dialect in `details` if the server is of another kind: it would fail all other questions for reasons that mislead.
+ * The dialects prorl and chat are spoken by any.
+ */
+export async function checkEngine(server: Server, options: Pick<ServerProbeOptions, 'clock' | 'signal'>): Promise<void> {
+  const dispatcher = new Agent();
+  try {
+    const cards = await within({ ...options, timeoutMs: joinTimeoutMs }, (signal) =>
+      openAsk(server, { signal, dispatcher })('GET', '/v1/models'),
+    );
+    const engine = parseAnswer(models, cards)?.data[0]?.owned_by ?? '';
+    const [right, ...others] = dialectsOf[engine] ?? [];
+    if (right === undefined || [right, ...others, 'prorl', 'chat'].includes(server.dialect)) return;
+    const message = `its server is ${engine}, which the dialect ${server.dialect} cannot call; add it again without a dialect, or with ${right}`;
+    throw new RolloutError('backend-failed', message, { details: { dialect: right } });
+  } finally {
+    await dispatcher.destroy();
+  }
 }
 
 /** vLLM reports its data-parallel ranks only as the engines of its metrics. */

@@ -53,7 +53,7 @@ test('a tokenizer that gives other ids is found, with the text and the ids of bo
     ['llamacpp', 'llamacpp'],
     ['sglang', 'sglang'],
   ] as const) {
-    await using fake = await openFakeBackend({ policy, tokens, tokenizer });
+    await using fake = await openFakeBackend({ policy, tokens, tokenizer, engine: dialect });
     const same = await probeServer({ url: fake.url, dialect }, { ...options, tokenizer: qwen3 });
     assert.equal(same.tokenizer, 'same', dialect);
     const found = await probeServer({ url: fake.url, dialect }, { ...options, tokenizer: smol });
